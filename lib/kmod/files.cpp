@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -73,8 +74,8 @@ Reading for_each_line(const std::string& path, const std::function<Lines(std::st
     return Reading::done;
 }
 
-std::string read_module_bytes(const std::string& path) {
-    const sys::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+sys::Fd open_module_file(const std::string& path) {
+    sys::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (!fd) throw LastErrno().error(fmt::format("cannot open module file {}", base::escape(path)));
     struct stat status {};
     if (::fstat(fd.get(), &status) != 0) throw LastErrno().error(fmt::format("cannot read module file {}", base::escape(path)));
@@ -83,13 +84,20 @@ std::string read_module_bytes(const std::string& path) {
         throw Error(Exit::data, "module-format", fmt::format("{}: {} is more than 512 MiB", base::escape(path),
                                                              base::format_bytes(static_cast<std::uint64_t>(status.st_size))));
     }
+    return fd;
+}
+
+std::string read_module_bytes(const sys::Fd& file, const std::string& shown) {
     std::string bytes;
-    bytes.reserve(static_cast<std::size_t>(status.st_size));
-    if (const int error = read_all(fd.get(), bytes, k_module_bytes_max); error != 0) {
-        throw from_errno(error, fmt::format("cannot read module file {}", base::escape(path)));
+    struct stat status {};
+    if (::fstat(file.get(), &status) == 0) bytes.reserve(std::min(static_cast<std::uint64_t>(status.st_size), k_module_bytes_max));
+    if (const int error = read_all(file.get(), bytes, k_module_bytes_max); error != 0) {
+        throw from_errno(error, fmt::format("cannot read module file {}", base::escape(shown)));
     }
     return bytes;
 }
+
+std::string read_module_bytes(const std::string& path) { return read_module_bytes(open_module_file(path), path); }
 
 sys::Fd sealed_file(std::string_view bytes, const std::string& name) {
     const sys::Fd writable(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));

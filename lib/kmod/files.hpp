@@ -29,8 +29,13 @@ enum class Reading { done, failed };
 /// kernel that are long.
 Reading for_each_line(const std::string& path, const std::function<Lines(std::string_view)>& body);
 
-/// The bytes of a regular module file, not following a final symbolic link. Errors: from_errno; data "module-format"
-/// when it is no regular file or larger than 512 MiB.
+/// A regular module file, not following a final symbolic link. Errors: from_errno; data "module-format" when it is not a regular file or larger than
+/// 512 MiB.
+[[nodiscard]] sys::Fd open_module_file(const std::string& path);
+
+/// The bytes of such a file, which was just opened; `shown` is for messages. Errors: from_errno.
+[[nodiscard]] std::string read_module_bytes(const sys::Fd& file, const std::string& shown);
+/// Both.
 [[nodiscard]] std::string read_module_bytes(const std::string& path);
 
 /// Lower-case hex SHA-256 of `bytes`.

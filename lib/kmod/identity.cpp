@@ -13,7 +13,6 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "kmod/files.hpp"
-#include "kmod/inflate.hpp"
 #include "sys/file_ops.hpp"
 
 namespace kmm::kmod {
@@ -83,13 +82,7 @@ IdentityVerdict compare_identity(const ModuleFile& file, const LiveModule& live)
 IdentityVerdict judge_identity(const HostPaths& host, const IndexedModule& module, const LiveModule& live) {
     const auto loaded = live.state == "live" ? loaded_sha256(host, live.name) : std::nullopt;
     if (!loaded) return compare_identity(module.file, live);
-    std::string bytes = read_module_bytes(module.path);
-    if (sha256_hex(bytes) != module.sha256) {
-        throw Error(Exit::integrity, "digest-mismatch",
-                    fmt::format("{} changed after it was checked", base::escape(module.image_path)));
-    }
-    bytes = plain_module(std::move(bytes), module.image_path);
-    return verdict_of("sha256", *loaded, code_sha256(module.file, bytes));
+    return verdict_of("sha256", *loaded, code_sha256(module.file, plain_bytes(module)));
 }
 
 std::string same_by(const IdentityVerdict& verdict) {

@@ -9,7 +9,6 @@
 
 #include "base/text.hpp"
 #include "kmod/identity.hpp"
-#include "kmod/inflate.hpp"
 #include "kmod/parameters.hpp"
 #include "kmod/steps.hpp"
 #include "kmod/users.hpp"
@@ -347,11 +346,7 @@ private:
             return;
         }
         const auto start = machine_.clock.monotonic();
-        std::string bytes = read_module_bytes(module.path);
-        if (sha256_hex(bytes) != module.sha256) {
-            throw Error(Exit::integrity, "digest-mismatch", fmt::format("{} changed after it was checked", base::escape(module.image_path)));
-        }
-        bytes = plain_module(std::move(bytes), module.image_path);
+        const std::string bytes = plain_bytes(module);
         const auto own = name == main_ ? wish_.parameters : std::vector<std::string>{};
         const std::set<std::string> devices_before = device_numbers(machine_.host);
         const Action action = load_one(machine_, {module.file, bytes, effective_parameters(checked_.config, name, own), wish_.force}, report_.warnings);

@@ -370,7 +370,7 @@ std::optional<std::uint32_t> SymbolVersions::find(std::string_view symbol) const
     return it->crc;
 }
 
-ModuleSignature ModuleFile::signature() const { return read_signature(appended_signature); }
+ModuleSignature ModuleFile::signature() const { return known_signature ? *known_signature : read_signature(appended_signature); }
 
 std::string ModuleFile::info(std::string_view key) const {
     for (const auto& [name_, value] : modinfo) {

@@ -105,6 +105,7 @@ struct ModuleFile {
     bool is_signed = false;                     ///< the appended-signature marker is present (not verified)
     std::string appended_signature;             ///< the bytes at the end that are the signature, trailer and marker included
     std::uint64_t size = 0;                     ///< bytes of the file
+    std::optional<ModuleSignature> known_signature{};  ///< what signature() says, where it was read together with the file
 
     /// The first value of `key` in .modinfo, "" if absent.
     [[nodiscard]] std::string info(std::string_view key) const;
@@ -114,7 +115,7 @@ struct ModuleFile {
     [[nodiscard]] std::string version() const { return info("version"); }
     [[nodiscard]] std::vector<std::string> depends() const;  ///< normalised names of `depends=`, file order
     [[nodiscard]] std::vector<Parameter> parameters() const; ///< sorted by name
-    /// Who signed it; read anew at each call.
+    /// Who signed it; read at each call unless it is known.
     [[nodiscard]] ModuleSignature signature() const;
     [[nodiscard]] bool in_tree() const { return info("intree") == "Y"; }
     /// True if `license` gives access to GPL-only symbols. Source: Linux include/linux/license.h.

@@ -6,6 +6,7 @@
 #include <exception>
 #include <filesystem>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <set>
 #include <system_error>
@@ -17,7 +18,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "kmod/files.hpp"
-#include "kmod/inflate.hpp"
+#include "kmod/module_service.hpp"
 #include "kmod/modprobe_config.hpp"
 
 namespace kmm::kmod {
@@ -275,54 +276,62 @@ struct ReadFile {
 /// Reads files side by side: hashing and parsing take longer than the disk. The results stand in the order of `paths`.
 class FileReader {
 public:
-    FileReader(const std::vector<FoundFile>& files, std::string directory, const std::string& image_root, const std::map<std::string, std::string>& known_sums)
-        : files_(files), directory_(std::move(directory)), image_root_(image_root), known_sums_(known_sums), results_(files.size()) {}
+    FileReader(const std::vector<FoundFile>& files, std::string directory, const std::string& image_root, const std::map<std::string, std::string>& known_sums, sys::Confined* parser)
+        : files_(files), directory_(std::move(directory)), image_root_(image_root), known_sums_(known_sums), parser_(parser), results_(files.size()) {}
 
     std::vector<ReadFile> run() {
         constexpr std::size_t files_worth_a_thread = 32;
         const bool alone = files_.size() < files_worth_a_thread || std::thread::hardware_concurrency() < 2;
+        const std::unique_ptr<sys::Confined> twin = alone || parser_ == nullptr ? nullptr : parser_->twin();
         std::thread other;
         try {
-            if (!alone) other = std::thread([this] { work(); });
+            if (!alone) other = std::thread([this, &twin] { work(twin.get()); });
         } catch (const std::system_error&) {
             // No more threads here: then this one does it all.
         }
-        work();
+        work(parser_);
         if (other.joinable()) other.join();
         return std::move(results_);
     }
 
 private:
-    void work() {
+    void work(sys::Confined* parser) {
         for (std::size_t i = next_++; i < files_.size(); i = next_++) {
             try {
-                results_[i].module = read(files_[i]);
+                results_[i].module = read(files_[i], parser);
             } catch (...) {
                 results_[i].failure = std::current_exception();
             }
         }
     }
 
-    IndexedModule read(const FoundFile& found) {
+    IndexedModule read(const FoundFile& found, sys::Confined* parser) {
         const std::string shown = cut_root(found.paths.front(), image_root_);
-        std::string bytes = read_module_bytes(found.file);
+        const sys::Fd file = open_module_file(found.file);
         const auto known = known_sums_.find(shown);
-        std::string sum = known != known_sums_.end() ? known->second : sha256_hex(bytes);
-        if (!compression_name(bytes).empty()) {
-            bytes = plain_module(std::move(bytes), shown);
-            if ((inflated_ += bytes.size()) > k_inflated_max) {
-                next_ = files_.size();
-                throw Error(Exit::unsafe, "image-limit", fmt::format("the compressed modules below {} are more than {}", base::escape(cut_root(directory_, image_root_)),
-                                                                     base::format_bytes(k_inflated_max)));
-            }
+        std::string sum = known != known_sums_.end() ? known->second : std::string();
+        ReadModule module;
+        if (parser != nullptr && !sum.empty()) {
+            module = read_module(*parser, file, shown);
+        } else {
+            std::string bytes = read_module_bytes(file, found.file);
+            if (sum.empty()) sum = sha256_hex(bytes);
+            // Whoever may change the file: what is parsed is what was hashed.
+            module = parser != nullptr ? read_module(*parser, sealed_file(bytes, "module"), shown) : read_module(std::move(bytes), shown);
         }
-        return {parse_module(bytes, shown), found.file, shown, std::move(sum)};
+        if ((inflated_ += module.inflated) > k_inflated_max) {
+            next_ = files_.size();
+            throw Error(Exit::unsafe, "image-limit", fmt::format("the compressed modules below {} are more than {}", base::escape(cut_root(directory_, image_root_)),
+                                                                 base::format_bytes(k_inflated_max)));
+        }
+        return {std::move(module.file), found.file, shown, std::move(sum), parser_};
     }
 
     const std::vector<FoundFile>& files_;
     std::string directory_;
     const std::string& image_root_;
     const std::map<std::string, std::string>& known_sums_;
+    sys::Confined* parser_;
     std::vector<ReadFile> results_;
     std::atomic<std::size_t> next_{0};
     std::atomic<std::uint64_t> inflated_{0};
@@ -340,7 +349,15 @@ bool comes_before(const std::string& one, const std::string& other) {
 
 }  // namespace
 
-ModuleIndex ModuleIndex::build(const std::string& directory, const std::string& image_root, const std::map<std::string, std::string>& known_sums) {
+std::string plain_bytes(const IndexedModule& module) {
+    std::string bytes = read_module_bytes(module.path);
+    if (sha256_hex(bytes) != module.sha256) {
+        throw Error(Exit::integrity, "digest-mismatch", fmt::format("{} changed after it was checked", base::escape(module.image_path)));
+    }
+    return plain_module(module.parser, std::move(bytes), module.image_path);
+}
+
+ModuleIndex ModuleIndex::build(const std::string& directory, const std::string& image_root, const std::map<std::string, std::string>& known_sums, sys::Confined* parser) {
     ModuleIndex index;
     std::set<std::string> ambiguous;
     const auto fault = [&](std::set<std::string> names, std::string code, std::string message, std::string hint) {
@@ -349,7 +366,7 @@ ModuleIndex ModuleIndex::build(const std::string& directory, const std::string& 
     };
     const std::vector<FoundFile> files = FileFinder(directory, image_root).run();
     std::size_t at = 0;
-    for (ReadFile& file : FileReader(files, directory, image_root, known_sums).run()) {
+    for (ReadFile& file : FileReader(files, directory, image_root, known_sums, parser).run()) {
         const FoundFile& found = files[at++];
         try {
             if (file.failure) std::rethrow_exception(file.failure);

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "kmod/module_file.hpp"
+#include "sys/confined.hpp"
 
 namespace kmm::kmod {
 
@@ -19,7 +20,12 @@ struct IndexedModule {
     std::string path;        ///< of the file on this host, which is no link
     std::string image_path;  ///< inside the image, absolute; what users are shown
     std::string sha256;      ///< lower-case hex of the file's bytes, compressed if the file is
+    sys::Confined* parser = nullptr;  ///< which has read the file; nullptr: this process has
 };
+
+/// The module as the kernel takes it: the file's bytes, the same as were indexed, decompressed where it was parsed. Errors: as read_module_bytes and plain_module;
+/// integrity (76) "digest-mismatch" when the file is another now.
+[[nodiscard]] std::string plain_bytes(const IndexedModule& module);
 
 /// In which order modules have to be loaded, and what they need that the image does not hold.
 struct LoadOrder {
@@ -46,8 +52,10 @@ public:
     /// twice, the file below updates/ counts, as for depmod; two files with the same bytes are as good as one. A file that breaks these rules is left
     /// out and noted, see faults(): nobody may want it. Errors: unsafe (16) "image-limit". A directory that
     /// does not exist gives an empty index. `known_sums` are SHA-256 of files, by image path, that need not be computed again:
-    /// only for a directory that nobody else can write to, right after they were written.
-    [[nodiscard]] static ModuleIndex build(const std::string& directory, const std::string& image_root, const std::map<std::string, std::string>& known_sums = {});
+    /// only for a directory that nobody else can write to, right after they were written. With `parser` the files are decompressed and parsed there; it
+    /// must live as long as the index.
+    [[nodiscard]] static ModuleIndex build(const std::string& directory, const std::string& image_root, const std::map<std::string, std::string>& known_sums = {},
+                                           sys::Confined* parser = nullptr);
 
     /// What is wrong with the files that were left out: "module-format", "module-name", "duplicate-module" (data), in the order of paths.
     [[nodiscard]] const Diagnostics& faults() const noexcept { return faults_; }

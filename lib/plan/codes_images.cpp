@@ -54,6 +54,8 @@ constexpr std::array k_image_texts{
     CodeText{"odd-parameter", "finding", "the kernel takes a parameter, perhaps otherwise than it is meant", "Of a bool it looks at the beginning only: 10 is y, none is n. Before Linux 5.19 it "
              "does not know true and false. Of a parameter that is given twice the last value stays. async_probe and dyndbg are the kernel's own.",
              "write y or n for a boolean, and each parameter once"},
+    CodeText{"parser-crashed", "finding", "the process that parses the image crashed", "", "do not use the image, and report it: it may be an attack"},
+    CodeText{"parser-killed", "finding", "the process that parses the image was killed", "", "see the kernel's log: usually memory ran out"},
     CodeText{"policy-unsupported", "finding", "the policy requires of an image what cannot be checked here", "GPG signatures, Fulcio and Rekor are not supported.",
              "require sigstoreSigned with keyPath for it"},
     CodeText{"preflight-bad-reference", "finding", "the image for a kernel has a name that no registry can have", "No worker Pod could start with it, on any node of that kernel.",

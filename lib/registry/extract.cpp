@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "registry/hash.hpp"
+#include "registry/layer_service.hpp"
 #include "registry/tar_reader.hpp"
 #include "registry/tar_scan.hpp"
 #include "registry/threaded_source.hpp"
@@ -141,6 +142,10 @@ void extract_layer(int fd, const image::Descriptor& layer, const image::Digest& 
 }
 
 void extract_layer(ByteSource& blob, const image::Descriptor& layer, const image::Digest& diff_id, Extraction& into) {
+    if (into.parser != nullptr) {
+        extract_confined(*into.parser, blob, layer, diff_id, into);
+        return;
+    }
     const auto inflater = make_inflater(image::layer_compression(layer), blob);
     Hasher hasher(diff_id.algorithm);
     ThreadedSource ahead(*inflater, [&hasher](std::string_view piece) { hasher.update(piece); });
@@ -156,12 +161,15 @@ void extract_layer(ByteSource& blob, const image::Descriptor& layer, const image
         }
     }
     checked.drain();
-    const image::Digest found = hasher.finish();
-    if (found != diff_id) {
+    require_diff_id(diff_id, hasher.finish().hex);
+}
+
+void require_diff_id(const image::Digest& diff_id, const std::string& found) {
+    if (found != diff_id.hex) {
         throw Error(Exit::integrity, "digest-mismatch",
                     "the inflated layer is not what the image configuration says")
             .detail("expected", diff_id.to_string())
-            .detail("found", found.to_string())
+            .detail("found", fmt::format("{}:{}", image::to_string(diff_id.algorithm), base::escape(found)))
             .hint("the image was altered or built wrongly: nothing of it was used");
     }
 }

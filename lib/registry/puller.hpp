@@ -14,6 +14,7 @@
 #include "image/mirrors.hpp"
 #include "net/http.hpp"
 #include "sys/clock.hpp"
+#include "sys/confined.hpp"
 #include "trust/policy.hpp"
 
 namespace kmm::registry {
@@ -75,6 +76,7 @@ struct PullRequest {
     /// layers are always verified.
     bool file_digests = true;
     bool durable = false;                  ///< the files are on the disk when pull() returns: `out_dir` outlives the program
+    sys::Confined* parser = nullptr;       ///< where layers are inflated and their tars are read; nullptr: in this process
     Limits limits;
     std::chrono::milliseconds deadline{600'000};
     int attempts = 5;

@@ -343,7 +343,7 @@ private:
             spare_ = std::make_unique<Staging>(subdirectory());
         }
         InflateBudget budget;
-        Extraction extraction{view, staging, budget, source_.limits, warnings_, [&] { store_->check_deadline(); }};
+        Extraction extraction{view, staging, budget, source_.limits, warnings_, [&] { store_->check_deadline(); }, true, source_.parser};
         read_image(extraction, [&] {
             for (std::size_t i = 0; i < manifest.layers.size(); ++i) {
                 with_context([&] { return fmt::format("layer {} of {} ({})", i + 1, manifest.layers.size(), manifest.layers[i].digest.short_text()); },

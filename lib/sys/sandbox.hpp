@@ -45,4 +45,10 @@ void forbid_writes(const std::vector<std::string>& writable, SandboxReport& repo
 /// From now on no capability but to read any file and the kernel's log. Of this thread and those it starts.
 void drop_capabilities(SandboxReport& report);
 
+/// Gives up everything but computing and talking through open descriptors, for a process of one thread that parses foreign bytes:
+/// an empty network namespace and root directory and a user of its own where root may have them, no supplementary group, no capability, no core file,
+/// no file (Landlock with every right that the running kernel's knows of, also TCP ports, signals and abstract sockets), and a list of system calls that
+/// are allowed: memory, locks, threads, reading and writing what is open. Every other call fails with EPERM.
+void confine(SandboxReport& report);
+
 }  // namespace kmm::sys

@@ -23,7 +23,8 @@ class Sandboxed(unittest.TestCase):
             raise unittest.SkipTest("processes cannot be traced here")
 
     def calls(self, *words):
-        """(the calls in order, the index of the first open of a module after the pull, what was printed)"""
+        """(the worker's own calls in order, the index of the first open of a module after the pull, what was printed); self.others
+        has the calls of other processes by their number"""
         where = pathlib.Path(tempfile.mkdtemp(prefix="kmm-sandbox-"))
         self.addCleanup(shutil.rmtree, where, ignore_errors=True)
         (where / "case.json").write_text(json.dumps(CASE))
@@ -34,13 +35,31 @@ class Sandboxed(unittest.TestCase):
             cwd=where, env=dict(os.environ, PATH=f"{case.TOOLS.bin}:{os.environ['PATH']}"),
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
         self.assertEqual(done.returncode, 0, done.stdout)
-        log = (where / "log").read_text(errors="replace").splitlines()
+        lines = [line.split(None, 1) for line in (where / "log").read_text(errors="replace").splitlines()]
+        worker = next(number for number, call in lines if "kmm-worker" in call)
+        log = [call for number, call in lines if number == worker]
+        self.others = {}
+        for number, call in lines:
+            if number != worker:
+                self.others.setdefault(number, []).append(call)
         opened = [i for i, line in enumerate(log) if re.search(r'openat\(AT_FDCWD, "[^"]*/kmm-pull-[^"]*demo\.ko"', line)]
         self.assertTrue(opened, "\n".join(log[-40:]))
         return log, opened[0], done.stdout
 
     def in_force(self, log, end, what):
         return [line for line in log[:end] if re.search(what, line)]
+
+    def test_layers_and_modules_are_parsed_by_a_process_that_opens_nothing(self):
+        for verb in ("check", "load"):
+            _, _, said = self.calls(verb)
+            filtered = [calls for calls in self.others.values() if self.in_force(calls, len(calls), r"seccomp\(SECCOMP_SET_MODE_FILTER.* = 0")]
+            if not filtered:
+                self.skipTest("no seccomp here")
+            self.assertEqual(len(filtered), 1)
+            begin = next(i for i, call in enumerate(filtered[0]) if "SECCOMP_SET_MODE_FILTER" in call)
+            self.assertFalse([call for call in filtered[0][begin + 1:] if re.search(r"(openat|socket|execve)\(", call)])
+            self.assertRegex(said, "sandbox: parser: seccomp: computing only")
+            self.assertRegex(said, "sandbox: parser: (not here: setresuid|a user of its own)")
 
     def test_load_has_no_sockets_and_no_programs(self):
         log, first, _ = self.calls("load")

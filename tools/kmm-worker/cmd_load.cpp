@@ -123,7 +123,7 @@ bool take_copied_files(const Job& job, Modules& modules, WorkerResult& result) {
     if (directory.empty()) return false;
     std::error_code error;
     require_own_directories(root, directory);
-    modules.of_host = kmod::ModuleIndex::build(directory, root);
+    modules.of_host = kmod::ModuleIndex::build(directory, root, {}, job.parser.get());
     warn_of_left_out(modules.of_host, result.warnings);
     const std::filesystem::path real_root = std::filesystem::canonical(root, error);
     for (const auto& [name, module] : modules.of_host.modules()) {  // where a link leads
@@ -248,7 +248,7 @@ namespace {
 WorkerResult check(const cli::Args& args, cli::Context& context) {
     sys::LinuxClock clock;
     const milliseconds start = clock.monotonic();
-    Job job = read_job(args, Needs::image);
+    Job job = read_image_job(args);
     job.sandbox = Job::Sandbox::whole;
     require_kernel(job);
     kmod::check_firmware_path(job.host_firmware_path);
@@ -358,7 +358,7 @@ UnknownFields unknown_fields(const cli::Context& context) { return context.verb.
 
 Exit run_load(const cli::Args& args, cli::Context& context) {
     return run_and_report(context, [&] {
-        Job job = read_job(args, Needs::image, unknown_fields(context));
+        Job job = read_image_job(args, unknown_fields(context));
         job.sandbox = Job::Sandbox::calls;
         return load_job(job, args, context);
     });

@@ -16,7 +16,7 @@
 #include "kmm-worker/result.hpp"
 #include "kmod/files.hpp"
 #include "kmod/identity.hpp"
-#include "kmod/inflate.hpp"
+#include "kmod/module_service.hpp"
 
 namespace kmm::tool_worker {
 
@@ -32,6 +32,7 @@ std::chrono::milliseconds settle_time(const cli::Args& args) {
 
 /// What --expect names: modules by name, and where they are from.
 struct Expected {
+    std::shared_ptr<sys::Confined> parser;  ///< of the index
     kmod::ModuleIndex index;
     std::string image, digest;
     std::optional<PulledImage> files;  ///< of an image: they are read again for the verdict, and go with this
@@ -39,18 +40,21 @@ struct Expected {
 
 Expected read_expected(const std::string& source, const cli::Args& args, cli::Context& context, sys::Clock& clock) {
     Expected expected;
+    expected.parser = start_parser();
     std::error_code error;
     if (std::filesystem::is_directory(source, error)) {
-        expected.index = kmod::ModuleIndex::build(source, "");
+        expected.index = kmod::ModuleIndex::build(source, "", {}, expected.parser.get());
     } else if (std::filesystem::is_regular_file(source, error)) {
         const std::string path = std::filesystem::canonical(source).native();
-        std::string bytes = kmod::read_module_bytes(path);
+        const std::string bytes = kmod::read_module_bytes(path);
         std::string sum = kmod::sha256_hex(bytes);
-        expected.index.add({kmod::parse_module(kmod::plain_module(std::move(bytes), source), source), path, source, std::move(sum)});
+        auto read = kmod::read_module(*expected.parser, kmod::sealed_file(bytes, "module"), source);
+        expected.index.add({std::move(read.file), path, source, std::move(sum), expected.parser.get()});
     } else if (source.ends_with(".ko") || source.starts_with("/") || source.starts_with("./") || source.starts_with("../")) {
         throw Error(Exit::not_found, "not-found", fmt::format("--expect: there is no file or directory {}", base::escape(source)));
     } else {
         Job job = empty_job(args);
+        job.parser = expected.parser;
         job.config.container_image = source;
         job.config.modprobe.dir_name = args.get("dir-name").value_or("");
         job.sandbox = Job::Sandbox::whole;

@@ -79,6 +79,7 @@ void warn_of_absent(const registry::PullRequest& request, const registry::PullRe
 WorkerResult pull(const cli::Args& args, cli::Context& context) {
     sys::LinuxClock clock;
     const auto start = clock.monotonic();
+    const auto parser = start_parser();
     const kmod::HostPaths host = host_paths(args);
     const auto out = args.get("out");
     if (!out || out->empty()) throw Error(Exit::usage, "missing-option", "--out DIR is missing").hint("kmm-worker pull REF --out DIR");
@@ -90,6 +91,7 @@ WorkerResult pull(const cli::Args& args, cli::Context& context) {
     request.firmware_path = args.get("image-firmware").value_or("");
     request.file_digests = shows_digests(context);
     request.durable = true;
+    request.parser = parser.get();
     if (!args.get("platform")) request.architecture = result.node.architecture;
     want_kernels(request, args.all("kernel").empty() ? std::vector<std::string>{result.node.kernel} : args.all("kernel"));
     const bool created = prepare(*out);
@@ -106,6 +108,7 @@ WorkerResult pull(const cli::Args& args, cli::Context& context) {
         if (created) static_cast<void>(::rmdir(out->c_str()));  // fs::remove tries unlink first, which the sandbox forbids there
         throw;
     }
+    tell_parser(*parser, context);
     result.outcome = "pulled";
     result.durations_ms["pull"] = static_cast<std::uint64_t>((clock.monotonic() - start).count());
     return result;

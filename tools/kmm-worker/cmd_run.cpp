@@ -146,6 +146,8 @@ private:
         }
         Job job = job_for(module);
         job.config.container_image = config_.image;
+        if (!parser_) parser_ = start_parser();  // before the first image there are no threads
+        job.parser = parser_;
         add(load_job(job, args_, context_), result);
     }
 
@@ -274,6 +276,7 @@ private:
 
     const cli::Args& args_;
     cli::Context& context_;
+    std::shared_ptr<sys::Confined> parser_;
     kmod::HostPaths host_;
     kmod::NodeFacts node_;
     KvcConfig config_;

@@ -17,7 +17,9 @@
 #include "kmm-worker/key_holder.hpp"
 #include "kmm-worker/result.hpp"
 #include "kmod/inflate.hpp"
+#include "kmod/files.hpp"
 #include "kmod/module_file.hpp"
+#include "kmod/module_service.hpp"
 #include "kmod/signature.hpp"
 #include "kmod/signer.hpp"
 #include "registry/rewrite.hpp"
@@ -87,25 +89,24 @@ kmod::ModuleSigner read_signer(const cli::Args& args) {
 /// Signs files one after the other and notes what happened to each.
 class SigningStep {
 public:
-    SigningStep(const KeyHolder& signer, std::string policy) : signer_(signer), policy_(std::move(policy)) {}
+    SigningStep(const KeyHolder& signer, sys::Confined& parser, std::string policy) : signer_(signer), parser_(parser), policy_(std::move(policy)) {}
 
     std::optional<std::string> operator()(const std::string& path, std::string bytes) {
         if (sys::interrupt_requested()) {
             throw Error(Exit::interrupted, "interrupted", "interrupted while signing; nothing was written").hint("run the same command again");
         }
         const std::string how = kmod::compression_name(bytes);
-        const std::string plain = kmod::plain_module(std::move(bytes), path);
+        const std::string plain = kmod::plain_module(&parser_, std::move(bytes), path);
         const std::string_view body = kmod::unsigned_module(plain, path);
-        (void)kmod::parse_module(body, path);
+        const kmod::ModuleSignature before = kmod::read_module(parser_, kmod::sealed_file(plain, "module"), path).file.signature();
         const bool was_signed = body.size() != plain.size();
         if (was_signed && policy_ == "refuse") {
-            throw Error(Exit::checks_failed, "already-signed", fmt::format("the module is signed already: {}", kmod::signature_text(kmod::read_signature(plain))))
+            throw Error(Exit::checks_failed, "already-signed", fmt::format("the module is signed already: {}", kmod::signature_text(before)))
                 .hint("--signed replace puts the new signature in its place, --signed keep leaves such modules alone");
         }
         if (was_signed && policy_ == "keep") {
             actions.emplace_back("kept");
-            const std::string digest = kmod::read_signature(plain).digest;
-            if (kmod::is_weak_digest(digest)) warnings.push_back(fmt::format("weak-digest: {} keeps a signature of its {} digest; --signed replace makes a new one", base::escape(path), digest));
+            if (kmod::is_weak_digest(before.digest)) warnings.push_back(fmt::format("weak-digest: {} keeps a signature of its {} digest; --signed replace makes a new one", base::escape(path), before.digest));
             return std::nullopt;
         }
         std::string result = signer_.sign(body);
@@ -122,17 +123,19 @@ public:
 
 private:
     const KeyHolder& signer_;
+    sys::Confined& parser_;
     std::string policy_;
 };
 
 WorkerResult sign(const cli::Args& args, cli::Context& context) {
     sys::LinuxClock clock;
     const auto start = clock.monotonic();
+    keep_memory_private();
+    const auto parser = start_parser();
     const kmod::HostPaths host = host_paths(args);
     registry::RewriteRequest request;
     request.to = wanted_option(args, "to", "IMAGE");
     WorkerResult result;
-    keep_memory_private();
     check_key_mode(wanted_option(args, "key", "FILE"), result.warnings);
     const KeyHolder signer([&] { return read_signer(args); });
     result.verb = "sign";
@@ -144,7 +147,8 @@ WorkerResult sign(const cli::Args& args, cli::Context& context) {
     request.files = args.all("files");
     if (args.get("platform")) request.platform = image::Platform{request.source.os, request.source.architecture, request.source.variant};
     request.created_by = fmt::format("kmm-worker sign: {} modules", args.get("hash").value_or("sha256"));
-    SigningStep step(signer, args.get("signed").value_or("replace"));
+    request.source.parser = parser.get();
+    SigningStep step(signer, *parser, args.get("signed").value_or("replace"));
     request.change = [&](const std::string& path, std::string bytes) { return step(path, std::move(bytes)); };
 
     sys::SandboxReport sandbox;
@@ -161,6 +165,7 @@ WorkerResult sign(const cli::Args& args, cli::Context& context) {
         done = registry::rewrite_image(request, directory.path(), http, clock);
     });
     area.clear();
+    tell_parser(*parser, context);
 
     result.warnings.insert(result.warnings.end(), signer.warnings().begin(), signer.warnings().end());
     result.warnings.insert(result.warnings.end(), step.warnings.begin(), step.warnings.end());

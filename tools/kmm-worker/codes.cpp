@@ -177,6 +177,8 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"package-not-found", Exit::checks_failed, "the package source has no such version", "a repository holds one minor: set it, and run apt-get update"},
     {"package-unexpected", Exit::checks_failed, "installing would change or remove other packages", "see the simulation with apt-get -s"},
     {"parameter-differs", std::nullopt, "a parameter shows another value than was asked for", "the driver may have adjusted it"},
+    {"parser-crashed", Exit::unsafe, "the process that parses the bytes of an image crashed or gave an impossible answer", "do not use the image, and report it: it may be an attack"},
+    {"parser-killed", Exit::io, "the process that parses the bytes of an image was killed", "see the kernel's log: usually memory ran out"},
     {"platform-mismatch", Exit::data, "the image says another platform than this node's, or the registry's index", "build and push the image again; --allow-platform-mismatch if only that word is wrong"},
     {"preflight-failed", Exit::checks_failed, "checks of kubeadm failed, nothing was changed", "correct it, or name them in --ignore-preflight-errors"},
     {"policy-unsupported", Exit::config, "the policy requires of the image what cannot be checked here: GPG signatures, Fulcio, Rekor", "require sigstoreSigned with keyPath for it"},

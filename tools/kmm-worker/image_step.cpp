@@ -20,6 +20,8 @@
 #include "api/names.hpp"
 #include "base/text.hpp"
 #include "cli/table.hpp"
+#include "kmod/module_service.hpp"
+#include "registry/layer_service.hpp"
 #include "registry/mirror_files.hpp"
 #include "registry/policy_files.hpp"
 #include "sys/file_ops.hpp"
@@ -115,12 +117,22 @@ registry::PullPolicy pull_policy(const std::string& text, const std::optional<Po
     throw std::move(error).hint(near ? fmt::format("did you mean {}?", *near) : "correct it in the configuration, or leave it out for Always");
 }
 
+namespace {
+
+Error interrupted_error() {
+    return Error(sys::interrupt_signal() == SIGINT ? Exit::interrupted : Exit::terminated, "interrupted", "interrupted while pulling; nothing was changed");
+}
+
+void stop_at_interrupt() {
+    if (sys::interrupt_requested()) throw interrupted_error();
+}
+
+}  // namespace
+
 void show_progress(registry::PullRequest& request, cli::LiveArea& area, cli::Context& context) {
     const bool show = context.console.err_is_terminal() && context.verbosity >= 0;
     request.progress = [&area, show, reference = request.reference](std::uint64_t have, std::uint64_t total) {
-        if (sys::interrupt_requested()) {
-            throw Error(sys::interrupt_signal() == SIGINT ? Exit::interrupted : Exit::terminated, "interrupted", "interrupted while pulling; nothing was changed");
-        }
+        stop_at_interrupt();
         if (show) area.draw({fmt::format("pulling {}: {} of {}", reference, base::format_bytes(have), base::format_bytes(total))});
     };
     if (show) {
@@ -130,10 +142,23 @@ void show_progress(registry::PullRequest& request, cli::LiveArea& area, cli::Con
     }
 }
 
-void tell_sandbox(const sys::SandboxReport& report, cli::Context& context) {
+void tell_sandbox(const sys::SandboxReport& report, cli::Context& context, const std::string& of) {
     if (context.verbosity < 1) return;
-    for (const auto& line : report.in_force) context.console.err(fmt::format("sandbox: {}\n", line));
-    for (const auto& line : report.missing) context.console.err(fmt::format("sandbox: not here: {}\n", line));
+    for (const auto& line : report.in_force) context.console.err(fmt::format("sandbox: {}{}\n", of, line));
+    for (const auto& line : report.missing) context.console.err(fmt::format("sandbox: {}not here: {}\n", of, line));
+}
+
+void tell_parser(const sys::Confined& parser, cli::Context& context) { tell_sandbox(parser.report(), context, "parser: "); }
+
+std::shared_ptr<sys::Confined> start_parser() {
+    return std::make_shared<sys::Confined>(std::vector<sys::Service>{registry::layer_service(), kmod::module_service()}, stop_at_interrupt);
+}
+
+Job read_image_job(const cli::Args& args, UnknownFields unknown) {
+    auto parser = start_parser();
+    Job job = read_job(args, Needs::image, unknown);
+    job.parser = std::move(parser);
+    return job;
 }
 
 registry::PullResult run_pull(registry::PullRequest request, const std::string& directory, cli::Context& context, sys::Clock& clock) {
@@ -229,9 +254,13 @@ kmod::FileDigests proven_files(const PulledImage& image) {
 PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& context, sys::Clock& clock) {
     const std::string base = scratch_base(job.host);
     (void)sys::remove_stale_temp_dirs(k_prefix, base);
-    PulledImage image{sys::TempDir(k_prefix, base), {}, {}, {}};
+    PulledImage image{job.parser, sys::TempDir(k_prefix, base), {}, {}, {}};
     sys::SandboxReport sandbox;
     begin_sandbox(job, sandbox);
+    if (job.parser) {
+        job.parser->renew();
+        job.parser->set_stop(stop_at_interrupt);
+    }
 
     std::vector<std::string> warnings;
     registry::PullRequest request = prepare_request(args, job.config.container_image, job.deadline, job.host, job.credentials, warnings);
@@ -242,6 +271,7 @@ PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& cont
     if (!args.get("image-pull-policy")) request.policy = pull_policy(job.config.image_pull_policy, job.pull_policy_position);
     request.dir_name = job.config.modprobe.dir_name.empty() ? "/opt" : job.config.modprobe.dir_name;
     request.firmware_path = job.config.modprobe.firmware_path;
+    request.parser = job.parser.get();
     if (job.config.insecure_pull) request.tls.insecure = true;
     if (!args.get("platform")) request.architecture = job.node.architecture;
     std::string kernel = job.node.kernel;
@@ -252,7 +282,11 @@ PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& cont
     const std::string directory = (std::filesystem::path(root + "/" + request.dir_name).lexically_normal() / "lib/modules" / kernel).native();
     std::map<std::string, std::string> sums;
     image.pulled.files.each([&](const registry::ExtractedFile& file) { sums.emplace_hint(sums.end(), file.path, file.digest()); });
-    image.index = with_context([&] { return "image " + image.pulled.reference; }, [&] { return kmod::ModuleIndex::build(directory, root, sums); });
+    image.index = with_context([&] { return "image " + image.pulled.reference; }, [&] { return kmod::ModuleIndex::build(directory, root, sums, job.parser.get()); });
+    if (job.parser) {
+        job.parser->set_stop({});  // a load must not be left half done for a signal
+        tell_parser(*job.parser, context);
+    }
     warn_of_left_out(image.index, image.pulled.warnings);
     if (!request.firmware_path.empty()) {
         image.firmware = std::filesystem::path(root + "/" + request.firmware_path).lexically_normal().native();

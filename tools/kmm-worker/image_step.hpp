@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "cli/app.hpp"
@@ -23,6 +24,7 @@ void show_progress(registry::PullRequest& request, cli::LiveArea& area, cli::Con
 
 /// An image on disk; the directory is removed with it.
 struct PulledImage {
+    std::shared_ptr<sys::Confined> parser;  ///< of `index`
     sys::TempDir directory;
     registry::PullResult pulled;
     kmod::ModuleIndex index;
@@ -61,8 +63,10 @@ void want_kernels(registry::PullRequest& request, std::vector<std::string> names
 /// imagePullPolicy as `text` says it, "" for Always; `position` is where it stands. Errors: config (78) "bad-value".
 [[nodiscard]] registry::PullPolicy pull_policy(const std::string& text, const std::optional<Position>& position = std::nullopt);
 
-/// With -v, what of the sandbox is in force and what is not, on standard error.
-void tell_sandbox(const sys::SandboxReport& report, cli::Context& context);
+/// With -v, what of the sandbox is in force and what is not, on standard error. `of` is whose, "" for this process.
+void tell_sandbox(const sys::SandboxReport& report, cli::Context& context, const std::string& of = "");
+/// The same of the process that parses, if it has parsed.
+void tell_parser(const sys::Confined& parser, cli::Context& context);
 
 /// Runs registry::pull with progress on a terminal.
 [[nodiscard]] registry::PullResult run_pull(registry::PullRequest request, const std::string& directory, cli::Context& context, sys::Clock& clock);

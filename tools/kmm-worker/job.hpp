@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "kmod/preflight.hpp"
 #include "registry/policy_files.hpp"
 #include "registry/puller.hpp"
+#include "sys/confined.hpp"
 
 namespace kmm::tool_worker {
 
@@ -38,7 +40,11 @@ struct Job {
         whole,  ///< nothing is loaded: no network at all, no writes, no look into other processes
     };
     Sandbox sandbox = Sandbox::none;
+    std::shared_ptr<sys::Confined> parser;  ///< where the bytes of images are parsed; begun before there was anything else of the job
 };
+
+/// The process that parses the bytes of images. To be called first thing, before credentials are read.
+[[nodiscard]] std::shared_ptr<sys::Confined> start_parser();
 
 enum class Needs { image, module_name };
 
@@ -68,6 +74,9 @@ enum class UnknownFields { refuse, warn };
 /// confirmation. rawArgs replace moduleName, parameters and order, as in KMM.
 /// `unknown` says what a field of CONFIG is that nobody knows here.
 [[nodiscard]] Job read_job(const cli::Args& args, Needs needs, UnknownFields unknown = UnknownFields::refuse);
+
+/// read_job() of what needs an image, with a parser that was started before.
+[[nodiscard]] Job read_image_job(const cli::Args& args, UnknownFields unknown = UnknownFields::refuse);
 
 /// Where the host's facts are, with --host-root applied.
 [[nodiscard]] kmod::HostPaths host_paths(const cli::Args& args);

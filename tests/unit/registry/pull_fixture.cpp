@@ -4,11 +4,16 @@
 #include <doctest/doctest.h>
 #include <stdlib.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <sstream>
+
+#include "registry/layer_service.hpp"
+#include "sys/confined.hpp"
 
 namespace kmm::test {
 
@@ -42,6 +47,17 @@ bool Outcome::warned(const std::string& text) const {
                        [&](const std::string& warning) { return warning.find(text) != std::string::npos; });
 }
 
+namespace {
+
+const pid_t g_process = ::getpid();  ///< children of tests have no parser
+/// Begun before there are threads.
+const std::unique_ptr<sys::Confined> g_parser =
+    std::getenv("KMM_TEST_CONFINED") == nullptr ? nullptr : std::make_unique<sys::Confined>(std::vector{registry::layer_service()});
+
+}  // namespace
+
+sys::Confined* confined_parser() { return ::getpid() == g_process ? g_parser.get() : nullptr; }
+
 Outcome pull_from(const FakeRegistry& registry, const std::function<void(registry::PullRequest&)>& tweak) {
     std::string root = (fs::temp_directory_path() / "kmm-test-XXXXXX").string();
     REQUIRE(::mkdtemp(root.data()) != nullptr);
@@ -53,6 +69,7 @@ Outcome pull_from(const FakeRegistry& registry, const std::function<void(registr
     request.reference = registry.reference();
     request.kernels = {k_kernel};
     request.tls.insecure = true;
+    request.parser = confined_parser();
     if (tweak) {
         tweak(request);
     }

@@ -101,6 +101,7 @@ inline Rewritten rewrite(const std::string& from, const std::string& to, const s
     request.source.reference = from;
     request.source.all_kernels = true;
     request.source.tls.insecure = true;
+    request.source.parser = confined_parser();
     request.to = to;
     request.created_by = "test";
     request.change = [](const std::string&, std::string bytes) { return std::optional(bytes + " changed"); };

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <grp.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "sys/fd.hpp"
+#include "sys/sandbox.hpp"
+
+namespace kmm::sys {
+
+namespace {
+
+#if defined(__x86_64__)
+constexpr std::uint32_t k_machine = AUDIT_ARCH_X86_64;
+#elif defined(__aarch64__)
+constexpr std::uint32_t k_machine = AUDIT_ARCH_AARCH64;
+#else
+constexpr std::uint32_t k_machine = 0;  // the numbers of this machine's calls are not known here: no filter
+#endif
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool k_instrumented = true;  // needs more memory, and some calls of its own
+#else
+constexpr bool k_instrumented = false;
+#endif
+
+/// Memory, locks, signals of its own, and what is open. No call here takes a path or makes a descriptor but one that was sent.
+constexpr long k_allowed[] = {
+    SYS_read, SYS_pread64, SYS_readv, SYS_write, SYS_writev, SYS_recvfrom, SYS_recvmsg, SYS_sendto, SYS_sendmsg, SYS_close, SYS_fstat, SYS_lseek,
+    SYS_ppoll, SYS_brk, SYS_munmap, SYS_mremap, SYS_madvise, SYS_futex, SYS_set_robust_list, SYS_rseq, SYS_membarrier, SYS_sched_yield,
+    SYS_sched_getaffinity, SYS_gettid, SYS_getpid, SYS_getuid, SYS_geteuid, SYS_getgid, SYS_getegid, SYS_getrandom, SYS_clock_gettime, SYS_clock_nanosleep, SYS_gettimeofday, SYS_rt_sigaction, SYS_rt_sigprocmask,
+    SYS_rt_sigreturn, SYS_sigaltstack, SYS_restart_syscall, SYS_exit, SYS_exit_group,
+#if defined(__x86_64__)
+    SYS_poll, SYS_time,
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    SYS_prctl, SYS_readlinkat, SYS_newfstatat, SYS_nanosleep,
+#if defined(__x86_64__)
+    SYS_readlink,
+#endif
+#endif
+};
+
+/// What new threads are made with, and nothing that makes a process or a namespace.
+constexpr std::uint32_t k_thread_flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD;
+constexpr std::uint32_t k_other_flags = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_PTRACE | CLONE_VFORK;
+
+constexpr std::uint32_t refusal(std::uint32_t number) { return SECCOMP_RET_ERRNO | number; }
+
+class Filter {
+public:
+    Filter() {
+        constexpr std::uint32_t x32 = 0x40000000U;
+        load(offsetof(seccomp_data, arch));
+        add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, k_machine, 1, 0));
+        give(refusal(EPERM));
+        load(offsetof(seccomp_data, nr));
+        add(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, x32, 0, 1));
+        give(refusal(EPERM));
+    }
+
+    void allow(long call) { answer(call, SECCOMP_RET_ALLOW); }
+    void answer(long call, std::uint32_t with) {
+        only(call, 1);
+        give(with);
+    }
+    /// Allowed if the argument has all bits of `all` and none of `none` in its lower half.
+    void allow_bits(long call, unsigned argument, std::uint32_t all, std::uint32_t none) {
+        only(call, 5);
+        load(offsetof(seccomp_data, args) + sizeof(std::uint64_t) * argument);
+        add(BPF_STMT(BPF_ALU | BPF_AND | BPF_K, all | none));
+        add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, all, 0, 1));
+        give(SECCOMP_RET_ALLOW);
+        give(refusal(EPERM));
+    }
+    void allow_value(long call, unsigned argument, std::uint32_t value) {
+        only(call, 4);
+        load(offsetof(seccomp_data, args) + sizeof(std::uint64_t) * argument);
+        add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1));
+        give(SECCOMP_RET_ALLOW);
+        give(refusal(EPERM));
+    }
+    /// Errno, or 0.
+    [[nodiscard]] int install() {
+        give(refusal(EPERM));
+        const sock_fprog whole{static_cast<unsigned short>(program_.size()), program_.data()};
+        return ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &whole) == 0 ? 0 : errno;
+    }
+
+private:
+    void add(const sock_filter& word) { program_.push_back(word); }
+    void load(std::size_t offset) { add(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offset))); }
+    void give(std::uint32_t answer) { add(BPF_STMT(BPF_RET | BPF_K, answer)); }
+    /// The next `words` are for this call alone; each ends in an answer.
+    void only(long call, std::uint8_t words) { add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(call), 0, words)); }
+
+    std::vector<sock_filter> program_;
+};
+
+int allow_computing() {
+    if (k_machine == 0) return ENOSYS;
+    Filter filter;
+    for (const long call : k_allowed) filter.allow(call);
+    filter.allow_bits(SYS_mmap, 2, 0, PROT_EXEC);
+    filter.allow_bits(SYS_mprotect, 2, 0, PROT_EXEC);
+    filter.allow_bits(SYS_clone, 0, k_thread_flags, k_other_flags);
+    filter.answer(SYS_clone3, refusal(ENOSYS));  // its flags cannot be seen: the C library takes clone(2) then
+    filter.allow_value(SYS_tgkill, 0, static_cast<std::uint32_t>(::getpid()));
+    return filter.install();
+}
+
+/// As the kernel has it; headers may be older. Only as much is handed over as the kernel's Landlock knows.
+struct RulesetAttributes {
+    std::uint64_t files, ports, scopes;
+};
+
+/// Errno, or 0: every right that the running kernel's Landlock knows is refused everywhere.
+int refuse_files() {
+    const long version = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, 1U);
+    if (version < 0) return errno;
+    const unsigned rights = version >= 5 ? 16 : version >= 3 ? 15 : version >= 2 ? 14 : 13;
+    const RulesetAttributes attributes{(1ULL << rights) - 1, 3, 3};  // bind and connect; abstract sockets and signals
+    const std::size_t size = version >= 6 ? 24 : version >= 4 ? 16 : 8;
+    const Fd rules(static_cast<int>(::syscall(SYS_landlock_create_ruleset, &attributes, size, 0)));
+    if (!rules) return errno;
+    return ::syscall(SYS_landlock_restrict_self, rules.get(), 0) == 0 ? 0 : errno;
+}
+
+int drop_all_capabilities() {
+    static_cast<void>(::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0));
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> none{};
+    return ::syscall(SYS_capset, &header, none.data()) == 0 ? 0 : errno;
+}
+
+/// The number of a user that nobody else has: of the range that no distribution hands out, by the number of the process.
+constexpr std::uint32_t k_first_user = 0x70000000U;
+constexpr std::uint32_t k_nobody = 65534;
+
+int become_own_user() {
+    if (::setgroups(0, nullptr) != 0) return errno;
+    const std::uint32_t own = k_first_user + (static_cast<std::uint32_t>(::getpid()) & 0x3fffffU);
+    for (const std::uint32_t id : {own, k_nobody}) {  // a user namespace may have few numbers
+        if (::setresgid(id, id, id) == 0 && ::setresuid(id, id, id) == 0) return 0;
+    }
+    return errno;
+}
+
+int leave_files() { return ::chroot("/proc/self/fdinfo") == 0 && ::chdir("/") == 0 ? 0 : errno; }
+
+void set_limit(__rlimit_resource_t resource, rlim_t most) {
+    const rlimit limit{most, most};
+    static_cast<void>(::setrlimit(resource, &limit));
+}
+
+void limit_resources() {
+    set_limit(RLIMIT_CORE, 0);
+    set_limit(RLIMIT_FSIZE, 0);
+    set_limit(RLIMIT_NOFILE, 16);
+    if (!k_instrumented) set_limit(RLIMIT_AS, std::uint64_t{4} << 30U);
+}
+
+void say(SandboxReport& report, const char* done, const char* what, int fault) {
+    if (fault == 0) {
+        report.in_force.emplace_back(done);
+    } else {
+        report.missing.push_back(std::string(what) + ": " + errno_text(fault) + " (" + errno_name(fault) + ")");
+    }
+}
+
+}  // namespace
+
+void confine(SandboxReport& report) {
+    limit_resources();
+    say(report, "a network namespace without a network", "unshare", ::unshare(CLONE_NEWNET | CLONE_NEWIPC) == 0 ? 0 : errno);
+    say(report, "an empty root directory", "chroot", leave_files());
+    say(report, "a user of its own", "setresuid", become_own_user());
+    say(report, "not dumpable", "dumpable", ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 ? 0 : errno);
+    say(report, "no new privileges", "no_new_privs", ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? 0 : errno);
+    say(report, "landlock: no files", "landlock", refuse_files());
+    say(report, "no capabilities", "capset", drop_all_capabilities());
+    static_cast<void>(::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0));  // another user's is forgotten
+    say(report, "seccomp: computing only", "seccomp", allow_computing());
+}
+
+}  // namespace kmm::sys

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Modules that are read in a confined process are what they are when they are read here.
+#include "kmod/module_service.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <csignal>
+
+#include "base/error.hpp"
+#include "kmod/identity.hpp"
+#include "kmod/inflate.hpp"
+#include "kmod/module_index.hpp"
+#include "sys/message.hpp"
+#include "unit/kmod/fixtures.hpp"
+
+using namespace kmm;
+using namespace kmm::test;
+
+namespace {
+
+std::string text_of(const kmod::ModuleFile& file) {
+    std::string text = fmt::format("{} {} {} {} {} {} {}\n", file.name, file.machine, file.build_id, file.has_versions, file.is_signed, file.size, file.appended_signature.size());
+    for (const auto& [key, value] : file.modinfo) text += fmt::format("{}={}\n", key, value);
+    for (const auto& symbol : file.undefined) text += fmt::format("U {} {}\n", symbol.name, symbol.weak);
+    for (const auto& name : file.exported) text += "E " + name + "\n";
+    for (const auto& [name, facts] : file.exports) text += fmt::format("X {} {} {}\n", name, facts.gpl_only, facts.symbol_namespace);
+    for (const auto row : file.export_crcs) text += fmt::format("C {} {}\n", row.symbol, row.crc);
+    for (const auto row : file.crcs) text += fmt::format("V {} {}\n", row.symbol, row.crc);
+    for (const auto& name : file.parameter_names) text += "P " + name + "\n";
+    const auto signature = file.signature();
+    return text + fmt::format("S {} {} {} {}\n", signature.signer, signature.key_id, signature.digest, signature.fault);
+}
+
+KoSpec rich() {
+    KoSpec spec;
+    spec.modinfo = {"parm=level:how much", "parmtype=level:int", "alias=pci:*", "softdep=pre: other"};
+    spec.undefined = {"_printk", "other_symbol"};
+    spec.weak = {"maybe"};
+    spec.exported = {"demo_one", "demo_two"};
+    return spec;
+}
+
+/// What reading gives: the facts, or the error with its code.
+template <typename Body>
+std::string outcome(Body&& body) {
+    try {
+        return text_of(body().file);
+    } catch (const Error& error) {
+        return fmt::format("{} {} {} {}", static_cast<int>(error.exit()), error.code(), error.message(), error.hint());
+    }
+}
+
+}  // namespace
+
+TEST_SUITE("kmod::unit") {
+
+TEST_CASE("a confined process reads the same facts and the same faults of modules") {
+    sys::Confined parser({kmod::module_service()});
+    const std::string plain = make_ko(rich());
+    std::vector<std::string> files{plain, plain + "~Module signature appended~\n", "", "no module", std::string(64, '\0'), plain.substr(0, 100)};
+    for (const char* how : {"gzip", "xz", "zstd"}) {
+        files.push_back(kmod::packed_module(plain, how));
+        files.push_back(files.back().substr(0, files.back().size() / 2));
+    }
+    for (std::size_t size = 1; size < plain.size(); size += plain.size() / 40) files.push_back(plain.substr(0, size));
+    for (const std::string& bytes : files) {
+        const std::string here = outcome([&] { return kmod::read_module(bytes, "/x.ko"); });
+        CHECK(outcome([&] { return kmod::read_module(parser, kmod::sealed_file(bytes, "test"), "/x.ko"); }) == here);
+    }
+    const std::string packed = kmod::packed_module(plain, "xz");
+    CHECK(kmod::plain_module(&parser, packed, "/x.ko.xz") == plain);
+    CHECK(kmod::read_module(parser, kmod::sealed_file(packed, "test"), "/x.ko.xz").inflated == plain.size());
+    CHECK_THROWS_AS(static_cast<void>(kmod::plain_module(&parser, packed.substr(0, 90), "/x.ko.xz")), Error);
+}
+
+TEST_CASE("an index that a confined process has made gives the bytes that it was made of, and no others") {
+    sys::Confined parser({kmod::module_service()});
+    const sys::TempDir out("kmm-index-");
+    for (int i = 0; i < 40; ++i) {  // enough for two threads
+        KoSpec spec = rich();
+        spec.name = fmt::format("m{}", i);
+        put(fmt::format("{}/{}.ko.gz", out.path(), spec.name), kmod::packed_module(make_ko(spec), "gzip"));
+    }
+    const auto index = kmod::ModuleIndex::build(out.path(), "", {}, &parser);
+    REQUIRE(index.modules().size() == 40);
+    CHECK(index.faults().empty());
+    const auto* module = index.find("m7");
+    REQUIRE(module != nullptr);
+    CHECK(kmod::code_sha256(module->file, kmod::plain_bytes(*module)) == kmod::sha256_hex(make_ko([] { KoSpec s = rich(); s.name = "m7"; return s; }())));
+    put(module->path, "other");
+    CHECK_THROWS_AS(static_cast<void>(kmod::plain_bytes(*module)), Error);
+}
+
+TEST_CASE("a module that ends the process that reads it is named, and so is one that is said to have a name that is none") {
+    sys::Service dying = kmod::module_service();
+    dying.serve = [](const std::string&, sys::Channel&, sys::Channel&) { static_cast<void>(::raise(SIGABRT)); };
+    sys::Confined parser({dying});
+    try {
+        static_cast<void>(kmod::read_module(parser, kmod::sealed_file("x", "test"), "/bad.ko"));
+        FAIL("no error");
+    } catch (const Error& error) {
+        CHECK(error.code() == "parser-crashed");
+        CHECK(error.exit() == Exit::unsafe);
+        CHECK(error.context() == std::vector<std::string>{"/bad.ko"});
+    }
+    sys::Service lying = kmod::module_service();
+    lying.serve = [](const std::string&, sys::Channel& channel, sys::Channel&) {
+        sys::MessageWriter answer;
+        answer.number(0);
+        answer.number(0);
+        answer.text("../../etc/x");
+        static_cast<void>(channel.send(answer.bytes()));
+    };
+    sys::Confined liar({lying});
+    CHECK_THROWS_AS(static_cast<void>(kmod::read_module(liar, kmod::sealed_file("x", "test"), "/bad.ko")), Error);
+}
+
+}  // TEST_SUITE
