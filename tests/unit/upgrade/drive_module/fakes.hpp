@@ -395,9 +395,9 @@ struct World {
         auto configs = store.objects.node_modules_configs;
         std::sort(configs.begin(), configs.end(), [](const auto& a, const auto& b) { return a.meta.name < b.meta.name; });
         for (const auto& config : configs) {
-            for (const auto& entry : config.spec) text += config.meta.name + " spec " + entry.config.container_image + "\n";
+            for (const auto& entry : config.spec) text += config.meta.name + " spec " + entry.config->container_image + "\n";
             for (const auto& entry : config.status)
-                text += config.meta.name + " status " + entry.config.container_image + " " + entry.version + " " + entry.boot_id + "\n";
+                text += config.meta.name + " status " + entry.config->container_image + " " + entry.version + " " + entry.boot_id + "\n";
         }
         return text;
     }

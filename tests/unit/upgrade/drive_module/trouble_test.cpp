@@ -192,7 +192,7 @@ TEST_CASE("what others change while a node is brought to its version is no succe
         {[&](World& world) { world.store.find("node-a").meta.labels[key] = "v9"; }, "someone else changed label version-module to v9 during the upgrade to v2"},
         {[&](World& world) { world.store.find("node-a").meta.labels.erase(api::label_version_worker_pod("drivers", "kmm-hello")); },
          "someone else changed label version-worker-pod to nothing during the upgrade to v2"},
-        {[](World& world) { world.store.objects.node_modules_configs.at(0).spec.at(0).config.container_image = "reg/other:1"; },
+        {[](World& world) { world.store.objects.node_modules_configs.at(0).spec.at(0).config.edit().container_image = "reg/other:1"; },
          "someone else changed spec of its NodeModulesConfig to reg/other:1 during the upgrade to v2"},
         {[](World& world) { world.store.objects.node_modules_configs.at(0).status.clear(); },
          "someone else changed status of its NodeModulesConfig to nothing during the upgrade to v2"},
@@ -212,7 +212,7 @@ TEST_CASE("what others change while a node is brought to its version is no succe
         drive.driver.retry("node-a");
         CHECK(drive.driver.walk() == Ended::complete);
         CHECK(world.store.find("node-a").meta.labels[key] == "v2");
-        CHECK(world.store.objects.node_modules_configs.at(0).spec.at(0).config.container_image == "reg/hello:v2");
+        CHECK(world.store.objects.node_modules_configs.at(0).spec.at(0).config->container_image == "reg/hello:v2");
         CHECK(world.store.objects.node_modules_configs.at(0).status.size() == 1);
     }
 }
