@@ -211,7 +211,7 @@ TEST_CASE("what others change while a node is brought to its version is no succe
         CHECK(drive.recorder.node("node-a").message == row.message);
         drive.driver.retry("node-a");
         CHECK(drive.driver.walk() == Ended::complete);
-        CHECK(world.store.find("node-a").meta.labels[key] == "v2");
+        CHECK(world.store.find("node-a").meta.labels.at(key) == "v2");
         CHECK(world.store.objects.node_modules_configs.at(0).spec.at(0).config->container_image == "reg/hello:v2");
         CHECK(world.store.objects.node_modules_configs.at(0).status.size() == 1);
     }
@@ -231,7 +231,7 @@ TEST_CASE("a node that was done and was changed by somebody else later is not do
              {other, "label version-module to v1", Way::skip},
              {other, "label version-module to v1", Way::step},
              {[&](api::Labels& labels) { labels.erase(module_key); }, "label version-module to nothing"},
-             {[&](api::Labels& labels) { labels[module_key] = labels[worker_key] = "v1"; }, "label version-module to v1, label version-worker-pod to v1"},
+             {[&](api::Labels& labels) { labels[module_key] = "v1", labels[worker_key] = "v1"; }, "label version-module to v1, label version-worker-pod to v1"},
              {[&](api::Labels& labels) { labels["role.example/other"] = "x"; }, ""},
          }) {
         CAPTURE(row.what);
