@@ -293,7 +293,7 @@ private:
     /// A list or mapping that may have been read before.
     Step repeated(Node& out, const Shape* shape, std::size_t depth, Mark here) {
         const bool is_mapping = peek() == '{';
-        const std::size_t first = at_, nodes = nodes_, begin = index_[at_];
+        const std::size_t first = at_, nodes = nodes_, begin = index_[at_], row = numbered_.size();
         const auto* value = repeats_.find(text_.substr(begin), shape);
         if (value != nullptr && sink_.knows(value->number)) {
             nodes_ += value->nodes;
@@ -305,7 +305,6 @@ private:
         }
         const bool is_new = value == nullptr;
         const auto number = is_new ? 0U : value->number;  // reading on may move the values
-        const std::size_t row = numbered_.size();
         numbered_.push_back(Repeat{here, number});  // in front of what is in it
         if (const auto step = is_mapping ? mapping(out, shape, depth) : sequence(out, shape, depth); step != Step::ok) return step;
         const auto text = text_.substr(begin, index_[at_ - 1] + 1 - begin);
