@@ -35,7 +35,8 @@ public:
         if (!items.empty()) { node_.set(key, value::Node::strings(items)); }
         return *this;
     }
-    Canon& map(const char* key, const std::map<std::string, std::string>& entries) {
+    template <typename Map>
+    Canon& map(const char* key, const Map& entries) {
         value::Node node = value::Node::mapping();
         for (const auto& [name, text] : entries) { node.set(name, text); }
         return tree(key, std::move(node));

@@ -13,6 +13,7 @@
 #include "api/decode.hpp"
 #include "api/labels.hpp"
 #include "api/object_decoder.hpp"
+#include "api/repeated_parts.hpp"
 #include "api/schema.hpp"
 #include "base/text.hpp"
 
@@ -364,6 +365,15 @@ void append(Objects& to, Objects& from) {
 
 }  // namespace
 
+ObjectDecoder::ObjectDecoder() : ObjectDecoder(std::nullopt) {}
+ObjectDecoder::ObjectDecoder(std::optional<std::string> given_namespace)
+    : repeats_(std::make_unique<RepeatedParts>()), given_namespace_(std::move(given_namespace)) {}
+ObjectDecoder::~ObjectDecoder() = default;
+
+std::uint32_t ObjectDecoder::number_repeat() { return repeats_->next_number(); }
+bool ObjectDecoder::knows(std::uint32_t number) const { return repeats_->knows(number); }
+void ObjectDecoder::take_repeats(const std::vector<value::Repeat>& repeats) { repeats_->begin_object(repeats); }
+
 const value::Shape* ObjectDecoder::shape(const value::Node& object, const value::Node* list) {
     const value::Node* kind = object.find("kind");
     if (kind != nullptr) { return kind->is_string() ? shape_of(kind->text()) : nullptr; }
@@ -377,16 +387,29 @@ bool ObjectDecoder::take_item(value::Document& item, const value::Node& list) {
     const bool named = !item.root.get_string({"kind"}).empty() && !item.root.get_string({"apiVersion"}).empty();
     const bool list_known = is_list_kind(list_kind) && !list_version.empty();
     // Without both names the item may take them from a list that says them at its end.
-    if (!item.root.is_mapping() || !(named || list_known) || (!list_kind.empty() && !is_list_kind(list_kind))) { return false; }
+    if (!item.root.is_mapping() || !(named || list_known) || (!list_kind.empty() && !is_list_kind(list_kind))) {
+        repeats_->put_off();
+        return false;
+    }
     has_items_ = true;
     Scope scope{item, item_faults_};
     scope.given_namespace = given_namespace_;
+    scope.repeats = repeats_.get();
+    scope.texts = &texts_;
+    const std::size_t findings = item_faults_.size() + items_.release_marks.size();
     decode_any(scope, item.root, list_known ? inherited_from(list_version, list_kind) : Inherited{}, items_);
+    repeats_->end_object(findings == item_faults_.size() + items_.release_marks.size());
     return true;
 }
 
 void ObjectDecoder::take_document(const value::Document& document) {
-    decode(document, objects_, faults_, given_namespace_);
+    Scope scope{document, faults_};
+    scope.given_namespace = given_namespace_;
+    repeats_->begin_waiting();
+    scope.repeats = repeats_.get();
+    scope.texts = &texts_;
+    decode_any(scope, document.root, Inherited{}, objects_);
+    repeats_->forget();  // each list has its own marks of releases
     if (has_items_ && is_list_kind(document.root.get_string({"kind"}))) {
         append(objects_, items_);
         append(faults_, item_faults_);

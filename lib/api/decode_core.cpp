@@ -32,7 +32,16 @@ const value::Shape k_node_status_shape{
     {{"conditions", &k_condition_shape}, {"nodeInfo", &k_node_info_shape}}};
 const value::Shape k_node_shape{
     {}, {{"metadata", &k_node_metadata_shape}, {"spec", &k_node_spec_shape}, {"status", &k_node_status_shape}}};
-const value::Shape k_config_shape{{}, {{"metadata", &k_metadata_shape}}};
+const value::Shape k_module_config_shape{{}, {}, "", value::Shape::Repeats::mapping};
+const value::Shape k_tolerations_shape{{}, {}, "", value::Shape::Repeats::list};
+// An entry of spec is the same on many nodes, one of status has the boot id.
+const value::Shape k_spec_entry_shape{
+    {}, {{"config", &k_module_config_shape}, {"tolerations", &k_tolerations_shape}}, "", value::Shape::Repeats::mapping};
+const value::Shape k_status_entry_shape{{}, k_spec_entry_shape.inner};
+const value::Shape k_config_spec_shape{{}, {{"modules", &k_spec_entry_shape}}};
+const value::Shape k_config_status_shape{{}, {{"modules", &k_status_entry_shape}}};
+const value::Shape k_config_shape{
+    {}, {{"metadata", &k_metadata_shape}, {"spec", &k_config_spec_shape}, {"status", &k_config_status_shape}}};
 
 void check_label(const Fields& metadata, const value::Member& member) {
     if (!is_qualified_name(member.key)) {
@@ -216,7 +225,7 @@ ConfigMap decode_config_map(Scope& scope, const value::Node& root) {
     fields.allow({"apiVersion", "kind", "immutable"});
     ConfigMap config_map;
     config_map.meta = decode_meta(fields, Residence::namespaced);
-    for (auto& [key, text] : fields.string_map("data")) { config_map.data.emplace(key, text); }
+    for (const auto& [key, text] : fields.string_map("data")) { config_map.data.emplace(key, text); }
     for (const auto& [key, text] : fields.string_map("binaryData")) { config_map.binary_keys.push_back(key); }
     if (const value::Node* data = root.find("data"); data != nullptr && is_operator_config_map(config_map.meta.name)) {
         for (const auto& member : data->members()) {

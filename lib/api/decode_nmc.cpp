@@ -3,6 +3,7 @@
 // facts: KMM 7.1.
 #include "api/codec.hpp"
 #include "api/decode.hpp"
+#include "api/repeated_parts.hpp"
 #include "api/schema_check.hpp"
 
 namespace kmm::api {
@@ -30,18 +31,40 @@ ModuleConfig decode_config(Fields fields) {
     return config;
 }
 
+namespace {
+
+/// What `decode` makes of the member `key`, or made of the same text before.
+template <typename T, typename Decode>
+Shared<T> shared_part(const Fields& fields, std::string_view key, Decode&& decode) {
+    RepeatedParts* repeats = fields.scope().repeats;
+    const value::Node* found = repeats == nullptr ? nullptr : fields.node().find(key);
+    const std::uint32_t number = found == nullptr ? 0 : repeats->number(*found);
+    if (number == 0) { return Shared<T>(decode()); }
+    if (const auto* known = repeats->find<Shared<T>>(number)) { return *known; }
+    Shared<T> part(decode());
+    repeats->note(number, part);
+    return part;
+}
+
+}  // namespace
+
 NodeModule decode_node_module_fields(Fields fields) {
+    RepeatedParts* repeats = fields.scope().repeats;
+    const std::uint32_t number = repeats == nullptr ? 0 : repeats->number(fields.node());
+    if (const auto* known = number == 0 ? nullptr : repeats->find<NodeModule>(number)) { return *known; }
     NodeModule entry;
     entry.name = fields.string("name");
     entry.namespace_ = fields.string("namespace");
     entry.service_account_name = fields.string("serviceAccountName");
     entry.image_repo_secret = fields.name_of("imageRepoSecret");
-    entry.tolerations = decode_tolerations(fields, "tolerations");
+    entry.tolerations = shared_part<Tolerations>(fields, "tolerations", [&] { return decode_tolerations(fields, "tolerations"); });
     entry.version = fields.string("version");
     entry.boot_id = fields.string("bootId");
-    if (auto config = fields.child("config")) {
-        entry.config = decode_config(*config);
-    }
+    entry.config = shared_part<ModuleConfig>(fields, "config", [&] {
+        auto config = fields.child("config");
+        return config ? decode_config(*config) : ModuleConfig{};
+    });
+    if (number != 0) { repeats->note(number, entry); }
     return entry;
 }
 
@@ -53,9 +76,9 @@ NodeModulesConfig decode_node_modules_config(Scope& scope, const value::Node& ro
     for (const auto& [key, list] : {std::pair{"spec", &object.spec}, std::pair{"status", &object.status}}) {
         auto part = fields.child(key);
         if (!part) { continue; }
-        for (const auto& item : part->items("modules")) {
-            list->push_back(decode_node_module_fields(Fields(scope, *item.node, item.path)));
-        }
+        auto items = part->items("modules");
+        list->reserve(items.size());
+        for (auto& item : items) { list->push_back(decode_node_module_fields(Fields(scope, *item.node, std::move(item.path)))); }
     }
     return object;
 }

@@ -76,16 +76,16 @@ value::Node encode(const Toleration& toleration) {
 value::Node encode(const NodeModule& entry) {
     value::Node node = value::Node::mapping();
     set_if(node, "bootId", entry.boot_id);
-    node.set("config", encode(entry.config));
+    node.set("config", encode(*entry.config));
     if (!entry.image_repo_secret.empty()) {
         node.set("imageRepoSecret", value::Node::mapping({{"name", entry.image_repo_secret}}));
     }
     node.set("name", entry.name);
     node.set("namespace", entry.namespace_);
     node.set("serviceAccountName", entry.service_account_name);
-    if (!entry.tolerations.empty()) {
+    if (!entry.tolerations->empty()) {
         value::Node list = value::Node::sequence();
-        for (const auto& toleration : entry.tolerations) { list.push_back(encode(toleration)); }
+        for (const auto& toleration : *entry.tolerations) { list.push_back(encode(toleration)); }
         node.set("tolerations", std::move(list));
     }
     set_if(node, "version", entry.version);

@@ -179,6 +179,7 @@ Labels Fields::string_map(std::string_view key, Need need, std::string_view part
         wrong_type(*found, path_of(key), "mapping");
         return result;
     }
+    if (part.empty()) { result.reserve(found->members().size()); }
     for (const auto& member : found->members()) {
         const auto path = [&] { return fmt::format("{}[{}]", path_of(key), member.key); };
         if (!member.value.is_string()) {
@@ -189,7 +190,11 @@ Labels Fields::string_map(std::string_view key, Need need, std::string_view part
         if (records_places()) {
             scope_->places->emplace(path(), scope_->document.position(member.value.mark()));
         }
-        result.emplace_hint(result.end(), member.key, member.value.text());  // kubectl writes keys in order
+        if (scope_->texts != nullptr) {
+            result.emplace(scope_->texts->get(member.key), scope_->texts->get(member.value.text()));
+        } else {
+            result.emplace(member.key, member.value.text());
+        }
     }
     return result;
 }

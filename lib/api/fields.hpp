@@ -15,6 +15,8 @@
 
 namespace kmm::api {
 
+class RepeatedParts;
+
 /// How keys are compared. Go's JSON decoder, which KMM's worker reads its configuration with, takes any case (facts: KMM
 /// 7.1); the API server does not.
 enum class KeyCase { exact, any };
@@ -30,6 +32,8 @@ struct Scope {
     const SchemaKind* schema = nullptr;                 ///< of the object that is read; null: of a kind that KMM does not have
     std::vector<ReleaseMark>* release_marks = nullptr;  ///< null: none is recorded
     bool checked = false;  ///< check_object has reported all faults: readers take what fits and say nothing
+    RepeatedParts* repeats = nullptr;     ///< parts of a stream that were decoded before; null: none
+    TextPool* texts = nullptr;            ///< shares texts of labels and annotations; null: each has its own
     std::vector<std::string>* misread = nullptr;  ///< gets the path of every value of a wrong type; null: none is recorded
 
     /// Appends an error at `mark`.

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "api/names.hpp"
+#include "api/repeated_parts.hpp"
 #include "base/text.hpp"
 
 namespace kmm::api {
@@ -57,6 +58,7 @@ public:
     }
 
     void check(const value::Node& node, const SchemaType& type, const SchemaPlace& place, const SchemaMember& owner) {
+        if (scope_.repeats != nullptr && scope_.repeats->knows(scope_.repeats->number(node))) { return; }  // nothing is in it, and nothing was wrong with it
         switch (type.form) {
             case Form::any:
             case Form::empty:

@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "api/label_map.hpp"
+#include "api/shared.hpp"
 #include "base/error.hpp"
 #include "value/node.hpp"
 
 namespace kmm::api {
-
-using Labels = std::map<std::string, std::string>;
 
 /// Where the fields of an object stand, by path ("spec.moduleLoader.container.kernelMappings[0].regexp",
 /// "metadata.labels[a/b]"): the place of the value.
@@ -163,13 +163,13 @@ struct ModuleConfig {
     friend bool operator==(const ModuleConfig&, const ModuleConfig&) = default;
 };
 
-/// One entry of NodeModulesConfig spec.modules or status.modules.
+/// One entry of NodeModulesConfig spec.modules or status.modules. What entries of many nodes have in common they share.
 struct NodeModule {
     std::string name, namespace_;
-    ModuleConfig config;
+    Shared<ModuleConfig> config;
     std::string service_account_name;
     std::string image_repo_secret;
-    std::vector<Toleration> tolerations;
+    Shared<std::vector<Toleration>> tolerations;
     std::string version;
     std::string boot_id;  ///< status entries only
     friend bool operator==(const NodeModule&, const NodeModule&) = default;

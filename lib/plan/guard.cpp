@@ -49,7 +49,7 @@ std::optional<Guard> unload_guard(const api::Objects& objects, const api::Module
 
 std::optional<Guard> rename_guard(const std::string& name, const std::string& kernel_module, const api::NodeModule* loaded) {
     if (loaded == nullptr) { return std::nullopt; }
-    const std::string there = base::kernel_module_name(loaded->config.modprobe.module_name);
+    const std::string there = base::kernel_module_name(loaded->config->modprobe.module_name);
     const std::string wanted = base::kernel_module_name(kernel_module);
     if (there.empty() || there == wanted) { return std::nullopt; }
     return Guard{"module-renamed", fmt::format("Module {} has loaded {}, expected {}", name, there, wanted),

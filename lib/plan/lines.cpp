@@ -21,6 +21,7 @@
 #include "plan/order.hpp"
 #include "plan/policy.hpp"
 #include "plan/reasons.hpp"
+#include "plan/situation.hpp"
 #include "plan/verdict.hpp"
 
 namespace kmm::plan {
@@ -201,30 +202,21 @@ private:
     std::vector<std::string> unmatched_;
 };
 
-/// What a decision sees of a node on which nothing of KMM is.
-std::string likeness(const api::Node& node) {
-    std::string key = fmt::format("{}\n{}\n{}\n{}\n{}{}{}", node.kernel_version, node.architecture, node.os_image,
-                                  node.ready.value_or("-"), node.unschedulable, node.meta.deleting, node.boot_id.empty());
-    for (const auto& taint : node.taints) { key += fmt::format("\n{}\n{}\n{}", taint.key, taint.value, taint.effect); }
-    return key;
-}
-
-bool has_kmm_label(const api::Labels& labels) {
-    return std::any_of(labels.begin(), labels.end(), [](const auto& label) {
-        return label.first.find("kmm.") != std::string::npos;
+std::vector<const api::Module*> sorted_modules(const api::Objects& objects) {
+    std::vector<const api::Module*> modules;
+    for (const auto& module : objects.modules) { modules.push_back(&module); }
+    std::stable_sort(modules.begin(), modules.end(), [](const api::Module* a, const api::Module* b) {
+        return std::tie(a->meta.namespace_, a->meta.name) < std::tie(b->meta.namespace_, b->meta.name);
     });
+    return modules;
 }
 
 class PlanVisitor {
 public:
     PlanVisitor(const api::Objects& objects, const Options& options, const LineSink& sink)
         : objects_(objects), options_(complete(options, objects)), sink_(sink), lint_(objects), needs_(objects.modules),
-          globs_(options.missing_images) {
-        std::vector<const api::Module*> modules;
-        for (const auto& module : objects.modules) { modules.push_back(&module); }
-        std::stable_sort(modules.begin(), modules.end(), [](const api::Module* a, const api::Module* b) {
-            return std::tie(a->meta.namespace_, a->meta.name) < std::tie(b->meta.namespace_, b->meta.name);
-        });
+          globs_(options.missing_images), situations_(sorted_modules(objects), *options_.schedule_key) {
+        const auto modules = sorted_modules(objects);
         resolvers_.reserve(modules.size());
         for (const auto* module : modules) {
             resolvers_.emplace_back(*module);
@@ -265,22 +257,19 @@ private:
     void visit(const NodeView& view) {
         const api::Node& node = *view.node;
         for (std::size_t i = 0; i < selectors_.size(); ++i) { selected_[i] = selects(selectors_[i], node.meta.labels); }
-        const bool alike = !node.kernel_version.empty() && view.pods.empty() && !has_kmm_label(node.meta.labels);
-        Row* row = nullptr;
-        if (alike) {
-            row = &rows_[likeness(node)];
-            row->resize(2 * resolvers_.size());
-        }
-        const auto unknown = unknown_modules(view);
+        const bool shares = situations_.look(view);
+        const auto unknown = situations_.has_unknown() ? unknown_modules(view) : std::map<Name, Entry>();
         auto next = unknown.begin();
         for (std::size_t i = 0; i < resolvers_.size(); ++i) {
             const auto& meta = resolvers_[i].module().meta;
             for (; next != unknown.end() && next->first < Name(meta.namespace_, meta.name); ++next) { own(node, next->second); }
-            if (row == nullptr || has_entry(view, meta)) {
+            if (!shares) {
                 own(node, judged(view, i));
                 continue;
             }
-            auto& known = (*row)[2 * i + (selected_[selector_of_[i]] ? 1 : 0)];
+            const std::size_t number = situations_.number(i, selected_[selector_of_[i]]);
+            if (number >= known_verdicts_.size()) { known_verdicts_.resize(number + 1); }
+            auto& known = known_verdicts_[number];
             if (known == nullptr) {
                 Verdict verdict = judged(view, i);
                 if (is_about_one_node(verdict)) {
@@ -300,11 +289,6 @@ private:
     /// Findings about such verdicts name the node.
     static bool is_about_one_node(const Verdict& verdict) {
         return verdict.labels_after.stuck || verdict.entry.action == Action::unload;
-    }
-
-    static bool has_entry(const NodeView& view, const api::ObjectMeta& module) {
-        return view.config != nullptr && (find_entry(view.config->spec, module.namespace_, module.name) != nullptr ||
-                                          find_entry(view.config->status, module.namespace_, module.name) != nullptr);
     }
 
     Verdict judged(const NodeView& view, std::size_t resolver) {
@@ -359,8 +343,8 @@ private:
                 entry.namespace_ = item.namespace_;
                 entry.module = item.name;
                 entry.version = item.version;
-                entry.image = item.config.container_image;
-                entry.config = item.config;
+                entry.image = item.config->container_image;
+                entry.config = *item.config;
                 entry.action = list == &view.config->spec ? Action::keep : Action::unload;
                 entry.reason = "module-unknown";
                 entry.message = reason(entry.reason).text;
@@ -394,15 +378,14 @@ private:
     std::vector<api::Labels> selectors_;      ///< each once
     std::vector<bool> selected_;              ///< for each selector, whether it matches the current node
     std::set<Name> known_;
-    /// For each Module what was decided if its selector does not match, and if it does.
-    using Row = std::vector<const Known*>;
-    std::unordered_map<std::string, Row> rows_;
+    std::vector<const Known*> known_verdicts_;  ///< by situation
     std::deque<Known> shared_;
     Conflicts conflicts_;
     FleetLint lint_;
     std::deque<FleetLint::Share> own_lint_;   ///< of the current node
     Needs needs_;
     MissingGlobs globs_;
+    Situations situations_;
     Diagnostics faults_;                      ///< of mappings
     Diagnostics diagnostics_;
 };

@@ -62,6 +62,7 @@ public:
         std::string module;                       ///< NAMESPACE/NAME
         std::optional<api::ModuleConfig> wanted;  ///< as in the verdict
         Nodes* unmapped = nullptr;
+        Nodes* leftover = nullptr;                ///< of the label of an earlier KMM, where the node has it
     };
 
     /// `objects` must outlive the object.

@@ -92,11 +92,16 @@ FleetLint::Share FleetLint::see(const api::Node& node, const Verdict& verdict) {
     if (verdict.selected && verdict.row != nullptr && !entry.kernel.empty() && no_mapping) {
         share.unmapped = &unmapped_[{share.module, entry.kernel}];
     }
+    if (verdict.schedule_key == api::ScheduleKey::schedule_pod) {
+        const std::string old = api::label_version_device_plugin(entry.namespace_, entry.module);
+        if (node.meta.labels.contains(old)) { share.leftover = &leftover_[old]; }
+    }
     return share;
 }
 
 void FleetLint::add(const api::Node& node, const Share& share) {
     if (share.unmapped != nullptr) { count(*share.unmapped, node); }
+    if (share.leftover != nullptr) { count(*share.leftover, node); }
     if (!share.wanted) { return; }
     wanted_.push_back(&share);
     removes_ = removes_ || !share.wanted->in_tree_modules_to_remove.empty();
@@ -138,9 +143,6 @@ void FleetLint::see_labels(const api::Node& node, const Verdict& verdict) {
                          api::label_version_schedule(verdict.schedule_key, entry.namespace_, entry.module)),
              node.meta.origin);
     }
-    if (verdict.schedule_key != api::ScheduleKey::schedule_pod) { return; }
-    const std::string old = api::label_version_device_plugin(entry.namespace_, entry.module);
-    if (node.meta.labels.contains(old)) { count(leftover_[old], node); }
 }
 
 bool FleetLint::serves(const api::Node& node, const Entry& entry) const {

@@ -202,7 +202,7 @@ private:
     }
 
     void conclude_image_missing() {
-        std::string image = asked_->config.container_image;
+        std::string image = asked_->config->container_image;
         const ImageState& known = verdict_.image_state;
         if (!verdict_.image_missing && !known.word.empty()) { image += fmt::format(" ({})", known.word); }
         if (!known.failed_action.empty()) { image += fmt::format("; {} failed", known.failed_action); }
@@ -270,7 +270,7 @@ private:
     void conclude_wanted() {
         show(*state_.spec);
         const bool held = last_.decision == nullptr || last_.decision->want == Want::leave;
-        const std::string& configured = state_.spec->config.kernel_version;
+        const std::string& configured = state_.spec->config->kernel_version;
         if (held && configured != api::trim_kernel(node_.kernel_version)) {
             conclude(Action::blocked, "entry-for-other-kernel",
                      fmt::format("configured for {}, running {}", configured, node_.kernel_version));
@@ -312,7 +312,7 @@ private:
         } else if (!options_.next && status->config == state_.spec->config) {
             conclude(Action::reload, "worker-running", "an unloader at work is never cancelled");
         } else {
-            const bool image = status->config.container_image != state_.spec->config.container_image;
+            const bool image = status->config->container_image != state_.spec->config->container_image;
             conclude(options_.next ? Action::unload : Action::reload, "config-changed",
                      fmt::format("{}{}", image ? "another image" : "same image, other settings",
                                  options_.next ? "; the load follows in a later pass" : ""));
@@ -324,9 +324,9 @@ private:
         const auto& status = verdict_.observed_status;
         if (!status) {
             conclude(Action::load, "not-loaded");
-        } else if (status->config.kernel_version != state_.spec->config.kernel_version) {
+        } else if (status->config->kernel_version != state_.spec->config->kernel_version) {
             conclude(Action::load, "kernel-changed",
-                     fmt::format("{} to {}", status->config.kernel_version, state_.spec->config.kernel_version));
+                     fmt::format("{} to {}", status->config->kernel_version, state_.spec->config->kernel_version));
         } else if (status->boot_id != node_.boot_id && !node_.boot_id.empty()) {
             conclude(Action::load, "node-rebooted");
         } else {

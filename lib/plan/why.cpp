@@ -210,8 +210,8 @@ private:
             return;
         }
         line("observed", Mark::fact,
-             fmt::format("{}: {}version {}, kernel {}{}", what, entry->config.container_image + ", ",
-                         entry->version.empty() ? "none" : entry->version, entry->config.kernel_version,
+             fmt::format("{}: {}version {}, kernel {}{}", what, entry->config->container_image + ", ",
+                         entry->version.empty() ? "none" : entry->version, entry->config->kernel_version,
                          entry->boot_id.empty() ? "" : ", boot " + entry->boot_id));
     }
 

@@ -38,8 +38,8 @@ struct WorkerJob {
 
     [[nodiscard]] bool pulls() const { return scene->options.worker_style == WorkerStyle::pull; }
     [[nodiscard]] bool loads() const { return action == WorkerAction::load; }
-    [[nodiscard]] bool with_firmware() const { return !entry->config.modprobe.firmware_path.empty(); }
-    [[nodiscard]] bool with_order() const { return loads() && !entry->config.modprobe.modules_loading_order.empty(); }
+    [[nodiscard]] bool with_firmware() const { return !entry->config->modprobe.firmware_path.empty(); }
+    [[nodiscard]] bool with_order() const { return loads() && !entry->config->modprobe.modules_loading_order.empty(); }
     /// Unloading needs no image, and so no credentials.
     [[nodiscard]] bool mounts_secret() const { return pulls() && loads() && !entry->image_repo_secret.empty(); }
     [[nodiscard]] const std::string& host_firmware() const { return scene->options.operator_config.worker_firmware_host_path; }
@@ -116,11 +116,11 @@ Node worker_container(const WorkerJob& job) {
 
 /// KMM's commands; for words that KMM does not quote and should, quoted. Paths are joined as its Go does (facts: KMM 6.5).
 std::string extract_script(const WorkerJob& job) {
-    const auto& modprobe = job.entry->config.modprobe;
+    const auto& modprobe = job.entry->config->modprobe;
     const auto copy = [](const std::string& from, const char* all, const std::string& to) {
         return fmt::format("\nmkdir -p {0};\ncp -R {1}{2} {0};\n", shell_word(to), from.empty() ? "" : shell_word(from), all);
     };
-    std::string script = copy(base::join_paths({modprobe.dir_name, "lib/modules", job.entry->config.kernel_version}), "",
+    std::string script = copy(base::join_paths({modprobe.dir_name, "lib/modules", job.entry->config->kernel_version}), "",
                               base::join_paths({"/tmp", modprobe.dir_name, "lib/modules"}));
     if (job.with_firmware()) {
         const std::string from = base::clean_path(modprobe.firmware_path);
@@ -131,7 +131,7 @@ std::string extract_script(const WorkerJob& job) {
 }
 
 Node extract_container(const WorkerJob& job) {
-    const auto& config = job.entry->config;
+    const api::ModuleConfig& config = *job.entry->config;
     Node container = Node::mapping({{"args", Node::strings({extract_script(job)})},
                                     {"command", Node::strings({"/bin/sh", "-c"})},
                                     {"image", config.container_image},
@@ -177,14 +177,14 @@ std::string worker_name(const WorkerJob& job) {
 
 Node worker_metadata(const WorkerJob& job, const Node& spec) {
     Node annotations = Node::mapping();
-    annotations.set(std::string(k_config_annotation), value::to_yaml(api::encode(job.entry->config)));
+    annotations.set(std::string(k_config_annotation), value::to_yaml(api::encode(*job.entry->config)));
     if (job.with_order()) {
-        annotations.set(std::string(k_order_annotation), softdep_text(job.entry->config.modprobe.modules_loading_order));
+        annotations.set(std::string(k_order_annotation), softdep_text(job.entry->config->modprobe.modules_loading_order));
     }
     if (job.loads() && !job.entry->version.empty()) {
         annotations.set("kmm.node.kubernetes.io/worker-module-version", job.entry->version);
     }
-    if (!job.entry->tolerations.empty()) {
+    if (!job.entry->tolerations->empty()) {
         annotations.set("kmm.node.kubernetes.io/worker-tolerations",
                         value::to_yaml(toleration_list(job.entry->tolerations)));
     }
@@ -210,15 +210,15 @@ Node worker_metadata(const WorkerJob& job, const Node& spec) {
 
 /// Facts: KMM 3.1.
 void check_kernel(const WorkerJob& job, const std::string& real_kernel) {
-    if (job.pulls() || !job.loads() || real_kernel == job.entry->config.kernel_version) { return; }
+    if (job.pulls() || !job.loads() || real_kernel == job.entry->config->kernel_version) { return; }
     job.scene->warn(job.scene->find_module(job.entry->namespace_, job.entry->name), "metadata.name", "kernel-plus",
                     fmt::format("Node {} runs {}, KMM copies the modules of {} and modprobe does not find them there", job.node,
-                                base::escape(real_kernel), base::escape(job.entry->config.kernel_version)),
+                                base::escape(real_kernel), base::escape(job.entry->config->kernel_version)),
                     "--worker-style pull looks for both names");
 }
 
 void check_paths(const WorkerJob& job) {
-    const auto& modprobe = job.entry->config.modprobe;
+    const auto& modprobe = job.entry->config->modprobe;
     const api::Module* module = job.scene->find_module(job.entry->namespace_, job.entry->name);
     const auto check = [&](const std::string& path, const char* field) {
         if (path.empty() || is_plain_word(path)) { return; }

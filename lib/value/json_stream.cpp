@@ -12,6 +12,7 @@
 #include "value/json_index.hpp"
 #include "value/mark_cursor.hpp"
 #include "value/object_stream.hpp"
+#include "value/repeats.hpp"
 #include "value/scalar.hpp"
 #include "value/shape_lookup.hpp"
 #include "value/text_index.hpp"
@@ -272,6 +273,8 @@ private:
             if (!text) return doubt("invalid escape sequence in a string");
             out = Node(*text);
             ++at_;
+        } else if (is_repeated(shape, c)) {
+            step = repeated(out, shape, depth, here);
         } else if (c == '{') {
             step = mapping(out, shape, depth);
         } else if (c == '[') {
@@ -281,6 +284,32 @@ private:
         }
         out.set_mark(here);
         return step;
+    }
+
+    static bool is_repeated(const Shape* shape, char c) noexcept {
+        return shape != nullptr && ((c == '{' && shape->repeats == Shape::Repeats::mapping) || (c == '[' && shape->repeats == Shape::Repeats::list));
+    }
+
+    /// A list or mapping that may have been read before.
+    Step repeated(Node& out, const Shape* shape, std::size_t depth, Mark here) {
+        const bool is_mapping = peek() == '{';
+        const std::size_t first = at_, nodes = nodes_, begin = index_[at_], row = numbered_.size();
+        const auto* value = repeats_.find(text_.substr(begin), shape);
+        if (value != nullptr && sink_.knows(value->number)) {
+            nodes_ += value->nodes;
+            if (nodes_ > limits_.json_nodes_max) return limit("expected fewer values in an object");
+            out = is_mapping ? Node::mapping() : Node::sequence();
+            numbered_.push_back(Repeat{here, value->number});
+            at_ += value->tokens;
+            return Step::ok;
+        }
+        const bool is_new = value == nullptr;
+        const auto number = is_new ? 0U : value->number;  // reading on may move the values
+        numbered_.push_back(Repeat{here, number});  // in front of what is in it
+        if (const auto step = is_mapping ? mapping(out, shape, depth) : sequence(out, shape, depth); step != Step::ok) return step;
+        const auto text = text_.substr(begin, index_[at_ - 1] + 1 - begin);
+        if (is_new) numbered_[row].number = repeats_.add(text, shape, at_ - first, nodes_ - nodes, sink_);
+        return Step::ok;
     }
 
     Step sequence(Node& out, const Shape* shape, std::size_t depth) {
@@ -382,6 +411,7 @@ private:
         if (!complete([&] { return at_ >= index_.size() && window_.is_last() ? Step::ok : unexpected("the end of the text"); })) {
             return false;
         }
+        sink_.take_repeats(numbered_);
         sink_.take_document(document_);
         return true;
     }
@@ -431,10 +461,13 @@ private:
         while (more) {
             const auto read_item = [&] {
                 item.root = Node();
+                numbered_.clear();
                 item.file = document_.file;  // the sink may have changed it
                 return object(item.root, &root, 2);
             };
             if (!complete(read_item) || !complete([&] { return more_follows(']', more); })) return false;
+            sink_.take_repeats(numbered_);
+            numbered_.clear();
             if (!sink_.take_item(item, root)) root.members()[row].value.push_back(std::move(item.root));
         }
         return true;
@@ -446,6 +479,8 @@ private:
     std::size_t at_ = 0;     ///< the current token
     std::size_t slash_ = 0;  ///< a backslash at or after the place of the last question; 0 for "not looked for"
     MarkCursor cursor_;
+    Repeats repeats_;
+    std::vector<Repeat> numbered_;  ///< of the item or document that is being read
     ObjectSink& sink_;
     const ReadLimits& limits_;
     Document document_;

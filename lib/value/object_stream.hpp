@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string_view>
@@ -23,6 +24,14 @@ struct Shape {
     std::vector<std::string_view> skipped;
     std::vector<Inner> inner;  ///< shapes of members that are kept
     std::string_view part = "";  ///< strings whose key does not have it in it need not be kept either; "" keeps all
+    /// Values of this shape that many objects have alike: see ObjectSink::number_repeat.
+    enum class Repeats { none, mapping, list } repeats = Repeats::none;
+};
+
+/// A value that has a number, by its place: no other value starts there.
+struct Repeat {
+    Mark mark;
+    std::uint32_t number;
 };
 
 /// Receives what a stream holds, in its order.
@@ -33,6 +42,13 @@ public:
     /// nullptr for nothing. `object` and `list`, the list that holds it, are what has been read of them so far; `list` is
     /// nullptr for a root.
     [[nodiscard]] virtual const Shape* shape(const Node& object, const Node* list) = 0;
+    /// A number, from 1, for a value whose shape `repeats`: it and all that are read from the same text have it. 0 if the sink has no use
+    /// for numbers.
+    [[nodiscard]] virtual std::uint32_t number_repeat() { return 0; }
+    /// Asked for a value that has this number: whether its mark, its kind and the number do, without what is in it.
+    [[nodiscard]] virtual bool knows(std::uint32_t /*number*/) const { return false; }
+    /// The numbered values of the item or document that is taken next, in the order of their marks.
+    virtual void take_repeats(const std::vector<Repeat>& /*repeats*/) {}
     /// An item of the root's list "items"; what is taken may be changed or moved from. False if it must wait for the rest of
     /// `list`: it is then found in its items.
     [[nodiscard]] virtual bool take_item(Document& item, const Node& list) = 0;

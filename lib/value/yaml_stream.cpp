@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <exception>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 
 #include "value/mark_cursor.hpp"
 #include "value/object_stream.hpp"
+#include "value/repeats.hpp"
 #include "value/scalar.hpp"
 #include "value/shape_lookup.hpp"
 #include "value/text_index.hpp"
@@ -112,6 +114,21 @@ public:
 private:
     enum class Role { part, root, item, list };
 
+    /// A scalar event.
+    struct Scalar {
+        std::string_view text;
+        bool plain;
+        Mark mark;
+    };
+
+    /// The events of a value that may have been read before. Scalars are 'p' or 'q', their length and text; 'm', 's' and 'e' are the start
+    /// of a mapping, of a sequence, and the end of either. All but ends have marks.
+    struct Recording {
+        std::string events;
+        std::vector<Mark> marks;
+        std::size_t open = 0;  ///< containers; 0 if nothing is recorded
+    };
+
     struct Frame {
         Node node;
         const Shape* shape = nullptr;
@@ -167,16 +184,20 @@ private:
                 break;
             case YAML_DOCUMENT_END_EVENT: {
                 const Document document{file_, std::move(root_), documents_++, std::move(written_)};
+                sink_.take_repeats(numbered_);
+                numbered_.clear();
                 if (!document.root.is_null()) sink_.take_document(document);
                 break;
             }
             case YAML_ALIAS_EVENT: throw Doubt{"expected no alias", wide_.mark(event.start_mark)};
             case YAML_SCALAR_EVENT: on_scalar(event); break;
             case YAML_SEQUENCE_START_EVENT:
-                on_start(event, event.data.sequence_start.anchor, event.data.sequence_start.tag, Kind::sequence);
+                check(event, event.data.sequence_start.anchor, event.data.sequence_start.tag, 0);
+                on_start(Kind::sequence, wide_.mark(event.start_mark));
                 break;
             case YAML_MAPPING_START_EVENT:
-                on_start(event, event.data.mapping_start.anchor, event.data.mapping_start.tag, Kind::mapping);
+                check(event, event.data.mapping_start.anchor, event.data.mapping_start.tag, 0);
+                on_start(Kind::mapping, wide_.mark(event.start_mark));
                 break;
             case YAML_SEQUENCE_END_EVENT:
             case YAML_MAPPING_END_EVENT: on_end(); break;
@@ -207,15 +228,21 @@ private:
         const std::string_view text(reinterpret_cast<const char*>(scalar.value), scalar.length);
         if (plain && text.empty()) throw Doubt{"expected a value, found none", wide_.mark(event.start_mark)};
         if (skipping_ > 0) return;
+        take_scalar(Scalar{text, plain, wide_.mark(event.start_mark)});
+    }
+
+    void take_scalar(const Scalar& scalar) {
+        if (recording_.open > 0) return record(scalar);
+        if (skipping_ > 0) return;
         const bool is_key = at_key();
         if (skip_value_ && !is_key) {
             skip_value_ = false;
             stack_.back().key_pending = false;
             return;
         }
-        if (is_key) return on_key(event, text, plain);
-        auto value = plain ? plain_value(event, text) : Node(text);
-        value.set_mark(wide_.mark(event.start_mark));
+        if (is_key) return on_key(scalar);
+        auto value = scalar.plain ? plain_value(scalar) : Node(scalar.text);
+        value.set_mark(scalar.mark);
         finish(std::move(value));
     }
 
@@ -225,47 +252,114 @@ private:
         return text.size() > 5 && first >= 'a' && first <= 'z';
     }
 
-    Node plain_value(const yaml_event_t& event, std::string_view text) {
-        if (is_surely_text(text)) return Node(text);
-        auto plain = resolve_plain(text);
-        if (plain.not_a_number) throw Doubt{"expected a number that JSON can hold", wide_.mark(event.start_mark)};
-        if (is_written_otherwise(plain.node, text)) written_.emplace_back(wide_.mark(event.start_mark), text);
+    Node plain_value(const Scalar& scalar) {
+        if (is_surely_text(scalar.text)) return Node(scalar.text);
+        auto plain = resolve_plain(scalar.text);
+        if (plain.not_a_number) throw Doubt{"expected a number that JSON can hold", scalar.mark};
+        if (is_written_otherwise(plain.node, scalar.text)) written_.emplace_back(scalar.mark, scalar.text);
         return std::move(plain.node);
     }
 
-    void on_key(const yaml_event_t& event, std::string_view text, bool plain) {
+    void on_key(const Scalar& key) {
         auto& frame = stack_.back();
-        const bool is_text = !plain || is_surely_text(text) || (text != "<<" && resolve_plain(text).node.is_string());
-        if (!is_text) throw Doubt{"expected a string as key", wide_.mark(event.start_mark)};
+        const bool is_text = !key.plain || is_surely_text(key.text) || (key.text != "<<" && resolve_plain(key.text).node.is_string());
+        if (!is_text) throw Doubt{"expected a string as key", key.mark};
         frame.key_pending = true;
-        if (const auto row = find_skipped(frame.shape, text); row != k_not_skipped) {
-            if (!frame.skipped.add(row)) throw Doubt{"expected each key once", wide_.mark(event.start_mark)};
+        if (const auto row = find_skipped(frame.shape, key.text); row != k_not_skipped) {
+            if (!frame.skipped.add(row)) throw Doubt{"expected each key once", key.mark};
             skip_value_ = true;
             return;
         }
-        frame.member.key = text;
-        frame.member.key_mark = wide_.mark(event.start_mark);
+        frame.member.key = key.text;
+        frame.member.key_mark = key.mark;
     }
 
-    void on_start(const yaml_event_t& event, const yaml_char_t* anchor, const yaml_char_t* tag, Kind kind) {
-        check(event, anchor, tag, 0);
-        if (at_key()) throw Doubt{"expected a string as key", wide_.mark(event.start_mark)};
-        if (stack_.size() + skipping_ >= limits_.depth_max) throw Doubt{"expected fewer nested levels", wide_.mark(event.start_mark), "document-limit"};
+    void on_start(Kind kind, Mark mark) {
+        if (recording_.open == 0 && at_key()) throw Doubt{"expected a string as key", mark};
+        if (stack_.size() + skipping_ + recording_.open >= limits_.depth_max) throw Doubt{"expected fewer nested levels", mark, "document-limit"};
         if (skipping_ > 0 || skip_value_) {
             skip_value_ = false;
             ++skipping_;
             return;
         }
+        if (recording_.open > 0 || is_repeated(kind)) return record(kind, mark);
+        push(kind, mark, 0);
+    }
+
+    /// Of a value that comes next.
+    [[nodiscard]] const Shape* shape_of_value() const noexcept {
+        if (stack_.empty()) return nullptr;
+        const auto& parent = stack_.back();
+        return parent.node.is_mapping() ? find_inner(parent.shape, parent.member.key) : parent.shape;
+    }
+
+    [[nodiscard]] bool is_repeated(Kind kind) const noexcept {
+        const auto* shape = shape_of_value();
+        return shape != nullptr && shape->repeats == (kind == Kind::mapping ? Shape::Repeats::mapping : Shape::Repeats::list);
+    }
+
+    void record(const Scalar& scalar) {
+        const auto length = static_cast<std::uint32_t>(scalar.text.size());
+        auto& events = recording_.events;
+        events += scalar.plain ? 'p' : 'q';
+        events.append(reinterpret_cast<const char*>(&length), sizeof length);
+        events += scalar.text;
+        recording_.marks.push_back(scalar.mark);
+    }
+
+    void record(Kind kind, Mark mark) {
+        if (recording_.open++ == 0) recording_.events.clear(), recording_.marks.clear();
+        recording_.events += kind == Kind::mapping ? 'm' : 's';
+        recording_.marks.push_back(mark);
+    }
+
+    /// The value whose events are recorded, from what is known of it or from its events.
+    void finish_recorded() {
+        const auto* value = repeats_.find(recording_.events, shape_of_value());
+        if (value != nullptr && sink_.knows(value->number)) {
+            auto node = recording_.events[0] == 'm' ? Node::mapping() : Node::sequence();
+            node.set_mark(recording_.marks[0]);
+            numbered_.push_back(Repeat{recording_.marks[0], value->number});
+            return finish(std::move(node));
+        }
+        const auto number = value != nullptr ? value->number : repeats_.add(recording_.events, shape_of_value(), 0, 0, sink_);
+        const auto recorded = std::move(recording_);  // a value in it may be recorded again
+        recording_ = Recording{};
+        replay(recorded, number);
+    }
+
+    void replay(const Recording& recorded, std::uint32_t number) {
+        const std::string_view events = recorded.events;
+        const auto* mark = recorded.marks.data();
+        push(events[0] == 'm' ? Kind::mapping : Kind::sequence, *mark++, number);
+        for (std::size_t at = 1; at < events.size();) {
+            const char what = events[at++];
+            if (what == 'e') {
+                on_end();
+            } else if (what == 'm' || what == 's') {
+                on_start(what == 'm' ? Kind::mapping : Kind::sequence, *mark++);
+            } else {
+                std::uint32_t length = 0;
+                std::memcpy(&length, events.data() + at, sizeof length);
+                at += sizeof length;
+                take_scalar(Scalar{events.substr(at, length), what == 'p', *mark++});
+                at += length;
+            }
+        }
+    }
+
+    void push(Kind kind, Mark mark, std::uint32_t repeat) {
         Frame frame;
         frame.node = kind == Kind::mapping ? Node::mapping() : Node::sequence();
-        frame.node.set_mark(wide_.mark(event.start_mark));
+        frame.node.set_mark(mark);
+        if (repeat != 0) numbered_.push_back(Repeat{mark, repeat});
         if (stack_.empty()) {
             frame.role = kind == Kind::mapping ? Role::root : Role::part;
         } else {
             const auto& parent = stack_.back();
             const bool is_items = parent.role == Role::root && kind == Kind::sequence && parent.member.key == "items";
             frame.role = is_items ? Role::list : parent.role == Role::list ? Role::item : Role::part;
-            frame.shape = parent.node.is_mapping() ? find_inner(parent.shape, parent.member.key) : parent.shape;
+            frame.shape = shape_of_value();
         }
         if (frame.role == Role::list) frame.shape = nullptr;
         if (frame.role == Role::item) nodes_ = bytes_ = 0;
@@ -280,6 +374,11 @@ private:
     }
 
     void on_end() {
+        if (recording_.open > 0) {
+            recording_.events += 'e';
+            if (--recording_.open == 0) finish_recorded();
+            return;
+        }
         if (skipping_ > 0) {
             if (--skipping_ == 0) stack_.back().key_pending = false;
             return;
@@ -309,6 +408,8 @@ private:
         }
         if (parent.role == Role::list) {
             Document item{file_, std::move(node), documents_, std::move(written_)};
+            sink_.take_repeats(numbered_);
+            numbered_.clear();
             const bool is_taken = sink_.take_item(item, stack_[0].node);
             written_ = is_taken ? decltype(written_){} : std::move(item.written);
             if (is_taken) return;
@@ -325,6 +426,9 @@ private:
     WideCharacters wide_;
     std::exception_ptr thrown_;
     std::vector<Frame> stack_;
+    Recording recording_;
+    Repeats repeats_;
+    std::vector<Repeat> numbered_;  ///< of the item or document that is being read
     Node root_;
     std::vector<std::pair<Mark, std::string>> written_;
     std::size_t documents_ = 0, nodes_ = 0, bytes_ = 0;

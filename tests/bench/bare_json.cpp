@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limit of reading nodes: simdjson's on-demand parser over a file of `kubectl get nodes -o json`, visiting the fields
-// that kmm-plan reads and nothing else. Prints how much it saw.
+// The limit of reading a fleet: simdjson's on-demand parser over a file of `kubectl get -o json`, visiting the fields that
+// kmm-plan reads and nothing else: of Nodes some, of other kinds metadata and all that spec and status have. Prints how much it saw.
 #include <simdjson.h>
 
 #include <cstdio>
@@ -23,6 +23,22 @@ void read_strings(od::object object, Seen& seen) {
     for (auto field : object) {
         seen.add(field.unescaped_key());
         seen.add(std::string_view(field.value()));
+    }
+}
+
+void read_all(od::value value, Seen& seen) {
+    switch (value.type()) {
+        case od::json_type::object:
+            for (auto field : value.get_object()) {
+                seen.add(field.unescaped_key());
+                read_all(field.value(), seen);
+            }
+            break;
+        case od::json_type::array:
+            for (auto item : value.get_array()) { read_all(item.value(), seen); }
+            break;
+        case od::json_type::string: seen.add(std::string_view(value)); break;
+        default: seen.add(value.raw_json_token());
     }
 }
 
@@ -74,10 +90,15 @@ int main(int argc, char** argv) {
         od::document document = parser.iterate(text);
         Seen seen;
         for (auto item : document["items"]) {
+            bool is_node = false;
             for (auto field : item.get_object()) {
                 const std::string_view key = field.unescaped_key();
-                if (key == "metadata") {
+                if (key == "kind") {
+                    is_node = std::string_view(field.value()) == "Node";
+                } else if (key == "metadata") {
                     read_metadata(field.value(), seen);
+                } else if (!is_node && (key == "spec" || key == "status")) {
+                    read_all(field.value(), seen);
                 } else if (key == "spec") {
                     read_spec(field.value(), seen);
                 } else if (key == "status") {

@@ -104,7 +104,7 @@ Value decode_spec_v1beta1(api::Fields& spec, SpecialResource& resource) {
     const Value set = decode_set(spec, "set");
     members["set"] = set.is_nil() ? Value::map({}) : set;
     members["driverContainer"] = decode_driver_container(spec);
-    resource.node_selector = spec.string_map("nodeSelector");
+    for (const auto& [key, text] : spec.string_map("nodeSelector")) { resource.node_selector.emplace(key, text); }
     if (!resource.node_selector.empty()) {
         tmpl::Map selector;
         for (const auto& [key, text] : resource.node_selector) { selector[key] = Value::string(text); }

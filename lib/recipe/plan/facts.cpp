@@ -37,7 +37,7 @@ KernelFacts decode_kernel(api::Fields fields) {
     KernelFacts facts;
     facts.kernel = fields.string("kernelFullVersion", api::Need::required);
     facts.os_image = fields.string("osImage");
-    facts.labels = fields.string_map("labels");
+    for (const auto& [key, text] : fields.string_map("labels")) { facts.labels.emplace(key, text); }
     if (auto toolkit = fields.child("driverToolkit")) {
         facts.toolkit = DriverToolkit{toolkit->string("imageURL"), toolkit->string("kernelFullVersion"), toolkit->string("rtKernelFullVersion"),
                                       toolkit->string("osVersion")};
@@ -108,7 +108,7 @@ Facts decode_facts(const value::Document& document, Diagnostics& faults) {
         facts.proxy = Proxy{proxy->string("httpProxy"), proxy->string("httpsProxy"), proxy->string("noProxy"), proxy->string("trustedCA")};
         proxy->done();
     }
-    facts.node_labels = root.string_map("nodeLabels");
+    for (const auto& [key, text] : root.string_map("nodeLabels")) { facts.node_labels.emplace(key, text); }
     for (const auto& item : root.items("kernels")) { facts.kernels.push_back(decode_kernel(api::Fields(scope, *item.node, item.path))); }
     for (const auto& item : root.items("releases")) { facts.releases.push_back(decode_release(api::Fields(scope, *item.node, item.path))); }
     root.done();

@@ -74,7 +74,7 @@ std::vector<Drivers::Wanted> Drivers::wanted_on(const std::string& node, const s
         made.ns = row.module->meta.namespace_;
         made.name = row.module->meta.name;
         made.entry = resolve_entry(*row.module, kernel);
-        made.kernel_module = kernel_module_name(made.entry.config.modprobe.module_name);
+        made.kernel_module = kernel_module_name(made.entry.config->modprobe.module_name);
         made.input = worker_input(made.entry.config, secret_for(objects, *row.module, made.entry.image_repo_secret));
         wanted.push_back(std::move(made));
     }

@@ -268,7 +268,7 @@ upgrade::module::Node record_of(const api::Objects& objects, const Survey& surve
     record.architecture = there.architecture;
     if (node.target) {
         record.target_entry = api::encode(*node.target);
-        record.target_image = node.target->config.container_image;
+        record.target_image = node.target->config->container_image;
     }
     auto before = node.before ? *node.before : *common;
     const bool was_loaded = before.text() != "none";

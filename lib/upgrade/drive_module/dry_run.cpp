@@ -22,7 +22,7 @@ void replace_entry(Entries& entries, const std::string& ns, const std::string& n
 std::string entry_text(const char* what, const std::optional<api::NodeModule>& entry) {
     if (!entry) return fmt::format("NodeModulesConfig: remove the {} entry", what);
     return fmt::format("NodeModulesConfig: {} entry {}{}{}", what, entry->version, entry->version.empty() ? "" : " ",
-                       entry->config.container_image);
+                       entry->config->container_image);
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ upgrade::module::Node operator_record(const api::Module& module, const OperatorV
     record.architecture = node.architecture;
     const auto entry = resolve_entry(module, record.kernel);
     record.target_entry = api::encode(entry);
-    record.target_image = entry.config.container_image;
+    record.target_image = entry.config->container_image;
     record.from_labels = encode(view.node.labels);
     if (view.node.status) {
         record.from_entry = api::encode(*view.node.status);

@@ -148,13 +148,13 @@ Facts OperatorWay::check(const std::string& name, const Look& seen, const Deadli
     const auto entry = resolve_entry(module, seen.facts.kernel);
     const auto next = first_operator_step(now, run.to_version);
     auto facts = facts_of(name, next == "validate" ? fmt::format("KMM has loaded {}", run.to_version)
-                                                   : fmt::format("KMM is to load {} {}", run.to_version, entry.config.container_image));
+                                                   : fmt::format("KMM is to load {} {}", run.to_version, entry.config->container_image));
     facts.set("next", next);
     facts.set("kernel", seen.facts.kernel);
     facts.set("bootID", seen.facts.boot_id);
     facts.set("architecture", seen.facts.architecture);
     facts.set("targetEntry", api::encode(entry));
-    facts.set("targetImage", entry.config.container_image);
+    facts.set("targetImage", entry.config->container_image);
     return facts;
 }
 

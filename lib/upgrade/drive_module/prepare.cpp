@@ -216,7 +216,7 @@ void require_unshared(const api::Objects& objects, const std::string& node, cons
     if (config == nullptr) return;
     for (const auto& entry : config->status) {
         const auto owner = entry.namespace_ + "/" + entry.name;
-        if (owner == module || kernel_module_name(entry.config.modprobe.module_name) != kernel_module) continue;
+        if (owner == module || kernel_module_name(entry.config->modprobe.module_name) != kernel_module) continue;
         if (!boot_id.empty() && !entry.boot_id.empty() && entry.boot_id != boot_id) continue;
         throw Error(Exit::checks_failed, "module-shared", fmt::format("{} is loaded for Module {} as well", kernel_module, owner))
             .hint("remove the entry of one of them from the NodeModulesConfig of the node");
@@ -246,7 +246,7 @@ upgrade::module::Node check_node(const api::Objects& objects, const api::Module&
     if (checked.error) throw *checked.error;
     record.target_entry = api::encode(entry);
     record.target_identity = checked.value->identity;
-    record.target_image = entry.config.container_image;
+    record.target_image = entry.config->container_image;
     record.target_digest = checked.value->digest;
     const bool live = module_there.presence == Presence::live;
     const bool is_target =

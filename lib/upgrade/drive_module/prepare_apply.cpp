@@ -40,7 +40,7 @@ upgrade::module::Node check_leaving(const api::Objects& objects, Worker& worker,
     record.goal = upgrade::module::k_goal_absent;
     if (const auto* entry = entry_there(view)) {
         record.target_entry = api::encode(*entry);
-        record.target_image = entry->config.container_image;
+        record.target_image = entry->config->container_image;
     }
     note_previous(record, view, live);
     if (live.presence != Presence::live) return record;
@@ -64,7 +64,7 @@ std::string kernel_module_of(const api::Objects& objects, const plan::ApplyWork&
     if (module != nullptr && module->module_loader) return kernel_module_name(module->module_loader->container.modprobe.module_name);
     for (const auto& node : work.unload) {
         const auto view = view_of(objects, node, work.namespace_, work.module);
-        if (const auto* entry = entry_there(view)) return kernel_module_name(entry->config.modprobe.module_name);
+        if (const auto* entry = entry_there(view)) return kernel_module_name(entry->config->modprobe.module_name);
     }
     throw bug(fmt::format("nothing says which kernel module {} is about", work.full_name()));
 }
@@ -81,7 +81,7 @@ std::vector<std::string> ask_nodes(api::Objects& objects, Worker& worker, sys::C
             const bool is_selected = module != nullptr && module->module_loader && plan::selects(module->selector, node.meta.labels);
             if (!is_selected && entry == nullptr) continue;
             asked.emplace_back(&node, kernel_module_name(is_selected ? module->module_loader->container.modprobe.module_name
-                                                                     : entry->config.modprobe.module_name));
+                                                                     : entry->config->modprobe.module_name));
             break;
         }
     }

@@ -34,7 +34,7 @@ void WorkerWay::require_undisturbed(const std::string& name) {
     const auto compare_entry = [&](const char* part, const std::optional<api::NodeModule>& found) {
         const auto entry = api::decode_node_module(node.target_entry);
         if (found && found->config == entry.config && found->version == entry.version) return;
-        others.push_back(fmt::format("{} of its NodeModulesConfig to {}", part, found ? found->config.container_image : "nothing"));
+        others.push_back(fmt::format("{} of its NodeModulesConfig to {}", part, found ? found->config->container_image : "nothing"));
     };
     compare_entry("spec", view.spec);
     compare_entry("status", view.status);

@@ -80,11 +80,11 @@ Facts WorkerWay::rollback(const std::string& name, const Look& seen, const Deadl
     if (!node.from_entry.is_null()) {
         const auto previous = api::decode_node_module(node.from_entry);
         const auto kernel = api::trim_kernel(seen.facts.kernel);
-        if (previous.config.kernel_version != kernel)
+        if (previous.config->kernel_version != kernel)
             throw Error(Exit::refused, "kernel-changed",
                         fmt::format("the node runs kernel {} now, {} was loaded on {}", kernel,
                                     node.from_version.empty() ? "the module" : node.from_version,
-                                    previous.config.kernel_version))
+                                    previous.config->kernel_version))
                 .hint("boot the node into that kernel again, or put the old version back into the Module and start again");
     }
     // A reboot in the middle is no reason to plan anew here: what was there before stays the goal.

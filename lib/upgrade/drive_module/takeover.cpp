@@ -43,8 +43,8 @@ HeldNode look_at_held(const api::Objects& objects, const api::Module& module, Wo
     const auto same = upgrade::module::compare(live.identity, target);
     held.holding = same == upgrade::module::Sameness::same ? Holding::right : Holding::other;
     held.message = same == upgrade::module::Sameness::same
-                       ? fmt::format("{} {} is live, as in {}", kernel_module, live.identity.brief(), entry.config.container_image)
-                       : fmt::format("{} {} is live, {} has {}", kernel_module, live.identity.brief(), entry.config.container_image, target.brief());
+                       ? fmt::format("{} {} is live, as in {}", kernel_module, live.identity.brief(), entry.config->container_image)
+                       : fmt::format("{} {} is live, {} has {}", kernel_module, live.identity.brief(), entry.config->container_image, target.brief());
     return held;
 }
 

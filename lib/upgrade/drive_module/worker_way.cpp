@@ -107,7 +107,7 @@ Facts WorkerWay::check(const std::string& name, const Look& seen, const Deadline
     const auto entry = resolve_entry(module, seen.facts.kernel);
     const auto checked = check_again(name, input(entry), deadline);
     if (checked.error) throw *checked.error;
-    require_same_image(name, seen.facts, entry.config.container_image, checked.value->digest);
+    require_same_image(name, seen.facts, entry.config->container_image, checked.value->digest);
     const auto& target = checked.value->identity;
     const auto view = tools_.fleet.view(name);
     const bool is_target = seen.module.presence == Presence::live && compare(seen.module.identity, target) == Sameness::same;
@@ -127,7 +127,7 @@ Facts WorkerWay::check(const std::string& name, const Look& seen, const Deadline
     facts.set("architecture", seen.facts.architecture);
     facts.set("targetEntry", api::encode(entry));
     facts.set("targetIdentity", upgrade::module::encode(target));
-    facts.set("targetImage", entry.config.container_image);
+    facts.set("targetImage", entry.config->container_image);
     facts.set("targetDigest", checked.value->digest);
     facts.set("live", upgrade::module::encode(seen.module.identity));
     auto updated = node;
@@ -171,7 +171,7 @@ void WorkerWay::unload_until_gone(const std::string& name, const api::ModuleConf
 WorkerResult WorkerWay::load_until_live(const std::string& name, const api::NodeModule& entry, const std::string& boot,
                                         const upgrade::module::Identity& expected, const std::string& digest, const Deadline& deadline) {
     auto pinned = entry;
-    pinned.config.container_image = pinned_image(entry.config.container_image, digest);
+    pinned.config.edit().container_image = pinned_image(entry.config->container_image, digest);
     const auto text = input(pinned);
     const auto prove = [&](const upgrade::module::Identity& live) {
         if (expected.empty() || compare(live, expected) != Sameness::different) return;
@@ -187,7 +187,7 @@ WorkerResult WorkerWay::load_until_live(const std::string& name, const api::Node
                 const auto seen = must_look(name, deadline);
                 tools_.plan_again(name, seen.facts);
             }
-            require_digest(name, entry.config.container_image, digest, reply.value->digest);
+            require_digest(name, entry.config->container_image, digest, reply.value->digest);
             if (!reply.value->identity.empty()) {
                 prove(reply.value->identity);
                 return *reply.value;

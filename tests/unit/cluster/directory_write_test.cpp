@@ -42,11 +42,11 @@ api::NodeModule entry(const std::string& version, const std::string& boot_id = "
     module.service_account_name = "default";
     module.version = version;
     module.boot_id = boot_id;
-    module.config.container_image = "quay.io/x/y:" + version;
-    module.config.image_pull_policy = "IfNotPresent";
-    module.config.kernel_version = "6.1.0-1-amd64";
-    module.config.modprobe.module_name = "kmm_hello";
-    module.config.modprobe.dir_name = "/opt";
+    module.config.edit().container_image = "quay.io/x/y:" + version;
+    module.config.edit().image_pull_policy = "IfNotPresent";
+    module.config.edit().kernel_version = "6.1.0-1-amd64";
+    module.config.edit().modprobe.module_name = "kmm_hello";
+    module.config.edit().modprobe.dir_name = "/opt";
     return module;
 }
 

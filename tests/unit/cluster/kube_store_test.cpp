@@ -148,9 +148,9 @@ api::NodeModule entry_of(const std::string& version) {
     entry.name = "hello";
     entry.namespace_ = "drivers";
     entry.version = version;
-    entry.config.container_image = "registry.example/hello:" + version;
-    entry.config.kernel_version = "6.1";
-    entry.config.modprobe.module_name = "hello";
+    entry.config.edit().container_image = "registry.example/hello:" + version;
+    entry.config.edit().kernel_version = "6.1";
+    entry.config.edit().modprobe.module_name = "hello";
     return entry;
 }
 

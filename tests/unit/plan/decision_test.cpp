@@ -60,8 +60,8 @@ TEST_SUITE("plan::unit") {
         check(verdict, 4, Action::load, "not-loaded");
         REQUIRE(verdict.wanted.has_value());
         CHECK(verdict.wanted->service_account_name == "default");
-        CHECK(verdict.wanted->tolerations.size() == 3);
-        CHECK(verdict.wanted->config.container_image == "registry.example/kmm-hello:x-6.1.0-56-amd64");
+        CHECK(verdict.wanted->tolerations->size() == 3);
+        CHECK(verdict.wanted->config->container_image == "registry.example/kmm-hello:x-6.1.0-56-amd64");
 
         const auto config = build::loaded(module, node);
         check(judge(node, module, &config), 4, Action::keep, "up-to-date");

@@ -49,7 +49,15 @@ api::Objects random_fleet(std::mt19937& random) {
         objects.nodes.push_back(node);
         if (roll(4) == 0 && !node.kernel_version.empty()) {
             objects.node_modules_configs.push_back(build::loaded(build::module(roll(2) == 0 ? "" : "v1"), node));
-            objects.node_modules_configs.back().meta.name = node.meta.name;
+            auto& config = objects.node_modules_configs.back();
+            config.meta.name = node.meta.name;
+            if (roll(2) == 0) {  // with entries that share their parts with those of another node
+                const auto& other = objects.node_modules_configs[roll(static_cast<unsigned>(objects.node_modules_configs.size()))];
+                config.spec = other.spec;
+                config.status = other.status;
+                for (auto& entry : config.status) { entry.boot_id = roll(3) == 0 ? "before" : node.boot_id; }
+                if (roll(4) == 0) { config.spec.clear(); }
+            }
         }
     }
     for (unsigned i = 0; i < 6; ++i) {
@@ -97,9 +105,14 @@ TEST_SUITE("plan::lines") {
                     for (const auto& entry : plan::make_plan(one, options).entries) { alone += text(entry); }
                 }
                 CHECK(lines == alone);
-                // With a label that only looks like one of KMM's each node gets its own decision.
+                // With a worker Pod of some other Module each node gets its own decision.
                 api::Objects unlike = objects;
-                for (auto& node : unlike.nodes) { node.meta.labels["kmm.example/none"] = ""; }
+                for (const auto& node : unlike.nodes) {
+                    api::Pod& pod = unlike.pods.emplace_back();
+                    pod.meta.name = "pod-of-" + node.meta.name;
+                    pod.meta.labels = {{std::string(api::k_label_worker_action), "ModuleLoad"}, {std::string(api::k_label_module_name), "none"}};
+                    pod.node_name = node.meta.name;
+                }
                 std::string decided_alone;
                 const auto findings = plan::visit_plan(unlike, options, [&](const plan::Line& line) {
                     REQUIRE(line.shared == plan::k_own_entry);
@@ -117,6 +130,34 @@ TEST_SUITE("plan::lines") {
             CAPTURE(code);
             CHECK((codes[code] > 0 || test::sanitized()));
         }
+    }
+
+    TEST_CASE("nodes with the same labels and entries share decisions, also where KMM runs") {
+        api::Objects objects;
+        objects.modules = {build::module("v1")};
+        for (int i = 0; i < 8; ++i) {
+            objects.nodes.push_back(build::node());
+            auto& node = objects.nodes.back();
+            node.meta.name = "node-" + std::to_string(i);
+            node.boot_id = "boot-" + std::to_string(i);
+            build::set_labels(node, "v1", "v1", "v1");
+            node.meta.labels[api::label_ready("drivers", "kmm-hello")] = "";
+            auto config = i == 0 ? build::loaded(objects.modules[0], node) : objects.node_modules_configs[0];
+            config.meta.name = node.meta.name;
+            config.status[0].boot_id = node.boot_id;
+            objects.node_modules_configs.push_back(config);
+        }
+        objects.nodes[5].meta.labels.erase(api::label_version_worker_pod("drivers", "kmm-hello"));
+        objects.node_modules_configs[6].status[0].boot_id = "before";
+        objects.node_modules_configs[7].spec[0].config.edit().container_image = "r/other:1";
+        std::map<std::size_t, std::size_t> nodes_of;
+        std::string seen;
+        (void)plan::visit_plan(objects, {}, [&](const plan::Line& line) {
+            ++nodes_of[line.shared];
+            seen += std::string(plan::to_string(line.entry.action)) + " " + line.own().boot_id + ", ";
+        });
+        CHECK(seen == "keep boot-0, keep boot-1, keep boot-2, keep boot-3, keep boot-4, blocked boot-5, load boot-6, keep boot-7, ");
+        CHECK(nodes_of[0] == 5);
     }
 
     TEST_CASE("a conflict counts its nodes, whether they share the decision or not") {

@@ -68,7 +68,7 @@ api::NodeModule random_entry(const api::Module& module, const api::Node& node, D
     entry.namespace_ = module.meta.namespace_;
     const auto resolution = plan::resolve(source, dice.once_in(3) ? k_kernels[0] : node.kernel_version);
     if (const auto* resolved = std::get_if<plan::Resolved>(&resolution)) { entry.config = resolved->config; }
-    if (dice.once_in(3)) { entry.config.modprobe.parameters = {"debug=1"}; }
+    if (dice.once_in(3)) { entry.config.edit().modprobe.parameters = {"debug=1"}; }
     entry.version = container.version;
     entry.service_account_name = "default";
     entry.tolerations = plan::loader_tolerations(module);
@@ -219,7 +219,7 @@ private:
         if (spec != nullptr) {
             if (!tolerates(spec->tolerations, node.taints)) { return; }
             const bool same = status != nullptr && spec->config == status->config;
-            const bool kernel = status != nullptr && spec->config.kernel_version == status->config.kernel_version;
+            const bool kernel = status != nullptr && spec->config->kernel_version == status->config->kernel_version;
             step = decide(SpecRow{PodState::none, answer(status != nullptr), answer(same), answer(kernel), answer(rebooted),
                                   PodStep::nothing, ""})
                        .step;

@@ -62,7 +62,7 @@ TEST_SUITE("render::unit") {
         const auto& config = read.node_modules_configs[0];
         REQUIRE(config.spec.size() == 1);
         CHECK(config.spec[0].version == "v2");
-        CHECK(config.spec[0].config.container_image == "registry.example/kmm-hello:v2-6.1.0-56-amd64");
+        CHECK(config.spec[0].config->container_image == "registry.example/kmm-hello:v2-6.1.0-56-amd64");
         CHECK(config.meta.labels.count(api::label_module_configured("drivers", "kmm-hello")) == 1);
         const auto& labels = read.nodes.at(0).meta.labels;
         CHECK(labels.at(api::label_version_worker_pod("drivers", "kmm-hello")) == "v2");

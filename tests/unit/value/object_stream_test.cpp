@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -117,9 +118,113 @@ const std::vector<std::string> k_lists = {
     "  list:\n  - 1\n  - {x: y}\n  text: |\n    a\n     b\nkind: List\nmetadata:\n  resourceVersion: \"\"\n",
 };
 
+/// Numbers repeated values, and knows each one that an item before had.
+class Remembering final : public ObjectSink {
+public:
+    const Shape* shape(const Node&, const Node*) override { return &k_object; }
+    std::uint32_t number_repeat() override { return ++numbers; }
+    bool knows(std::uint32_t repeat) const override { return known_.contains(repeat); }
+    bool take_item(Document& item, const Node&) override {
+        std::map<std::uint32_t, Node> found;
+        for (const auto* key : {"labels", "list"}) {
+            Node* part = item.root.find(key);
+            const auto number = part == nullptr ? numbers_.end() : numbers_.find({part->mark().line, part->mark().column});
+            if (number == numbers_.end() || number->second == 0) continue;
+            if (const auto before = known_.find(number->second); before != known_.end()) {
+                CHECK(part->members().empty());
+                CHECK(part->items().empty());
+                CHECK(part->kind() == before->second.kind());
+                const auto mark = part->mark();
+                *part = before->second;
+                part->set_mark(mark);
+                ++filled;
+            } else {
+                found.emplace(number->second, *part);
+            }
+        }
+        known_.merge(found);
+        items.push_back(std::move(item.root));
+        return true;
+    }
+    void take_document(const Document&) override {}
+    void take_repeats(const std::vector<Repeat>& repeats) override {
+        numbers_.clear();
+        for (const auto& one : repeats) CHECK(numbers_.emplace(std::pair(one.mark.line, one.mark.column), one.number).second);
+    }
+
+    std::uint32_t numbers = 0;
+    std::size_t filled = 0;
+    std::vector<Node> items;
+
+private:
+    inline static const Shape k_labels{{}, {}, "", Shape::Repeats::mapping};
+    inline static const Shape k_list{{}, {}, "", Shape::Repeats::list};
+    inline static const Shape k_object{{}, {{"labels", &k_labels}, {"list", &k_list}}};
+    std::map<std::uint32_t, Node> known_;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> numbers_;  ///< by line and column
+};
+
 }  // namespace
 
 TEST_SUITE("value::object_stream") {
+    TEST_CASE("a value that was read before is not read again, and is what it would be") {
+        std::mt19937 random(3);
+        std::vector<Node> labels, lists;
+        for (int i = 0; i < 6; ++i) {
+            Node map = Node::mapping(), list = Node::sequence();
+            // Long and alike: only the last of it differs.
+            for (int k = 0; k < 9; ++k) map.set("key-" + std::to_string(k), "a text that is as long as any: " + std::string(k == 8 ? std::size_t(i) : 0, 'x'));
+            for (int k = 0; k < 9; ++k) list.push_back(Node::mapping({{"key", "yes"}, {"a\"b", Node(k == 8 ? i : 7)}, {"text", "0x1f is no number\nhere"}}));
+            labels.push_back(map);
+            lists.push_back(list);
+        }
+        Node items = Node::sequence();
+        for (int i = 0; i < 4000; ++i) {
+            items.push_back(Node::mapping({{"kind", "Node"}, {"name", "n" + std::to_string(i)}, {"labels", labels[random() % labels.size()]},
+                                           {"list", random() % 5 == 0 ? Node::sequence() : lists[random() % lists.size()]}, {"flag", Node(true)}}));
+        }
+        const Node list = Node::mapping({{"kind", "List"}, {"items", items}});
+        const auto check = [](Stream stream, Reader reader, const std::string& text) {
+            Remembering sink;
+            CHECK_FALSE(stream(pieces(text, 100'000), "f", sink, {}));
+            Diagnostics faults;
+            const auto whole = reader(text, "f", faults, {});
+            const auto& expected = whole.at(0).root.find("items")->items();
+            REQUIRE(sink.items.size() == expected.size());
+            std::size_t different = 0;
+            for (std::size_t i = 0; i < expected.size(); ++i) {
+                different += sink.items[i].same_value(expected[i]) ? 0U : 1U;
+                for (const auto* key : {"name", "labels", "list", "flag"}) different += sink.items[i].find(key)->mark() == expected[i].find(key)->mark() ? 0U : 1U;
+            }
+            CHECK(different == 0);
+            CHECK(sink.filled > 6000);
+            CHECK(sink.numbers == 12);
+        };
+        check(stream_json, read_json, to_json_pretty(list));
+        check(stream_json, read_json, to_json(list));
+        check(stream_yaml, read_yaml, to_yaml(list));
+    }
+
+    TEST_CASE("a sink that numbers nothing gets whole trees, and a fault in a repeated value is a doubt") {
+        const std::string value = "{\"a\": \"" + std::string(300, 'x') + "\", \"b\": [1, {\"c\": null}]}";
+        const auto text = [&](const std::string& last) {
+            return "{\"kind\": \"List\", \"items\": [{\"labels\": " + value + "}, {\"labels\": " + value + "}, {\"labels\": " + last + "}]}";
+        };
+        static const Shape repeated{{}, {}, "", Shape::Repeats::mapping};
+        static const Shape object{{}, {{"labels", &repeated}}};
+        for (const auto stream : {Stream(stream_json), Stream(stream_yaml)}) {
+            Collector collector, plain;
+            collector.shape_of_objects = &object;
+            CHECK_FALSE(stream(pieces(text(value), 50), "f", collector, {}));
+            CHECK_FALSE(stream(pieces(text(value), 50), "f", plain, {}));
+            CHECK(collector.text == plain.text);
+            for (const auto& bad : {value.substr(0, value.size() - 1), value + "]", std::string("{\"a\": 1, \"a\": 2}")}) {
+                Remembering sink;
+                CHECK(stream(pieces(text(bad), 50), "f", sink, {}));
+            }
+        }
+    }
+
     TEST_CASE("large lists are read through many windows, pretty or in one line") {
         const Node list = random_list(9000);
         const std::string pretty = to_json_pretty(list);

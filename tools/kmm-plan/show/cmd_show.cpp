@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // kmm-plan show: one line per node and module.
 #include <algorithm>
-#include <array>
-#include <iterator>
-#include <map>
+#include <functional>
 #include <optional>
 #include <set>
 #include <utility>
@@ -34,12 +32,6 @@ struct Selection {
     }
 };
 
-constexpr std::array k_actions{plan::Action::load,   plan::Action::keep,    plan::Action::reload,
-                               plan::Action::unload, plan::Action::blocked, plan::Action::none};
-
-/// Lines by action.
-using Counts = std::map<plan::Action, std::size_t>;
-
 std::set<plan::Action> chosen_actions(const cli::Args& args) {
     std::set<plan::Action> chosen;
     for (const auto& word : args.all("action")) {
@@ -50,7 +42,7 @@ std::set<plan::Action> chosen_actions(const cli::Args& args) {
 }
 
 /// "12 lines: 3 load, 9 keep".
-std::string summary_text(const Counts& counts) {
+std::string summary_text(const ActionCounts& counts) {
     std::size_t lines = 0;
     std::vector<std::string> parts;
     for (const auto action : k_actions) {
@@ -87,12 +79,6 @@ std::vector<Selection> selections(const std::vector<Source>& sources, const cli:
     return result;
 }
 
-void keep_selected(plan::Plan& plan, const Selection& selection) {
-    std::erase_if(plan.entries, [&](const plan::Entry& entry) {
-        return selection.nodes.count(entry.node) == 0 || !selection.takes(entry);
-    });
-}
-
 void warn(const Diagnostics& diagnostics, cli::Context& context) {
     if (context.verbosity < 0) { return; }
     for (const auto& diagnostic : diagnostics) {
@@ -101,20 +87,65 @@ void warn(const Diagnostics& diagnostics, cli::Context& context) {
     }
 }
 
-/// A large fleet has millions of lines: they are written while they are made, the warnings follow. Returns how many they are.
-std::size_t show_lines(const Source& source, const plan::Options& options, const Selection& selection, const std::string& cluster,
-                       cli::Context& context) {
-    const bool all = selection.nodes.size() == source.objects.nodes.size();
-    LineWriter writer(context.console, cluster);
-    std::size_t count = 0;
-    const auto diagnostics = plan::visit_plan(source.objects, options, [&](const plan::Line& line) {
-        const bool wanted = (all || selection.nodes.count(line.node.meta.name) != 0) && selection.takes(line.entry);
-        if (!wanted) { return; }
-        writer.write(line);
-        ++count;
+/// A cluster, and what of its plan is shown.
+struct Shown {
+    Source source;
+    plan::Options options;
+    Selection selection;
+    value::Node digests;
+};
+
+/// Calls `take` for each line that is selected. A large fleet has millions of lines: they are made whenever they are asked for, and none
+/// is kept. Returns what is to be said about the plan.
+Diagnostics each_line(const Shown& shown, const plan::LineSink& take) {
+    const bool all = shown.selection.nodes.size() == shown.source.objects.nodes.size();
+    const api::Node* node = nullptr;
+    bool is_selected = all;
+    return plan::visit_plan(shown.source.objects, shown.options, [&](const plan::Line& line) {
+        if (!all && node != &line.node) {
+            node = &line.node;
+            is_selected = shown.selection.nodes.contains(node->meta.name);
+        }
+        if (is_selected && shown.selection.takes(line.entry)) { take(line); }
     });
-    writer.flush();
-    warn(diagnostics, context);
+}
+
+/// Lines are written while they are made, the warnings follow. Returns how many they are.
+std::size_t show_lines(const std::vector<Shown>& all, cli::Context& context) {
+    std::size_t count = 0;
+    for (const auto& shown : all) {
+        LineWriter writer(context.console, all.size() > 1 ? shown.source.cluster : "");
+        const auto diagnostics = each_line(shown, [&](const plan::Line& line) {
+            writer.write(line);
+            ++count;
+        });
+        writer.flush();
+        warn(diagnostics, context);
+    }
+    return count;
+}
+
+std::size_t show_names(const std::vector<Shown>& all, cli::Context& context) {
+    constexpr std::size_t k_names_block = std::size_t{1} << 16U;
+    std::size_t count = 0;
+    std::string block;
+    for (const auto& shown : all) {
+        const std::string cluster = all.size() > 1 ? shown.source.cluster + " " : "";
+        const auto diagnostics = each_line(shown, [&](const plan::Line& line) {
+            for (const std::string_view part : {std::string_view(cluster), std::string_view(line.node.meta.name), std::string_view(" "),
+                                                std::string_view(line.entry.namespace_), std::string_view("/"),
+                                                std::string_view(line.entry.module), std::string_view("\n")}) {
+                block += part;
+            }
+            ++count;
+            if (block.size() < k_names_block) { return; }
+            context.console.out(block);
+            block.clear();
+        });
+        context.console.out(block);
+        block.clear();
+        warn(diagnostics, context);
+    }
     return count;
 }
 
@@ -122,8 +153,6 @@ std::string mapping_text(const plan::Entry& entry) {
     if (!entry.mapping_index) { return "-"; }
     return fmt::format("[{}] {} {}", *entry.mapping_index, entry.mapping_literal ? "literal" : "regexp", entry.mapping_text);
 }
-
-std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
 
 /// Action and reason matter more than a registry's name: on a narrow terminal images lose their beginning, the tag stays.
 void shorten_images(std::vector<std::vector<std::string>>& rows, std::size_t width, std::size_t image) {
@@ -140,52 +169,40 @@ void shorten_images(std::vector<std::vector<std::string>>& rows, std::size_t wid
     }
 }
 
-/// One cluster with its plan, or the rows of its table.
-struct Planned {
-    Source source;
-    plan::Options options;
-    value::Node digests;
-    plan::Plan plan;
-    std::vector<std::vector<std::string>> rows;
-};
-
-std::vector<std::string> table_row(const plan::Line& line, const std::string& cluster, bool wide) {
+void fill_row(const plan::Line& line, const std::string& cluster, bool wide, std::vector<std::string>& row) {
     const plan::Entry& entry = line.entry;
-    std::vector<std::string> row;
-    row.reserve(10);
-    if (!cluster.empty()) { row.push_back(cluster); }
-    row.push_back(line.node.meta.name);
-    row.push_back(or_dash(entry.kernel));
-    row.push_back(entry.namespace_ + "/" + entry.module);
-    row.push_back(or_dash(entry.version));
-    row.push_back(or_dash(entry.image));
-    row.emplace_back(plan::to_string(entry.action));
-    row.push_back(entry.reason);
-    if (wide) {
-        row.push_back(mapping_text(entry));
-        row.push_back(entry.message);
-    }
-    return row;
+    std::size_t cell = 0;
+    const auto put = [&](std::string_view text) { row[cell++] = text; };
+    const auto put_or_dash = [&](const std::string& text) { put(text.empty() ? std::string_view("-") : std::string_view(text)); };
+    row.resize((cluster.empty() ? 7U : 8U) + (wide ? 2U : 0U));
+    if (!cluster.empty()) { put(cluster); }
+    put(line.node.meta.name);
+    put_or_dash(entry.kernel);
+    row[cell].assign(entry.namespace_).append("/").append(entry.module);
+    ++cell;
+    put_or_dash(entry.version);
+    put_or_dash(entry.image);
+    put(plan::to_string(entry.action));
+    put(entry.reason);
+    if (!wide) { return; }
+    put(mapping_text(entry));
+    put(entry.message);
 }
 
-/// Entries have many times the text of their rows: of a large fleet they are not to be held.
-std::vector<std::vector<std::string>> table_rows(const Source& source, const plan::Options& options, const Selection& selection,
-                                                 const std::string& cluster, cli::Context& context, Counts& counts) {
-    std::vector<std::vector<std::string>> rows;
-    const bool wide = context.output == "wide";
-    const api::Node* node = nullptr;
-    bool is_selected = false;
-    const auto diagnostics = plan::visit_plan(source.objects, options, [&](const plan::Line& line) {
-        if (node != &line.node) {
-            node = &line.node;
-            is_selected = selection.nodes.count(node->meta.name) != 0;
-        }
-        if (!is_selected || !selection.takes(line.entry)) { return; }
-        rows.push_back(table_row(line, cluster, wide));
-        ++counts[line.entry.action];
-    });
-    warn(diagnostics, context);
-    return rows;
+using Row = std::vector<std::string>;
+
+/// The rows of a table, made while they are taken, and what their lines do.
+void each_row(const std::vector<Shown>& all, bool wide, const std::function<void(const Row&)>& take, const std::function<void(const plan::Entry&)>& see,
+              const std::function<void(const Diagnostics&)>& end) {
+    Row row;
+    for (const auto& shown : all) {
+        const std::string cluster = all.size() > 1 ? shown.source.cluster : "";
+        end(each_line(shown, [&](const plan::Line& line) {
+            fill_row(line, cluster, wide, row);
+            see(line.entry);
+            take(row);
+        }));
+    }
 }
 
 /// Where the table is too wide, the reason stands below its line: a code that is cut says nothing.
@@ -200,31 +217,75 @@ std::string with_reasons_below(std::vector<std::string> headers, std::vector<std
     return cli::interleaved(cli::format_table(headers, rows, width), reasons);
 }
 
-std::string table_text(std::vector<Planned>& all, const cli::Context& context) {
-    const bool several = all.size() > 1;
-    std::vector<std::string> headers{"NODE", "KERNEL", "MODULE", "VERSION", "IMAGE", "ACTION", "REASON"};
-    if (context.output == "wide") { headers.insert(headers.end(), {"MAPPING", "MESSAGE"}); }
-    if (several) { headers.insert(headers.begin(), "CLUSTER"); }
-    std::vector<std::vector<std::string>> rows;
-    for (auto& planned : all) {
-        if (rows.empty()) { rows.swap(planned.rows); }
-        std::move(planned.rows.begin(), planned.rows.end(), std::back_inserter(rows));
-    }
-    if (!context.console.out_is_terminal() || context.output == "wide") { return cli::format_table(headers, rows, 0); }
-    const std::size_t width = context.console.width();
+/// The table of a terminal, whose width decides which form it has.
+std::string terminal_table(const Row& headers, std::vector<Row> rows, bool several, std::size_t width) {
     const std::size_t image = several ? 5 : 4;
     auto shortened = rows;
     shorten_images(shortened, width, image);
     const std::string whole = cli::format_table(headers, shortened, 0);
-    return cli::fits(whole, width) ? whole : with_reasons_below(std::move(headers), std::move(rows), width, image);
+    return cli::fits(whole, width) ? whole : with_reasons_below(headers, std::move(rows), width, image);
 }
 
-value::Node machine_node(std::vector<Planned>& all) {
-    std::vector<std::pair<std::string, value::Node>> plans;
-    for (auto& [source, options, digests, plan, rows] : all) {
-        plans.emplace_back(source.cluster, plan_node(source, std::move(digests), plan, options));
+/// Returns how many lines the table has.
+std::size_t show_table(const std::vector<Shown>& all, cli::Context& context) {
+    const bool several = all.size() > 1;
+    const bool wide = context.output == "wide";
+    Row headers{"NODE", "KERNEL", "MODULE", "VERSION", "IMAGE", "ACTION", "REASON"};
+    if (wide) { headers.insert(headers.end(), {"MAPPING", "MESSAGE"}); }
+    if (several) { headers.insert(headers.begin(), "CLUSTER"); }
+    ActionCounts counts;
+    std::size_t lines = 0;
+    const auto count = [&](const plan::Entry& entry) { ++counts[entry.action], ++lines; };
+    const auto say = [&](const Diagnostics& diagnostics) { warn(diagnostics, context); };
+    if (context.console.out_is_terminal() && !wide) {
+        std::vector<Row> rows;
+        each_row(all, wide, [&](const Row& row) { rows.push_back(row); }, count, say);
+        if (lines > 0) { context.console.out(terminal_table(headers, std::move(rows), several, context.console.width())); }
+    } else {
+        bool is_first = true;  // the rows are asked for twice
+        const auto rows = [&](const std::function<void(const Row&)>& take) {
+            if (is_first) {
+                each_row(all, wide, take, count, say);
+            } else if (lines > 0) {
+                each_row(all, wide, take, [](const plan::Entry& /*entry*/) {}, [](const Diagnostics& /*diagnostics*/) {});
+            }
+            is_first = false;
+        };
+        cli::print_table(headers, rows, 0, [&](std::string_view text) {
+            if (lines > 0) { context.console.out(text); }
+        });
     }
-    return plans.size() == 1 ? std::move(plans.front().second) : joined_plan_node(plans);
+    if (lines > 0) { context.console.out("\n" + summary_text(counts)); }
+    return lines;
+}
+
+/// The plan file. Its lines are made twice: its end, which counts them, must be known before it is written.
+std::size_t show_document(std::vector<Shown>& all, cli::Context& context) {
+    std::size_t lines = 0;
+    std::vector<std::pair<std::string, value::Node>> plans;
+    for (auto& shown : all) {
+        ActionCounts counts;
+        auto diagnostics = each_line(shown, [&](const plan::Line& line) { ++counts[line.entry.action], ++lines; });
+        warn(diagnostics, context);
+        diagnostics.insert(diagnostics.end(), shown.source.diagnostics.begin(), shown.source.diagnostics.end());
+        sort_and_merge(diagnostics);
+        plans.emplace_back(shown.source.cluster, plan_node(shown.source, std::move(shown.digests), counts, diagnostics, shown.options));
+    }
+    const bool several = all.size() > 1;
+    const value::Node document = several ? joined_plan_node(plans) : std::move(plans.front().second);
+    value::LongSequence entries;
+    if (lines > 0) {
+        entries.place = document.find("entries");
+        entries.items = [&](const std::function<void(const value::Node&)>& take) {
+            for (const auto& shown : all) {
+                (void)each_line(shown, [&](const plan::Line& line) {
+                    take(several ? with_cluster(shown.source.cluster, entry_node(line.own())) : entry_node(line.own()));
+                });
+            }
+        };
+    }
+    cli::print_document(context, document, entries);
+    return lines;
 }
 
 /// What to say if there are no lines: a misspelt selector is not to look like an empty cluster.
@@ -239,22 +300,6 @@ std::string nothing_text(const std::vector<Source>& sources, const std::vector<S
                             : args.all("action").empty() ? ""
                                                            : fmt::format(": no line has action {}", base::join(args.all("action"), " or "));
     return fmt::format("nothing to show{}; read: Nodes {}, Modules {}\n", why, nodes, modules);
-}
-
-void print(std::vector<Planned>& all, const Counts& counts, cli::Context& context) {
-    if (context.output == "json" || context.output == "yaml") {
-        print_document(context, machine_node(all));
-    } else if (context.output == "name") {
-        for (const auto& planned : all) {
-            const std::string cluster = all.size() > 1 ? planned.source.cluster + " " : "";
-            for (const auto& entry : planned.plan.entries) {
-                context.console.out(fmt::format("{}{} {}/{}\n", cluster, entry.node, entry.namespace_, entry.module));
-            }
-        }
-    } else if (std::any_of(all.begin(), all.end(), [](const Planned& planned) { return !planned.rows.empty(); })) {
-        context.console.out(table_text(all, context));
-        context.console.out("\n" + summary_text(counts));
-    }
 }
 
 /// How many configurations of each Module the nodes have.
@@ -273,41 +318,25 @@ report::MetricFamily planned_objects(const std::vector<Source>& sources, const s
 Exit run_show(const cli::Args& args, cli::Context& context) {
     std::vector<Source> sources = read_valid_sources(args, context);
     const bool plan_file = context.output == "json" || context.output == "yaml";
-    const bool several = sources.size() > 1;
     std::vector<value::Node> digests;
     for (auto& source : sources) {
         digests.push_back(plan_file ? digests_node(source.objects) : value::Node());
         apply_what_if(args, source);
     }
     check_namespace(sources, args);
-    const auto selected = selections(sources, args);
+    auto selected = selections(sources, args);
     const std::string nothing = nothing_text(sources, selected, args);
     if (args.get("metrics")) { write_metrics(args, context, {planned_objects(sources, selected, args)}); }
-    std::size_t lines = 0;
-    Counts counts;
-    std::vector<Planned> all;
+    std::vector<Shown> all;
     for (std::size_t i = 0; i < sources.size(); ++i) {
-        Source& source = sources[i];
-        plan::Options options = plan_options(args, source);
-        if (context.output == "jsonl") {
-            lines += show_lines(source, options, selected[i], several ? source.cluster : "", context);
-            continue;
-        }
-        if (context.output == "table" || context.output == "wide") {
-            auto rows = table_rows(source, options, selected[i], several ? source.cluster : "", context, counts);
-            all.push_back({std::move(source), std::move(options), {}, {}, std::move(rows)});
-            continue;
-        }
-        plan::Plan plan = plan::make_plan(source.objects, options);
-        warn(plan.diagnostics, context);
-        plan.diagnostics.insert(plan.diagnostics.end(), source.diagnostics.begin(), source.diagnostics.end());
-        sort_and_merge(plan.diagnostics);
-        keep_selected(plan, selected[i]);
-        all.push_back({std::move(source), std::move(options), std::move(digests[i]), std::move(plan), {}});
+        plan::Options options = plan_options(args, sources[i]);
+        all.push_back({std::move(sources[i]), std::move(options), std::move(selected[i]), std::move(digests[i])});
     }
-    for (const auto& planned : all) { lines += planned.plan.entries.size() + planned.rows.size(); }
-    if (context.output != "jsonl") { print(all, counts, context); }
     const bool is_table = context.output == "table" || context.output == "wide";
+    const std::size_t lines = is_table                     ? show_table(all, context)
+                              : plan_file                  ? show_document(all, context)
+                              : context.output == "jsonl" ? show_lines(all, context)
+                                                          : show_names(all, context);
     if (lines == 0 && (is_table || context.verbosity >= 0)) { context.console.err(nothing); }
     return Exit::ok;
 }

@@ -34,14 +34,11 @@ Node object_counts(const Source& source) {
                           {"configMaps", count_node(source.objects.config_maps.size())}});
 }
 
-Node summary(const plan::Plan& plan) {
-    constexpr std::array actions{plan::Action::load,   plan::Action::keep,    plan::Action::reload,
-                                 plan::Action::unload, plan::Action::blocked, plan::Action::none};
+Node summary(const ActionCounts& counts) {
     Node node = Node::mapping();
-    for (const auto action : actions) {
-        std::size_t count = 0;
-        for (const auto& entry : plan.entries) { count += entry.action == action ? 1U : 0U; }
-        node.set(std::string(plan::to_string(action)), count_node(count));
+    for (const auto action : k_actions) {
+        const auto found = counts.find(action);
+        node.set(std::string(plan::to_string(action)), count_node(found == counts.end() ? 0 : found->second));
     }
     return node;
 }
@@ -105,35 +102,32 @@ Node digests_node(const api::Objects& objects) {
     return node;
 }
 
-Node plan_node(const Source& source, Node digests, const plan::Plan& plan, const plan::Options& options) {
+Node plan_node(const Source& source, Node digests, const ActionCounts& counts, const Diagnostics& diagnostics, const plan::Options& options) {
     Node node = document("Plan");
     // Not where the objects came from: the plan of a dump and of a directory are the same bytes.
     Node from = Node::mapping({{"objects", object_counts(source)}, {"digests", std::move(digests)}});
     if (const auto* said = source.description.find("whatIf"); said != nullptr) { from.set("whatIf", *said); }
     node.set("source", std::move(from));
     node.set("state", options.next ? "next" : "settled");
-    Node entries = Node::sequence();
-    for (const auto& entry : plan.entries) { entries.push_back(entry_node(entry)); }
-    node.set("entries", std::move(entries));
-    node.set("summary", summary(plan));
-    node.set("diagnostics", diagnostics_node(plan.diagnostics));
+    node.set("entries", Node::sequence());
+    node.set("summary", summary(counts));
+    node.set("diagnostics", diagnostics_node(diagnostics));
     return node;
 }
 
+Node with_cluster(const std::string& cluster, Node item) {
+    auto& members = item.members();
+    members.insert(members.begin(), value::Member{"cluster", {}, Node(cluster)});
+    return item;
+}
+
 Node joined_plan_node(const std::vector<std::pair<std::string, Node>>& plans) {
-    const auto with_cluster = [](const std::string& cluster, const Node& item) {
-        Node node = Node::mapping({{"cluster", cluster}});
-        for (const auto& member : item.members()) { node.set(member.key, member.value); }
-        return node;
-    };
     Node clusters = Node::sequence();
-    Node entries = Node::sequence();
     Node diagnostics = Node::sequence();
     Node sums = Node::mapping();
     std::string state;
     for (const auto& [cluster, plan] : plans) {
         clusters.push_back(with_cluster(cluster, *plan.find("source")));
-        for (const auto& entry : plan.find("entries")->items()) { entries.push_back(with_cluster(cluster, entry)); }
         for (const auto& finding : plan.find("diagnostics")->items()) { diagnostics.push_back(with_cluster(cluster, finding)); }
         for (const auto& count : plan.find("summary")->members()) {
             const Node* before = sums.find(count.key);
@@ -145,7 +139,7 @@ Node joined_plan_node(const std::vector<std::pair<std::string, Node>>& plans) {
     Node node = document("Plan");
     node.set("source", Node::mapping({{"clusters", std::move(clusters)}}));
     node.set("state", state);
-    node.set("entries", std::move(entries));
+    node.set("entries", Node::sequence());
     node.set("summary", std::move(sums));
     node.set("diagnostics", std::move(diagnostics));
     return node;

@@ -2,6 +2,9 @@
 // The documents that kmm-plan prints as JSON and YAML: Plan, Why, Validation.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,9 +24,19 @@ namespace kmm::tool_plan {
 /// object, sorted: NAMESPACE/NAME, a blank, and the SHA-256 of its canonical JSON (api/canonical.hpp) in hexadecimal digits.
 /// Files, their order and format do not count. O(size of what was read).
 [[nodiscard]] value::Node digests_node(const api::Objects& objects);
-/// Kind Plan: the plan file. `digests` are of what was read, before anything was imagined.
-[[nodiscard]] value::Node plan_node(const Source& source, value::Node digests, const plan::Plan& plan, const plan::Options& options);
-/// Plans of several clusters as one document of kind Plan: each entry and finding begins with its `cluster`, `source` is a list
+/// All actions, in the order of summaries.
+constexpr std::array k_actions{plan::Action::load,   plan::Action::keep,    plan::Action::reload,
+                               plan::Action::unload, plan::Action::blocked, plan::Action::none};
+/// Lines of a plan by action.
+using ActionCounts = std::map<plan::Action, std::size_t>;
+
+/// Kind Plan: the plan file, with an empty list `entries` for those of entry_node. `digests` are of what was read, before anything was
+/// imagined; `counts` and `diagnostics` are the plan's.
+[[nodiscard]] value::Node
+plan_node(const Source& source, value::Node digests, const ActionCounts& counts, const Diagnostics& diagnostics, const plan::Options& options);
+/// `item` with a first member `cluster`.
+[[nodiscard]] value::Node with_cluster(const std::string& cluster, value::Node item);
+/// Plans of several clusters as one document of kind Plan: each finding begins with its `cluster`, as each entry is to, `source` is a list
 /// `clusters`, the counts of `summary` are sums.
 [[nodiscard]] value::Node joined_plan_node(const std::vector<std::pair<std::string, value::Node>>& plans);
 /// Kind Why.

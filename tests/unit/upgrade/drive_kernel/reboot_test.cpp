@@ -158,7 +158,7 @@ TEST_CASE("KMM's labels count for the present boot and kernel only") {
     api::NodeModule entry;
     entry.name = "kmm-hello";
     entry.namespace_ = "drivers";
-    entry.config.kernel_version = k_new;
+    entry.config.edit().kernel_version = k_new;
     NodeView view;
     view.node.boot_id = "boot-2";
     view.ready = "";
@@ -174,10 +174,10 @@ TEST_CASE("KMM's labels count for the present boot and kernel only") {
     late.status->boot_id = "boot-1";
     CHECK(operator_lacks(late, entry, "boot-2").find("to load") != std::string::npos);
     late = view;
-    late.status->config.kernel_version = k_old;
+    late.status->config.edit().kernel_version = k_old;
     CHECK(operator_lacks(late, entry, "boot-2").find("to load") != std::string::npos);
     late = view;
-    late.spec->config.kernel_version = k_old;
+    late.spec->config.edit().kernel_version = k_old;
     CHECK(!operator_lacks(late, entry, "boot-2").empty());
     late = view;
     late.ready.reset();

@@ -358,8 +358,10 @@ struct World {
 
     /// From here on as if there had never been versions; the last node is not selected any more.
     void without_versions() {
-        for (auto& node : store.objects.nodes)
-            std::erase_if(node.meta.labels, [](const auto& label) { return label.first.find("version") != std::string::npos; });
+        for (auto& node : store.objects.nodes) {
+            auto& labels = node.meta.labels;
+            for (auto label = labels.begin(); label != labels.end();) label = label->first.find("version") != std::string::npos ? labels.erase(label) : std::next(label);
+        }
         for (auto& config : store.objects.node_modules_configs)
             for (auto* list : {&config.spec, &config.status})
                 for (auto& entry : *list) entry.version.clear();
@@ -395,9 +397,9 @@ struct World {
         auto configs = store.objects.node_modules_configs;
         std::sort(configs.begin(), configs.end(), [](const auto& a, const auto& b) { return a.meta.name < b.meta.name; });
         for (const auto& config : configs) {
-            for (const auto& entry : config.spec) text += config.meta.name + " spec " + entry.config.container_image + "\n";
+            for (const auto& entry : config.spec) text += config.meta.name + " spec " + entry.config->container_image + "\n";
             for (const auto& entry : config.status)
-                text += config.meta.name + " status " + entry.config.container_image + " " + entry.version + " " + entry.boot_id + "\n";
+                text += config.meta.name + " status " + entry.config->container_image + " " + entry.version + " " + entry.boot_id + "\n";
         }
         return text;
     }

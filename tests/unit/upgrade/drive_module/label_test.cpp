@@ -29,7 +29,7 @@ TEST_CASE("a version label that somebody has set on a waiting node is noticed be
         // Whoever retries it has read that.
         drive.driver.retry("node-b");
         CHECK(drive.driver.walk() == Ended::complete);
-        CHECK(world.store.find("node-b").meta.labels[label] == "v2");
+        CHECK(world.store.find("node-b").meta.labels.at(label) == "v2");
     }
 }
 

@@ -38,7 +38,7 @@ void add_neighbour(World& world, const char* annotation, const char* text) {
     for (auto& config : world.store.objects.node_modules_configs) {
         auto entry = config.status.at(0);
         entry.name = "neighbour";
-        entry.config.modprobe.module_name = "neighbour";
+        entry.config.edit().modprobe.module_name = "neighbour";
         config.status.push_back(entry);
     }
     world.store.objects.modules.push_back(std::move(module));

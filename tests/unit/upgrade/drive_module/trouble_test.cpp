@@ -192,7 +192,7 @@ TEST_CASE("what others change while a node is brought to its version is no succe
         {[&](World& world) { world.store.find("node-a").meta.labels[key] = "v9"; }, "someone else changed label version-module to v9 during the upgrade to v2"},
         {[&](World& world) { world.store.find("node-a").meta.labels.erase(api::label_version_worker_pod("drivers", "kmm-hello")); },
          "someone else changed label version-worker-pod to nothing during the upgrade to v2"},
-        {[](World& world) { world.store.objects.node_modules_configs.at(0).spec.at(0).config.container_image = "reg/other:1"; },
+        {[](World& world) { world.store.objects.node_modules_configs.at(0).spec.at(0).config.edit().container_image = "reg/other:1"; },
          "someone else changed spec of its NodeModulesConfig to reg/other:1 during the upgrade to v2"},
         {[](World& world) { world.store.objects.node_modules_configs.at(0).status.clear(); },
          "someone else changed status of its NodeModulesConfig to nothing during the upgrade to v2"},
@@ -211,8 +211,8 @@ TEST_CASE("what others change while a node is brought to its version is no succe
         CHECK(drive.recorder.node("node-a").message == row.message);
         drive.driver.retry("node-a");
         CHECK(drive.driver.walk() == Ended::complete);
-        CHECK(world.store.find("node-a").meta.labels[key] == "v2");
-        CHECK(world.store.objects.node_modules_configs.at(0).spec.at(0).config.container_image == "reg/hello:v2");
+        CHECK(world.store.find("node-a").meta.labels.at(key) == "v2");
+        CHECK(world.store.objects.node_modules_configs.at(0).spec.at(0).config->container_image == "reg/hello:v2");
         CHECK(world.store.objects.node_modules_configs.at(0).status.size() == 1);
     }
 }
@@ -231,7 +231,7 @@ TEST_CASE("a node that was done and was changed by somebody else later is not do
              {other, "label version-module to v1", Way::skip},
              {other, "label version-module to v1", Way::step},
              {[&](api::Labels& labels) { labels.erase(module_key); }, "label version-module to nothing"},
-             {[&](api::Labels& labels) { labels[module_key] = labels[worker_key] = "v1"; }, "label version-module to v1, label version-worker-pod to v1"},
+             {[&](api::Labels& labels) { labels[module_key] = "v1", labels[worker_key] = "v1"; }, "label version-module to v1, label version-worker-pod to v1"},
              {[&](api::Labels& labels) { labels["role.example/other"] = "x"; }, ""},
          }) {
         CAPTURE(row.what);

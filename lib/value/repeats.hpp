@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values of a text that were read before, byte for byte: a fleet's objects repeat few different ones. Internal to lib/value.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "value/object_stream.hpp"
+
+namespace kmm::value {
+
+/// Whole values by their text, found by how they begin: where one ends need not be known.
+class Repeats {
+public:
+    struct Value {
+        std::string text;
+        const Shape* shape;
+        std::uint32_t number;        ///< the sink's
+        std::size_t tokens, nodes;   ///< how many it has
+    };
+    /// The value with which `text` begins; nullptr if none was added. O(length of the value).
+    [[nodiscard]] const Value* find(std::string_view text, const Shape* shape) const;
+    /// Adds a value; its number, or 0 if it is not kept: it is short, or there are too many. What `find` finds must not be added again.
+    std::uint32_t add(std::string_view text, const Shape* shape, std::size_t tokens, std::size_t nodes, ObjectSink& sink);
+
+private:
+    [[nodiscard]] static std::size_t hash(std::string_view text) noexcept;
+
+    std::vector<Value> values_;
+    std::unordered_map<std::size_t, std::vector<std::uint32_t>> by_front_;  ///< places in values_
+    std::size_t bytes_ = 0;
+};
+
+}  // namespace kmm::value

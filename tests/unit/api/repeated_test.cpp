@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Labels as a map, and what objects of a stream have in common.
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "api/codec.hpp"
+#include "api/object_decoder.hpp"
+#include "value/object_stream.hpp"
+#include "value/reader.hpp"
+
+using namespace kmm;
+
+namespace {
+
+struct Collected {
+    api::Objects objects;
+    Diagnostics diagnostics;
+};
+
+std::string config_text(const std::string& image, const std::string& more = "") {
+    return "{containerImage: \"" + image + "\", imagePullPolicy: IfNotPresent, insecurePull: false, kernelVersion: 6.1.0-56-amd64,\n"
+           "       modprobe: {dirName: /opt, moduleName: hello, parameters: [\"a=1\", \"b=2\"], firmwarePath: /firmware/that/is/long}" + more + "}";
+}
+
+std::string item_text(const std::string& name, const std::string& config, const std::string& boot) {
+    const std::string entry = "name: hello, namespace: drivers, serviceAccountName: default, version: v1,\n"
+                              "     tolerations: [{key: node.kubernetes.io/disk-pressure, operator: Exists, effect: NoSchedule},\n"
+                              "                   {key: node.kubernetes.io/memory-pressure, operator: Exists, effect: NoSchedule}],\n     config: " + config + "}";
+    return "- apiVersion: kmm.sigs.x-k8s.io/v1beta1\n  kind: NodeModulesConfig\n  metadata: {name: " + name + ", uid: u}\n  spec:\n    modules:\n"
+           "    - {" + entry + "\n  status:\n    modules:\n    - {bootId: " + boot + ", " + entry + "\n";
+}
+
+Collected collected(const std::string& text) {
+    Collected read;
+    api::ObjectDecoder decoder;
+    std::string_view rest = text;
+    const auto doubt = value::stream_yaml(
+        [&](char* into, std::size_t size) {
+            const std::size_t count = std::min(rest.size(), size);
+            std::memcpy(into, rest.data(), count);
+            rest.remove_prefix(count);
+            return count;
+        },
+        "f", decoder);
+    REQUIRE_FALSE(doubt);
+    std::move(decoder).commit(read.objects, read.diagnostics);
+    return read;
+}
+
+Collected read_whole(const std::string& text) {
+    Collected read;
+    for (const auto& document : value::read_yaml(text, "f", read.diagnostics)) { api::decode(document, read.objects, read.diagnostics); }
+    return read;
+}
+
+std::string findings_of(const Diagnostics& diagnostics) {
+    std::string text;
+    for (const auto& one : diagnostics) { text += one.code + " " + one.message + " " + (one.position ? one.position->to_string() : "") + " " + one.hint + "\n"; }
+    return text;
+}
+
+std::string marks_of(const api::Objects& objects) {
+    std::string text;
+    for (const auto& mark : objects.release_marks) { text += mark.subject + " " + mark.path + " " + mark.position.to_string() + "\n"; }
+    return text;
+}
+
+}  // namespace
+
+TEST_SUITE("api::repeated") {
+    TEST_CASE("entries of many nodes share what they have in common, and are what they are alone") {
+        std::string text = "apiVersion: v1\nkind: List\nitems:\n";
+        for (int i = 0; i < 12; ++i) {
+            text += item_text("node-" + std::to_string(i), config_text(i % 3 == 2 ? "r/other:1" : "r/hello:1"), "boot-" + std::to_string(i));
+        }
+        text += text;
+        text.replace(text.rfind("apiVersion: v1"), 0, "---\n");
+        const Collected streamed = collected(text), read = read_whole(text);
+        CHECK(findings_of(streamed.diagnostics) == "");
+        CHECK(marks_of(streamed.objects).starts_with(marks_of(read.objects)));  // each list of a stream has its own
+        const auto& configs = streamed.objects.node_modules_configs;
+        REQUIRE(configs.size() == 24);
+        for (std::size_t i = 0; i < configs.size(); ++i) {
+            CHECK(configs[i].spec == read.objects.node_modules_configs[i].spec);
+            CHECK(configs[i].status == read.objects.node_modules_configs[i].status);
+            CHECK(configs[i].meta.name == read.objects.node_modules_configs[i].meta.name);
+        }
+        // The first object of a list says which releases have its fields, so the second one is remembered.
+        CHECK(&*configs[3].spec[0].config == &*configs[4].status[0].config);
+        CHECK(&*configs[3].spec[0].tolerations == &*configs[4].status[0].tolerations);
+        CHECK(&*configs[3].spec[0].config != &*configs[5].spec[0].config);
+    }
+
+    TEST_CASE("a faulty entry is told at each place it stands") {
+        for (const std::string more : {", nonsense: 1", ", insecurePul: true", ", inTreeModulesToRemove: x"}) {
+            CAPTURE(more);
+            std::string text = "apiVersion: v1\nkind: List\nitems:\n";
+            for (int i = 0; i < 6; ++i) { text += item_text("node-" + std::to_string(i), config_text("r/hello:1", i % 2 == 0 ? more : ""), "b"); }
+            const Collected streamed = collected(text), read = read_whole(text);
+            CHECK(streamed.diagnostics.size() == 6);
+            CHECK(findings_of(streamed.diagnostics) == findings_of(read.diagnostics));
+            CHECK(marks_of(streamed.objects) == marks_of(read.objects));
+        }
+    }
+
+    TEST_CASE("an item that must wait for its list's kind is whole") {
+        std::string text = "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nitems:\n";
+        for (int i = 0; i < 4; ++i) { text += item_text("node-" + std::to_string(i), config_text("r/hello:1"), "b"); }
+        std::string bare = item_text("node-x", config_text("r/hello:1"), "b");
+        bare.replace(0, bare.find("kind:"), "- ");
+        text += bare + "kind: NodeModulesConfigList\n";
+        const Collected streamed = collected(text), read = read_whole(text);
+        CHECK(findings_of(streamed.diagnostics) == findings_of(read.diagnostics));
+        REQUIRE(streamed.objects.node_modules_configs.size() == 5);
+        for (const auto& config : streamed.objects.node_modules_configs) {
+            CHECK(config.spec == read.objects.node_modules_configs[0].spec);
+            CHECK(config.status == read.objects.node_modules_configs[0].status);
+        }
+    }
+
+    TEST_CASE("labels are a sorted map") {
+        api::Labels labels{{"b", "2"}, {"a", "1"}, {"b", "3"}};
+        CHECK(labels.size() == 2);
+        CHECK(labels.at("b") == "2");
+        CHECK_THROWS_AS((void)labels.at("c"), std::out_of_range);
+        labels["c"] = "4";
+        labels["a"] = "0";
+        std::string text;
+        for (const auto& [key, value] : labels) { text += key + "=" + value + " "; }
+        CHECK(text == "a=0 b=2 c=4 ");
+        const api::Labels copy = labels;
+        CHECK(labels.erase("b") == 1);
+        CHECK(labels.erase("b") == 0);
+        CHECK_FALSE(labels.contains("b"));
+        CHECK(copy.contains("b"));
+        CHECK(labels != copy);
+        CHECK(labels.lower_bound("b")->first == "c");
+        CHECK(labels.find("x") == labels.end());
+        CHECK_FALSE(labels.emplace("a", "9"));
+        CHECK(labels.emplace("0", ""));
+        CHECK(labels.begin()->first == "0");
+        labels.insert(copy.begin(), copy.end());
+        CHECK(labels.size() == 4);
+        CHECK(std::string(labels["new"]).empty());
+        labels["a"] = "1";
+        CHECK(copy.at("a") == "0");
+    }
+
+    TEST_CASE("a shared value is its own once it is changed") {
+        api::Shared<api::ModuleConfig> one;
+        CHECK(one->container_image.empty());
+        one.edit().container_image = "a";
+        api::Shared<api::ModuleConfig> two = one;
+        CHECK(&*one == &*two);
+        two.edit().container_image = "b";
+        CHECK(one->container_image == "a");
+        CHECK(one != two);
+        two = api::ModuleConfig(*one);
+        CHECK(one == two);
+        CHECK(api::Shared<api::ModuleConfig>() == api::ModuleConfig{});
+    }
+}
