@@ -49,7 +49,8 @@ private:
 
 value::Node sorted_tree(value::Node node) {
     auto& members = node.members();
-    std::sort(members.begin(), members.end(), [](const value::Member& a, const value::Member& b) { return a.key < b.key; });
+    std::sort(members.begin(), members.end(),
+              [](const value::Member& a, const value::Member& b) { return a.key < b.key; });
     for (auto& member : members) { member.value = sorted_tree(std::move(member.value)); }
     for (auto& item : node.items()) { item = sorted_tree(std::move(item)); }
     return node;
@@ -76,7 +77,10 @@ value::Node canon_tls(const TlsOptions& tls) {
 value::Node canon_build(const Build& build) {
     return Canon()
         .text("dockerfile", build.dockerfile_config_map)
-        .tree("args", list_of(build.build_args, [](const BuildArg& arg) { return Canon().text("name", arg.name).text("value", arg.value).take(); }))
+        .tree("args", list_of(build.build_args,
+                              [](const BuildArg& arg) {
+                                  return Canon().text("name", arg.name).text("value", arg.value).take();
+                              }))
         .tree("baseImageRegistryTLS", canon_tls(build.base_image_registry_tls))
         .list("secrets", build.secrets)
         .text("kanikoTag", build.kaniko_tag)
@@ -94,7 +98,9 @@ value::Node canon_sign(const Sign& sign) {
         .take();
 }
 
-value::Node canon_args(const ModprobeArgs& args) { return Canon().list("load", args.load).list("unload", args.unload).take(); }
+value::Node canon_args(const ModprobeArgs& args) {
+    return Canon().list("load", args.load).list("unload", args.unload).take();
+}
 
 value::Node canon_modprobe(const ModprobeSpec& modprobe) {
     return Canon()
@@ -148,7 +154,8 @@ value::Node canon_module(const Module& module) {
         .map("annotations", own)
         .flag("deleting", module.meta.deleting)
         .map("selector", module.selector)
-        .tree("tolerations", list_of(module.tolerations, [](const Toleration& toleration) { return encode(toleration); }))
+        .tree("tolerations",
+              list_of(module.tolerations, [](const Toleration& toleration) { return encode(toleration); }))
         .text("imageRepoSecret", module.image_repo_secret)
         .present("moduleLoader", maybe(module.module_loader, canon_loader))
         .present("devicePlugin", module.device_plugin)
@@ -157,7 +164,9 @@ value::Node canon_module(const Module& module) {
 }
 
 value::Node canon_node(const Node& node) {
-    const auto taint = [](const Taint& one) { return Canon().text("key", one.key).text("value", one.value).text("effect", one.effect).take(); };
+    const auto taint = [](const Taint& one) {
+        return Canon().text("key", one.key).text("value", one.value).text("effect", one.effect).take();
+    };
     return Canon()
         .flag("deleting", node.meta.deleting)
         .map("labels", node.meta.labels)
@@ -182,12 +191,19 @@ value::Node canon_config(const NodeModulesConfig& config) {
 }
 
 value::Node canon_hub(const ManagedClusterModule& hub) {
-    return Canon().tree("module", canon_module(hub.module)).text("spokeNamespace", hub.spoke_namespace).map("selector", hub.selector).take();
+    return Canon()
+        .tree("module", canon_module(hub.module))
+        .text("spokeNamespace", hub.spoke_namespace)
+        .map("selector", hub.selector)
+        .take();
 }
 
 value::Node canon_pod(const Pod& pod) {
     Canon canon;
-    canon.flag("deleting", pod.meta.deleting).map("labels", pod.meta.labels).text("node", pod.node_name).text("phase", pod.phase);
+    canon.flag("deleting", pod.meta.deleting)
+        .map("labels", pod.meta.labels)
+        .text("node", pod.node_name)
+        .text("phase", pod.phase);
     if (pod.worker_restarts != 0) { canon.tree("restarts", value::Node(pod.worker_restarts)); }
     return canon.take();
 }
@@ -207,25 +223,33 @@ void each(const char* kind, const std::vector<T>& objects, const CanonicalSink& 
 }  // namespace
 
 void canonical(const Objects& objects, const CanonicalSink& sink) {
-    each("ConfigMap", objects.config_maps, sink, [](const ConfigMap& map) { return Canon().map("data", map.data).take(); });
+    each("ConfigMap", objects.config_maps, sink,
+         [](const ConfigMap& map) { return Canon().map("data", map.data).take(); });
     each("CustomResourceDefinition", objects.custom_resource_definitions, sink,
          [](const CustomResourceDefinition& crd) { return Canon().list("specFields", crd.spec_fields).take(); });
     each("ManagedClusterModule", objects.managed_cluster_modules, sink, canon_hub);
     each("ManagedCluster", objects.managed_clusters, sink, [](const ManagedCluster& cluster) {
-        return Canon().flag("deleting", cluster.meta.deleting).map("labels", cluster.meta.labels).map("claims", cluster.claims).take();
+        return Canon()
+            .flag("deleting", cluster.meta.deleting)
+            .map("labels", cluster.meta.labels)
+            .map("claims", cluster.claims)
+            .take();
     });
     each("Module", objects.modules, sink, canon_module);
     each("ModuleBuildSignConfig", objects.module_build_sign_configs, sink, canon_builds);
     each("ModuleImagesConfig", objects.module_images_configs, sink,
          [](const ModuleImagesConfig& config) { return Canon().map("states", config.states).take(); });
-    each("Namespace", objects.namespaces, sink,
-         [](const Namespace& ns) { return Canon().flag("deleting", ns.meta.deleting).map("labels", ns.meta.labels).take(); });
+    each("Namespace", objects.namespaces, sink, [](const Namespace& ns) {
+        return Canon().flag("deleting", ns.meta.deleting).map("labels", ns.meta.labels).take();
+    });
     each("Node", objects.nodes, sink, canon_node);
     each("NodeModulesConfig", objects.node_modules_configs, sink, canon_config);
     each("Pod", objects.pods, sink, canon_pod);
-    each("PreflightValidation", objects.preflight_validations, sink,
-         [](const PreflightValidation& preflight) { return Canon().text("kernelVersion", preflight.kernel_version).take(); });
-    each("Secret", objects.secrets, sink, [](const Secret& secret) { return Canon().text("type", secret.type).take(); });
+    each("PreflightValidation", objects.preflight_validations, sink, [](const PreflightValidation& preflight) {
+        return Canon().text("kernelVersion", preflight.kernel_version).take();
+    });
+    each("Secret", objects.secrets, sink,
+         [](const Secret& secret) { return Canon().text("type", secret.type).take(); });
 }
 
 }  // namespace kmm::api

@@ -27,16 +27,18 @@ const value::Shape k_node_spec_shape{{"podCIDR", "podCIDRs", "providerID", "conf
 const value::Shape k_condition_shape{{"lastHeartbeatTime", "lastTransitionTime", "reason", "message"}, {}};
 const value::Shape k_node_info_shape{{"swap"}, {}};
 const value::Shape k_node_status_shape{
-    {"capacity", "allocatable", "phase", "addresses", "daemonEndpoints", "images", "volumesInUse", "volumesAttached", "config",
-     "runtimeHandlers", "features", "declaredFeatures"},
+    {"capacity", "allocatable", "phase", "addresses", "daemonEndpoints", "images", "volumesInUse", "volumesAttached",
+     "config", "runtimeHandlers", "features", "declaredFeatures"},
     {{"conditions", &k_condition_shape}, {"nodeInfo", &k_node_info_shape}}};
 const value::Shape k_node_shape{
     {}, {{"metadata", &k_node_metadata_shape}, {"spec", &k_node_spec_shape}, {"status", &k_node_status_shape}}};
 const value::Shape k_module_config_shape{{}, {}, "", value::Shape::Repeats::mapping};
 const value::Shape k_tolerations_shape{{}, {}, "", value::Shape::Repeats::list};
 // An entry of spec is the same on many nodes, one of status has the boot id.
-const value::Shape k_spec_entry_shape{
-    {}, {{"config", &k_module_config_shape}, {"tolerations", &k_tolerations_shape}}, "", value::Shape::Repeats::mapping};
+const value::Shape k_spec_entry_shape{{},
+                                      {{"config", &k_module_config_shape}, {"tolerations", &k_tolerations_shape}},
+                                      "",
+                                      value::Shape::Repeats::mapping};
 const value::Shape k_status_entry_shape{{}, k_spec_entry_shape.inner};
 const value::Shape k_config_spec_shape{{}, {{"modules", &k_spec_entry_shape}}};
 const value::Shape k_config_status_shape{{}, {{"modules", &k_status_entry_shape}}};
@@ -45,18 +47,19 @@ const value::Shape k_config_shape{
 
 void check_label(const Fields& metadata, const value::Member& member) {
     if (!is_qualified_name(member.key)) {
-        metadata.scope().fault("bad-value", fmt::format("label key \"{}\" is not valid", base::escape(member.key)),
-                               member.key_mark,
-                               "a key is [PREFIX/]NAME; NAME has 1 to 63 letters, digits, '-', '_' or '.', and starts and "
-                               "ends with a letter or digit");
+        metadata.scope().fault(
+            "bad-value", fmt::format("label key \"{}\" is not valid", base::escape(member.key)), member.key_mark,
+            "a key is [PREFIX/]NAME; NAME has 1 to 63 letters, digits, '-', '_' or '.', and starts and "
+            "ends with a letter or digit");
     }
     if (member.value.is_string() && !is_label_value(member.value.text())) {
-        metadata.scope().fault("bad-value",
-                               fmt::format("value \"{}\" of label {} is not valid", base::escape(member.value.text()),
-                                           base::escape(member.key)),
-                               member.value.mark(),
-                               "a value has at most 63 letters, digits, '-', '_' or '.', and starts and ends with a letter "
-                               "or digit");
+        metadata.scope().fault(
+            "bad-value",
+            fmt::format("value \"{}\" of label {} is not valid", base::escape(member.value.text()),
+                        base::escape(member.key)),
+            member.value.mark(),
+            "a value has at most 63 letters, digits, '-', '_' or '.', and starts and ends with a letter "
+            "or digit");
     }
 }
 
@@ -73,8 +76,9 @@ void settle_namespace(const Fields& metadata, ObjectMeta& meta, Residence reside
     const value::Node* ns = metadata.node().find("namespace");
     if (residence == Residence::cluster) {
         if (!meta.namespace_.empty()) {
-            metadata.scope().fault("bad-value", "metadata.namespace: this kind is cluster-scoped and takes no namespace",
-                                   ns->mark(), "remove the line");
+            metadata.scope().fault("bad-value",
+                                   "metadata.namespace: this kind is cluster-scoped and takes no namespace", ns->mark(),
+                                   "remove the line");
         }
     } else if (ns == nullptr || ns->is_null() || (ns->is_string() && meta.namespace_.empty())) {
         const auto& given = metadata.scope().given_namespace;
@@ -82,8 +86,10 @@ void settle_namespace(const Fields& metadata, ObjectMeta& meta, Residence reside
             meta.namespace_ = *given;
             return;
         }
-        metadata.scope().fault("missing-field", "required field metadata.namespace is missing", metadata.node().mark(),
-                               fmt::format("kubectl would take it from the current context; write it into the document{}", given ? ", or give -n NAMESPACE" : ""));
+        metadata.scope().fault(
+            "missing-field", "required field metadata.namespace is missing", metadata.node().mark(),
+            fmt::format("kubectl would take it from the current context; write it into the document{}",
+                        given ? ", or give -n NAMESPACE" : ""));
     } else if (ns->is_string() && !is_dns1123_label(meta.namespace_)) {
         metadata.scope().fault("bad-value",
                                fmt::format("metadata.namespace \"{}\" is not valid", base::escape(meta.namespace_)),
@@ -96,17 +102,21 @@ void check_taint(const Fields& taint) {
     const auto fault = [&](const char* key, bool is_good, std::string_view expected, std::string hint) {
         const value::Node* found = taint.node().find(key);
         if (found == nullptr || !found->is_string() || is_good) { return; }
-        taint.scope().fault("bad-value", fmt::format("{}: expected {}, found \"{}\"", taint.path_of(key), expected, base::escape(found->text())), found->mark(),
-                            std::move(hint));
+        taint.scope().fault(
+            "bad-value",
+            fmt::format("{}: expected {}, found \"{}\"", taint.path_of(key), expected, base::escape(found->text())),
+            found->mark(), std::move(hint));
     };
     const auto text = [&](const char* key) { return taint.node().get_string({key}); };
-    fault("key", is_qualified_name(text("key")), "a taint key", "a key is [PREFIX/]NAME; NAME has 1 to 63 letters, digits, '-', '_' or '.'");
-    fault("value", is_label_value(text("value")), "a label value", "at most 63 letters, digits, '-', '_' or '.', a letter or digit at both ends");
+    fault("key", is_qualified_name(text("key")), "a taint key",
+          "a key is [PREFIX/]NAME; NAME has 1 to 63 letters, digits, '-', '_' or '.'");
+    fault("value", is_label_value(text("value")), "a label value",
+          "at most 63 letters, digits, '-', '_' or '.', a letter or digit at both ends");
     const std::vector<std::string> effects{"NoSchedule", "PreferNoSchedule", "NoExecute"};
     const std::string effect = text("effect");
     const auto near = base::nearest(effect, effects);
-    fault("effect", std::find(effects.begin(), effects.end(), effect) != effects.end(), "NoSchedule, PreferNoSchedule or NoExecute",
-          near ? fmt::format("did you mean {}?", *near) : "");
+    fault("effect", std::find(effects.begin(), effects.end(), effect) != effects.end(),
+          "NoSchedule, PreferNoSchedule or NoExecute", near ? fmt::format("did you mean {}?", *near) : "");
 }
 
 void decode_taints(Fields& spec, Node& node) {
@@ -163,7 +173,8 @@ ObjectMeta decode_meta(Fields& root, Residence residence, KeptAnnotations kept) 
     meta.namespace_ = metadata->string("namespace");
     meta.uid = metadata->string("uid");
     meta.labels = metadata->string_map("labels");
-    meta.annotations = metadata->string_map("annotations", Need::optional, kept == KeptAnnotations::all ? "" : k_kmm_part);
+    meta.annotations =
+        metadata->string_map("annotations", Need::optional, kept == KeptAnnotations::all ? "" : k_kmm_part);
     meta.finalizers = metadata->strings("finalizers").value_or(std::vector<std::string>{});
     meta.deleting = !metadata->string("deletionTimestamp").empty();
     metadata->allow(k_metadata_shape.skipped);

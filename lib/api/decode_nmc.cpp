@@ -25,7 +25,9 @@ ModuleConfig decode_config(Fields fields) {
     const auto list = fields.strings("inTreeModulesToRemove");
     config.in_tree_modules_to_remove = list.value_or(std::vector<std::string>{});
     const std::string single = fields.string("inTreeModuleToRemove");
-    if (!list) { config.in_tree_module_to_remove = single; }  // KMM's worker asks whether there is a list, not whether it is empty
+    if (!list) {
+        config.in_tree_module_to_remove = single;
+    }  // KMM's worker asks whether there is a list, not whether it is empty
     if (auto modprobe = fields.child("modprobe")) { config.modprobe = decode_modprobe(*modprobe); }
     fields.done();
     return config;
@@ -57,7 +59,8 @@ NodeModule decode_node_module_fields(Fields fields) {
     entry.namespace_ = fields.string("namespace");
     entry.service_account_name = fields.string("serviceAccountName");
     entry.image_repo_secret = fields.name_of("imageRepoSecret");
-    entry.tolerations = shared_part<Tolerations>(fields, "tolerations", [&] { return decode_tolerations(fields, "tolerations"); });
+    entry.tolerations =
+        shared_part<Tolerations>(fields, "tolerations", [&] { return decode_tolerations(fields, "tolerations"); });
     entry.version = fields.string("version");
     entry.boot_id = fields.string("bootId");
     entry.config = shared_part<ModuleConfig>(fields, "config", [&] {
@@ -78,7 +81,9 @@ NodeModulesConfig decode_node_modules_config(Scope& scope, const value::Node& ro
         if (!part) { continue; }
         auto items = part->items("modules");
         list->reserve(items.size());
-        for (auto& item : items) { list->push_back(decode_node_module_fields(Fields(scope, *item.node, std::move(item.path)))); }
+        for (auto& item : items) {
+            list->push_back(decode_node_module_fields(Fields(scope, *item.node, std::move(item.path))));
+        }
     }
     return object;
 }

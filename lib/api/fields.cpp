@@ -82,12 +82,14 @@ std::string Fields::path_of(std::string_view key) const {
 
 bool Fields::same_key(std::string_view left, std::string_view right) const {
     if (left == right) { return true; }
-    return scope_->key_case == KeyCase::any && left.size() == right.size() && base::to_lower(left) == base::to_lower(right);
+    return scope_->key_case == KeyCase::any && left.size() == right.size() &&
+           base::to_lower(left) == base::to_lower(right);
 }
 
 const value::Member* Fields::find_member(std::string_view key) const {
     const auto& members = node_->members();
-    const auto found = std::find_if(members.begin(), members.end(), [&](const value::Member& m) { return same_key(m.key, key); });
+    const auto found =
+        std::find_if(members.begin(), members.end(), [&](const value::Member& m) { return same_key(m.key, key); });
     return found == members.end() ? nullptr : &*found;
 }
 
@@ -96,18 +98,23 @@ Position Fields::position_of(std::string_view key) const {
     return scope_->document.position(found != nullptr ? found->value.mark() : node_->mark());
 }
 
-void Scope::unknown_field(const value::Member& member, std::string_view path, const std::vector<std::string_view>& known) const {
+void Scope::unknown_field(const value::Member& member, std::string_view path,
+                          const std::vector<std::string_view>& known) const {
     const auto near = suggestion(member.key, known);
-    fault("unknown-field", fmt::format("unknown field {}", base::escape(path)), member.key_mark, near ? fmt::format("did you mean {}?", *near) : "");
+    fault("unknown-field", fmt::format("unknown field {}", base::escape(path)), member.key_mark,
+          near ? fmt::format("did you mean {}?", *near) : "");
 }
 
-void Scope::wrong_type(const value::Node& found, std::string_view path, std::string_view expected, std::string hint) const {
+void Scope::wrong_type(const value::Node& found, std::string_view path, std::string_view expected,
+                       std::string hint) const {
     const bool plain_scalar = found.kind() == value::Kind::boolean || found.kind() == value::Kind::integer ||
                               found.kind() == value::Kind::floating;
     if (expected == "string" && plain_scalar) {
         hint = secret ? "put it in quotes" : fmt::format("put it in quotes: \"{}\"", shown_text(document, found));
     }
-    if (expected == "list") { hint = found.is_mapping() ? "begin each entry with \"- \"" : "write it as a list: one \"- \" line per entry"; }
+    if (expected == "list") {
+        hint = found.is_mapping() ? "begin each entry with \"- \"" : "write it as a list: one \"- \" line per entry";
+    }
     fault("wrong-type",
           fmt::format("{}: expected {}, found {}", path.empty() ? "document" : path, expected,
                       secret ? std::string(value::kind_name(found.kind())) : describe(document, found)),
@@ -201,7 +208,8 @@ Labels Fields::string_map(std::string_view key, Need need, std::string_view part
 
 std::string Fields::name_of(std::string_view key, Need need, Need name_need) {
     if (const value::Node* found = get(key); found != nullptr && found->is_string() && !found->text().empty()) {
-        wrong_type(*found, path_of(key), "mapping", fmt::format("write {}: {{name: {}}}", key, shown_text(scope_->document, *found)));
+        wrong_type(*found, path_of(key), "mapping",
+                   fmt::format("write {}: {{name: {}}}", key, shown_text(scope_->document, *found)));
         return {};
     }
     auto reference = child(key, need);
@@ -248,14 +256,16 @@ void Fields::allow(const std::vector<std::string_view>& keys) { known_.insert(kn
 void Fields::done() {
     if (scope_->checked) { return; }
     for (const auto& member : node_->members()) {
-        const auto known = std::find_if(known_.begin(), known_.end(), [&](std::string_view key) { return same_key(member.key, key); });
+        const auto known =
+            std::find_if(known_.begin(), known_.end(), [&](std::string_view key) { return same_key(member.key, key); });
         if (known != known_.end()) {
             const value::Member* first = find_member(*known);
             if (first == &member) { continue; }
-            scope_->fault("duplicate-key",
-                          fmt::format("expected each key once, found '{}' again ('{}' in line {})", base::escape(member.key), base::escape(first->key),
-                                      scope_->document.position(first->key_mark).line),
-                          member.key_mark, "case makes no difference here: remove one of the two");
+            scope_->fault(
+                "duplicate-key",
+                fmt::format("expected each key once, found '{}' again ('{}' in line {})", base::escape(member.key),
+                            base::escape(first->key), scope_->document.position(first->key_mark).line),
+                member.key_mark, "case makes no difference here: remove one of the two");
             continue;
         }
         scope_->unknown_field(member, path_of(member.key), known_);

@@ -17,8 +17,8 @@ namespace kmm::api {
 
 class RepeatedParts;
 
-/// How keys are compared. Go's JSON decoder, which KMM's worker reads its configuration with, takes any case (facts: KMM
-/// 7.1); the API server does not.
+/// How keys are compared. Go's JSON decoder, which KMM's worker reads its configuration with, takes any case (facts:
+/// KMM 7.1); the API server does not.
 enum class KeyCase { exact, any };
 
 /// Where findings go and where places are recorded. Passed by reference down the decoders of one document.
@@ -29,22 +29,26 @@ struct Scope {
     bool secret = false;       ///< values are never quoted in messages
     KeyCase key_case = KeyCase::exact;
     std::optional<std::string_view> given_namespace = std::nullopt;  ///< see decode
-    const SchemaKind* schema = nullptr;                 ///< of the object that is read; null: of a kind that KMM does not have
+    const SchemaKind* schema = nullptr;  ///< of the object that is read; null: of a kind that KMM does not have
     std::vector<ReleaseMark>* release_marks = nullptr;  ///< null: none is recorded
     bool checked = false;  ///< check_object has reported all faults: readers take what fits and say nothing
     RepeatedParts* repeats = nullptr;     ///< parts of a stream that were decoded before; null: none
     TextPool* texts = nullptr;            ///< shares texts of labels and annotations; null: each has its own
-    std::vector<std::string>* misread = nullptr;  ///< gets the path of every value of a wrong type; null: none is recorded
+    std::vector<std::string>* misread =
+        nullptr;  ///< gets the path of every value of a wrong type; null: none is recorded
 
     /// Appends an error at `mark`.
     void fault(std::string code, std::string message, value::Mark mark, std::string hint = "") const;
     /// Appends wrong-type, "PATH: expected X, found Y"; without a hint that of the types. The value is misread.
-    void wrong_type(const value::Node& found, std::string_view path, std::string_view expected, std::string hint = "") const;
+    void wrong_type(const value::Node& found, std::string_view path, std::string_view expected,
+                    std::string hint = "") const;
     /// Appends unknown-field; the hint is the nearest of `known`.
-    void unknown_field(const value::Member& member, std::string_view path, const std::vector<std::string_view>& known) const;
+    void unknown_field(const value::Member& member, std::string_view path,
+                       const std::vector<std::string_view>& known) const;
 };
 
-/// KMM's selectors are maps of labels; for a member that belongs into those of Kubernetes' own kinds, what to write; else "".
+/// KMM's selectors are maps of labels; for a member that belongs into those of Kubernetes' own kinds, what to write;
+/// else "".
 [[nodiscard]] std::string selector_hint(std::string_view field, const std::string& path, std::string_view key);
 /// The number of an integer, or of a number without a fraction, which an API server takes for one.
 [[nodiscard]] std::optional<std::int64_t> whole_number(const value::Node& node);
@@ -87,7 +91,8 @@ public:
     [[nodiscard]] Scope& scope() const noexcept { return *scope_; }
     /// Place of the member's value; the mapping's own place if the member is absent.
     [[nodiscard]] Position position_of(std::string_view key) const;
-    void wrong_type(const value::Node& found, std::string_view path, std::string_view expected, std::string hint = "") const {
+    void wrong_type(const value::Node& found, std::string_view path, std::string_view expected,
+                    std::string hint = "") const {
         if (!scope_->checked) { scope_->wrong_type(found, path, expected, std::move(hint)); }
     }
 

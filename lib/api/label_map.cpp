@@ -28,11 +28,14 @@ Labels::Labels(std::initializer_list<value_type> entries) {
 std::size_t Labels::place(std::string_view key) const {
     // Servers and kubectl write keys in order.
     if (entries_.empty() || *entries_.back().first < key) { return entries_.size(); }
-    const auto found = std::partition_point(entries_.begin(), entries_.end(), [&](const auto& entry) { return *entry.first < key; });
+    const auto found =
+        std::partition_point(entries_.begin(), entries_.end(), [&](const auto& entry) { return *entry.first < key; });
     return static_cast<std::size_t>(found - entries_.begin());
 }
 
-Labels::const_iterator Labels::lower_bound(std::string_view key) const { return const_iterator(entries_.data() + place(key)); }
+Labels::const_iterator Labels::lower_bound(std::string_view key) const {
+    return const_iterator(entries_.data() + place(key));
+}
 
 Labels::const_iterator Labels::find(std::string_view key) const {
     const std::size_t at = place(key);

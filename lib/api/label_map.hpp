@@ -25,8 +25,8 @@ private:
     std::unordered_map<std::string_view, Text> texts_;  ///< keys are views of the values
 };
 
-/// Keys and their texts, sorted by key, as std::map has them, but in one block and with texts that copies share. Elements are
-/// changed through the map only. Lookups are O(log size), insertion and removal O(size).
+/// Keys and their texts, sorted by key, as std::map has them, but in one block and with texts that copies share.
+/// Elements are changed through the map only. Lookups are O(log size), insertion and removal O(size).
 class Labels {
 public:
     using Text = TextPool::Text;
@@ -114,7 +114,9 @@ public:
 
 private:
     [[nodiscard]] std::size_t place(std::string_view key) const;
-    [[nodiscard]] bool is_at(std::size_t place, std::string_view key) const { return place < entries_.size() && *entries_[place].first == key; }
+    [[nodiscard]] bool is_at(std::size_t place, std::string_view key) const {
+        return place < entries_.size() && *entries_[place].first == key;
+    }
 
     std::vector<std::pair<Text, Text>> entries_;
 };

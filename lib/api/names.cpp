@@ -21,14 +21,17 @@ constexpr std::array<unsigned char, 256> k_char_classes = [] {
     for (unsigned c = 0; c < classes.size(); ++c) {
         const bool lower = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
         const bool alnum = lower || (c >= 'A' && c <= 'Z');
-        const unsigned bits = (lower ? k_char_lower : 0U) | (alnum ? k_char_alnum : 0U) | (lower || c == '-' ? k_char_label : 0U) |
+        const unsigned bits = (lower ? k_char_lower : 0U) | (alnum ? k_char_alnum : 0U) |
+                              (lower || c == '-' ? k_char_label : 0U) |
                               (alnum || c == '-' || c == '_' || c == '.' ? k_char_part : 0U);
         classes[c] = static_cast<unsigned char>(bits);
     }
     return classes;
 }();
 
-bool is_char(CharClass wanted, char c) noexcept { return (k_char_classes[static_cast<unsigned char>(c)] & wanted) != 0; }
+bool is_char(CharClass wanted, char c) noexcept {
+    return (k_char_classes[static_cast<unsigned char>(c)] & wanted) != 0;
+}
 
 bool all_chars(CharClass wanted, std::string_view text) noexcept {
     return std::all_of(text.begin(), text.end(), [&](char c) { return is_char(wanted, c); });
@@ -36,12 +39,13 @@ bool all_chars(CharClass wanted, std::string_view text) noexcept {
 
 /// A DNS-1123 label without its length limit, which subdomains do not apply to their parts.
 bool is_label_shaped(std::string_view text) noexcept {
-    return !text.empty() && is_char(k_char_lower, text.front()) && is_char(k_char_lower, text.back()) && all_chars(k_char_label, text);
+    return !text.empty() && is_char(k_char_lower, text.front()) && is_char(k_char_lower, text.back()) &&
+           all_chars(k_char_label, text);
 }
 
 bool is_name_part(std::string_view text) noexcept {
-    return !text.empty() && text.size() <= k_label_length_max && is_char(k_char_alnum, text.front()) && is_char(k_char_alnum, text.back()) &&
-           all_chars(k_char_part, text);
+    return !text.empty() && text.size() <= k_label_length_max && is_char(k_char_alnum, text.front()) &&
+           is_char(k_char_alnum, text.back()) && all_chars(k_char_part, text);
 }
 
 }  // namespace
@@ -73,9 +77,14 @@ bool is_quantity(std::string_view text) noexcept { return base::parse_quantity(t
 ModuleName parse_module_name(std::string_view text) {
     const std::size_t slash = text.find('/');
     const bool has_namespace = slash != std::string_view::npos;
-    ModuleName name{std::string(has_namespace ? text.substr(0, slash) : ""), std::string(has_namespace ? text.substr(slash + 1) : text)};
-    if (!name.name.empty() && name.name.find('/') == std::string::npos && (!has_namespace || !name.namespace_.empty())) { return name; }
-    throw Error(Exit::usage, "bad-value", "'" + base::escape(text) + "' is no name of a Module, expected NAMESPACE/NAME, or NAME alone")
+    ModuleName name{std::string(has_namespace ? text.substr(0, slash) : ""),
+                    std::string(has_namespace ? text.substr(slash + 1) : text)};
+    if (!name.name.empty() && name.name.find('/') == std::string::npos &&
+        (!has_namespace || !name.namespace_.empty())) {
+        return name;
+    }
+    throw Error(Exit::usage, "bad-value",
+                "'" + base::escape(text) + "' is no name of a Module, expected NAMESPACE/NAME, or NAME alone")
         .hint("with NAME alone, -n says the namespace where several have such a Module");
 }
 

@@ -16,8 +16,8 @@ namespace kmm::api {
 
 class RepeatedParts;
 
-/// Decodes as `decode` does, item by item. Of Nodes and NodeModulesConfigs the parts that nothing here reads are left out
-/// of the trees.
+/// Decodes as `decode` does, item by item. Of Nodes and NodeModulesConfigs the parts that nothing here reads are left
+/// out of the trees.
 class ObjectDecoder final : public value::ObjectSink {
 public:
     ObjectDecoder();

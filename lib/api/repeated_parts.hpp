@@ -16,7 +16,8 @@ namespace kmm::api {
 
 using Tolerations = std::vector<Toleration>;
 
-/// What values of a stream decode to, by the numbers they get (value/object_stream.hpp). Only what was decoded without a finding counts: its text never has one.
+/// What values of a stream decode to, by the numbers they get (value/object_stream.hpp). Only what was decoded without
+/// a finding counts: its text never has one.
 class RepeatedParts {
 public:
     using Part = std::variant<NodeModule, Shared<ModuleConfig>, Shared<Tolerations>>;
@@ -69,7 +70,8 @@ public:
 
 private:
     static bool is_before(const value::Repeat& left, const value::Repeat& right) noexcept {
-        return left.mark.line != right.mark.line ? left.mark.line < right.mark.line : left.mark.column < right.mark.column;
+        return left.mark.line != right.mark.line ? left.mark.line < right.mark.line
+                                                 : left.mark.column < right.mark.column;
     }
 
     std::unordered_map<std::uint32_t, Part> parts_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source: apiextensions-apiserver, pkg/apiserver/schema (pruning, defaulting of nulls, lists of the type map) and pkg/apiserver/validation.
+// Source: apiextensions-apiserver, pkg/apiserver/schema (pruning, defaulting of nulls, lists of the type map) and
+// pkg/apiserver/validation.
 #include "api/schema_check.hpp"
 
 #include <algorithm>
@@ -37,28 +38,34 @@ struct SchemaPlace {
 constexpr double k_whole_max = 9007199254740991.0;
 constexpr std::int64_t k_int32_max = 2147483647;
 
-std::string found_text(const Scope& scope, const value::Node& node) { return base::escape(scope.document.text_of(node)); }
+std::string found_text(const Scope& scope, const value::Node& node) {
+    return base::escape(scope.document.text_of(node));
+}
 
 class SchemaCheck {
 public:
     explicit SchemaCheck(Scope& scope) : scope_(scope) {}
 
     void check_root(const value::Node& root, const SchemaKind& kind) {
-        const bool is_of_operator = kind.kind == "NodeModulesConfig" || kind.kind == "ModuleImagesConfig" || kind.kind == "ModuleBuildSignConfig";
+        const bool is_of_operator = kind.kind == "NodeModulesConfig" || kind.kind == "ModuleImagesConfig" ||
+                                    kind.kind == "ModuleBuildSignConfig";
         subject_ = fmt::format("{} {}", kind.kind, name_of(root));
         by_operator_ = is_of_operator;
         if (kind.since > 0) { mark(ReleaseSpan{kind.since}, SchemaPlace{}, root.mark(), ReleaseMark::What::kind); }
         const SchemaPlace place;
         std::vector<std::string_view> known{"apiVersion", "kind", "metadata"};
-        check_members(root, kind.root, place, known, [&](const value::Member& member, const SchemaMember& of, const SchemaPlace& inner) {
-            only_unknown_ = member.key == "status" && !is_of_operator;
-            check(member.value, *of.type, inner, of);
-            only_unknown_ = false;
-        });
+        check_members(root, kind.root, place, known,
+                      [&](const value::Member& member, const SchemaMember& of, const SchemaPlace& inner) {
+                          only_unknown_ = member.key == "status" && !is_of_operator;
+                          check(member.value, *of.type, inner, of);
+                          only_unknown_ = false;
+                      });
     }
 
     void check(const value::Node& node, const SchemaType& type, const SchemaPlace& place, const SchemaMember& owner) {
-        if (scope_.repeats != nullptr && scope_.repeats->knows(scope_.repeats->number(node))) { return; }  // nothing is in it, and nothing was wrong with it
+        if (scope_.repeats != nullptr && scope_.repeats->knows(scope_.repeats->number(node))) {
+            return;
+        }  // nothing is in it, and nothing was wrong with it
         switch (type.form) {
             case Form::any:
             case Form::empty:
@@ -77,14 +84,17 @@ private:
         return ns.empty() ? name : ns + "/" + name;
     }
 
-    void wrong_type(const value::Node& node, const SchemaPlace& place, std::string_view expected, const SchemaMember& owner, std::string hint = "") {
+    void wrong_type(const value::Node& node, const SchemaPlace& place, std::string_view expected,
+                    const SchemaMember& owner, std::string hint = "") {
         if (only_unknown_) { return; }
         scope_.wrong_type(node, place.text(), expected, hint.empty() ? owner.hint : std::move(hint));
     }
 
-    void bad_value(const value::Node& node, const SchemaPlace& place, const std::string& what, const SchemaMember& owner, std::string hint = "") {
+    void bad_value(const value::Node& node, const SchemaPlace& place, const std::string& what,
+                   const SchemaMember& owner, std::string hint = "") {
         if (only_unknown_) { return; }
-        scope_.fault(owner.code, fmt::format("{}: {}", place.text(), what), node.mark(), hint.empty() ? owner.hint : std::move(hint));
+        scope_.fault(owner.code, fmt::format("{}: {}", place.text(), what), node.mark(),
+                     hint.empty() ? owner.hint : std::move(hint));
     }
 
     void record(const value::Node& node, const SchemaPlace& place) {
@@ -94,20 +104,26 @@ private:
     void mark(const ReleaseSpan& span, const SchemaPlace& place, value::Mark mark, ReleaseMark::What what) {
         if (scope_.release_marks == nullptr || only_unknown_) { return; }
         auto& marks = *scope_.release_marks;
-        // Fleets have many objects that the operator writes, all of one release: the first of a kind of mark does for them.
-        const auto same = [&](const ReleaseMark& one) { return one.by_operator && one.what == what && one.since == span.since && one.until == span.until; };
+        // Fleets have many objects that the operator writes, all of one release: the first of a kind of mark does for
+        // them.
+        const auto same = [&](const ReleaseMark& one) {
+            return one.by_operator && one.what == what && one.since == span.since && one.until == span.until;
+        };
         if (by_operator_ && std::any_of(marks.begin(), marks.end(), same)) { return; }
-        marks.push_back({subject_, place.text(), scope_.document.position(mark), span.since, span.until, what, by_operator_});
+        marks.push_back(
+            {subject_, place.text(), scope_.document.position(mark), span.since, span.until, what, by_operator_});
     }
 
     template <typename Each>
-    void check_members(const value::Node& node, const SchemaType& type, const SchemaPlace& place, std::vector<std::string_view>& others, const Each& each) {
+    void check_members(const value::Node& node, const SchemaType& type, const SchemaPlace& place,
+                       std::vector<std::string_view>& others, const Each& each) {
         for (const auto& member : node.members()) {
             const SchemaMember* of = type.find(member.key);
             if (of == nullptr) {
                 if (std::find(others.begin(), others.end(), member.key) != others.end()) { continue; }
                 for (const auto& one : type.members) { others.push_back(one.name); }
-                scope_.unknown_field(member, SchemaPlace{&place, member.key, {}, 0, SchemaPlace::Step::member}.text(), others);
+                scope_.unknown_field(member, SchemaPlace{&place, member.key, {}, 0, SchemaPlace::Step::member}.text(),
+                                     others);
                 others.resize(others.size() - type.members.size());
                 continue;
             }
@@ -130,7 +146,8 @@ private:
         if (member.required_in.until != ReleaseSpan::k_open) {
             mark(member.required_in, inner, node.mark(), ReleaseMark::What::missing);
         } else {
-            scope_.fault("missing-field", fmt::format("required field {} is missing", inner.text()), node.mark(), member.hint);
+            scope_.fault("missing-field", fmt::format("required field {} is missing", inner.text()), node.mark(),
+                         member.hint);
         }
     }
 
@@ -144,22 +161,29 @@ private:
             set.push_back(SchemaPlace{&place, name, {}, 0, SchemaPlace::Step::member}.text());
         }
         if (set.size() < 2 || only_unknown_) { return; }
-        scope_.fault(rule.code, fmt::format("{} are mutually exclusive, found both", base::join(set, " and ")), first->mark(), "keep one of them");
+        scope_.fault(rule.code, fmt::format("{} are mutually exclusive, found both", base::join(set, " and ")),
+                     first->mark(), "keep one of them");
     }
 
-    void check_mapping(const value::Node& node, const SchemaType& type, const SchemaPlace& place, const SchemaMember& owner) {
+    void check_mapping(const value::Node& node, const SchemaType& type, const SchemaPlace& place,
+                       const SchemaMember& owner) {
         if (!node.is_mapping()) {
             const bool is_reference = type.members.size() == 1 && type.members.front().name == "name";
             const bool is_name = is_reference && node.is_string() && !node.text().empty();
-            return wrong_type(node, place, "mapping", owner, is_name ? fmt::format("write {}: {{name: {}}}", owner.name, found_text(scope_, node)) : "");
+            return wrong_type(
+                node, place, "mapping", owner,
+                is_name ? fmt::format("write {}: {{name: {}}}", owner.name, found_text(scope_, node)) : "");
         }
         if (type.form == Form::any) { return; }
         std::vector<std::string_view> none;
         check_members(node, type, place, none,
-                      [&](const value::Member& member, const SchemaMember& of, const SchemaPlace& inner) { check(member.value, *of.type, inner, of); });
+                      [&](const value::Member& member, const SchemaMember& of, const SchemaPlace& inner) {
+                          check(member.value, *of.type, inner, of);
+                      });
     }
 
-    void check_map(const value::Node& node, const SchemaType& type, const SchemaPlace& place, const SchemaMember& owner) {
+    void check_map(const value::Node& node, const SchemaType& type, const SchemaPlace& place,
+                   const SchemaMember& owner) {
         if (!node.is_mapping()) { return wrong_type(node, place, "mapping", owner); }
         for (const auto& member : node.members()) {
             const SchemaPlace inner{&place, {}, member.key, 0, SchemaPlace::Step::key};
@@ -188,14 +212,19 @@ private:
         scope_.diagnostics.push_back(std::move(finding));
     }
 
-    void check_list(const value::Node& node, const SchemaType& type, const SchemaPlace& place, const SchemaMember& owner) {
+    void check_list(const value::Node& node, const SchemaType& type, const SchemaPlace& place,
+                    const SchemaMember& owner) {
         if (!node.is_sequence()) { return wrong_type(node, place, "list", owner); }
         const auto& items = node.items();
         if (items.size() < type.least) {
-            bad_value(node, place, fmt::format("expected at least {}, found {}", type.least == 1 ? "one entry" : fmt::format("{} entries", type.least),
-                                               items.empty() ? "none" : std::to_string(items.size())), owner);
+            bad_value(node, place,
+                      fmt::format("expected at least {}, found {}",
+                                  type.least == 1 ? "one entry" : fmt::format("{} entries", type.least),
+                                  items.empty() ? "none" : std::to_string(items.size())),
+                      owner);
         } else if (items.size() > type.most) {
-            bad_value(node, place, fmt::format("expected at most {} entries, found {}", type.most, items.size()), owner, "remove the rest");
+            bad_value(node, place, fmt::format("expected at most {} entries, found {}", type.most, items.size()), owner,
+                      "remove the rest");
         }
         for (std::size_t i = 0; i < items.size(); ++i) {
             const SchemaPlace inner{&place, {}, {}, i, SchemaPlace::Step::index};
@@ -205,19 +234,23 @@ private:
         if (!type.keys.empty()) { check_keys(items, type, place, owner); }
     }
 
-    void check_keys(const std::vector<value::Node>& items, const SchemaType& type, const SchemaPlace& place, const SchemaMember& owner) {
+    void check_keys(const std::vector<value::Node>& items, const SchemaType& type, const SchemaPlace& place,
+                    const SchemaMember& owner) {
         std::set<std::vector<std::string>> seen;
         for (std::size_t i = 0; i < items.size(); ++i) {
             std::vector<std::string> keys;
             for (const auto& key : type.keys) { keys.push_back(items[i].get_string({key})); }
             if (std::find(keys.begin(), keys.end(), "") != keys.end() || seen.insert(keys).second) { continue; }
             const SchemaPlace inner{&place, {}, {}, i, SchemaPlace::Step::index};
-            bad_value(items[i], inner, fmt::format("expected each {} once, found \"{}\" again", base::join(type.keys, "/"), base::escape(base::join(keys, "/"))),
+            bad_value(items[i], inner,
+                      fmt::format("expected each {} once, found \"{}\" again", base::join(type.keys, "/"),
+                                  base::escape(base::join(keys, "/"))),
                       owner, "remove one of them");
         }
     }
 
-    void check_scalar(const value::Node& node, const SchemaType& type, const SchemaPlace& place, const SchemaMember& owner) {
+    void check_scalar(const value::Node& node, const SchemaType& type, const SchemaPlace& place,
+                      const SchemaMember& owner) {
         switch (type.form) {
             case Form::boolean:
                 if (node.kind() != value::Kind::boolean) { wrong_type(node, place, "boolean", owner); }
@@ -229,15 +262,21 @@ private:
             default: break;
         }
         if (!node.is_string()) { return wrong_type(node, place, "string", owner); }
-        if (type.form == Form::choice && std::find(type.words.begin(), type.words.end(), node.text()) == type.words.end()) {
+        if (type.form == Form::choice &&
+            std::find(type.words.begin(), type.words.end(), node.text()) == type.words.end()) {
             const auto near = base::nearest(node.text(), type.words);
-            bad_value(node, place, fmt::format("expected one of {}, found \"{}\"", base::join(type.words, ", "), found_text(scope_, node)), owner,
-                      near ? fmt::format("did you mean {}?", *near) : "");
+            bad_value(
+                node, place,
+                fmt::format("expected one of {}, found \"{}\"", base::join(type.words, ", "), found_text(scope_, node)),
+                owner, near ? fmt::format("did you mean {}?", *near) : "");
         } else if (type.form == Form::subdomain && !has_subdomain_form(node.text())) {
-            bad_value(node, place, fmt::format("expected a DNS subdomain, found \"{}\"", found_text(scope_, node)), owner,
-                      "lower-case letters, digits, '-' and '.', a letter or digit at both ends");
+            bad_value(node, place, fmt::format("expected a DNS subdomain, found \"{}\"", found_text(scope_, node)),
+                      owner, "lower-case letters, digits, '-' and '.', a letter or digit at both ends");
         } else if (type.form == Form::time && !base::parse_rfc3339(node.text())) {
-            bad_value(node, place, fmt::format("expected a time such as 2026-01-31T12:00:00Z, found \"{}\"", found_text(scope_, node)), owner);
+            bad_value(
+                node, place,
+                fmt::format("expected a time such as 2026-01-31T12:00:00Z, found \"{}\"", found_text(scope_, node)),
+                owner);
         }
     }
 
@@ -248,7 +287,8 @@ private:
         Diagnostic finding;
         finding.severity = Severity::warning;
         finding.code = "bad-value";
-        finding.message = fmt::format("{}: expected an integer of 32 bits, found {}", place.text(), found_text(scope_, node));
+        finding.message =
+            fmt::format("{}: expected an integer of 32 bits, found {}", place.text(), found_text(scope_, node));
         finding.position = scope_.document.position(node.mark());
         finding.hint = "the API server admits it, and KMM cannot read the object";
         scope_.diagnostics.push_back(std::move(finding));
@@ -257,8 +297,11 @@ private:
     void check_quantity(const value::Node& node, const SchemaPlace& place, const SchemaMember& owner) {
         if (whole_number(node) || (node.is_string() && is_quantity(node.text()))) { return; }
         wrong_type(node, place, "quantity", owner,
-                   node.kind() == value::Kind::floating ? fmt::format("the API server takes whole numbers and strings: \"{}\"", found_text(scope_, node))
-                   : node.is_string() ? "write a number and one of n u m k M G T P E Ki Mi Gi Ti Pi Ei, without a blank: 500m, 2Gi" : "");
+                   node.kind() == value::Kind::floating
+                       ? fmt::format("the API server takes whole numbers and strings: \"{}\"", found_text(scope_, node))
+                   : node.is_string()
+                       ? "write a number and one of n u m k M G T P E Ki Mi Gi Ti Pi Ei, without a blank: 500m, 2Gi"
+                       : "");
     }
 
     /// As the pattern has it, which knows no length.
@@ -266,7 +309,9 @@ private:
         const auto is_alnum = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
         for (const auto part : base::split(text, '.')) {
             if (part.empty() || !is_alnum(part.front()) || !is_alnum(part.back())) { return false; }
-            if (!std::all_of(part.begin(), part.end(), [&](char c) { return is_alnum(c) || c == '-'; })) { return false; }
+            if (!std::all_of(part.begin(), part.end(), [&](char c) { return is_alnum(c) || c == '-'; })) {
+                return false;
+            }
         }
         return true;
     }

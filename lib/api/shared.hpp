@@ -7,8 +7,8 @@
 
 namespace kmm::api {
 
-/// A value that copies share until one of them is changed. Reads as a pointer to a const value, never null. Copying costs a reference
-/// count. Threads may share a value, not one object of this class.
+/// A value that copies share until one of them is changed. Reads as a pointer to a const value, never null. Copying
+/// costs a reference count. Threads may share a value, not one object of this class.
 template <typename T>
 class Shared {
 public:
@@ -21,7 +21,9 @@ public:
 
     [[nodiscard]] const T& operator*() const noexcept { return value_ == nullptr ? blank() : *value_; }
     [[nodiscard]] const T* operator->() const noexcept { return &**this; }
-    operator const T&() const noexcept { return **this; }  // NOLINT(google-explicit-constructor): it stands for the value
+    operator const T&() const noexcept {
+        return **this;
+    }  // NOLINT(google-explicit-constructor): it stands for the value
     /// The value for a change of this copy alone.
     [[nodiscard]] T& edit() {
         if (value_ == nullptr || value_.use_count() > 1) { value_ = std::make_shared<T>(**this); }

@@ -158,7 +158,8 @@ struct ModuleConfig {
     bool insecure_pull = false;
     std::string kernel_version;      ///< node kernel with one trailing "+" trimmed
     std::vector<std::string> in_tree_modules_to_remove;
-    std::string in_tree_module_to_remove;  ///< deprecated singular; "" where there is a list, even an empty one, which takes its place
+    std::string in_tree_module_to_remove;  ///< deprecated singular; "" where there is a list, even an empty one, which
+                                           ///< takes its place
     ModprobeSpec modprobe;
     friend bool operator==(const ModuleConfig&, const ModuleConfig&) = default;
 };
@@ -221,7 +222,8 @@ struct PreflightValidation {
 /// KMM's own record of a Module's images, named like the Module (kmm.sigs.x-k8s.io/v1beta1, since v2.4).
 struct ModuleImagesConfig {
     ObjectMeta meta;
-    std::map<std::string, std::string> states;  ///< by image: Exists, DoesNotExist, NeedsBuilding or NeedsSigning; "" for none so far
+    std::map<std::string, std::string>
+        states;  ///< by image: Exists, DoesNotExist, NeedsBuilding or NeedsSigning; "" for none so far
 };
 
 /// KMM's own record of builds and signings, named like the Module (kmm.sigs.x-k8s.io/v1beta1, since v2.4).
@@ -233,7 +235,8 @@ struct ModuleBuildSignConfig {
     std::vector<Result> results;
 };
 
-/// kmm.sigs.x-k8s.io/v1beta1 BootModuleConfig, which KMM has on OpenShift only. It is checked, nothing is decided from it.
+/// kmm.sigs.x-k8s.io/v1beta1 BootModuleConfig, which KMM has on OpenShift only. It is checked, nothing is decided from
+/// it.
 struct BootModuleConfig {
     ObjectMeta meta;
 };
@@ -243,7 +246,8 @@ struct Namespace {
     std::map<std::string, Position> label_places = {};  ///< of the labels pod-security.kubernetes.io/*
 };
 
-/// core/v1 Pod, as far as KMM's decisions look at one: worker, pull, build and sign Pods, and those of device plugins and DRA drivers.
+/// core/v1 Pod, as far as KMM's decisions look at one: worker, pull, build and sign Pods, and those of device plugins
+/// and DRA drivers.
 struct Pod {
     ObjectMeta meta;
     std::string node_name;
@@ -253,7 +257,8 @@ struct Pod {
         std::string container;        ///< "" for the Pod as a whole
         std::string reason, message;  ///< as Kubernetes writes them
     };
-    std::vector<Problem> problems;  ///< containers that wait or failed, init containers first; then why it is not scheduled
+    std::vector<Problem>
+        problems;  ///< containers that wait or failed, init containers first; then why it is not scheduled
 };
 
 /// What KMM makes for a Module's device plugin or DRA driver: apps/v1 DaemonSet, resource.k8s.io/v1 DeviceClass.
@@ -269,15 +274,21 @@ struct CustomResourceDefinition {
     std::vector<std::string> spec_fields;  ///< sorted, unique
 };
 
-/// A part of an object of KMM's kinds that not every release of KMM knows or requires. Releases are minor versions of v2.
+/// A part of an object of KMM's kinds that not every release of KMM knows or requires. Releases are minor versions of
+/// v2.
 struct ReleaseMark {
-    enum class What { kind, field, missing };  ///< the kind or a field is known, or a field that is missing is required, in those releases
+    enum class What {
+        kind,
+        field,
+        missing
+    };                    ///< the kind or a field is known, or a field that is missing is required, in those releases
     std::string subject;  ///< "Module drivers/hello"
     std::string path;     ///< "" for a kind
     Position position;
     unsigned since = 0, until = 0;  ///< from `since` on and before `until`
     What what = What::field;
-    bool by_operator = false;  ///< of a kind that KMM's operator writes; of those the first of several marks stands for all
+    bool by_operator =
+        false;  ///< of a kind that KMM's operator writes; of those the first of several marks stands for all
 };
 
 /// Everything read from a source, sorted by (namespace, name) within each kind.
@@ -293,12 +304,14 @@ struct Objects {
     std::vector<Namespace> namespaces;
     std::vector<Pod> pods;
     std::vector<CustomResourceDefinition> custom_resource_definitions;
-    std::vector<PluginObject> daemon_sets;  ///< those with the label of a Module's name; others are nobody's business here
+    std::vector<PluginObject>
+        daemon_sets;  ///< those with the label of a Module's name; others are nobody's business here
     std::vector<PluginObject> device_classes;
     std::vector<ModuleImagesConfig> module_images_configs;
     std::vector<ModuleBuildSignConfig> module_build_sign_configs;
     std::vector<BootModuleConfig> boot_module_configs;
-    std::vector<value::Document> operator_configs;  ///< documents that are the operator's controller_config.yaml, in reading order
+    std::vector<value::Document>
+        operator_configs;  ///< documents that are the operator's controller_config.yaml, in reading order
     std::vector<ReleaseMark> release_marks;    ///< in reading order
     std::vector<Module> doubles;  ///< Modules that another document had defined: checked, never planned
 };

@@ -48,7 +48,8 @@ std::optional<double> parse_quantity(std::string_view text) noexcept {
     }
     if (text.size() == 2 && text[1] == 'i') {
         const auto at = k_binary.find(text.front());
-        return at == std::string_view::npos ? std::nullopt : std::optional(value * std::pow(1024, static_cast<double>(at) + 1));
+        return at == std::string_view::npos ? std::nullopt
+                                            : std::optional(value * std::pow(1024, static_cast<double>(at) + 1));
     }
     if (text.front() != 'e' && text.front() != 'E') return std::nullopt;
     text.remove_prefix(1);

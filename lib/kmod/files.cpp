@@ -40,7 +40,8 @@ int read_all(int fd, std::string& text, std::size_t bytes_max) {
 }  // namespace
 
 std::optional<std::string> read_raw(const std::string& path, std::size_t bytes_max) {
-    const sys::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe in its place must not hold anybody
+    const sys::Fd fd(
+        ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe in its place must not hold anybody
     if (!fd) return std::nullopt;
     std::string text;
     if (read_all(fd.get(), text, bytes_max) != 0) return std::nullopt;
@@ -78,11 +79,14 @@ sys::Fd open_module_file(const std::string& path) {
     sys::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (!fd) throw LastErrno().error(fmt::format("cannot open module file {}", base::escape(path)));
     struct stat status {};
-    if (::fstat(fd.get(), &status) != 0) throw LastErrno().error(fmt::format("cannot read module file {}", base::escape(path)));
-    if (!S_ISREG(status.st_mode)) throw Error(Exit::data, "module-format", fmt::format("{}: not a regular file", base::escape(path)));
+    if (::fstat(fd.get(), &status) != 0)
+        throw LastErrno().error(fmt::format("cannot read module file {}", base::escape(path)));
+    if (!S_ISREG(status.st_mode))
+        throw Error(Exit::data, "module-format", fmt::format("{}: not a regular file", base::escape(path)));
     if (static_cast<std::uint64_t>(status.st_size) > k_module_bytes_max) {
-        throw Error(Exit::data, "module-format", fmt::format("{}: {} is more than 512 MiB", base::escape(path),
-                                                             base::format_bytes(static_cast<std::uint64_t>(status.st_size))));
+        throw Error(Exit::data, "module-format",
+                    fmt::format("{}: {} is more than 512 MiB", base::escape(path),
+                                base::format_bytes(static_cast<std::uint64_t>(status.st_size))));
     }
     return fd;
 }
@@ -90,7 +94,8 @@ sys::Fd open_module_file(const std::string& path) {
 std::string read_module_bytes(const sys::Fd& file, const std::string& shown) {
     std::string bytes;
     struct stat status {};
-    if (::fstat(file.get(), &status) == 0) bytes.reserve(std::min(static_cast<std::uint64_t>(status.st_size), k_module_bytes_max));
+    if (::fstat(file.get(), &status) == 0)
+        bytes.reserve(std::min(static_cast<std::uint64_t>(status.st_size), k_module_bytes_max));
     if (const int error = read_all(file.get(), bytes, k_module_bytes_max); error != 0) {
         throw from_errno(error, fmt::format("cannot read module file {}", base::escape(shown)));
     }

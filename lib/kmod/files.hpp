@@ -25,12 +25,12 @@ enum class Lines { more, enough };
 /// How reading ended: at the end or when there was enough, or before that because of an error.
 enum class Reading { done, failed };
 
-/// Calls `body` with each line of a file, without its newline, a piece of the file in memory at a time; for files of the
-/// kernel that are long.
+/// Calls `body` with each line of a file, without its newline, a piece of the file in memory at a time; for files of
+/// the kernel that are long.
 Reading for_each_line(const std::string& path, const std::function<Lines(std::string_view)>& body);
 
-/// A regular module file, not following a final symbolic link. Errors: from_errno; data "module-format" when it is not a regular file or larger than
-/// 512 MiB.
+/// A regular module file, not following a final symbolic link. Errors: from_errno; data "module-format" when it is not
+/// a regular file or larger than 512 MiB.
 [[nodiscard]] sys::Fd open_module_file(const std::string& path);
 
 /// The bytes of such a file, which was just opened; `shown` is for messages. Errors: from_errno.

@@ -34,8 +34,8 @@ struct ModuleFree {
 using ContextPtr = std::unique_ptr<kmod_ctx, ContextFree>;
 using ModulePtr = std::unique_ptr<kmod_module, ModuleFree>;
 
-/// Keeps libkmod from writing to standard error until it can be told where else to: while a context is made, it complains of each
-/// bad line of modules.softdep.
+/// Keeps libkmod from writing to standard error until it can be told where else to: while a context is made, it
+/// complains of each bad line of modules.softdep.
 class Hush {
 public:
     Hush() {
@@ -62,8 +62,9 @@ ContextPtr new_context(const std::string& directory) {
     return context;
 }
 
-/// What a file of the host says, nullopt if it cannot be read: whoever needs the module finds out what is wrong with it. libkmod would end the
-/// process at a damaged one (assertions of libkmod-elf.c): it reads the index only, files are read by our own parser.
+/// What a file of the host says, nullopt if it cannot be read: whoever needs the module finds out what is wrong with
+/// it. libkmod would end the process at a damaged one (assertions of libkmod-elf.c): it reads the index only, files are
+/// read by our own parser.
 std::optional<ModuleFile> read_host_module(const std::string& path) {
     try {
         return parse_module(plain_module(read_module_bytes(path), path), path);
@@ -109,7 +110,8 @@ HostModule facts_of(const std::string& directory, const kmod_module* module) {
 
 HostModule facts_of_path(kmod_ctx* context, const std::string& directory, const std::string& path) {
     kmod_module* raw = nullptr;
-    if (kmod_module_new_from_path(context, host_module_file(directory, path).c_str(), &raw) < 0) return HostModule{{}, path, {}, {}, {}, {}};
+    if (kmod_module_new_from_path(context, host_module_file(directory, path).c_str(), &raw) < 0)
+        return HostModule{{}, path, {}, {}, {}, {}};
     const ModulePtr module(raw);
     HostModule facts = facts_of(directory, raw);
     facts.path = path;
@@ -126,7 +128,8 @@ HostNeed need_of(const std::string& directory, const kmod_module* module) {
     kmod_list* dependencies = kmod_module_get_dependencies(module);
     kmod_list_foreach(entry, dependencies) {
         const ModulePtr dependency(kmod_module_get_module(entry));
-        if (kmod_module_get_path(dependency.get()) != nullptr) need.modules.push_back(facts_of(directory, dependency.get()));
+        if (kmod_module_get_path(dependency.get()) != nullptr)
+            need.modules.push_back(facts_of(directory, dependency.get()));
     }
     kmod_module_unref_list(dependencies);
     need.modules.push_back(facts_of(directory, module));
@@ -146,7 +149,8 @@ std::vector<ModulePtr> looked_up(kmod_ctx* context, const std::string& name) {
 
 std::optional<HostNeed> from_index(const std::string& directory, kmod_ctx* context, const std::string& name) {
     const auto modules = looked_up(context, name);
-    if (modules.empty() || normalise_name(kmod_module_get_name(modules.front().get())) != name) return std::nullopt;  // an alias of something else
+    if (modules.empty() || normalise_name(kmod_module_get_name(modules.front().get())) != name)
+        return std::nullopt;  // an alias of something else
     return need_of(directory, modules.front().get());
 }
 
@@ -159,14 +163,16 @@ void each_module_file(const std::string& directory, Body&& body) {
         const std::string name = it->path().filename().native();
         const auto dot = name.find(".ko");
         if (dot == std::string::npos || dot == 0) continue;
-        if (const std::string ending = name.substr(dot); ending != ".ko" && ending != ".ko.xz" && ending != ".ko.zst" && ending != ".ko.gz") continue;
+        if (const std::string ending = name.substr(dot);
+            ending != ".ko" && ending != ".ko.xz" && ending != ".ko.zst" && ending != ".ko.gz")
+            continue;
         if (!body(normalise_name(name.substr(0, dot)), it->path().native())) return;
     }
 }
 
 /// Without an index: file names, and each file's own depends=.
-void collect_by_name(const std::string& directory, const std::map<std::string, std::string>& files, kmod_ctx* context, const std::string& name,
-                     std::set<std::string>& seen, HostNeed& need) {
+void collect_by_name(const std::string& directory, const std::map<std::string, std::string>& files, kmod_ctx* context,
+                     const std::string& name, std::set<std::string>& seen, HostNeed& need) {
     const auto it = files.find(name);
     if (it == files.end() || !seen.insert(name).second) return;
     kmod_module* raw = nullptr;
@@ -179,7 +185,8 @@ void collect_by_name(const std::string& directory, const std::map<std::string, s
     need.modules.push_back(std::move(facts));
 }
 
-/// What the modules say that they need, and neither the index nor the tree led to. libkmod leaves out a dependency whose file is gone.
+/// What the modules say that they need, and neither the index nor the tree led to. libkmod leaves out a dependency
+/// whose file is gone.
 void find_missing(const std::string& directory, HostNeed& need) {
     std::optional<std::set<std::string>> builtin;
     for (const auto& module : need.modules) {
@@ -196,7 +203,8 @@ void find_missing(const std::string& directory, HostNeed& need) {
 
 std::string host_module_directory(const HostPaths& host, const std::string& release) {
     std::vector<std::string> places{host.lib_modules};
-    if (host.lib_modules == host.root + "/lib/modules") places.push_back(host.root + "/usr/lib/modules");  // a /lib that is no link here, or leads elsewhere
+    if (host.lib_modules == host.root + "/lib/modules")
+        places.push_back(host.root + "/usr/lib/modules");  // a /lib that is no link here, or leads elsewhere
     std::error_code error;
     for (const auto& place : places) {
         std::string directory = place + "/" + release;
@@ -214,7 +222,8 @@ std::string host_module_file(const std::string& directory, const std::string& pa
     const HostPaths host = host_of(directory);
     if (!host.root.empty() && path.starts_with(host.root + "/")) {
         // One that leads to itself on that host is a copy made of links (cp -s): it leads where it leads here.
-        if (std::string there = here_of(host, path.substr(host.root.size())); !fs::is_symlink(there, error)) return there;
+        if (std::string there = here_of(host, path.substr(host.root.size())); !fs::is_symlink(there, error))
+            return there;
     }
     const fs::path file = fs::canonical(path, error);
     return error ? path : file.native();
@@ -253,27 +262,33 @@ std::optional<HostNeed> find_host_module(const std::string& directory, const std
     return need;
 }
 
-void each_host_module(const std::string& directory, const std::vector<std::string>& names, const std::function<bool(const HostModule&)>& body) {
+void each_host_module(const std::string& directory, const std::vector<std::string>& names,
+                      const std::function<bool(const HostModule&)>& body) {
     if (directory.empty()) return;
     const ContextPtr context = new_context(directory);
     std::set<std::string> wanted;
     for (const auto& name : names) wanted.insert(normalise_name(name));
     for (const auto& name : std::set<std::string>(wanted)) {
         for (const auto& module : looked_up(context.get(), name)) {
-            if (normalise_name(kmod_module_get_name(module.get())) != name || kmod_module_get_path(module.get()) == nullptr) continue;
+            if (normalise_name(kmod_module_get_name(module.get())) != name ||
+                kmod_module_get_path(module.get()) == nullptr)
+                continue;
             wanted.erase(name);
             if (!body(facts_of(directory, module.get()))) return;
         }
     }
     if (wanted.empty()) return;
-    each_module_file(directory, [&](const std::string& module, const std::string& path) { return wanted.erase(module) == 0 || (body(facts_of_path(context.get(), directory, path)) && !wanted.empty()); });
+    each_module_file(directory, [&](const std::string& module, const std::string& path) {
+        return wanted.erase(module) == 0 || (body(facts_of_path(context.get(), directory, path)) && !wanted.empty());
+    });
 }
 
 std::vector<std::string> host_modules_with_alias(const std::string& directory, const std::string& alias) {
     std::vector<std::string> names;
     if (directory.empty()) return names;
     const ContextPtr context = new_context(directory);
-    for (const auto& module : looked_up(context.get(), alias)) names.push_back(normalise_name(kmod_module_get_name(module.get())));
+    for (const auto& module : looked_up(context.get(), alias))
+        names.push_back(normalise_name(kmod_module_get_name(module.get())));
     return names;
 }
 
@@ -306,8 +321,8 @@ std::string header_directory(const std::string& directory) {
 
 namespace {
 
-/// The list of what the kernel exports: Module.symvers of its headers, else the copy that kernel packages of Red Hat and its kin put
-/// beside the modules.
+/// The list of what the kernel exports: Module.symvers of its headers, else the copy that kernel packages of Red Hat
+/// and its kin put beside the modules.
 std::optional<std::string> exports_text(const std::string& directory) {
     if (directory.empty()) return std::nullopt;
     if (auto text = read_text(header_directory(directory) + "/Module.symvers")) return text;
@@ -352,7 +367,8 @@ std::map<std::string, std::uint32_t> header_crcs(const std::string& directory) {
     each_header_line(directory, [&](const auto& fields) {
         std::uint32_t crc = 0;
         const std::string_view digits = fields[0].substr(2);
-        if (std::from_chars(digits.data(), digits.data() + digits.size(), crc, 16).ec == std::errc{} && crc != 0) crcs.emplace(fields[1], crc);
+        if (std::from_chars(digits.data(), digits.data() + digits.size(), crc, 16).ec == std::errc{} && crc != 0)
+            crcs.emplace(fields[1], crc);
     });
     return crcs;
 }
@@ -360,8 +376,10 @@ std::map<std::string, std::uint32_t> header_crcs(const std::string& directory) {
 std::map<std::string, Export> header_exports(const std::string& directory) {
     std::map<std::string, Export> exports;
     each_header_line(directory, [&](const auto& fields) {
-        if (fields.size() < 4 || !fields[3].starts_with("EXPORT_")) return;  // the short-lived order of 5.4 has the type last
-        Export made{fields[3].find("_GPL") != std::string_view::npos, fields.size() > 4 ? std::string(fields[4]) : std::string()};
+        if (fields.size() < 4 || !fields[3].starts_with("EXPORT_"))
+            return;  // the short-lived order of 5.4 has the type last
+        Export made{fields[3].find("_GPL") != std::string_view::npos,
+                    fields.size() > 4 ? std::string(fields[4]) : std::string()};
         if (made.gpl_only || !made.symbol_namespace.empty()) exports.emplace(fields[1], std::move(made));
     });
     return exports;

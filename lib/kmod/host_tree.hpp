@@ -33,27 +33,31 @@ struct HostModule {
 struct HostNeed {
     bool builtin = false;                ///< part of the kernel image: nothing to load
     std::vector<HostModule> modules;     ///< dependencies first, NAME last; empty for built-in ones
-    /// What one of `modules` needs and the tree does not have, as after half an installation: (needed, who needs it). The index of the host
-    /// may name a file that is gone.
+    /// What one of `modules` needs and the tree does not have, as after half an installation: (needed, who needs it).
+    /// The index of the host may name a file that is gone.
     std::vector<std::pair<std::string, std::string>> missing = {};
 };
 
-/// The directory of the running kernel: <lib_modules>/<release>, or with a trailing "+" cut off, else the same below /usr/lib/modules; "" if none exists.
+/// The directory of the running kernel: <lib_modules>/<release>, or with a trailing "+" cut off, else the same below
+/// /usr/lib/modules; "" if none exists.
 [[nodiscard]] std::string host_module_directory(const HostPaths& host, const std::string& release);
 
-/// The file that `path`, a module of the tree in `directory`, means. It may be a link, as in weak-updates, which leads where it leads on the
-/// host that has `directory` as its /lib/modules/RELEASE; where it leads to itself there, as in a copy made of links, where it leads here.
+/// The file that `path`, a module of the tree in `directory`, means. It may be a link, as in weak-updates, which leads
+/// where it leads on the host that has `directory` as its /lib/modules/RELEASE; where it leads to itself there, as in a
+/// copy made of links, where it leads here.
 [[nodiscard]] std::string host_module_file(const std::string& directory, const std::string& path);
 
 /// Names in modules.builtin of the host's tree.
 [[nodiscard]] std::set<std::string> builtin_names(const std::string& directory);
 
-/// nullopt if the host's tree does not have `name`. Uses the host's index; without one, file names below `directory` and
-/// their depends=, and modules.builtin. Errors: io.
+/// nullopt if the host's tree does not have `name`. Uses the host's index; without one, file names below `directory`
+/// and their depends=, and modules.builtin. Errors: io.
 [[nodiscard]] std::optional<HostNeed> find_host_module(const std::string& directory, const std::string& name);
 
-/// Calls `body` with the facts of the file of each of `names` that the host's tree has, until it returns false. In no order.
-void each_host_module(const std::string& directory, const std::vector<std::string>& names, const std::function<bool(const HostModule&)>& body);
+/// Calls `body` with the facts of the file of each of `names` that the host's tree has, until it returns false. In no
+/// order.
+void each_host_module(const std::string& directory, const std::vector<std::string>& names,
+                      const std::function<bool(const HostModule&)>& body);
 
 /// The modules that the host's index has under `alias`, as a softdep may name them; empty without an index.
 [[nodiscard]] std::vector<std::string> host_modules_with_alias(const std::string& directory, const std::string& alias);
@@ -65,8 +69,9 @@ void each_host_module(const std::string& directory, const std::vector<std::strin
 /// The module of the host's tree that exports `symbol`, from its modules.symbols; "" if none is known.
 [[nodiscard]] std::string host_exporter(const std::string& directory, const std::string& symbol);
 
-/// Where the headers of the kernel with the modules in `directory` are: its link `build`, which is absolute and leads where it leads on the host
-/// that has `directory` as its /lib/modules/RELEASE. The link itself where it leads somewhere here.
+/// Where the headers of the kernel with the modules in `directory` are: its link `build`, which is absolute and leads
+/// where it leads on the host that has `directory` as its /lib/modules/RELEASE. The link itself where it leads
+/// somewhere here.
 [[nodiscard]] std::string header_directory(const std::string& directory);
 
 /// GPL-only marks and namespaces of the same file; symbols with neither are left out.

@@ -30,12 +30,13 @@ constexpr std::string_view k_crc = "__crc_";
 constexpr std::string_view k_parameter = "__param_str_";
 
 [[noreturn]] void refuse(const std::string& file, const std::string& what) {
-    throw Error(Exit::data, "module-format", fmt::format("{}: not a loadable kernel module: {}", base::escape(file), what))
+    throw Error(Exit::data, "module-format",
+                fmt::format("{}: not a loadable kernel module: {}", base::escape(file), what))
         .hint("rebuild the module for this kernel and architecture, and build the image again");
 }
 
-/// What bytes without ELF magic are instead, ": TEXT" for the end of a message; "" if they look like nothing known. Packed modules come here
-/// unpacked.
+/// What bytes without ELF magic are instead, ": TEXT" for the end of a message; "" if they look like nothing known.
+/// Packed modules come here unpacked.
 std::string other_content(std::string_view bytes) {
     static constexpr std::string_view lzma("\x5d\0\0", 3);
     static constexpr std::pair<std::string_view, std::string_view> known[] = {
@@ -124,34 +125,41 @@ private:
 
     void read_header() {
         if (bytes_.empty()) refuse(file_, "the file is empty");
-        if (bytes_.size() > k_bytes_max) refuse(file_, fmt::format("{} is more than 512 MiB", base::format_bytes(bytes_.size())));
-        if (!bytes_.starts_with(std::string_view(ELFMAG, SELFMAG))) refuse(file_, "no ELF magic" + other_content(bytes_));
+        if (bytes_.size() > k_bytes_max)
+            refuse(file_, fmt::format("{} is more than 512 MiB", base::format_bytes(bytes_.size())));
+        if (!bytes_.starts_with(std::string_view(ELFMAG, SELFMAG)))
+            refuse(file_, "no ELF magic" + other_content(bytes_));
         if (bytes_.size() < EI_NIDENT) refuse(file_, "the ELF header is cut off");
         const auto elf_class = static_cast<unsigned char>(bytes_[EI_CLASS]);
         if (elf_class != ELFCLASS64) {
             refuse(file_, elf_class == ELFCLASS32 ? "found a 32-bit object, expected 64-bit"
                                                   : fmt::format("unknown ELF class {}", elf_class));
         }
-        if (static_cast<unsigned char>(bytes_[EI_DATA]) != ELFDATA2LSB) refuse(file_, "found a big-endian object, expected little-endian");
+        if (static_cast<unsigned char>(bytes_[EI_DATA]) != ELFDATA2LSB)
+            refuse(file_, "found a big-endian object, expected little-endian");
         const auto header = read_at<Elf64_Ehdr>(bytes_, 0);
         if (!header) refuse(file_, "the ELF header is cut off");
         header_ = *header;
         out_.machine = machine_name(header_.e_machine);
         if (header_.e_type != ET_REL) {
             refuse(file_, fmt::format("found ELF type {}, expected a relocatable object (type 1)",
-                                      header_.e_type == ET_EXEC ? "executable (2)" : header_.e_type == ET_DYN ? "shared object (3)"
-                                                                                                         : std::to_string(header_.e_type)));
+                                      header_.e_type == ET_EXEC  ? "executable (2)"
+                                      : header_.e_type == ET_DYN ? "shared object (3)"
+                                                                 : std::to_string(header_.e_type)));
         }
     }
 
     void read_sections() {
         if (header_.e_shoff == 0) refuse(file_, "there is no section table");
-        if (header_.e_shentsize != sizeof(Elf64_Shdr)) refuse(file_, fmt::format("section entries of {} bytes, expected {}", header_.e_shentsize, sizeof(Elf64_Shdr)));
+        if (header_.e_shentsize != sizeof(Elf64_Shdr))
+            refuse(file_,
+                   fmt::format("section entries of {} bytes, expected {}", header_.e_shentsize, sizeof(Elf64_Shdr)));
         // Kernels know no numbers beyond these fields, which other readers take from section 0 then.
         const std::uint64_t count = header_.e_shnum;
         const std::uint64_t names = header_.e_shstrndx;
         if (count == 0) refuse(file_, fmt::format("0 sections, expected 1 to {}", k_sections_max));
-        if (!slice(bytes_, header_.e_shoff, count * sizeof(Elf64_Shdr))) refuse(file_, "the section table lies outside of the file");
+        if (!slice(bytes_, header_.e_shoff, count * sizeof(Elf64_Shdr)))
+            refuse(file_, "the section table lies outside of the file");
         if (names == SHN_UNDEF || names >= count) refuse(file_, "the section name table is missing");
         sections_.reserve(count);
         for (std::uint64_t i = 0; i < count; ++i) {
@@ -171,17 +179,20 @@ private:
     void check_sections(std::string_view names) {
         if (!names.ends_with('\0')) refuse(file_, "the section name table does not end with a zero byte");
         const Elf64_Shdr& first = sections_.front().header;
-        if (first.sh_type != SHT_NULL || first.sh_size != 0 || first.sh_addr != 0) refuse(file_, "section 0 is not the empty one, expected type, size and address 0");
+        if (first.sh_type != SHT_NULL || first.sh_size != 0 || first.sh_addr != 0)
+            refuse(file_, "section 0 is not the empty one, expected type, size and address 0");
         for (std::size_t i = 0; i < sections_.size(); ++i) {
             Section& section = sections_[i];
             // Kernels refuse that of sections that they keep only, and follow all names.
-            if (section.header.sh_name >= names.size()) refuse(file_, fmt::format("the name of section {} lies outside of the table of names", i));
+            if (section.header.sh_name >= names.size())
+                refuse(file_, fmt::format("the name of section {} lies outside of the table of names", i));
             section.name = text_at(names, section.header.sh_name);
         }
     }
 
     [[nodiscard]] const Section* find(std::string_view name) const {
-        const auto it = std::find_if(sections_.begin(), sections_.end(), [&](const Section& s) { return s.name == name; });
+        const auto it =
+            std::find_if(sections_.begin(), sections_.end(), [&](const Section& s) { return s.name == name; });
         return it == sections_.end() ? nullptr : &*it;
     }
 
@@ -208,7 +219,9 @@ private:
         out_.name = normalise_name(name);
         // The kernel knows it by the name in the structure, all else goes by the one in .modinfo.
         const std::string_view live = in_structure(section->data);
-        if (!live.empty() && normalise_name(live) != out_.name) refuse(file_, fmt::format("it is named '{}' in .modinfo and '{}' in its module structure", out_.name, base::escape(live)));
+        if (!live.empty() && normalise_name(live) != out_.name)
+            refuse(file_, fmt::format("it is named '{}' in .modinfo and '{}' in its module structure", out_.name,
+                                      base::escape(live)));
     }
 
     /// module.name of struct module, "" if the section is too short for it.
@@ -230,9 +243,11 @@ private:
     }
 
     void read_symbols() {
-        const auto table = std::find_if(sections_.begin(), sections_.end(), [](const Section& s) { return s.header.sh_type == SHT_SYMTAB; });
+        const auto table = std::find_if(sections_.begin(), sections_.end(),
+                                        [](const Section& s) { return s.header.sh_type == SHT_SYMTAB; });
         if (table == sections_.end()) refuse(file_, "there is no symbol table");
-        if (table->header.sh_link == SHN_UNDEF || table->header.sh_link >= sections_.size()) refuse(file_, "the symbol table has no names");
+        if (table->header.sh_link == SHN_UNDEF || table->header.sh_link >= sections_.size())
+            refuse(file_, "the symbol table has no names");
         const std::string_view names = sections_[table->header.sh_link].data;
         const std::uint64_t count = table->data.size() / sizeof(Elf64_Sym);
         std::vector<SymbolVersions::Row> export_crcs;
@@ -240,41 +255,53 @@ private:
             const auto symbol = read_at<Elf64_Sym>(table->data, i * sizeof(Elf64_Sym));
             const std::string_view name = symbol_name(names, *symbol, i);
             if (name.empty()) {
-                if (symbol->st_shndx == SHN_UNDEF && ELF64_ST_BIND(symbol->st_info) != STB_WEAK) refuse(file_, fmt::format("symbol {} has neither name nor section", i));
+                if (symbol->st_shndx == SHN_UNDEF && ELF64_ST_BIND(symbol->st_info) != STB_WEAK)
+                    refuse(file_, fmt::format("symbol {} has neither name nor section", i));
                 continue;
             }
             if (symbol->st_shndx == SHN_UNDEF) {
                 if (name == "_GLOBAL_OFFSET_TABLE_") continue;
                 out_.undefined.push_back({std::string(name), ELF64_ST_BIND(symbol->st_info) == STB_WEAK});
-            } else if (name.size() > k_ksymtab.size() && name.starts_with(k_ksymtab) && ELF64_ST_TYPE(symbol->st_info) != STT_SECTION) {
+            } else if (name.size() > k_ksymtab.size() && name.starts_with(k_ksymtab) &&
+                       ELF64_ST_TYPE(symbol->st_info) != STT_SECTION) {
                 const std::string exported(name.substr(k_ksymtab.size()));
                 out_.exported.push_back(exported);
-                if (symbol->st_shndx < sections_.size() && is_gpl_table(sections_[symbol->st_shndx].name)) out_.exports[exported].gpl_only = true;
+                if (symbol->st_shndx < sections_.size() && is_gpl_table(sections_[symbol->st_shndx].name))
+                    out_.exports[exported].gpl_only = true;
             } else if (name.size() > k_crc.size() && name.starts_with(k_crc)) {
                 if (const auto crc = export_crc(*symbol)) export_crcs.push_back({name.substr(k_crc.size()), *crc});
             } else if (name.size() > k_parameter.size() && name.starts_with(k_parameter)) {
                 out_.parameter_names.emplace_back(name.substr(k_parameter.size()));
-            } else if (name.size() > k_namespace.size() && name.starts_with(k_namespace) && symbol->st_shndx < sections_.size()) {
+            } else if (name.size() > k_namespace.size() && name.starts_with(k_namespace) &&
+                       symbol->st_shndx < sections_.size()) {
                 const std::string_view text = text_at(sections_[symbol->st_shndx].data, symbol->st_value);
                 if (!text.empty()) out_.exports[std::string(name.substr(k_namespace.size()))].symbol_namespace = text;
             }
         }
         out_.export_crcs = SymbolVersions(std::move(export_crcs));
         if (out_.exported.empty()) exported_from_strings();
-        std::sort(out_.undefined.begin(), out_.undefined.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+        std::sort(out_.undefined.begin(), out_.undefined.end(),
+                  [](const auto& a, const auto& b) { return a.name < b.name; });
         out_.undefined.erase(std::unique(out_.undefined.begin(), out_.undefined.end()), out_.undefined.end());
         std::sort(out_.exported.begin(), out_.exported.end());
         out_.exported.erase(std::unique(out_.exported.begin(), out_.exported.end()), out_.exported.end());
     }
 
     /// The name of symbol `index`. A kernel does not look whether a name or a section is one: it reads what lies there.
-    [[nodiscard]] std::string_view symbol_name(std::string_view names, const Elf64_Sym& symbol, std::uint64_t index) const {
-        if (symbol.st_name != 0 && symbol.st_name >= names.size()) refuse(file_, fmt::format("the name of symbol {} lies outside of the table of names", index));
+    [[nodiscard]] std::string_view symbol_name(std::string_view names, const Elf64_Sym& symbol,
+                                               std::uint64_t index) const {
+        if (symbol.st_name != 0 && symbol.st_name >= names.size())
+            refuse(file_, fmt::format("the name of symbol {} lies outside of the table of names", index));
         const std::string_view name = text_at(names, symbol.st_name);
         const auto section = symbol.st_shndx;
-        if (section == SHN_COMMON && !name.starts_with("__gnu_lto")) refuse(file_, fmt::format("symbol {} is a common one, which no kernel takes: compile with -fno-common", base::escape(name)));
-        if (section < SHN_LORESERVE ? section >= sections_.size() : section != SHN_ABS && section != SHN_COMMON && section != k_shn_livepatch) {
-            refuse(file_, fmt::format("symbol {} is in section {}, of {}", name.empty() ? std::to_string(index) : base::escape(name), section, sections_.size()));
+        if (section == SHN_COMMON && !name.starts_with("__gnu_lto"))
+            refuse(file_, fmt::format("symbol {} is a common one, which no kernel takes: compile with -fno-common",
+                                      base::escape(name)));
+        if (section < SHN_LORESERVE ? section >= sections_.size()
+                                    : section != SHN_ABS && section != SHN_COMMON && section != k_shn_livepatch) {
+            refuse(file_,
+                   fmt::format("symbol {} is in section {}, of {}",
+                               name.empty() ? std::to_string(index) : base::escape(name), section, sections_.size()));
         }
         return name;
     }
@@ -287,7 +314,9 @@ private:
     }
 
     /// "__ksymtab_gpl", or "___ksymtab_gpl+SYMBOL" before the kernel's linker script has merged them.
-    static bool is_gpl_table(std::string_view section) { return section == "__ksymtab_gpl" || section.starts_with("___ksymtab_gpl+"); }
+    static bool is_gpl_table(std::string_view section) {
+        return section == "__ksymtab_gpl" || section.starts_with("___ksymtab_gpl+");
+    }
 
     /// For objects whose local symbols were stripped: the export strings stay.
     void exported_from_strings() {
@@ -309,7 +338,8 @@ private:
             for (std::size_t at = 0; at + entry_bytes <= section->data.size(); at += entry_bytes) {
                 const auto crc = read_at<std::uint64_t>(section->data, at);
                 const std::string_view name = text_at(section->data.substr(at + 8, entry_bytes - 8), 0);
-                if (*crc > UINT32_MAX) refuse(file_, fmt::format("the version of symbol {} has more than 32 bits", base::escape(name)));
+                if (*crc > UINT32_MAX)
+                    refuse(file_, fmt::format("the version of symbol {} has more than 32 bits", base::escape(name)));
                 if (!name.empty()) rows.push_back({name, static_cast<std::uint32_t>(*crc)});
             }
             out_.has_versions = !rows.empty();
@@ -320,24 +350,28 @@ private:
         out_.crcs = SymbolVersions(std::move(rows));
     }
 
-    /// Names of any length (Linux 6.14, CONFIG_EXTENDED_MODVERSIONS): 32-bit CRCs in one section, their names in another. The kernel takes
-    /// them instead of __versions, and refuses a module where they do not agree.
+    /// Names of any length (Linux 6.14, CONFIG_EXTENDED_MODVERSIONS): 32-bit CRCs in one section, their names in
+    /// another. The kernel takes them instead of __versions, and refuses a module where they do not agree.
     [[nodiscard]] std::vector<SymbolVersions::Row> extended_versions(const Section* crcs, const Section* names) const {
         if (crcs == nullptr || names == nullptr) {
-            refuse(file_, fmt::format("there is {} without {}", crcs == nullptr ? "__version_ext_names" : "__version_ext_crcs",
-                                      crcs == nullptr ? "__version_ext_crcs" : "__version_ext_names"));
+            refuse(file_,
+                   fmt::format("there is {} without {}", crcs == nullptr ? "__version_ext_names" : "__version_ext_crcs",
+                               crcs == nullptr ? "__version_ext_crcs" : "__version_ext_names"));
         }
         std::vector<SymbolVersions::Row> rows;
         std::size_t at = 0;
         for (std::size_t i = 0; i + sizeof(std::uint32_t) <= crcs->data.size(); i += sizeof(std::uint32_t)) {
             const std::string_view name = text_at(names->data, at);
             if (name.empty() || at + name.size() >= names->data.size()) {
-                refuse(file_, fmt::format("__version_ext_crcs has {} entries, __version_ext_names only {}", crcs->data.size() / sizeof(std::uint32_t), rows.size()));
+                refuse(file_, fmt::format("__version_ext_crcs has {} entries, __version_ext_names only {}",
+                                          crcs->data.size() / sizeof(std::uint32_t), rows.size()));
             }
             rows.push_back({name, *read_at<std::uint32_t>(crcs->data, i)});
             at += name.size() + 1;
         }
-        if (!text_at(names->data, at).empty()) refuse(file_, fmt::format("__version_ext_names has more than the {} entries of __version_ext_crcs", rows.size()));
+        if (!text_at(names->data, at).empty())
+            refuse(file_,
+                   fmt::format("__version_ext_names has more than the {} entries of __version_ext_crcs", rows.size()));
         return rows;
     }
 
@@ -352,25 +386,31 @@ private:
 
 SymbolVersions::SymbolVersions(std::vector<Row> rows) {
     std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.symbol < b.symbol; });
-    rows.erase(std::unique(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.symbol == b.symbol; }), rows.end());
+    rows.erase(std::unique(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.symbol == b.symbol; }),
+               rows.end());
     std::size_t bytes = 0;
     for (const Row& row : rows) bytes += row.symbol.size();
     names_.reserve(bytes);
     rows_.reserve(rows.size());
     for (const Row& row : rows) {
-        rows_.push_back({static_cast<std::uint32_t>(names_.size()), static_cast<std::uint32_t>(row.symbol.size()), row.crc});
+        rows_.push_back(
+            {static_cast<std::uint32_t>(names_.size()), static_cast<std::uint32_t>(row.symbol.size()), row.crc});
         names_ += row.symbol;
     }
 }
 
 std::optional<std::uint32_t> SymbolVersions::find(std::string_view symbol) const {
     const auto name_of = [this](const Place& place) { return std::string_view(names_).substr(place.at, place.size); };
-    const auto it = std::lower_bound(rows_.begin(), rows_.end(), symbol, [&](const Place& place, std::string_view wanted) { return name_of(place) < wanted; });
+    const auto it =
+        std::lower_bound(rows_.begin(), rows_.end(), symbol,
+                         [&](const Place& place, std::string_view wanted) { return name_of(place) < wanted; });
     if (it == rows_.end() || name_of(*it) != symbol) return std::nullopt;
     return it->crc;
 }
 
-ModuleSignature ModuleFile::signature() const { return known_signature ? *known_signature : read_signature(appended_signature); }
+ModuleSignature ModuleFile::signature() const {
+    return known_signature ? *known_signature : read_signature(appended_signature);
+}
 
 std::string ModuleFile::info(std::string_view key) const {
     for (const auto& [name_, value] : modinfo) {
@@ -388,7 +428,8 @@ std::vector<std::string> ModuleFile::info_all(std::string_view key) const {
 }
 
 bool ModuleFile::gpl_compatible() const {
-    static constexpr std::string_view compatible[] = {"GPL", "GPL v2", "GPL and additional rights", "Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL"};
+    static constexpr std::string_view compatible[] = {"GPL",          "GPL v2",       "GPL and additional rights",
+                                                      "Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL"};
     const std::string license = info("license");
     return std::find(std::begin(compatible), std::end(compatible), license) != std::end(compatible);
 }

@@ -44,8 +44,8 @@ struct Export {
     std::string symbol_namespace;  ///< "" for none
 };
 
-/// Symbols and the CRCs that `__versions`, or `__version_ext_crcs` and `__version_ext_names`, have for them, sorted by name, in two blocks of memory: a tree of modules has hundreds of
-/// thousands.
+/// Symbols and the CRCs that `__versions`, or `__version_ext_crcs` and `__version_ext_names`, have for them, sorted by
+/// name, in two blocks of memory: a tree of modules has hundreds of thousands.
 class SymbolVersions {
 public:
     /// One row; the name is valid as long as the container is.
@@ -83,7 +83,9 @@ private:
     struct Place {
         std::uint32_t at, size, crc;
     };
-    [[nodiscard]] Row row(std::size_t index) const { return {std::string_view(names_).substr(rows_[index].at, rows_[index].size), rows_[index].crc}; }
+    [[nodiscard]] Row row(std::size_t index) const {
+        return {std::string_view(names_).substr(rows_[index].at, rows_[index].size), rows_[index].crc};
+    }
 
     std::string names_;
     std::vector<Place> rows_;
@@ -98,14 +100,18 @@ struct ModuleFile {
     std::vector<UndefinedSymbol> undefined;     ///< sorted by name
     std::vector<std::string> exported;          ///< sorted by name
     std::map<std::string, Export> exports;      ///< of `exported`, where the symbol table tells more than the name
-    SymbolVersions export_crcs;                 ///< of `exported`, what the kernel compares those of other modules with; empty without modversions
-    SymbolVersions crcs;                        ///< what the kernel compares: of __version_ext_*, else of __versions; empty without modversions
-    std::vector<std::string> parameter_names;   ///< as symbols tell them: of module_param_cb, which declares nothing in .modinfo, too
-    bool has_versions = false;                  ///< there are rows in __versions: then the kernel ignores the release in vermagic
+    SymbolVersions export_crcs;  ///< of `exported`, what the kernel compares those of other modules with; empty without
+                                 ///< modversions
+    SymbolVersions
+        crcs;  ///< what the kernel compares: of __version_ext_*, else of __versions; empty without modversions
+    std::vector<std::string>
+        parameter_names;        ///< as symbols tell them: of module_param_cb, which declares nothing in .modinfo, too
+    bool has_versions = false;  ///< there are rows in __versions: then the kernel ignores the release in vermagic
     bool is_signed = false;                     ///< the appended-signature marker is present (not verified)
-    std::string appended_signature;             ///< the bytes at the end that are the signature, trailer and marker included
+    std::string appended_signature;  ///< the bytes at the end that are the signature, trailer and marker included
     std::uint64_t size = 0;                     ///< bytes of the file
-    std::optional<ModuleSignature> known_signature{};  ///< what signature() says, where it was read together with the file
+    std::optional<ModuleSignature>
+        known_signature{};  ///< what signature() says, where it was read together with the file
 
     /// The first value of `key` in .modinfo, "" if absent.
     [[nodiscard]] std::string info(std::string_view key) const;

@@ -79,7 +79,8 @@ void put_module(sys::MessageWriter& out, const ModuleFile& file) {
     out.text(file.appended_signature);
     out.number(file.size);
     const ModuleSignature signature = file.signature();
-    for (const auto* text : {&signature.signer, &signature.key_id, &signature.digest, &signature.fault}) out.text(*text);
+    for (const auto* text : {&signature.signer, &signature.key_id, &signature.digest, &signature.fault})
+        out.text(*text);
 }
 
 ModuleFile take_module(sys::MessageReader& in) {
@@ -145,7 +146,8 @@ void serve_module(const std::string& message, sys::Channel& channel) {
 }
 
 /// The answer of `parser`, which begins with what was asked for.
-std::string ask_parser(sys::Confined& parser, std::uint64_t what, const sys::Fd& descriptor, const std::string& shown, std::size_t most) {
+std::string ask_parser(sys::Confined& parser, std::uint64_t what, const sys::Fd& descriptor, const std::string& shown,
+                       std::size_t most) {
     sys::MessageWriter request;
     request.number(k_module_service);
     request.number(what);
@@ -173,7 +175,8 @@ sys::Service module_service() {
         static_cast<void>(read_signature("0\0\0\2\0\0\0\0\0\0\0\0\1~Module signature appended~\n"sv));
         static_cast<void>(sha256_hex(""));
     };
-    return {k_module_service, prepare, [](const std::string& message, sys::Channel& channel, sys::Channel&) { serve_module(message, channel); }};
+    return {k_module_service, prepare,
+            [](const std::string& message, sys::Channel& channel, sys::Channel&) { serve_module(message, channel); }};
 }
 
 ReadModule read_module(std::string bytes, const std::string& shown) {
@@ -197,7 +200,8 @@ ReadModule read_module(sys::Confined& parser, const sys::Fd& descriptor, const s
 
 std::string plain_module(sys::Confined* parser, std::string bytes, const std::string& shown) {
     if (parser == nullptr || compression_name(bytes).empty()) return plain_module(std::move(bytes), shown);
-    const std::string answer = ask_parser(*parser, k_plain_file, sealed_file(bytes, "module"), shown, k_plain_answer_max);
+    const std::string answer =
+        ask_parser(*parser, k_plain_file, sealed_file(bytes, "module"), shown, k_plain_answer_max);
     return open_answer(answer).text();
 }
 

@@ -20,8 +20,8 @@ struct ReadModule {
     std::uint64_t inflated = 0;  ///< bytes that were decompressed for it, 0 for a plain file
 };
 
-/// Decompresses and parses in `parser` the module in the file `descriptor`, from where its offset is; its signature is read, too. `shown` is for messages.
-/// Errors: those of plain_module and parse_module; sys::Confined::lost().
+/// Decompresses and parses in `parser` the module in the file `descriptor`, from where its offset is; its signature is
+/// read, too. `shown` is for messages. Errors: those of plain_module and parse_module; sys::Confined::lost().
 [[nodiscard]] ReadModule read_module(sys::Confined& parser, const sys::Fd& descriptor, const std::string& shown);
 /// The same in this process, without the signature.
 [[nodiscard]] ReadModule read_module(std::string bytes, const std::string& shown);

@@ -49,7 +49,8 @@ std::vector<std::string> texts_of(const value::Node& in, std::string_view key) {
 
 class Gateway {
 public:
-    Gateway(const Place& place, net::HttpClient& client, std::string url) : place_(place), client_(client), url_(std::move(url)) {}
+    Gateway(const Place& place, net::HttpClient& client, std::string url)
+        : place_(place), client_(client), url_(std::move(url)) {}
 
     value::Node ask(std::string_view path, std::string body) {
         const auto request = etcd_request(place_, url_, path, std::move(body), k_answer_patience);
@@ -63,12 +64,15 @@ public:
             status = response.status;
         } catch (const Error& error) {
             if (error.code() != "network" && error.code() != "tls" && error.code() != "network-timeout") throw;
-            throw Error(Exit::unavailable, "etcd-unreachable", fmt::format("etcd does not answer at {}: {}", request.url, error.message()));
+            throw Error(Exit::unavailable, "etcd-unreachable",
+                        fmt::format("etcd does not answer at {}: {}", request.url, error.message()));
         }
         Diagnostics faults;
         auto documents = value::read_json(text, "etcd", faults);
         if (status != 200 || !faults.empty() || documents.size() != 1 || !documents.front().root.is_mapping())
-            throw Error(Exit::io, "etcd-refused", fmt::format("etcd answered {} to {}: {}", status, path, base::escape(std::string_view(text).substr(0, 400))));
+            throw Error(Exit::io, "etcd-refused",
+                        fmt::format("etcd answered {} to {}: {}", status, path,
+                                    base::escape(std::string_view(text).substr(0, 400))));
         return std::move(documents.front().root);
     }
 
@@ -96,14 +100,17 @@ std::vector<std::string> etcd_urls(const std::string& manifest) {
 std::string etcd_url(const std::string& manifest) {
     const auto urls = etcd_urls(manifest);
     for (const auto& url : urls) {
-        if (url.find("://127.0.0.1:") != std::string::npos || url.find("://localhost:") != std::string::npos) return url;
+        if (url.find("://127.0.0.1:") != std::string::npos || url.find("://localhost:") != std::string::npos)
+            return url;
     }
     if (!urls.empty()) return urls.front();
-    throw Error(Exit::checks_failed, "etcd-not-found", "the manifest of etcd names no address: expected --listen-client-urls=URL")
+    throw Error(Exit::checks_failed, "etcd-not-found",
+                "the manifest of etcd names no address: expected --listen-client-urls=URL")
         .hint("leave the snapshot out, and take one with etcdctl snapshot save");
 }
 
-net::Request etcd_request(const Place& place, const std::string& url, std::string_view path, std::string body, std::chrono::milliseconds timeout) {
+net::Request etcd_request(const Place& place, const std::string& url, std::string_view path, std::string body,
+                          std::chrono::milliseconds timeout) {
     net::Request request;
     request.method = "POST";
     request.url = url + std::string(path);
@@ -120,7 +127,8 @@ EtcdFacts read_etcd(const Place& place, net::HttpClient& client, const std::stri
     EtcdFacts facts;
     facts.listen_urls = etcd_urls(manifest);
     if (facts.listen_urls.empty()) return facts;
-    const auto quota = base::parse_number<std::uint64_t>(manifest_option(manifest, "--quota-backend-bytes")).value_or(0);
+    const auto quota =
+        base::parse_number<std::uint64_t>(manifest_option(manifest, "--quota-backend-bytes")).value_or(0);
     facts.quota = quota == 0 ? k_quota : quota;
     Gateway gateway(place, client, etcd_url(manifest));
     const auto status = gateway.ask("/v3/maintenance/status", "{}");
@@ -135,25 +143,34 @@ EtcdFacts read_etcd(const Place& place, net::HttpClient& client, const std::stri
     if (const auto* members = list.find("members")) {
         for (const auto& member : members->items()) {
             const auto* learner = member.find("isLearner");
-            facts.members.push_back({id_of(member.find("ID")), member.get_string({"name"}), learner != nullptr && learner->as_bool().value_or(false), texts_of(member, "clientURLs")});
+            facts.members.push_back({id_of(member.find("ID")), member.get_string({"name"}),
+                                     learner != nullptr && learner->as_bool().value_or(false),
+                                     texts_of(member, "clientURLs")});
         }
     }
     const auto alarms = gateway.ask("/v3/maintenance/alarm", R"({"action":"GET"})");
     if (const auto* found = alarms.find("alarms")) {
-        for (const auto& alarm : found->items()) facts.alarms.push_back(fmt::format("{} of {}", alarm.get_string({"alarm"}), id_of(alarm.find("memberID"))));
+        for (const auto& alarm : found->items())
+            facts.alarms.push_back(fmt::format("{} of {}", alarm.get_string({"alarm"}), id_of(alarm.find("memberID"))));
     }
     return facts;
 }
 
 value::Node etcd_document(const EtcdFacts& facts) {
-    value::Node made = value::Node::mapping({{"memberID", facts.member.empty() ? value::Node() : value::Node(facts.member)}, {"leaderID", facts.leader.empty() ? value::Node() : value::Node(facts.leader)}, {"version", facts.version}});
+    value::Node made =
+        value::Node::mapping({{"memberID", facts.member.empty() ? value::Node() : value::Node(facts.member)},
+                              {"leaderID", facts.leader.empty() ? value::Node() : value::Node(facts.leader)},
+                              {"version", facts.version}});
     made.set("listenClientURLs", value::Node::strings(facts.listen_urls));
     made.set("sizeBytes", facts.size);
     made.set("usedBytes", facts.used);
     made.set("quotaBytes", facts.quota);
     value::Node members = value::Node::sequence();
     for (const auto& member : facts.members) {
-        members.push_back(value::Node::mapping({{"id", member.id}, {"name", member.name}, {"learner", member.is_learner}, {"started", !member.name.empty()},
+        members.push_back(value::Node::mapping({{"id", member.id},
+                                                {"name", member.name},
+                                                {"learner", member.is_learner},
+                                                {"started", !member.name.empty()},
                                                 {"clientURLs", value::Node::strings(member.client_urls)}}));
     }
     made.set("members", std::move(members));

@@ -33,14 +33,17 @@ struct EtcdFacts {
 
 /// URLs for clients that a manifest declares; empty if it names none.
 [[nodiscard]] std::vector<std::string> etcd_urls(const std::string& manifest);
-/// The one to ask from this node: on loopback if it listens there. Errors: checks_failed "etcd-not-found" if the manifest names none.
+/// The one to ask from this node: on loopback if it listens there. Errors: checks_failed "etcd-not-found" if the
+/// manifest names none.
 [[nodiscard]] std::string etcd_url(const std::string& manifest);
 /// A request with a JSON body to `path` of the gateway at `url`, with the certificate that kubeadm itself asks with.
-[[nodiscard]] net::Request etcd_request(const Place& place, const std::string& url, std::string_view path, std::string body, std::chrono::milliseconds timeout);
+[[nodiscard]] net::Request etcd_request(const Place& place, const std::string& url, std::string_view path,
+                                        std::string body, std::chrono::milliseconds timeout);
 /// A number, which the gateway writes as a string; nullopt for anything else.
 [[nodiscard]] std::optional<std::uint64_t> etcd_number(const value::Node* node);
 
-/// `manifest` is the text of etcd's; where it names no address only that is known. Three requests of 2 s at most. Errors: unavailable "etcd-unreachable"; io "etcd-refused".
+/// `manifest` is the text of etcd's; where it names no address only that is known. Three requests of 2 s at most.
+/// Errors: unavailable "etcd-unreachable"; io "etcd-refused".
 [[nodiscard]] EtcdFacts read_etcd(const Place& place, net::HttpClient& client, const std::string& manifest);
 [[nodiscard]] value::Node etcd_document(const EtcdFacts& facts);
 

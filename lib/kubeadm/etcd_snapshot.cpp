@@ -74,7 +74,8 @@ void SnapshotReader::take_bytes(std::string_view bytes) {
     write_(bytes);
     all_.add(bytes);
     size_ += bytes.size();
-    if (head_.size() < k_magic_at + k_magic.size()) head_ += bytes.substr(0, k_magic_at + k_magic.size() - head_.size());
+    if (head_.size() < k_magic_at + k_magic.size())
+        head_ += bytes.substr(0, k_magic_at + k_magic.size() - head_.size());
     tail_ += bytes;
     if (tail_.size() <= k_hash_size) return;
     pages_.add(std::string_view(tail_).substr(0, tail_.size() - k_hash_size));
@@ -83,15 +84,19 @@ void SnapshotReader::take_bytes(std::string_view bytes) {
 
 EtcdSnapshot SnapshotReader::finish() {
     if (!line_.empty()) take_line(std::exchange(line_, {}));
-    if (!remaining_ || *remaining_ != 0) throw damaged(fmt::format("{} bytes are missing", remaining_ ? std::to_string(*remaining_) : "all"));
-    if (size_ <= k_hash_size || size_ % k_page_unit != k_hash_size) throw damaged(fmt::format("{} bytes are not pages and their hash", size_));
-    if (head_.size() < k_magic_at + k_magic.size() || head_.substr(k_magic_at) != k_magic) throw damaged("it does not begin as a database of etcd");
+    if (!remaining_ || *remaining_ != 0)
+        throw damaged(fmt::format("{} bytes are missing", remaining_ ? std::to_string(*remaining_) : "all"));
+    if (size_ <= k_hash_size || size_ % k_page_unit != k_hash_size)
+        throw damaged(fmt::format("{} bytes are not pages and their hash", size_));
+    if (head_.size() < k_magic_at + k_magic.size() || head_.substr(k_magic_at) != k_magic)
+        throw damaged("it does not begin as a database of etcd");
     const auto told = base::to_hex({reinterpret_cast<const std::uint8_t*>(tail_.data()), tail_.size()});
     if (pages_.hex() != told) throw damaged("its hash is not that of its bytes");
     return {{}, all_.hex(), size_, {}};
 }
 
-EtcdSnapshot save_etcd_snapshot(const Node& node, net::HttpClient& client, const std::string& manifest, const std::string& path) {
+EtcdSnapshot save_etcd_snapshot(const Node& node, net::HttpClient& client, const std::string& manifest,
+                                const std::string& path) {
     const auto request = etcd_request(node.place, etcd_url(manifest), "/v3/maintenance/snapshot", "{}", k_patience);
 
     const std::string here = node.place.here(path);
@@ -102,7 +107,9 @@ EtcdSnapshot save_etcd_snapshot(const Node& node, net::HttpClient& client, const
                               if (!std::exchange(is_first, false)) return;
                               const auto space = disk_space(node.place, sys::parent_of(path));
                               if (space.free > remaining + k_spare_bytes) return;
-                              throw Error(Exit::io, "no-space", fmt::format("the snapshot of etcd needs {} bytes, {} has {} free", remaining, space.path, space.free))
+                              throw Error(Exit::io, "no-space",
+                                          fmt::format("the snapshot of etcd needs {} bytes, {} has {} free", remaining,
+                                                      space.path, space.free))
                                   .hint("remove old backups from " + std::string(k_state_directory) + "/backups");
                           });
     std::string refusal;
@@ -116,12 +123,14 @@ EtcdSnapshot save_etcd_snapshot(const Node& node, net::HttpClient& client, const
         status = response.status;
     } catch (Error& error) {
         if (error.code() != "network" && error.code() != "tls" && error.code() != "network-timeout") throw;
-        throw Error(Exit::unavailable, "etcd-unreachable", fmt::format("etcd does not answer at {}: {}", request.url, error.message()))
+        throw Error(Exit::unavailable, "etcd-unreachable",
+                    fmt::format("etcd does not answer at {}: {}", request.url, error.message()))
             .hint("see whether the Pod of etcd is Running; without a snapshot: --no-etcd-snapshot of kmm-upgrade")
             .retryable();
     }
     if (status != 200)
-        throw Error(Exit::io, "etcd-refused", fmt::format("etcd answered {} to the request for a snapshot: {}", status, base::escape(refusal)));
+        throw Error(Exit::io, "etcd-refused",
+                    fmt::format("etcd answered {} to the request for a snapshot: {}", status, base::escape(refusal)));
     auto snapshot = reader.finish();
     node.ops.sync(fd.get());
     snapshot.file = sys::name_of(path);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A snapshot of the data of this node's etcd, through the HTTP gateway of etcd itself. The file is what `etcdctl snapshot save` writes: the
-// pages of the database, then the SHA-256 of them.
+// A snapshot of the data of this node's etcd, through the HTTP gateway of etcd itself. The file is what `etcdctl
+// snapshot save` writes: the pages of the database, then the SHA-256 of them.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,8 @@ public:
         : write_(std::move(write)), expect_(std::move(expect)) {}
     /// Errors: integrity "snapshot-damaged" for what is no answer of etcd; io "etcd-refused" with etcd's own words.
     void add(std::string_view piece);
-    /// Size and hash of a snapshot that is whole. Errors: integrity "snapshot-damaged" if it ends early, or its hash is not that of its bytes.
+    /// Size and hash of a snapshot that is whole. Errors: integrity "snapshot-damaged" if it ends early, or its hash is
+    /// not that of its bytes.
     [[nodiscard]] EtcdSnapshot finish();
 
 private:
@@ -45,9 +46,10 @@ private:
     std::optional<std::uint64_t> remaining_;
 };
 
-/// Writes the snapshot to `path` of the node, whose directory is ours. `manifest` is the text of etcd's. Errors: those of SnapshotReader;
-/// unavailable "etcd-unreachable"; io "no-space" before it is written; from_errno.
-[[nodiscard]] EtcdSnapshot save_etcd_snapshot(const Node& node, net::HttpClient& client, const std::string& manifest, const std::string& path);
+/// Writes the snapshot to `path` of the node, whose directory is ours. `manifest` is the text of etcd's. Errors: those
+/// of SnapshotReader; unavailable "etcd-unreachable"; io "no-space" before it is written; from_errno.
+[[nodiscard]] EtcdSnapshot save_etcd_snapshot(const Node& node, net::HttpClient& client, const std::string& manifest,
+                                              const std::string& path);
 
 /// SHA-256 of a file of the node, in pieces.
 [[nodiscard]] std::string file_sha256(const Place& place, const std::string& path);

@@ -39,13 +39,16 @@ public:
         take("kubelet.pid", facts_.kubelet_pid, [&] {
             const auto pids = node_processes(place, "kubelet");
             if (pids.size() == 1) return pids.front();
-            throw Error(Exit::io, "io", pids.empty() ? std::string("no kubelet runs") : fmt::format("{} kubelets run", pids.size()));
+            throw Error(Exit::io, "io",
+                        pids.empty() ? std::string("no kubelet runs") : fmt::format("{} kubelets run", pids.size()));
         });
         if (!facts_.kubelet_pid) {
             facts_.unread.push_back({"kubelet.running", facts_.unread.back().reason});
             return;
         }
-        take("kubelet.running", facts_.kubelet_running, [&] { return version_of_program(place, {fmt::format("/proc/{}/exe", *facts_.kubelet_pid), "--version"}); });
+        take("kubelet.running", facts_.kubelet_running, [&] {
+            return version_of_program(place, {fmt::format("/proc/{}/exe", *facts_.kubelet_pid), "--version"});
+        });
     }
 
     void disks() {
@@ -53,7 +56,8 @@ public:
             try {
                 facts_.disks.push_back(disk_space(node_.place, path));
             } catch (const Error& error) {
-                if (error.errno_cause() != ENOENT) facts_.unread.push_back({fmt::format("disk {}", path), error.what()});
+                if (error.errno_cause() != ENOENT)
+                    facts_.unread.push_back({fmt::format("disk {}", path), error.what()});
             }
         }
     }
@@ -62,7 +66,8 @@ public:
         take("runtimeSocket.path", facts_.runtime_socket, [&] { return runtime_socket(node_.place); });
         if (!facts_.runtime_socket) return;
         take("runtimeSocket.present", facts_.runtime_socket_present, [&] {
-            if (!facts_.runtime_socket->starts_with('/')) throw Error(Exit::io, "io", fmt::format("'{}' is not a path", base::escape(*facts_.runtime_socket)));
+            if (!facts_.runtime_socket->starts_with('/'))
+                throw Error(Exit::io, "io", fmt::format("'{}' is not a path", base::escape(*facts_.runtime_socket)));
             if (!node_.place.exists(*facts_.runtime_socket)) return false;
             struct stat info {};
             const sys::Fd fd = node_.place.open(*facts_.runtime_socket, O_PATH);
@@ -88,7 +93,10 @@ value::Node flag_or_null(const std::optional<bool>& flag) {
 }
 
 value::Node manifest_document(const Manifest& manifest) {
-    value::Node made = value::Node::mapping({{"component", manifest.component}, {"expected", manifest.expected}, {"present", manifest.present}, {"whole", manifest.whole}});
+    value::Node made = value::Node::mapping({{"component", manifest.component},
+                                             {"expected", manifest.expected},
+                                             {"present", manifest.present},
+                                             {"whole", manifest.whole}});
     made.set("image", manifest.image.empty() ? value::Node() : value::Node(manifest.image));
     made.set("version", manifest.whole ? value::Node(manifest.tag) : value::Node());
     if (manifest.expected && !manifest.whole) made.set("problem", manifest.problem);
@@ -104,7 +112,10 @@ value::Node api_server_document(const ApiServerFacts& facts) {
     made.set("started", facts.started);
     value::Node requested = value::Node::sequence();
     for (const auto& api : facts.requested)
-        requested.push_back(value::Node::mapping({{"group", api.group}, {"version", api.version}, {"resource", api.resource}, {"removedIn", api.removed_in}}));
+        requested.push_back(value::Node::mapping({{"group", api.group},
+                                                  {"version", api.version},
+                                                  {"resource", api.resource},
+                                                  {"removedIn", api.removed_in}}));
     made.set("requested", std::move(requested));
     return made;
 }
@@ -126,8 +137,10 @@ value::Node certificate_document(const Certificate& certificate, std::int64_t no
 Facts read_facts(const Node& node, net::HttpClient& client, bool with_requests) {
     const Place& place = node.place;
     if (!place.exists("/etc/kubernetes") && place.find_program("kubelet").empty()) {
-        throw Error(Exit::not_found, "not-kubernetes-node", "expected /etc/kubernetes or a kubelet on this node, found neither")
-            .hint(place.root().empty() ? "run it on a node of a kubeadm cluster" : "correct --host-root: the node's / is expected there");
+        throw Error(Exit::not_found, "not-kubernetes-node",
+                    "expected /etc/kubernetes or a kubelet on this node, found neither")
+            .hint(place.root().empty() ? "run it on a node of a kubeadm cluster"
+                                       : "correct --host-root: the node's / is expected there");
     }
     Facts facts;
     Reader reader(node, facts);
@@ -136,20 +149,27 @@ Facts read_facts(const Node& node, net::HttpClient& client, bool with_requests) 
     reader.take("bootID", facts.boot_id, [&] { return first_line(place, "/proc/sys/kernel/random/boot_id"); });
     reader.programs();
     reader.take("manifests", facts.manifests, [&] { return read_manifests(place); });
-    if (const auto manifest = place.read_if_there("/etc/kubernetes/manifests/etcd.yaml")) reader.take("etcd", facts.etcd, [&] { return read_etcd(place, client, *manifest); });
+    if (const auto manifest = place.read_if_there("/etc/kubernetes/manifests/etcd.yaml"))
+        reader.take("etcd", facts.etcd, [&] { return read_etcd(place, client, *manifest); });
     if (const auto manifest = place.read_if_there("/etc/kubernetes/manifests/kube-apiserver.yaml")) {
-        reader.take("apiServer", facts.api_server, [&] { return read_api_server(place, client, *manifest, with_requests); });
+        reader.take("apiServer", facts.api_server,
+                    [&] { return read_api_server(place, client, *manifest, with_requests); });
         facts.has_ca_key = place.exists("/etc/kubernetes/pki/ca.key");
     }
-    if (facts.kubelet_pid) reader.take("kubelet.arguments", facts.kubelet_arguments, [&] { return process_arguments(place, *facts.kubelet_pid); });
+    if (facts.kubelet_pid)
+        reader.take("kubelet.arguments", facts.kubelet_arguments,
+                    [&] { return process_arguments(place, *facts.kubelet_pid); });
     reader.take("kubelet.config", facts.kubelet_config, [&] { return kubelet_configuration(place); });
-    if (facts.kubelet_config) reader.take("kubelet.healthy", facts.kubelet_problem, [&] { return kubelet_health(*facts.kubelet_config, client); });
+    if (facts.kubelet_config)
+        reader.take("kubelet.healthy", facts.kubelet_problem,
+                    [&] { return kubelet_health(*facts.kubelet_config, client); });
     facts.needs_reboot = place.exists("/run/reboot-required");
     reader.take("packages", facts.packages, [&] { return read_packages(place); });
     reader.take("updaters", facts.updaters, [&] { return automatic_updaters(place); });
     facts.certificates = all_certificates(place);
     for (const Certificate& certificate : facts.certificates) {
-        if (!certificate.problem.empty()) facts.unread.push_back({"certificate " + certificate.file, certificate.problem});
+        if (!certificate.problem.empty())
+            facts.unread.push_back({"certificate " + certificate.file, certificate.problem});
     }
     reader.disks();
     reader.take("cgroup", facts.cgroup, [&] { return cgroup_version(place); });
@@ -183,41 +203,57 @@ value::Node facts_document(const Facts& facts, std::int64_t now) {
     made.set("hostName", text_or_null(facts.host_name));
     made.set("bootID", text_or_null(facts.boot_id));
     made.set("controlPlane", facts.manifests ? value::Node(facts.manifests->control_plane) : value::Node());
-    made.set("kubelet", value::Node::mapping({{"version", version_or_null(facts.kubelet)}, {"running", version_or_null(facts.kubelet_running)},
-                                              {"pid", facts.kubelet_pid ? value::Node(*facts.kubelet_pid) : value::Node()},
-                                              {"arguments", facts.kubelet_arguments ? value::Node::strings(*facts.kubelet_arguments) : value::Node()},
-                                              {"config", facts.kubelet_config ? *facts.kubelet_config : value::Node()},
-                                              {"healthy", facts.kubelet_problem ? value::Node(facts.kubelet_problem->empty()) : value::Node()},
-                                              {"problem", text_or_null(facts.kubelet_problem)}}));
-    made.set("kubeadm", value::Node::mapping({{"version", version_or_null(facts.kubeadm)}, {"running", flag_or_null(facts.kubeadm_running)}}));
+    made.set(
+        "kubelet",
+        value::Node::mapping(
+            {{"version", version_or_null(facts.kubelet)},
+             {"running", version_or_null(facts.kubelet_running)},
+             {"pid", facts.kubelet_pid ? value::Node(*facts.kubelet_pid) : value::Node()},
+             {"arguments", facts.kubelet_arguments ? value::Node::strings(*facts.kubelet_arguments) : value::Node()},
+             {"config", facts.kubelet_config ? *facts.kubelet_config : value::Node()},
+             {"healthy", facts.kubelet_problem ? value::Node(facts.kubelet_problem->empty()) : value::Node()},
+             {"problem", text_or_null(facts.kubelet_problem)}}));
+    made.set("kubeadm", value::Node::mapping({{"version", version_or_null(facts.kubeadm)},
+                                              {"running", flag_or_null(facts.kubeadm_running)}}));
     value::Node pods = value::Node::sequence(), strays = value::Node::sequence();
     if (facts.manifests) {
         for (const Manifest& manifest : facts.manifests->pods) pods.push_back(manifest_document(manifest));
-        for (const auto& stray : facts.manifests->strays) strays.push_back(value::Node::mapping({{"file", stray.path}, {"pod", stray.pod}}));
-        made.set("manifestsWhole", facts.manifests->control_plane ? value::Node(facts.manifests->problems().empty()) : value::Node());
+        for (const auto& stray : facts.manifests->strays)
+            strays.push_back(value::Node::mapping({{"file", stray.path}, {"pod", stray.pod}}));
+        made.set("manifestsWhole",
+                 facts.manifests->control_plane ? value::Node(facts.manifests->problems().empty()) : value::Node());
     } else {
         made.set("manifestsWhole", value::Node());
     }
     made.set("manifests", facts.manifests ? std::move(pods) : value::Node());
     made.set("strayManifests", facts.manifests ? std::move(strays) : value::Node());
-    value::Node certificates = value::Node::sequence(), disks = value::Node::sequence(), unread = value::Node::sequence();
-    for (const Certificate& certificate : facts.certificates) certificates.push_back(certificate_document(certificate, now));
+    value::Node certificates = value::Node::sequence(), disks = value::Node::sequence(),
+                unread = value::Node::sequence();
+    for (const Certificate& certificate : facts.certificates)
+        certificates.push_back(certificate_document(certificate, now));
     made.set("etcd", facts.etcd ? etcd_document(*facts.etcd) : value::Node());
     made.set("apiServer", facts.api_server ? api_server_document(*facts.api_server) : value::Node());
     made.set("caKey", flag_or_null(facts.has_ca_key));
     made.set("rebootRequired", flag_or_null(facts.needs_reboot));
-    made.set("packages", facts.packages ? value::Node::mapping({{"installed", value::Node::strings(facts.packages->installed)}, {"held", value::Node::strings(facts.packages->held)}}) : value::Node());
+    made.set("packages", facts.packages
+                             ? value::Node::mapping({{"installed", value::Node::strings(facts.packages->installed)},
+                                                     {"held", value::Node::strings(facts.packages->held)}})
+                             : value::Node());
     made.set("updaters", facts.updaters ? value::Node::strings(*facts.updaters) : value::Node());
     made.set("time", base::format_rfc3339(now));
     made.set("certificates", std::move(certificates));
-    for (const DiskSpace& disk : facts.disks) disks.push_back(value::Node::mapping({{"path", disk.path}, {"freeBytes", disk.free}, {"totalBytes", disk.total}}));
+    for (const DiskSpace& disk : facts.disks)
+        disks.push_back(
+            value::Node::mapping({{"path", disk.path}, {"freeBytes", disk.free}, {"totalBytes", disk.total}}));
     made.set("disks", std::move(disks));
     made.set("cgroup", text_or_null(facts.cgroup));
     made.set("swap", facts.swap ? value::Node::strings(*facts.swap) : value::Node());
-    made.set("runtimeSocket", value::Node::mapping({{"path", text_or_null(facts.runtime_socket)}, {"present", flag_or_null(facts.runtime_socket_present)}}));
+    made.set("runtimeSocket", value::Node::mapping({{"path", text_or_null(facts.runtime_socket)},
+                                                    {"present", flag_or_null(facts.runtime_socket_present)}}));
     made.set("leftovers", facts.leftovers ? value::Node::strings(*facts.leftovers) : value::Node());
     made.set("job", facts.job ? job_document(*facts.job) : value::Node());
-    for (const Unread& one : facts.unread) unread.push_back(value::Node::mapping({{"field", one.field}, {"reason", one.reason}}));
+    for (const Unread& one : facts.unread)
+        unread.push_back(value::Node::mapping({{"field", one.field}, {"reason", one.reason}}));
     made.set("unread", std::move(unread));
     return made;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node of a kubeadm cluster is made of, as it is now. Nothing is guessed: what could not be read is absent, and named.
+// What a node of a kubeadm cluster is made of, as it is now. Nothing is guessed: what could not be read is absent, and
+// named.
 #pragma once
 
 #include <cstdint>
@@ -63,12 +64,14 @@ struct Facts {
     std::optional<std::vector<std::string>> swap;  ///< devices in use
     std::optional<std::string> runtime_socket;     ///< the path
     std::optional<bool> runtime_socket_present;
-    std::optional<std::vector<std::string>> leftovers;  ///< names of kubeadm's backups and temporary files in /etc/kubernetes/tmp
+    std::optional<std::vector<std::string>>
+        leftovers;  ///< names of kubeadm's backups and temporary files in /etc/kubernetes/tmp
     std::optional<nodejob::JobView> job;
     std::vector<Unread> unread;
 };
 
-/// `client` asks the services of the node; with `with_requests` also for the metrics of its API server, some megabytes. Errors: not_found "not-kubernetes-node" if neither /etc/kubernetes nor a kubelet is there.
+/// `client` asks the services of the node; with `with_requests` also for the metrics of its API server, some megabytes.
+/// Errors: not_found "not-kubernetes-node" if neither /etc/kubernetes nor a kubelet is there.
 [[nodiscard]] Facts read_facts(const Node& node, net::HttpClient& client, bool with_requests = false);
 
 /// The document of `kubernetes facts -o json`; absent values are null.
@@ -92,8 +95,10 @@ struct Facts {
 [[nodiscard]] value::Node kubelet_configuration(const Place& place);
 /// Why its healthz is not ok, "" if it is. Errors: io "io" if it is switched off.
 [[nodiscard]] std::string kubelet_health(const value::Node& configuration, net::HttpClient& client);
-/// `manifest` is the text of kube-apiserver's. Errors: io "io" if it names no address; of the metrics also those of HttpClient.
-[[nodiscard]] ApiServerFacts read_api_server(const Place& place, net::HttpClient& client, const std::string& manifest, bool with_requests);
+/// `manifest` is the text of kube-apiserver's. Errors: io "io" if it names no address; of the metrics also those of
+/// HttpClient.
+[[nodiscard]] ApiServerFacts read_api_server(const Place& place, net::HttpClient& client, const std::string& manifest,
+                                             bool with_requests);
 /// nullopt without dpkg.
 [[nodiscard]] std::optional<PackageFacts> read_packages(const Place& place);
 [[nodiscard]] std::vector<std::string> automatic_updaters(const Place& place);

@@ -13,9 +13,11 @@
 namespace kmm::kubeadm {
 namespace {
 
-/// Files that a worker does not have. kubeadm takes a node without the API server's manifest for a worker; this does not.
-constexpr const char* k_control_plane_files[] = {"/etc/kubernetes/admin.conf", "/etc/kubernetes/controller-manager.conf", "/etc/kubernetes/scheduler.conf",
-                                                 "/etc/kubernetes/pki/apiserver.crt"};
+/// Files that a worker does not have. kubeadm takes a node without the API server's manifest for a worker; this does
+/// not.
+constexpr const char* k_control_plane_files[] = {"/etc/kubernetes/admin.conf",
+                                                 "/etc/kubernetes/controller-manager.conf",
+                                                 "/etc/kubernetes/scheduler.conf", "/etc/kubernetes/pki/apiserver.crt"};
 
 std::optional<value::Node> only_document(const std::string& text) {
     Diagnostics faults;
@@ -45,7 +47,8 @@ bool uses_local_etcd(const std::string& text) {
             constexpr std::string_view flag = "--etcd-servers=";
             if (!word.text().starts_with(flag)) continue;
             const std::string& servers = word.text();
-            return servers.find("//127.0.0.1:") != std::string::npos || servers.find("//localhost:") != std::string::npos || servers.find("//[::1]:") != std::string::npos;
+            return servers.find("//127.0.0.1:") != std::string::npos ||
+                   servers.find("//localhost:") != std::string::npos || servers.find("//[::1]:") != std::string::npos;
         }
     }
     return true;
@@ -60,13 +63,15 @@ bool etcd_is_expected(const Place& place, const ManifestSet& set) {
 
 bool looks_like_control_plane(const Place& place, const ManifestSet& set) {
     if (std::any_of(set.pods.begin(), set.pods.end(), [](const Manifest& pod) { return pod.present; })) return true;
-    return std::any_of(std::begin(k_control_plane_files), std::end(k_control_plane_files), [&](const char* file) { return place.exists(file); });
+    return std::any_of(std::begin(k_control_plane_files), std::end(k_control_plane_files),
+                       [&](const char* file) { return place.exists(file); });
 }
 
 void find_strays(const Place& place, ManifestSet& set) {
     for (const std::string& name : place.list(k_manifest_directory)) {
         const std::string path = std::string(k_manifest_directory) + "/" + name;
-        const bool is_ours = std::any_of(set.pods.begin(), set.pods.end(), [&](const Manifest& pod) { return pod.path == path; });
+        const bool is_ours =
+            std::any_of(set.pods.begin(), set.pods.end(), [&](const Manifest& pod) { return pod.path == path; });
         if (is_ours || name.starts_with('.')) continue;  // the kubelet passes over hidden files, too
         std::optional<value::Node> pod;
         try {
@@ -75,7 +80,8 @@ void find_strays(const Place& place, ManifestSet& set) {
             continue;  // a directory, or gone
         }
         const std::string declared = pod ? pod->get_string({"metadata", "name"}) : std::string();
-        if (std::find(std::begin(k_static_pods), std::end(k_static_pods), declared) != std::end(k_static_pods)) set.strays.push_back({path, declared});
+        if (std::find(std::begin(k_static_pods), std::end(k_static_pods), declared) != std::end(k_static_pods))
+            set.strays.push_back({path, declared});
     }
 }
 
@@ -92,8 +98,10 @@ Manifest judge_manifest(std::string_view component, const std::string& path, con
         return manifest;
     }
     if (pod->get_string({"kind"}) != "Pod" || pod->get_string({"metadata", "name"}) != component) {
-        manifest.problem = fmt::format("expected Pod {}, found {} '{}'", component, pod->get_string({"kind"}).empty() ? "no kind" : base::escape(pod->get_string({"kind"})),
-                                       base::escape(pod->get_string({"metadata", "name"})));
+        manifest.problem =
+            fmt::format("expected Pod {}, found {} '{}'", component,
+                        pod->get_string({"kind"}).empty() ? "no kind" : base::escape(pod->get_string({"kind"})),
+                        base::escape(pod->get_string({"metadata", "name"})));
         return manifest;
     }
     const value::Node* container = container_of(*pod, component);
@@ -108,19 +116,24 @@ Manifest judge_manifest(std::string_view component, const std::string& path, con
         const std::string name = manifest.image.substr(0, manifest.image.find('@'));
         manifest.tag = name.substr(name.rfind(':') + 1);
     }
-    if (!manifest.whole) manifest.problem = manifest.image.empty() ? "its container has no image" : fmt::format("image '{}' has no version", base::escape(manifest.image));
+    if (!manifest.whole)
+        manifest.problem = manifest.image.empty()
+                               ? "its container has no image"
+                               : fmt::format("image '{}' has no version", base::escape(manifest.image));
     return manifest;
 }
 
 const Manifest* ManifestSet::find(std::string_view component) const noexcept {
-    const auto found = std::find_if(pods.begin(), pods.end(), [&](const Manifest& pod) { return pod.component == component; });
+    const auto found =
+        std::find_if(pods.begin(), pods.end(), [&](const Manifest& pod) { return pod.component == component; });
     return found == pods.end() ? nullptr : &*found;
 }
 
 std::string ManifestSet::problems() const {
     std::vector<std::string> told;
     for (const Manifest& pod : pods) {
-        if (pod.expected && !pod.whole) told.push_back(pod.present ? pod.component + ": " + pod.problem : pod.component + " missing");
+        if (pod.expected && !pod.whole)
+            told.push_back(pod.present ? pod.component + ": " + pod.problem : pod.component + " missing");
     }
     return base::join(told, "; ");
 }
@@ -157,18 +170,23 @@ ManifestSet read_manifests(const Place& place) {
 
 void require_control_plane(const ManifestSet& manifests) {
     if (manifests.control_plane) return;
-    throw Error(Exit::checks_failed, "not-control-plane", fmt::format("this node is not a control plane: it has no manifest in {} and no admin.conf", k_manifest_directory))
+    throw Error(Exit::checks_failed, "not-control-plane",
+                fmt::format("this node is not a control plane: it has no manifest in {} and no admin.conf",
+                            k_manifest_directory))
         .hint("kmm-worker kubernetes kubelet upgrades a worker");
 }
 
 void require_whole(const ManifestSet& manifests) {
     if (const std::string problems = manifests.problems(); !problems.empty()) {
-        throw Error(Exit::checks_failed, "manifests-damaged", fmt::format("the manifests of the control plane are not whole: {}", problems))
+        throw Error(Exit::checks_failed, "manifests-damaged",
+                    fmt::format("the manifests of the control plane are not whole: {}", problems))
             .hint("kmm-worker kubernetes repair");
     }
     if (!manifests.strays.empty()) {
         const auto& stray = manifests.strays.front();
-        throw Error(Exit::checks_failed, "stray-manifest", fmt::format("{} declares the Pod {}, too: the kubelet may run either", base::escape(stray.path), stray.pod))
+        throw Error(
+            Exit::checks_failed, "stray-manifest",
+            fmt::format("{} declares the Pod {}, too: the kubelet may run either", base::escape(stray.path), stray.pod))
             .hint("move it out of " + std::string(k_manifest_directory));
     }
 }

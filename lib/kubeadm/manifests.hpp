@@ -13,7 +13,8 @@
 namespace kmm::kubeadm {
 
 /// In the order in which kubeadm upgrades them.
-inline constexpr std::string_view k_static_pods[] = {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"};
+inline constexpr std::string_view k_static_pods[] = {"etcd", "kube-apiserver", "kube-controller-manager",
+                                                     "kube-scheduler"};
 inline constexpr const char* k_manifest_directory = "/etc/kubernetes/manifests";
 
 struct Manifest {
@@ -37,7 +38,8 @@ struct ManifestSet {
     struct Stray {
         std::string path, pod;
     };
-    std::vector<Stray> strays;        ///< other files in the directory that declare one of these Pods: the kubelet may run either
+    std::vector<Stray>
+        strays;  ///< other files in the directory that declare one of these Pods: the kubelet may run either
 
     [[nodiscard]] const Manifest* find(std::string_view component) const noexcept;
     /// "kube-apiserver missing, etcd: ..." of what is expected and not whole; "" if all is well.

@@ -54,7 +54,8 @@ value::Node kubelet_configuration(const Place& place) {
     constexpr const char* k_path = "/var/lib/kubelet/config.yaml";
     Diagnostics faults;
     auto documents = value::read_yaml(place.read(k_path), k_path, faults);
-    if (!faults.empty() || documents.size() != 1 || !documents.front().root.is_mapping()) throw Error(Exit::io, "io", fmt::format("{}: expected one mapping", k_path));
+    if (!faults.empty() || documents.size() != 1 || !documents.front().root.is_mapping())
+        throw Error(Exit::io, "io", fmt::format("{}: expected one mapping", k_path));
     auto& root = documents.front().root;
     root.erase("staticPodURLHeader");  // it may hold a token
     return std::move(root);
@@ -66,7 +67,9 @@ std::string kubelet_health(const value::Node& configuration, net::HttpClient& cl
     if (!number || *number == 0) throw Error(Exit::io, "io", "healthzPort is 0: it is switched off");
     const auto address = configuration.get_string({"healthzBindAddress"});
     net::Request request;
-    request.url = fmt::format("http://{}:{}/healthz", address.empty() || address == "0.0.0.0" || address == "::" ? "127.0.0.1" : address, *number);
+    request.url =
+        fmt::format("http://{}:{}/healthz",
+                    address.empty() || address == "0.0.0.0" || address == "::" ? "127.0.0.1" : address, *number);
     try {
         const auto [status, body] = get(client, request, 400);
         if (status == 200) return {};
@@ -76,12 +79,15 @@ std::string kubelet_health(const value::Node& configuration, net::HttpClient& cl
     }
 }
 
-ApiServerFacts read_api_server(const Place& place, net::HttpClient& client, const std::string& manifest, bool with_requests) {
+ApiServerFacts read_api_server(const Place& place, net::HttpClient& client, const std::string& manifest,
+                               bool with_requests) {
     ApiServerFacts facts;
     const auto address = manifest_option(manifest, "--advertise-address");
     const auto port = manifest_option(manifest, "--secure-port");
     if (address.empty()) throw Error(Exit::io, "io", "the manifest of kube-apiserver names no --advertise-address");
-    const auto url = fmt::format("https://{}:{}", address.find(':') == std::string::npos ? address : fmt::format("[{}]", address), port.empty() ? "6443" : port);
+    const auto url =
+        fmt::format("https://{}:{}", address.find(':') == std::string::npos ? address : fmt::format("[{}]", address),
+                    port.empty() ? "6443" : port);
     net::Request request;
     request.tls.ca_pem = place.read(std::string(k_pki_directory) + "ca.crt");
     request.tls.client_certificate_pem = place.read(std::string(k_pki_directory) + "apiserver-kubelet-client.crt");
@@ -111,7 +117,8 @@ ApiServerFacts read_api_server(const Place& place, net::HttpClient& client, cons
             if (end == std::string_view::npos) return true;
             piece.remove_prefix(end + 1);
             if (line.starts_with(k_deprecated) && !line.ends_with(" 0"))
-                facts.requested.push_back({label_of(line, "group"), label_of(line, "version"), label_of(line, "resource"), label_of(line, "removed_release")});
+                facts.requested.push_back({label_of(line, "group"), label_of(line, "version"),
+                                           label_of(line, "resource"), label_of(line, "removed_release")});
             if (line.starts_with("process_start_time_seconds ")) facts.started = line.substr(line.find(' ') + 1);
             line.clear();
         }
@@ -129,7 +136,8 @@ std::optional<PackageFacts> read_packages(const Place& place) {
     std::string_view name;
     for (const auto line : base::split(*text, '\n')) {
         if (line.starts_with("Package: ")) name = line.substr(9);
-        if (!line.starts_with("Status: ") || std::find(k_packages.begin(), k_packages.end(), name) == k_packages.end()) continue;
+        if (!line.starts_with("Status: ") || std::find(k_packages.begin(), k_packages.end(), name) == k_packages.end())
+            continue;
         if (!line.ends_with(" installed")) continue;
         facts.installed.emplace_back(name);
         if (line.starts_with("Status: hold ")) facts.held.emplace_back(name);
@@ -143,7 +151,9 @@ std::vector<std::string> automatic_updaters(const Place& place) {
         const auto text = place.read_if_there("/etc/apt/apt.conf.d/" + file);
         for (const auto line : base::split(text.value_or(""), '\n')) {
             const auto words = base::trim(line);
-            if (words.starts_with("APT::Periodic::Unattended-Upgrade ") && words.find("\"0\"") == std::string_view::npos) found.push_back("unattended-upgrades");
+            if (words.starts_with("APT::Periodic::Unattended-Upgrade ") &&
+                words.find("\"0\"") == std::string_view::npos)
+                found.push_back("unattended-upgrades");
         }
     }
     for (const auto& unit : place.list("/etc/systemd/system/timers.target.wants")) {

@@ -22,12 +22,16 @@ CheckFunction function_of(std::string_view id, std::initializer_list<std::span<c
 CheckResult run_check(const CheckInfo& info, const CheckInput& input) {
     CheckResult result;
     result.id = info.id;
-    auto run = input.nodes == nullptr ? nullptr : function_of(info.id, {node_checks(), etcd_checks(), service_checks()});
+    auto run =
+        input.nodes == nullptr ? nullptr : function_of(info.id, {node_checks(), etcd_checks(), service_checks()});
     if (run == nullptr && !info.needs.empty()) {
         result.detail = info.needs;
         return result;
     }
-    if (run == nullptr) { run = function_of(info.id, {version_checks(), config_checks(), object_checks(), drain_checks(), prerequisite_checks(), api_checks(), addon_checks()}); }
+    if (run == nullptr) {
+        run = function_of(info.id, {version_checks(), config_checks(), object_checks(), drain_checks(),
+                                    prerequisite_checks(), api_checks(), addon_checks()});
+    }
     if (run == nullptr) { throw bug(fmt::format("check {} has no function", info.id)); }
     auto finding = run(input);
     result.outcome = finding.outcome;
@@ -72,11 +76,14 @@ std::vector<std::string> parse_ignored(const std::vector<std::string>& options) 
                 std::vector<std::string> all;
                 for (const auto& each : check_list()) { all.emplace_back(each.id); }
                 const auto near = base::nearest(id, all);
-                throw Error(Exit::usage, "bad-value", fmt::format("--ignore-checks: expected the id of a check, found '{}'", base::escape(id)))
-                    .hint(near ? fmt::format("did you mean {}?", *near) : "kmm-upgrade health and check kubernetes print the ids");
+                throw Error(Exit::usage, "bad-value",
+                            fmt::format("--ignore-checks: expected the id of a check, found '{}'", base::escape(id)))
+                    .hint(near ? fmt::format("did you mean {}?", *near)
+                               : "kmm-upgrade health and check kubernetes print the ids");
             }
             if (info->weight == Weight::fatal) {
-                throw Error(Exit::usage, "bad-value", fmt::format("--ignore-checks: {} is never ignored", id)).hint(std::string(info->fix));
+                throw Error(Exit::usage, "bad-value", fmt::format("--ignore-checks: {} is never ignored", id))
+                    .hint(std::string(info->fix));
             }
             ids.push_back(id);
         }

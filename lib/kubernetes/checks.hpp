@@ -55,10 +55,12 @@ struct CheckInput {
     const PatchList* patches = nullptr;  ///< nullptr: no --patch-query
 };
 
-/// Every check of check_list(), or with no target those of health, in its order. Each id of `ignored` must be of a check that is ignorable.
+/// Every check of check_list(), or with no target those of health, in its order. Each id of `ignored` must be of a
+/// check that is ignorable.
 [[nodiscard]] std::vector<CheckResult> run_checks(const CheckInput& input, const std::vector<std::string>& ignored);
 
-/// Checks in --ignore-checks: ids with commas between. Errors: usage "bad-value" for ids that are unknown or never ignored.
+/// Checks in --ignore-checks: ids with commas between. Errors: usage "bad-value" for ids that are unknown or never
+/// ignored.
 [[nodiscard]] std::vector<std::string> parse_ignored(const std::vector<std::string>& options);
 
 /// The version that the ConfigMap kubeadm-config names; nullopt if it does not say one that can be read.

@@ -12,9 +12,13 @@ namespace kmm::kubernetes {
 namespace {
 
 /// Releases that kubeadm can migrate from, and plugins that it knows. Source: coredns/corefile-migration.
-constexpr std::string_view k_released[] = {"1.6.7", "1.6.9", "1.7.0", "1.7.1", "1.8.0", "1.8.3", "1.8.4", "1.8.5", "1.8.6", "1.8.7", "1.9.0", "1.9.1", "1.9.2", "1.9.3", "1.9.4", "1.10.0", "1.10.1",
-                                           "1.11.0", "1.11.1", "1.11.3", "1.11.4", "1.12.0", "1.12.1", "1.12.2", "1.12.3", "1.12.4", "1.13.0", "1.13.1", "1.13.2", "1.14.0", "1.14.1", "1.14.2"};
-constexpr std::string_view k_plugins[] = {"errors", "log", "health", "ready", "autopath", "kubernetes", "k8s_external", "prometheus", "forward", "cache", "loop", "reload", "loadbalance", "hosts", "rewrite", "transfer"};
+constexpr std::string_view k_released[] = {
+    "1.6.7",  "1.6.9",  "1.7.0",  "1.7.1",  "1.8.0",  "1.8.3",  "1.8.4",  "1.8.5",  "1.8.6",  "1.8.7",  "1.9.0",
+    "1.9.1",  "1.9.2",  "1.9.3",  "1.9.4",  "1.10.0", "1.10.1", "1.11.0", "1.11.1", "1.11.3", "1.11.4", "1.12.0",
+    "1.12.1", "1.12.2", "1.12.3", "1.12.4", "1.13.0", "1.13.1", "1.13.2", "1.14.0", "1.14.1", "1.14.2"};
+constexpr std::string_view k_plugins[] = {"errors",       "log",        "health",  "ready",   "autopath", "kubernetes",
+                                          "k8s_external", "prometheus", "forward", "cache",   "loop",     "reload",
+                                          "loadbalance",  "hosts",      "rewrite", "transfer"};
 
 template <typename Range>
 bool has(const Range& range, std::string_view wanted) {
@@ -22,17 +26,26 @@ bool has(const Range& range, std::string_view wanted) {
 }
 
 Finding kube_proxy_absent(const CheckInput& input) {
-    if (!input.seen.proxies.empty()) { return {Outcome::ok, fmt::format("Pods of kube-proxy: {}", input.seen.proxies.size())}; }
-    if (auto reason = input.inventory.unknown_reason("Pod", "pods"); !reason.empty()) { return {Outcome::skip, std::move(reason)}; }
+    if (!input.seen.proxies.empty()) {
+        return {Outcome::ok, fmt::format("Pods of kube-proxy: {}", input.seen.proxies.size())};
+    }
+    if (auto reason = input.inventory.unknown_reason("Pod", "pods"); !reason.empty()) {
+        return {Outcome::skip, std::move(reason)};
+    }
     return {Outcome::warn, "no Pod of kube-proxy runs in kube-system"};
 }
 
 Finding coredns_customised(const CheckInput& input) {
-    if (auto reason = input.inventory.unknown_reason("Deployment", "deployments"); !reason.empty()) { return {Outcome::skip, std::move(reason)}; }
-    if (input.inventory.core_dns.empty()) { return {Outcome::warn, "there is no Deployment kube-system/coredns, kubeadm makes one"}; }
+    if (auto reason = input.inventory.unknown_reason("Deployment", "deployments"); !reason.empty()) {
+        return {Outcome::skip, std::move(reason)};
+    }
+    if (input.inventory.core_dns.empty()) {
+        return {Outcome::warn, "there is no Deployment kube-system/coredns, kubeadm makes one"};
+    }
     const auto& found = input.inventory.core_dns.front();
     if (found.differing.empty()) { return {Outcome::ok, "Deployment kube-system/coredns is as kubeadm writes it"}; }
-    return {Outcome::warn, fmt::format("kubeadm writes these members of Deployment kube-system/coredns anew: {}", base::join(found.differing, ", "))};
+    return {Outcome::warn, fmt::format("kubeadm writes these members of Deployment kube-system/coredns anew: {}",
+                                       base::join(found.differing, ", "))};
 }
 
 /// Names of plugins in a Corefile that kubeadm does not know, in their order.
@@ -43,36 +56,53 @@ std::vector<std::string> unknown_plugins(std::string_view corefile) {
         if (const auto comment = line.find('#'); comment != std::string_view::npos) { line = line.substr(0, comment); }
         line = base::trim(line);
         const auto word = line.substr(0, line.find_first_of(" \t{}"));
-        if (depth == 1 && !word.empty() && !has(k_plugins, word) && !has(names, word)) { names.push_back(base::escape(word)); }
-        depth += static_cast<int>(std::count(line.begin(), line.end(), '{')) - static_cast<int>(std::count(line.begin(), line.end(), '}'));
+        if (depth == 1 && !word.empty() && !has(k_plugins, word) && !has(names, word)) {
+            names.push_back(base::escape(word));
+        }
+        depth += static_cast<int>(std::count(line.begin(), line.end(), '{')) -
+                 static_cast<int>(std::count(line.begin(), line.end(), '}'));
     }
     return names;
 }
 
 Finding coredns_migratable(const CheckInput& input) {
-    if (auto reason = input.inventory.unknown_reason("Deployment", "deployments"); !reason.empty()) { return {Outcome::skip, std::move(reason)}; }
-    if (auto reason = input.inventory.unknown_reason("ConfigMap", "configmaps"); !reason.empty()) { return {Outcome::skip, std::move(reason)}; }
-    if (input.inventory.core_dns.empty()) { return {Outcome::ok, "there is no Deployment kube-system/coredns to migrate"}; }
+    if (auto reason = input.inventory.unknown_reason("Deployment", "deployments"); !reason.empty()) {
+        return {Outcome::skip, std::move(reason)};
+    }
+    if (auto reason = input.inventory.unknown_reason("ConfigMap", "configmaps"); !reason.empty()) {
+        return {Outcome::skip, std::move(reason)};
+    }
+    if (input.inventory.core_dns.empty()) {
+        return {Outcome::ok, "there is no Deployment kube-system/coredns to migrate"};
+    }
     const auto& image = input.inventory.core_dns.front().image;
     const auto* entry = input.catalogue.find(*input.target);
-    if (entry == nullptr || entry->coredns.empty()) { return {Outcome::skip, fmt::format("the metadata does not say which CoreDNS {} deploys", input.target->text())}; }
+    if (entry == nullptr || entry->coredns.empty()) {
+        return {Outcome::skip, fmt::format("the metadata does not say which CoreDNS {} deploys", input.target->text())};
+    }
     const auto running = Version::of_image(image);
     const auto target = Version::parse(entry->coredns);
     std::vector<std::string> problems;
     if (!running || !running->suffix.empty() || !has(k_released, running->text().substr(1))) {
-        problems.push_back(fmt::format("image {} has no tag of a released CoreDNS that kubeadm migrates from", base::escape(image)));
+        problems.push_back(
+            fmt::format("image {} has no tag of a released CoreDNS that kubeadm migrates from", base::escape(image)));
     } else if (target && *running > *target) {
-        problems.push_back(fmt::format("CoreDNS {} is newer than {}, which {} deploys", running->text(), target->text(), input.target->text()));
+        problems.push_back(fmt::format("CoreDNS {} is newer than {}, which {} deploys", running->text(), target->text(),
+                                       input.target->text()));
     }
     const auto& maps = input.inventory.config_maps;
-    const auto map = std::find_if(maps.begin(), maps.end(), [](const auto& each) { return each.meta.ns == "kube-system" && each.meta.name == "coredns"; });
+    const auto map = std::find_if(maps.begin(), maps.end(), [](const auto& each) {
+        return each.meta.ns == "kube-system" && each.meta.name == "coredns";
+    });
     const auto corefile = map == maps.end() ? decltype(map->data.begin()){} : map->data.find("Corefile");
     if (map == maps.end() || corefile == map->data.end()) {
         problems.emplace_back("ConfigMap kube-system/coredns has no Corefile");
     } else if (const auto names = unknown_plugins(corefile->second); !names.empty()) {
-        problems.push_back(fmt::format("the Corefile uses plugins that kubeadm does not know: {}", base::join(names, ", ")));
+        problems.push_back(
+            fmt::format("the Corefile uses plugins that kubeadm does not know: {}", base::join(names, ", ")));
     }
-    return fail_if_any(problems, fmt::format("kubeadm migrates CoreDNS {} to {}", running ? running->text() : image, entry->coredns));
+    return fail_if_any(
+        problems, fmt::format("kubeadm migrates CoreDNS {} to {}", running ? running->text() : image, entry->coredns));
 }
 
 constexpr CheckRow k_addon_rows[] = {

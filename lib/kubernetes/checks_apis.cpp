@@ -26,10 +26,12 @@ Uses uses_of(const CheckInput& input, UsedApi::Where where) {
     Uses found;
     for (const auto& used : input.inventory.used_apis) {
         if (used.where != where || used.removed->minor > input.target->minor) { continue; }
-        const auto instead = used.removed->replacement.empty() ? std::string("nothing takes its place") : fmt::format("use {}", used.removed->replacement);
+        const auto instead = used.removed->replacement.empty() ? std::string("nothing takes its place")
+                                                               : fmt::format("use {}", used.removed->replacement);
         const bool is_gone = used.removed->minor <= minor_now(input);
         (is_gone ? found.gone : found.going)
-            .push_back(fmt::format("{} {} {} {} (gone {} v1.{}; {})", used.object, used.by, used.removed->group_version, used.kind, is_gone ? "since" : "in", used.removed->minor, instead));
+            .push_back(fmt::format("{} {} {} {} (gone {} v1.{}; {})", used.object, used.by, used.removed->group_version,
+                                   used.kind, is_gone ? "since" : "in", used.removed->minor, instead));
     }
     return found;
 }
@@ -50,28 +52,45 @@ Finding removed_api_stored(const CheckInput& input) {
     const auto found = uses_of(input, UsedApi::Where::object);
     if (!found.going.empty()) { return {Outcome::fail, name_some(found.going)}; }
     if (!found.gone.empty()) { return {Outcome::warn, name_some(found.gone)}; }
-    if (!input.seen.lowest_control_plane()) { return {Outcome::skip, "the version that the control plane runs is not known"}; }
+    if (!input.seen.lowest_control_plane()) {
+        return {Outcome::skip, "the version that the control plane runs is not known"};
+    }
     const auto kinds = going_kinds(input);
-    if (kinds.empty()) { return {Outcome::ok, fmt::format("{} serves every API that is served now", input.target->line().text())}; }
+    if (kinds.empty()) {
+        return {Outcome::ok, fmt::format("{} serves every API that is served now", input.target->line().text())};
+    }
     std::vector<std::string> unknown;
     for (const auto kind : kinds) {
-        if (auto reason = input.inventory.unknown_reason(kind, plural_of(kind)); !reason.empty()) { unknown.push_back(input.inventory.is_live ? reason : std::string(kind)); }
+        if (auto reason = input.inventory.unknown_reason(kind, plural_of(kind)); !reason.empty()) {
+            unknown.push_back(input.inventory.is_live ? reason : std::string(kind));
+        }
     }
     if (!unknown.empty()) {
-        return {Outcome::skip, fmt::format("{}{}", input.inventory.is_live ? "" : "an API of these kinds goes, and the documents contain none: ", name_some(unknown))};
+        return {
+            Outcome::skip,
+            fmt::format("{}{}",
+                        input.inventory.is_live ? "" : "an API of these kinds goes, and the documents contain none: ",
+                        name_some(unknown))};
     }
-    return {Outcome::ok, fmt::format("no object was written with an API that is gone in {}", input.target->line().text())};
+    return {Outcome::ok,
+            fmt::format("no object was written with an API that is gone in {}", input.target->line().text())};
 }
 
 Finding removed_api_helm(const CheckInput& input) {
     const auto found = uses_of(input, UsedApi::Where::release);
     std::vector<std::string> problems = found.going;
     problems.insert(problems.end(), found.gone.begin(), found.gone.end());
-    for (const auto& name : input.inventory.unread_releases) { problems.push_back(fmt::format("{} cannot be read", name)); }
+    for (const auto& name : input.inventory.unread_releases) {
+        problems.push_back(fmt::format("{} cannot be read", name));
+    }
     if (!problems.empty()) { return {Outcome::warn, name_some(problems)}; }
-    if (auto reason = input.inventory.releases_unknown_reason(); !reason.empty()) { return {Outcome::skip, std::move(reason)}; }
-    const auto deployed = std::count_if(input.inventory.releases.begin(), input.inventory.releases.end(), [](const auto& each) { return each.status == "deployed"; });
-    return {Outcome::ok, fmt::format("Helm releases with APIs that {} serves: {}", input.target->line().text(), deployed)};
+    if (auto reason = input.inventory.releases_unknown_reason(); !reason.empty()) {
+        return {Outcome::skip, std::move(reason)};
+    }
+    const auto deployed = std::count_if(input.inventory.releases.begin(), input.inventory.releases.end(),
+                                        [](const auto& each) { return each.status == "deployed"; });
+    return {Outcome::ok,
+            fmt::format("Helm releases with APIs that {} serves: {}", input.target->line().text(), deployed)};
 }
 
 constexpr CheckRow k_api_rows[] = {

@@ -13,10 +13,15 @@
 namespace kmm::kubernetes {
 namespace {
 
-Configuration configuration_of(const CheckInput& input, std::string_view map, std::string_view key, std::string_view kind) {
-    const auto fail = [](std::string detail) { return Configuration{std::nullopt, {Outcome::fail, std::move(detail)}}; };
+Configuration configuration_of(const CheckInput& input, std::string_view map, std::string_view key,
+                               std::string_view kind) {
+    const auto fail = [](std::string detail) {
+        return Configuration{std::nullopt, {Outcome::fail, std::move(detail)}};
+    };
     const auto& maps = input.inventory.config_maps;
-    const auto found = std::find_if(maps.begin(), maps.end(), [&](const auto& each) { return each.meta.ns == "kube-system" && each.meta.name == map; });
+    const auto found = std::find_if(maps.begin(), maps.end(), [&](const auto& each) {
+        return each.meta.ns == "kube-system" && each.meta.name == map;
+    });
     if (found == maps.end()) {
         auto reason = input.inventory.unknown_reason("ConfigMap", "configmaps");
         if (!reason.empty()) { return {std::nullopt, {Outcome::skip, std::move(reason)}}; }
@@ -26,30 +31,50 @@ Configuration configuration_of(const CheckInput& input, std::string_view map, st
     if (text == found->data.end()) { return fail(fmt::format("ConfigMap kube-system/{} has no key {}", map, key)); }
     Diagnostics faults;
     auto documents = value::read_yaml(text->second, fmt::format("{}/{}", map, key), faults);
-    if (!faults.empty()) { return fail(fmt::format("{}: {}", faults.front().position ? faults.front().position->to_string() : std::string(map), faults.front().message)); }
-    if (documents.size() != 1 || !documents.front().root.is_mapping()) { return fail(fmt::format("{} of ConfigMap kube-system/{}: expected one mapping", key, map)); }
+    if (!faults.empty()) {
+        return fail(fmt::format("{}: {}",
+                                faults.front().position ? faults.front().position->to_string() : std::string(map),
+                                faults.front().message));
+    }
+    if (documents.size() != 1 || !documents.front().root.is_mapping()) {
+        return fail(fmt::format("{} of ConfigMap kube-system/{}: expected one mapping", key, map));
+    }
     const auto found_kind = documents.front().root.get_string({"kind"});
-    if (found_kind != kind) { return fail(fmt::format("{} of ConfigMap kube-system/{}: expected kind {}, found '{}'", key, map, kind, base::escape(found_kind))); }
+    if (found_kind != kind) {
+        return fail(fmt::format("{} of ConfigMap kube-system/{}: expected kind {}, found '{}'", key, map, kind,
+                                base::escape(found_kind)));
+    }
     return {std::move(documents.front().root), {}};
 }
 
-Configuration cluster_configuration(const CheckInput& input) { return configuration_of(input, "kubeadm-config", "ClusterConfiguration", "ClusterConfiguration"); }
+Configuration cluster_configuration(const CheckInput& input) {
+    return configuration_of(input, "kubeadm-config", "ClusterConfiguration", "ClusterConfiguration");
+}
 
 Finding kubeadm_config_parses(const CheckInput& input) {
     const auto configuration = cluster_configuration(input);
     if (!configuration.root) { return configuration.problem; }
     const auto version = configuration.root->get_string({"apiVersion"});
-    if (!version.starts_with("kubeadm.k8s.io/")) { return {Outcome::fail, fmt::format("expected apiVersion kubeadm.k8s.io/v1beta4, found '{}'", base::escape(version))}; }
-    for (const auto* old : {"kubeadm.k8s.io/v1alpha", "kubeadm.k8s.io/v1beta1", "kubeadm.k8s.io/v1beta2"}) {
-        if (version.starts_with(old)) { return {Outcome::fail, fmt::format("apiVersion {} is not read by kubeadm v1.27 and later", base::escape(version))}; }
+    if (!version.starts_with("kubeadm.k8s.io/")) {
+        return {Outcome::fail,
+                fmt::format("expected apiVersion kubeadm.k8s.io/v1beta4, found '{}'", base::escape(version))};
     }
-    return {Outcome::skip, fmt::format("{} can be read; only kubeadm config validate on a node shows that the target accepts it", base::escape(version))};
+    for (const auto* old : {"kubeadm.k8s.io/v1alpha", "kubeadm.k8s.io/v1beta1", "kubeadm.k8s.io/v1beta2"}) {
+        if (version.starts_with(old)) {
+            return {Outcome::fail,
+                    fmt::format("apiVersion {} is not read by kubeadm v1.27 and later", base::escape(version))};
+        }
+    }
+    return {Outcome::skip,
+            fmt::format("{} can be read; only kubeadm config validate on a node shows that the target accepts it",
+                        base::escape(version))};
 }
 
 Finding kubelet_config_cm(const CheckInput& input) {
     const auto configuration = kubelet_config_map(input);
     if (!configuration.root) { return configuration.problem; }
-    return {Outcome::ok, fmt::format("ConfigMap kube-system/kubelet-config holds {}", base::escape(configuration.root->get_string({"apiVersion"})))};
+    return {Outcome::ok, fmt::format("ConfigMap kube-system/kubelet-config holds {}",
+                                     base::escape(configuration.root->get_string({"apiVersion"})))};
 }
 
 Finding kubernetes_version_cm(const CheckInput& input) {
@@ -57,38 +82,62 @@ Finding kubernetes_version_cm(const CheckInput& input) {
     if (!configuration.root) { return configuration.problem; }
     const auto text = configuration.root->get_string({"kubernetesVersion"});
     const auto named = Version::parse(text);
-    if (!named) { return {Outcome::fail, fmt::format("kubernetesVersion: expected {}, found '{}'", k_version_form, base::escape(text))}; }
+    if (!named) {
+        return {Outcome::fail,
+                fmt::format("kubernetesVersion: expected {}, found '{}'", k_version_form, base::escape(text))};
+    }
     if (auto unknown = versions_unknown(input)) { return *unknown; }
     std::vector<std::string> others;
     for (const auto& running : input.seen.control_plane) {
-        if (*running.version != *named) { others.push_back(fmt::format("{} on {} ({})", running.component, base::escape(running.node), running.version->text())); }
+        if (*running.version != *named) {
+            others.push_back(
+                fmt::format("{} on {} ({})", running.component, base::escape(running.node), running.version->text()));
+        }
     }
-    if (others.empty()) { return {Outcome::ok, fmt::format("kubeadm-config names {}, which the control plane runs", named->text())}; }
+    if (others.empty()) {
+        return {Outcome::ok, fmt::format("kubeadm-config names {}, which the control plane runs", named->text())};
+    }
     return {Outcome::fail, fmt::format("kubeadm-config names {}, others run: {}", named->text(), name_some(others))};
 }
 
 Finding etcd_external(const CheckInput& input) {
     const auto configuration = cluster_configuration(input);
     if (!configuration.root) { return {Outcome::skip, configuration.problem.detail}; }
-    if (configuration.root->find_path({"etcd", "external"}) != nullptr) { return {Outcome::warn, "kubeadm-config names an external etcd"}; }
+    if (configuration.root->find_path({"etcd", "external"}) != nullptr) {
+        return {Outcome::warn, "kubeadm-config names an external etcd"};
+    }
     return {Outcome::ok, "kubeadm-config names no external etcd"};
 }
 
 Finding etcd_36_floor(const CheckInput& input) {
     const auto* entry = input.catalogue.find(*input.target);
     const auto target = Version::parse(entry == nullptr ? "" : entry->etcd);
-    if (!target) { return {Outcome::skip, fmt::format("the metadata does not say which etcd {} brings", input.target->text())}; }
+    if (!target) {
+        return {Outcome::skip, fmt::format("the metadata does not say which etcd {} brings", input.target->text())};
+    }
     const Version floor{3, 5, 26, ""}, first{3, 6, 0, ""};
-    if (*target < first) { return {Outcome::ok, fmt::format("{} brings etcd {}", input.target->text(), target->text())}; }
+    if (*target < first) {
+        return {Outcome::ok, fmt::format("{} brings etcd {}", input.target->text(), target->text())};
+    }
     std::vector<std::string> unknown, low;
     for (const auto& node : input.seen.control_plane_nodes) {
-        const auto member = std::find_if(input.seen.etcd.begin(), input.seen.etcd.end(), [&](const auto& each) { return each.node == node; });
-        if (member == input.seen.etcd.end()) { unknown.push_back(fmt::format("no Pod of etcd on {}", base::escape(node))); }
-        else if (!member->version) { unknown.push_back(member->problem); }
-        else if (*member->version < floor) { low.push_back(fmt::format("{} ({})", base::escape(node), member->version->text())); }
+        const auto member = std::find_if(input.seen.etcd.begin(), input.seen.etcd.end(),
+                                         [&](const auto& each) { return each.node == node; });
+        if (member == input.seen.etcd.end()) {
+            unknown.push_back(fmt::format("no Pod of etcd on {}", base::escape(node)));
+        } else if (!member->version) {
+            unknown.push_back(member->problem);
+        } else if (*member->version < floor) {
+            low.push_back(fmt::format("{} ({})", base::escape(node), member->version->text()));
+        }
     }
-    if (!low.empty()) { return {Outcome::fail, fmt::format("{} brings etcd {}; below 3.5.26: {}", input.target->text(), target->text(), name_some(low))}; }
-    if (!unknown.empty() || input.seen.etcd.empty()) { return {Outcome::skip, unknown.empty() ? "no Pod of etcd was found" : name_some(unknown)}; }
+    if (!low.empty()) {
+        return {Outcome::fail, fmt::format("{} brings etcd {}; below 3.5.26: {}", input.target->text(), target->text(),
+                                           name_some(low))};
+    }
+    if (!unknown.empty() || input.seen.etcd.empty()) {
+        return {Outcome::skip, unknown.empty() ? "no Pod of etcd was found" : name_some(unknown)};
+    }
     return {Outcome::ok, fmt::format("members of etcd at 3.5.26 or later: {}", input.seen.etcd.size())};
 }
 
@@ -99,13 +148,18 @@ Finding image_repository_equal(const CheckInput& input) {
         for (const auto& container : running.pod->containers) {
             if (container.name != running.component) { continue; }
             const auto slash = container.image.rfind('/');
-            users[slash == std::string::npos ? "" : container.image.substr(0, slash)].push_back(fmt::format("{} on {}", running.component, base::escape(running.node)));
+            users[slash == std::string::npos ? "" : container.image.substr(0, slash)].push_back(
+                fmt::format("{} on {}", running.component, base::escape(running.node)));
         }
     }
     if (users.empty()) { return {Outcome::skip, "no Pod of the control plane was found"}; }
-    if (users.size() == 1) { return {Outcome::ok, fmt::format("all images are of {}", base::escape(users.begin()->first))}; }
+    if (users.size() == 1) {
+        return {Outcome::ok, fmt::format("all images are of {}", base::escape(users.begin()->first))};
+    }
     std::vector<std::string> parts;
-    for (const auto& [repository, names] : users) { parts.push_back(fmt::format("{}: {}", base::escape(repository), name_some(names))); }
+    for (const auto& [repository, names] : users) {
+        parts.push_back(fmt::format("{}: {}", base::escape(repository), name_some(names)));
+    }
     return {Outcome::warn, base::join(parts, "; ")};
 }
 
@@ -146,7 +200,9 @@ std::map<std::string, std::string> flags_of(const std::vector<std::string>& argu
     return flags;
 }
 
-bool contains(const std::vector<std::string>& list, std::string_view text) { return std::find(list.begin(), list.end(), text) != list.end(); }
+bool contains(const std::vector<std::string>& list, std::string_view text) {
+    return std::find(list.begin(), list.end(), text) != list.end();
+}
 
 const std::vector<std::string>& removed_flags_of(const Removals& removed, std::string_view component) {
     if (component == "kube-apiserver") { return removed.apiserver_flags; }
@@ -160,13 +216,16 @@ void find_removed(const Running& running, const Crossed& crossed, std::vector<st
     }
     const auto flags = flags_of(arguments);
     const auto report = [&](std::string_view what, std::string_view name, const MinorFacts& facts) {
-        found.push_back(fmt::format("{} on {}: {} {} (gone in {})", running.component, base::escape(running.node), what, name, facts.minor.text()));
+        found.push_back(fmt::format("{} on {}: {} {} (gone in {})", running.component, base::escape(running.node), what,
+                                    name, facts.minor.text()));
     };
     const auto words = [&](const char* flag) {
         std::vector<std::string> result;
         const auto at = flags.find(flag);
         if (at == flags.end()) { return result; }
-        for (const auto piece : base::split(at->second, ',')) { result.emplace_back(base::trim(piece.substr(0, piece.find('=')))); }
+        for (const auto piece : base::split(at->second, ',')) {
+            result.emplace_back(base::trim(piece.substr(0, piece.find('='))));
+        }
         return result;
     };
     for (const auto* facts : crossed.facts) {
@@ -192,13 +251,23 @@ Finding removed_flags(const CheckInput& input) {
     std::vector<std::string> found;
     for (const auto& running : input.seen.control_plane) {
         const auto& containers = running.pod->containers;
-        const bool has_arguments = std::any_of(containers.begin(), containers.end(), [&](const auto& each) { return each.name == running.component && !each.arguments.empty(); });
-        if (!has_arguments) { return {Outcome::skip, fmt::format("Pod {} shows no arguments", base::escape(running.pod->meta.full_name()))}; }
+        const bool has_arguments = std::any_of(containers.begin(), containers.end(), [&](const auto& each) {
+            return each.name == running.component && !each.arguments.empty();
+        });
+        if (!has_arguments) {
+            return {Outcome::skip,
+                    fmt::format("Pod {} shows no arguments", base::escape(running.pod->meta.full_name()))};
+        }
         find_removed(running, crossed, found);
     }
     if (!found.empty()) { return {Outcome::fail, name_some(found)}; }
-    if (!crossed.unknown.empty()) { return {Outcome::skip, fmt::format("none was found, but the metadata does not list all that is gone in {}", name_some(crossed.unknown))}; }
-    return {Outcome::ok, crossed.facts.empty() ? "the minor stays" : "control planes use nothing that is gone in " + input.target->line().text()};
+    if (!crossed.unknown.empty()) {
+        return {Outcome::skip, fmt::format("none was found, but the metadata does not list all that is gone in {}",
+                                           name_some(crossed.unknown))};
+    }
+    return {Outcome::ok, crossed.facts.empty()
+                             ? "the minor stays"
+                             : "control planes use nothing that is gone in " + input.target->line().text()};
 }
 
 /// Flags and gates of one kubelet that are gone.
@@ -207,12 +276,17 @@ std::string removed_from_kubelet(const std::vector<std::string>& arguments, cons
     const auto flags = flags_of(arguments);
     for (const auto* facts : crossed.facts) {
         for (const auto& flag : facts->removed.kubelet_flags) {
-            if (flags.contains(flag)) { found.push_back(fmt::format("flag --{} (gone in {})", flag, facts->minor.text())); }
+            if (flags.contains(flag)) {
+                found.push_back(fmt::format("flag --{} (gone in {})", flag, facts->minor.text()));
+            }
         }
         for (const auto& gate : facts->removed.feature_gates) {
             const auto in_flags = flags.find("feature-gates");
-            const bool is_flag = in_flags != flags.end() && ("," + in_flags->second).find("," + gate + "=") != std::string::npos;
-            if (is_flag || (gates != nullptr && gates->find(gate) != nullptr)) { found.push_back(fmt::format("feature gate {} (gone in {})", gate, facts->minor.text())); }
+            const bool is_flag =
+                in_flags != flags.end() && ("," + in_flags->second).find("," + gate + "=") != std::string::npos;
+            if (is_flag || (gates != nullptr && gates->find(gate) != nullptr)) {
+                found.push_back(fmt::format("feature gate {} (gone in {})", gate, facts->minor.text()));
+            }
         }
     }
     return base::join(found, ", ");
@@ -228,57 +302,87 @@ Finding removed_kubelet_flags(const CheckInput& input) {
     if (const Node* gates = configuration.root->find("featureGates")) {
         for (const auto& gate : gates->members()) {
             for (const auto* facts : crossed.facts) {
-                if (contains(facts->removed.feature_gates, gate.key)) { found.push_back(fmt::format("kubelet-config: feature gate {} (gone in {})", gate.key, facts->minor.text())); }
+                if (contains(facts->removed.feature_gates, gate.key)) {
+                    found.push_back(
+                        fmt::format("kubelet-config: feature gate {} (gone in {})", gate.key, facts->minor.text()));
+                }
             }
         }
     }
     if (!found.empty() && input.nodes == nullptr) { return {Outcome::fail, name_some(found)}; }
-    if (input.nodes == nullptr) { return {Outcome::skip, "none was found in kubelet-config; flags need a command on each node"}; }
-    auto on_nodes = each_node(input, "kubelets use nothing that is gone in " + input.target->line().text(), [&](const std::string&, const Node& facts) {
-        const auto* arguments = facts.find_path({"kubelet", "arguments"});
-        if (arguments == nullptr || !arguments->is_sequence()) { return "its flags are unknown: " + unread(facts, "kubelet.arguments"); }
-        return removed_from_kubelet(texts_of(facts, {"kubelet", "arguments"}), facts.find_path({"kubelet", "config", "featureGates"}), crossed);
-    });
+    if (input.nodes == nullptr) {
+        return {Outcome::skip, "none was found in kubelet-config; flags need a command on each node"};
+    }
+    auto on_nodes =
+        each_node(input, "kubelets use nothing that is gone in " + input.target->line().text(),
+                  [&](const std::string&, const Node& facts) {
+                      const auto* arguments = facts.find_path({"kubelet", "arguments"});
+                      if (arguments == nullptr || !arguments->is_sequence()) {
+                          return "its flags are unknown: " + unread(facts, "kubelet.arguments");
+                      }
+                      return removed_from_kubelet(texts_of(facts, {"kubelet", "arguments"}),
+                                                  facts.find_path({"kubelet", "config", "featureGates"}), crossed);
+                  });
     if (on_nodes.outcome == Outcome::fail) { found.push_back(on_nodes.detail); }
     if (!found.empty()) { return {Outcome::fail, name_some(found)}; }
     if (on_nodes.outcome == Outcome::ok && !crossed.unknown.empty()) {
-        return {Outcome::skip, fmt::format("none was found, but the metadata does not list all that is gone in {}", name_some(crossed.unknown))};
+        return {Outcome::skip, fmt::format("none was found, but the metadata does not list all that is gone in {}",
+                                           name_some(crossed.unknown))};
     }
     return on_nodes;
 }
 
 Finding cgroup_version(const CheckInput& input) {
     const auto* facts = input.catalogue.facts_of(input.target->line());
-    if (facts == nullptr) { return {Outcome::skip, fmt::format("the metadata has no facts of {}", input.target->line().text())}; }
-    if (!facts->needs_cgroup_v2) { return {Outcome::ok, fmt::format("{} takes cgroup v1 and v2", facts->minor.text())}; }
+    if (facts == nullptr) {
+        return {Outcome::skip, fmt::format("the metadata has no facts of {}", input.target->line().text())};
+    }
+    if (!facts->needs_cgroup_v2) {
+        return {Outcome::ok, fmt::format("{} takes cgroup v1 and v2", facts->minor.text())};
+    }
     if (input.nodes != nullptr) {
         auto on_nodes = each_node(input, "every node has cgroup v2", [&](const std::string&, const Node& node) {
             const auto found = text_of(node, {"cgroup"});
-            if (found == "v2" || flag_of(node, {"kubelet", "config", "failCgroupV1"}) == false) { return std::string(); }
-            return found.empty() ? "its version is unknown: " + unread(node, "cgroup") : fmt::format("cgroup {}", base::escape(found));
+            if (found == "v2" || flag_of(node, {"kubelet", "config", "failCgroupV1"}) == false) {
+                return std::string();
+            }
+            return found.empty() ? "its version is unknown: " + unread(node, "cgroup")
+                                 : fmt::format("cgroup {}", base::escape(found));
         });
         if (on_nodes.outcome != Outcome::skip) { return on_nodes; }
     }
     const auto configuration = kubelet_config_map(input);
     const Node* fails = configuration.root ? configuration.root->find("failCgroupV1") : nullptr;
-    if (fails != nullptr && fails->as_bool() == false) { return {Outcome::warn, fmt::format("{} needs cgroup v2; kubelet-config accepts v1 by failCgroupV1: false", facts->minor.text())}; }
-    return {Outcome::skip, fmt::format("{} needs cgroup v2; which one a node has needs a command on it", facts->minor.text())};
+    if (fails != nullptr && fails->as_bool() == false) {
+        return {Outcome::warn, fmt::format("{} needs cgroup v2; kubelet-config accepts v1 by failCgroupV1: false",
+                                           facts->minor.text())};
+    }
+    return {Outcome::skip,
+            fmt::format("{} needs cgroup v2; which one a node has needs a command on it", facts->minor.text())};
 }
 
 Finding runtime_version(const CheckInput& input) {
     const MinorVersion warned{1, 35}, refused{1, 36};
-    if (input.target->line() < warned) { return {Outcome::skip, fmt::format("no rule is known for {}", input.target->line().text())}; }
+    if (input.target->line() < warned) {
+        return {Outcome::skip, fmt::format("no rule is known for {}", input.target->line().text())};
+    }
     std::vector<std::string> old, unknown;
     for (const auto& node : input.inventory.nodes) {
         const auto scheme = node.runtime.find("://");
         const std::string name = node.runtime.substr(0, scheme);
-        const auto version = scheme == std::string::npos ? std::nullopt : Version::parse(std::string_view(node.runtime).substr(scheme + 3));
-        const auto text = fmt::format("{} ({})", base::escape(node.meta.name), node.runtime.empty() ? "not reported" : base::escape(node.runtime));
-        if (!version || (name != "containerd" && name != "cri-o")) { unknown.push_back(text); }
-        else if (*version < (name == "containerd" ? Version{2, 0, 0, ""} : Version{1, 28, 0, ""})) { old.push_back(text); }
+        const auto version = scheme == std::string::npos
+                                 ? std::nullopt
+                                 : Version::parse(std::string_view(node.runtime).substr(scheme + 3));
+        const auto text = fmt::format("{} ({})", base::escape(node.meta.name),
+                                      node.runtime.empty() ? "not reported" : base::escape(node.runtime));
+        if (!version || (name != "containerd" && name != "cri-o")) { unknown.push_back(text);
+        } else if (*version < (name == "containerd" ? Version{2, 0, 0, ""} : Version{1, 28, 0, ""})) {
+            old.push_back(text);
+        }
     }
     if (!old.empty()) {
-        return {input.target->line() < refused ? Outcome::warn : Outcome::fail, fmt::format("without RuntimeConfig, which kubeadm asks for from v1.35 on: {}", name_some(old))};
+        return {input.target->line() < refused ? Outcome::warn : Outcome::fail,
+                fmt::format("without RuntimeConfig, which kubeadm asks for from v1.35 on: {}", name_some(old))};
     }
     if (!unknown.empty()) { return {Outcome::skip, fmt::format("not known to this program: {}", name_some(unknown))}; }
     if (input.inventory.nodes.empty()) { return {Outcome::skip, "there is no Node"}; }
@@ -287,14 +391,18 @@ Finding runtime_version(const CheckInput& input) {
 
 Finding admin_rights(const CheckInput& input) {
     if (!input.inventory.is_admin) { return {Outcome::skip, "needs an API server"}; }
-    return *input.inventory.is_admin ? Finding{Outcome::ok, "this user may do everything"} : Finding{Outcome::fail, "this user may not do everything (verb *, resource *)"};
+    return *input.inventory.is_admin ? Finding{Outcome::ok, "this user may do everything"}
+                                     : Finding{Outcome::fail, "this user may not do everything (verb *, resource *)"};
 }
 
 Finding freeze_possible(const CheckInput& input) {
     const auto lowest = input.seen.lowest_control_plane();
-    if (lowest && lowest->line() < MinorVersion{1, 30}) { return {Outcome::warn, fmt::format("{} has no ValidatingAdmissionPolicy v1", lowest->text())}; }
+    if (lowest && lowest->line() < MinorVersion{1, 30}) {
+        return {Outcome::warn, fmt::format("{} has no ValidatingAdmissionPolicy v1", lowest->text())};
+    }
     if (!input.inventory.has_policies) { return {Outcome::skip, "needs an API server"}; }
-    return *input.inventory.has_policies ? Finding{Outcome::ok, "ValidatingAdmissionPolicy v1 is served"} : Finding{Outcome::warn, "ValidatingAdmissionPolicy v1 is not served"};
+    return *input.inventory.has_policies ? Finding{Outcome::ok, "ValidatingAdmissionPolicy v1 is served"}
+                                         : Finding{Outcome::warn, "ValidatingAdmissionPolicy v1 is not served"};
 }
 
 constexpr CheckRow k_config_rows[] = {
@@ -320,7 +428,9 @@ std::optional<Version> configured_version(const Inventory& inventory) {
     return configuration.root ? Version::parse(configuration.root->get_string({"kubernetesVersion"})) : std::nullopt;
 }
 
-Configuration kubelet_config_map(const CheckInput& input) { return configuration_of(input, "kubelet-config", "kubelet", "KubeletConfiguration"); }
+Configuration kubelet_config_map(const CheckInput& input) {
+    return configuration_of(input, "kubelet-config", "kubelet", "KubeletConfiguration");
+}
 
 std::span<const CheckRow> config_checks() noexcept { return k_config_rows; }
 

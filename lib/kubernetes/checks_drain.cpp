@@ -16,38 +16,56 @@ std::vector<const PodObject*> evicted_pods(const Inventory& inventory) {
     std::vector<const PodObject*> pods;
     for (const auto& pod : inventory.pods) {
         const bool ended = pod.phase == "Succeeded" || pod.phase == "Failed";
-        if (!pod.node.empty() && !pod.is_mirror && !pod.is_deleted && !ended && pod.controller_kind != "DaemonSet") { pods.push_back(&pod); }
+        if (!pod.node.empty() && !pod.is_mirror && !pod.is_deleted && !ended && pod.controller_kind != "DaemonSet") {
+            pods.push_back(&pod);
+        }
     }
     return pods;
 }
 
-std::string place_of(const PodObject& pod) { return fmt::format("{} on {}", base::escape(pod.meta.full_name()), base::escape(pod.node)); }
+std::string place_of(const PodObject& pod) {
+    return fmt::format("{} on {}", base::escape(pod.meta.full_name()), base::escape(pod.node));
+}
 
 /// Why the budget allows no eviction, "" if it allows one.
 std::string blocked_by(const BudgetObject& budget) {
     const auto name = base::escape(budget.meta.full_name());
-    if (!budget.disruptions_allowed || budget.observed_generation < budget.generation) { return fmt::format("{} has no current status", name); }
+    if (!budget.disruptions_allowed || budget.observed_generation < budget.generation) {
+        return fmt::format("{} has no current status", name);
+    }
     return *budget.disruptions_allowed > 0 ? "" : fmt::format("{} allows 0 disruptions", name);
 }
 
 Finding pdb_blocks_drain(const CheckInput& input) {
-    if (auto reason = input.inventory.unknown_reason("PodDisruptionBudget", "poddisruptionbudgets"); !reason.empty()) { return {Outcome::skip, std::move(reason)}; }
-    if (auto reason = input.inventory.pods_unknown_reason(); !reason.empty()) { return {Outcome::skip, std::move(reason)}; }
+    if (auto reason = input.inventory.unknown_reason("PodDisruptionBudget", "poddisruptionbudgets"); !reason.empty()) {
+        return {Outcome::skip, std::move(reason)};
+    }
+    if (auto reason = input.inventory.pods_unknown_reason(); !reason.empty()) {
+        return {Outcome::skip, std::move(reason)};
+    }
     std::vector<std::string> bad;
     for (const auto* pod : evicted_pods(input.inventory)) {
         std::vector<const BudgetObject*> over;
         for (const auto& budget : input.inventory.budgets) {
-            if (budget.meta.ns == pod->meta.ns && budget.selector && matches(*budget.selector, pod->meta.labels)) { over.push_back(&budget); }
+            if (budget.meta.ns == pod->meta.ns && budget.selector && matches(*budget.selector, pod->meta.labels)) {
+                over.push_back(&budget);
+            }
         }
-        if (over.size() > 1) { bad.push_back(fmt::format("{}: {} budgets select it, eviction is refused", place_of(*pod), over.size())); }
+        if (over.size() > 1) {
+            bad.push_back(fmt::format("{}: {} budgets select it, eviction is refused", place_of(*pod), over.size()));
+        }
         if (over.size() != 1) { continue; }
-        if (const auto why = blocked_by(*over.front()); !why.empty()) { bad.push_back(fmt::format("{}: {}", place_of(*pod), why)); }
+        if (const auto why = blocked_by(*over.front()); !why.empty()) {
+            bad.push_back(fmt::format("{}: {}", place_of(*pod), why));
+        }
     }
     return fail_if_any(bad, fmt::format("budgets that allow an eviction: {}", input.inventory.budgets.size()));
 }
 
 Finding drain_local_data(const CheckInput& input) {
-    if (auto reason = input.inventory.pods_unknown_reason(); !reason.empty()) { return {Outcome::skip, std::move(reason)}; }
+    if (auto reason = input.inventory.pods_unknown_reason(); !reason.empty()) {
+        return {Outcome::skip, std::move(reason)};
+    }
     std::vector<std::string> bad;
     for (const auto* pod : evicted_pods(input.inventory)) {
         if (pod->has_empty_dir) { bad.push_back(place_of(*pod)); }
@@ -56,7 +74,9 @@ Finding drain_local_data(const CheckInput& input) {
 }
 
 Finding drain_unmanaged(const CheckInput& input) {
-    if (auto reason = input.inventory.pods_unknown_reason(); !reason.empty()) { return {Outcome::skip, std::move(reason)}; }
+    if (auto reason = input.inventory.pods_unknown_reason(); !reason.empty()) {
+        return {Outcome::skip, std::move(reason)};
+    }
     std::vector<std::string> bad;
     for (const auto* pod : evicted_pods(input.inventory)) {
         if (pod->controller_kind.empty()) { bad.push_back(place_of(*pod)); }
@@ -68,7 +88,8 @@ bool tolerates(const PodObject& pod, const NodeObject& node) {
     return std::all_of(node.taints.begin(), node.taints.end(), [&](const auto& taint) {
         if (taint.second == "PreferNoSchedule") { return true; }
         return std::any_of(pod.tolerations.begin(), pod.tolerations.end(), [&](const auto& each) {
-            return (each.first.empty() || each.first == taint.first) && (each.second.empty() || each.second == taint.second);
+            return (each.first.empty() || each.first == taint.first) &&
+                   (each.second.empty() || each.second == taint.second);
         });
     });
 }
@@ -81,7 +102,8 @@ bool selects(const PodObject& pod, const NodeObject& node) {
 }
 
 bool is_ready(const NodeObject& node) {
-    return std::any_of(node.conditions.begin(), node.conditions.end(), [](const auto& each) { return each.type == "Ready" && each.status == "True"; });
+    return std::any_of(node.conditions.begin(), node.conditions.end(),
+                       [](const auto& each) { return each.type == "Ready" && each.status == "True"; });
 }
 
 /// What is left on each node, in their order; nodes that take no Pods have nothing.
@@ -100,15 +122,19 @@ std::vector<Resources> free_resources(const Inventory& inventory) {
     return free;
 }
 
-/// The first of `pods`, the largest ones first, that no node but theirs has room for; nullptr if there is room for all. `free` is as before then.
-const PodObject* left_over(const Inventory& inventory, std::vector<Resources>& free, std::vector<const PodObject*> pods) {
-    std::stable_sort(pods.begin(), pods.end(), [](const auto* a, const auto* b) { return a->requests.memory > b->requests.memory; });
+/// The first of `pods`, the largest ones first, that no node but theirs has room for; nullptr if there is room for all.
+/// `free` is as before then.
+const PodObject* left_over(const Inventory& inventory, std::vector<Resources>& free,
+                           std::vector<const PodObject*> pods) {
+    std::stable_sort(pods.begin(), pods.end(),
+                     [](const auto* a, const auto* b) { return a->requests.memory > b->requests.memory; });
     std::vector<std::pair<std::size_t, const PodObject*>> placed;
     const PodObject* left = nullptr;
     for (const auto* pod : pods) {
         std::size_t at = 0;
-        while (at < free.size() && !(free[at].has_room_for(pod->requests) && inventory.nodes[at].meta.name != pod->node && tolerates(*pod, inventory.nodes[at]) &&
-                                     selects(*pod, inventory.nodes[at]))) {
+        while (at < free.size() &&
+               !(free[at].has_room_for(pod->requests) && inventory.nodes[at].meta.name != pod->node &&
+                 tolerates(*pod, inventory.nodes[at]) && selects(*pod, inventory.nodes[at]))) {
             ++at;
         }
         if (at == free.size()) {
@@ -124,12 +150,16 @@ const PodObject* left_over(const Inventory& inventory, std::vector<Resources>& f
 
 /// Affinity and volumes are not looked at, so that it can warn and never promise.
 Finding capacity_for_drain(const CheckInput& input) {
-    if (auto reason = input.inventory.pods_unknown_reason(); !reason.empty()) { return {Outcome::skip, std::move(reason)}; }
+    if (auto reason = input.inventory.pods_unknown_reason(); !reason.empty()) {
+        return {Outcome::skip, std::move(reason)};
+    }
     std::vector<std::string> silent, problems;
     for (const auto& node : input.inventory.nodes) {
         if (node.allocatable.pods == 0) { silent.push_back(base::escape(node.meta.name)); }
     }
-    if (!silent.empty()) { return {Outcome::skip, fmt::format("status.allocatable is not reported by {}", name_some(silent))}; }
+    if (!silent.empty()) {
+        return {Outcome::skip, fmt::format("status.allocatable is not reported by {}", name_some(silent))};
+    }
     auto free = free_resources(input.inventory);
     std::map<std::string_view, std::vector<const PodObject*>> by_node;
     std::size_t dns = 0;
@@ -139,11 +169,14 @@ Finding capacity_for_drain(const CheckInput& input) {
         if (pod->meta.ns == "kube-system" && app != nullptr && *app == "kube-dns") { ++dns; }
     }
     for (const auto& [node, pods] : by_node) {
-        if (const auto* pod = left_over(input.inventory, free, pods)) { problems.push_back(fmt::format("no other node has room for {}", place_of(*pod))); }
+        if (const auto* pod = left_over(input.inventory, free, pods)) {
+            problems.push_back(fmt::format("no other node has room for {}", place_of(*pod)));
+        }
     }
     if (dns == 1) { problems.emplace_back("CoreDNS has one Pod: there is no DNS while its node is drained"); }
     if (!problems.empty()) { return {Outcome::warn, name_some(problems)}; }
-    return {Outcome::ok, fmt::format("nodes whose Pods the others have room for, by what they request: {}", by_node.size())};
+    return {Outcome::ok,
+            fmt::format("nodes whose Pods the others have room for, by what they request: {}", by_node.size())};
 }
 
 constexpr CheckRow k_drain_rows[] = {

@@ -25,7 +25,8 @@ struct EtcdView {
 EtcdView etcd_view(const CheckInput& input) {
     EtcdView view;
     for (const auto& [name, answer] : *input.nodes) {
-        const bool is_one = std::find(input.seen.control_plane_nodes.begin(), input.seen.control_plane_nodes.end(), name) != input.seen.control_plane_nodes.end();
+        const bool is_one = std::find(input.seen.control_plane_nodes.begin(), input.seen.control_plane_nodes.end(),
+                                      name) != input.seen.control_plane_nodes.end();
         if (answer.facts.is_null()) {
             if (is_one) { view.silent.push_back(fmt::format("{} (no answer)", base::escape(name))); }
             continue;
@@ -40,17 +41,25 @@ EtcdView etcd_view(const CheckInput& input) {
     return view;
 }
 
-/// FAIL with what `problem` says of each member; OK only if every one was heard: why one was not is said by etcd-members.
+/// FAIL with what `problem` says of each member; OK only if every one was heard: why one was not is said by
+/// etcd-members.
 template <typename Problem>
 Finding each_member(const CheckInput& input, std::string fine, Problem&& problem) {
     const auto view = etcd_view(input);
     if (view.members.empty() && view.silent.empty()) { return {Outcome::skip, "no node has an etcd of kubeadm"}; }
-    if (!view.unknown.empty()) { return {Outcome::skip, fmt::format("the manifest of etcd names no address for clients on {}", name_some(view.unknown))}; }
+    if (!view.unknown.empty()) {
+        return {Outcome::skip,
+                fmt::format("the manifest of etcd names no address for clients on {}", name_some(view.unknown))};
+    }
     std::vector<std::string> problems;
     for (const auto& [name, etcd] : view.members) {
-        if (auto found = problem(*etcd); !found.empty()) { problems.push_back(fmt::format("{}: {}", base::escape(name), found)); }
+        if (auto found = problem(*etcd); !found.empty()) {
+            problems.push_back(fmt::format("{}: {}", base::escape(name), found));
+        }
     }
-    if (problems.empty() && !view.silent.empty()) { return {Outcome::skip, fmt::format("not heard: {}", name_some(view.silent))}; }
+    if (problems.empty() && !view.silent.empty()) {
+        return {Outcome::skip, fmt::format("not heard: {}", name_some(view.silent))};
+    }
     return fail_if_any(problems, std::move(fine));
 }
 
@@ -63,22 +72,31 @@ Finding etcd_members(const CheckInput& input) {
     const auto view = etcd_view(input);
     std::set<std::string> own;
     for (const auto& [name, etcd] : view.members) { own.insert(etcd->get_string({"memberID"})); }
-    auto found = each_member(input, fmt::format("started voting members, one for each control plane: {}", view.members.size()), [&](const Node& etcd) {
-        std::vector<std::string> problems;
-        const auto* members = etcd.find("members");
-        if (members == nullptr || members->items().empty()) { return std::string("it names no members"); }
-        for (const auto& member : members->items()) {
-            const auto id = member.get_string({"id"});
-            const auto name = base::escape(member.get_string({"name"}));
-            const auto* learner = member.find("learner");
-            if (name.empty()) { problems.push_back(fmt::format("member {} has never started", base::escape(id))); }
-            else if (learner != nullptr && learner->as_bool() == true) { problems.push_back(fmt::format("member {} is a learner", name)); }
-            else if (view.silent.empty() && !own.contains(id)) { problems.push_back(fmt::format("member {} ({}) is on no control plane", name, base::escape(id))); }
-        }
-        return base::join(problems, ", ");
-    });
+    auto found = each_member(
+        input, fmt::format("started voting members, one for each control plane: {}", view.members.size()),
+        [&](const Node& etcd) {
+            std::vector<std::string> problems;
+            const auto* members = etcd.find("members");
+            if (members == nullptr || members->items().empty()) {
+                return std::string("it names no members");
+            }
+            for (const auto& member : members->items()) {
+                const auto id = member.get_string({"id"});
+                const auto name = base::escape(member.get_string({"name"}));
+                const auto* learner = member.find("learner");
+                if (name.empty()) {
+                    problems.push_back(fmt::format("member {} has never started", base::escape(id)));
+                } else if (learner != nullptr && learner->as_bool() == true) {
+                    problems.push_back(fmt::format("member {} is a learner", name));
+                } else if (view.silent.empty() && !own.contains(id)) {
+                    problems.push_back(fmt::format("member {} ({}) is on no control plane", name, base::escape(id)));
+                }
+            }
+            return base::join(problems, ", ");
+        });
     if (!view.silent.empty() && view.unknown.empty()) {
-        found.detail = fmt::format("{}{}not heard: {}", found.outcome == Outcome::fail ? found.detail : "", found.outcome == Outcome::fail ? ", " : "", name_some(view.silent));
+        found.detail = fmt::format("{}{}not heard: {}", found.outcome == Outcome::fail ? found.detail : "",
+                                   found.outcome == Outcome::fail ? ", " : "", name_some(view.silent));
         found.outcome = Outcome::fail;
     }
     return found;
@@ -90,11 +108,15 @@ Finding etcd_quorum(const CheckInput& input) {
     for (const auto& [name, etcd] : view.members) { leaders.insert(etcd->get_string({"leaderID"})); }
     auto found = each_member(input, "", [&](const Node& etcd) {
         if (etcd.get_string({"leaderID"}).empty()) { return std::string("it has no leader"); }
-        return leaders.size() > 1 ? fmt::format("its leader is {}, others have another one", base::escape(etcd.get_string({"leaderID"}))) : std::string();
+        return leaders.size() > 1 ? fmt::format("its leader is {}, others have another one",
+                                                base::escape(etcd.get_string({"leaderID"})))
+                                  : std::string();
     });
     if (found.outcome != Outcome::ok) { return found; }
     const auto count = view.members.size();
-    if (count == 2) { return {Outcome::warn, "of two members both are needed: the API is away while one of them restarts"}; }
+    if (count == 2) {
+        return {Outcome::warn, "of two members both are needed: the API is away while one of them restarts"};
+    }
     return {Outcome::ok, count == 1 ? "one member, which leads" : fmt::format("{} members with one leader", count)};
 }
 
@@ -109,20 +131,30 @@ Finding etcd_alarms(const CheckInput& input) {
 Finding etcd_advertise(const CheckInput& input) {
     return each_member(input, "each member listens on an address that others reach", [](const Node& etcd) {
         const auto urls = texts_of(etcd, {"listenClientURLs"});
-        const auto is_loopback = [](const auto& url) { return url.find("://127.") != std::string::npos || url.find("://localhost") != std::string::npos || url.find("://[::1]") != std::string::npos; };
-        return std::all_of(urls.begin(), urls.end(), is_loopback) ? fmt::format("listens on {} only", base::join(urls, ", ")) : std::string();
+        const auto is_loopback = [](const auto& url) {
+            return url.find("://127.") != std::string::npos || url.find("://localhost") != std::string::npos ||
+                   url.find("://[::1]") != std::string::npos;
+        };
+        return std::all_of(urls.begin(), urls.end(), is_loopback)
+                   ? fmt::format("listens on {} only", base::join(urls, ", "))
+                   : std::string();
     });
 }
 
 Finding etcd_size(const CheckInput& input) {
-    return each_member(input, fmt::format("every database is below {} % of its quota", k_size_percent), [](const Node& etcd) {
-        const auto size = etcd_number_of(etcd, "sizeBytes"), quota = etcd_number_of(etcd, "quotaBytes");
-        return size > quota / 100 * k_size_percent ? fmt::format("{} of {}, {} in use", base::format_bytes(size), base::format_bytes(quota), base::format_bytes(etcd_number_of(etcd, "usedBytes"))) : std::string();
-    });
+    return each_member(
+        input, fmt::format("every database is below {} % of its quota", k_size_percent), [](const Node& etcd) {
+            const auto size = etcd_number_of(etcd, "sizeBytes"), quota = etcd_number_of(etcd, "quotaBytes");
+            return size > quota / 100 * k_size_percent
+                       ? fmt::format("{} of {}, {} in use", base::format_bytes(size), base::format_bytes(quota),
+                                     base::format_bytes(etcd_number_of(etcd, "usedBytes")))
+                       : std::string();
+        });
 }
 
 constexpr CheckRow k_etcd_rows[] = {
-    {"etcd-members", etcd_members}, {"etcd-quorum", etcd_quorum}, {"etcd-alarms", etcd_alarms}, {"etcd-advertise", etcd_advertise}, {"etcd-size", etcd_size},
+    {"etcd-members", etcd_members},     {"etcd-quorum", etcd_quorum}, {"etcd-alarms", etcd_alarms},
+    {"etcd-advertise", etcd_advertise}, {"etcd-size", etcd_size},
 };
 
 }  // namespace

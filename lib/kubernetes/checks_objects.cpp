@@ -13,7 +13,8 @@ namespace kmm::kubernetes {
 namespace {
 
 const Condition* find_condition(const std::vector<Condition>& conditions, std::string_view type) {
-    const auto found = std::find_if(conditions.begin(), conditions.end(), [&](const auto& each) { return each.type == type; });
+    const auto found =
+        std::find_if(conditions.begin(), conditions.end(), [&](const auto& each) { return each.type == type; });
     return found == conditions.end() ? nullptr : &*found;
 }
 
@@ -23,9 +24,13 @@ Finding nodes_ready(const CheckInput& input) {
     for (const auto& node : input.inventory.nodes) {
         const auto* ready = find_condition(node.conditions, "Ready");
         const auto name = base::escape(node.meta.name);
-        if (ready == nullptr) { bad.push_back(fmt::format("{} (reports no Ready condition)", name)); }
-        else if (ready->status != "True") { bad.push_back(fmt::format("{} ({})", name, base::escape(ready->reason.empty() ? "Ready is " + ready->status : ready->reason))); }
-        else if (node.unschedulable) { cordoned.push_back(name); }
+        if (ready == nullptr) { bad.push_back(fmt::format("{} (reports no Ready condition)", name));
+        } else if (ready->status != "True") {
+            bad.push_back(fmt::format(
+                "{} ({})", name, base::escape(ready->reason.empty() ? "Ready is " + ready->status : ready->reason)));
+        } else if (node.unschedulable) {
+            cordoned.push_back(name);
+        }
     }
     if (!bad.empty()) { return {Outcome::fail, fmt::format("not Ready: {}", name_some(bad))}; }
     if (!cordoned.empty()) { return {Outcome::warn, fmt::format("Ready, but cordoned: {}", name_some(cordoned))}; }
@@ -39,11 +44,15 @@ Finding node_pressure(const CheckInput& input) {
         const auto name = base::escape(node.meta.name);
         for (const auto* type : {"MemoryPressure", "DiskPressure", "PIDPressure"}) {
             const auto* found = find_condition(node.conditions, type);
-            if (found == nullptr) { unknown.push_back(fmt::format("{} reports no {}", name, type)); }
-            else if (found->status != "False") { bad.push_back(fmt::format("{} ({} is {})", name, type, base::escape(found->status))); }
+            if (found == nullptr) { unknown.push_back(fmt::format("{} reports no {}", name, type));
+            } else if (found->status != "False") {
+                bad.push_back(fmt::format("{} ({} is {})", name, type, base::escape(found->status)));
+            }
         }
         const auto* network = find_condition(node.conditions, "NetworkUnavailable");
-        if (network != nullptr && network->status != "False") { bad.push_back(fmt::format("{} (NetworkUnavailable is {})", name, base::escape(network->status))); }
+        if (network != nullptr && network->status != "False") {
+            bad.push_back(fmt::format("{} (NetworkUnavailable is {})", name, base::escape(network->status)));
+        }
     }
     if (bad.empty() && !unknown.empty()) { return {Outcome::skip, name_some(unknown)}; }
     return fail_if_any(bad, fmt::format("nodes without pressure: {}", input.inventory.nodes.size()));
@@ -53,34 +62,47 @@ Finding cp_pods_ready(const CheckInput& input) {
     if (input.seen.control_plane_nodes.empty() || input.inventory.pods.empty()) {
         const auto reason = input.inventory.unknown_reason("Pod", "pods");
         if (!reason.empty()) { return {Outcome::skip, reason}; }
-        return {Outcome::fail, input.seen.control_plane_nodes.empty() ? "no Node is labelled as control plane" : "there is no Pod"};
+        return {Outcome::fail,
+                input.seen.control_plane_nodes.empty() ? "no Node is labelled as control plane" : "there is no Pod"};
     }
     std::vector<std::string> bad;
     const auto look = [&](const Running& running) {
-        if (running.pod == nullptr) { bad.push_back(running.problem); }
-        else if (running.pod->is_deleted) { bad.push_back(fmt::format("{} is being deleted", base::escape(running.pod->meta.full_name()))); }
-        else if (running.pod->phase != "Running" || !running.pod->is_ready) {
-            bad.push_back(fmt::format("{} is not Ready (phase {})", base::escape(running.pod->meta.full_name()), running.pod->phase.empty() ? "not reported" : base::escape(running.pod->phase)));
+        if (running.pod == nullptr) { bad.push_back(running.problem);
+        } else if (running.pod->is_deleted) {
+            bad.push_back(fmt::format("{} is being deleted", base::escape(running.pod->meta.full_name())));
+        } else if (running.pod->phase != "Running" || !running.pod->is_ready) {
+            bad.push_back(fmt::format("{} is not Ready (phase {})", base::escape(running.pod->meta.full_name()),
+                                      running.pod->phase.empty() ? "not reported" : base::escape(running.pod->phase)));
         }
     };
     for (const auto& running : input.seen.control_plane) { look(running); }
     for (const auto& running : input.seen.etcd) { look(running); }
     if (!input.seen.etcd.empty()) {
         for (const auto& node : input.seen.control_plane_nodes) {
-            const bool has = std::any_of(input.seen.etcd.begin(), input.seen.etcd.end(), [&](const auto& each) { return each.node == node; });
-            if (!has) { bad.push_back(fmt::format("control-plane node {} has no Pod of etcd, others have one", base::escape(node))); }
+            const bool has = std::any_of(input.seen.etcd.begin(), input.seen.etcd.end(),
+                                         [&](const auto& each) { return each.node == node; });
+            if (!has) {
+                bad.push_back(
+                    fmt::format("control-plane node {} has no Pod of etcd, others have one", base::escape(node)));
+            }
         }
     }
-    return fail_if_any(bad, fmt::format("Pods Ready: {}, control-plane nodes: {}", input.seen.control_plane.size() + input.seen.etcd.size(), input.seen.control_plane_nodes.size()));
+    return fail_if_any(bad, fmt::format("Pods Ready: {}, control-plane nodes: {}",
+                                        input.seen.control_plane.size() + input.seen.etcd.size(),
+                                        input.seen.control_plane_nodes.size()));
 }
 
 Finding api_service_available(const CheckInput& input) {
-    if (auto reason = input.inventory.unknown_reason("APIService", "apiservices"); !reason.empty()) { return {Outcome::skip, std::move(reason)}; }
+    if (auto reason = input.inventory.unknown_reason("APIService", "apiservices"); !reason.empty()) {
+        return {Outcome::skip, std::move(reason)};
+    }
     std::vector<std::string> bad;
     for (const auto& service : input.inventory.api_services) {
         const auto* available = find_condition(service.conditions, "Available");
         if (available != nullptr && available->status == "True") { continue; }
-        bad.push_back(fmt::format("{} ({})", base::escape(service.meta.name), available == nullptr ? "reports no condition Available" : base::escape(available->reason)));
+        bad.push_back(
+            fmt::format("{} ({})", base::escape(service.meta.name),
+                        available == nullptr ? "reports no condition Available" : base::escape(available->reason)));
     }
     return fail_if_any(bad, fmt::format("APIServices Available: {}", input.inventory.api_services.size()));
 }
@@ -98,47 +120,62 @@ std::set<std::string> ready_nodes(const Inventory& inventory, const std::string&
 }
 
 Finding crd_conversion(const CheckInput& input) {
-    if (auto reason = input.inventory.unknown_reason("CustomResourceDefinition", "customresourcedefinitions"); !reason.empty()) { return {Outcome::skip, std::move(reason)}; }
+    if (auto reason = input.inventory.unknown_reason("CustomResourceDefinition", "customresourcedefinitions");
+        !reason.empty()) {
+        return {Outcome::skip, std::move(reason)};
+    }
     const auto endpoints_unknown = input.inventory.unknown_reason("EndpointSlice", "endpointslices");
     std::vector<std::string> bad, unknown;
     for (const auto& definition : input.inventory.definitions) {
         const auto name = base::escape(definition.meta.name);
         for (const auto& version : definition.stored) {
-            if (std::find(definition.served.begin(), definition.served.end(), version) == definition.served.end()) { bad.push_back(fmt::format("{}: version {} is stored and not served", name, base::escape(version))); }
+            if (std::find(definition.served.begin(), definition.served.end(), version) == definition.served.end()) {
+                bad.push_back(fmt::format("{}: version {} is stored and not served", name, base::escape(version)));
+            }
         }
         if (!definition.converts_by_webhook) { continue; }
-        if (definition.service.empty()) { unknown.push_back(fmt::format("{}: its webhook is not a Service of the cluster", name)); }
-        else if (!endpoints_unknown.empty()) { unknown.push_back(fmt::format("{}: {}", name, endpoints_unknown)); }
-        else if (ready_nodes(input.inventory, definition.service_ns, definition.service).empty()) {
-            bad.push_back(fmt::format("{}: Service {}/{} of its webhook has no ready endpoint", name, base::escape(definition.service_ns), base::escape(definition.service)));
+        if (definition.service.empty()) {
+            unknown.push_back(fmt::format("{}: its webhook is not a Service of the cluster", name));
+        } else if (!endpoints_unknown.empty()) {
+            unknown.push_back(fmt::format("{}: {}", name, endpoints_unknown));
+        } else if (ready_nodes(input.inventory, definition.service_ns, definition.service).empty()) {
+            bad.push_back(fmt::format("{}: Service {}/{} of its webhook has no ready endpoint", name,
+                                      base::escape(definition.service_ns), base::escape(definition.service)));
         }
     }
     if (bad.empty() && !unknown.empty()) { return {Outcome::skip, name_some(unknown)}; }
-    return fail_if_any(bad, fmt::format("definitions that serve what is stored: {}", input.inventory.definitions.size()));
+    return fail_if_any(bad,
+                       fmt::format("definitions that serve what is stored: {}", input.inventory.definitions.size()));
 }
 
 bool names_any(const std::vector<std::string>& list, std::initializer_list<std::string_view> wanted) {
-    return std::any_of(list.begin(), list.end(), [&](const auto& each) { return std::find(wanted.begin(), wanted.end(), each) != wanted.end(); });
+    return std::any_of(list.begin(), list.end(),
+                       [&](const auto& each) { return std::find(wanted.begin(), wanted.end(), each) != wanted.end(); });
 }
 
-/// Whether a webhook stands between the kubelet or a controller and Nodes, or Pods and Leases of kube-system or of its own namespace,
-/// where its own Pods would have to come back.
+/// Whether a webhook stands between the kubelet or a controller and Nodes, or Pods and Leases of kube-system or of its
+/// own namespace, where its own Pods would have to come back.
 enum class Reach { none, perhaps, certain };
 
 Reach reach_of(const WebhookObject& webhook) {
     Reach reach = Reach::none;
     for (const auto& rule : webhook.rules) {
         if (!names_any(rule.operations, {"*", "CREATE", "UPDATE", "DELETE"})) { continue; }
-        const bool core = names_any(rule.groups, {"", "*"}), lease = names_any(rule.groups, {"coordination.k8s.io", "*"});
+        const bool core = names_any(rule.groups, {"", "*"}),
+                   lease = names_any(rule.groups, {"coordination.k8s.io", "*"});
         const bool nodes = core && names_any(rule.resources, {"*", "*/*", "nodes", "nodes/*", "nodes/status"});
-        const bool pods = core && names_any(rule.resources, {"*", "*/*", "pods", "pods/*", "pods/status", "pods/eviction", "pods/binding"});
+        const bool pods = core && names_any(rule.resources, {"*", "*/*", "pods", "pods/*", "pods/status",
+                                                             "pods/eviction", "pods/binding"});
         const bool leases = lease && names_any(rule.resources, {"*", "*/*", "leases"});
         // A namespaceSelector says nothing about objects of the whole cluster.
         if (nodes) { reach = Reach::certain; }
         if (!pods && !leases) { continue; }
         const auto& terms = webhook.namespace_selector;
-        const bool by_name = std::all_of(terms.begin(), terms.end(), [](const auto& term) { return term.key == "kubernetes.io/metadata.name"; });
-        const auto takes = [&](const std::string& ns) { return matches(terms, Labels{{"kubernetes.io/metadata.name", ns}}); };
+        const bool by_name = std::all_of(terms.begin(), terms.end(),
+                                         [](const auto& term) { return term.key == "kubernetes.io/metadata.name"; });
+        const auto takes = [&](const std::string& ns) {
+            return matches(terms, Labels{{"kubernetes.io/metadata.name", ns}});
+        };
         if (!by_name) { reach = std::max(reach, Reach::perhaps); }
         else if (takes("kube-system") || takes(webhook.service_ns)) { reach = Reach::certain; }
     }
@@ -148,8 +185,11 @@ Reach reach_of(const WebhookObject& webhook) {
 
 Finding webhook_deadlock(const CheckInput& input) {
     for (const auto& [kind, plural] : {std::pair("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
-                                       std::pair("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"), std::pair("EndpointSlice", "endpointslices")}) {
-        if (auto reason = input.inventory.unknown_reason(kind, plural); !reason.empty()) { return {Outcome::skip, std::move(reason)}; }
+                                       std::pair("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+                                       std::pair("EndpointSlice", "endpointslices")}) {
+        if (auto reason = input.inventory.unknown_reason(kind, plural); !reason.empty()) {
+            return {Outcome::skip, std::move(reason)};
+        }
     }
     std::vector<std::string> bad, unknown;
     for (const auto& webhook : input.inventory.webhooks) {
@@ -166,10 +206,14 @@ Finding webhook_deadlock(const CheckInput& input) {
             unknown.push_back(fmt::format("the endpoints of {} name no node", name));
             continue;
         }
-        auto text = nodes.empty() ? fmt::format("{} has no ready endpoint", name) : fmt::format("{} has ready endpoints on {} only", name, base::escape(*nodes.begin()));
+        auto text = nodes.empty()
+                        ? fmt::format("{} has no ready endpoint", name)
+                        : fmt::format("{} has ready endpoints on {} only", name, base::escape(*nodes.begin()));
         (reach == Reach::certain ? bad : unknown).push_back(std::move(text));
     }
-    if (bad.empty() && !unknown.empty()) { return {Outcome::skip, fmt::format("whether these matter is not known: {}", name_some(unknown))}; }
+    if (bad.empty() && !unknown.empty()) {
+        return {Outcome::skip, fmt::format("whether these matter is not known: {}", name_some(unknown))};
+    }
     return fail_if_any(bad, "no webhook that must answer depends on one node");
 }
 
@@ -178,7 +222,8 @@ std::vector<std::string> pods_with(const Inventory& inventory, std::initializer_
     std::vector<std::string> found;
     for (const auto& pod : inventory.pods) {
         const bool is_one = std::any_of(pod.containers.begin(), pod.containers.end(), [&](const auto& container) {
-            return std::any_of(parts.begin(), parts.end(), [&](auto part) { return container.image.find(part) != std::string::npos; });
+            return std::any_of(parts.begin(), parts.end(),
+                               [&](auto part) { return container.image.find(part) != std::string::npos; });
         });
         if (is_one) { found.push_back(base::escape(pod.meta.full_name())); }
     }
@@ -189,34 +234,48 @@ Finding reboot_daemons(const CheckInput& input) {
     const auto found = pods_with(input.inventory, {"kured"});
     if (!found.empty()) { return {Outcome::fail, fmt::format("kured runs: {}", name_some(found))}; }
     const auto reason = input.inventory.pods_unknown_reason();
-    if (input.nodes == nullptr || !reason.empty()) { return {Outcome::skip, reason.empty() ? "no Pod of kured runs; what else reboots a node needs a command on it" : reason}; }
-    return each_node(input, "no Pod of kured runs, and no node waits for a reboot", [](const std::string&, const Node& facts) {
-        return flag_of(facts, {"rebootRequired"}) == true ? std::string("/run/reboot-required is there: something may reboot it") : std::string();
-    });
+    if (input.nodes == nullptr || !reason.empty()) {
+        return {Outcome::skip,
+                reason.empty() ? "no Pod of kured runs; what else reboots a node needs a command on it" : reason};
+    }
+    return each_node(input, "no Pod of kured runs, and no node waits for a reboot",
+                     [](const std::string&, const Node& facts) {
+                         return flag_of(facts, {"rebootRequired"}) == true
+                                    ? std::string("/run/reboot-required is there: something may reboot it")
+                                    : std::string();
+                     });
 }
 
 Finding other_orchestrators(const CheckInput& input) {
-    static constexpr std::array<std::string_view, 8> k_marks{"plan.upgrade.cattle.io/", "cluster.x-k8s.io/", "machine.openshift.io/", "machineconfiguration.openshift.io/",
-                                                              "rke.cattle.io/", "k3s.io/", "kops.k8s.io/", "eks.amazonaws.com/"};
+    static constexpr std::array<std::string_view, 8> k_marks{
+        "plan.upgrade.cattle.io/", "cluster.x-k8s.io/", "machine.openshift.io/", "machineconfiguration.openshift.io/",
+        "rke.cattle.io/",          "k3s.io/",           "kops.k8s.io/",          "eks.amazonaws.com/"};
     std::vector<std::string> found = pods_with(input.inventory, {"system-upgrade-controller"});
     for (const auto& node : input.inventory.nodes) {
         for (const auto* marks : {&node.meta.labels, &node.meta.annotations}) {
             const auto mark = std::find_if(marks->begin(), marks->end(), [](const auto& each) {
-                return std::any_of(k_marks.begin(), k_marks.end(), [&](auto prefix) { return each.first.starts_with(prefix); });
+                return std::any_of(k_marks.begin(), k_marks.end(),
+                                   [&](auto prefix) { return each.first.starts_with(prefix); });
             });
-            if (mark != marks->end()) { found.push_back(fmt::format("{} ({})", base::escape(node.meta.name), base::escape(mark->first))); }
+            if (mark != marks->end()) {
+                found.push_back(fmt::format("{} ({})", base::escape(node.meta.name), base::escape(mark->first)));
+            }
         }
     }
     if (!found.empty()) { return {Outcome::fail, fmt::format("managed by another tool: {}", name_some(found))}; }
     if (input.inventory.nodes.empty()) { return {Outcome::skip, "there is no Node"}; }
-    if (auto reason = input.inventory.pods_unknown_reason(); !reason.empty()) { return {Outcome::skip, std::move(reason)}; }
+    if (auto reason = input.inventory.pods_unknown_reason(); !reason.empty()) {
+        return {Outcome::skip, std::move(reason)};
+    }
     return {Outcome::ok, "no node carries the marks of another tool"};
 }
 
 Finding gitops_controllers(const CheckInput& input) {
     const auto found = pods_with(input.inventory, {"fluxcd/", "argoproj/argocd", "/argocd:"});
     if (!found.empty()) { return {Outcome::warn, name_some(found)}; }
-    if (auto reason = input.inventory.pods_unknown_reason(); !reason.empty()) { return {Outcome::skip, std::move(reason)}; }
+    if (auto reason = input.inventory.pods_unknown_reason(); !reason.empty()) {
+        return {Outcome::skip, std::move(reason)};
+    }
     return {Outcome::ok, "no Pod of Flux or Argo CD runs"};
 }
 

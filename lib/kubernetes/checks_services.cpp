@@ -19,7 +19,9 @@ bool is_control_plane_node(const CheckInput& input, const std::string& name) {
 
 /// What is fine as far as it is known is not said of what is not.
 Finding known_or_skipped(Finding found, const std::vector<std::string>& unknown) {
-    return found.outcome == Outcome::ok && !unknown.empty() ? Finding{Outcome::skip, fmt::format("not known: {}", name_some(unknown))} : found;
+    return found.outcome == Outcome::ok && !unknown.empty()
+               ? Finding{Outcome::skip, fmt::format("not known: {}", name_some(unknown))}
+               : found;
 }
 
 Finding apiserver_each_ready(const CheckInput& input) {
@@ -48,91 +50,132 @@ Finding removed_api_requested(const CheckInput& input) {
             const auto gone = MinorVersion::parse(api.get_string({"removedIn"}));
             if (!gone || *gone > input.target->line()) { continue; }
             const auto group = api.get_string({"group"});
-            used[base::escape(fmt::format("{}{}{} {} (gone in {})", group, group.empty() ? "" : "/", api.get_string({"version"}), api.get_string({"resource"}), gone->text()))].push_back(base::escape(name));
+            used[base::escape(fmt::format("{}{}{} {} (gone in {})", group, group.empty() ? "" : "/",
+                                          api.get_string({"version"}), api.get_string({"resource"}), gone->text()))]
+                .push_back(base::escape(name));
         }
         const auto text = answer.facts.get_string({"apiServer", "started"});
         const auto started = base::parse_quantity(text);
         if (!started || static_cast<double>(input.now) - *started < k_day) { young.push_back(base::escape(name)); }
     }
     std::vector<std::string> problems;
-    for (const auto& [api, nodes] : used) { problems.push_back(fmt::format("{}, by clients of {}", api, base::join(nodes, ", "))); }
+    for (const auto& [api, nodes] : used) {
+        problems.push_back(fmt::format("{}, by clients of {}", api, base::join(nodes, ", ")));
+    }
     if (!problems.empty()) { return {Outcome::fail, name_some(problems)}; }
-    if (!unknown.empty()) { return {Outcome::skip, fmt::format("the metrics of these API servers were not read: {}", name_some(unknown))}; }
-    if (!young.empty()) { return {Outcome::skip, fmt::format("nothing was asked for, but these API servers have run for less than a day: {}", name_some(young))}; }
+    if (!unknown.empty()) {
+        return {Outcome::skip, fmt::format("the metrics of these API servers were not read: {}", name_some(unknown))};
+    }
+    if (!young.empty()) {
+        return {Outcome::skip,
+                fmt::format("nothing was asked for, but these API servers have run for less than a day: {}",
+                            name_some(young))};
+    }
     return {Outcome::ok, fmt::format("no client has asked for an API that is gone in {}", input.target->line().text())};
 }
 
 Finding kubelet_healthz(const CheckInput& input) {
     std::vector<std::string> unknown;
-    auto found = each_node(input, "every kubelet says that it is healthy", [&](const std::string& name, const Node& facts) {
-        const auto is_healthy = flag_of(facts, {"kubelet", "healthy"});
-        if (!is_healthy) { unknown.push_back(fmt::format("{} ({})", base::escape(name), unread(facts, "kubelet.healthy"))); }
-        return is_healthy == false ? base::escape(text_of(facts, {"kubelet", "problem"})) : std::string();
-    });
+    auto found =
+        each_node(input, "every kubelet says that it is healthy", [&](const std::string& name, const Node& facts) {
+            const auto is_healthy = flag_of(facts, {"kubelet", "healthy"});
+            if (!is_healthy) {
+                unknown.push_back(fmt::format("{} ({})", base::escape(name), unread(facts, "kubelet.healthy")));
+            }
+            return is_healthy == false ? base::escape(text_of(facts, {"kubelet", "problem"})) : std::string();
+        });
     return known_or_skipped(std::move(found), unknown);
 }
 
 Finding kubelet_static_path(const CheckInput& input) {
-    return each_node(input, "every kubelet of a control plane reads /etc/kubernetes/manifests", [&](const std::string& name, const Node& facts) {
-        if (!is_control_plane_node(input, name)) { return std::string(); }
-        const auto* config = facts.find_path({"kubelet", "config"});
-        if (config == nullptr || !config->is_mapping()) { return "its configuration is unknown: " + unread(facts, "kubelet.config"); }
-        auto path = config->get_string({"staticPodPath"});
-        while (path.size() > 1 && path.ends_with('/')) { path.pop_back(); }
-        return path == "/etc/kubernetes/manifests" ? std::string() : fmt::format("staticPodPath is '{}'", base::escape(path));
-    });
+    return each_node(input, "every kubelet of a control plane reads /etc/kubernetes/manifests",
+                     [&](const std::string& name, const Node& facts) {
+                         if (!is_control_plane_node(input, name)) {
+                             return std::string();
+                         }
+                         const auto* config = facts.find_path({"kubelet", "config"});
+                         if (config == nullptr || !config->is_mapping()) {
+                             return "its configuration is unknown: " + unread(facts, "kubelet.config");
+                         }
+                         auto path = config->get_string({"staticPodPath"});
+                         while (path.size() > 1 && path.ends_with('/')) {
+                             path.pop_back();
+                         }
+                         return path == "/etc/kubernetes/manifests"
+                                    ? std::string()
+                                    : fmt::format("staticPodPath is '{}'", base::escape(path));
+                     });
 }
 
-/// The kubelet's file is kubelet-config with what belongs to the node in it: members of kubelet-config have the same value in both.
+/// The kubelet's file is kubelet-config with what belongs to the node in it: members of kubelet-config have the same
+/// value in both.
 Finding config_drift(const CheckInput& input) {
     const auto wanted = kubelet_config_map(input);
     if (!wanted.root) { return {Outcome::skip, wanted.problem.detail}; }
-    return each_node(input, "the configuration of every kubelet is that of kubelet-config", [&](const std::string&, const Node& facts) {
-        const auto* config = facts.find_path({"kubelet", "config"});
-        if (config == nullptr || !config->is_mapping()) { return "its configuration is unknown: " + unread(facts, "kubelet.config"); }
-        std::vector<std::string> differing;
-        for (const auto& member : wanted.root->members()) {
-            const auto* own = config->find(member.key);
-            // kubeadm gives each node its own runtime endpoint.
-            if (member.key != "containerRuntimeEndpoint" && (own == nullptr || !own->same_value(member.value))) { differing.push_back(base::escape(member.key)); }
-        }
-        return differing.empty() ? std::string() : fmt::format("differs in {}", base::join(differing, ", "));
-    });
+    return each_node(
+        input, "the configuration of every kubelet is that of kubelet-config",
+        [&](const std::string&, const Node& facts) {
+            const auto* config = facts.find_path({"kubelet", "config"});
+            if (config == nullptr || !config->is_mapping()) {
+                return "its configuration is unknown: " + unread(facts, "kubelet.config");
+            }
+            std::vector<std::string> differing;
+            for (const auto& member : wanted.root->members()) {
+                const auto* own = config->find(member.key);
+                // kubeadm gives each node its own runtime endpoint.
+                if (member.key != "containerRuntimeEndpoint" && (own == nullptr || !own->same_value(member.value))) {
+                    differing.push_back(base::escape(member.key));
+                }
+            }
+            return differing.empty() ? std::string() : fmt::format("differs in {}", base::join(differing, ", "));
+        });
 }
 
 Finding ca_available(const CheckInput& input) {
-    return each_node(input, "every control plane has the key of the authority", [&](const std::string& name, const Node& facts) {
-        return is_control_plane_node(input, name) && flag_of(facts, {"caKey"}) != true ? std::string("/etc/kubernetes/pki/ca.key is not there") : std::string();
-    });
+    return each_node(input, "every control plane has the key of the authority",
+                     [&](const std::string& name, const Node& facts) {
+                         return is_control_plane_node(input, name) && flag_of(facts, {"caKey"}) != true
+                                    ? std::string("/etc/kubernetes/pki/ca.key is not there")
+                                    : std::string();
+                     });
 }
 
 Finding package_held(const CheckInput& input) {
     std::vector<std::string> unknown;
-    auto found = each_node(input, "packages of Kubernetes are held, or there are none", [&](const std::string& name, const Node& facts) {
-        const auto* packages = facts.find("packages");
-        if (packages == nullptr || !packages->is_mapping()) {
-            const auto reason = unread_reason(facts, "packages");
-            unknown.push_back(fmt::format("{} ({})", base::escape(name), reason.empty() ? "it has no dpkg" : reason));
-            return std::string();
-        }
-        auto installed = texts_of(*packages, {"installed"});
-        const auto held = texts_of(*packages, {"held"});
-        std::erase_if(installed, [&](const auto& package) { return std::find(held.begin(), held.end(), package) != held.end(); });
-        return installed.empty() ? std::string() : fmt::format("not held: {}", base::join(installed, ", "));
-    });
+    auto found = each_node(
+        input, "packages of Kubernetes are held, or there are none", [&](const std::string& name, const Node& facts) {
+            const auto* packages = facts.find("packages");
+            if (packages == nullptr || !packages->is_mapping()) {
+                const auto reason = unread_reason(facts, "packages");
+                unknown.push_back(
+                    fmt::format("{} ({})", base::escape(name), reason.empty() ? "it has no dpkg" : reason));
+                return std::string();
+            }
+            auto installed = texts_of(*packages, {"installed"});
+            const auto held = texts_of(*packages, {"held"});
+            std::erase_if(installed, [&](const auto& package) {
+                return std::find(held.begin(), held.end(), package) != held.end();
+            });
+            return installed.empty() ? std::string() : fmt::format("not held: {}", base::join(installed, ", "));
+        });
     return known_or_skipped(std::move(found), unknown);
 }
 
 /// A held package is left alone by them.
 Finding auto_updaters(const CheckInput& input) {
-    return each_node(input, "nothing updates packages of Kubernetes by itself", [&](const std::string&, const Node& facts) {
-        const auto found = texts_of(facts, {"updaters"});
-        if (found.empty() || (facts.find("packages") != nullptr && texts_of(facts, {"packages", "installed"}) == texts_of(facts, {"packages", "held"}))) { return std::string(); }
-        return fmt::format("{}, and packages are not held", base::join(found, ", "));
-    });
+    return each_node(
+        input, "nothing updates packages of Kubernetes by itself", [&](const std::string&, const Node& facts) {
+            const auto found = texts_of(facts, {"updaters"});
+            if (found.empty() || (facts.find("packages") != nullptr && texts_of(facts, {"packages", "installed"}) ==
+                                                                           texts_of(facts, {"packages", "held"}))) {
+                return std::string();
+            }
+            return fmt::format("{}, and packages are not held", base::join(found, ", "));
+        });
 }
 
-/// The clock of a node was between two readings of ours when it answered: nodes differ by at least the gap between their offsets.
+/// The clock of a node was between two readings of ours when it answered: nodes differ by at least the gap between
+/// their offsets.
 Finding clock_skew(const CheckInput& input) {
     struct Offset {
         std::string node;
@@ -152,10 +195,12 @@ Finding clock_skew(const CheckInput& input) {
     }
     // Seconds are whole: one of them is not known on each side.
     if (slowest && fastest->least - slowest->most > k_skew_seconds + 1) {
-        return {Outcome::fail, fmt::format("{} is at least {} s ahead of {}", fastest->node, fastest->least - slowest->most - 1, slowest->node)};
+        return {Outcome::fail, fmt::format("{} is at least {} s ahead of {}", fastest->node,
+                                           fastest->least - slowest->most - 1, slowest->node)};
     }
     if (!unknown.empty()) { return {Outcome::skip, fmt::format("no answer from {}", name_some(unknown))}; }
-    return {Outcome::ok, fmt::format("clocks of {} nodes differ by at most {} s, as far as calls can tell", input.nodes->size(), k_skew_seconds)};
+    return {Outcome::ok, fmt::format("clocks of {} nodes differ by at most {} s, as far as calls can tell",
+                                     input.nodes->size(), k_skew_seconds)};
 }
 
 constexpr CheckRow k_service_rows[] = {

@@ -21,7 +21,8 @@ constexpr std::string_view k_system = "kube-system";
 std::vector<Condition> conditions_of(ObjectReader& reader, const Node* status) {
     std::vector<Condition> result;
     for (const auto& each : reader.list(status, "conditions")) {
-        result.push_back({reader.text(&each, "type"), reader.text(&each, "status"), reader.text(&each, "reason"), reader.text(&each, "message")});
+        result.push_back({reader.text(&each, "type"), reader.text(&each, "status"), reader.text(&each, "reason"),
+                          reader.text(&each, "message")});
     }
     return result;
 }
@@ -41,13 +42,15 @@ std::optional<ObjectMeta> meta_of(ObjectReader& reader, const Node& object, cons
     meta.name = reader.text(node, "name");
     meta.ns = reader.text(node, "namespace");
     if (meta.name.empty()) {
-        reader.fault(object.mark(), "metadata.name is missing, expected the name of the object", "give documents as kubectl get -o json or -o yaml prints them");
+        reader.fault(object.mark(), "metadata.name is missing, expected the name of the object",
+                     "give documents as kubectl get -o json or -o yaml prints them");
         return std::nullopt;
     }
     reader.name_it(fmt::format("{} {}", kind, base::escape(meta.full_name())));
     meta.labels = reader.labels(node, "labels");
     meta.annotations = reader.labels(node, "annotations");
-    std::erase_if(meta.annotations, [](const auto& each) { return each.first == "kubectl.kubernetes.io/last-applied-configuration"; });
+    std::erase_if(meta.annotations,
+                  [](const auto& each) { return each.first == "kubectl.kubernetes.io/last-applied-configuration"; });
     meta.position = reader.position(object.mark());
     return meta;
 }
@@ -58,7 +61,9 @@ double quantity_of(const Node* in, std::string_view key) {
     return found == nullptr || found->is_null() ? 0 : base::parse_quantity(found->text()).value_or(0);
 }
 
-Resources resources_of(ObjectReader& /*reader*/, const Node* in) { return {quantity_of(in, "cpu"), quantity_of(in, "memory"), quantity_of(in, "pods")}; }
+Resources resources_of(ObjectReader& /*reader*/, const Node* in) {
+    return {quantity_of(in, "cpu"), quantity_of(in, "memory"), quantity_of(in, "pods")};
+}
 
 Resources requests_of(ObjectReader& reader, const Node* container) {
     return resources_of(reader, reader.mapping(reader.mapping(container, "resources"), "requests"));
@@ -74,8 +79,12 @@ NodeObject node_of(ObjectReader& reader, const Node& object, ObjectMeta meta) {
     node.runtime = reader.text(info, "containerRuntimeVersion");
     node.conditions = conditions_of(reader, status);
     node.allocatable = resources_of(reader, reader.mapping(status, "allocatable"));
-    for (const auto& taint : reader.list(reader.mapping(&object, "spec"), "taints")) { node.taints.emplace_back(reader.text(&taint, "key"), reader.text(&taint, "effect")); }
-    if (const Node* kubelet = info == nullptr ? nullptr : info->find("kubeletVersion")) { node.meta.position = reader.position(kubelet->mark()); }
+    for (const auto& taint : reader.list(reader.mapping(&object, "spec"), "taints")) {
+        node.taints.emplace_back(reader.text(&taint, "key"), reader.text(&taint, "effect"));
+    }
+    if (const Node* kubelet = info == nullptr ? nullptr : info->find("kubeletVersion")) {
+        node.meta.position = reader.position(kubelet->mark());
+    }
     return node;
 }
 
@@ -92,8 +101,12 @@ PodObject pod_of(ObjectReader& reader, const Node& object, ObjectMeta meta) {
     for (const auto& owner : reader.list(metadata, "ownerReferences")) {
         if (reader.flag(&owner, "controller")) { pod.controller_kind = reader.text(&owner, "kind"); }
     }
-    for (const auto& each : conditions_of(reader, status)) { pod.is_ready = pod.is_ready || (each.type == "Ready" && each.status == "True"); }
-    for (const auto& volume : reader.list(spec, "volumes")) { pod.has_empty_dir = pod.has_empty_dir || volume.find("emptyDir") != nullptr; }
+    for (const auto& each : conditions_of(reader, status)) {
+        pod.is_ready = pod.is_ready || (each.type == "Ready" && each.status == "True");
+    }
+    for (const auto& volume : reader.list(spec, "volumes")) {
+        pod.has_empty_dir = pod.has_empty_dir || volume.find("emptyDir") != nullptr;
+    }
     for (const auto& each : reader.list(spec, "containers")) {
         Container container{reader.text(&each, "name"), reader.text(&each, "image"), {}, reader.position(each.mark())};
         if (const Node* image = each.find("image")) { container.position = reader.position(image->mark()); }
@@ -113,15 +126,21 @@ PodObject pod_of(ObjectReader& reader, const Node& object, ObjectMeta meta) {
     }
     pod.requests.pods = 1;
     pod.node_selector = reader.labels(spec, "nodeSelector");
-    for (const auto& each : reader.list(spec, "tolerations")) { pod.tolerations.emplace_back(reader.text(&each, "key"), reader.text(&each, "effect")); }
-    for (const auto& each : reader.list(status, "containerStatuses")) { pod.running_images[reader.text(&each, "name")] = reader.text(&each, "image"); }
+    for (const auto& each : reader.list(spec, "tolerations")) {
+        pod.tolerations.emplace_back(reader.text(&each, "key"), reader.text(&each, "effect"));
+    }
+    for (const auto& each : reader.list(status, "containerStatuses")) {
+        pod.running_images[reader.text(&each, "name")] = reader.text(&each, "image");
+    }
     return pod;
 }
 
 BudgetObject budget_of(ObjectReader& reader, const Node& object, ObjectMeta meta) {
     BudgetObject budget;
     budget.meta = std::move(meta);
-    if (const Node* selector = reader.mapping(reader.mapping(&object, "spec"), "selector")) { budget.selector = terms_of(reader, *selector); }
+    if (const Node* selector = reader.mapping(reader.mapping(&object, "spec"), "selector")) {
+        budget.selector = terms_of(reader, *selector);
+    }
     const Node* status = reader.mapping(&object, "status");
     budget.disruptions_allowed = reader.number(status, "disruptionsAllowed");
     budget.observed_generation = reader.number(status, "observedGeneration").value_or(0);
@@ -129,7 +148,8 @@ BudgetObject budget_of(ObjectReader& reader, const Node& object, ObjectMeta meta
     return budget;
 }
 
-void read_webhooks(ObjectReader& reader, const Node& object, const ObjectMeta& meta, std::vector<WebhookObject>& webhooks) {
+void read_webhooks(ObjectReader& reader, const Node& object, const ObjectMeta& meta,
+                   std::vector<WebhookObject>& webhooks) {
     for (const auto& each : reader.list(&object, "webhooks")) {
         WebhookObject webhook;
         webhook.meta = meta;
@@ -138,7 +158,8 @@ void read_webhooks(ObjectReader& reader, const Node& object, const ObjectMeta& m
         const Node* service = reader.mapping(reader.mapping(&each, "clientConfig"), "service");
         webhook.service_ns = reader.text(service, "namespace");
         webhook.service = reader.text(service, "name");
-        if (const Node* selector = reader.mapping(&each, "namespaceSelector"); selector != nullptr && !selector->members().empty()) {
+        if (const Node* selector = reader.mapping(&each, "namespaceSelector");
+            selector != nullptr && !selector->members().empty()) {
             webhook.has_namespace_selector = true;
             webhook.namespace_selector = terms_of(reader, *selector);
         }
@@ -146,7 +167,8 @@ void read_webhooks(ObjectReader& reader, const Node& object, const ObjectMeta& m
         webhook.has_object_selector = objects != nullptr && !objects->members().empty();
         webhook.has_match_conditions = !reader.list(&each, "matchConditions").empty();
         for (const auto& rule : reader.list(&each, "rules")) {
-            webhook.rules.push_back({reader.texts(&rule, "apiGroups"), reader.texts(&rule, "resources"), reader.texts(&rule, "operations")});
+            webhook.rules.push_back({reader.texts(&rule, "apiGroups"), reader.texts(&rule, "resources"),
+                                     reader.texts(&rule, "operations")});
         }
         webhooks.push_back(std::move(webhook));
     }
@@ -158,7 +180,8 @@ EndpointsObject endpoints_of(ObjectReader& reader, const Node& object, ObjectMet
     if (const auto* service = find_label(made.meta.labels, "kubernetes.io/service-name")) { made.service = *service; }
     for (const auto& each : reader.list(&object, "endpoints")) {
         // A missing "ready" means ready, as the API says.
-        made.endpoints.emplace_back(reader.flag(reader.mapping(&each, "conditions"), "ready", true), reader.text(&each, "nodeName"));
+        made.endpoints.emplace_back(reader.flag(reader.mapping(&each, "conditions"), "ready", true),
+                                    reader.text(&each, "nodeName"));
     }
     return made;
 }
@@ -169,7 +192,8 @@ DefinitionObject definition_of(ObjectReader& reader, const Node& object, ObjectM
     const Node* spec = reader.mapping(&object, "spec");
     const Node* conversion = reader.mapping(spec, "conversion");
     made.converts_by_webhook = reader.text(conversion, "strategy") == "Webhook";
-    const Node* service = reader.mapping(reader.mapping(reader.mapping(conversion, "webhook"), "clientConfig"), "service");
+    const Node* service =
+        reader.mapping(reader.mapping(reader.mapping(conversion, "webhook"), "clientConfig"), "service");
     made.service_ns = reader.text(service, "namespace");
     made.service = reader.text(service, "name");
     for (const auto& version : reader.list(spec, "versions")) {
@@ -193,16 +217,20 @@ void take_release(const Node& object, const ObjectMeta& meta, bool is_secret, In
 bool is_list_kind(std::string_view kind) { return kind.ends_with("List"); }
 
 /// `list_kind` "" for an object that stands alone.
-void take_object(const value::Document& document, const Node& object, const std::string& list_kind, Inventory& taken, Diagnostics& faults) {
+void take_object(const value::Document& document, const Node& object, const std::string& list_kind, Inventory& taken,
+                 Diagnostics& faults) {
     ObjectReader reader(document, faults, "the document");
     if (!object.is_mapping()) {
         reader.fault(object.mark(), fmt::format("expected an object, found a {}", value::kind_name(object.kind())));
         return;
     }
     std::string kind = reader.text(&object, "kind");
-    if (kind.empty() && is_list_kind(list_kind) && list_kind != "List") { kind = list_kind.substr(0, list_kind.size() - 4); }
+    if (kind.empty() && is_list_kind(list_kind) && list_kind != "List") {
+        kind = list_kind.substr(0, list_kind.size() - 4);
+    }
     if (kind.empty()) {
-        reader.fault(object.mark(), "kind is missing, expected an object of Kubernetes", "give documents as kubectl get -o json or -o yaml prints them");
+        reader.fault(object.mark(), "kind is missing, expected an object of Kubernetes",
+                     "give documents as kubectl get -o json or -o yaml prints them");
         return;
     }
     if (list_kind.empty() && is_list_kind(kind) && object.find("items") != nullptr) {
@@ -212,9 +240,17 @@ void take_object(const value::Document& document, const Node& object, const std:
     reader.name_it(base::escape(kind));
     ++taken.counts[kind];
     read_used_apis(object, kind, taken.used_apis);
-    static constexpr std::array<std::string_view, 11> k_kept{
-        "Node", "Pod", "ConfigMap", "PodDisruptionBudget", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration",
-        "EndpointSlice", "APIService", "CustomResourceDefinition", "Secret", "Deployment"};
+    static constexpr std::array<std::string_view, 11> k_kept{"Node",
+                                                             "Pod",
+                                                             "ConfigMap",
+                                                             "PodDisruptionBudget",
+                                                             "ValidatingWebhookConfiguration",
+                                                             "MutatingWebhookConfiguration",
+                                                             "EndpointSlice",
+                                                             "APIService",
+                                                             "CustomResourceDefinition",
+                                                             "Secret",
+                                                             "Deployment"};
     if (std::find(k_kept.begin(), k_kept.end(), kind) == k_kept.end()) { return; }
     auto meta = meta_of(reader, object, kind);
     if (!meta) { return; }
@@ -225,30 +261,35 @@ void take_object(const value::Document& document, const Node& object, const std:
     else if (kind == "APIService") {
         auto conditions = conditions_of(reader, reader.mapping(&object, "status"));
         taken.api_services.push_back({std::move(*meta), std::move(conditions)});
-    }
-    else if (kind == "CustomResourceDefinition") { taken.definitions.push_back(definition_of(reader, object, std::move(*meta))); }
-    else if (kind == "Deployment") {
-        if (meta->ns == k_system && meta->name == "coredns") { taken.core_dns.push_back(core_dns_of(reader, object, std::move(*meta))); }
-    }
-    else if (kind == "ConfigMap") {
+    } else if (kind == "CustomResourceDefinition") {
+        taken.definitions.push_back(definition_of(reader, object, std::move(*meta)));
+    } else if (kind == "Deployment") {
+        if (meta->ns == k_system && meta->name == "coredns") {
+            taken.core_dns.push_back(core_dns_of(reader, object, std::move(*meta)));
+        }
+    } else if (kind == "ConfigMap") {
         ConfigMapObject map{std::move(*meta), {}};
         if (map.meta.ns == k_system) {
             for (auto& [key, text] : reader.labels(&object, "data")) { map.data.emplace(key, std::move(text)); }
         }
         take_release(object, map.meta, false, taken);
         taken.config_maps.push_back(std::move(map));
-    }
-    else if (kind == "Secret") {
+    } else if (kind == "Secret") {
         take_release(object, *meta, true, taken);
+    } else {
+        read_webhooks(reader, object, *meta, taken.webhooks);
     }
-    else { read_webhooks(reader, object, *meta, taken.webhooks); }
 }
 
 const value::Shape k_metadata_shape{{"managedFields"}, {}};
-const value::Shape k_container_shape{{"env", "envFrom", "livenessProbe", "readinessProbe", "startupProbe", "volumeMounts", "lifecycle", "securityContext"}, {}};
-const value::Shape k_pod_spec_shape{{"affinity", "ephemeralContainers"}, {{"containers", &k_container_shape}, {"initContainers", &k_container_shape}}};
+const value::Shape k_container_shape{{"env", "envFrom", "livenessProbe", "readinessProbe", "startupProbe",
+                                      "volumeMounts", "lifecycle", "securityContext"},
+                                     {}};
+const value::Shape k_pod_spec_shape{{"affinity", "ephemeralContainers"},
+                                    {{"containers", &k_container_shape}, {"initContainers", &k_container_shape}}};
 const value::Shape k_pod_status_shape{{"initContainerStatuses", "podIPs", "hostIPs"}, {}};
-const value::Shape k_pod_shape{{}, {{"metadata", &k_metadata_shape}, {"spec", &k_pod_spec_shape}, {"status", &k_pod_status_shape}}};
+const value::Shape k_pod_shape{
+    {}, {{"metadata", &k_metadata_shape}, {"spec", &k_pod_spec_shape}, {"status", &k_pod_status_shape}}};
 const value::Shape k_node_status_shape{{"images", "volumesInUse", "volumesAttached", "runtimeHandlers"}, {}};
 const value::Shape k_node_shape{{}, {{"metadata", &k_metadata_shape}, {"status", &k_node_status_shape}}};
 const value::Shape k_version_shape{{"schema", "additionalPrinterColumns"}, {}};
@@ -333,13 +374,17 @@ std::string Inventory::pods_unknown_reason() const {
     if (is_live || !reason.empty()) { return reason; }
     const auto& ns = pods.front().meta.ns;
     const bool one = std::all_of(pods.begin(), pods.end(), [&](const auto& pod) { return pod.meta.ns == ns; });
-    return one ? fmt::format("the documents contain Pods of namespace {} only; dump them with kubectl get pods -A", base::escape(ns)) : std::string();
+    return one ? fmt::format("the documents contain Pods of namespace {} only; dump them with kubectl get pods -A",
+                             base::escape(ns))
+               : std::string();
 }
 
 const value::Shape* InventorySink::shape(const value::Node& object, const value::Node* list) {
     if (const Node* kind = object.find("kind")) { return kind->is_string() ? shape_of_kind(kind->text()) : nullptr; }
     const std::string list_kind = list == nullptr ? std::string() : list->get_string({"kind"});
-    return is_list_kind(list_kind) && list_kind != "List" ? shape_of_kind(std::string_view(list_kind).substr(0, list_kind.size() - 4)) : nullptr;
+    return is_list_kind(list_kind) && list_kind != "List"
+               ? shape_of_kind(std::string_view(list_kind).substr(0, list_kind.size() - 4))
+               : nullptr;
 }
 
 bool InventorySink::take_item(value::Document& item, const value::Node& list) {
@@ -349,7 +394,9 @@ bool InventorySink::take_item(value::Document& item, const value::Node& list) {
     return true;
 }
 
-void InventorySink::take_document(const value::Document& document) { take_object(document, document.root, "", taken_, faults_); }
+void InventorySink::take_document(const value::Document& document) {
+    take_object(document, document.root, "", taken_, faults_);
+}
 
 void InventorySink::commit(Inventory& inventory, Diagnostics& diagnostics) && {
     append_all(inventory.nodes, taken_.nodes);
@@ -381,7 +428,8 @@ void finish(Inventory& inventory, Diagnostics& diagnostics) {
 bool matches(const std::vector<SelectorTerm>& terms, const Labels& labels) {
     return std::all_of(terms.begin(), terms.end(), [&](const SelectorTerm& term) {
         const auto* text = find_label(labels, term.key);
-        const bool listed = text != nullptr && std::find(term.values.begin(), term.values.end(), *text) != term.values.end();
+        const bool listed =
+            text != nullptr && std::find(term.values.begin(), term.values.end(), *text) != term.values.end();
         if (term.op == "In") { return listed; }
         if (term.op == "NotIn") { return !listed; }
         if (term.op == "Exists") { return text != nullptr; }

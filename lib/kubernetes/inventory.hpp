@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The objects of a cluster that versions and checks are computed from, and the sink that takes them from a dump or an API server.
+// The objects of a cluster that versions and checks are computed from, and the sink that takes them from a dump or an
+// API server.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +40,9 @@ struct Resources {
     double cpu = 0, memory = 0;  ///< cores, bytes
     double pods = 0;
 
-    [[nodiscard]] bool has_room_for(const Resources& other) const noexcept { return cpu >= other.cpu && memory >= other.memory && pods >= other.pods; }
+    [[nodiscard]] bool has_room_for(const Resources& other) const noexcept {
+        return cpu >= other.cpu && memory >= other.memory && pods >= other.pods;
+    }
     void operator+=(const Resources& other) noexcept {
         cpu += other.cpu;
         memory += other.memory;
@@ -90,7 +93,8 @@ struct SelectorTerm {
 
 struct BudgetObject {
     ObjectMeta meta;
-    std::optional<std::vector<SelectorTerm>> selector;  ///< nullopt selects nothing, an empty one every Pod of the namespace
+    std::optional<std::vector<SelectorTerm>>
+        selector;  ///< nullopt selects nothing, an empty one every Pod of the namespace
     std::optional<std::int64_t> disruptions_allowed;    ///< nullopt: its controller has not said
     std::int64_t generation = 0, observed_generation = 0;
 };
@@ -148,7 +152,8 @@ struct UsedApi {
     const RemovedApi* removed = nullptr;
     friend bool operator==(const UsedApi&, const UsedApi&) = default;
 };
-/// Appends what `object` names in its annotation last-applied-configuration, its managedFields, the rules of webhooks, and scaleTargetRef.
+/// Appends what `object` names in its annotation last-applied-configuration, its managedFields, the rules of webhooks,
+/// and scaleTargetRef.
 void read_used_apis(const value::Node& object, const std::string& kind, std::vector<UsedApi>& used);
 
 /// Deployment kube-system/coredns.
@@ -203,7 +208,8 @@ private:
     Diagnostics faults_;
 };
 
-/// Reports objects of a kind and name that are there twice. To be called once all documents are read. Sorts nodes and Pods.
+/// Reports objects of a kind and name that are there twice. To be called once all documents are read. Sorts nodes and
+/// Pods.
 void finish(Inventory& inventory, Diagnostics& diagnostics);
 
 /// Whether `labels` satisfy every term.

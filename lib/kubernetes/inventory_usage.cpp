@@ -17,7 +17,8 @@ constexpr std::string_view k_last_applied = "kubectl.kubernetes.io/last-applied-
 /// Of the text of a release: etcd takes 1.5 MiB of what it packs to.
 constexpr std::size_t k_release_max = 64U << 20U;
 
-void note(std::vector<UsedApi>& used, std::string object, std::string_view group_version, std::string_view kind, std::string by, UsedApi::Where where) {
+void note(std::vector<UsedApi>& used, std::string object, std::string_view group_version, std::string_view kind,
+          std::string by, UsedApi::Where where) {
     const auto* removed = find_removed_api(group_version, kind);
     if (removed == nullptr) { return; }
     UsedApi made{std::move(object), std::string(kind), std::move(by), where, removed};
@@ -25,13 +26,16 @@ void note(std::vector<UsedApi>& used, std::string object, std::string_view group
 }
 
 bool names_removed_version(std::string_view text) {
-    return std::any_of(removed_apis().begin(), removed_apis().end(), [&](const auto& api) { return text.find(fmt::format("\"{}\"", api.group_version)) != std::string_view::npos; });
+    return std::any_of(removed_apis().begin(), removed_apis().end(), [&](const auto& api) {
+        return text.find(fmt::format("\"{}\"", api.group_version)) != std::string_view::npos;
+    });
 }
 
 void read_last_applied(const std::string& text, const std::string& object, std::vector<UsedApi>& used) {
     Diagnostics faults;
     for (const auto& document : value::read_json(text, std::string(k_last_applied), faults)) {
-        note(used, object, document.root.get_string({"apiVersion"}), document.root.get_string({"kind"}), "was applied as", UsedApi::Where::object);
+        note(used, object, document.root.get_string({"apiVersion"}), document.root.get_string({"kind"}),
+             "was applied as", UsedApi::Where::object);
     }
 }
 
@@ -53,11 +57,15 @@ void read_rules(const Node& webhook, const std::string& object, std::vector<Used
                 for (const auto kind : base::split(api.kinds, ' ')) {
                     if (std::find(resources.begin(), resources.end(), plural_of(kind)) == resources.end()) { continue; }
                     // A rule that names a version which stays as well goes on to match.
-                    const auto goes = [&](const auto& version) { return find_removed_api(fmt::format("{}/{}", group, version), kind) != nullptr; };
+                    const auto goes = [&](const auto& version) {
+                        return find_removed_api(fmt::format("{}/{}", group, version), kind) != nullptr;
+                    };
                     if (!std::all_of(versions.begin(), versions.end(), goes)) { continue; }
                     for (const auto& version : versions) {
                         if (api.group_version == fmt::format("{}/{}", group, version)) {
-                            note(used, object, api.group_version, kind, fmt::format("has a rule of {} for", base::escape(webhook.get_string({"name"}))), UsedApi::Where::object);
+                            note(used, object, api.group_version, kind,
+                                 fmt::format("has a rule of {} for", base::escape(webhook.get_string({"name"}))),
+                                 UsedApi::Where::object);
                         }
                     }
                 }
@@ -99,7 +107,10 @@ std::optional<std::string> release_text(const std::string& encoded, bool is_secr
 /// Whether the member is absent, or equal to the JSON text.
 bool is_default(const Node* in, std::string_view key, std::initializer_list<std::string_view> texts) {
     const Node* found = in == nullptr ? nullptr : in->find(key);
-    if (found == nullptr || found->is_null() || (found->is_mapping() && found->members().empty()) || (found->is_sequence() && found->items().empty())) { return true; }
+    if (found == nullptr || found->is_null() || (found->is_mapping() && found->members().empty()) ||
+        (found->is_sequence() && found->items().empty())) {
+        return true;
+    }
     return std::any_of(texts.begin(), texts.end(), [&](auto text) {
         Diagnostics faults;
         const auto documents = value::read_json(text, "default", faults);
@@ -112,19 +123,24 @@ bool is_default(const Node* in, std::string_view key, std::initializer_list<std:
 void read_used_apis(const Node& object, const std::string& kind, std::vector<UsedApi>& used) {
     const auto name = [&] {
         const auto ns = object.get_string({"metadata", "namespace"});
-        return fmt::format("{} {}{}{}", base::escape(kind), base::escape(ns), ns.empty() ? "" : "/", base::escape(object.get_string({"metadata", "name"})));
+        return fmt::format("{} {}{}{}", base::escape(kind), base::escape(ns), ns.empty() ? "" : "/",
+                           base::escape(object.get_string({"metadata", "name"})));
     };
-    if (const auto* applied = object.find_path({"metadata", "annotations", k_last_applied}); applied != nullptr && applied->is_string()) {
+    if (const auto* applied = object.find_path({"metadata", "annotations", k_last_applied});
+        applied != nullptr && applied->is_string()) {
         if (names_removed_version(applied->text())) { read_last_applied(applied->text(), name(), used); }
     }
     if (!is_removable(kind) && kind != "HorizontalPodAutoscaler") { return; }
     if (const auto* fields = object.find_path({"metadata", "managedFields"}); fields != nullptr) {
         for (const auto& entry : fields->items()) {
-            note(used, name(), entry.get_string({"apiVersion"}), kind, fmt::format("was written by {} as", base::escape(entry.get_string({"manager"}))), UsedApi::Where::object);
+            note(used, name(), entry.get_string({"apiVersion"}), kind,
+                 fmt::format("was written by {} as", base::escape(entry.get_string({"manager"}))),
+                 UsedApi::Where::object);
         }
     }
     if (kind == "HorizontalPodAutoscaler") {
-        note(used, name(), object.get_string({"spec", "scaleTargetRef", "apiVersion"}), object.get_string({"spec", "scaleTargetRef", "kind"}), "scales a target of", UsedApi::Where::object);
+        note(used, name(), object.get_string({"spec", "scaleTargetRef", "apiVersion"}),
+             object.get_string({"spec", "scaleTargetRef", "kind"}), "scales a target of", UsedApi::Where::object);
     }
     if (kind == "ValidatingWebhookConfiguration" || kind == "MutatingWebhookConfiguration") {
         if (const auto* webhooks = object.find("webhooks")) {
@@ -133,7 +149,8 @@ void read_used_apis(const Node& object, const std::string& kind, std::vector<Use
     }
 }
 
-void read_release_apis(const std::string& encoded, bool is_secret, const ReleaseObject& release, std::vector<UsedApi>& used, std::vector<std::string>& unread) {
+void read_release_apis(const std::string& encoded, bool is_secret, const ReleaseObject& release,
+                       std::vector<UsedApi>& used, std::vector<std::string>& unread) {
     const auto name = fmt::format("{}/{}", base::escape(release.meta.ns), base::escape(release.release));
     const auto text = release_text(encoded, is_secret);
     Diagnostics faults;
@@ -148,7 +165,10 @@ void read_release_apis(const std::string& encoded, bool is_secret, const Release
         unread.push_back(name);
         return;
     }
-    const auto take = [&](const Node& object) { note(used, name, object.get_string({"apiVersion"}), object.get_string({"kind"}), "has", UsedApi::Where::release); };
+    const auto take = [&](const Node& object) {
+        note(used, name, object.get_string({"apiVersion"}), object.get_string({"kind"}), "has",
+             UsedApi::Where::release);
+    };
     for (const auto& object : objects) {
         if (!object.root.is_mapping()) { continue; }
         take(object.root);
@@ -166,12 +186,20 @@ CoreDnsObject core_dns_of(ObjectReader& reader, const Node& object, ObjectMeta m
         if (!is_same) { made.differing.emplace_back(what); }
     };
     // What kubeadm of v1.25 to v1.35 writes, with the defaults of the API server.
-    differs(is_default(spec, "affinity", {R"({"podAntiAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"podAffinityTerm":{"labelSelector":
-        {"matchExpressions":[{"key":"k8s-app","operator":"In","values":["kube-dns"]}]},"topologyKey":"kubernetes.io/hostname"},"weight":100}]}})"}), "affinity");
+    differs(
+        is_default(
+            spec, "affinity",
+            {R"({"podAntiAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"podAffinityTerm":{"labelSelector":
+        {"matchExpressions":[{"key":"k8s-app","operator":"In","values":["kube-dns"]}]},"topologyKey":"kubernetes.io/hostname"},"weight":100}]}})"}),
+        "affinity");
     differs(is_default(spec, "nodeSelector", {R"({"kubernetes.io/os":"linux"})"}), "nodeSelector");
-    differs(is_default(spec, "tolerations", {R"([{"key":"CriticalAddonsOnly","operator":"Exists"},{"effect":"NoSchedule","key":"node-role.kubernetes.io/control-plane"}])",
-                                             R"([{"key":"CriticalAddonsOnly","operator":"Exists"},{"effect":"NoSchedule","key":"node-role.kubernetes.io/master"},
-        {"effect":"NoSchedule","key":"node-role.kubernetes.io/control-plane"}])"}), "tolerations");
+    differs(
+        is_default(
+            spec, "tolerations",
+            {R"([{"key":"CriticalAddonsOnly","operator":"Exists"},{"effect":"NoSchedule","key":"node-role.kubernetes.io/control-plane"}])",
+             R"([{"key":"CriticalAddonsOnly","operator":"Exists"},{"effect":"NoSchedule","key":"node-role.kubernetes.io/master"},
+        {"effect":"NoSchedule","key":"node-role.kubernetes.io/control-plane"}])"}),
+        "tolerations");
     differs(is_default(spec, "topologySpreadConstraints", {}), "topologySpreadConstraints");
     differs(is_default(spec, "hostNetwork", {"false"}), "hostNetwork");
     differs(is_default(spec, "initContainers", {}), "initContainers");
@@ -184,7 +212,9 @@ CoreDnsObject core_dns_of(ObjectReader& reader, const Node& object, ObjectMeta m
     for (const auto& container : containers) {
         if (reader.text(&container, "name") != "coredns") { continue; }
         made.image = reader.text(&container, "image");
-        differs(is_default(&container, "resources", {R"({"limits":{"memory":"170Mi"},"requests":{"cpu":"100m","memory":"70Mi"}})"}), "resources");
+        differs(is_default(&container, "resources",
+                           {R"({"limits":{"memory":"170Mi"},"requests":{"cpu":"100m","memory":"70Mi"}})"}),
+                "resources");
         differs(is_default(&container, "args", {R"(["-conf","/etc/coredns/Corefile"])"}), "args");
         differs(is_default(&container, "env", {}), "env");
     }

@@ -56,7 +56,8 @@ template <typename Problem>
 }
 
 /// The strings of a list there.
-[[nodiscard]] inline std::vector<std::string> texts_of(const Node& facts, std::initializer_list<std::string_view> path) {
+[[nodiscard]] inline std::vector<std::string> texts_of(const Node& facts,
+                                                       std::initializer_list<std::string_view> path) {
     std::vector<std::string> texts;
     if (const auto* list = facts.find_path(path)) {
         for (const auto& item : list->items()) { texts.push_back(base::escape(item.text())); }

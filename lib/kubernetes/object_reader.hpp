@@ -20,7 +20,8 @@ using value::Node;
 /// Members in the form that they must have, and a fault for any other.
 class ObjectReader {
 public:
-    ObjectReader(const value::Document& document, Diagnostics& faults, std::string what) : document_(document), faults_(faults), what_(std::move(what)) {}
+    ObjectReader(const value::Document& document, Diagnostics& faults, std::string what)
+        : document_(document), faults_(faults), what_(std::move(what)) {}
 
     void name_it(std::string what) { what_ = std::move(what); }
 
@@ -36,8 +37,11 @@ public:
     /// The member, nullptr if it is absent, null or of another kind, which is a fault.
     const Node* member(const Node* in, std::string_view key, value::Kind kind) {
         const Node* found = in == nullptr ? nullptr : in->find(key);
-        if (found == nullptr || found->is_null() || found->kind() == kind) { return found != nullptr && found->is_null() ? nullptr : found; }
-        fault(found->mark(), fmt::format("{}: expected a {}, found a {}", key, value::kind_name(kind), value::kind_name(found->kind())));
+        if (found == nullptr || found->is_null() || found->kind() == kind) {
+            return found != nullptr && found->is_null() ? nullptr : found;
+        }
+        fault(found->mark(), fmt::format("{}: expected a {}, found a {}", key, value::kind_name(kind),
+                                         value::kind_name(found->kind())));
         return nullptr;
     }
 
@@ -67,8 +71,11 @@ public:
     std::vector<std::string> texts(const Node* in, std::string_view key) {
         std::vector<std::string> result;
         for (const auto& item : list(in, key)) {
-            if (item.is_string()) { result.push_back(item.text()); }
-            else { fault(item.mark(), fmt::format("{}: expected a string, found a {}", key, value::kind_name(item.kind()))); }
+            if (item.is_string()) { result.push_back(item.text());
+            } else {
+                fault(item.mark(),
+                      fmt::format("{}: expected a string, found a {}", key, value::kind_name(item.kind())));
+            }
         }
         return result;
     }
@@ -78,8 +85,11 @@ public:
         const Node* found = mapping(in, key);
         if (found == nullptr) { return result; }
         for (const auto& each : found->members()) {
-            if (each.value.is_string()) { result.emplace_back(each.key, each.value.text()); }
-            else { fault(each.value.mark(), fmt::format("{}: {}: expected a string, found a {}", key, base::escape(each.key), value::kind_name(each.value.kind()))); }
+            if (each.value.is_string()) { result.emplace_back(each.key, each.value.text());
+            } else {
+                fault(each.value.mark(), fmt::format("{}: {}: expected a string, found a {}", key,
+                                                     base::escape(each.key), value::kind_name(each.value.kind())));
+            }
         }
         return result;
     }
@@ -92,9 +102,10 @@ private:
     std::string what_;
 };
 
-/// What the manifest of a revision of Helm names of such APIs; `encoded` is the member `release` of the object that Helm keeps it in, of a Secret
-/// or of a ConfigMap. A revision that cannot be read is noted in `unread`.
-void read_release_apis(const std::string& encoded, bool is_secret, const ReleaseObject& release, std::vector<UsedApi>& used, std::vector<std::string>& unread);
+/// What the manifest of a revision of Helm names of such APIs; `encoded` is the member `release` of the object that
+/// Helm keeps it in, of a Secret or of a ConfigMap. A revision that cannot be read is noted in `unread`.
+void read_release_apis(const std::string& encoded, bool is_secret, const ReleaseObject& release,
+                       std::vector<UsedApi>& used, std::vector<std::string>& unread);
 /// Deployment kube-system/coredns.
 [[nodiscard]] CoreDnsObject core_dns_of(ObjectReader& reader, const Node& object, ObjectMeta meta);
 

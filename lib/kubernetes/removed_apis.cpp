@@ -20,11 +20,14 @@ constexpr RemovedApi k_removed[] = {
     {16, "extensions/v1beta1", "PodSecurityPolicy", "policy/v1beta1, until v1.25"},
     {16, "apps/v1beta1", "Deployment StatefulSet ControllerRevision", "apps/v1"},
     {16, "apps/v1beta2", "Deployment StatefulSet DaemonSet ReplicaSet ControllerRevision", "apps/v1"},
-    {22, "admissionregistration.k8s.io/v1beta1", "ValidatingWebhookConfiguration MutatingWebhookConfiguration", "admissionregistration.k8s.io/v1"},
+    {22, "admissionregistration.k8s.io/v1beta1", "ValidatingWebhookConfiguration MutatingWebhookConfiguration",
+     "admissionregistration.k8s.io/v1"},
     {22, "apiextensions.k8s.io/v1beta1", "CustomResourceDefinition", "apiextensions.k8s.io/v1"},
     {22, "apiregistration.k8s.io/v1beta1", "APIService", "apiregistration.k8s.io/v1"},
     {22, "authentication.k8s.io/v1beta1", "TokenReview", "authentication.k8s.io/v1"},
-    {22, "authorization.k8s.io/v1beta1", "LocalSubjectAccessReview SelfSubjectAccessReview SelfSubjectRulesReview SubjectAccessReview", "authorization.k8s.io/v1"},
+    {22, "authorization.k8s.io/v1beta1",
+     "LocalSubjectAccessReview SelfSubjectAccessReview SelfSubjectRulesReview SubjectAccessReview",
+     "authorization.k8s.io/v1"},
     {22, "certificates.k8s.io/v1beta1", "CertificateSigningRequest", "certificates.k8s.io/v1"},
     {22, "coordination.k8s.io/v1beta1", "Lease", "coordination.k8s.io/v1"},
     {22, "extensions/v1beta1", "Ingress", "networking.k8s.io/v1"},
@@ -43,12 +46,15 @@ constexpr RemovedApi k_removed[] = {
     {25, "policy/v1beta1", "PodSecurityPolicy", ""},
     {26, "autoscaling/v2beta2", "HorizontalPodAutoscaler", "autoscaling/v2"},
     {26, "flowcontrol.apiserver.k8s.io/v1beta1", k_flows, "flowcontrol.apiserver.k8s.io/v1beta3, from v1.29 on v1"},
-    {27, "resource.k8s.io/v1alpha1", "ResourceClass ResourceClaim ResourceClaimTemplate PodScheduling", "resource.k8s.io/v1alpha2"},
+    {27, "resource.k8s.io/v1alpha1", "ResourceClass ResourceClaim ResourceClaimTemplate PodScheduling",
+     "resource.k8s.io/v1alpha2"},
     {27, "storage.k8s.io/v1beta1", "CSIStorageCapacity", "storage.k8s.io/v1"},
     {29, "flowcontrol.apiserver.k8s.io/v1beta2", k_flows, "flowcontrol.apiserver.k8s.io/v1"},
     {29, "networking.k8s.io/v1alpha1", "ClusterCIDR", ""},
     {31, "resource.k8s.io/v1alpha2",
-     "ResourceClass ResourceClaim ResourceClaimTemplate ResourceClaimParameters ResourceClassParameters ResourceSlice PodSchedulingContext", "resource.k8s.io/v1alpha3"},
+     "ResourceClass ResourceClaim ResourceClaimTemplate ResourceClaimParameters ResourceClassParameters ResourceSlice "
+     "PodSchedulingContext",
+     "resource.k8s.io/v1alpha3"},
     {32, "admissionregistration.k8s.io/v1alpha1", k_policies, "admissionregistration.k8s.io/v1"},
     {32, "authentication.k8s.io/v1alpha1", "SelfSubjectReview", "authentication.k8s.io/v1"},
     {32, "flowcontrol.apiserver.k8s.io/v1beta3", k_flows, "flowcontrol.apiserver.k8s.io/v1"},
@@ -69,20 +75,26 @@ constexpr RemovedApi k_removed[] = {
 std::span<const RemovedApi> removed_apis() noexcept { return k_removed; }
 
 bool names_kind(const RemovedApi& api, std::string_view kind) noexcept {
-    for (auto at = kind.empty() ? std::string_view::npos : api.kinds.find(kind); at != std::string_view::npos; at = api.kinds.find(kind, at + 1)) {
+    for (auto at = kind.empty() ? std::string_view::npos : api.kinds.find(kind); at != std::string_view::npos;
+         at = api.kinds.find(kind, at + 1)) {
         const auto end = at + kind.size();
-        if ((at == 0 || api.kinds[at - 1] == ' ') && (end == api.kinds.size() || api.kinds[end] == ' ')) { return true; }
+        if ((at == 0 || api.kinds[at - 1] == ' ') && (end == api.kinds.size() || api.kinds[end] == ' ')) {
+            return true;
+        }
     }
     return false;
 }
 
 const RemovedApi* find_removed_api(std::string_view group_version, std::string_view kind) noexcept {
-    const auto found = std::find_if(std::begin(k_removed), std::end(k_removed), [&](const auto& each) { return each.group_version == group_version && names_kind(each, kind); });
+    const auto found = std::find_if(std::begin(k_removed), std::end(k_removed), [&](const auto& each) {
+        return each.group_version == group_version && names_kind(each, kind);
+    });
     return found == std::end(k_removed) ? nullptr : &*found;
 }
 
 bool is_removable(std::string_view kind) noexcept {
-    return std::any_of(std::begin(k_removed), std::end(k_removed), [&](const auto& each) { return names_kind(each, kind); });
+    return std::any_of(std::begin(k_removed), std::end(k_removed),
+                       [&](const auto& each) { return names_kind(each, kind); });
 }
 
 std::string plural_of(std::string_view kind) {

@@ -57,7 +57,8 @@ void place_kernel_faults(const api::Objects& objects, Diagnostics& diagnostics) 
     for (auto& diagnostic : diagnostics) {
         if (diagnostic.code != "kernel-unparsable" || diagnostic.position) { continue; }
         for (const auto& [kernel, origin] : first) {
-            if (diagnostic.message.find(fmt::format("\"{}\"", base::escape(api::trim_kernel(kernel)))) != std::string::npos) {
+            if (diagnostic.message.find(fmt::format("\"{}\"", base::escape(api::trim_kernel(kernel)))) !=
+                std::string::npos) {
                 diagnostic.position = origin;
                 break;
             }
@@ -92,8 +93,9 @@ public:
             Diagnostic diagnostic;
             diagnostic.severity = Severity::warning;
             diagnostic.code = "module-conflict";
-            diagnostic.message = fmt::format("Modules {} and {} both load the kernel module {} on {} node{}, first {}", first,
-                                             second, kernel_module, nodes.count, nodes.count == 1 ? "" : "s", nodes.first);
+            diagnostic.message =
+                fmt::format("Modules {} and {} both load the kernel module {} on {} node{}, first {}", first, second,
+                            kernel_module, nodes.count, nodes.count == 1 ? "" : "s", nodes.first);
             diagnostic.hint = "let their selectors exclude each other";
             diagnostic.position = place_of_kernel_module(objects, second);
             diagnostics.push_back(std::move(diagnostic));
@@ -155,11 +157,14 @@ public:
             Diagnostic diagnostic;
             diagnostic.severity = Severity::warning;
             diagnostic.code = "needs-not-loaded";
-            diagnostic.message = fmt::format("Module {} needs {}, which is not loaded on {} node{}, first {}", key.first,
-                                             key.second, nodes.count, nodes.count == 1 ? "" : "s", nodes.first);
+            diagnostic.message =
+                fmt::format("Module {} needs {}, which is not loaded on {} node{}, first {}", key.first, key.second,
+                            nodes.count, nodes.count == 1 ? "" : "s", nodes.first);
             diagnostic.hint = fmt::format("kmm-plan why {} {}", nodes.first, key.second);
             for (const auto& module : objects.modules) {
-                if (module.full_name() == key.first && !module.meta.origin.file.empty()) { diagnostic.position = module.meta.origin; }
+                if (module.full_name() == key.first && !module.meta.origin.file.empty()) {
+                    diagnostic.position = module.meta.origin;
+                }
             }
             diagnostics.push_back(std::move(diagnostic));
         }
@@ -184,7 +189,8 @@ public:
     void see(const Resolution& resolution) {
         const auto* resolved = std::get_if<Resolved>(&resolution);
         if (resolved == nullptr || unmatched_.empty()) { return; }
-        std::erase_if(unmatched_, [&](const auto& pattern) { return glob_matches(pattern, resolved->config.container_image); });
+        std::erase_if(unmatched_,
+                      [&](const auto& pattern) { return glob_matches(pattern, resolved->config.container_image); });
     }
 
     void report(Diagnostics& diagnostics) const {
@@ -262,7 +268,9 @@ private:
         auto next = unknown.begin();
         for (std::size_t i = 0; i < resolvers_.size(); ++i) {
             const auto& meta = resolvers_[i].module().meta;
-            for (; next != unknown.end() && next->first < Name(meta.namespace_, meta.name); ++next) { own(node, next->second); }
+            for (; next != unknown.end() && next->first < Name(meta.namespace_, meta.name); ++next) {
+                own(node, next->second);
+            }
             if (!shares) {
                 own(node, judged(view, i));
                 continue;
@@ -293,7 +301,8 @@ private:
 
     Verdict judged(const NodeView& view, std::size_t resolver) {
         Verdict verdict = judge(view, resolvers_[resolver], options_);
-        if (const auto* bad = std::get_if<MappingFault>(&verdict.resolution); bad != nullptr && verdict.selected && verdict.tolerated) {
+        if (const auto* bad = std::get_if<MappingFault>(&verdict.resolution);
+            bad != nullptr && verdict.selected && verdict.tolerated) {
             faults_.push_back(bad->diagnostic);
         }
         globs_.see(verdict.resolution);
@@ -303,8 +312,11 @@ private:
 
     const Known* share(const api::Node& node, Verdict verdict) {
         auto lint = lint_.see(node, verdict);
-        auto& known = shared_.emplace_back(Known{std::move(verdict.entry), std::move(lint), shared_.size(), k_own_entry});
-        if (const auto name = kept_kernel_module(known.entry); !name.empty()) { known.kernel_module = conflicts_.number_of(name); }
+        auto& known =
+            shared_.emplace_back(Known{std::move(verdict.entry), std::move(lint), shared_.size(), k_own_entry});
+        if (const auto name = kept_kernel_module(known.entry); !name.empty()) {
+            known.kernel_module = conflicts_.number_of(name);
+        }
         return &known;
     }
 
@@ -314,7 +326,9 @@ private:
     }
 
     void own(const api::Node& node, const Entry& entry) {
-        if (const auto name = kept_kernel_module(entry); !name.empty()) { conflicts_.see(node, entry, conflicts_.number_of(name)); }
+        if (const auto name = kept_kernel_module(entry); !name.empty()) {
+            conflicts_.see(node, entry, conflicts_.number_of(name));
+        }
         needs_.see(entry);
         sink_(Line{node, entry, k_own_entry});
     }

@@ -23,9 +23,9 @@ struct Line {
 };
 using LineSink = std::function<void(const Line&)>;
 
-/// Calls `sink` for every entry of the plan in its order: by node, namespace and module. Returns the plan's diagnostics.
-/// O(nodes * Modules) lines; a decision is made once for nodes that are alike: same kernel and readiness, selected or not, the same taint in
-/// the way, the same labels and entries of the Module, no worker Pods.
+/// Calls `sink` for every entry of the plan in its order: by node, namespace and module. Returns the plan's
+/// diagnostics. O(nodes * Modules) lines; a decision is made once for nodes that are alike: same kernel and readiness,
+/// selected or not, the same taint in the way, the same labels and entries of the Module, no worker Pods.
 Diagnostics visit_plan(const api::Objects& objects, const Options& options, const LineSink& sink);
 
 }  // namespace kmm::plan

@@ -16,38 +16,41 @@
 
 namespace kmm::plan {
 
-/// Traps of one Module's loader. Warnings: regexp-unanchored, regexp-bare-dot, regexp-plus, mapping-unreachable (after a regexp that takes
-/// everything), image-port-tag, path-characters, sign-outside, sign-same-image. Notes: image-by-tag (where a digest can stand),
-/// name-too-long (by the documents' limit).
+/// Traps of one Module's loader. Warnings: regexp-unanchored, regexp-bare-dot, regexp-plus, mapping-unreachable (after
+/// a regexp that takes everything), image-port-tag, path-characters, sign-outside, sign-same-image. Notes: image-by-tag
+/// (where a digest can stand), name-too-long (by the documents' limit).
 void lint_module(const api::Module& module, Diagnostics& diagnostics);
 
-/// lint_module for all Modules and ManagedClusterModules, check_policy and check_needs for all Modules, check_pod_security,
-/// check_shared_images.
+/// lint_module for all Modules and ManagedClusterModules, check_policy and check_needs for all Modules,
+/// check_pod_security, check_shared_images.
 [[nodiscard]] Diagnostics lint(const api::Objects& objects);
 
 /// pod-security: a Namespace that was read refuses the Pods that KMM makes for its Modules.
 void check_pod_security(const api::Objects& objects, Diagnostics& diagnostics);
 
-/// image-kernels and image-architectures: one image that KMM builds or signs once, and that nodes with several kernels or architectures
-/// are to use. A note where the image is made elsewhere and may hold several kernels. O(Modules * (nodes + kernels * mappings)).
+/// image-kernels and image-architectures: one image that KMM builds or signs once, and that nodes with several kernels
+/// or architectures are to use. A note where the image is made elsewhere and may hold several kernels. O(Modules *
+/// (nodes + kernels * mappings)).
 void check_shared_images(const api::Objects& objects, Diagnostics& diagnostics);
 
-/// label-unknown: labels of Nodes that look like KMM's and are none, or that name no Module that was read. O(labels of all Nodes).
+/// label-unknown: labels of Nodes that look like KMM's and are none, or that name no Module that was read. O(labels of
+/// all Nodes).
 void check_node_labels(const api::Objects& objects, Diagnostics& diagnostics);
 
 /// Secrets by namespace and name.
 using SecretNames = std::set<std::pair<std::string, std::string>>;
 
-/// secret-unknown and config-map-unknown: what Modules name and is not among those of their namespace, where any of that kind is there.
-/// secret-key and config-map-key: what is there and lacks the key that KMM mounts. For objects of documents: of an API server only some
-/// are read.
+/// secret-unknown and config-map-unknown: what Modules name and is not among those of their namespace, where any of
+/// that kind is there. secret-key and config-map-key: what is there and lacks the key that KMM mounts. For objects of
+/// documents: of an API server only some are read.
 void check_secrets(const api::Objects& objects, Diagnostics& diagnostics);
 
 /// secret-unknown for objects of an API server: Secrets that it said it does not have, and that no document adds.
 void check_secrets(const api::Objects& objects, const SecretNames& absent, Diagnostics& diagnostics);
 
-/// Traps of a fleet: kernel-unmapped, kernel-plus, version-labels-stuck, label-key-leftover, label-collision, cordon-unloads,
-/// cordon-loses-version, in-tree-needed. Verdicts come node by node, the nodes sorted by name, each followed by end_node.
+/// Traps of a fleet: kernel-unmapped, kernel-plus, version-labels-stuck, label-key-leftover, label-collision,
+/// cordon-unloads, cordon-loses-version, in-tree-needed. Verdicts come node by node, the nodes sorted by name, each
+/// followed by end_node.
 class FleetLint {
 public:
     /// The nodes of a finding: how many, and the first one by name.
@@ -86,7 +89,8 @@ private:
     std::map<std::pair<std::string, std::string>, Nodes> unmapped_;                ///< by Module and kernel
     std::map<std::string, Nodes> leftover_;                                        ///< by label
     std::map<std::string, Nodes> busy_;                                            ///< by Module
-    std::map<std::tuple<std::string, std::string, std::string>, Nodes> removed_;   ///< by Module, kernel module, other Module
+    std::map<std::tuple<std::string, std::string, std::string>, Nodes>
+        removed_;  ///< by Module, kernel module, other Module
     Diagnostics stuck_, loses_version_;
     std::vector<const Share*> wanted_;  ///< on the current node
     bool removes_ = false;              ///< one of them removes in-tree modules

@@ -16,7 +16,8 @@ namespace {
 using Nodes = FleetLint::Nodes;
 
 std::string first_of(const Nodes& nodes) {
-    return nodes.count == 1 ? fmt::format("node {}", nodes.first) : fmt::format("{} nodes, first {}", nodes.count, nodes.first);
+    return nodes.count == 1 ? fmt::format("node {}", nodes.first)
+                            : fmt::format("{} nodes, first {}", nodes.count, nodes.first);
 }
 
 /// Once a node, however often it is called for it.
@@ -44,7 +45,8 @@ void warn(Diagnostics& diagnostics, std::string code, std::string message, std::
 /// Where a Module stands that is named "NAMESPACE/NAME", without a file if it was not read.
 Position place_of_module(const api::Objects& objects, const std::string& full_name) {
     const auto& modules = objects.modules;
-    const auto found = std::find_if(modules.begin(), modules.end(), [&](const api::Module& module) { return module.full_name() == full_name; });
+    const auto found = std::find_if(modules.begin(), modules.end(),
+                                    [&](const api::Module& module) { return module.full_name() == full_name; });
     return found == modules.end() ? Position{} : found->meta.origin;
 }
 
@@ -60,8 +62,8 @@ void report_plus(const api::Objects& objects, Diagnostics& diagnostics) {
     }
     for (const auto& [kernel, nodes] : plus) {
         warn(diagnostics, "kernel-plus",
-             fmt::format("kernel {} on {}: KMM drops the '+' and copies lib/modules/{}, but modprobe looks for {}", kernel,
-                         first_of(nodes), kernel.substr(0, kernel.size() - 1), kernel),
+             fmt::format("kernel {} on {}: KMM drops the '+' and copies lib/modules/{}, but modprobe looks for {}",
+                         kernel, first_of(nodes), kernel.substr(0, kernel.size() - 1), kernel),
              "put a directory of each name into the image, or a link from one to the other", nodes.place);
     }
 }
@@ -74,7 +76,8 @@ void report_collisions(const api::Objects& objects, Diagnostics& diagnostics) {
         const auto [other, first] = states.emplace(module.meta.namespace_ + "-" + module.meta.name, &module);
         if (first) { continue; }
         warn(diagnostics, "label-collision",
-             fmt::format("Modules {} and {}: KMM mixes up their version labels", other->second->full_name(), module.full_name()),
+             fmt::format("Modules {} and {}: KMM mixes up their version labels", other->second->full_name(),
+                         module.full_name()),
              "rename one: namespace and name joined with '-' must differ", module.meta.origin);
     }
 }
@@ -137,8 +140,8 @@ void FleetLint::see_labels(const api::Node& node, const Verdict& verdict) {
     if (verdict.labels_after.stuck && verdict.row != nullptr) {
         const LabelRow& row = label_row(verdict.labels_after.labels);
         warn(stuck_, "version-labels-stuck",
-             fmt::format("node {}, Module {}/{}: the version labels are stuck as {} {}: {}", entry.node, entry.namespace_,
-                         entry.module, row.name, to_string(row), row.text),
+             fmt::format("node {}, Module {}/{}: the version labels are stuck as {} {}: {}", entry.node,
+                         entry.namespace_, entry.module, row.name, to_string(row), row.text),
              fmt::format("kubectl label node {} {}-", entry.node,
                          api::label_version_schedule(verdict.schedule_key, entry.namespace_, entry.module)),
              node.meta.origin);
@@ -160,43 +163,50 @@ void FleetLint::see_cordon(const api::Node& node, const Verdict& verdict) {
     const std::string module = entry.namespace_ + "/" + entry.module;
     if (serves(node, entry)) { count(busy_[module], node); }
     const auto& worker = verdict.labels_after.labels.worker;
-    if (verdict.observed_status && !worker.empty() && worker == verdict.observed_status->version && verdict.version != worker &&
-        !verdict.version.empty()) {
-        warn(loses_version_, "cordon-loses-version",
-             fmt::format("node {}, Module {}: {} is unloaded, and nothing comes back without the taint, since the label says {} "
-                         "and the Module {}",
-                         entry.node, module, worker, worker, verdict.version),
-             fmt::format("move the node's version label to {}, or let the Module tolerate the taint", verdict.version),
-             node.meta.origin);
+    if (verdict.observed_status && !worker.empty() && worker == verdict.observed_status->version &&
+        verdict.version != worker && !verdict.version.empty()) {
+        warn(
+            loses_version_, "cordon-loses-version",
+            fmt::format(
+                "node {}, Module {}: {} is unloaded, and nothing comes back without the taint, since the label says {} "
+                "and the Module {}",
+                entry.node, module, worker, worker, verdict.version),
+            fmt::format("move the node's version label to {}, or let the Module tolerate the taint", verdict.version),
+            node.meta.origin);
     }
 }
 
 void FleetLint::report(Diagnostics& diagnostics) const {
     for (const auto& [key, nodes] : unmapped_) {
         warn(diagnostics, "kernel-unmapped",
-             fmt::format("Module {}: no kernel mapping matches {}, which runs on {}", key.first, key.second, first_of(nodes)),
+             fmt::format("Module {}: no kernel mapping matches {}, which runs on {}", key.first, key.second,
+                         first_of(nodes)),
              "add a kernel mapping, or leave the nodes out of the selector", nodes.place);
     }
     report_plus(objects_, diagnostics);
     diagnostics.insert(diagnostics.end(), stuck_.begin(), stuck_.end());
     for (const auto& [label, where] : leftover_) {
-        warn(diagnostics, "label-key-leftover",
-             fmt::format("label {} on {} is of KMM up to v2.6.0: this KMM ignores it, and the old DaemonSet keeps running there",
-                         label, first_of(where)),
-             "kmm-upgrade migrate renames it; kmm-plan --kmm-version v2.6.0 if that is what runs", where.place);
+        warn(
+            diagnostics, "label-key-leftover",
+            fmt::format(
+                "label {} on {} is of KMM up to v2.6.0: this KMM ignores it, and the old DaemonSet keeps running there",
+                label, first_of(where)),
+            "kmm-upgrade migrate renames it; kmm-plan --kmm-version v2.6.0 if that is what runs", where.place);
     }
     report_collisions(objects_, diagnostics);
     diagnostics.insert(diagnostics.end(), loses_version_.begin(), loses_version_.end());
     for (const auto& [module, nodes] : busy_) {
         warn(diagnostics, "cordon-unloads",
              fmt::format("Module {}: a taint on {} unloads a driver that serves Pods there", module, first_of(nodes)),
-             "tolerate node.kubernetes.io/unschedulable, or annotate the Module with kmmtools.dev/unload-policy: on-delete",
+             "tolerate node.kubernetes.io/unschedulable, or annotate the Module with kmmtools.dev/unload-policy: "
+             "on-delete",
              nodes.place);
     }
     for (const auto& [key, nodes] : removed_) {
         const auto& [self, name, other] = key;
         warn(diagnostics, "in-tree-needed",
-             fmt::format("Module {} removes the kernel module {}, which Module {} loads on {}", self, name, other, first_of(nodes)),
+             fmt::format("Module {} removes the kernel module {}, which Module {} loads on {}", self, name, other,
+                         first_of(nodes)),
              "the one that loads last wins; let their selectors exclude each other", place_of_module(objects_, self));
     }
 }

@@ -75,8 +75,10 @@ PodStep spec_step(const PairState& state, const Circumstances& now, Pass& pass) 
     situation.pod = state.pod.state;
     const bool loaded = state.status != nullptr;
     situation.loaded = answer(loaded);
-    situation.same_config = answer(loaded && (state.status == state.spec || state.status->config == state.spec->config));
-    situation.same_kernel = answer(loaded && state.status->config->kernel_version == state.spec->config->kernel_version);
+    situation.same_config =
+        answer(loaded && (state.status == state.spec || state.status->config == state.spec->config));
+    situation.same_kernel =
+        answer(loaded && state.status->config->kernel_version == state.spec->config->kernel_version);
     situation.rebooted = answer(loaded && has_rebooted(state, now));
     pass.spec = &decide(situation);
     return pass.spec->step;

@@ -9,9 +9,12 @@ namespace kmm::plan {
 
 namespace {
 
-constexpr std::string_view k_label_prefix = "kmm.node.kubernetes.io/", k_label_beta_prefix = "beta.kmm.node.kubernetes.io/";
+constexpr std::string_view k_label_prefix = "kmm.node.kubernetes.io/",
+                           k_label_beta_prefix = "beta.kmm.node.kubernetes.io/";
 
-void append_number(std::string& key, std::uint64_t number) { key.append(reinterpret_cast<const char*>(&number), sizeof number); }
+void append_number(std::string& key, std::uint64_t number) {
+    key.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
 
 void append_text(std::string& key, std::string_view text) {
     append_number(key, text.size());
@@ -20,7 +23,8 @@ void append_text(std::string& key, std::string_view text) {
 
 }  // namespace
 
-Situations::Situations(std::vector<const api::Module*> modules, api::ScheduleKey schedule_key) : modules_(std::move(modules)) {
+Situations::Situations(std::vector<const api::Module*> modules, api::ScheduleKey schedule_key)
+    : modules_(std::move(modules)) {
     traces_.resize(modules_.size());
     for (std::size_t i = 0; i < modules_.size(); ++i) {
         const auto& ns = modules_[i]->meta.namespace_;
@@ -77,7 +81,8 @@ const Situations::Taints& Situations::taints_of(const api::Node& node) {
     for (const auto& taint : node.taints) {
         for (const auto* text : {&taint.key, &taint.value, &taint.effect}) { append_text(key_, *text); }
     }
-    const auto [found, fresh] = taint_sets_.try_emplace(key_, Taints{static_cast<std::uint32_t>(taint_sets_.size()), {}});
+    const auto [found, fresh] =
+        taint_sets_.try_emplace(key_, Taints{static_cast<std::uint32_t>(taint_sets_.size()), {}});
     Taints& taints = found->second;
     if (!fresh) { return taints; }
     for (const auto* module : modules_) {
@@ -121,10 +126,13 @@ bool Situations::are_tolerated(const api::NodeModule& entry) {
 
 void Situations::append(const api::NodeModule* entry) {
     if (entry == nullptr) { return append_number(key_, 0); }
-    for (const void* part : {static_cast<const void*>(&*entry->config), static_cast<const void*>(&*entry->tolerations)}) {
+    for (const void* part :
+         {static_cast<const void*>(&*entry->config), static_cast<const void*>(&*entry->tolerations)}) {
         append_number(key_, reinterpret_cast<std::uintptr_t>(part));
     }
-    for (const auto* text : {&entry->version, &entry->service_account_name, &entry->image_repo_secret}) { append_text(key_, *text); }
+    for (const auto* text : {&entry->version, &entry->service_account_name, &entry->image_repo_secret}) {
+        append_text(key_, *text);
+    }
 }
 
 std::size_t Situations::numbered() {
@@ -144,7 +152,9 @@ std::size_t Situations::number(std::size_t module, bool selected) {
     append_number(key_, row_->first);
     append_number(key_, module);
     append_number(key_, blocking);
-    for (const auto* text : {traces.module, traces.worker, traces.schedule}) { append_text(key_, text == nullptr ? std::string_view() : *text); }
+    for (const auto* text : {traces.module, traces.worker, traces.schedule}) {
+        append_text(key_, text == nullptr ? std::string_view() : *text);
+    }
     key_ += traces.is_ready ? '1' : '0';
     key_ += traces.is_leftover ? '1' : '0';
     append(traces.spec);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a decision sees of a node and a Module. Pairs with the same situation are decided alike, but for names and boot ids.
+// What a decision sees of a node and a Module. Pairs with the same situation are decided alike, but for names and boot
+// ids.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +16,18 @@
 
 namespace kmm::plan {
 
-/// Numbers the situations of nodes, which are looked at one by one. What NodeModulesConfigs say counts by identity: entries that share
-/// their parts are the same, others are told apart.
+/// Numbers the situations of nodes, which are looked at one by one. What NodeModulesConfigs say counts by identity:
+/// entries that share their parts are the same, others are told apart.
 class Situations {
 public:
     /// `modules` and the views that come must outlive the object. `schedule_key` is that of the decisions.
     Situations(std::vector<const api::Module*> modules, api::ScheduleKey schedule_key);
 
-    /// Looks at a node. False if its decisions are its own: its kernel is not known, or it has worker Pods. O(labels + entries).
+    /// Looks at a node. False if its decisions are its own: its kernel is not known, or it has worker Pods. O(labels +
+    /// entries).
     bool look(const NodeView& view);
-    /// Of the node that was looked at: the number of its situation with a Module that `selected` it or not, counted from 0.
+    /// Of the node that was looked at: the number of its situation with a Module that `selected` it or not, counted
+    /// from 0.
     [[nodiscard]] std::size_t number(std::size_t module, bool selected);
     /// Whether the NodeModulesConfig of that node has entries of other Modules.
     [[nodiscard]] bool has_unknown() const noexcept { return has_unknown_; }
@@ -58,19 +61,19 @@ private:
 
     std::vector<const api::Module*> modules_;
     std::unordered_map<std::string, std::vector<std::pair<std::size_t, Mark>>> marks_;  ///< by label key
-    std::unordered_map<std::string, std::size_t> places_;                               ///< of Modules, by NAMESPACE/NAME
+    std::unordered_map<std::string, std::size_t> places_;  ///< of Modules, by NAMESPACE/NAME
     const api::Node* node_ = nullptr;
     const Taints* taints_ = nullptr;
     std::vector<Traces> traces_;         ///< by Module
     std::vector<std::size_t> touched_;   ///< Modules of which something exists
     bool has_unknown_ = false;
 
-    using Row = std::vector<std::size_t>;                   ///< for each Module, selected or not: the number plus one, 0 for none yet
+    using Row = std::vector<std::size_t>;  ///< for each Module, selected or not: the number plus one, 0 for none yet
     std::unordered_map<std::string, std::pair<std::uint32_t, Row>> rows_;  ///< by kernel and state of the node
     std::pair<std::uint32_t, Row>* row_ = nullptr;
     std::unordered_map<std::string, Taints> taint_sets_;
     std::unordered_map<std::string, std::uint32_t> taint_numbers_;
-    std::map<std::pair<const void*, std::uint32_t>, bool> tolerated_;      ///< by tolerations and number of the taint set
+    std::map<std::pair<const void*, std::uint32_t>, bool> tolerated_;  ///< by tolerations and number of the taint set
     std::unordered_map<std::string, std::size_t> numbers_;
     std::string key_;                    ///< scratch
     std::size_t count_ = 0;

@@ -140,13 +140,17 @@ private:
         now_.wanted = &*asked_;
         verdict_.image_missing = is_missing(options_, resolved->config.container_image);
         if (options_.image_states) {
-            verdict_.image_state = options_.image_states->find(module_.meta.namespace_, module_.meta.name, resolved->config.container_image);
+            verdict_.image_state = options_.image_states->find(module_.meta.namespace_, module_.meta.name,
+                                                               resolved->config.container_image);
         }
-        // What can be built or signed exists in the end, unless that failed: a failed build Pod stays, and KMM makes no other.
+        // What can be built or signed exists in the end, unless that failed: a failed build Pod stays, and KMM makes no
+        // other.
         const ImageState& known = verdict_.image_state;
         const bool is_made = resolved->build || resolved->sign;
         const bool lost = known.kind == ImageState::Kind::missing && (!is_made || !known.failed_action.empty());
-        now_.image_missing = verdict_.image_missing ? options_.next || !is_made : options_.next ? !known.is_usable() : lost;
+        now_.image_missing = verdict_.image_missing ? options_.next || !is_made
+                             : options_.next        ? !known.is_usable()
+                                                    : lost;
     }
 
     void conclude(Action action, std::string_view code, const std::string& detail = "") {
@@ -212,15 +216,17 @@ private:
             conclude(Action::blocked, is_unverified ? "image-not-verified" : "image-missing", image);
             return;
         }
-        conclude(Action::unload, "image-missing",
-                 fmt::format("{}; the version labels unload {} before KMM looks for it", image,
-                             verdict_.observed_status->version.empty() ? "the old one" : verdict_.observed_status->version));
+        conclude(
+            Action::unload, "image-missing",
+            fmt::format("{}; the version labels unload {} before KMM looks for it", image,
+                        verdict_.observed_status->version.empty() ? "the old one" : verdict_.observed_status->version));
         show(*verdict_.observed_status);
     }
 
     /// The annotation kept something from being unloaded.
     void conclude_policy() {
-        const bool replaces = state_.spec != nullptr && state_.status != nullptr && state_.spec->config != state_.status->config;
+        const bool replaces =
+            state_.spec != nullptr && state_.status != nullptr && state_.spec->config != state_.status->config;
         const auto* kept = state_.status != nullptr ? state_.status : state_.spec;
         if (kept != nullptr) { show(*kept); }
         const auto [code, detail] = absence();
@@ -246,7 +252,9 @@ private:
                     taint.value.empty() ? fmt::format("{}:{}", taint.key, taint.effect)
                                         : fmt::format("{}={}:{}", taint.key, taint.value, taint.effect)};
         }
-        if (std::holds_alternative<NoMapping>(verdict_.resolution)) { return {"no-kernel-mapping", node_.kernel_version}; }
+        if (std::holds_alternative<NoMapping>(verdict_.resolution)) {
+            return {"no-kernel-mapping", node_.kernel_version};
+        }
         // What the last pass saw: a label that it adds counts in the pass after it.
         const std::string& worker = options_.next ? verdict_.labels_before.worker : state_.labels.worker;
         if (worker.empty()) { return {"version-label-missing", fmt::format("the Module has {}", now_.version)}; }
@@ -264,7 +272,8 @@ private:
         const auto* pod = find_worker_pod(view_, module_.meta.namespace_, module_.meta.name);
         const bool waits = pod != nullptr && !pod->problems.empty();
         return fmt::format("{} {}{}{}", loads ? "loader" : "unloader", verdict_.worker_pod,
-                           restarted ? ", which fails and is tried again" : "", waits ? ": " + problem_text(pod->problems.front()) : "");
+                           restarted ? ", which fails and is tried again" : "",
+                           waits ? ": " + problem_text(pod->problems.front()) : "");
     }
 
     void conclude_wanted() {
@@ -274,7 +283,8 @@ private:
         if (held && configured != api::trim_kernel(node_.kernel_version)) {
             conclude(Action::blocked, "entry-for-other-kernel",
                      fmt::format("configured for {}, running {}", configured, node_.kernel_version));
-        } else if (last_.tolerations_held && (state_.status == nullptr || state_.status->config != state_.spec->config)) {
+        } else if (last_.tolerations_held &&
+                   (state_.status == nullptr || state_.status->config != state_.spec->config)) {
             conclude(state_.status == nullptr ? Action::none : Action::keep, "taint-not-tolerated",
                      "the tolerations of the entry keep KMM from acting on it");
             if (state_.status != nullptr) { show(*state_.status); }
@@ -306,7 +316,8 @@ private:
         }
         if (taken_out_ && status->version != state_.spec->version) {
             conclude(Action::reload, "version-changed",
-                     fmt::format("{} to {}", status->version.empty() ? "unversioned" : status->version, state_.spec->version));
+                     fmt::format("{} to {}", status->version.empty() ? "unversioned" : status->version,
+                                 state_.spec->version));
         } else if (taken_out_) {
             conclude(Action::reload, "version-relabelled", state_.spec->version);
         } else if (!options_.next && status->config == state_.spec->config) {

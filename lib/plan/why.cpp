@@ -70,8 +70,9 @@ private:
         if (node_.taints.empty()) { line("taint", Mark::passed, "the node has no taints"); }
         const auto tolerations = loader_tolerations(module_);
         for (const auto& taint : node_.taints) {
-            const std::string text = taint.value.empty() ? fmt::format("{}:{}", taint.key, taint.effect)
-                                                         : fmt::format("{}={}:{}", taint.key, taint.value, taint.effect);
+            const std::string text = taint.value.empty()
+                                         ? fmt::format("{}:{}", taint.key, taint.effect)
+                                         : fmt::format("{}={}:{}", taint.key, taint.value, taint.effect);
             if (taint.effect != "NoSchedule" && taint.effect != "NoExecute") {
                 line("taint", Mark::passed, text + " never keeps a module away");
             } else if (tolerates(tolerations, {taint})) {
@@ -88,7 +89,8 @@ private:
             return;
         }
         if (!is_kernel_name(node_.kernel_version)) {
-            line("mapping", Mark::failed, fmt::format("kernel version \"{}\" is none that a kernel can have", node_.kernel_version));
+            line("mapping", Mark::failed,
+                 fmt::format("kernel version \"{}\" is none that a kernel can have", node_.kernel_version));
             return;
         }
         const std::string kernel = api::trim_kernel(node_.kernel_version);
@@ -114,7 +116,8 @@ private:
         const std::size_t tried = attempts.empty() ? 0 : attempts.back().index + 1;
         if (tried < count) {
             line("mapping", Mark::fact,
-                 fmt::format("{} later mapping{} not tried: the first match wins", count - tried, count - tried == 1 ? "" : "s"));
+                 fmt::format("{} later mapping{} not tried: the first match wins", count - tried,
+                             count - tried == 1 ? "" : "s"));
         }
     }
 
@@ -143,7 +146,8 @@ private:
         if (!variables) { return; }
         const Expansion expansion = expand(text, *variables);
         for (const auto& use : expansion.uses) {
-            line("template", Mark::fact, fmt::format("{} = {}", use.name, use.value.value_or("(unset, has a default)")));
+            line("template", Mark::fact,
+                 fmt::format("{} = {}", use.name, use.value.value_or("(unset, has a default)")));
         }
         line("template", Mark::fact, fmt::format("image {}", expansion.text));
     }
@@ -185,8 +189,8 @@ private:
             line("label", Mark::failed, "KMM has no step for this combination and leaves it as it is");
         }
         line("label", then.worker == version ? Mark::passed : Mark::failed,
-             fmt::format("settled version-worker-pod {}, wanted {}", then.worker.empty() ? "is missing" : "is " + then.worker,
-                         version));
+             fmt::format("settled version-worker-pod {}, wanted {}",
+                         then.worker.empty() ? "is missing" : "is " + then.worker, version));
     }
 
     void ignored_label() {
@@ -262,7 +266,8 @@ private:
     }
 
     void mapping_change(const std::string& also) {
-        change(fmt::format("{}add a kernel mapping that matches {} to the Module", also, api::trim_kernel(node_.kernel_version)));
+        change(fmt::format("{}add a kernel mapping that matches {} to the Module", also,
+                           api::trim_kernel(node_.kernel_version)));
     }
 
     void version_change(const std::string& also) {
@@ -272,25 +277,33 @@ private:
 
     /// What stands in the way besides `code`, which is only the first that the decision met.
     void other_obstacles(const std::string& code) {
-        const bool is_version = code == "version-held" || code == "version-label-differs" || code == "version-label-missing" || code == "version-labels-stuck";
-        if (code != "selector-mismatch" && code != "taint-not-tolerated" && code != "no-kernel-mapping" && !is_version) { return; }
+        const bool is_version = code == "version-held" || code == "version-label-differs" ||
+                                code == "version-label-missing" || code == "version-labels-stuck";
+        if (code != "selector-mismatch" && code != "taint-not-tolerated" && code != "no-kernel-mapping" &&
+            !is_version) {
+            return;
+        }
         const std::string also = "also: ";
         if (code != "selector-mismatch") { selector_changes(also); }
         const auto tolerations = loader_tolerations(module_);
         for (const auto& taint : node_.taints) {
             const bool is_told = code == "taint-not-tolerated" && taint == settled_.blocking;
-            if ((taint.effect == "NoSchedule" || taint.effect == "NoExecute") && !is_told && !tolerates(tolerations, {taint})) {
+            if ((taint.effect == "NoSchedule" || taint.effect == "NoExecute") && !is_told &&
+                !tolerates(tolerations, {taint})) {
                 taint_changes(taint, also);
             }
         }
         if (!module_.module_loader) { return; }
         if (code != "no-kernel-mapping" && is_kernel_name(node_.kernel_version)) {
             const auto attempts = resolver_.attempts(node_.kernel_version);
-            if (std::none_of(attempts.begin(), attempts.end(), [](const auto& attempt) { return attempt.matched || !attempt.fault.empty(); })) {
+            if (std::none_of(attempts.begin(), attempts.end(),
+                             [](const auto& attempt) { return attempt.matched || !attempt.fault.empty(); })) {
                 mapping_change(also);
             }
         }
-        if (!is_version && !module_version().empty() && settled_.labels_before.module != module_version()) { version_change(also); }
+        if (!is_version && !module_version().empty() && settled_.labels_before.module != module_version()) {
+            version_change(also);
+        }
     }
 
     void changes() {
@@ -320,7 +333,8 @@ private:
             mapping_change("");
         } else if (code == "version-labels-stuck") {
             return;  // said already
-        } else if (why_.about_next && code.starts_with("version-") && settled_.labels_before.module == module_version() &&
+        } else if (why_.about_next && code.starts_with("version-") &&
+                   settled_.labels_before.module == module_version() &&
                    settled_.labels_after.labels.module == settled_.labels_after.labels.worker) {
             change("wait: KMM's label controller moves the node's labels step by step");
         } else if (code == "version-held" || code == "version-label-differs" || code == "version-label-missing") {

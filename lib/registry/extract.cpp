@@ -23,8 +23,8 @@ namespace {
 constexpr std::size_t k_hole_piece = 256U << 10U;
 constexpr std::size_t k_config_scan_max = 1U << 20U;
 
-/// "modules.*" next to the modules: depmod's output, which this toolkit makes itself and never reads from an image. Also links of such
-/// a name: modprobe would read what they lead to.
+/// "modules.*" next to the modules: depmod's output, which this toolkit makes itself and never reads from an image.
+/// Also links of such a name: modprobe would read what they lead to.
 bool is_module_metadata(std::string_view path, const Wanted& wanted) {
     const std::string_view name = name_of(path);
     return name.starts_with("modules.") && !name.starts_with("modules.ko") &&
@@ -79,7 +79,8 @@ void store(EntryReader& tar, std::string_view beginning, ContentId id, const Lay
         into.staging.append(bytes);
     };
     into.staging.begin_file(id);
-    for (std::string_view piece = beginning.empty() ? tar.content() : beginning; !piece.empty(); piece = tar.content()) {
+    for (std::string_view piece = beginning.empty() ? tar.content() : beginning; !piece.empty();
+         piece = tar.content()) {
         stored.size += piece.size();
         if (stored.size > entry.size) {
             break;
@@ -127,7 +128,10 @@ void add_entries(EntryReader& reader, Extraction& into) {
 }
 
 ExtractionMark::ExtractionMark(const Extraction& extraction)
-    : view_(extraction.view), budget_(extraction.budget), warnings_(extraction.warnings), files_(extraction.staging.count()) {}
+    : view_(extraction.view),
+      budget_(extraction.budget),
+      warnings_(extraction.warnings),
+      files_(extraction.staging.count()) {}
 
 void ExtractionMark::rewind(Extraction& extraction) const {
     extraction.view = view_;
@@ -157,7 +161,10 @@ void extract_layer(ByteSource& blob, const image::Descriptor& layer, const image
         add_entries(tar, into);
         scan.look_to_end();
         if (scan.lacks_end()) {
-            into.warnings.insert(fmt::format("tar-without-end: the layer {} ends without the blocks that end a tar: was it cut off when it was made?", layer.digest.short_text()));
+            into.warnings.insert(
+                fmt::format("tar-without-end: the layer {} ends without the blocks that end a tar: was it cut off when "
+                            "it was made?",
+                            layer.digest.short_text()));
         }
     }
     checked.drain();
@@ -213,7 +220,8 @@ void check_kernels(const PullRequest& request, const std::vector<std::string>& f
     }
     if (request.all_kernels && found.empty()) {
         throw Error(Exit::not_found, "kernel-not-in-image",
-                    fmt::format("expected kernel directories below {}/lib/modules, found none", request.dir_name == "/" ? "" : request.dir_name))
+                    fmt::format("expected kernel directories below {}/lib/modules, found none",
+                                request.dir_name == "/" ? "" : request.dir_name))
             .detail("image", base::escape(reference))
             .hint("build the image with modules there, or correct the dirName of the Module");
     }

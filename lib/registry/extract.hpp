@@ -31,16 +31,17 @@ struct Extraction {
 /// Adds every entry of `reader` to the view and stores the wanted contents. Errors: those of the parts.
 void add_entries(EntryReader& reader, Extraction& into);
 
-/// Reads `blob` to its end, in `into.parser` if there is one, adds its entries, and compares the digest of the inflated bytes with `diff_id`. Whether the blob is
-/// that of `layer` is the caller's matter, before or after. Errors: those of the parts; integrity 76 "digest-mismatch" for the
-/// diff id (M31).
+/// Reads `blob` to its end, in `into.parser` if there is one, adds its entries, and compares the digest of the inflated
+/// bytes with `diff_id`. Whether the blob is that of `layer` is the caller's matter, before or after. Errors: those of
+/// the parts; integrity 76 "digest-mismatch" for the diff id (M31).
 void extract_layer(ByteSource& blob, const image::Descriptor& layer, const image::Digest& diff_id, Extraction& into);
 /// Errors: integrity 76 "digest-mismatch" unless `found` is the hexadecimal part of `diff_id`.
 void require_diff_id(const image::Digest& diff_id, const std::string& found);
 /// extract_layer for a blob in the file `fd`.
 void extract_layer(int fd, const image::Descriptor& layer, const image::Digest& diff_id, Extraction& into);
 
-/// Calls `read` to extract all layers into the empty `into`, and finishes the view. Again if only the end has shown where links lead: once for directories, once for files.
+/// Calls `read` to extract all layers into the empty `into`, and finishes the view. Again if only the end has shown
+/// where links lead: once for directories, once for files.
 void read_image(Extraction& into, const std::function<void()>& read);
 
 /// What an extraction consisted of, to return to when bytes turn out not to have been those of the image.
@@ -57,8 +58,8 @@ private:
     std::size_t files_;
 };
 
-/// Errors: not_found "kernel-not-in-image" unless every kernel that `request` wants (any, with all_kernels) is among `found`, which is
-/// sorted. `reference` is for the message.
+/// Errors: not_found "kernel-not-in-image" unless every kernel that `request` wants (any, with all_kernels) is among
+/// `found`, which is sorted. `reference` is for the message.
 void check_kernels(const PullRequest& request, const std::vector<std::string>& found, const std::string& reference);
 
 }  // namespace kmm::registry

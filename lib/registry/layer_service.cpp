@@ -62,7 +62,8 @@ public:
         if (ended_) {
             return {};
         }
-        if (!channel_.receive(message_, k_record_message_max) || message_.empty() || message_.front() == k_blob_given_up) {
+        if (!channel_.receive(message_, k_record_message_max) || message_.empty() ||
+            message_.front() == k_blob_given_up) {
             ended_ = true;
             throw GivenUp();
         }
@@ -123,7 +124,9 @@ private:
 void send_entries(EntryReader& tar, Records& records) {
     LayerEntry entry;
     while (tar.next(entry)) {
-        const Content content = entry.kind != EntryKind::file ? Content::none : entry.size <= k_small_file ? Content::follows : Content::on_demand;
+        const Content content = entry.kind != EntryKind::file ? Content::none
+                                : entry.size <= k_small_file  ? Content::follows
+                                                              : Content::on_demand;
         auto& out = records.begin(Record::entry);
         out.text(entry.name);
         out.number(static_cast<std::uint64_t>(entry.kind));
@@ -255,7 +258,8 @@ private:
 /// The entries as the process says them.
 class ConfinedReader final : public EntryReader {
 public:
-    ConfinedReader(sys::Confined& parser, const std::function<void()>& on_piece) : parser_(parser), on_piece_(on_piece) {}
+    ConfinedReader(sys::Confined& parser, const std::function<void()>& on_piece)
+        : parser_(parser), on_piece_(on_piece) {}
 
     bool next(LayerEntry& entry) override {
         while (content_ != Content::none) {
@@ -396,7 +400,8 @@ void prepare_layers() {
 
 sys::Service layer_service() { return {k_layer_service, prepare_layers, serve_layer}; }
 
-void extract_confined(sys::Confined& parser, ByteSource& blob, const image::Descriptor& layer, const image::Digest& diff_id, Extraction& into) {
+void extract_confined(sys::Confined& parser, ByteSource& blob, const image::Descriptor& layer,
+                      const image::Digest& diff_id, Extraction& into) {
     const auto lock = parser.lock();
     parser.send(request_for(layer, diff_id, into));
     BlobPump pump(parser, blob);
@@ -415,7 +420,9 @@ void extract_confined(sys::Confined& parser, ByteSource& blob, const image::Desc
     }
     into.budget.image_bytes = reader.inflated();
     if (reader.lacks_end()) {
-        into.warnings.insert(fmt::format("tar-without-end: the layer {} ends without the blocks that end a tar: was it cut off when it was made?", layer.digest.short_text()));
+        into.warnings.insert(fmt::format(
+            "tar-without-end: the layer {} ends without the blocks that end a tar: was it cut off when it was made?",
+            layer.digest.short_text()));
     }
     require_diff_id(diff_id, reader.diff_id());
 }

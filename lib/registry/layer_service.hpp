@@ -12,8 +12,10 @@ namespace kmm::registry {
 /// What a confined process needs to be asked by extract_confined().
 [[nodiscard]] sys::Service layer_service();
 
-/// extract_layer() with everything in `parser` that reads the bytes of `blob`: inflating, limits, the diff id and the tar. What its entries mean for the view,
-/// and the files, are this process's matter. `blob` is read in another thread. Errors: as extract_layer; what `blob` throws before those; sys::Confined::lost().
-void extract_confined(sys::Confined& parser, ByteSource& blob, const image::Descriptor& layer, const image::Digest& diff_id, Extraction& into);
+/// extract_layer() with everything in `parser` that reads the bytes of `blob`: inflating, limits, the diff id and the
+/// tar. What its entries mean for the view, and the files, are this process's matter. `blob` is read in another thread.
+/// Errors: as extract_layer; what `blob` throws before those; sys::Confined::lost().
+void extract_confined(sys::Confined& parser, ByteSource& blob, const image::Descriptor& layer,
+                      const image::Digest& diff_id, Extraction& into);
 
 }  // namespace kmm::registry

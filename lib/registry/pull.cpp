@@ -48,7 +48,8 @@ public:
         if (local && local->transport == Transport::directory) {
             take_directory(*local);
         } else {
-            store = with_context([&] { return "image " + base::escape(request_.reference); }, [&] { return open(local); });
+            store =
+                with_context([&] { return "image " + base::escape(request_.reference); }, [&] { return open(local); });
             take_image(*store);
             if (cached_ != nullptr) {
                 cached_->finished();
@@ -64,7 +65,8 @@ public:
         warnings_.insert(notes_.begin(), notes_.end());
         result_.warnings.assign(warnings_.begin(), warnings_.end());
         staging_.publish(view_);
-        result_.files = ExtractedFiles(std::make_shared<const ExtractedTree>(ExtractedTree{view_.take_nodes(), staging_.take_stored()}));
+        result_.files = ExtractedFiles(
+            std::make_shared<const ExtractedTree>(ExtractedTree{view_.take_nodes(), staging_.take_stored()}));
         if (result_.digest.empty()) {
             result_.digest = digest_of_files(result_.files);
         }
@@ -79,10 +81,12 @@ private:
     }
 
     /// Downloads layer `index` of `image` into `target`, proven. In the feed's thread.
-    void fetch(ImageStore& store, const ResolvedImage& image, std::size_t index, BlobTarget& target, std::uint64_t total) {
+    void fetch(ImageStore& store, const ResolvedImage& image, std::size_t index, BlobTarget& target,
+               std::uint64_t total) {
         const std::vector<image::Descriptor>& layers = image.manifest.layers;
-        const std::uint64_t before = std::accumulate(layers.begin(), layers.begin() + static_cast<std::ptrdiff_t>(index), std::uint64_t{0},
-                                                     [](std::uint64_t sum, const image::Descriptor& layer) { return sum + layer.size; });
+        const std::uint64_t before =
+            std::accumulate(layers.begin(), layers.begin() + static_cast<std::ptrdiff_t>(index), std::uint64_t{0},
+                            [](std::uint64_t sum, const image::Descriptor& layer) { return sum + layer.size; });
         staging_.need_space(layers[index].size);
         store.blob(layers[index], target, notes_, [&](std::uint64_t have) {
             if (stop_) {
@@ -94,9 +98,10 @@ private:
         });
     }
 
-    /// Extracts the layer that comes out of `feed`, while it comes. What was made of bytes that were not the blob's is undone, and what
-    /// was wrong with such bytes is not worth a word: the blob's own fault comes first.
-    static void extract_arriving(LayerFeed& feed, const image::Descriptor& layer, const image::Digest& diff_id, Extraction& into) {
+    /// Extracts the layer that comes out of `feed`, while it comes. What was made of bytes that were not the blob's is
+    /// undone, and what was wrong with such bytes is not worth a word: the blob's own fault comes first.
+    static void extract_arriving(LayerFeed& feed, const image::Descriptor& layer, const image::Digest& diff_id,
+                                 Extraction& into) {
         const ExtractionMark mark(into);
         while (true) {
             std::exception_ptr fault;
@@ -135,7 +140,8 @@ private:
         auto registry = open_registry(reference, request_, http_, clock_, notes_);
         if (request_.cache_dir.empty()) {
             if (request_.policy == PullPolicy::never) {
-                throw Error(Exit::usage, "missing-option", "expected a cache, which imagePullPolicy Never takes images from, found none")
+                throw Error(Exit::usage, "missing-option",
+                            "expected a cache, which imagePullPolicy Never takes images from, found none")
                     .hint("--cache-dir DIR names one");
             }
             return registry;
@@ -143,7 +149,8 @@ private:
         if (!open_cache()) {
             return registry;
         }
-        auto cached = std::make_unique<CachedStore>(std::move(registry), *cache_, request_, result_.reference, clock_, notes_);
+        auto cached =
+            std::make_unique<CachedStore>(std::move(registry), *cache_, request_, result_.reference, clock_, notes_);
         cached_ = cached.get();
         return cached;
     }
@@ -159,8 +166,11 @@ private:
             }
             if (request_.policy == PullPolicy::never && error.code() != "no-cache") {
                 const bool forbidden = error.exit() == Exit::no_permission;
-                error.hint(forbidden ? "run as the user whose cache it is, on a node root, or name another one: --cache-dir DIR"
-                                     : fmt::format("remove {}, or name another cache: --cache-dir DIR", base::escape(request_.cache_dir)));
+                error.hint(
+                    forbidden
+                        ? "run as the user whose cache it is, on a node root, or name another one: --cache-dir DIR"
+                        : fmt::format("remove {}, or name another cache: --cache-dir DIR",
+                                      base::escape(request_.cache_dir)));
             }
             if (request_.policy == PullPolicy::never) {
                 throw;
@@ -171,11 +181,15 @@ private:
     }
 
     void take_directory(const LocalReference& local) {
-        with_context([&] { return "directory " + base::escape(local.path); }, [&] { require_trust(nullptr, request_, notes_); });
+        with_context([&] { return "directory " + base::escape(local.path); },
+                     [&] { require_trust(nullptr, request_, notes_); });
         const auto reader = read_module_directory(local, view_.asked(), request_.limits);
-        Extraction extraction{view_, staging_, budget_, request_.limits, warnings_, [this] { check_deadline(); }};  // hashed: the files' digests are the identity
+        Extraction extraction{view_,     staging_,
+                              budget_,   request_.limits,
+                              warnings_, [this] { check_deadline(); }};  // hashed: the files' digests are the identity
         view_.begin_layer();
-        with_context([&] { return "directory " + base::escape(local.path); }, [&] { add_entries(*reader, extraction); });
+        with_context([&] { return "directory " + base::escape(local.path); },
+                     [&] { add_entries(*reader, extraction); });
         view_.finish();
     }
 
@@ -184,7 +198,8 @@ private:
                                                  [&] { return resolve_image(store, request_, notes_); });
         result_.digest = store.identity().value_or(image.digest).to_string();
         result_.index_digest = image.index_digest;
-        with_context([&] { return "image " + base::escape(result_.reference); }, [&] { require_trust_of(store, image); });
+        with_context([&] { return "image " + base::escape(result_.reference); },
+                     [&] { require_trust_of(store, image); });
         const std::uint64_t total = check_layers(image.manifest, image.config, request_.limits);
         Extraction extraction{view_, staging_, budget_, request_.limits, warnings_, [&] { store.check_deadline(); },
                               request_.file_digests || cached_ != nullptr, request_.parser};
@@ -212,15 +227,19 @@ private:
         for (std::size_t i = 0; i < count; ++i) {
             const image::Descriptor& layer = image.manifest.layers[i];
             with_context(
-                [&] { return fmt::format("image {}: layer {} of {} ({})", result_.reference, i + 1, count, layer.digest.short_text()); },
+                [&] {
+                    return fmt::format("image {}: layer {} of {} ({})", result_.reference, i + 1, count,
+                                       layer.digest.short_text());
+                },
                 [&] { extract_arriving(feed, layer, image.config.diff_ids[i], extraction); });
         }
     }
 
-    /// Takes the files from the cache, where an earlier pull of the same has left them: no layer is read. False if it did not, or if
-    /// something of that is no longer what it was; then nothing of it stays.
+    /// Takes the files from the cache, where an earlier pull of the same has left them: no layer is read. False if it
+    /// did not, or if something of that is no longer what it was; then nothing of it stays.
     bool take_extracted(const ResolvedImage& image, Extraction& extraction) {
-        const ExtractionKey key = extraction_key(image.digest, view_.asked(), {request_.os, request_.architecture, request_.variant}, request_.limits);
+        const ExtractionKey key = extraction_key(
+            image.digest, view_.asked(), {request_.os, request_.architecture, request_.variant}, request_.limits);
         const auto list = cache_->extraction(key, notes_);
         const ExtractionMark mark(extraction);
         try {

@@ -38,7 +38,8 @@ struct Limits {
     std::uint64_t file_bytes = 512U << 20U;
 };
 
-/// One credential: for `key` "HOST", "HOST/ns" or "HOST/ns/repo" (longest match wins). A helper's key may be "", for every registry.
+/// One credential: for `key` "HOST", "HOST/ns" or "HOST/ns/repo" (longest match wins). A helper's key may be "", for
+/// every registry.
 struct Credential {
     std::string key, user, password, identity_token;
     std::string registry_token{};  ///< goes to the registry itself, as it is
@@ -63,28 +64,32 @@ struct PullRequest {
     std::string firmware_path;             ///< directory inside the image, "" for none
     std::string architecture = "amd64", os = "linux", variant;
     OtherPlatform other_platform = OtherPlatform::refuse;
-    std::vector<std::string> skipped_secrets;  ///< what of credentials could not be read, for people: said beside a refused login
+    std::vector<std::string>
+        skipped_secrets;  ///< what of credentials could not be read, for people: said beside a refused login
     std::vector<Credential> credentials;
     net::TlsSettings tls;                  ///< of the registry itself; a mirror has its own
     std::vector<image::MirrorRule> mirrors;
-    trust::Requirements requirements{};    ///< what the image must meet before anything of it is kept; empty: no signature is looked for
+    trust::Requirements
+        requirements{};  ///< what the image must meet before anything of it is kept; empty: no signature is looked for
     PullPolicy policy = PullPolicy::always;
     std::string cache_dir;                 ///< "" for no cache
     std::uint64_t cache_bytes = 4ULL << 30U;  ///< what the cache may hold after the pull
     std::vector<std::string> certs_dirs;   ///< as /etc/docker/certs.d, the first that knows the host counts
-    /// False: nobody will ask for ExtractedFile::sha256, and only files whose digest the pull itself needs are hashed. Those of blobs and
-    /// layers are always verified.
+    /// False: nobody will ask for ExtractedFile::sha256, and only files whose digest the pull itself needs are hashed.
+    /// Those of blobs and layers are always verified.
     bool file_digests = true;
-    bool durable = false;                  ///< the files are on the disk when pull() returns: `out_dir` outlives the program
-    sys::Confined* parser = nullptr;       ///< where layers are inflated and their tars are read; nullptr: in this process
+    bool durable = false;             ///< the files are on the disk when pull() returns: `out_dir` outlives the program
+    sys::Confined* parser = nullptr;  ///< where layers are inflated and their tars are read; nullptr: in this process
     Limits limits;
     std::chrono::milliseconds deadline{600'000};
     int attempts = 5;
-    /// Called with (bytes so far, total bytes) of compressed data, perhaps in another thread, never in two at once; may be empty.
+    /// Called with (bytes so far, total bytes) of compressed data, perhaps in another thread, never in two at once; may
+    /// be empty.
     std::function<void(std::uint64_t, std::uint64_t)> progress;
     /// Called before a wait between two tries, with what the last one said and how long the wait is; as `progress`.
     std::function<void(const std::string&, std::chrono::milliseconds)> waiting;
-    /// Asked about once a second, perhaps in another thread, while the network is waited for: true ends the pull. May be empty.
+    /// Asked about once a second, perhaps in another thread, while the network is waited for: true ends the pull. May
+    /// be empty.
     std::function<bool()> cancelled;
 };
 
@@ -99,7 +104,8 @@ struct ExtractedFile {
 
 struct ExtractedTree;
 
-/// The files that a pull extracted. Each is made when it is asked for, from the tree of the pull: an image may have 100,000.
+/// The files that a pull extracted. Each is made when it is asked for, from the tree of the pull: an image may have
+/// 100,000.
 class ExtractedFiles {
 public:
     ExtractedFiles() = default;  ///< none
@@ -124,13 +130,14 @@ struct PullResult {
     std::uint64_t bytes_downloaded = 0;
 };
 
-/// Pulls into `out_dir` (an existing, private directory, empty or with what a killed pull left): files land at OUT + their path in the image, modes 0644
-/// and 0755, nothing else is written. On any Error everything below `out_dir` that was written has been removed again, and nothing
-/// that others put there.
-/// Errors: those of require_trust; facts reliability-ux 2.8: integrity 76, unsafe 16 ("image-unsafe", "image-limit"), data 65, not_found 66
-/// ("no-platform", "image-not-found", "kernel-not-in-image"), no_permission 77 ("registry-auth"), unavailable 69, io 74,
-/// timeout 124; usage "unsupported" for the transports of container engines. `reference` may also be "oci:DIR[:TAG]",
-/// "oci-archive:FILE[:TAG]", "docker-archive:FILE[:NAME:TAG]" or "dir:DIR": the same rules, limits and digests apply.
+/// Pulls into `out_dir` (an existing, private directory, empty or with what a killed pull left): files land at OUT +
+/// their path in the image, modes 0644 and 0755, nothing else is written. On any Error everything below `out_dir` that
+/// was written has been removed again, and nothing that others put there. Errors: those of require_trust; facts
+/// reliability-ux 2.8: integrity 76, unsafe 16 ("image-unsafe", "image-limit"), data 65, not_found 66
+/// ("no-platform", "image-not-found", "kernel-not-in-image"), no_permission 77 ("registry-auth"), unavailable 69, io
+/// 74, timeout 124; usage "unsupported" for the transports of container engines. `reference` may also be
+/// "oci:DIR[:TAG]", "oci-archive:FILE[:TAG]", "docker-archive:FILE[:NAME:TAG]" or "dir:DIR": the same rules, limits and
+/// digests apply.
 [[nodiscard]] PullResult
 pull(const PullRequest& request, const std::string& out_dir, net::HttpClient& http, sys::Clock& clock);
 
@@ -140,23 +147,28 @@ pull(const PullRequest& request, const std::string& out_dir, net::HttpClient& ht
 /// Reads Docker's config.json / .dockerconfigjson or legacy .dockercfg text. Errors: data "bad-auth-file" with `file`'s
 /// name and never its content.
 [[nodiscard]] std::vector<Credential> parse_credentials(const std::string& text, const std::string& file);
-/// Credentials of a pull Secret's data, decoded: its members .dockerconfigjson and .dockercfg. `shown` names it in errors.
-[[nodiscard]] std::vector<Credential> secret_credentials(const std::map<std::string, std::string>& data, const std::string& shown);
-/// The files in which docker, podman and skopeo keep logins, in order of precedence. `variable` gives environment variables, "" for none; without
-/// XDG_RUNTIME_DIR, as in a service of root, podman login writes below /run/containers, under the number of `user`.
-[[nodiscard]] std::vector<std::string> credential_places(const std::function<std::string(const std::string&)>& variable, unsigned user);
-/// Credentials of `authfile`, or, if it is "", of the usual places in order of precedence (facts: reliability-ux 2.6). `warnings`
-/// names files that rely on credential helpers: those are programs, and none is run. Errors: as parse_credentials; io; timeout if
-/// `authfile` is a pipe from which nothing comes for `patience`.
-[[nodiscard]] std::vector<Credential> default_credentials(const std::string& authfile, std::vector<std::string>& warnings,
-                                                          std::chrono::milliseconds patience = std::chrono::milliseconds::max());
+/// Credentials of a pull Secret's data, decoded: its members .dockerconfigjson and .dockercfg. `shown` names it in
+/// errors.
+[[nodiscard]] std::vector<Credential> secret_credentials(const std::map<std::string, std::string>& data,
+                                                         const std::string& shown);
+/// The files in which docker, podman and skopeo keep logins, in order of precedence. `variable` gives environment
+/// variables, "" for none; without XDG_RUNTIME_DIR, as in a service of root, podman login writes below /run/containers,
+/// under the number of `user`.
+[[nodiscard]] std::vector<std::string> credential_places(const std::function<std::string(const std::string&)>& variable,
+                                                         unsigned user);
+/// Credentials of `authfile`, or, if it is "", of the usual places in order of precedence (facts: reliability-ux 2.6).
+/// `warnings` names files that rely on credential helpers: those are programs, and none is run. Errors: as
+/// parse_credentials; io; timeout if `authfile` is a pipe from which nothing comes for `patience`.
+[[nodiscard]] std::vector<Credential> default_credentials(
+    const std::string& authfile, std::vector<std::string>& warnings,
+    std::chrono::milliseconds patience = std::chrono::milliseconds::max());
 struct MountedCredentials {
     std::vector<Credential> credentials;
     std::vector<std::string> skipped;  ///< as PullRequest::skipped_secrets
 };
-/// Credentials of every .dockerconfigjson and .dockercfg below `directory`, as the kubelet mounts Secrets and as KMM's worker read
-/// them; other names are passed over. A file that cannot be read or understood, and an entry that cannot, is passed over and named, also in
-/// `warnings`. Errors: from_errno if there is no such directory.
+/// Credentials of every .dockerconfigjson and .dockercfg below `directory`, as the kubelet mounts Secrets and as KMM's
+/// worker read them; other names are passed over. A file that cannot be read or understood, and an entry that cannot,
+/// is passed over and named, also in `warnings`. Errors: from_errno if there is no such directory.
 [[nodiscard]] MountedCredentials mounted_credentials(const std::string& directory, std::vector<std::string>& warnings);
 
 }  // namespace kmm::registry

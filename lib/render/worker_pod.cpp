@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The worker Pod in both styles. Source: KMM worker pod manager; facts: KMM 6.
-// Style pull differs from the operator's Pod where the worker does the work itself: no init container; the pull Secret and
-// the worker's own state directory are mounted; the loading order is read from the configuration; unloading takes firmware
-// back, and so may write where loading may; no finalizer, since nobody would take it away.
+// Style pull differs from the operator's Pod where the worker does the work itself: no init container; the pull Secret
+// and the worker's own state directory are mounted; the loading order is read from the configuration; unloading takes
+// firmware back, and so may write where loading may; no finalizer, since nobody would take it away.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -42,7 +42,9 @@ struct WorkerJob {
     [[nodiscard]] bool with_order() const { return loads() && !entry->config->modprobe.modules_loading_order.empty(); }
     /// Unloading needs no image, and so no credentials.
     [[nodiscard]] bool mounts_secret() const { return pulls() && loads() && !entry->image_repo_secret.empty(); }
-    [[nodiscard]] const std::string& host_firmware() const { return scene->options.operator_config.worker_firmware_host_path; }
+    [[nodiscard]] const std::string& host_firmware() const {
+        return scene->options.operator_config.worker_firmware_host_path;
+    }
     [[nodiscard]] std::string secret_directory() const {
         return fmt::format("{}/{}", k_secrets_directory, entry->image_repo_secret);
     }
@@ -114,18 +116,22 @@ Node worker_container(const WorkerJob& job) {
     return container;
 }
 
-/// KMM's commands; for words that KMM does not quote and should, quoted. Paths are joined as its Go does (facts: KMM 6.5).
+/// KMM's commands; for words that KMM does not quote and should, quoted. Paths are joined as its Go does (facts:
+/// KMM 6.5).
 std::string extract_script(const WorkerJob& job) {
     const auto& modprobe = job.entry->config->modprobe;
     const auto copy = [](const std::string& from, const char* all, const std::string& to) {
-        return fmt::format("\nmkdir -p {0};\ncp -R {1}{2} {0};\n", shell_word(to), from.empty() ? "" : shell_word(from), all);
+        return fmt::format("\nmkdir -p {0};\ncp -R {1}{2} {0};\n", shell_word(to), from.empty() ? "" : shell_word(from),
+                           all);
     };
-    std::string script = copy(base::join_paths({modprobe.dir_name, "lib/modules", job.entry->config->kernel_version}), "",
-                              base::join_paths({"/tmp", modprobe.dir_name, "lib/modules"}));
+    std::string script = copy(base::join_paths({modprobe.dir_name, "lib/modules", job.entry->config->kernel_version}),
+                              "", base::join_paths({"/tmp", modprobe.dir_name, "lib/modules"}));
     if (job.with_firmware()) {
         const std::string from = base::clean_path(modprobe.firmware_path);
-        // filepath.Join(PATH, "*"): nothing stands before the star of the working directory, one slash before that of the root.
-        script += copy(from == "." || from == "/" ? "" : from, from == "." ? "*" : "/*", base::join_paths({"/tmp", modprobe.firmware_path}));
+        // filepath.Join(PATH, "*"): nothing stands before the star of the working directory, one slash before that of
+        // the root.
+        script += copy(from == "." || from == "/" ? "" : from, from == "." ? "*" : "/*",
+                       base::join_paths({"/tmp", modprobe.firmware_path}));
     }
     return script;
 }
@@ -161,7 +167,9 @@ Node worker_volumes(const WorkerJob& job) {
 /// Facts: KMM 7.4.
 std::string softdep_text(const std::vector<std::string>& order) {
     std::string text;
-    for (std::size_t i = 0; i + 1 < order.size(); ++i) { text += fmt::format("softdep {} pre: {}\n", order[i], order[i + 1]); }
+    for (std::size_t i = 0; i + 1 < order.size(); ++i) {
+        text += fmt::format("softdep {} pre: {}\n", order[i], order[i + 1]);
+    }
     return text;
 }
 
@@ -169,8 +177,8 @@ std::string worker_name(const WorkerJob& job) {
     const std::string name = fmt::format("kmm-worker-{}-{}", job.node, job.entry->name);
     if (name.size() <= k_name_length_max) { return name; }
     job.scene->warn(job.scene->find_module(job.entry->namespace_, job.entry->name), "metadata.name", "name-too-long",
-                    fmt::format("the worker Pod's name on Node {} would have {} characters, expected at most {}", job.node,
-                                name.size(), k_name_length_max),
+                    fmt::format("the worker Pod's name on Node {} would have {} characters, expected at most {}",
+                                job.node, name.size(), k_name_length_max),
                     "KMM cannot create that Pod; here it got a shorter name");
     return shortened(name, k_name_length_max);
 }
@@ -179,7 +187,8 @@ Node worker_metadata(const WorkerJob& job, const Node& spec) {
     Node annotations = Node::mapping();
     annotations.set(std::string(k_config_annotation), value::to_yaml(api::encode(*job.entry->config)));
     if (job.with_order()) {
-        annotations.set(std::string(k_order_annotation), softdep_text(job.entry->config->modprobe.modules_loading_order));
+        annotations.set(std::string(k_order_annotation),
+                        softdep_text(job.entry->config->modprobe.modules_loading_order));
     }
     if (job.loads() && !job.entry->version.empty()) {
         annotations.set("kmm.node.kubernetes.io/worker-module-version", job.entry->version);
@@ -212,8 +221,8 @@ Node worker_metadata(const WorkerJob& job, const Node& spec) {
 void check_kernel(const WorkerJob& job, const std::string& real_kernel) {
     if (job.pulls() || !job.loads() || real_kernel == job.entry->config->kernel_version) { return; }
     job.scene->warn(job.scene->find_module(job.entry->namespace_, job.entry->name), "metadata.name", "kernel-plus",
-                    fmt::format("Node {} runs {}, KMM copies the modules of {} and modprobe does not find them there", job.node,
-                                base::escape(real_kernel), base::escape(job.entry->config->kernel_version)),
+                    fmt::format("Node {} runs {}, KMM copies the modules of {} and modprobe does not find them there",
+                                job.node, base::escape(real_kernel), base::escape(job.entry->config->kernel_version)),
                     "--worker-style pull looks for both names");
 }
 
@@ -222,10 +231,11 @@ void check_paths(const WorkerJob& job) {
     const api::Module* module = job.scene->find_module(job.entry->namespace_, job.entry->name);
     const auto check = [&](const std::string& path, const char* field) {
         if (path.empty() || is_plain_word(path)) { return; }
-        job.scene->warn(module, fmt::format("spec.moduleLoader.container.modprobe.{}", field), "unsafe-path",
-                        fmt::format("KMM puts {} \"{}\" into a shell command without quotes", field, base::escape(path)),
-                        job.pulls() ? "kmm-worker uses no shell; with KMM's operator use plain characters"
-                                    : "here it is quoted; with KMM's operator use plain characters");
+        job.scene->warn(
+            module, fmt::format("spec.moduleLoader.container.modprobe.{}", field), "unsafe-path",
+            fmt::format("KMM puts {} \"{}\" into a shell command without quotes", field, base::escape(path)),
+            job.pulls() ? "kmm-worker uses no shell; with KMM's operator use plain characters"
+                        : "here it is quoted; with KMM's operator use plain characters");
     };
     check(modprobe.dir_name, "dirName");
     check(modprobe.firmware_path, "firmwarePath");
@@ -234,8 +244,8 @@ void check_paths(const WorkerJob& job) {
 Node worker_pod(const WorkerJob& job) {
     if (job.with_firmware() && job.host_firmware().empty()) {
         throw Error(Exit::usage, "firmware-host-path-missing",
-                    fmt::format("Module {}/{} has firmware, expected the hosts' firmware directory", job.entry->namespace_,
-                                job.entry->name))
+                    fmt::format("Module {}/{} has firmware, expected the hosts' firmware directory",
+                                job.entry->namespace_, job.entry->name))
             .hint("--firmware-host-path /lib/firmware");
     }
     check_paths(job);
@@ -281,7 +291,8 @@ void add_worker_pods(Scene& scene, std::vector<Node>& out) {
             const bool unloads = action == plan::Action::unload || action == plan::Action::reload;
             const bool loads = action == plan::Action::load || action == plan::Action::reload;
             if (unloads && verdict->observed_status) {
-                out.push_back(worker_pod({&scene, node, view.config, &*verdict->observed_status, WorkerAction::unload}));
+                out.push_back(
+                    worker_pod({&scene, node, view.config, &*verdict->observed_status, WorkerAction::unload}));
             }
             if (loads && verdict->wanted) {
                 const WorkerJob load{&scene, node, view.config, &*verdict->wanted, WorkerAction::load};

@@ -25,11 +25,15 @@ std::string escaped_label(const std::string& text) {
 
 std::string labels_text(const MetricFamily& family, const std::vector<std::string>& values) {
     std::string made;
-    for (std::size_t i = 0; i < family.labels.size(); ++i) { made += fmt::format("{}{}=\"{}\"", i == 0 ? "" : ",", family.labels[i], escaped_label(values.at(i))); }
+    for (std::size_t i = 0; i < family.labels.size(); ++i) {
+        made += fmt::format("{}{}=\"{}\"", i == 0 ? "" : ",", family.labels[i], escaped_label(values.at(i)));
+    }
     return made.empty() ? made : '{' + made + '}';
 }
 
-std::string head_text(const std::string& name, const std::string& help) { return fmt::format("# TYPE {0} gauge\n# HELP {0} {1}\n", name, help); }
+std::string head_text(const std::string& name, const std::string& help) {
+    return fmt::format("# TYPE {0} gauge\n# HELP {0} {1}\n", name, help);
+}
 
 }  // namespace
 
@@ -37,7 +41,8 @@ std::string openmetrics_text(const std::vector<MetricFamily>& families) {
     std::vector<const MetricFamily*> sorted;
     for (const auto& family : families) { sorted.push_back(&family); }
     std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
-    std::string text, dropped = head_text("kmm_dropped_series", "series of a metric that were left out because there are too many");
+    std::string text,
+        dropped = head_text("kmm_dropped_series", "series of a metric that were left out because there are too many");
     for (const auto* family : sorted) {
         text += head_text(family->name, family->help);
         std::size_t count = 0;
@@ -45,27 +50,42 @@ std::string openmetrics_text(const std::vector<MetricFamily>& families) {
             if (++count > k_series_max) { continue; }
             text += fmt::format("{}{} {}\n", family->name, labels_text(*family, values), number);
         }
-        dropped += fmt::format("kmm_dropped_series{{metric=\"{}\"}} {}\n", family->name, count > k_series_max ? count - k_series_max : 0);
+        dropped += fmt::format("kmm_dropped_series{{metric=\"{}\"}} {}\n", family->name,
+                               count > k_series_max ? count - k_series_max : 0);
     }
     return dropped + text + "# EOF\n";
 }
 
-MetricFamily plan_objects() { return {"kmm_plan_objects", "objects that a plan has for a driver, by kind", {"resource", "kind"}}; }
+MetricFamily plan_objects() {
+    return {"kmm_plan_objects", "objects that a plan has for a driver, by kind", {"resource", "kind"}};
+}
 
-MetricFamily preflight_ok() { return {"kmm_preflight_ok", "1 if a driver is ready for a kernel", {"resource", "kernel"}}; }
+MetricFamily preflight_ok() {
+    return {"kmm_preflight_ok", "1 if a driver is ready for a kernel", {"resource", "kernel"}};
+}
 
 MetricFamily incompatible_symbols() {
-    return {"kmm_kabi_incompatible_symbols", "symbols of the modules of an image that a kernel lacks or has in another version", {"resource", "kernel"}};
+    return {"kmm_kabi_incompatible_symbols",
+            "symbols of the modules of an image that a kernel lacks or has in another version",
+            {"resource", "kernel"}};
 }
 
-MetricFamily upgradeable() { return {"kmm_upgradeable", "1 if every driver is ready for the kernels that were checked", {}}; }
+MetricFamily upgradeable() {
+    return {"kmm_upgradeable", "1 if every driver is ready for the kernels that were checked", {}};
+}
 
-MetricFamily state_completed() { return {"kmm_state_completed", "1 if a state of a recipe is rolled out and ready", {"resource", "state"}}; }
+MetricFamily state_completed() {
+    return {"kmm_state_completed", "1 if a state of a recipe is rolled out and ready", {"resource", "state"}};
+}
 
 MetricFamily upgrade_nodes() {
-    return {"kmm_upgrade_nodes", "nodes of the recorded upgrade: pending, running, done, failed, skipped, rolled-back", {"resource", "state"}};
+    return {"kmm_upgrade_nodes",
+            "nodes of the recorded upgrade: pending, running, done, failed, skipped, rolled-back",
+            {"resource", "state"}};
 }
 
-MetricFamily upgrade_paused() { return {"kmm_upgrade_paused", "1 if the recorded upgrade waits for a person", {"resource"}}; }
+MetricFamily upgrade_paused() {
+    return {"kmm_upgrade_paused", "1 if the recorded upgrade waits for a person", {"resource"}};
+}
 
 }  // namespace kmm::report

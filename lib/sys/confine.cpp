@@ -42,17 +42,58 @@ constexpr bool k_instrumented = true;  // needs more memory, and some calls of i
 constexpr bool k_instrumented = false;
 #endif
 
-/// Memory, locks, signals of its own, and what is open. No call here takes a path or makes a descriptor but one that was sent.
+/// Memory, locks, signals of its own, and what is open. No call here takes a path or makes a descriptor but one that
+/// was sent.
 constexpr long k_allowed[] = {
-    SYS_read, SYS_pread64, SYS_readv, SYS_write, SYS_writev, SYS_recvfrom, SYS_recvmsg, SYS_sendto, SYS_sendmsg, SYS_close, SYS_fstat, SYS_lseek,
-    SYS_ppoll, SYS_brk, SYS_munmap, SYS_mremap, SYS_madvise, SYS_futex, SYS_set_robust_list, SYS_rseq, SYS_membarrier, SYS_sched_yield,
-    SYS_sched_getaffinity, SYS_gettid, SYS_getpid, SYS_getuid, SYS_geteuid, SYS_getgid, SYS_getegid, SYS_getrandom, SYS_clock_gettime, SYS_clock_nanosleep, SYS_gettimeofday, SYS_rt_sigaction, SYS_rt_sigprocmask,
-    SYS_rt_sigreturn, SYS_sigaltstack, SYS_restart_syscall, SYS_exit, SYS_exit_group,
+    SYS_read,
+    SYS_pread64,
+    SYS_readv,
+    SYS_write,
+    SYS_writev,
+    SYS_recvfrom,
+    SYS_recvmsg,
+    SYS_sendto,
+    SYS_sendmsg,
+    SYS_close,
+    SYS_fstat,
+    SYS_lseek,
+    SYS_ppoll,
+    SYS_brk,
+    SYS_munmap,
+    SYS_mremap,
+    SYS_madvise,
+    SYS_futex,
+    SYS_set_robust_list,
+    SYS_rseq,
+    SYS_membarrier,
+    SYS_sched_yield,
+    SYS_sched_getaffinity,
+    SYS_gettid,
+    SYS_getpid,
+    SYS_getuid,
+    SYS_geteuid,
+    SYS_getgid,
+    SYS_getegid,
+    SYS_getrandom,
+    SYS_clock_gettime,
+    SYS_clock_nanosleep,
+    SYS_gettimeofday,
+    SYS_rt_sigaction,
+    SYS_rt_sigprocmask,
+    SYS_rt_sigreturn,
+    SYS_sigaltstack,
+    SYS_restart_syscall,
+    SYS_exit,
+    SYS_exit_group,
 #if defined(__x86_64__)
-    SYS_poll, SYS_time,
+    SYS_poll,
+    SYS_time,
 #endif
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    SYS_prctl, SYS_readlinkat, SYS_newfstatat, SYS_nanosleep,
+    SYS_prctl,
+    SYS_readlinkat,
+    SYS_newfstatat,
+    SYS_nanosleep,
 #if defined(__x86_64__)
     SYS_readlink,
 #endif
@@ -61,7 +102,8 @@ constexpr long k_allowed[] = {
 
 /// What new threads are made with, and nothing that makes a process or a namespace.
 constexpr std::uint32_t k_thread_flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD;
-constexpr std::uint32_t k_other_flags = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_PTRACE | CLONE_VFORK;
+constexpr std::uint32_t k_other_flags = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
+                                        CLONE_NEWPID | CLONE_NEWNET | CLONE_PTRACE | CLONE_VFORK;
 
 constexpr std::uint32_t refusal(std::uint32_t number) { return SECCOMP_RET_ERRNO | number; }
 
@@ -110,7 +152,9 @@ private:
     void load(std::size_t offset) { add(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offset))); }
     void give(std::uint32_t answer) { add(BPF_STMT(BPF_RET | BPF_K, answer)); }
     /// The next `words` are for this call alone; each ends in an answer.
-    void only(long call, std::uint8_t words) { add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(call), 0, words)); }
+    void only(long call, std::uint8_t words) {
+        add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(call), 0, words));
+    }
 
     std::vector<sock_filter> program_;
 };
@@ -151,7 +195,8 @@ int drop_all_capabilities() {
     return ::syscall(SYS_capset, &header, none.data()) == 0 ? 0 : errno;
 }
 
-/// The number of a user that nobody else has: of the range that no distribution hands out, by the number of the process.
+/// The number of a user that nobody else has: of the range that no distribution hands out, by the number of the
+/// process.
 constexpr std::uint32_t k_first_user = 0x70000000U;
 constexpr std::uint32_t k_nobody = 65534;
 
@@ -190,7 +235,8 @@ void say(SandboxReport& report, const char* done, const char* what, int fault) {
 
 void confine(SandboxReport& report) {
     limit_resources();
-    say(report, "a network namespace without a network", "unshare", ::unshare(CLONE_NEWNET | CLONE_NEWIPC) == 0 ? 0 : errno);
+    say(report, "a network namespace without a network", "unshare",
+        ::unshare(CLONE_NEWNET | CLONE_NEWIPC) == 0 ? 0 : errno);
     say(report, "an empty root directory", "chroot", leave_files());
     say(report, "a user of its own", "setresuid", become_own_user());
     say(report, "not dumpable", "dumpable", ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 ? 0 : errno);

@@ -45,7 +45,8 @@ constexpr std::uint64_t k_lives = 0, k_ended = 1, k_not_started = 2;
 /// Makes two connected sockets.
 std::pair<Fd, Fd> connected_sockets() {
     std::array<int, 2> ends{};
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) throw LastErrno().error("making a socket");
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+        throw LastErrno().error("making a socket");
     return {Fd(ends[0]), Fd(ends[1])};
 }
 
@@ -55,7 +56,8 @@ Fd above_the_rest(const Fd& fd) {
     return copy;
 }
 
-/// Only `kept`, whose numbers are above 9, stay open, and become k_first and so on: locks and files of the parent are its own.
+/// Only `kept`, whose numbers are above 9, stay open, and become k_first and so on: locks and files of the parent are
+/// its own.
 void keep_only(std::initializer_list<int> kept) {
     const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -92,7 +94,8 @@ void write_report(const SandboxReport& report, MessageWriter& message) {
 
 void serve_one(const std::vector<Service>& services, const std::string& message, Channel& channel, Channel& answers) {
     const std::uint64_t number = MessageReader(message).number();
-    const auto service = std::find_if(services.begin(), services.end(), [&](const Service& each) { return each.number == number; });
+    const auto service =
+        std::find_if(services.begin(), services.end(), [&](const Service& each) { return each.number == number; });
     if (service == services.end()) throw bug("a confined process was asked for something unknown");
     service->serve(message, channel, answers);
 }
@@ -152,7 +155,8 @@ std::string status_of(pid_t& process) {
     int status = 0;
     pid_t found = 0;
     const auto end = std::chrono::steady_clock::now() + k_end_patience;
-    while (process > 0 && (found = ::waitpid(process, &status, WNOHANG)) == 0 && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (process > 0 && (found = ::waitpid(process, &status, WNOHANG)) == 0 && std::chrono::steady_clock::now() < end)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
     said.number(process <= 0 ? k_not_started : found == 0 ? k_lives : k_ended);
     said.number(static_cast<std::uint64_t>(status));
     if (found != 0) process = -1;
@@ -199,7 +203,10 @@ void nurse(const std::vector<Service>& services, Channel& parent) {
     end_one(process);
 }
 
-Error nurse_is_gone() { return Error(Exit::io, "parser-killed", "the process that starts parsers was killed").hint("run the same command again"); }
+Error nurse_is_gone() {
+    return Error(Exit::io, "parser-killed", "the process that starts parsers was killed")
+        .hint("run the same command again");
+}
 
 }  // namespace
 
@@ -306,7 +313,8 @@ Fd Channel::take_descriptor() {
 
 void Channel::shut() noexcept { static_cast<void>(::shutdown(socket_.get(), SHUT_RDWR)); }
 
-Confined::Confined(std::vector<Service> services, std::function<void()> stop) : nursery_(Fd()), channel_(Fd()), answers_(Fd()), stop_(std::move(stop)) {
+Confined::Confined(std::vector<Service> services, std::function<void()> stop)
+    : nursery_(Fd()), channel_(Fd()), answers_(Fd()), stop_(std::move(stop)) {
     auto [ours, theirs] = connected_sockets();
     const Fd socket = above_the_rest(theirs);
     const pid_t parent = ::getpid();
@@ -328,7 +336,8 @@ Confined::Confined(std::vector<Service> services, std::function<void()> stop) : 
     nursery_ = Channel(std::move(ours));
 }
 
-Confined::Confined(Fd nursery, std::function<void()> stop) : nursery_(std::move(nursery)), channel_(Fd()), answers_(Fd()), stop_(std::move(stop)) {}
+Confined::Confined(Fd nursery, std::function<void()> stop)
+    : nursery_(std::move(nursery)), channel_(Fd()), answers_(Fd()), stop_(std::move(stop)) {}
 
 std::unique_ptr<Confined> Confined::twin() {
     const std::lock_guard guard(mutex_);
@@ -400,7 +409,8 @@ std::string Confined::receive(std::size_t most, const std::function<void()>& on_
         if (stop_) stop_();
         if (on_wait) on_wait();
         if (std::chrono::steady_clock::now() - start < k_patience) return;
-        throw Error(Exit::timeout, "timeout", "the process that parses foreign bytes does not answer").hint("its input may be an attack: do not use the image, and report it");
+        throw Error(Exit::timeout, "timeout", "the process that parses foreign bytes does not answer")
+            .hint("its input may be an attack: do not use the image, and report it");
     };
     std::string message;
     if (!channel_.receive(message, most, wait)) throw lost();
@@ -421,13 +431,17 @@ Error Confined::lost() {
     }
     const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     if (how == k_not_started) {
-        lost_ = Error(Exit::io, "io", "the process that parses foreign bytes cannot be started").hint("see the limits of processes and memory");
+        lost_ = Error(Exit::io, "io", "the process that parses foreign bytes cannot be started")
+                    .hint("see the limits of processes and memory");
     } else if (how == k_ended && signal == SIGKILL) {
-        lost_ = Error(Exit::io, "parser-killed", "the process that parses foreign bytes was killed").hint("the kernel does that when memory runs out: see its log, and try again with more memory");
+        lost_ = Error(Exit::io, "parser-killed", "the process that parses foreign bytes was killed")
+                    .hint("the kernel does that when memory runs out: see its log, and try again with more memory");
     } else if (how == k_ended && signal != 0) {
         const char* name = ::sigabbrev_np(signal);
-        lost_ = Error(Exit::unsafe, "parser-crashed", fmt::format("the process that parses foreign bytes was ended by SIG{}", name == nullptr ? "?" : name))
-                    .hint("its input may be an attack: do not use the image, and report it");
+        lost_ =
+            Error(Exit::unsafe, "parser-crashed",
+                  fmt::format("the process that parses foreign bytes was ended by SIG{}", name == nullptr ? "?" : name))
+                .hint("its input may be an attack: do not use the image, and report it");
     } else {
         lost_ = bad_message();  // it has left, or said more than it may
     }

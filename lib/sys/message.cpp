@@ -79,7 +79,9 @@ Error MessageReader::error() {
     const std::uint64_t exit = number();
     const std::string code = text(k_code_bytes);
     const auto& rows = exit_code_table();
-    const auto row = std::find_if(rows.begin(), rows.end(), [&](const ExitCodeRow& known) { return static_cast<std::uint64_t>(known.code) == exit; });
+    const auto row = std::find_if(rows.begin(), rows.end(), [&](const ExitCodeRow& known) {
+        return static_cast<std::uint64_t>(known.code) == exit;
+    });
     if (row == rows.end() || row->code == Exit::ok || !is_code(code)) throw bad_message();
     Error error(row->code, code, printable(text(k_text_bytes)));
     error.hint(printable(text(k_text_bytes)));

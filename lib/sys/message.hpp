@@ -26,8 +26,8 @@ private:
     std::string bytes_;
 };
 
-/// Takes values out of a message in the same order. Errors of all its functions: unsafe (16) "parser-crashed" where the message holds
-/// something else than what is read.
+/// Takes values out of a message in the same order. Errors of all its functions: unsafe (16) "parser-crashed" where the
+/// message holds something else than what is read.
 class MessageReader {
 public:
     /// `bytes` must outlive the reader.
@@ -38,10 +38,11 @@ public:
     [[nodiscard]] std::string text(std::size_t most = ~std::size_t{0}) { return std::string(view(most)); }
     /// As text(); valid as long as the message is.
     [[nodiscard]] std::string_view view(std::size_t most = ~std::size_t{0});
-    /// The length of a list whose items take at least `item_bytes` each, so that no length makes the reader reserve memory for nothing.
+    /// The length of a list whose items take at least `item_bytes` each, so that no length makes the reader reserve
+    /// memory for nothing.
     [[nodiscard]] std::size_t count(std::size_t item_bytes);
-    /// An error as MessageWriter::error wrote it. Control characters in its texts become question marks; a code that has not the form of one,
-    /// and an exit code that is not in the table, are those of a crash.
+    /// An error as MessageWriter::error wrote it. Control characters in its texts become question marks; a code that
+    /// has not the form of one, and an exit code that is not in the table, are those of a crash.
     [[nodiscard]] Error error();
     [[nodiscard]] bool at_end() const noexcept { return rest_.empty(); }
 

@@ -14,8 +14,8 @@
 
 namespace kmm::value {
 
-/// Which members of a mapping a tree does not need. Their syntax is checked and they are left out. For a list the shape is
-/// that of each item.
+/// Which members of a mapping a tree does not need. Their syntax is checked and they are left out. For a list the shape
+/// is that of each item.
 struct Shape {
     struct Inner {
         std::string_view key;
@@ -38,19 +38,19 @@ struct Repeat {
 class ObjectSink {
 public:
     virtual ~ObjectSink() = default;
-    /// Asked before the first member of an object and after its `kind`: what of the members that follow can be left out,
-    /// nullptr for nothing. `object` and `list`, the list that holds it, are what has been read of them so far; `list` is
-    /// nullptr for a root.
+    /// Asked before the first member of an object and after its `kind`: what of the members that follow can be left
+    /// out, nullptr for nothing. `object` and `list`, the list that holds it, are what has been read of them so far;
+    /// `list` is nullptr for a root.
     [[nodiscard]] virtual const Shape* shape(const Node& object, const Node* list) = 0;
-    /// A number, from 1, for a value whose shape `repeats`: it and all that are read from the same text have it. 0 if the sink has no use
-    /// for numbers.
+    /// A number, from 1, for a value whose shape `repeats`: it and all that are read from the same text have it. 0 if
+    /// the sink has no use for numbers.
     [[nodiscard]] virtual std::uint32_t number_repeat() { return 0; }
     /// Asked for a value that has this number: whether its mark, its kind and the number do, without what is in it.
     [[nodiscard]] virtual bool knows(std::uint32_t /*number*/) const { return false; }
     /// The numbered values of the item or document that is taken next, in the order of their marks.
     virtual void take_repeats(const std::vector<Repeat>& /*repeats*/) {}
-    /// An item of the root's list "items"; what is taken may be changed or moved from. False if it must wait for the rest of
-    /// `list`: it is then found in its items.
+    /// An item of the root's list "items"; what is taken may be changed or moved from. False if it must wait for the
+    /// rest of `list`: it is then found in its items.
     [[nodiscard]] virtual bool take_item(Document& item, const Node& list) = 0;
     /// A root with its marks; the items that were taken are missing.
     virtual void take_document(const Document& document) = 0;
@@ -60,10 +60,10 @@ public:
 using ReadMore = std::function<std::size_t(char* into, std::size_t size)>;
 
 /// Reads one JSON document. Only text without any fault is read this way: at the first doubt the reading ends and the
-/// doubt is returned, with its place; then what the sink has got so far is void, and read_any says what is wrong, or reads
-/// what this reader does not know. Nothing is returned for a good text. Memory: a window of the text that holds the
-/// largest item. `limits.bytes_max` and `limits.json_nodes_max` are those of an item.
-/// Keys that are twice in a part that the shape leaves out are not noticed.
+/// doubt is returned, with its place; then what the sink has got so far is void, and read_any says what is wrong, or
+/// reads what this reader does not know. Nothing is returned for a good text. Memory: a window of the text that holds
+/// the largest item. `limits.bytes_max` and `limits.json_nodes_max` are those of an item. Keys that are twice in a part
+/// that the shape leaves out are not noticed.
 [[nodiscard]] std::optional<Diagnostic>
 stream_json(const ReadMore& read_more, std::string_view file, ObjectSink& sink, const ReadLimits& limits = {});
 

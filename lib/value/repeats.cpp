@@ -13,7 +13,9 @@ constexpr std::size_t k_bytes_max = std::size_t{8} << 20U;     ///< of all value
 
 }  // namespace
 
-std::size_t Repeats::hash(std::string_view text) noexcept { return std::hash<std::string_view>{}(text.substr(0, k_front)); }
+std::size_t Repeats::hash(std::string_view text) noexcept {
+    return std::hash<std::string_view>{}(text.substr(0, k_front));
+}
 
 const Repeats::Value* Repeats::find(std::string_view text, const Shape* shape) const {
     const auto candidates = by_front_.find(hash(text));
@@ -25,7 +27,8 @@ const Repeats::Value* Repeats::find(std::string_view text, const Shape* shape) c
     return nullptr;
 }
 
-std::uint32_t Repeats::add(std::string_view text, const Shape* shape, std::size_t tokens, std::size_t nodes, ObjectSink& sink) {
+std::uint32_t Repeats::add(std::string_view text, const Shape* shape, std::size_t tokens, std::size_t nodes,
+                           ObjectSink& sink) {
     if (text.size() < k_front || bytes_ + text.size() > k_bytes_max) { return 0; }
     const auto candidates = by_front_.find(hash(text));
     if (candidates != by_front_.end() && candidates->second.size() >= k_same_front_max) { return 0; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of a text that were read before, byte for byte: a fleet's objects repeat few different ones. Internal to lib/value.
+// Values of a text that were read before, byte for byte: a fleet's objects repeat few different ones. Internal to
+// lib/value.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +26,10 @@ public:
     };
     /// The value with which `text` begins; nullptr if none was added. O(length of the value).
     [[nodiscard]] const Value* find(std::string_view text, const Shape* shape) const;
-    /// Adds a value; its number, or 0 if it is not kept: it is short, or there are too many. What `find` finds must not be added again.
-    std::uint32_t add(std::string_view text, const Shape* shape, std::size_t tokens, std::size_t nodes, ObjectSink& sink);
+    /// Adds a value; its number, or 0 if it is not kept: it is short, or there are too many. What `find` finds must not
+    /// be added again.
+    std::uint32_t add(std::string_view text, const Shape* shape, std::size_t tokens, std::size_t nodes,
+                      ObjectSink& sink);
 
 private:
     [[nodiscard]] static std::size_t hash(std::string_view text) noexcept;

@@ -22,8 +22,8 @@
 namespace kmm::value {
 namespace {
 
-/// libyaml counts columns in characters, this toolkit in bytes. Also notices what libyaml takes for a line's end, or leaves
-/// out, and others do not: NEL, LS, PS, a CR alone, byte order marks.
+/// libyaml counts columns in characters, this toolkit in bytes. Also notices what libyaml takes for a line's end, or
+/// leaves out, and others do not: NEL, LS, PS, a CR alone, byte order marks.
 class WideCharacters {
 public:
     /// The next bytes of the text.
@@ -60,8 +60,10 @@ public:
     [[nodiscard]] Mark mark(const yaml_mark_t& mark) const noexcept {
         auto column = mark.column + 1;
         if (!rows_.empty()) {
-            auto row = std::partition_point(rows_.begin(), rows_.end(), [&](const Row& r) { return r.line < mark.line; });
-            for (; row != rows_.end() && row->line == mark.line && row->character <= mark.column; ++row) column += row->more;
+            auto row =
+                std::partition_point(rows_.begin(), rows_.end(), [&](const Row& r) { return r.line < mark.line; });
+            for (; row != rows_.end() && row->line == mark.line && row->character <= mark.column; ++row)
+                column += row->more;
         }
         return Mark{static_cast<std::uint32_t>(mark.line + 1), static_cast<std::uint32_t>(column)};
     }
@@ -121,8 +123,8 @@ private:
         Mark mark;
     };
 
-    /// The events of a value that may have been read before. Scalars are 'p' or 'q', their length and text; 'm', 's' and 'e' are the start
-    /// of a mapping, of a sequence, and the end of either. All but ends have marks.
+    /// The events of a value that may have been read before. Scalars are 'p' or 'q', their length and text; 'm', 's'
+    /// and 'e' are the start of a mapping, of a sequence, and the end of either. All but ends have marks.
     struct Recording {
         std::string events;
         std::vector<Mark> marks;
@@ -210,7 +212,8 @@ private:
     }
 
     void check(const yaml_event_t& event, const yaml_char_t* anchor, const yaml_char_t* tag, std::size_t bytes) {
-        if (anchor != nullptr || tag != nullptr) throw Doubt{"expected no anchor and no tag", wide_.mark(event.start_mark)};
+        if (anchor != nullptr || tag != nullptr)
+            throw Doubt{"expected no anchor and no tag", wide_.mark(event.start_mark)};
         bytes_ += bytes;
         if (++nodes_ > limits_.nodes_max || bytes_ > limits_.bytes_max) {
             throw Doubt{"expected fewer values in an object", wide_.mark(event.start_mark), "document-limit"};
@@ -262,7 +265,8 @@ private:
 
     void on_key(const Scalar& key) {
         auto& frame = stack_.back();
-        const bool is_text = !key.plain || is_surely_text(key.text) || (key.text != "<<" && resolve_plain(key.text).node.is_string());
+        const bool is_text =
+            !key.plain || is_surely_text(key.text) || (key.text != "<<" && resolve_plain(key.text).node.is_string());
         if (!is_text) throw Doubt{"expected a string as key", key.mark};
         frame.key_pending = true;
         if (const auto row = find_skipped(frame.shape, key.text); row != k_not_skipped) {
@@ -276,7 +280,8 @@ private:
 
     void on_start(Kind kind, Mark mark) {
         if (recording_.open == 0 && at_key()) throw Doubt{"expected a string as key", mark};
-        if (stack_.size() + skipping_ + recording_.open >= limits_.depth_max) throw Doubt{"expected fewer nested levels", mark, "document-limit"};
+        if (stack_.size() + skipping_ + recording_.open >= limits_.depth_max)
+            throw Doubt{"expected fewer nested levels", mark, "document-limit"};
         if (skipping_ > 0 || skip_value_) {
             skip_value_ = false;
             ++skipping_;
@@ -295,7 +300,8 @@ private:
 
     [[nodiscard]] bool is_repeated(Kind kind) const noexcept {
         const auto* shape = shape_of_value();
-        return shape != nullptr && shape->repeats == (kind == Kind::mapping ? Shape::Repeats::mapping : Shape::Repeats::list);
+        return shape != nullptr &&
+               shape->repeats == (kind == Kind::mapping ? Shape::Repeats::mapping : Shape::Repeats::list);
     }
 
     void record(const Scalar& scalar) {
@@ -322,7 +328,8 @@ private:
             numbered_.push_back(Repeat{recording_.marks[0], value->number});
             return finish(std::move(node));
         }
-        const auto number = value != nullptr ? value->number : repeats_.add(recording_.events, shape_of_value(), 0, 0, sink_);
+        const auto number =
+            value != nullptr ? value->number : repeats_.add(recording_.events, shape_of_value(), 0, 0, sink_);
         const auto recorded = std::move(recording_);  // a value in it may be recorded again
         recording_ = Recording{};
         replay(recorded, number);

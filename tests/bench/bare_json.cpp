@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limit of reading a fleet: simdjson's on-demand parser over a file of `kubectl get -o json`, visiting the fields that
-// kmm-plan reads and nothing else: of Nodes some, of other kinds metadata and all that spec and status have. Prints how much it saw.
+// The limit of reading a fleet: simdjson's on-demand parser over a file of `kubectl get -o json`, visiting the fields
+// that kmm-plan reads and nothing else: of Nodes some, of other kinds metadata and all that spec and status have.
+// Prints how much it saw.
 #include <simdjson.h>
 
 #include <cstdio>

@@ -35,6 +35,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string text(all.substr(std::min(line + 1, all.size())));
     const std::string out = rendered(text, values);
     fuzz::require(out == rendered(text, values), "the same template gives the same text");
-    if (text.find("{{") == std::string::npos && text.find("<no value>") == std::string::npos) { fuzz::require(out == text, "text without actions stays"); }
+    if (text.find("{{") == std::string::npos && text.find("<no value>") == std::string::npos) {
+        fuzz::require(out == text, "text without actions stays");
+    }
     return 0;
 }

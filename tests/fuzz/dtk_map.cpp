@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of releases, separated by lines "=== NAME": which toolkit is of which kernel. The order of the files does not matter, and what is
-// found is found again by its kernel.
+// Files of releases, separated by lines "=== NAME": which toolkit is of which kernel. The order of the files does not
+// matter, and what is found is found again by its kernel.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -42,7 +42,9 @@ Mapped mapped(const Files& files) {
     recipe::toolkit::Inputs inputs;
     Diagnostics faults;
     for (const auto& [name, text] : files) {
-        for (const auto& document : value::read_any(text, name, faults)) { recipe::toolkit::read_input(document, inputs, faults); }
+        for (const auto& document : value::read_any(text, name, faults)) {
+            recipe::toolkit::read_input(document, inputs, faults);
+        }
     }
     recipe::toolkit::MapOptions options;
     options.architecture = "x86_64";
@@ -61,8 +63,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     try {
         const auto forward = mapped(files);
         for (const auto& row : forward.map.rows) {
-            for (const auto& toolkit : row.toolkits) { fuzz::require(forward.has_faults || toolkit.image.find("@sha256:") != std::string::npos, "toolkits are named by digest"); }
-            fuzz::require(forward.has_faults || recipe::toolkit::find_kernel(forward.map, row.kernel) != nullptr, "a kernel of the map is found in it");
+            for (const auto& toolkit : row.toolkits) {
+                fuzz::require(forward.has_faults || toolkit.image.find("@sha256:") != std::string::npos,
+                              "toolkits are named by digest");
+            }
+            fuzz::require(forward.has_faults || recipe::toolkit::find_kernel(forward.map, row.kernel) != nullptr,
+                          "a kernel of the map is found in it");
         }
         std::reverse(files.begin(), files.end());
         const auto backward = mapped(files);
@@ -71,7 +77,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         fuzz::require(forward.map.rows.size() == backward.map.rows.size(), "the order of the files does not matter");
         for (std::size_t i = 0; i < forward.map.rows.size(); ++i) {
             const auto &one = forward.map.rows[i], &other = backward.map.rows[i];
-            fuzz::require(one.kernel == other.kernel && one.releases == other.releases && one.toolkits.size() == other.toolkits.size(), "each row is the same");
+            fuzz::require(one.kernel == other.kernel && one.releases == other.releases &&
+                              one.toolkits.size() == other.toolkits.size(),
+                          "each row is the same");
         }
     } catch (const Error&) { return 0; }
     return 0;

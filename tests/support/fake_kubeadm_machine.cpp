@@ -56,7 +56,8 @@ std::string join(const std::vector<std::string>& words) {
 
 namespace {
 
-constexpr std::array<const char*, 4> k_components{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"};
+constexpr std::array<const char*, 4> k_components{"etcd", "kube-apiserver", "kube-controller-manager",
+                                                  "kube-scheduler"};
 
 /// `text` with all that follows `key` on its line replaced; the same text without such a line.
 std::string with_value(const std::string& text, const std::string& key, const std::string& value) {
@@ -114,7 +115,8 @@ fs::path Machine::inside(const fs::path& path) const {
 std::string Machine::brings(const std::string& component, const std::string& version) const {
     std::istringstream lines(read_text(root_ / "fake/releases"));
     for (std::string minor, etcd, coredns; lines >> minor >> etcd >> coredns;)
-        if (version.starts_with(minor + ".")) return component == "etcd" ? etcd : component == "coredns" ? coredns : version;
+        if (version.starts_with(minor + "."))
+            return component == "etcd" ? etcd : component == "coredns" ? coredns : version;
     return version;
 }
 
@@ -161,7 +163,8 @@ int Machine::swap_manifests(const std::string& version) const {
     const fs::path temporary = root_ / "etc/kubernetes/tmp", fresh = temporary / "kubeadm-upgraded-manifests1";
     int stamp = 0;
     const auto backup_path = [&] {
-        return temporary / ("kubeadm-backup-manifests-2026-11-26-10-00-" + std::to_string(stamp / 10) + std::to_string(stamp % 10));
+        return temporary /
+               ("kubeadm-backup-manifests-2026-11-26-10-00-" + std::to_string(stamp / 10) + std::to_string(stamp % 10));
     };
     while (fs::exists(backup_path())) ++stamp;
     fs::create_directories(backup_path());
@@ -173,7 +176,8 @@ int Machine::swap_manifests(const std::string& version) const {
         const std::size_t tag = image + component.size() + 2, end = old.find('\n', tag);
         const std::string text = old.substr(0, tag) + brings(component, version) + old.substr(end);
         if (text == old) {
-            std::cout << "[upgrade/staticpods] Current and new manifests of " << component << " are equal, skipping upgrade\n";
+            std::cout << "[upgrade/staticpods] Current and new manifests of " << component
+                      << " are equal, skipping upgrade\n";
             continue;
         }
         write_text(fresh / (component + ".yaml"), text, 0600);
@@ -195,7 +199,8 @@ void Machine::upgrade_addons(const std::string& version) const {
     std::vector<fs::path> files;
     for (const auto& entry : fs::directory_iterator(pods)) {
         const std::string name = entry.path().filename();
-        if (name.starts_with("kube-apiserver-") && read_text(entry.path()).find(":" + version) == std::string::npos) return;
+        if (name.starts_with("kube-apiserver-") && read_text(entry.path()).find(":" + version) == std::string::npos)
+            return;
         if (name.starts_with("kube-proxy-") || name.starts_with("coredns-")) files.push_back(entry.path());
     }
     for (const auto& file : files) {
@@ -226,7 +231,8 @@ int Machine::kubeadm(const std::string& version, const std::vector<std::string>&
             while (text >> of) {}  // the last word is the version
         }
         if (repository.empty()) repository = "registry.k8s.io";
-        for (const std::string component : k_components) names += repository + "/" + component + ":" + brings(component, of) + "\n";
+        for (const std::string component : k_components)
+            names += repository + "/" + component + ":" + brings(component, of) + "\n";
         if (words[2] == "list") std::cout << names;
         else if (!is_set("lie")) write_text(root_ / "fake/images", names);
         return 0;
@@ -253,8 +259,13 @@ int Machine::kubeadm(const std::string& version, const std::vector<std::string>&
         if (is_first && fs::exists(configuration)) change_file(configuration, "kubernetesVersion: ", words[2]);
         upgrade_addons(is_first ? words[2] : target);
     }
-    write_text(root_ / "var/lib/kubelet/config.yaml", "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nstaticPodPath: /etc/kubernetes/manifests\nhealthzPort: 0\ncgroupDriver: systemd\n# " + version + "\n");
-    if (is_first) std::cout << "[upgrade] SUCCESS! A control plane node of your cluster was upgraded to \"" << words[2] << "\".\n";
+    write_text(root_ / "var/lib/kubelet/config.yaml",
+               "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nstaticPodPath: "
+               "/etc/kubernetes/manifests\nhealthzPort: 0\ncgroupDriver: systemd\n# " +
+                   version + "\n");
+    if (is_first)
+        std::cout << "[upgrade] SUCCESS! A control plane node of your cluster was upgraded to \"" << words[2]
+                  << "\".\n";
     return 0;
 }
 
@@ -276,7 +287,8 @@ void Machine::install(const std::vector<std::string>& words, bool simulates) con
 int Machine::run(const std::string& name, const std::string& version, const std::vector<std::string>& words) {
     const std::string line = name + " " + join(words);
     const bool simulates = std::find(words.begin(), words.end(), "-s") != words.end();
-    const bool asks = name == "crictl" || name == "kubelet" || simulates || line.starts_with("kubeadm version") || line.starts_with("kubeadm config images list");
+    const bool asks = name == "crictl" || name == "kubelet" || simulates || line.starts_with("kubeadm version") ||
+                      line.starts_with("kubeadm config images list");
     if (!asks) append(root_ / "fake/log", line + "\n");
     if (!asks && behaviour_.get_string({"fail"}) == name) {
         std::cerr << name << ": it fails\n";
@@ -290,7 +302,8 @@ int Machine::run(const std::string& name, const std::string& version, const std:
     if (name == "crictl") {
         Node images = Node::sequence();
         std::istringstream tags(read_text(root_ / "fake/images"));
-        for (std::string tag; tags >> tag;) images.push_back(Node::mapping({{"id", tag}, {"repoTags", Node::strings({tag})}}));
+        for (std::string tag; tags >> tag;)
+            images.push_back(Node::mapping({{"id", tag}, {"repoTags", Node::strings({tag})}}));
         std::cout << kmm::value::to_json(Node::mapping({{"images", std::move(images)}})) << "\n";
         return 0;
     }
@@ -316,12 +329,17 @@ void Machine::follow_pod(const std::string& component) const {
                                        {"namespace", "kube-system"},
                                        {"labels", Node::mapping({{"component", component}, {"tier", "control-plane"}})},
                                        {"annotations", Node::mapping({{"kubernetes.io/config.mirror", "hash"}})},
-                                       {"ownerReferences", Node::sequence({Node::mapping({{"apiVersion", "v1"}, {"kind", "Node"}, {"name", name()},
-                                                                                          {"uid", "uid-" + name()}, {"controller", true}})})}}));
+                                       {"ownerReferences", Node::sequence({Node::mapping({{"apiVersion", "v1"},
+                                                                                          {"kind", "Node"},
+                                                                                          {"name", name()},
+                                                                                          {"uid", "uid-" + name()},
+                                                                                          {"controller", true}})})}}));
     pod.find("spec")->set("nodeName", name());
     const Node ready = Node::mapping({{"type", "Ready"}, {"status", "True"}});
     const Node status = Node::mapping({{"name", component}, {"image", image}, {"ready", true}});
-    pod.set("status", Node::mapping({{"phase", "Running"}, {"conditions", Node::sequence({ready})}, {"containerStatuses", Node::sequence({status})}}));
+    pod.set("status", Node::mapping({{"phase", "Running"},
+                                     {"conditions", Node::sequence({ready})},
+                                     {"containerStatuses", Node::sequence({status})}}));
     const std::string text = kmm::value::to_json_pretty(pod);
     if (read_text(file) != text) write_text(file, text);
 }
@@ -338,9 +356,12 @@ void Machine::follow() const {
     words >> version;
     const fs::path node = cluster_ / "nodes" / (name() + ".yaml");
     const std::string old = read_text(node);
-    const std::string text = with_value(with_value(old, "kubeletVersion: ", version), "bootID: ", first_line(root_ / "proc/sys/kernel/random/boot_id"));
+    const std::string text = with_value(with_value(old, "kubeletVersion: ", version),
+                                        "bootID: ", first_line(root_ / "proc/sys/kernel/random/boot_id"));
     if (text != old) write_text(node, text);
-    const auto now = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+    const auto now =
+        std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+            .count();
     const std::time_t seconds = now / 1'000'000;
     std::tm parts{};
     ::gmtime_r(&seconds, &parts);
@@ -348,7 +369,8 @@ void Machine::follow() const {
     std::strftime(time.data(), time.size(), "%Y-%m-%dT%H:%M:%S", &parts);
     std::snprintf(fraction.data(), fraction.size(), ".%06dZ", static_cast<int>(now % 1'000'000));
     write_text(cluster_ / "leases/kube-node-lease" / (name() + ".yaml"),
-               "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata:\n  name: " + name() + "\n  namespace: kube-node-lease\nspec:\n  holderIdentity: " + name() +
+               "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata:\n  name: " + name() +
+                   "\n  namespace: kube-node-lease\nspec:\n  holderIdentity: " + name() +
                    "\n  leaseDurationSeconds: 40\n  renewTime: \"" + time.data() + fraction.data() + "\"\n");
 }
 
@@ -365,7 +387,8 @@ void Machine::reboot() const {
             const int pid = std::atoi(entry.path().filename().c_str());
             if (pid <= 0 || read_text(entry.path() / "environ").find(mark) == std::string::npos) continue;
             if (pid == ::getpid()) is_ours = true;
-            else if (read_text(entry.path() / "stat").find(") Z ") == std::string::npos) found = ::kill(pid, SIGKILL) == 0 || found;
+            else if (read_text(entry.path() / "stat").find(") Z ") == std::string::npos)
+                found = ::kill(pid, SIGKILL) == 0 || found;
         }
     }
     const std::string old = first_line(root_ / "proc/sys/kernel/random/boot_id");

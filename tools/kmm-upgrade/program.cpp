@@ -20,7 +20,8 @@ cli::Program program(const Crafts& crafts) {
     program.name = "kmm-upgrade";
     program.summary = "upgrades kernel modules, or Kubernetes, on the nodes of a cluster";
     program.description =
-        "Upgrades a kernel module, or Kubernetes itself, node by node and records each step before and after it is done. It can be killed at any "
+        "Upgrades a kernel module, or Kubernetes itself, node by node and records each step before and after it is "
+        "done. It can be killed at any "
         "moment: resume examines the cluster and continues.";
     program.examples = {{"kmm-upgrade start module drivers/kmm-hello --to v2", "start an upgrade"},
                         {"kmm-upgrade show", "show progress and the next command"},
@@ -30,27 +31,36 @@ cli::Program program(const Crafts& crafts) {
     std::vector<cli::Verb> later;
     for (const auto* craft : crafts) {
         auto own = craft->verbs();
-        program.verbs.insert(program.verbs.end(), std::make_move_iterator(own.starters.begin()), std::make_move_iterator(own.starters.end()));
-        later.insert(later.end(), std::make_move_iterator(own.others.begin()), std::make_move_iterator(own.others.end()));
+        program.verbs.insert(program.verbs.end(), std::make_move_iterator(own.starters.begin()),
+                             std::make_move_iterator(own.starters.end()));
+        later.insert(later.end(), std::make_move_iterator(own.others.begin()),
+                     std::make_move_iterator(own.others.end()));
     }
-    program.verbs.push_back(about_run(verb("resume", "continue an interrupted or paused upgrade",
-                                 "Continues after a failure, a pause, a kill or a reboot. Failed nodes are tried again. After an interrupted step the node is "
-                                 "examined first. Resuming an upgrade that has ended changes nothing. The exit code is 0, or 12 if nodes were "
-                                 "skipped or left out.",
-                                 {{"kmm-upgrade resume", "continue the recorded upgrade"}}, {metrics_option()}, run_resume)));
-    program.verbs.push_back(about_record(verb("show", "show progress and the next command",
-                                 "Reads the record only: takes no lock, changes nothing, needs no cluster. Times are UTC.\n\n"
-                                 "The exit code is 0 in every state of the upgrade. Scripts read state and summary of -o json.",
-                                 {{"kmm-upgrade show", "the state of the upgrade"},
-                                  {"kmm-upgrade show --watch", "refresh until the upgrade ends"},
-                                  {"kmm-upgrade show -o name --metrics /var/lib/node_exporter/kmm-upgrade.prom", "for node_exporter"}},
-                                 {option("watch", "", "refresh until the upgrade ends"), metrics_option()}, run_show)));
-    program.verbs.push_back(about_record(verb("nodes", "list the nodes of the upgrade", "CURRENT is the version that was last seen on the node: \"-\" for none, \"?\" during a "
-                                 "step or if the node did not answer.",
-                                 {{"kmm-upgrade nodes -o wide", "with full messages"}}, {}, run_nodes)));
+    program.verbs.push_back(about_run(verb(
+        "resume", "continue an interrupted or paused upgrade",
+        "Continues after a failure, a pause, a kill or a reboot. Failed nodes are tried again. After an interrupted "
+        "step the node is "
+        "examined first. Resuming an upgrade that has ended changes nothing. The exit code is 0, or 12 if nodes were "
+        "skipped or left out.",
+        {{"kmm-upgrade resume", "continue the recorded upgrade"}}, {metrics_option()}, run_resume)));
+    program.verbs.push_back(about_record(
+        verb("show", "show progress and the next command",
+             "Reads the record only: takes no lock, changes nothing, needs no cluster. Times are UTC.\n\n"
+             "The exit code is 0 in every state of the upgrade. Scripts read state and summary of -o json.",
+             {{"kmm-upgrade show", "the state of the upgrade"},
+              {"kmm-upgrade show --watch", "refresh until the upgrade ends"},
+              {"kmm-upgrade show -o name --metrics /var/lib/node_exporter/kmm-upgrade.prom", "for node_exporter"}},
+             {option("watch", "", "refresh until the upgrade ends"), metrics_option()}, run_show)));
+    program.verbs.push_back(
+        about_record(verb("nodes", "list the nodes of the upgrade",
+                          "CURRENT is the version that was last seen on the node: \"-\" for none, \"?\" during a "
+                          "step or if the node did not answer.",
+                          {{"kmm-upgrade nodes -o wide", "with full messages"}}, {}, run_nodes)));
     auto step = verb("step", "do one step or one stage",
-                     "Does the next step of one node and stops. --node chooses the node; it is refused if more than --max-unavailable nodes would "
-                     "then be in progress. With STAGE (canary or nodes of a module upgrade), does what is left of that stage, which must be the next "
+                     "Does the next step of one node and stops. --node chooses the node; it is refused if more than "
+                     "--max-unavailable nodes would "
+                     "then be in progress. With STAGE (canary or nodes of a module upgrade), does what is left of that "
+                     "stage, which must be the next "
                      "one. The exit code is 0 if the step or stage was done, 11 if it failed.",
                      {{"kmm-upgrade step", "do the next step"},
                       {"kmm-upgrade step --node node-b", "do the next step of node-b"},
@@ -65,33 +75,44 @@ cli::Program program(const Crafts& crafts) {
     auto rollback = option("rollback", "WHICH", "nodes to roll back to their previous version");
     rollback.choices = {"none", "current", "all"};
     rollback.default_text = "none";
-    program.verbs.push_back(about_run(verb("abort", "abort the upgrade, optionally rolling nodes back",
-                                 "--rollback current returns nodes that failed or are unfinished to their recorded version. --rollback all also returns nodes "
-                                 "that are done, the last one first. An interrupted abort can be resumed. Aborting twice is not an error.",
-                                 {{"kmm-upgrade abort", "abort, leave every node as it is"},
-                                  {"kmm-upgrade abort --rollback current", "abort, roll failed nodes back"}},
-                                 {rollback, metrics_option()}, run_abort)));
-    auto skip = verb("skip", "leave a failed node out of the upgrade",
-                     "The node stays as it is. resume continues with the others. The exit code of the run is then 12.",
-                     {{"kmm-upgrade skip node-c --reason \"broken card\"", "leave node-c out"}},
-                     {required(option("reason", "TEXT", "reason; it is kept in the history")), metrics_option()}, run_skip);
+    program.verbs.push_back(about_run(
+        verb("abort", "abort the upgrade, optionally rolling nodes back",
+             "--rollback current returns nodes that failed or are unfinished to their recorded version. --rollback all "
+             "also returns nodes "
+             "that are done, the last one first. An interrupted abort can be resumed. Aborting twice is not an error.",
+             {{"kmm-upgrade abort", "abort, leave every node as it is"},
+              {"kmm-upgrade abort --rollback current", "abort, roll failed nodes back"}},
+             {rollback, metrics_option()}, run_abort)));
+    auto skip =
+        verb("skip", "leave a failed node out of the upgrade",
+             "The node stays as it is. resume continues with the others. The exit code of the run is then 12.",
+             {{"kmm-upgrade skip node-c --reason \"broken card\"", "leave node-c out"}},
+             {required(option("reason", "TEXT", "reason; it is kept in the history")), metrics_option()}, run_skip);
     skip.positionals = {node_argument("a node that failed")};
     program.verbs.push_back(about_run(std::move(skip)));
     auto retry = verb("retry", "try a failed node or step again, then continue",
-                      "Checks the node again, with the current image and Module, and does its remaining steps. Without NODE, begins the failed step "
+                      "Checks the node again, with the current image and Module, and does its remaining steps. Without "
+                      "NODE, begins the failed step "
                       "of the run again: a step that concerns no single node.",
-                      {{"kmm-upgrade retry node-c", "try node-c again"}, {"kmm-upgrade retry", "try the failed step of the run again"}}, {metrics_option()}, run_retry);
+                      {{"kmm-upgrade retry node-c", "try node-c again"},
+                       {"kmm-upgrade retry", "try the failed step of the run again"}},
+                      {metrics_option()}, run_retry);
     retry.positionals = {node_argument("a node that failed")};
     retry.positionals.front().required = false;
     program.verbs.push_back(about_run(std::move(retry)));
-    program.verbs.push_back(about_record(verb("delete", "remove an ended record", "Removes the record of a complete or aborted upgrade, so that another one can start. It stays "
-                                 "in the history.",
-                                 {{"kmm-upgrade delete", "make room for the next upgrade"}}, {}, run_delete)));
-    program.verbs.insert(program.verbs.end(), std::make_move_iterator(later.begin()), std::make_move_iterator(later.end()));
-    auto history = verb("history", "list past runs and their events", "Lists the runs in the record, newest first; with RUN, every "
+    program.verbs.push_back(about_record(
+        verb("delete", "remove an ended record",
+             "Removes the record of a complete or aborted upgrade, so that another one can start. It stays "
+             "in the history.",
+             {{"kmm-upgrade delete", "make room for the next upgrade"}}, {}, run_delete)));
+    program.verbs.insert(program.verbs.end(), std::make_move_iterator(later.begin()),
+                         std::make_move_iterator(later.end()));
+    auto history = verb("history", "list past runs and their events",
+                        "Lists the runs in the record, newest first; with RUN, every "
                         "event of that run.",
-                        {{"kmm-upgrade history", "list all runs"}, {"kmm-upgrade history current", "list the events of the current run"}}, {},
-                        run_history);
+                        {{"kmm-upgrade history", "list all runs"},
+                         {"kmm-upgrade history current", "list the events of the current run"}},
+                        {}, run_history);
     cli::Positional run;
     run.name = "RUN";
     run.help = "name of a run in the list";
@@ -99,7 +120,8 @@ cli::Program program(const Crafts& crafts) {
     history.positionals = {run};
     program.verbs.push_back(about_record(std::move(history)));
     auto report = verb("report", "write a run as an HTML page",
-                       "Writes one HTML page with the request, the result, each node with its versions and the time of each step, and every event. The "
+                       "Writes one HTML page with the request, the result, each node with its versions and the time of "
+                       "each step, and every event. The "
                        "page loads nothing and has no script. Takes no lock, needs no cluster.",
                        {{"kmm-upgrade report --html upgrade.html", "the recorded run, or the last one of the history"},
                         {"kmm-upgrade report 00001-kmm-hello-v1 --html -", "a run of the history, to standard output"}},
@@ -107,20 +129,30 @@ cli::Program program(const Crafts& crafts) {
     report.positionals = {run};
     program.verbs.push_back(about_record(std::move(report)));
     for (auto& each : kubernetes_reading_verbs()) program.verbs.push_back(std::move(each));
-    auto explain = verb("explain", "describe an error or finding code",
-                        "Without CODE: list all codes of this command. Codes of Modules, nodes and clusters that kmm-plan prints too are described, but not listed.",
-                        {{"kmm-upgrade explain identity-mismatch", "describe one code"}, {"kmm-upgrade explain", "list all codes"}}, {}, {});
-    explain = cli::explain_verb(without_use(std::move(explain), state_options() + runner_options() + cli::cluster_options()), codes(), plan::codes(),
-                                "kmm-plan explain and kmm-worker explain know their own");
+    auto explain = verb(
+        "explain", "describe an error or finding code",
+        "Without CODE: list all codes of this command. Codes of Modules, nodes and clusters that kmm-plan prints too "
+        "are described, but not listed.",
+        {{"kmm-upgrade explain identity-mismatch", "describe one code"}, {"kmm-upgrade explain", "list all codes"}}, {},
+        {});
+    explain =
+        cli::explain_verb(without_use(std::move(explain), state_options() + runner_options() + cli::cluster_options()),
+                          codes(), plan::codes(), "kmm-plan explain and kmm-worker explain know their own");
     program.verbs.push_back(without_selector(std::move(explain), "nothing in a cluster is looked at"));
     program.topics = {cli::codes_topic("ERRORS AND FINDINGS", codes())};
-    program.planned = {{"state", "kmm-upgrade show verifies the record; its last five snapshots are in backup/ of --state-dir"}};
-    program.environment = {{"SSL_CERT_FILE", "authorities for TLS besides the system's; looked at where no authority is named for the server alone"},
-                           {"XDG_STATE_HOME", "of other users than root: the record is kept in kmm-upgrade below it; default: ~/.local/state"},
-                           {"TZ", "time zone of --between without --tz; times that are shown are UTC"},
-                           {"https_proxy, all_proxy, no_proxy", "proxy to an API server that is not on this host"}};
-    program.files = {{"/var/lib/kmm-upgrade, ~/.local/state/kmm-upgrade", "the record of root, and of other users: journal.ndjson, and history/ with those that ended"},
-                     {"/etc/kmm-tools/kubernetes-versions.yaml", "metadata of Kubernetes versions; one of this name in the state directory comes first"}};
+    program.planned = {
+        {"state", "kmm-upgrade show verifies the record; its last five snapshots are in backup/ of --state-dir"}};
+    program.environment = {
+        {"SSL_CERT_FILE",
+         "authorities for TLS besides the system's; looked at where no authority is named for the server alone"},
+        {"XDG_STATE_HOME",
+         "of other users than root: the record is kept in kmm-upgrade below it; default: ~/.local/state"},
+        {"TZ", "time zone of --between without --tz; times that are shown are UTC"},
+        {"https_proxy, all_proxy, no_proxy", "proxy to an API server that is not on this host"}};
+    program.files = {{"/var/lib/kmm-upgrade, ~/.local/state/kmm-upgrade",
+                      "the record of root, and of other users: journal.ndjson, and history/ with those that ended"},
+                     {"/etc/kmm-tools/kubernetes-versions.yaml",
+                      "metadata of Kubernetes versions; one of this name in the state directory comes first"}};
     return program;
 }
 

@@ -26,7 +26,8 @@ cli::Option required(cli::Option made) {
 }
 
 std::vector<cli::Option> shared() {
-    return state_options() + runner_options() + std::vector<cli::Option>{trust_option()} + cli::cluster_options() + cli::common_options();
+    return state_options() + runner_options() + std::vector<cli::Option>{trust_option()} + cli::cluster_options() +
+           cli::common_options();
 }
 
 cli::Positional node_argument(std::string help) {
@@ -48,10 +49,13 @@ cli::Verb verb(std::string name, std::string summary, std::string description, s
     return made;
 }
 
-cli::Verb without_use(cli::Verb made, const std::vector<cli::Option>& useless, std::initializer_list<std::string_view> used) {
+cli::Verb without_use(cli::Verb made, const std::vector<cli::Option>& useless,
+                      std::initializer_list<std::string_view> used) {
     for (auto& each : made.options) {
         const auto is_same = [&](const cli::Option& other) { return other.name == each.name; };
-        if (std::find(used.begin(), used.end(), each.name) == used.end() && std::any_of(useless.begin(), useless.end(), is_same)) each.hidden = true;
+        if (std::find(used.begin(), used.end(), each.name) == used.end() &&
+            std::any_of(useless.begin(), useless.end(), is_same))
+            each.hidden = true;
     }
     return made;
 }
@@ -60,7 +64,8 @@ cli::Verb without_selector(cli::Verb made, const std::string& why) {
     for (auto& each : made.options) each.hidden = each.hidden || each.name == "selector";
     made.run = [why, name = made.name, run = std::move(made.run)](const cli::Args& args, cli::Context& context) {
         if (args.source("selector") == "option")
-            throw Error(Exit::usage, "bad-value", fmt::format("{} does not accept --selector: {}", name, why)).hint("leave --selector out");
+            throw Error(Exit::usage, "bad-value", fmt::format("{} does not accept --selector: {}", name, why))
+                .hint("leave --selector out");
         return run(args, context);
     };
     return made;
@@ -71,7 +76,8 @@ cli::Verb about_run(cli::Verb made) { return without_selector(std::move(made), "
 cli::Verb about_record(cli::Verb made) {
     auto useless = cli::cluster_options();
     std::erase_if(useless, [](const cli::Option& each) { return each.name == "namespace"; });
-    return about_run(without_use(std::move(made), useless + runner_options() + std::vector<cli::Option>{trust_option()}));
+    return about_run(
+        without_use(std::move(made), useless + runner_options() + std::vector<cli::Option>{trust_option()}));
 }
 
 std::vector<cli::Option> walk_options(const std::string& node_timeout) {
@@ -85,9 +91,12 @@ std::vector<cli::Option> walk_options(const std::string& node_timeout) {
     resource.repeatable = true;
     auto timeout = option("node-timeout", "DURATION", "time limit for one step on one node");
     timeout.default_text = node_timeout;
-    return {node, order,
+    return {node,
+            order,
             option("canary", "N", "stop after the first N nodes if more follow, exit 11"),
-            option("pause-after", "N", "stop after every N nodes if more follow, exit 11"), unavailable, timeout,
+            option("pause-after", "N", "stop after every N nodes if more follow, exit 11"),
+            unavailable,
+            timeout,
             option("failure-budget", "N", "tolerate up to N failed nodes"),
             option("soak", "DURATION", "watch each node for this time before it counts as done"),
             option("between", "HH:MM-HH:MM", "begin nodes only in this time of day"),
@@ -95,18 +104,24 @@ std::vector<cli::Option> walk_options(const std::string& node_timeout) {
             option("check", "COMMAND", "run COMMAND for each upgraded node (JSON on stdin); non-zero fails the node"),
             option("on-event", "COMMAND", "run COMMAND for each event (a JSON line on stdin)"),
             option("drain", "", "cordon and empty each node before its module is unloaded"),
-            option("evict-users", "", "as --drain, but evict only users of the module's devices"), resource,
+            option("evict-users", "", "as --drain, but evict only users of the module's devices"),
+            resource,
             option("force", "", "with --drain: also evict Pods without a controller"),
             option("delete-emptydir-data", "", "with --drain: also evict Pods with an emptyDir"),
-            option("grace-period", "SECONDS", "with --drain: grace period of evicted Pods; -1: their own, 0 (with --force): at once"),
-            metrics_option(), option("or-resume", "", "resume this upgrade if it is already recorded"),
+            option("grace-period", "SECONDS",
+                   "with --drain: grace period of evicted Pods; -1: their own, 0 (with --force): at once"),
+            metrics_option(),
+            option("or-resume", "", "resume this upgrade if it is already recorded"),
             option("dry-run", "", "print every action, change nothing")};
 }
 
 std::vector<cli::Option> without_drain(std::vector<cli::Option> options) {
-    std::erase_if(options, [](const cli::Option& each) { return each.name == "drain" || each.name == "evict-users" || each.name == "resource"; });
+    std::erase_if(options, [](const cli::Option& each) {
+        return each.name == "drain" || each.name == "evict-users" || each.name == "resource";
+    });
     for (auto& each : options)
-        if (constexpr std::string_view k_with = "with --drain: "; each.help.starts_with(k_with)) each.help.erase(0, k_with.size());
+        if (constexpr std::string_view k_with = "with --drain: "; each.help.starts_with(k_with))
+            each.help.erase(0, k_with.size());
     return options;
 }
 

@@ -20,7 +20,9 @@ namespace {
 /// Everything that a step works with, for the time of one call.
 struct Here {
     Here(const cli::Args& args, cli::Context& context)
-        : node{kubeadm::Place(host_paths(args).root), ops, clock, random, std::nullopt, [&context] { return context.console.out_is_gone(); }} {
+        : node{kubeadm::Place(host_paths(args).root), ops, clock, random, std::nullopt, [&context] {
+                   return context.console.out_is_gone();
+               }} {
         if (const auto limit = timeout_of(args); limit.count() > 0) node.deadline = clock.monotonic() + limit;
     }
 
@@ -30,7 +32,8 @@ struct Here {
     kubeadm::Node node;
 };
 
-cli::Option kubernetes_option(std::string name, std::string value_name, std::string help, std::vector<std::string> choices = {}) {
+cli::Option kubernetes_option(std::string name, std::string value_name, std::string help,
+                              std::vector<std::string> choices = {}) {
     cli::Option made;
     made.name = std::move(name);
     made.value_name = std::move(value_name);
@@ -43,19 +46,24 @@ kubernetes::Version target_of(const cli::Args& args) {
     const auto text = args.get("target");
     if (!text) throw Error(Exit::usage, "missing-option", "expected --target VERSION").hint("as --target v1.35.4");
     if (const auto version = kubernetes::Version::parse(*text)) return *version;
-    throw Error(Exit::usage, "bad-value", fmt::format("--target: expected {}, found '{}'", kubernetes::k_version_form, base::escape(*text)));
+    throw Error(Exit::usage, "bad-value",
+                fmt::format("--target: expected {}, found '{}'", kubernetes::k_version_form, base::escape(*text)));
 }
 
 std::string absolute(const char* option, const std::string& text) {
     if (text.starts_with('/')) return text;
-    throw Error(Exit::usage, "bad-value", fmt::format("--{}: expected an absolute path on the node, found '{}'", option, base::escape(text)));
+    throw Error(Exit::usage, "bad-value",
+                fmt::format("--{}: expected an absolute path on the node, found '{}'", option, base::escape(text)));
 }
 
 kubeadm::Switch switch_of(const cli::Args& args) {
     kubeadm::Switch how;
     const std::string way = args.get("switch").value_or("");
     using Way = kubeadm::Switch::Way;
-    how.way = way == "packages" ? Way::packages : way == "binaries" ? Way::binaries : way == "command" ? Way::command : Way::none;
+    how.way = way == "packages"   ? Way::packages
+              : way == "binaries" ? Way::binaries
+              : way == "command"  ? Way::command
+                                  : Way::none;
     if (const auto from = args.get("from")) {
         if (how.way != Way::binaries) throw Error(Exit::usage, "usage", "--from requires --switch binaries");
         how.directory = absolute("from", *from);
@@ -64,14 +72,17 @@ kubeadm::Switch switch_of(const cli::Args& args) {
         if (how.way != Way::command) throw Error(Exit::usage, "usage", "--command requires --switch command");
         how.command = absolute("command", *command);
     }
-    if (how.way == Way::command && how.command.empty()) throw Error(Exit::usage, "missing-option", "--switch command requires --command PROGRAM");
+    if (how.way == Way::command && how.command.empty())
+        throw Error(Exit::usage, "missing-option", "--switch command requires --command PROGRAM");
     return how;
 }
 
 std::vector<cli::Option> switch_options() {
-    return {kubernetes_option("switch", "WAY", "how programs of the target are installed", {"packages", "binaries", "command"}),
+    return {kubernetes_option("switch", "WAY", "how programs of the target are installed",
+                              {"packages", "binaries", "command"}),
             kubernetes_option("from", "DIR", "directory of binaries, by version (default: /usr/local/kubernetes)"),
-            kubernetes_option("command", "PROGRAM", "program that installs COMPONENT of VERSION on NODE (its environment)")};
+            kubernetes_option("command", "PROGRAM",
+                              "program that installs COMPONENT of VERSION on NODE (its environment)")};
 }
 
 cli::Option target_option() {
@@ -96,8 +107,12 @@ std::string name_of_backup(const cli::Args& args) {
 }
 
 value::Node step_document(const kubeadm::StepResult& result) {
-    value::Node made = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "KubernetesNodeStep"}, {"step", result.step}, {"outcome", result.already ? "already" : "done"},
-                                             {"adopted", result.adopted}, {"message", result.message}});
+    value::Node made = value::Node::mapping({{"apiVersion", "kmmtools/v1"},
+                                             {"kind", "KubernetesNodeStep"},
+                                             {"step", result.step},
+                                             {"outcome", result.already ? "already" : "done"},
+                                             {"adopted", result.adopted},
+                                             {"message", result.message}});
     value::Node facts = value::Node::mapping();
     for (const auto& [name, text] : result.facts) facts.set(name, text);
     made.set("verified", std::move(facts));
@@ -112,9 +127,12 @@ Exit report_step(const kubeadm::StepResult& result, nodejob::JobSlot slot, cli::
         if (context.verbosity >= 0) context.console.err(fmt::format("warning: {}\n", base::escape(warning)));
     }
     if (!cli::print_document(context, step_document(result))) {
-        context.console.out(context.output == "name" ? (result.already ? "already\n" : "done\n") : fmt::format("{}{}\n", result.already ? "nothing to do: " : "", result.message));
+        context.console.out(context.output == "name"
+                                ? (result.already ? "already\n" : "done\n")
+                                : fmt::format("{}{}\n", result.already ? "nothing to do: " : "", result.message));
     }
-    if (result.job && !result.job->received && context.console.out_ok() && !context.console.out_is_gone()) slot.mark_received(result.job->id);
+    if (result.job && !result.job->received && context.console.out_ok() && !context.console.out_is_gone())
+        slot.mark_received(result.job->id);
     return Exit::ok;
 }
 
@@ -136,16 +154,20 @@ std::string manifests_cell(const kubeadm::Facts& facts) {
 std::string etcd_cell(const kubeadm::Facts& facts) {
     if (!facts.etcd) return "none, or unknown";
     if (facts.etcd->member.empty()) return "unknown: its manifest names no address for clients";
-    const auto role = facts.etcd->leader.empty() ? "no leader" : facts.etcd->leader == facts.etcd->member ? "leader" : "follower";
+    const auto role = facts.etcd->leader.empty()                 ? "no leader"
+                      : facts.etcd->leader == facts.etcd->member ? "leader"
+                                                                 : "follower";
     const auto alarms = facts.etcd->alarms.empty() ? std::string() : ", " + base::join(facts.etcd->alarms, ", ");
-    return base::escape(fmt::format("{}, {}, members: {}, {} of {}{}", facts.etcd->version, role, facts.etcd->members.size(), base::format_bytes(facts.etcd->size),
+    return base::escape(fmt::format("{}, {}, members: {}, {} of {}{}", facts.etcd->version, role,
+                                    facts.etcd->members.size(), base::format_bytes(facts.etcd->size),
                                     base::format_bytes(facts.etcd->quota), alarms));
 }
 
 std::string first_expiry(const kubeadm::Facts& facts) {
     const kubeadm::Certificate* first = nullptr;
     for (const auto& certificate : facts.certificates) {
-        if (certificate.problem.empty() && (first == nullptr || certificate.not_after < first->not_after)) first = &certificate;
+        if (certificate.problem.empty() && (first == nullptr || certificate.not_after < first->not_after))
+            first = &certificate;
     }
     return first == nullptr ? "unknown" : fmt::format("{} ({})", base::format_rfc3339(first->not_after), first->file);
 }
@@ -168,22 +190,34 @@ Exit run_kubernetes_facts(const cli::Args& args, cli::Context& context) {
         {"etcd", etcd_cell(facts)},
         {"first certificate to expire", first_expiry(facts)},
         {"cgroup", text(facts.cgroup)},
-        {"swap", !facts.swap ? "unknown" : facts.swap->empty() ? "off" : base::join(*facts.swap, ", ")},
-        {"container runtime", !facts.runtime_socket ? "unknown" : *facts.runtime_socket + (facts.runtime_socket_present.value_or(false) ? "" : " (no socket)")},
-        {"leftovers of kubeadm", !facts.leftovers ? "unknown" : facts.leftovers->empty() ? "none" : base::join(*facts.leftovers, ", ")},
-        {"job", !facts.job ? "unknown" : facts.job->key.empty() ? std::string(nodejob::to_string(facts.job->state)) : fmt::format("{}: {}", facts.job->key, nodejob::to_string(facts.job->state))},
+        {"swap", !facts.swap           ? "unknown"
+                 : facts.swap->empty() ? "off"
+                                       : base::join(*facts.swap, ", ")},
+        {"container runtime",
+         !facts.runtime_socket
+             ? "unknown"
+             : *facts.runtime_socket + (facts.runtime_socket_present.value_or(false) ? "" : " (no socket)")},
+        {"leftovers of kubeadm", !facts.leftovers           ? "unknown"
+                                 : facts.leftovers->empty() ? "none"
+                                                            : base::join(*facts.leftovers, ", ")},
+        {"job", !facts.job               ? "unknown"
+                : facts.job->key.empty() ? std::string(nodejob::to_string(facts.job->state))
+                                         : fmt::format("{}: {}", facts.job->key, nodejob::to_string(facts.job->state))},
     };
     for (const auto& disk : facts.disks) rows.emplace_back("free in " + disk.path, base::format_bytes(disk.free));
     if (facts.manifests) {
-        for (const auto& stray : facts.manifests->strays) rows.emplace_back("stray manifest", fmt::format("{} declares {}", stray.path, stray.pod));
+        for (const auto& stray : facts.manifests->strays)
+            rows.emplace_back("stray manifest", fmt::format("{} declares {}", stray.path, stray.pod));
     }
-    for (const auto& unread : facts.unread) rows.emplace_back("unread", fmt::format("{}: {}", unread.field, unread.reason));
+    for (const auto& unread : facts.unread)
+        rows.emplace_back("unread", fmt::format("{}: {}", unread.field, unread.reason));
     for (auto& [name, cell] : rows) cell = base::escape(cell);
     context.console.out(cli::format_properties(rows));
     return Exit::ok;
 }
 
-cli::Verb step_verb(std::string name, std::string summary, std::string description, std::vector<cli::Example> examples, std::vector<cli::Option> options) {
+cli::Verb step_verb(std::string name, std::string summary, std::string description, std::vector<cli::Example> examples,
+                    std::vector<cli::Option> options) {
     cli::Verb verb;
     verb.name = "kubernetes " + std::move(name);
     verb.summary = std::move(summary);
@@ -194,54 +228,74 @@ cli::Verb step_verb(std::string name, std::string summary, std::string descripti
 }
 
 constexpr const char* k_job_words =
-    "It runs as a detached job: a lost connection, a killed caller or --timeout does not end it, and the same command waits for it or takes its result. "
+    "It runs as a detached job: a lost connection, a killed caller or --timeout does not end it, and the same command "
+    "waits for it or takes its result. "
     "A job that a reboot has ended is reported as lost, never as done.";
 
 }  // namespace
 
 std::vector<cli::Verb> verbs_kubernetes() {
     std::vector<cli::Verb> verbs;
-    verbs.push_back(step_verb("facts", "show what this node of a kubeadm cluster runs",
-                              "Shows the versions of kubelet and kubeadm, the four static Pods, what etcd, API server and kubelet say of themselves, certificates, space, cgroup, swap, container runtime, leftovers of kubeadm and the job of an "
-                              "upgrade. Unreadable facts are listed, never guessed; many need root. Changes nothing.",
-                              {{"kmm-worker kubernetes facts", "for people"}, {"kmm-worker kubernetes facts -o json", "for programs"}},
-                              {kubernetes_option("requested-apis", "", "also ask its API server which deprecated APIs clients use")}));
+    verbs.push_back(step_verb(
+        "facts", "show what this node of a kubeadm cluster runs",
+        "Shows the versions of kubelet and kubeadm, the four static Pods, what etcd, API server and kubelet say of "
+        "themselves, certificates, space, cgroup, swap, container runtime, leftovers of kubeadm and the job of an "
+        "upgrade. Unreadable facts are listed, never guessed; many need root. Changes nothing.",
+        {{"kmm-worker kubernetes facts", "for people"}, {"kmm-worker kubernetes facts -o json", "for programs"}},
+        {kubernetes_option("requested-apis", "", "also ask its API server which deprecated APIs clients use")}));
     verbs.back().run = run_kubernetes_facts;
 
-    verbs.push_back(step_verb("images", "pull the images of a version with kubeadm",
-                              std::string("Pulls the images of kubeadm config images list from the registry of the API server's image, and asks the container runtime (crictl) for "
-                                          "each. ") + k_job_words,
-                              {{"kmm-worker kubernetes images --target v1.35.4", "pull before the upgrade"}},
-                              std::vector<cli::Option>{target_option(), kubernetes_option("config", "FILE", "configuration of kubeadm"),
-                                                       kubernetes_option("image-repository", "PREFIX", "registry and path of the images")} + switch_options()));
+    verbs.push_back(step_verb(
+        "images", "pull the images of a version with kubeadm",
+        std::string("Pulls the images of kubeadm config images list from the registry of the API server's image, and "
+                    "asks the container runtime (crictl) for "
+                    "each. ") +
+            k_job_words,
+        {{"kmm-worker kubernetes images --target v1.35.4", "pull before the upgrade"}},
+        std::vector<cli::Option>{target_option(), kubernetes_option("config", "FILE", "configuration of kubeadm"),
+                                 kubernetes_option("image-repository", "PREFIX", "registry and path of the images")} +
+            switch_options()));
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {
         const Here here(args, context);
-        return report_step(kubeadm::pull_images(here.node, {target_of(args), args.get("config").value_or(""), args.get("image-repository").value_or(""), switch_of(args)}), here.node.image_slot(), context);
+        return report_step(
+            kubeadm::pull_images(here.node, {target_of(args), args.get("config").value_or(""),
+                                             args.get("image-repository").value_or(""), switch_of(args)}),
+            here.node.image_slot(), context);
     };
 
-    verbs.push_back(step_verb("backup", "save manifests, certificates and kubelet files",
-                              "Copies /etc/kubernetes (manifests, pki, kubeconfigs) and the kubelet's files to /var/lib/kmm-node/backups/NAME with the digest of each, and reads them "
-                              "again. An existing backup is verified and kept. With --etcd-snapshot it includes the data of etcd, if etcd is a static Pod of this node.",
-                              {{"kmm-worker kubernetes backup --name before-v1.35.4", "make or verify a backup"}},
-                              {name_option(), kubernetes_option("etcd-snapshot", "", "include a snapshot of etcd, proven by its hash"),
-                               kubernetes_option("verify", "", "only verify; exit 76 if it is damaged")}));
+    verbs.push_back(step_verb(
+        "backup", "save manifests, certificates and kubelet files",
+        "Copies /etc/kubernetes (manifests, pki, kubeconfigs) and the kubelet's files to "
+        "/var/lib/kmm-node/backups/NAME with the digest of each, and reads them "
+        "again. An existing backup is verified and kept. With --etcd-snapshot it includes the data of etcd, if etcd is "
+        "a static Pod of this node.",
+        {{"kmm-worker kubernetes backup --name before-v1.35.4", "make or verify a backup"}},
+        {name_option(), kubernetes_option("etcd-snapshot", "", "include a snapshot of etcd, proven by its hash"),
+         kubernetes_option("verify", "", "only verify; exit 76 if it is damaged")}));
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {
         const Here here(args, context);
         const std::string name = name_of_backup(args);
         if (args.flag("verify")) return report_step(kubeadm::verify_backup(here.node, name), here.node.slot(), context);
         net::CurlHttpClient client;
-        return report_step(kubeadm::make_backup(here.node, name, args.flag("etcd-snapshot") ? &client : nullptr), here.node.slot(), context);
+        return report_step(kubeadm::make_backup(here.node, name, args.flag("etcd-snapshot") ? &client : nullptr),
+                           here.node.slot(), context);
     };
 
-    verbs.push_back(step_verb("control-plane", "upgrade this node's control plane with kubeadm",
-                              std::string("Refuses unless the manifests of all static Pods are complete, runs kubeadm upgrade, and then reads the version of each manifest: kubeadm's "
-                                          "exit code alone is not trusted. ") + k_job_words,
-                              {{"kmm-worker kubernetes control-plane --target v1.35.4 --first", "kubeadm upgrade apply"},
-                               {"kmm-worker kubernetes control-plane --target v1.35.4", "kubeadm upgrade node"}},
-                              std::vector<cli::Option>{target_option(), kubernetes_option("first", "", "kubeadm upgrade apply: the first control plane of the cluster"),
-                                                       ignore_option(),
-                                                       kubernetes_option("skip-phases", "NAMES", "phases of kubeadm to leave out, such as addon/kube-proxy"),
-                                                       kubernetes_option("patches", "DIR", "directory of kubeadm's patches")} + switch_options()));
+    verbs.push_back(step_verb(
+        "control-plane", "upgrade this node's control plane with kubeadm",
+        std::string("Refuses unless the manifests of all static Pods are complete, runs kubeadm upgrade, and then "
+                    "reads the version of each manifest: kubeadm's "
+                    "exit code alone is not trusted. ") +
+            k_job_words,
+        {{"kmm-worker kubernetes control-plane --target v1.35.4 --first", "kubeadm upgrade apply"},
+         {"kmm-worker kubernetes control-plane --target v1.35.4", "kubeadm upgrade node"}},
+        std::vector<cli::Option>{
+            target_option(),
+            kubernetes_option("first", "", "kubeadm upgrade apply: the first control plane of the cluster"),
+            ignore_option(),
+            kubernetes_option("skip-phases", "NAMES", "phases of kubeadm to leave out, such as addon/kube-proxy"),
+            kubernetes_option("patches", "DIR", "directory of kubeadm's patches")} +
+            switch_options()));
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {
         const Here here(args, context);
         kubeadm::ControlPlaneOptions options{target_of(args), args.flag("first"), {}, switch_of(args)};
@@ -251,23 +305,29 @@ std::vector<cli::Verb> verbs_kubernetes() {
         return report_step(kubeadm::upgrade_control_plane(here.node, options), here.node.slot(), context);
     };
 
-    verbs.push_back(step_verb("kubelet", "switch this node's kubelet to another version",
-                              std::string("On a worker node kubeadm upgrade node runs first. The kubelet is replaced and restarted, and must run the new version for some seconds. Drain the "
-                                          "node first. ") + k_job_words,
-                              {{"kmm-worker kubernetes kubelet --target v1.35.4 --switch packages", "with apt-get or dnf"},
-                               {"kmm-worker kubernetes kubelet --target v1.35.4 --switch binaries", "from /usr/local/kubernetes/1.35.4"}},
-                              std::vector<cli::Option>{target_option(), ignore_option()} + switch_options()));
+    verbs.push_back(step_verb(
+        "kubelet", "switch this node's kubelet to another version",
+        std::string("On a worker node kubeadm upgrade node runs first. The kubelet is replaced and restarted, and must "
+                    "run the new version for some seconds. Drain the "
+                    "node first. ") +
+            k_job_words,
+        {{"kmm-worker kubernetes kubelet --target v1.35.4 --switch packages", "with apt-get or dnf"},
+         {"kmm-worker kubernetes kubelet --target v1.35.4 --switch binaries", "from /usr/local/kubernetes/1.35.4"}},
+        std::vector<cli::Option>{target_option(), ignore_option()} + switch_options()));
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {
         const Here here(args, context);
-        const kubeadm::KubeletOptions options{target_of(args), switch_of(args), args.get("ignore-preflight-errors").value_or("")};
+        const kubeadm::KubeletOptions options{target_of(args), switch_of(args),
+                                              args.get("ignore-preflight-errors").value_or("")};
         if (options.how.way == kubeadm::Switch::Way::none) {
-            throw Error(Exit::usage, "missing-option", "expected --switch packages, binaries or command").hint("it says how the kubelet gets onto the node");
+            throw Error(Exit::usage, "missing-option", "expected --switch packages, binaries or command")
+                .hint("it says how the kubelet gets onto the node");
         }
         return report_step(kubeadm::switch_kubelet(here.node, options), here.node.slot(), context);
     };
 
     verbs.push_back(step_verb("repair", "restore manifests that a killed kubeadm lost",
-                              "kubeadm swaps a manifest with two renames; if it is killed in between, the component is gone. Each missing or damaged manifest is restored from kubeadm's newest "
+                              "kubeadm swaps a manifest with two renames; if it is killed in between, the component is "
+                              "gone. Each missing or damaged manifest is restored from kubeadm's newest "
                               "complete backup in /etc/kubernetes/tmp. Nothing changes unless all can be restored.",
                               {{"kmm-worker kubernetes repair", "then run control-plane again"}}, {}));
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {
@@ -275,9 +335,12 @@ std::vector<cli::Verb> verbs_kubernetes() {
         return report_step(kubeadm::repair_manifests(here.node), here.node.slot(), context);
     };
 
-    verbs.push_back(step_verb("restore", "restore the files of a backup",
-                              "Verifies the backup, then writes each file that differs, manifests last. Refused if the version of etcd differs from the backup: its data would need a snapshot.",
-                              {{"kmm-worker kubernetes restore --name before-v1.35.4", "back to the files of that backup"}}, {name_option()}));
+    verbs.push_back(
+        step_verb("restore", "restore the files of a backup",
+                  "Verifies the backup, then writes each file that differs, manifests last. Refused if the version of "
+                  "etcd differs from the backup: its data would need a snapshot.",
+                  {{"kmm-worker kubernetes restore --name before-v1.35.4", "back to the files of that backup"}},
+                  {name_option()}));
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {
         const Here here(args, context);
         return report_step(kubeadm::restore_backup(here.node, name_of_backup(args)), here.node.slot(), context);

@@ -27,7 +27,8 @@ std::chrono::milliseconds settle_time(const cli::Args& args) {
     const auto text = args.get("settle");
     if (!text) return std::chrono::milliseconds(0);
     if (const auto duration = base::parse_duration(*text)) return *duration;
-    throw Error(Exit::usage, "bad-value", fmt::format("--settle: expected a duration like 30s, found '{}'", base::escape(*text)));
+    throw Error(Exit::usage, "bad-value",
+                fmt::format("--settle: expected a duration like 30s, found '{}'", base::escape(*text)));
 }
 
 /// What --expect names: modules by name, and where they are from.
@@ -50,8 +51,10 @@ Expected read_expected(const std::string& source, const cli::Args& args, cli::Co
         std::string sum = kmod::sha256_hex(bytes);
         auto read = kmod::read_module(*expected.parser, kmod::sealed_file(bytes, "module"), source);
         expected.index.add({std::move(read.file), path, source, std::move(sum), expected.parser.get()});
-    } else if (source.ends_with(".ko") || source.starts_with("/") || source.starts_with("./") || source.starts_with("../")) {
-        throw Error(Exit::not_found, "not-found", fmt::format("--expect: there is no file or directory {}", base::escape(source)));
+    } else if (source.ends_with(".ko") || source.starts_with("/") || source.starts_with("./") ||
+               source.starts_with("../")) {
+        throw Error(Exit::not_found, "not-found",
+                    fmt::format("--expect: there is no file or directory {}", base::escape(source)));
     } else {
         Job job = empty_job(args);
         job.parser = expected.parser;
@@ -65,12 +68,15 @@ Expected read_expected(const std::string& source, const cli::Args& args, cli::Co
         expected.files.emplace(std::move(image));
     }
     expected.index.require_sound();
-    if (expected.index.modules().empty()) throw Error(Exit::not_found, "module-not-in-image", fmt::format("--expect: {} holds no modules", base::escape(source)));
+    if (expected.index.modules().empty())
+        throw Error(Exit::not_found, "module-not-in-image",
+                    fmt::format("--expect: {} holds no modules", base::escape(source)));
     return expected;
 }
 
 /// "same", "different", "unknown", "absent" or "not-expected".
-std::string verdict_on(const Expected& expected, const kmod::HostPaths& host, const std::string& name, const std::optional<kmod::LiveModule>& live, value::Node& node) {
+std::string verdict_on(const Expected& expected, const kmod::HostPaths& host, const std::string& name,
+                       const std::optional<kmod::LiveModule>& live, value::Node& node) {
     const kmod::IndexedModule* module = expected.index.find(name);
     if (module == nullptr) return "not-expected";
     value::Node wanted = value::Node::mapping({{"sha256", module->sha256}});
@@ -91,11 +97,14 @@ std::string verdict_on(const Expected& expected, const kmod::HostPaths& host, co
 }
 
 /// The names to report on, normalised.
-std::vector<std::string> status_names(const cli::Args& args, const kmod::HostPaths& host, const std::optional<Expected>& expected) {
+std::vector<std::string> status_names(const cli::Args& args, const kmod::HostPaths& host,
+                                      const std::optional<Expected>& expected) {
     std::vector<std::string> names = args.positionals("MODULE");
     for (auto& name : names) {
         const auto problem = base::module_name_problem(name);
-        if (!problem.empty()) throw Error(Exit::usage, "bad-value", fmt::format("'{}' {}", base::escape(name), problem)).hint(base::k_module_name_hint);
+        if (!problem.empty())
+            throw Error(Exit::usage, "bad-value", fmt::format("'{}' {}", base::escape(name), problem))
+                .hint(base::k_module_name_hint);
         name = kmod::normalise_name(name);
     }
     if (!names.empty()) return names;
@@ -107,11 +116,17 @@ std::vector<std::string> status_names(const cli::Args& args, const kmod::HostPat
 /// One row of the table, without the verdict.
 std::vector<std::string> status_row(const std::string& name, const std::optional<kmod::LiveModule>& live, bool wide) {
     if (!live) return {name, "absent", "-", "-", "-", "-", "-"};
-    std::vector<std::string> row{name, live->state, dash(live->version), dash(live->srcversion), live->refcount ? fmt::format("{}", *live->refcount) : "-", dash(live->taint),
+    std::vector<std::string> row{name,
+                                 live->state,
+                                 dash(live->version),
+                                 dash(live->srcversion),
+                                 live->refcount ? fmt::format("{}", *live->refcount) : "-",
+                                 dash(live->taint),
                                  dash(base::join(live->holders, ","))};
     if (!wide) return row;
     std::string parameters;
-    for (const auto& [key, text] : live->parameters) parameters += fmt::format("{}{}={}", parameters.empty() ? "" : " ", key, text);
+    for (const auto& [key, text] : live->parameters)
+        parameters += fmt::format("{}{}={}", parameters.empty() ? "" : " ", key, text);
     row.push_back(dash(live->build_id));
     row.push_back(dash(parameters));
     return row;
@@ -125,7 +140,8 @@ Exit report_status(const cli::Args& args, cli::Context& context) {
     std::optional<Expected> expected;
     if (const auto source = args.get("expect")) expected.emplace(read_expected(*source, args, context, clock));
     const std::vector<std::string> names = status_names(args, host, expected);
-    value::Node document = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "ModuleStatus"}, {"node", node_node(this_node(host))}});
+    value::Node document = value::Node::mapping(
+        {{"apiVersion", "kmmtools/v1"}, {"kind", "ModuleStatus"}, {"node", node_node(this_node(host))}});
     if (!settled) {
         document.set("busy", true);
         context.console.err("note: another kmm-worker is changing modules of this node right now\n");
@@ -154,7 +170,8 @@ Exit report_status(const cli::Args& args, cli::Context& context) {
     }
     if (expected) {
         document.set("matches", all_same);
-        if (!expected->image.empty()) document.set("image", value::Node::mapping({{"reference", expected->image}, {"digest", expected->digest}}));
+        if (!expected->image.empty())
+            document.set("image", value::Node::mapping({{"reference", expected->image}, {"digest", expected->digest}}));
     }
     document.set("modules", std::move(modules));
     const Exit exit = all_same ? Exit::ok : Exit::checks_failed;
@@ -212,7 +229,8 @@ Exit run_facts(const cli::Args& args, cli::Context& context) {
         {"machine id", dash(node.machine_id)},
         {"architecture", node.architecture},
         {"system", dash(node.os_image)},
-        {"loadable modules", state.modules_supported ? (state.modules_disabled ? "switched off until reboot" : "yes") : "not in this kernel"},
+        {"loadable modules", state.modules_supported ? (state.modules_disabled ? "switched off until reboot" : "yes")
+                                                     : "not in this kernel"},
         {"signatures enforced", yes(state.sig_enforce)},
         {"lockdown", state.lockdown},
         {"tainted", letters.empty() ? "no" : fmt::format("{} ({})", letters, state.tainted)},
@@ -250,7 +268,8 @@ cli::Verb verb_status() {
     directory.name = "dir-name";
     directory.value_name = "DIR";
     directory.help = "directory of lib/modules in the image (default /opt)";
-    verb.options = std::vector<cli::Option>{settle, expect, directory} + pull_options() + host_options() + cli::common_options();
+    verb.options =
+        std::vector<cli::Option>{settle, expect, directory} + pull_options() + host_options() + cli::common_options();
     verb.run = report_status;
     return verb;
 }
@@ -262,7 +281,8 @@ cli::Verb verb_facts() {
     verb.description =
         "-o yaml and json print a Kubernetes Node with status.nodeInfo, as a directory cluster holds it, and the "
         "switches under facts. Needs no root.";
-    verb.examples = {{"kmm-worker facts", "for people"}, {"kmm-worker facts -o yaml", "a Node object for a directory cluster"}};
+    verb.examples = {{"kmm-worker facts", "for people"},
+                     {"kmm-worker facts -o yaml", "a Node object for a directory cluster"}};
     verb.options = host_options() + cli::common_options();
     verb.run = run_facts;
     return verb;

@@ -29,7 +29,8 @@ bool prepare(const std::string& directory) {
     const int error = errno;
     if (const std::string above = fs::path(directory).parent_path().native(); error == ENOENT && !above.empty()) {
         throw from_errno(error, fmt::format("cannot create {}", base::escape(directory)))
-            .hint(fmt::format("only the last directory is made; mkdir -p {} makes those above it", base::escape(above)));
+            .hint(
+                fmt::format("only the last directory is made; mkdir -p {} makes those above it", base::escape(above)));
     }
     if (error != EEXIST) throw from_errno(error, fmt::format("cannot create {}", base::escape(directory)));
     std::error_code failed;
@@ -37,14 +38,16 @@ bool prepare(const std::string& directory) {
     const bool empty = is_directory && (fs::is_empty(directory, failed) || registry::has_unfinished_pull(directory));
     if (failed) throw from_errno(failed.value(), fmt::format("cannot look into {}", base::escape(directory)));
     if (!empty) {
-        throw Error(Exit::io, "not-empty", fmt::format("--out {}: expected an empty or absent directory, found {}", base::escape(directory),
-                                                       is_directory ? "one that is not empty" : "a file"))
+        throw Error(Exit::io, "not-empty",
+                    fmt::format("--out {}: expected an empty or absent directory, found {}", base::escape(directory),
+                                is_directory ? "one that is not empty" : "a file"))
             .hint("name another directory, which will be made");
     }
     return false;
 }
 
-/// Before the first byte comes. Where a directory that was made here may have to be removed again, that is all that is done to the one above.
+/// Before the first byte comes. Where a directory that was made here may have to be removed again, that is all that is
+/// done to the one above.
 void close_sandbox_of_pull(const registry::PullRequest& request, const std::string& out, cli::Context& context) {
     std::vector<std::string> writable{out, "/dev/null"};
     if (!request.cache_dir.empty()) {
@@ -54,7 +57,8 @@ void close_sandbox_of_pull(const registry::PullRequest& request, const std::stri
         } catch (const Error&) {  // the pull goes on without a cache, and says so
         }
     }
-    for (const char* place : std::initializer_list<const char*>{std::getenv("KMM_TERMINATION_LOG"), "/dev/termination-log"}) {
+    for (const char* place :
+         std::initializer_list<const char*>{std::getenv("KMM_TERMINATION_LOG"), "/dev/termination-log"}) {
         if (place != nullptr && ::access(place, W_OK) == 0) writable.emplace_back(place);
     }
     sys::SandboxReport sandbox;
@@ -64,7 +68,8 @@ void close_sandbox_of_pull(const registry::PullRequest& request, const std::stri
 }
 
 /// What was asked for and is not there, although the image as such is sound.
-void warn_of_absent(const registry::PullRequest& request, const registry::PullResult& pulled, std::vector<std::string>& warnings) {
+void warn_of_absent(const registry::PullRequest& request, const registry::PullResult& pulled,
+                    std::vector<std::string>& warnings) {
     const std::string firmware = (fs::path("/") / request.firmware_path / "").lexically_normal().native();
     bool has_module = false;
     bool has_firmware = request.firmware_path.empty();
@@ -73,7 +78,8 @@ void warn_of_absent(const registry::PullRequest& request, const registry::PullRe
         has_firmware = has_firmware || file.path.starts_with(firmware);
     });
     if (!has_module) warnings.push_back("module-not-in-image: no .ko file is in what was taken");
-    if (!has_firmware) warnings.push_back("firmware-not-in-image: no file is in " + base::escape(request.firmware_path));
+    if (!has_firmware)
+        warnings.push_back("firmware-not-in-image: no file is in " + base::escape(request.firmware_path));
 }
 
 WorkerResult pull(const cli::Args& args, cli::Context& context) {
@@ -82,30 +88,35 @@ WorkerResult pull(const cli::Args& args, cli::Context& context) {
     const auto parser = start_parser();
     const kmod::HostPaths host = host_paths(args);
     const auto out = args.get("out");
-    if (!out || out->empty()) throw Error(Exit::usage, "missing-option", "--out DIR is missing").hint("kmm-worker pull REF --out DIR");
+    if (!out || out->empty())
+        throw Error(Exit::usage, "missing-option", "--out DIR is missing").hint("kmm-worker pull REF --out DIR");
     WorkerResult result;
     result.verb = "pull";
     result.node = this_node(host);
-    registry::PullRequest request = prepare_request(args, args.positional("REF"), timeout_of(args), host, {}, result.warnings);
+    registry::PullRequest request =
+        prepare_request(args, args.positional("REF"), timeout_of(args), host, {}, result.warnings);
     request.dir_name = args.get("dir-name").value_or("/opt");
     request.firmware_path = args.get("image-firmware").value_or("");
     request.file_digests = shows_digests(context);
     request.durable = true;
     request.parser = parser.get();
     if (!args.get("platform")) request.architecture = result.node.architecture;
-    want_kernels(request, args.all("kernel").empty() ? std::vector<std::string>{result.node.kernel} : args.all("kernel"));
+    want_kernels(request,
+                 args.all("kernel").empty() ? std::vector<std::string>{result.node.kernel} : args.all("kernel"));
     const bool created = prepare(*out);
     close_sandbox_of_pull(request, *out, context);
     try {
         registry::PullResult pulled;
-        in_default_directories(request.dir_name, !args.get("dir-name"), [&] { pulled = run_pull(request, *out, context, clock); });
+        in_default_directories(request.dir_name, !args.get("dir-name"),
+                               [&] { pulled = run_pull(request, *out, context, clock); });
         warn_of_absent(request, pulled, pulled.warnings);
         result.image = pulled.reference;
         result.digest = pulled.digest;
         result.files = std::move(pulled.files);
         result.warnings.insert(result.warnings.end(), pulled.warnings.begin(), pulled.warnings.end());
     } catch (...) {
-        if (created) static_cast<void>(::rmdir(out->c_str()));  // fs::remove tries unlink first, which the sandbox forbids there
+        if (created)
+            static_cast<void>(::rmdir(out->c_str()));  // fs::remove tries unlink first, which the sandbox forbids there
         throw;
     }
     tell_parser(*parser, context);
@@ -127,7 +138,10 @@ cli::Verb verb_pull() {
     verb.examples = {{"kmm-worker pull reg/drivers:v2 --out drivers", "for the running kernel"},
                      {"kmm-worker pull reg/drivers:v2 --out drivers --kernel all", "whatever is in it"},
                      {"kmm-worker pull oci-archive:drivers.tar --out drivers", "from a file, without a registry"}};
-    verb.positionals = {{"REF", "image reference; or oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:NAME:TAG], dir:DIR with .ko files", true, false}};
+    verb.positionals = {{"REF",
+                         "image reference; or oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:NAME:TAG], "
+                         "dir:DIR with .ko files",
+                         true, false}};
     cli::Option out;
     out.name = "out";
     out.value_name = "DIR";
@@ -143,7 +157,9 @@ cli::Verb verb_pull() {
         if (option.name == "dir-name" || option.name == "image-firmware") verb.options.push_back(option);
     }
     verb.options = verb.options + pull_options() + host_options() + cli::common_options();
-    verb.run = [](const cli::Args& args, cli::Context& context) { return run_and_report(context, [&] { return pull(args, context); }); };
+    verb.run = [](const cli::Args& args, cli::Context& context) {
+        return run_and_report(context, [&] { return pull(args, context); });
+    };
     return verb;
 }
 

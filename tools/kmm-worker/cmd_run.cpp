@@ -24,7 +24,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// The image is the one that was built here: a name without registry means another in each that the runtime would ask, and is run as root.
+/// The image is the one that was built here: a name without registry means another in each that the runtime would ask,
+/// and is run as root.
 constexpr const char* k_local_only = "--pull=never";
 constexpr int k_exit_runtime = 125;  ///< of docker run and podman run: they failed themselves, as without the image
 
@@ -34,11 +35,22 @@ constexpr const char* k_run_actions[] = {"build", "load", "unload", "reload", "w
 class Instance {
 public:
     Instance(const cli::Args& args, cli::Context& context)
-        : args_(args), context_(context), host_(host_paths(args)), node_(this_node(host_)), config_(read_kvc_config(host_, args.positional("NAME"))),
-          kernel_(args.get("kernel").value_or(node_.kernel)), image_(kvc_image(config_, kernel_)) {
-        const bool release = !kernel_.empty() && kernel_.front() != '.' && kernel_.front() != '-' &&
-                             kernel_.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+~-") == std::string::npos;
-        if (!release) throw Error(Exit::usage, "bad-value", fmt::format("--kernel: expected a kernel release as uname -r says it, found '{}'", base::escape(kernel_))).hint("the running one is taken without --kernel");
+        : args_(args),
+          context_(context),
+          host_(host_paths(args)),
+          node_(this_node(host_)),
+          config_(read_kvc_config(host_, args.positional("NAME"))),
+          kernel_(args.get("kernel").value_or(node_.kernel)),
+          image_(kvc_image(config_, kernel_)) {
+        const bool release =
+            !kernel_.empty() && kernel_.front() != '.' && kernel_.front() != '-' &&
+            kernel_.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+~-") ==
+                std::string::npos;
+        if (!release)
+            throw Error(Exit::usage, "bad-value",
+                        fmt::format("--kernel: expected a kernel release as uname -r says it, found '{}'",
+                                    base::escape(kernel_)))
+                .hint("the running one is taken without --kernel");
     }
 
     WorkerResult build() {
@@ -53,10 +65,20 @@ public:
             return result;
         }
         if (config_.build_context.empty()) {
-            throw Error(Exit::data, "missing-field", fmt::format("/etc/kvc/{}.conf: expected KMOD_CONTAINER_BUILD_CONTEXT, found none", config_.name))
+            throw Error(
+                Exit::data, "missing-field",
+                fmt::format("/etc/kvc/{}.conf: expected KMOD_CONTAINER_BUILD_CONTEXT, found none", config_.name))
                 .hint("or set KMOD_CONTAINER_IMAGE to an image in a registry");
         }
-        Words words{"build", "-t", image_, "--label", "name=" + config_.name, "--build-arg", "KVER=" + kernel_, "--build-arg", "KMODVER=" + config_.version};
+        Words words{"build",
+                    "-t",
+                    image_,
+                    "--label",
+                    "name=" + config_.name,
+                    "--build-arg",
+                    "KVER=" + kernel_,
+                    "--build-arg",
+                    "KMODVER=" + config_.version};
         if (!config_.build_file.empty()) words.insert(words.end(), {"-f", config_.build_file});
         words.push_back(config_.build_context);
         require_success(runtime(words), "build of " + image_);
@@ -80,7 +102,8 @@ public:
                 throw;
             }
         }
-        const bool all_live = std::all_of(result.modules.begin(), result.modules.end(), [](const auto& m) { return m.action == kmod::Action::already_loaded; });
+        const bool all_live = std::all_of(result.modules.begin(), result.modules.end(),
+                                          [](const auto& m) { return m.action == kmod::Action::already_loaded; });
         result.outcome = all_live ? "already-loaded" : "loaded";
         return result;
     }
@@ -97,7 +120,8 @@ public:
                 throw;
             }
         }
-        const bool none = std::none_of(result.modules.begin(), result.modules.end(), [](const auto& m) { return m.action == kmod::Action::unloaded; });
+        const bool none = std::none_of(result.modules.begin(), result.modules.end(),
+                                       [](const auto& m) { return m.action == kmod::Action::unloaded; });
         result.outcome = none ? "not-loaded" : "unloaded";
         return result;
     }
@@ -128,13 +152,18 @@ public:
     /// Replaces this process by the tool in its container; returns only when that fails.
     [[noreturn]] void wrapper() {
         if (!config_.image.empty()) {
-            throw Error(Exit::data, "unsupported", "wrapper needs a container runtime, and KMOD_CONTAINER_IMAGE goes without one").hint("set KMOD_CONTAINER_BUILD_CONTEXT instead");
+            throw Error(Exit::data, "unsupported",
+                        "wrapper needs a container runtime, and KMOD_CONTAINER_IMAGE goes without one")
+                .hint("set KMOD_CONTAINER_BUILD_CONTEXT instead");
         }
         Words words{config_.runtime, "run", "-i", "--rm", k_local_only, "--privileged", image_};
         const auto arguments = args_.positionals("ARG");
-        if (arguments.empty()) throw Error(Exit::usage, "missing-argument", "wrapper: expected the tool and its arguments, found none").hint("kmm-worker run NAME wrapper -- TOOL ARG...");
+        if (arguments.empty())
+            throw Error(Exit::usage, "missing-argument", "wrapper: expected the tool and its arguments, found none")
+                .hint("kmm-worker run NAME wrapper -- TOOL ARG...");
         words.insert(words.end(), arguments.begin(), arguments.end());
-        for (const int signal : {SIGPIPE, SIGXFSZ}) (void)std::signal(signal, SIG_DFL);  // ignored here, which the tool would inherit
+        for (const int signal : {SIGPIPE, SIGXFSZ})
+            (void)std::signal(signal, SIG_DFL);  // ignored here, which the tool would inherit
         throw sys::replace_process(words);
     }
 
@@ -161,7 +190,8 @@ private:
 
     void require_running_kernel() const {
         if (kernel_ == node_.kernel) return;
-        throw Error(Exit::checks_failed, "kernel-differs", fmt::format("--kernel {} is not the running kernel {}", base::escape(kernel_), node_.kernel))
+        throw Error(Exit::checks_failed, "kernel-differs",
+                    fmt::format("--kernel {} is not the running kernel {}", base::escape(kernel_), node_.kernel))
             .hint("modules can only be loaded for the running kernel; build takes any");
     }
 
@@ -173,9 +203,13 @@ private:
         spec.cancelled = [] { return sys::interrupt_requested(); };
         sys::ProcessResult done = sys::run_process(spec);
         const std::string what = fmt::format("{} {}", config_.runtime, spec.argv[1]);
-        if (done.cancelled) throw Error(Exit::interrupted, "interrupted", fmt::format("interrupted while {} ran; it was ended", what)).hint("run the same command again");
+        if (done.cancelled)
+            throw Error(Exit::interrupted, "interrupted", fmt::format("interrupted while {} ran; it was ended", what))
+                .hint("run the same command again");
         if (done.timed_out) {
-            throw Error(Exit::timeout, "timeout", fmt::format("{} took longer than --timeout {} and was ended", what, base::format_duration(timeout_of(args_))))
+            throw Error(Exit::timeout, "timeout",
+                        fmt::format("{} took longer than --timeout {} and was ended", what,
+                                    base::format_duration(timeout_of(args_))))
                 .hint("run the same command again with a longer --timeout");
         }
         return done;
@@ -193,17 +227,22 @@ private:
             text = base::trim(text);
             return text.substr(text.rfind('\n') + 1);
         };
-        if (const auto line = last_line(); line.find(" --help'") != std::string_view::npos && line.size() < text.size()) text.remove_suffix(line.size());
+        if (const auto line = last_line(); line.find(" --help'") != std::string_view::npos && line.size() < text.size())
+            text.remove_suffix(line.size());
         return last_line();
     }
 
     void require_success(const sys::ProcessResult& done, const std::string& what) const {
         if (done.signal == 0 && done.exit_code == 0) return;
         const std::string_view text = last_word(done.err);
-        Error error(Exit::other, "command-failed", done.signal != 0 ? fmt::format("the {} with {} ended by signal {}", what, config_.runtime, done.signal)
-                                                                    : fmt::format("the {} with {} failed (exit {})", what, config_.runtime, done.exit_code));
+        Error error(Exit::other, "command-failed",
+                    done.signal != 0
+                        ? fmt::format("the {} with {} ended by signal {}", what, config_.runtime, done.signal)
+                        : fmt::format("the {} with {} failed (exit {})", what, config_.runtime, done.exit_code));
         if (!text.empty()) error.detail("said", said_line(text));
-        if (done.exit_code == k_exit_runtime) error.hint(fmt::format("kmm-worker run {} build makes the image if it is not there: it is never pulled", config_.name));
+        if (done.exit_code == k_exit_runtime)
+            error.hint(fmt::format("kmm-worker run {} build makes the image if it is not there: it is never pulled",
+                                   config_.name));
         throw error;
     }
 
@@ -211,7 +250,8 @@ private:
     void tell_unloaded(const WorkerResult& before, Error& error) const {
         std::vector<std::string> names;
         for (const auto& report : before.modules) {
-            if (report.action == kmod::Action::unloaded && !kmod::live_module(host_, report.name)) names.push_back(report.name);
+            if (report.action == kmod::Action::unloaded && !kmod::live_module(host_, report.name))
+                names.push_back(report.name);
         }
         if (!names.empty()) error.detail("unloaded", base::join(names, ", "));
     }
@@ -224,8 +264,10 @@ private:
 
     /// A module that an earlier part has brought or taken away along with another is told once, by that.
     static void add_module(kmod::ModuleReport report, std::vector<kmod::ModuleReport>& modules) {
-        const bool found_so = report.action == kmod::Action::already_loaded || report.action == kmod::Action::not_loaded;
-        const auto told = std::find_if(modules.begin(), modules.end(), [&](const kmod::ModuleReport& other) { return other.name == report.name; });
+        const bool found_so =
+            report.action == kmod::Action::already_loaded || report.action == kmod::Action::not_loaded;
+        const auto told = std::find_if(modules.begin(), modules.end(),
+                                       [&](const kmod::ModuleReport& other) { return other.name == report.name; });
         if (!found_so || told == modules.end()) return modules.push_back(std::move(report));
         if (report.role == kmod::Role::main) told->role = kmod::Role::main;
     }
@@ -233,17 +275,20 @@ private:
     static void add(WorkerResult part, WorkerResult& whole) {
         for (auto& report : part.modules) add_module(std::move(report), whole.modules);
         for (auto& warning : part.warnings) {
-            if (std::find(whole.warnings.begin(), whole.warnings.end(), warning) == whole.warnings.end()) whole.warnings.push_back(std::move(warning));
+            if (std::find(whole.warnings.begin(), whole.warnings.end(), warning) == whole.warnings.end())
+                whole.warnings.push_back(std::move(warning));
         }
         if (!part.digest.empty()) whole.digest = part.digest;
         for (const auto& [step, time] : part.durations_ms) whole.durations_ms[step] += time;
     }
 
-    /// A module that is still on its way in or out is neither: to call it loaded, or to load it again, would be a guess.
+    /// A module that is still on its way in or out is neither: to call it loaded, or to load it again, would be a
+    /// guess.
     [[nodiscard]] std::optional<kmod::LiveModule> settled(const std::string& module) const {
         auto live = kmod::live_module(host_, module);
         if (!live || live->state == "live" || live->state == "builtin") return live;
-        throw Error(Exit::hung, "loader-hung", fmt::format("module {} is {}: an earlier load or unload has not come back", module, live->state))
+        throw Error(Exit::hung, "loader-hung",
+                    fmt::format("module {} is {}: an earlier load or unload has not come back", module, live->state))
             .detail("state", live->state)
             .hint("look at the kernel's log; if it never ends, only a reboot of the node helps");
     }
@@ -259,14 +304,19 @@ private:
         if (!settled(module)) {
             report.action = kmod::Action::loaded;
             try {
-                require_success(runtime({"run", "--rm", k_local_only, "--privileged", image_, "modprobe", module}), "load of module " + module);
+                require_success(runtime({"run", "--rm", k_local_only, "--privileged", image_, "modprobe", module}),
+                                "load of module " + module);
             } catch (const Error&) {
-                if (kmod::live_module(host_, module)) result.modules.push_back(std::move(report));  // it went so far, whatever came then
+                if (kmod::live_module(host_, module))
+                    result.modules.push_back(std::move(report));  // it went so far, whatever came then
                 throw;
             }
         }
         const auto live = settled(module);
-        if (!live) throw Error(Exit::refused, "module-refused", fmt::format("{} says that module {} was loaded, but it is not live", config_.runtime, module)).hint("read the kernel's log");
+        if (!live)
+            throw Error(Exit::refused, "module-refused",
+                        fmt::format("{} says that module {} was loaded, but it is not live", config_.runtime, module))
+                .hint("read the kernel's log");
         report.srcversion = live->srcversion;
         report.build_id = live->build_id;
         report.version = live->version;
@@ -287,11 +337,15 @@ Exit run_run(const cli::Args& args, cli::Context& context) {
     const std::string action = args.positional("ACTION");
     const Words actions(std::begin(k_run_actions), std::end(k_run_actions));
     if (std::find(actions.begin(), actions.end(), action) == actions.end()) {
-        Error error(Exit::usage, "bad-value", fmt::format("expected an action of {}, found '{}'", base::join(actions, ", "), base::escape(action)));
+        Error error(
+            Exit::usage, "bad-value",
+            fmt::format("expected an action of {}, found '{}'", base::join(actions, ", "), base::escape(action)));
         const auto near = base::nearest(action, actions);
         throw error.hint(near ? fmt::format("did you mean {}?", *near) : "kmm-worker run NAME ACTION, the name first");
     }
-    if (action != "wrapper" && !args.positionals("ARG").empty()) throw Error(Exit::usage, "usage", fmt::format("{} takes no arguments", action)).hint("only wrapper does: kmm-worker run NAME wrapper -- TOOL ARG...");
+    if (action != "wrapper" && !args.positionals("ARG").empty())
+        throw Error(Exit::usage, "usage", fmt::format("{} takes no arguments", action))
+            .hint("only wrapper does: kmm-worker run NAME wrapper -- TOOL ARG...");
     Instance instance(args, context);
     instance.tell_doubts();
     if (action == "wrapper") instance.wrapper();
@@ -321,13 +375,15 @@ cli::Verb verb_run() {
     verb.examples = {{"kmm-worker run simple-kmod load", "what the systemd template does at boot"},
                      {"kmm-worker run simple-kmod wrapper -- spkut 44", "a tool of the image"}};
     verb.positionals = {{"NAME", "instance, as in /etc/kvc/NAME.conf", true, false},
-                        {"ACTION", "build, load, unload, reload or wrapper", true, false, Words(std::begin(k_run_actions), std::end(k_run_actions))},
+                        {"ACTION", "build, load, unload, reload or wrapper", true, false,
+                         Words(std::begin(k_run_actions), std::end(k_run_actions))},
                         {"ARG", "tool and arguments of wrapper, after --", false, true}};
     cli::Option kernel;
     kernel.name = "kernel";
     kernel.value_name = "K";
     kernel.help = "kernel to build for (default: the running one)";
-    verb.options = std::vector<cli::Option>{kernel, verify_option()} + unload_options() + pull_options() + host_options() + cli::common_options();
+    verb.options = std::vector<cli::Option>{kernel, verify_option()} + unload_options() + pull_options() +
+                   host_options() + cli::common_options();
     verb.run = run_run;
     return verb;
 }

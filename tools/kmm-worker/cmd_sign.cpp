@@ -37,7 +37,8 @@ constexpr std::size_t k_key_bytes = 1U << 20U;
 
 std::string wanted_option(const cli::Args& args, const char* name, const char* value_name) {
     if (auto value = args.get(name)) return std::move(*value);
-    throw Error(Exit::usage, "missing-option", fmt::format("--{} {} is missing", name, value_name)).hint("kmm-worker sign IMAGE --to IMAGE --key FILE --cert FILE");
+    throw Error(Exit::usage, "missing-option", fmt::format("--{} {} is missing", name, value_name))
+        .hint("kmm-worker sign IMAGE --to IMAGE --key FILE --cert FILE");
 }
 
 /// What `name` names: a file, or "-" for standard input.
@@ -47,14 +48,16 @@ std::string read_input(std::string& name) {
     return sys::read_fd(STDIN_FILENO, name, k_key_bytes);
 }
 
-/// Whoever reads a private key signs what loads wherever its certificate is trusted. As ssh does, the user's own file is refused while others
-/// may use it. In a Pod, where nobody else is and Secrets are mounted with mode 0644, that is a warning, as for a file of somebody else.
-/// Errors: no_permission "key-readable".
+/// Whoever reads a private key signs what loads wherever its certificate is trusted. As ssh does, the user's own file
+/// is refused while others may use it. In a Pod, where nobody else is and Secrets are mounted with mode 0644, that is a
+/// warning, as for a file of somebody else. Errors: no_permission "key-readable".
 void check_key_mode(const std::string& file, std::vector<std::string>& warnings) {
     struct stat facts {};
     constexpr mode_t others = S_IRWXG | S_IRWXO;
-    if (file == "-" || ::stat(file.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode) || (facts.st_mode & others) == 0) return;
-    const std::string text = fmt::format("{}: the mode {:#o} lets other users use the private key", base::escape(file), facts.st_mode & 07777U);
+    if (file == "-" || ::stat(file.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode) || (facts.st_mode & others) == 0)
+        return;
+    const std::string text = fmt::format("{}: the mode {:#o} lets other users use the private key", base::escape(file),
+                                         facts.st_mode & 07777U);
     if (facts.st_uid == ::geteuid() && std::getenv("KUBERNETES_SERVICE_HOST") == nullptr) {
         throw Error(Exit::no_permission, "key-readable", text).hint(fmt::format("chmod 600 {}", base::escape(file)));
     }
@@ -69,7 +72,9 @@ kmod::ModuleSigner read_signer(const cli::Args& args) {
     auto file = args.get("passphrase-file");
     const std::string inputs[] = {material.key_name, material.certificate_name, file.value_or("")};
     if (std::count(std::begin(inputs), std::end(inputs), "-") > 1) {
-        throw Error(Exit::usage, "bad-value", "expected one of --key, --cert and --passphrase-file from standard input, found several").hint("name files for the others");
+        throw Error(Exit::usage, "bad-value",
+                    "expected one of --key, --cert and --passphrase-file from standard input, found several")
+            .hint("name files for the others");
     }
     material.key = read_input(material.key_name);
     material.certificate = read_input(material.certificate_name);
@@ -89,24 +94,31 @@ kmod::ModuleSigner read_signer(const cli::Args& args) {
 /// Signs files one after the other and notes what happened to each.
 class SigningStep {
 public:
-    SigningStep(const KeyHolder& signer, sys::Confined& parser, std::string policy) : signer_(signer), parser_(parser), policy_(std::move(policy)) {}
+    SigningStep(const KeyHolder& signer, sys::Confined& parser, std::string policy)
+        : signer_(signer), parser_(parser), policy_(std::move(policy)) {}
 
     std::optional<std::string> operator()(const std::string& path, std::string bytes) {
         if (sys::interrupt_requested()) {
-            throw Error(Exit::interrupted, "interrupted", "interrupted while signing; nothing was written").hint("run the same command again");
+            throw Error(Exit::interrupted, "interrupted", "interrupted while signing; nothing was written")
+                .hint("run the same command again");
         }
         const std::string how = kmod::compression_name(bytes);
         const std::string plain = kmod::plain_module(&parser_, std::move(bytes), path);
         const std::string_view body = kmod::unsigned_module(plain, path);
-        const kmod::ModuleSignature before = kmod::read_module(parser_, kmod::sealed_file(plain, "module"), path).file.signature();
+        const kmod::ModuleSignature before =
+            kmod::read_module(parser_, kmod::sealed_file(plain, "module"), path).file.signature();
         const bool was_signed = body.size() != plain.size();
         if (was_signed && policy_ == "refuse") {
-            throw Error(Exit::checks_failed, "already-signed", fmt::format("the module is signed already: {}", kmod::signature_text(before)))
+            throw Error(Exit::checks_failed, "already-signed",
+                        fmt::format("the module is signed already: {}", kmod::signature_text(before)))
                 .hint("--signed replace puts the new signature in its place, --signed keep leaves such modules alone");
         }
         if (was_signed && policy_ == "keep") {
             actions.emplace_back("kept");
-            if (kmod::is_weak_digest(before.digest)) warnings.push_back(fmt::format("weak-digest: {} keeps a signature of its {} digest; --signed replace makes a new one", base::escape(path), before.digest));
+            if (kmod::is_weak_digest(before.digest))
+                warnings.push_back(
+                    fmt::format("weak-digest: {} keeps a signature of its {} digest; --signed replace makes a new one",
+                                base::escape(path), before.digest));
             return std::nullopt;
         }
         std::string result = signer_.sign(body);
@@ -145,7 +157,8 @@ WorkerResult sign(const cli::Args& args, cli::Context& context) {
     want_kernels(request.source, args.all("kernel").empty() ? std::vector<std::string>{"all"} : args.all("kernel"));
     request.source.cache_dir.clear();
     request.files = args.all("files");
-    if (args.get("platform")) request.platform = image::Platform{request.source.os, request.source.architecture, request.source.variant};
+    if (args.get("platform"))
+        request.platform = image::Platform{request.source.os, request.source.architecture, request.source.variant};
     request.created_by = fmt::format("kmm-worker sign: {} modules", args.get("hash").value_or("sha256"));
     request.source.parser = parser.get();
     SigningStep step(signer, *parser, args.get("signed").value_or("replace"));
@@ -175,8 +188,11 @@ WorkerResult sign(const cli::Args& args, cli::Context& context) {
     result.source = std::move(done.source);
     result.source_digest = std::move(done.source_digest);
     result.signature = signer.identity();
-    for (std::size_t i = 0; i < done.files.size(); ++i) result.signed_files.push_back({std::move(done.files[i]), step.actions.at(i)});
-    const bool changed = std::any_of(step.actions.begin(), step.actions.end(), [](const std::string& action) { return action == "signed" || action == "replaced"; });
+    for (std::size_t i = 0; i < done.files.size(); ++i)
+        result.signed_files.push_back({std::move(done.files[i]), step.actions.at(i)});
+    const bool changed = std::any_of(step.actions.begin(), step.actions.end(), [](const std::string& action) {
+        return action == "signed" || action == "replaced";
+    });
     result.outcome = changed ? "signed" : "unchanged";
     result.durations_ms["sign"] = static_cast<std::uint64_t>((clock.monotonic() - start).count());
     return result;
@@ -203,10 +219,16 @@ cli::Verb verb_sign() {
         "same digest. Nothing is written before every module is signed; the name is written last. An older "
         "signature is replaced, whereas sign-file appends a second one. --insecure and --ca-file apply to both "
         "images. Needs neither root nor a container engine.";
-    verb.examples = {{"kmm-worker sign reg/drivers:v2-unsigned --to reg/drivers:v2 --key key.pem --cert cert.der", "all modules of all kernels"},
-                     {"kmm-worker sign oci:drivers:v2 --to oci:signed:v2 --key key.pem --cert cert.pem --files '/opt/lib/modules/*/kmm_hello.ko'", "some of them, without a registry"}};
-    verb.positionals = {{"IMAGE", "image reference; or oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:NAME:TAG]", true, false}};
-    cli::Option files = sign_option("files", "PATH", "file to sign, absolute inside the image; may be a shell pattern (KMM's filesToSign)");
+    verb.examples = {{"kmm-worker sign reg/drivers:v2-unsigned --to reg/drivers:v2 --key key.pem --cert cert.der",
+                      "all modules of all kernels"},
+                     {"kmm-worker sign oci:drivers:v2 --to oci:signed:v2 --key key.pem --cert cert.pem --files "
+                      "'/opt/lib/modules/*/kmm_hello.ko'",
+                      "some of them, without a registry"}};
+    verb.positionals = {{"IMAGE",
+                         "image reference; or oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:NAME:TAG]",
+                         true, false}};
+    cli::Option files = sign_option(
+        "files", "PATH", "file to sign, absolute inside the image; may be a shell pattern (KMM's filesToSign)");
     files.repeatable = true;
     cli::Option kernel = sign_option("kernel", "K", "sign only this kernel's modules (default: all)");
     kernel.repeatable = true;
@@ -214,21 +236,31 @@ cli::Verb verb_sign() {
     hash.choices = {"sha224", "sha256", "sha384", "sha512"};
     cli::Option already = sign_option("signed", "WHAT", "what to do with signed modules (default replace)");
     already.choices = {"replace", "keep", "refuse"};
-    verb.options = {sign_option("to", "IMAGE", "destination of the signed image: REGISTRY/REPOSITORY:TAG, oci:DIR[:TAG] or oci-archive:FILE[:TAG]"),
-                    sign_option("key", "FILE", "private key, RSA or EC, PEM; - is standard input, as for the next two"),
-                    sign_option("cert", "FILE", "its X.509 certificate, PEM or DER"),
-                    sign_option("passphrase-file", "FILE", "passphrase of an encrypted key"),
-                    files, kernel, hash, already};
-    for (auto& option : verb.options) option.required = option.name == "to" || option.name == "key" || option.name == "cert";
+    verb.options = {
+        sign_option(
+            "to", "IMAGE",
+            "destination of the signed image: REGISTRY/REPOSITORY:TAG, oci:DIR[:TAG] or oci-archive:FILE[:TAG]"),
+        sign_option("key", "FILE", "private key, RSA or EC, PEM; - is standard input, as for the next two"),
+        sign_option("cert", "FILE", "its X.509 certificate, PEM or DER"),
+        sign_option("passphrase-file", "FILE", "passphrase of an encrypted key"),
+        files,
+        kernel,
+        hash,
+        already};
+    for (auto& option : verb.options)
+        option.required = option.name == "to" || option.name == "key" || option.name == "cert";
     for (auto& option : module_options()) {
         if (option.name == "dir-name") verb.options.push_back(option);
     }
     for (auto& option : pull_options()) {
-        const bool other = option.name == "cache-dir" || option.name == "cache-size" || option.name == "image-pull-policy" || option.name == "allow-platform-mismatch";
+        const bool other = option.name == "cache-dir" || option.name == "cache-size" ||
+                           option.name == "image-pull-policy" || option.name == "allow-platform-mismatch";
         if (!other) verb.options.push_back(option);
     }
     verb.options = verb.options + host_options() + cli::common_options();
-    verb.run = [](const cli::Args& args, cli::Context& context) { return run_and_report(context, [&] { return sign(args, context); }); };
+    verb.run = [](const cli::Args& args, cli::Context& context) {
+        return run_and_report(context, [&] { return sign(args, context); });
+    };
     return verb;
 }
 

@@ -41,7 +41,8 @@ std::string scratch_base(const kmod::HostPaths& host) {
     if (::geteuid() != 0) return "";
     (void)::mkdir(host.run.c_str(), 0700);
     struct stat status {};
-    const bool ours = ::lstat(host.run.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == 0 && (status.st_mode & 022U) == 0;
+    const bool ours = ::lstat(host.run.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == 0 &&
+                      (status.st_mode & 022U) == 0;
     return ours ? host.run : "";
 }
 
@@ -49,8 +50,11 @@ namespace {
 
 constexpr const char* k_pull_secrets = "/var/run/kmm/pull-secrets";
 
-void add_credentials(const cli::Args& args, const std::vector<registry::Credential>& input, registry::PullRequest& request, std::vector<std::string>& warnings) {
-    const auto add = [&](const std::vector<registry::Credential>& more) { request.credentials.insert(request.credentials.end(), more.begin(), more.end()); };
+void add_credentials(const cli::Args& args, const std::vector<registry::Credential>& input,
+                     registry::PullRequest& request, std::vector<std::string>& warnings) {
+    const auto add = [&](const std::vector<registry::Credential>& more) {
+        request.credentials.insert(request.credentials.end(), more.begin(), more.end());
+    };
     const std::string authfile = args.get("authfile").value_or("");
     if (!authfile.empty()) add(registry::default_credentials(authfile, warnings, request.deadline));
     add(input);
@@ -65,15 +69,19 @@ void add_credentials(const cli::Args& args, const std::vector<registry::Credenti
 
 }  // namespace
 
-registry::PullRequest prepare_request(const cli::Args& args, const std::string& reference, std::chrono::milliseconds deadline, const kmod::HostPaths& host,
-                                      const std::vector<registry::Credential>& input, std::vector<std::string>& warnings) {
+registry::PullRequest prepare_request(const cli::Args& args, const std::string& reference,
+                                      std::chrono::milliseconds deadline, const kmod::HostPaths& host,
+                                      const std::vector<registry::Credential>& input,
+                                      std::vector<std::string>& warnings) {
     registry::PullRequest request = pull_request(args, reference, deadline);
     add_credentials(args, input, request, warnings);
     request.mirrors = registry::read_mirror_files(args.all("mirror-config"));
-    request.requirements = registry::ImagePolicy(args.get("policy").value_or(""), args.all("signature-key")).of(reference);
+    request.requirements =
+        registry::ImagePolicy(args.get("policy").value_or(""), args.all("signature-key")).of(reference);
     request.cache_bytes = cache_size(args);
     const std::string place = cache_place(args);
-    if (request.cache_bytes != 0 && (args.get("cache-dir") || ::access(place.c_str(), W_OK | X_OK) == 0)) request.cache_dir = place;
+    if (request.cache_bytes != 0 && (args.get("cache-dir") || ::access(place.c_str(), W_OK | X_OK) == 0))
+        request.cache_dir = place;
     request.policy = pull_policy(args.get("image-pull-policy").value_or(""));
     request.certs_dirs = {host.etc + "/containers/certs.d", host.etc + "/docker/certs.d"};
     return request;
@@ -82,7 +90,8 @@ registry::PullRequest prepare_request(const cli::Args& args, const std::string& 
 void want_kernels(registry::PullRequest& request, std::vector<std::string> names) {
     request.all_kernels = std::find(names.begin(), names.end(), "all") != names.end();
     if (request.all_kernels && names.size() > 1) {
-        throw Error(Exit::usage, "usage", "expected --kernel all by itself, found other kernels beside it").hint("leave out either all or the others");
+        throw Error(Exit::usage, "usage", "expected --kernel all by itself, found other kernels beside it")
+            .hint("leave out either all or the others");
     }
     if (request.all_kernels) names.clear();
     request.kernels = std::move(names);
@@ -94,7 +103,9 @@ std::string cache_place(const cli::Args& args) {
 }
 
 std::uint64_t cache_size(const cli::Args& args) {
-    static constexpr std::pair<std::string_view, unsigned> units[] = {{"", 0}, {"K", 10}, {"Ki", 10}, {"KiB", 10}, {"M", 20}, {"Mi", 20}, {"MiB", 20}, {"G", 30}, {"Gi", 30}, {"GiB", 30}};
+    static constexpr std::pair<std::string_view, unsigned> units[] = {{"", 0},    {"K", 10},  {"Ki", 10},  {"KiB", 10},
+                                                                      {"M", 20},  {"Mi", 20}, {"MiB", 20}, {"G", 30},
+                                                                      {"Gi", 30}, {"GiB", 30}};
     const auto text = args.get("cache-size");
     if (!text) return registry::PullRequest().cache_bytes;
     std::uint64_t value = 0;
@@ -102,7 +113,8 @@ std::uint64_t cache_size(const cli::Args& args) {
     const std::string_view unit(end, static_cast<std::size_t>(text->data() + text->size() - end));
     const auto row = std::find_if(std::begin(units), std::end(units), [&](const auto& u) { return u.first == unit; });
     if (fault != std::errc{} || row == std::end(units) || value > (~std::uint64_t{0} >> row->second)) {
-        throw Error(Exit::usage, "bad-value", fmt::format("--cache-size {}: expected a size as 500MiB or 4GiB", base::escape(*text)));
+        throw Error(Exit::usage, "bad-value",
+                    fmt::format("--cache-size {}: expected a size as 500MiB or 4GiB", base::escape(*text)));
     }
     return value << row->second;
 }
@@ -111,16 +123,19 @@ registry::PullPolicy pull_policy(const std::string& text, const std::optional<Po
     if (text.empty() || text == "Always") return registry::PullPolicy::always;
     if (text == "IfNotPresent") return registry::PullPolicy::if_not_present;
     if (text == "Never") return registry::PullPolicy::never;
-    Error error(Exit::config, "bad-value", fmt::format("imagePullPolicy: expected Always, IfNotPresent or Never, found '{}'", base::escape(text)));
+    Error error(Exit::config, "bad-value",
+                fmt::format("imagePullPolicy: expected Always, IfNotPresent or Never, found '{}'", base::escape(text)));
     if (position) error.at(*position);
     const auto near = base::nearest(text, std::vector<std::string>{"Always", "IfNotPresent", "Never"});
-    throw std::move(error).hint(near ? fmt::format("did you mean {}?", *near) : "correct it in the configuration, or leave it out for Always");
+    throw std::move(error).hint(near ? fmt::format("did you mean {}?", *near)
+                                     : "correct it in the configuration, or leave it out for Always");
 }
 
 namespace {
 
 Error interrupted_error() {
-    return Error(sys::interrupt_signal() == SIGINT ? Exit::interrupted : Exit::terminated, "interrupted", "interrupted while pulling; nothing was changed");
+    return Error(sys::interrupt_signal() == SIGINT ? Exit::interrupted : Exit::terminated, "interrupted",
+                 "interrupted while pulling; nothing was changed");
 }
 
 void stop_at_interrupt() {
@@ -133,11 +148,15 @@ void show_progress(registry::PullRequest& request, cli::LiveArea& area, cli::Con
     const bool show = context.console.err_is_terminal() && context.verbosity >= 0;
     request.progress = [&area, show, reference = request.reference](std::uint64_t have, std::uint64_t total) {
         stop_at_interrupt();
-        if (show) area.draw({fmt::format("pulling {}: {} of {}", reference, base::format_bytes(have), base::format_bytes(total))});
+        if (show)
+            area.draw(
+                {fmt::format("pulling {}: {} of {}", reference, base::format_bytes(have), base::format_bytes(total))});
     };
     if (show) {
-        request.waiting = [&area, reference = request.reference](const std::string& why, std::chrono::milliseconds wait) {
-            area.draw({fmt::format("pulling {}: trying again in {}", reference, base::format_duration(wait)), "  " + base::escape(why)});
+        request.waiting = [&area, reference = request.reference](const std::string& why,
+                                                                 std::chrono::milliseconds wait) {
+            area.draw({fmt::format("pulling {}: trying again in {}", reference, base::format_duration(wait)),
+                       "  " + base::escape(why)});
         };
     }
 }
@@ -148,10 +167,13 @@ void tell_sandbox(const sys::SandboxReport& report, cli::Context& context, const
     for (const auto& line : report.missing) context.console.err(fmt::format("sandbox: {}not here: {}\n", of, line));
 }
 
-void tell_parser(const sys::Confined& parser, cli::Context& context) { tell_sandbox(parser.report(), context, "parser: "); }
+void tell_parser(const sys::Confined& parser, cli::Context& context) {
+    tell_sandbox(parser.report(), context, "parser: ");
+}
 
 std::shared_ptr<sys::Confined> start_parser() {
-    return std::make_shared<sys::Confined>(std::vector<sys::Service>{registry::layer_service(), kmod::module_service()}, stop_at_interrupt);
+    return std::make_shared<sys::Confined>(std::vector<sys::Service>{registry::layer_service(), kmod::module_service()},
+                                           stop_at_interrupt);
 }
 
 Job read_image_job(const cli::Args& args, UnknownFields unknown) {
@@ -161,7 +183,8 @@ Job read_image_job(const cli::Args& args, UnknownFields unknown) {
     return job;
 }
 
-registry::PullResult run_pull(registry::PullRequest request, const std::string& directory, cli::Context& context, sys::Clock& clock) {
+registry::PullResult run_pull(registry::PullRequest request, const std::string& directory, cli::Context& context,
+                              sys::Clock& clock) {
     cli::LiveArea area(context.console);
     show_progress(request, area, context);
     net::CurlHttpClient http;
@@ -183,7 +206,8 @@ void close_sandbox(const Job& job, const std::string& scratch, sys::SandboxRepor
     if (job.sandbox == Job::Sandbox::whole) {
         sys::leave_network(report);
         std::vector<std::string> writable{scratch.empty() ? sys::temp_base() : scratch};
-        for (const char* place : std::initializer_list<const char*>{std::getenv("KMM_TERMINATION_LOG"), "/dev/termination-log"}) {
+        for (const char* place :
+             std::initializer_list<const char*>{std::getenv("KMM_TERMINATION_LOG"), "/dev/termination-log"}) {
             if (place != nullptr && ::access(place, W_OK) == 0) writable.emplace_back(place);
         }
         sys::forbid_writes(writable, report);
@@ -193,8 +217,10 @@ void close_sandbox(const Job& job, const std::string& scratch, sys::SandboxRepor
     tell_sandbox(report, context);
 }
 
-/// The kernel's modules under its name as it is, or without the "+" at its end. `request` and `kernel` become what was found.
-registry::PullResult pull_somewhere(registry::PullRequest& request, std::string& kernel, bool any_directory, const std::function<registry::PullResult()>& pull) {
+/// The kernel's modules under its name as it is, or without the "+" at its end. `request` and `kernel` become what was
+/// found.
+registry::PullResult pull_somewhere(registry::PullRequest& request, std::string& kernel, bool any_directory,
+                                    const std::function<registry::PullResult()>& pull) {
     registry::PullResult result;
     in_default_directories(request.dir_name, any_directory, [&] {
         request.kernels = {kernel};
@@ -237,8 +263,10 @@ void in_default_directories(std::string& directory, bool any_directory, const st
 void warn_of_left_out(const kmod::ModuleIndex& index, std::vector<std::string>& warnings) {
     constexpr std::size_t shown = 5;
     const auto& faults = index.faults();
-    for (std::size_t i = 0; i < std::min(shown, faults.size()); ++i) warnings.push_back(fmt::format("{}: {}; the file is left out", faults[i].code, faults[i].message));
-    if (faults.size() > shown) warnings.push_back(fmt::format("{}: {} more files are left out", faults[shown].code, faults.size() - shown));
+    for (std::size_t i = 0; i < std::min(shown, faults.size()); ++i)
+        warnings.push_back(fmt::format("{}: {}; the file is left out", faults[i].code, faults[i].message));
+    if (faults.size() > shown)
+        warnings.push_back(fmt::format("{}: {} more files are left out", faults[shown].code, faults.size() - shown));
 }
 
 kmod::FileDigests proven_files(const PulledImage& image) {
@@ -247,7 +275,8 @@ kmod::FileDigests proven_files(const PulledImage& image) {
     std::error_code failed;
     const std::string root = std::filesystem::canonical(image.directory.path(), failed).native();
     if (failed) throw from_errno(failed.value(), "finding the extracted image");
-    image.pulled.files.each([&](const registry::ExtractedFile& file) { digests.emplace(root + file.path, file.digest()); });
+    image.pulled.files.each(
+        [&](const registry::ExtractedFile& file) { digests.emplace(root + file.path, file.digest()); });
     return digests;
 }
 
@@ -263,26 +292,33 @@ PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& cont
     }
 
     std::vector<std::string> warnings;
-    registry::PullRequest request = prepare_request(args, job.config.container_image, job.deadline, job.host, job.credentials, warnings);
+    registry::PullRequest request =
+        prepare_request(args, job.config.container_image, job.deadline, job.host, job.credentials, warnings);
     for (const auto& policy : job.policies) {
         auto more = policy.of(request.reference);
-        request.requirements.insert(request.requirements.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+        request.requirements.insert(request.requirements.end(), std::make_move_iterator(more.begin()),
+                                    std::make_move_iterator(more.end()));
     }
-    if (!args.get("image-pull-policy")) request.policy = pull_policy(job.config.image_pull_policy, job.pull_policy_position);
+    if (!args.get("image-pull-policy"))
+        request.policy = pull_policy(job.config.image_pull_policy, job.pull_policy_position);
     request.dir_name = job.config.modprobe.dir_name.empty() ? "/opt" : job.config.modprobe.dir_name;
     request.firmware_path = job.config.modprobe.firmware_path;
     request.parser = job.parser.get();
     if (job.config.insecure_pull) request.tls.insecure = true;
     if (!args.get("platform")) request.architecture = job.node.architecture;
     std::string kernel = job.node.kernel;
-    image.pulled = pull_somewhere(request, kernel, job.config.modprobe.dir_name.empty(), [&] { return run_pull(request, image.directory.path(), context, clock); });
+    image.pulled = pull_somewhere(request, kernel, job.config.modprobe.dir_name.empty(),
+                                  [&] { return run_pull(request, image.directory.path(), context, clock); });
     image.pulled.warnings.insert(image.pulled.warnings.begin(), warnings.begin(), warnings.end());
     close_sandbox(job, base, sandbox, context);
     const std::string& root = image.directory.path();
-    const std::string directory = (std::filesystem::path(root + "/" + request.dir_name).lexically_normal() / "lib/modules" / kernel).native();
+    const std::string directory =
+        (std::filesystem::path(root + "/" + request.dir_name).lexically_normal() / "lib/modules" / kernel).native();
     std::map<std::string, std::string> sums;
-    image.pulled.files.each([&](const registry::ExtractedFile& file) { sums.emplace_hint(sums.end(), file.path, file.digest()); });
-    image.index = with_context([&] { return "image " + image.pulled.reference; }, [&] { return kmod::ModuleIndex::build(directory, root, sums, job.parser.get()); });
+    image.pulled.files.each(
+        [&](const registry::ExtractedFile& file) { sums.emplace_hint(sums.end(), file.path, file.digest()); });
+    image.index = with_context([&] { return "image " + image.pulled.reference; },
+                               [&] { return kmod::ModuleIndex::build(directory, root, sums, job.parser.get()); });
     if (job.parser) {
         job.parser->set_stop({});  // a load must not be left half done for a signal
         tell_parser(*job.parser, context);
@@ -292,7 +328,9 @@ PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& cont
         image.firmware = std::filesystem::path(root + "/" + request.firmware_path).lexically_normal().native();
         std::error_code ignored;
         if (!std::filesystem::is_directory(image.firmware, ignored)) {
-            throw Error(Exit::not_found, "firmware-not-in-image", fmt::format("image {} has no firmware in {}", image.pulled.reference, base::escape(request.firmware_path)))
+            throw Error(Exit::not_found, "firmware-not-in-image",
+                        fmt::format("image {} has no firmware in {}", image.pulled.reference,
+                                    base::escape(request.firmware_path)))
                 .hint("correct modprobe.firmwarePath, or add the directory to the image");
         }
     }

@@ -17,7 +17,8 @@
 
 namespace kmm::tool_worker {
 
-/// Where private directories are made: $TMPDIR; for root a directory of our own below /run; else "", the system's default.
+/// Where private directories are made: $TMPDIR; for root a directory of our own below /run; else "", the system's
+/// default.
 [[nodiscard]] std::string scratch_base(const kmod::HostPaths& host);
 /// Lets `request` draw how far it is into `area`, and end at an interrupt.
 void show_progress(registry::PullRequest& request, cli::LiveArea& area, cli::Context& context);
@@ -34,8 +35,9 @@ struct PulledImage {
 /// Pulls what `job` needs for the running kernel. First removes what killed runs left behind. The directory of the
 /// kernel's full release is wanted; without one, that of the release without its "+".
 /// Errors: of registry::pull and kmod::ModuleIndex::build; interrupted (130).
-/// Where nothing names dirName, modules are in /opt, which is what KMM's Modules have, or in the root, which is what KMM's worker then means: `run`
-/// is called with `directory` set to one after the other, until it does not end with "kernel-not-in-image". The first error counts.
+/// Where nothing names dirName, modules are in /opt, which is what KMM's Modules have, or in the root, which is what
+/// KMM's worker then means: `run` is called with `directory` set to one after the other, until it does not end with
+/// "kernel-not-in-image". The first error counts.
 void in_default_directories(std::string& directory, bool any_directory, const std::function<void()>& run);
 
 /// Warns of the module files of an image that cannot be used: they are no hindrance to what is wanted.
@@ -46,14 +48,17 @@ void warn_of_left_out(const kmod::ModuleIndex& index, std::vector<std::string>& 
 
 [[nodiscard]] PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& context, sys::Clock& clock);
 
-/// A request for `reference` with everything that the pull options say: limits, platform, credentials (those of `input` after
-/// --authfile), mirrors, certificates, cache. `warnings` is added to. Kernels, dirName and firmware are left to the caller.
-/// Errors: usage (64) for bad options; those of the files named.
-[[nodiscard]] registry::PullRequest prepare_request(const cli::Args& args, const std::string& reference, std::chrono::milliseconds deadline,
-                                                    const kmod::HostPaths& host, const std::vector<registry::Credential>& input,
+/// A request for `reference` with everything that the pull options say: limits, platform, credentials (those of `input`
+/// after
+/// --authfile), mirrors, certificates, cache. `warnings` is added to. Kernels, dirName and firmware are left to the
+/// caller. Errors: usage (64) for bad options; those of the files named.
+[[nodiscard]] registry::PullRequest prepare_request(const cli::Args& args, const std::string& reference,
+                                                    std::chrono::milliseconds deadline, const kmod::HostPaths& host,
+                                                    const std::vector<registry::Credential>& input,
                                                     std::vector<std::string>& warnings);
 
-/// Lets `request` take the kernels `names`: one or several, or "all" by itself. Errors: usage (64) for "all" and others.
+/// Lets `request` take the kernels `names`: one or several, or "all" by itself. Errors: usage (64) for "all" and
+/// others.
 void want_kernels(registry::PullRequest& request, std::vector<std::string> names);
 
 /// The cache's directory: --cache-dir, else /var/lib/kmm-worker below --host-root.
@@ -61,7 +66,8 @@ void want_kernels(registry::PullRequest& request, std::vector<std::string> names
 /// --cache-size in bytes. Errors: usage (64).
 [[nodiscard]] std::uint64_t cache_size(const cli::Args& args);
 /// imagePullPolicy as `text` says it, "" for Always; `position` is where it stands. Errors: config (78) "bad-value".
-[[nodiscard]] registry::PullPolicy pull_policy(const std::string& text, const std::optional<Position>& position = std::nullopt);
+[[nodiscard]] registry::PullPolicy pull_policy(const std::string& text,
+                                               const std::optional<Position>& position = std::nullopt);
 
 /// With -v, what of the sandbox is in force and what is not, on standard error. `of` is whose, "" for this process.
 void tell_sandbox(const sys::SandboxReport& report, cli::Context& context, const std::string& of = "");
@@ -69,6 +75,7 @@ void tell_sandbox(const sys::SandboxReport& report, cli::Context& context, const
 void tell_parser(const sys::Confined& parser, cli::Context& context);
 
 /// Runs registry::pull with progress on a terminal.
-[[nodiscard]] registry::PullResult run_pull(registry::PullRequest request, const std::string& directory, cli::Context& context, sys::Clock& clock);
+[[nodiscard]] registry::PullResult run_pull(registry::PullRequest request, const std::string& directory,
+                                            cli::Context& context, sys::Clock& clock);
 
 }  // namespace kmm::tool_worker

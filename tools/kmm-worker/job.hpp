@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one run of the worker is asked to do: a ModuleConfig from a file, standard input or options, and its credentials.
+// What one run of the worker is asked to do: a ModuleConfig from a file, standard input or options, and its
+// credentials.
 #pragma once
 
 #include <chrono>
@@ -40,7 +41,8 @@ struct Job {
         whole,  ///< nothing is loaded: no network at all, no writes, no look into other processes
     };
     Sandbox sandbox = Sandbox::none;
-    std::shared_ptr<sys::Confined> parser;  ///< where the bytes of images are parsed; begun before there was anything else of the job
+    std::shared_ptr<sys::Confined>
+        parser;  ///< where the bytes of images are parsed; begun before there was anything else of the job
 };
 
 /// The process that parses the bytes of images. To be called first thing, before credentials are read.
@@ -55,7 +57,8 @@ enum class Needs { image, module_name };
 [[nodiscard]] std::vector<cli::Option> module_options();
 /// --input-size, hidden: the caller's word on how long standard input is.
 [[nodiscard]] cli::Option input_size_option();
-/// --policy-in-input, hidden: the caller's word that an ImagePolicy follows CONFIG. A worker that does not know the option refuses it.
+/// --policy-in-input, hidden: the caller's word that an ImagePolicy follows CONFIG. A worker that does not know the
+/// option refuses it.
 [[nodiscard]] cli::Option policy_in_input_option();
 /// Options of pulling.
 [[nodiscard]] std::vector<cli::Option> pull_options();
@@ -65,8 +68,8 @@ enum class Needs { image, module_name };
 /// A job of this node with nothing to do yet.
 [[nodiscard]] Job empty_job(const cli::Args& args);
 
-/// A field that is not in KMM's ModuleConfig: a fault in a file that a user wrote; as KMM's own worker (kmod load), of an operator that may be
-/// newer than this, only a warning, as Go's decoder passes over it.
+/// A field that is not in KMM's ModuleConfig: a fault in a file that a user wrote; as KMM's own worker (kmod load), of
+/// an operator that may be newer than this, only a warning, as Go's decoder passes over it.
 enum class UnknownFields { refuse, warn };
 
 /// Reads CONFIG, or the module options without it. Errors: usage (64) when there is neither or both; data (65) with all
@@ -82,15 +85,16 @@ enum class UnknownFields { refuse, warn };
 [[nodiscard]] kmod::HostPaths host_paths(const cli::Args& args);
 /// Facts of this node; its name is $NODE_NAME (set by worker Pods) if there is one.
 [[nodiscard]] kmod::NodeFacts this_node(const kmod::HostPaths& host);
-/// Where neither /proc nor /sys of the node can be seen, "no module is live" would be a guess. Errors: io (74) "host-not-mounted".
+/// Where neither /proc nor /sys of the node can be seen, "no module is live" would be a guess. Errors: io (74)
+/// "host-not-mounted".
 void require_host(const kmod::HostPaths& host);
 /// A kernel without a release would be taken for another one. Errors: io (74) "host-not-mounted".
 void require_release(const kmod::HostPaths& host, const kmod::NodeFacts& node);
 /// --timeout, 0 if not given.
 [[nodiscard]] std::chrono::milliseconds timeout_of(const cli::Args& args);
 
-/// Refuses a config that is for another kernel than the running one: checks_failed (10) "kernel-differs". A "+" at the end
-/// does not count.
+/// Refuses a config that is for another kernel than the running one: checks_failed (10) "kernel-differs". A "+" at the
+/// end does not count.
 void require_kernel(const Job& job);
 /// Errors: no_permission (77) "no-permission" without CAP_SYS_MODULE.
 void require_capability(const kmod::HostPaths& host, const std::string& what);
@@ -100,6 +104,7 @@ void require_capability(const kmod::HostPaths& host, const std::string& what);
 
 /// A request for `reference` with the pull options applied; kernels and firmware are left to the caller.
 /// Errors: usage (64) for a bad --limit or --platform.
-[[nodiscard]] registry::PullRequest pull_request(const cli::Args& args, const std::string& reference, std::chrono::milliseconds deadline);
+[[nodiscard]] registry::PullRequest pull_request(const cli::Args& args, const std::string& reference,
+                                                 std::chrono::milliseconds deadline);
 
 }  // namespace kmm::tool_worker

@@ -57,8 +57,9 @@ struct Chart {
 /// Errors: data "bad-chart" with file and line; "bad-archive"; unsafe "recipe-too-large".
 [[nodiscard]] Chart load_chart(std::vector<File> files, const std::string& place);
 
-/// The files of a .tgz, without the directory that they are all in. Errors: data "bad-archive" for damage, absolute names, names
-/// with '..' and entries that are neither files nor directories; "recipe-too-large" beyond 100 MiB, or 5 MiB for a file.
+/// The files of a .tgz, without the directory that they are all in. Errors: data "bad-archive" for damage, absolute
+/// names, names with '..' and entries that are neither files nor directories; "recipe-too-large" beyond 100 MiB, or 5
+/// MiB for a file.
 [[nodiscard]] std::vector<File> read_archive(std::string_view bytes, const std::string& place);
 
 inline constexpr std::size_t k_chart_size_max = 100U << 20U;

@@ -44,7 +44,9 @@ void apply_tags(std::vector<Dependency>& dependencies, const Value& values) {
         bool on = false, off = false;
         for (const auto& tag : dependency.tags) {
             const auto found = tags->members().find(tag);
-            if (found != tags->members().end() && found->second.type() == tmpl::Type::boolean) { (found->second.as_bool() ? on : off) = true; }
+            if (found != tags->members().end() && found->second.type() == tmpl::Type::boolean) {
+                (found->second.as_bool() ? on : off) = true;
+            }
         }
         dependency.enabled = on || !off;
     }
@@ -83,7 +85,8 @@ void enable(Chart& chart, const Value& values, const std::string& path, Nulls nu
     std::erase_if(chart.children, [&](const Chart& c) { return removed.contains(c.name()); });
     std::erase_if(wanted, [&](const Dependency& d) { return removed.contains(d.name); });
     for (auto& child : chart.children) { enable(child, all, path + child.name() + '.', nulls); }
-    // Copies of one chart under several names share the sub-charts that it does not list, which know the last of them as their parent.
+    // Copies of one chart under several names share the sub-charts that it does not list, which know the last of them
+    // as their parent.
     for (auto& child : chart.children) {
         for (const auto& copy : chart.children) {
             if (copy.place != child.place || !copy.metadata.lists_dependencies) { continue; }
@@ -132,7 +135,8 @@ void import_values(Chart& chart, bool is_helm_3_7) {
             } else {
                 continue;
             }
-            import = Value::map({{"child", Value::string(from)}, {"parent", Value::string(to)}}, tmpl::Type::string_map);
+            import =
+                Value::map({{"child", Value::string(from)}, {"parent", Value::string(to)}}, tmpl::Type::string_map);
             const Value* table = find_table(all, dependency.name + '.' + from);
             if (table == nullptr) { continue; }
             if (is_helm_3_7 && is_named) { imported = all; }
@@ -160,7 +164,8 @@ void process_dependencies(Chart& chart, const Value& values, bool is_helm_3_7) {
 std::vector<std::string> missing_dependencies(const Chart& chart) {
     std::vector<std::string> missing;
     for (const auto& dependency : chart.metadata.dependencies) {
-        if (std::none_of(chart.children.begin(), chart.children.end(), [&](const Chart& c) { return c.name() == dependency.name; })) {
+        if (std::none_of(chart.children.begin(), chart.children.end(),
+                         [&](const Chart& c) { return c.name() == dependency.name; })) {
             missing.push_back(dependency.name);
         }
     }

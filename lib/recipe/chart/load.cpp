@@ -17,7 +17,8 @@ constexpr int k_nesting_max = 30;
 
 Chart load_nested(std::vector<File> files, const std::string& place, int depth) {
     if (depth > k_nesting_max) {
-        throw Error(Exit::data, "recipe-too-large", fmt::format("charts are nested more than {} deep", k_nesting_max)).at(Position{place, 0, 0});
+        throw Error(Exit::data, "recipe-too-large", fmt::format("charts are nested more than {} deep", k_nesting_max))
+            .at(Position{place, 0, 0});
     }
     Chart chart;
     chart.place = place;
@@ -35,7 +36,9 @@ Chart load_nested(std::vector<File> files, const std::string& place, int depth) 
         if (name == "Chart.yaml") { continue; }
         if (name == "Chart.lock" || name == "requirements.lock") {
             (void)read_chart_yaml(file.data, named(name));
-            if (name == "requirements.lock" && chart.metadata.api_version == "v1") { chart.files.push_back(std::move(file)); }
+            if (name == "requirements.lock" && chart.metadata.api_version == "v1") {
+                chart.files.push_back(std::move(file));
+            }
         } else if (name == "values.yaml") {
             chart.values = read_chart_yaml(file.data, named(name));
             if (chart.values.is_nil()) { chart.values = tmpl::Value::none(tmpl::Type::map); }
@@ -58,7 +61,9 @@ Chart load_nested(std::vector<File> files, const std::string& place, int depth) 
         }
     }
     if (!has_metadata) {
-        throw Error(Exit::data, "bad-chart", "Chart.yaml is missing").at(Position{place, 0, 0}).hint("name the directory that holds Chart.yaml");
+        throw Error(Exit::data, "bad-chart", "Chart.yaml is missing")
+            .at(Position{place, 0, 0})
+            .hint("name the directory that holds Chart.yaml");
     }
     validate_metadata(chart.metadata, named("Chart.yaml"));
     for (auto& [name, inner] : children) {
@@ -66,7 +71,9 @@ Chart load_nested(std::vector<File> files, const std::string& place, int depth) 
         const std::string below = named("charts/" + name);
         if (name.ends_with(".tgz")) {
             if (inner[0].name != name) {
-                throw Error(Exit::data, "bad-chart", fmt::format("expected an archive {}, found a directory", base::escape(name))).at(Position{below, 0, 0});
+                throw Error(Exit::data, "bad-chart",
+                            fmt::format("expected an archive {}, found a directory", base::escape(name)))
+                    .at(Position{below, 0, 0});
             }
             chart.children.push_back(load_nested(read_archive(inner[0].data, below), below, depth + 1));
             continue;

@@ -16,14 +16,45 @@ namespace kmm::recipe::chart {
 
 namespace {
 
-constexpr std::array<std::string_view, 36> k_install_order{
-    "PriorityClass", "Namespace", "NetworkPolicy", "ResourceQuota", "LimitRange", "PodSecurityPolicy", "PodDisruptionBudget", "ServiceAccount",
-    "Secret", "SecretList", "ConfigMap", "StorageClass", "PersistentVolume", "PersistentVolumeClaim", "CustomResourceDefinition", "ClusterRole",
-    "ClusterRoleList", "ClusterRoleBinding", "ClusterRoleBindingList", "Role", "RoleList", "RoleBinding", "RoleBindingList", "Service", "DaemonSet",
-    "Pod", "ReplicationController", "ReplicaSet", "Deployment", "HorizontalPodAutoscaler", "StatefulSet", "Job", "CronJob", "IngressClass",
-    "Ingress", "APIService"};
-constexpr std::array<std::string_view, 10> k_events{"pre-install", "post-install", "pre-delete", "post-delete", "pre-upgrade", "post-upgrade",
-                                                    "pre-rollback", "post-rollback", "test", "test-success"};
+constexpr std::array<std::string_view, 36> k_install_order{"PriorityClass",
+                                                           "Namespace",
+                                                           "NetworkPolicy",
+                                                           "ResourceQuota",
+                                                           "LimitRange",
+                                                           "PodSecurityPolicy",
+                                                           "PodDisruptionBudget",
+                                                           "ServiceAccount",
+                                                           "Secret",
+                                                           "SecretList",
+                                                           "ConfigMap",
+                                                           "StorageClass",
+                                                           "PersistentVolume",
+                                                           "PersistentVolumeClaim",
+                                                           "CustomResourceDefinition",
+                                                           "ClusterRole",
+                                                           "ClusterRoleList",
+                                                           "ClusterRoleBinding",
+                                                           "ClusterRoleBindingList",
+                                                           "Role",
+                                                           "RoleList",
+                                                           "RoleBinding",
+                                                           "RoleBindingList",
+                                                           "Service",
+                                                           "DaemonSet",
+                                                           "Pod",
+                                                           "ReplicationController",
+                                                           "ReplicaSet",
+                                                           "Deployment",
+                                                           "HorizontalPodAutoscaler",
+                                                           "StatefulSet",
+                                                           "Job",
+                                                           "CronJob",
+                                                           "IngressClass",
+                                                           "Ingress",
+                                                           "APIService"};
+constexpr std::array<std::string_view, 10> k_events{"pre-install", "post-install", "pre-delete",   "post-delete",
+                                                    "pre-upgrade", "post-upgrade", "pre-rollback", "post-rollback",
+                                                    "test",        "test-success"};
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\f' || c == '\r'; }
 
@@ -70,7 +101,9 @@ public:
         tmpl::YamlFault fault;
         manifest_.object = tmpl::read_yaml_text(manifest_.content, fault, tmpl::WholeNumbers::exact);
         const tmpl::Value& document = manifest_.object;
-        if (!fault.message.empty()) { throw bad(fmt::format("the output is not YAML: {}", base::escape(fault.message)), fault.line); }
+        if (!fault.message.empty()) {
+            throw bad(fmt::format("the output is not YAML: {}", base::escape(fault.message)), fault.line);
+        }
         if (document.is_nil()) { return; }
         if (!document.is_map()) { throw bad(fmt::format("expected an object, found {}", tmpl::describe(document)), 1); }
         text(document, "apiVersion", manifest_.api_version);
@@ -110,17 +143,23 @@ private:
         error.at(file_.origin ? file_.origin(output_line) : Position{file_.name, 0, 0});
         error.detail("rendered line", std::to_string(output_line));
         const auto lines = base::split(file_.text, '\n');
-        if (output_line > 0 && output_line <= lines.size()) { error.detail("rendered as", base::escape(lines[output_line - 1].substr(0, 120))); }
+        if (output_line > 0 && output_line <= lines.size()) {
+            error.detail("rendered as", base::escape(lines[output_line - 1].substr(0, 120)));
+        }
         return error;
     }
 
-    Error wrong(const std::string& path, std::string_view expected, const tmpl::Value& value, std::string_view key = {}) const {
+    Error wrong(const std::string& path, std::string_view expected, const tmpl::Value& value,
+                std::string_view key = {}) const {
         const std::string_view name = key.empty() ? std::string_view(path).substr(path.rfind('.') + 1) : key;
         std::size_t line = 0, number = 0;
         for (const auto text : base::split(manifest_.content, '\n')) {
             ++number;
             const std::size_t at = text.find(name);
-            if (line == 0 && at != std::string_view::npos && text.find(':', at + name.size()) != std::string_view::npos) { line = number; }
+            if (line == 0 && at != std::string_view::npos &&
+                text.find(':', at + name.size()) != std::string_view::npos) {
+                line = number;
+            }
         }
         return bad(fmt::format("{}: expected {}, found {}", base::escape(path), expected, tmpl::describe(value)), line)
             .detail("key", base::escape(path))
@@ -163,7 +202,9 @@ Manifests sort_manifests(const std::vector<RenderedFile>& files) {
             Manifest manifest;
             manifest.source = file.name;
             manifest.content = piece.text;
-            manifest.line = static_cast<std::size_t>(std::count(file.text.begin(), file.text.begin() + static_cast<std::ptrdiff_t>(piece.at), '\n')) + 1;
+            manifest.line = static_cast<std::size_t>(std::count(
+                                file.text.begin(), file.text.begin() + static_cast<std::ptrdiff_t>(piece.at), '\n')) +
+                            1;
             manifest.origin = [origin = file.origin, name = file.name, start = manifest.line](std::size_t line) {
                 return origin ? origin(start + line - 1) : Position{name, 0, 0};
             };
@@ -177,7 +218,8 @@ Manifests sort_manifests(const std::vector<RenderedFile>& files) {
         }
     }
     for (auto* list : {&all.objects, &all.hooks}) {
-        std::stable_sort(list->begin(), list->end(), [](const Manifest& a, const Manifest& b) { return installs_before(a.kind, b.kind); });
+        std::stable_sort(list->begin(), list->end(),
+                         [](const Manifest& a, const Manifest& b) { return installs_before(a.kind, b.kind); });
     }
     return all;
 }

@@ -22,19 +22,21 @@ struct Manifest {
     std::string api_version, kind, name;
     std::string hooks;        ///< the annotation helm.sh/hook
     std::size_t line = 1;     ///< of the rendered text in which it starts
-    std::function<Position(std::size_t line)> origin = {};  ///< leads from a line of `content`, from 1, to the template; never empty for what was rendered
+    std::function<Position(std::size_t line)> origin =
+        {};  ///< leads from a line of `content`, from 1, to the template; never empty for what was rendered
 };
 
-/// A template that was rendered. `origin` leads from a line of the text, from 1, to the place in a template that made it.
+/// A template that was rendered. `origin` leads from a line of the text, from 1, to the place in a template that made
+/// it.
 struct RenderedFile {
     std::string name;
     std::string text;
     std::function<Position(std::size_t line)> origin;
 };
 
-/// The documents of `files`, which are in order of their names. Hooks stand apart, those with an unknown event are left out.
-/// Error: data "bad-manifest" at the template's line for a document that is not YAML, or whose kind, name or annotations have another
-/// type than string.
+/// The documents of `files`, which are in order of their names. Hooks stand apart, those with an unknown event are left
+/// out. Error: data "bad-manifest" at the template's line for a document that is not YAML, or whose kind, name or
+/// annotations have another type than string.
 struct Manifests {
     std::vector<Manifest> objects, hooks;
 };

@@ -28,10 +28,13 @@ Error bad_chart(const std::string& file, std::string message) {
 /// Reads the members of one mapping; names of fields are matched as encoding/json does.
 class Fields {
 public:
-    Fields(const Value& mapping, std::string path, const std::string& file) : mapping_(mapping), path_(std::move(path)), file_(file) {}
+    Fields(const Value& mapping, std::string path, const std::string& file)
+        : mapping_(mapping), path_(std::move(path)), file_(file) {}
 
     const Value* find(std::string_view key) const {
-        if (const auto found = mapping_.members().find(key); found != mapping_.members().end()) { return &found->second; }
+        if (const auto found = mapping_.members().find(key); found != mapping_.members().end()) {
+            return &found->second;
+        }
         for (const auto& [name, member] : mapping_.members()) {
             if (base::to_lower(name) == base::to_lower(key)) { return &member; }
         }
@@ -107,7 +110,9 @@ std::optional<std::string> scalar_text(const Value& value) {
     if (value.is_text()) { return value.text(); }
     if (value.type() == Type::boolean) { return value.as_bool() ? "true" : "false"; }
     if (value.type() != Type::float64 && !value.is_int() && !value.is_uint()) { return std::nullopt; }
-    const double number = value.is_int() ? static_cast<double>(value.as_int()) : value.is_uint() ? static_cast<double>(value.as_uint()) : value.as_real();
+    const double number = value.is_int()    ? static_cast<double>(value.as_int())
+                          : value.is_uint() ? static_cast<double>(value.as_uint())
+                                            : value.as_real();
     const bool whole = std::trunc(number) == number && std::fabs(number) < 1e18;
     return tmpl::format_real(number, whole ? 'f' : 'g', -1);
 }
@@ -116,9 +121,13 @@ Value read_chart_yaml(const std::string& text, const std::string& file) {
     tmpl::YamlFault fault;
     Value value = tmpl::read_yaml_text(text, fault);
     if (!fault.message.empty()) {
-        throw Error(Exit::data, "bad-chart", base::escape(fault.message)).at(Position{file, fault.line, 0}).hint("correct the YAML");
+        throw Error(Exit::data, "bad-chart", base::escape(fault.message))
+            .at(Position{file, fault.line, 0})
+            .hint("correct the YAML");
     }
-    if (!value.is_nil() && !value.is_map()) { throw bad_chart(file, fmt::format("expected a mapping, found {}", tmpl::describe(value))); }
+    if (!value.is_nil() && !value.is_map()) {
+        throw bad_chart(file, fmt::format("expected a mapping, found {}", tmpl::describe(value)));
+    }
     return value;
 }
 
@@ -178,7 +187,10 @@ void decode_metadata(Metadata& metadata, const Value& document, const std::strin
 }
 
 void validate_metadata(Metadata& m, const std::string& file) {
-    for (std::string* text : {&m.name, &m.description, &m.home, &m.icon, &m.condition, &m.tags, &m.app_version, &m.kube_version}) { clean(*text); }
+    for (std::string* text :
+         {&m.name, &m.description, &m.home, &m.icon, &m.condition, &m.tags, &m.app_version, &m.kube_version}) {
+        clean(*text);
+    }
     for (auto* texts : {&m.sources, &m.keywords}) {
         for (auto& text : *texts) { clean(text); }
     }
@@ -188,32 +200,46 @@ void validate_metadata(Metadata& m, const std::string& file) {
     }
     if (m.version.empty()) { throw bad_chart(file, "version is missing"); }
     if (!tmpl::parse_version(m.version)) {
-        throw bad_chart(file, fmt::format("version: expected a semantic version, found \"{}\"", base::escape(m.version)));
+        throw bad_chart(file,
+                        fmt::format("version: expected a semantic version, found \"{}\"", base::escape(m.version)));
     }
     if (!m.type.empty() && m.type != "application" && m.type != "library") {
         throw bad_chart(file, fmt::format("type: expected application or library, found \"{}\"", base::escape(m.type)));
     }
     std::set<std::string> names;
     for (auto& dependency : m.dependencies) {
-        for (std::string* text : {&dependency.name, &dependency.version, &dependency.repository, &dependency.condition}) { clean(*text); }
+        for (std::string* text :
+             {&dependency.name, &dependency.version, &dependency.repository, &dependency.condition}) {
+            clean(*text);
+        }
         const auto right = [](char c) {
             return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
         };
         if (!std::all_of(dependency.alias.begin(), dependency.alias.end(), right)) {
-            throw bad_chart(file, fmt::format("dependency {}: the alias \"{}\" has other characters than letters, digits, '_' and '-'",
-                                              base::escape(dependency.name), base::escape(dependency.alias)));
+            throw bad_chart(
+                file,
+                fmt::format("dependency {}: the alias \"{}\" has other characters than letters, digits, '_' and '-'",
+                            base::escape(dependency.name), base::escape(dependency.alias)));
         }
         const std::string& key = dependency.alias.empty() ? dependency.name : dependency.alias;
-        if (!names.insert(key).second) { throw bad_chart(file, fmt::format("more than one dependency with name or alias \"{}\"", base::escape(key))); }
+        if (!names.insert(key).second) {
+            throw bad_chart(file, fmt::format("more than one dependency with name or alias \"{}\"", base::escape(key)));
+        }
     }
 }
 
 Value metadata_value(const Metadata& m, bool is_root) {
     auto record = std::make_shared<tmpl::Record>();
     record->type = "struct { chart.Metadata; IsRoot bool }";
-    const auto field = [&](std::string name, std::string json, Value value) { record->fields.push_back({std::move(name), std::move(json), true, std::move(value)}); };
-    const auto text = [&](std::string name, std::string json, const std::string& value) { field(std::move(name), std::move(json), Value::string(value)); };
-    const auto texts = [](const std::vector<std::string>& list) { return list.empty() ? Value::none(Type::strings) : Value::strings(list); };
+    const auto field = [&](std::string name, std::string json, Value value) {
+        record->fields.push_back({std::move(name), std::move(json), true, std::move(value)});
+    };
+    const auto text = [&](std::string name, std::string json, const std::string& value) {
+        field(std::move(name), std::move(json), Value::string(value));
+    };
+    const auto texts = [](const std::vector<std::string>& list) {
+        return list.empty() ? Value::none(Type::strings) : Value::strings(list);
+    };
     text("Name", "name", m.name);
     text("Home", "home", m.home);
     field("Sources", "sources", texts(m.sources));

@@ -39,7 +39,8 @@ Value capabilities(const Release& release) {
     version->text = release.kube_version.version;
     version->text_by_address = true;
     for (const auto name : {"String", "GitVersion"}) {
-        version->methods.push_back({name, "", [text = version->text](const tmpl::List&) { return Value::string(text); }});
+        version->methods.push_back(
+            {name, "", [text = version->text](const tmpl::List&) { return Value::string(text); }});
     }
     auto helm = std::make_shared<tmpl::Record>();
     helm->type = "version.BuildInfo";
@@ -75,14 +76,17 @@ Value files_value(const std::vector<File>& files, bool is_helm_3_7) {
     return Value::files(std::move(members), is_helm_3_7);
 }
 
-/// The path of a sub-chart of the chart at `path`. A parent under an alias keeps its own name in the paths of what it does not list as a dependency.
+/// The path of a sub-chart of the chart at `path`. A parent under an alias keeps its own name in the paths of what it
+/// does not list as a dependency.
 std::string path_of_child(const std::string& path, const Chart& child) {
     const std::size_t slash = path.rfind('/');
-    return (slash == std::string::npos ? std::string() : path.substr(0, slash + 1)) + child.parent_name + "/charts/" + child.name();
+    return (slash == std::string::npos ? std::string() : path.substr(0, slash + 1)) + child.parent_name + "/charts/" +
+           child.name();
 }
 
 /// Collects the templates of a chart and those below it; gives what its templates see.
-Value collect(const Chart& chart, bool is_root, const std::string& path, const Value& outer, bool is_helm_3_7, std::map<std::string, Renderable>& templates) {
+Value collect(const Chart& chart, bool is_root, const std::string& path, const Value& outer, bool is_helm_3_7,
+              std::map<std::string, Renderable>& templates) {
     const Value children = Value::map({});
     Map scope;
     scope["Chart"] = metadata_value(chart.metadata, is_root);
@@ -99,7 +103,8 @@ Value collect(const Chart& chart, bool is_root, const std::string& path, const V
     }
     const Value made = Value::map(std::move(scope), Type::values);
     for (const auto& child : chart.children) {
-        (*children.shared_map())[child.name()] = collect(child, false, path_of_child(path, child), made, is_helm_3_7, templates).as(Type::map);
+        (*children.shared_map())[child.name()] =
+            collect(child, false, path_of_child(path, child), made, is_helm_3_7, templates).as(Type::map);
     }
     for (const auto& file : chart.templates) {
         if (chart.metadata.is_library() && !tmpl::base_path(file.name).starts_with('_')) { continue; }
@@ -124,7 +129,8 @@ void check_schemas(const Chart& chart, const Value& values, Diagnostics& faults)
     const std::string file = chart.place + "/values.schema.json";
     if (chart.schema) {
         for (auto& message : schema_faults(*chart.schema, file, values)) {
-            faults.push_back({Severity::error, "values-schema", std::move(message), Position{file, 0, 0}, "", Exit::data});
+            faults.push_back(
+                {Severity::error, "values-schema", std::move(message), Position{file, 0, 0}, "", Exit::data});
         }
     }
     for (const auto& child : chart.children) {
@@ -137,7 +143,10 @@ void check_schemas(const Chart& chart, const Value& values, Diagnostics& faults)
 void collect_crds(const Chart& chart, const std::string& path, std::vector<Manifest>& crds) {
     for (const auto& file : chart.files) {
         const std::string lower = base::to_lower(file.name);
-        if (!file.name.starts_with("crds/") || !(lower.ends_with(".yaml") || lower.ends_with(".yml") || lower.ends_with(".json"))) { continue; }
+        if (!file.name.starts_with("crds/") ||
+            !(lower.ends_with(".yaml") || lower.ends_with(".yml") || lower.ends_with(".json"))) {
+            continue;
+        }
         Manifest crd;
         crd.source = tmpl::clean_path(path + '/' + file.name);
         crd.content = file.data;
@@ -155,7 +164,8 @@ void check_installable(const Chart& chart) {
         throw bad_chart(chart, "library charts cannot be rendered alone").hint("render the chart that depends on it");
     }
     if (const auto missing = missing_dependencies(chart); !missing.empty()) {
-        throw bad_chart(chart, fmt::format("found in Chart.yaml, but missing in charts/ directory: {}", base::escape(base::join(missing, ", "))))
+        throw bad_chart(chart, fmt::format("found in Chart.yaml, but missing in charts/ directory: {}",
+                                           base::escape(base::join(missing, ", "))))
             .hint("helm dependency build");
     }
 }
@@ -163,16 +173,19 @@ void check_installable(const Chart& chart) {
 std::vector<RenderedFile> render_files(Chart& chart, const Value& values, const Release& release) {
     check_installable(chart);
     process_dependencies(chart, values, release.is_helm_3_7);
-    const Value all = coalesce_values(chart, values, release.is_helm_3_7 ? Nulls::helm_3_7 : Nulls::removed).as(Type::values);
+    const Value all =
+        coalesce_values(chart, values, release.is_helm_3_7 ? Nulls::helm_3_7 : Nulls::removed).as(Type::values);
     Diagnostics faults;
     check_schemas(chart, all, faults);
     if (!faults.empty()) { throw Error::from_diagnostics(std::move(faults)); }
-    if (!chart.metadata.kube_version.empty() && !tmpl::is_compatible(chart.metadata.kube_version, release.kube_version.version)) {
+    if (!chart.metadata.kube_version.empty() &&
+        !tmpl::is_compatible(chart.metadata.kube_version, release.kube_version.version)) {
         throw bad_chart(chart, fmt::format("chart requires kubeVersion {}, which does not fit Kubernetes {}",
                                            base::escape(chart.metadata.kube_version), release.kube_version.version))
             .hint("--kube-version names the cluster's");
     }
-    const Value top = Value::map({{"Release", release_value(release)}, {"Capabilities", capabilities(release)}, {"Values", all}});
+    const Value top =
+        Value::map({{"Release", release_value(release)}, {"Capabilities", capabilities(release)}, {"Values", all}});
     std::map<std::string, Renderable> templates;
     collect(chart, true, chart.name(), top, release.is_helm_3_7, templates);
     const auto names = in_order(templates);
@@ -208,7 +221,9 @@ std::optional<KubeVersion> parse_kube_version(std::string_view text) {
         if (digits.empty() || digits.size() > 9 || (digits.size() > 1 && digits[0] == '0')) { return std::nullopt; }
         numbers.emplace_back(digits);
         at = end;
-        if (at >= rest.size() || rest[at] != '.' || at + 1 >= rest.size() || rest[at + 1] < '0' || rest[at + 1] > '9') { break; }
+        if (at >= rest.size() || rest[at] != '.' || at + 1 >= rest.size() || rest[at + 1] < '0' || rest[at + 1] > '9') {
+            break;
+        }
         ++at;
     }
     if (numbers.size() < 2) { return std::nullopt; }
@@ -236,7 +251,9 @@ std::string render_bare(Chart chart, const Value& values, const Release& release
 
 std::string release_text(const Rendered& rendered, bool include_crds) {
     std::string text;
-    const auto put = [&](const Manifest& manifest) { text += fmt::format("---\n# Source: {}\n{}\n", manifest.source, manifest.content); };
+    const auto put = [&](const Manifest& manifest) {
+        text += fmt::format("---\n# Source: {}\n{}\n", manifest.source, manifest.content);
+    };
     if (include_crds) {
         for (const auto& crd : rendered.crds) { put(crd); }
     }
@@ -249,9 +266,10 @@ std::string release_text(const Rendered& rendered, bool include_crds) {
 bool is_release_name(std::string_view name) {
     if (name.empty() || name.size() > 53) { return false; }
     for (const auto& label : tmpl::split_text(name, ".")) {
-        const bool right = !label.empty() && label.front() != '-' && label.back() != '-' && std::all_of(label.begin(), label.end(), [](char c) {
-            return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-        });
+        const bool right = !label.empty() && label.front() != '-' && label.back() != '-' &&
+                           std::all_of(label.begin(), label.end(), [](char c) {
+                               return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+                           });
         if (!right) { return false; }
     }
     return true;

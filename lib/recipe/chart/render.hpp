@@ -29,7 +29,8 @@ struct Release {
     std::string name_space = "default";
     KubeVersion kube_version;
     std::vector<std::string> api_versions;  ///< besides the default ones
-    bool is_helm_3_7 = false;               ///< as the Helm of the Special Resource Operator does it: .Files.Lines keeps the empty line at the end, see Nulls; imported values win
+    bool is_helm_3_7 = false;  ///< as the Helm of the Special Resource Operator does it: .Files.Lines keeps the empty
+                               ///< line at the end, see Nulls; imported values win
     tmpl::Limits limits;
     std::shared_ptr<tmpl::ParsedFiles> parsed;  ///< of earlier releases of the same charts; may be empty
     std::function<void(Diagnostic)> notice;  ///< hears of what is rarely meant; may be empty
@@ -41,12 +42,15 @@ struct Rendered {
     std::vector<Manifest> hooks;
 };
 
-/// Renders all templates. `values` are the user's; null deletes a default. Errors: data "bad-chart" (a library, a missing sub-chart,
-/// a version of Kubernetes that does not fit), "bad-values", "values-schema", those of templates and "bad-manifest".
+/// Renders all templates. `values` are the user's; null deletes a default. Errors: data "bad-chart" (a library, a
+/// missing sub-chart, a version of Kubernetes that does not fit), "bad-values", "values-schema", those of templates and
+/// "bad-manifest".
 [[nodiscard]] Rendered render_chart(Chart chart, const tmpl::Value& values, const Release& release);
 
-/// What one template of the chart itself prints, as it is, not split into objects. `name` is that of its file: "templates/x.yaml".
-[[nodiscard]] std::string render_bare(Chart chart, const tmpl::Value& values, const Release& release, const std::string& name);
+/// What one template of the chart itself prints, as it is, not split into objects. `name` is that of its file:
+/// "templates/x.yaml".
+[[nodiscard]] std::string render_bare(Chart chart, const tmpl::Value& values, const Release& release,
+                                      const std::string& name);
 
 /// The output of `helm template`.
 [[nodiscard]] std::string release_text(const Rendered& rendered, bool include_crds);

@@ -39,7 +39,9 @@ private:
     std::size_t at_ = 0;
 
     [[noreturn]] void fail(std::string message) const {
-        throw Error(Exit::usage, "bad-set", std::move(message)).detail("--set", base::escape(text_)).hint("write KEY=VALUE, and \\, for a comma in a value");
+        throw Error(Exit::usage, "bad-set", std::move(message))
+            .detail("--set", base::escape(text_))
+            .hint("write KEY=VALUE, and \\, for a comma in a value");
     }
 
     SetPiece until(std::string_view stops) {
@@ -104,9 +106,13 @@ private:
         std::string_view digits = piece.text;
         if (digits.starts_with('+')) { digits.remove_prefix(1); }
         const auto number = piece.stop == 0 ? std::nullopt : base::parse_number<std::int64_t>(digits);
-        if (!number) { fail(fmt::format("error parsing index: expected a number in [], found {}", tmpl::quote_text(piece.text))); }
+        if (!number) {
+            fail(fmt::format("error parsing index: expected a number in [], found {}", tmpl::quote_text(piece.text)));
+        }
         if (*number < 0) { fail(fmt::format("negative {} index not allowed", *number)); }
-        if (*number > k_index_max) { fail(fmt::format("index of {} is greater than maximum supported index of {}", *number, k_index_max)); }
+        if (*number > k_index_max) {
+            fail(fmt::format("index of {} is greater than maximum supported index of {}", *number, k_index_max));
+        }
         return *number;
     }
 
@@ -139,7 +145,10 @@ private:
             case ',': fail(fmt::format("key {} has no value (cannot end with ,)", tmpl::quote_text(name)));
             default: break;
         }
-        if (++nested > k_nested_max) { fail(fmt::format("value name nested level is greater than maximum supported nested level of {}", k_nested_max)); }
+        if (++nested > k_nested_max) {
+            fail(fmt::format("value name nested level is greater than maximum supported nested level of {}",
+                             k_nested_max));
+        }
         Map inner;
         if (const auto found = values.find(name); found != values.end()) {
             if (!found->second.is_map()) { fail(fmt::format("{} is not a mapping", tmpl::quote_text(name))); }
@@ -154,7 +163,9 @@ private:
     void list_item(List& items, std::int64_t i, int nested, bool& end) {
         const auto at = static_cast<std::size_t>(i);
         const SetPiece piece = until("[.=");
-        if (!piece.text.empty()) { fail(fmt::format("unexpected data at end of array index: {}", tmpl::quote_text(piece.text))); }
+        if (!piece.text.empty()) {
+            fail(fmt::format("unexpected data at end of array index: {}", tmpl::quote_text(piece.text)));
+        }
         Value made;
         switch (piece.stop) {
             case '=': made = value(end); break;

@@ -18,7 +18,8 @@ Value decode_paths(api::Fields& owner, std::string_view key) {
     tmpl::List made;
     for (const auto& item : owner.items(key)) {
         api::Fields path(owner.scope(), *item.node, item.path);
-        tmpl::Map members{{"sourcePath", text_member(path, "sourcePath")}, {"destinationDir", text_member(path, "destinationDir")}};
+        tmpl::Map members{{"sourcePath", text_member(path, "sourcePath")},
+                          {"destinationDir", text_member(path, "destinationDir")}};
         path.done();
         made.push_back(Value::map(std::move(members)));
     }
@@ -32,7 +33,9 @@ Value decode_artifacts(api::Fields& artifacts) {
         tmpl::List made;
         for (const auto& item : artifacts.items("images")) {
             api::Fields image(artifacts.scope(), *item.node, item.path);
-            tmpl::Map one{{"name", text_member(image, "name")}, {"kind", text_member(image, "kind")}, {"namespace", text_member(image, "namespace")}};
+            tmpl::Map one{{"name", text_member(image, "name")},
+                          {"kind", text_member(image, "kind")},
+                          {"namespace", text_member(image, "namespace")}};
             if (image.get("pullsecret") != nullptr) { one["pullsecret"] = text_member(image, "pullsecret"); }
             one["path"] = decode_paths(image, "path");
             image.done();
@@ -44,7 +47,8 @@ Value decode_artifacts(api::Fields& artifacts) {
         tmpl::List made;
         for (const auto& item : artifacts.items("claims")) {
             api::Fields claim(artifacts.scope(), *item.node, item.path);
-            made.push_back(Value::map({{"name", text_member(claim, "name")}, {"mountPath", text_member(claim, "mountPath")}}));
+            made.push_back(
+                Value::map({{"name", text_member(claim, "name")}, {"mountPath", text_member(claim, "mountPath")}}));
             claim.done();
         }
         members["claims"] = Value::list(std::move(made));
@@ -67,7 +71,8 @@ Value decode_driver_container(api::Fields& spec) {
         if (auto given = container->child("artifacts")) { artifacts = decode_artifacts(*given); }
         container->done();
     }
-    return Value::map({{"source", Value::map({{"git", Value::map(std::move(git))}})}, {"artifacts", std::move(artifacts)}});
+    return Value::map(
+        {{"source", Value::map({{"git", Value::map(std::move(git))}})}, {"artifacts", std::move(artifacts)}});
 }
 
 Management decode_management(api::Fields& spec, tmpl::Map& members) {
@@ -79,8 +84,10 @@ Management decode_management(api::Fields& spec, tmpl::Map& members) {
     if (state == "Removed") { return Management::removed; }
     const std::vector<std::string> known{"Managed", "Force", "Unmanaged", "Removed"};
     const auto near = base::nearest(state, known);
-    spec.scope().fault("bad-value", fmt::format("spec.managementState: expected {}, found \"{}\"", base::join(known, ", "), base::escape(state)),
-                       spec.node().find("managementState")->mark(), near ? fmt::format("did you mean {}?", *near) : "");
+    spec.scope().fault(
+        "bad-value",
+        fmt::format("spec.managementState: expected {}, found \"{}\"", base::join(known, ", "), base::escape(state)),
+        spec.node().find("managementState")->mark(), near ? fmt::format("did you mean {}?", *near) : "");
     return Management::managed;
 }
 
@@ -94,8 +101,11 @@ Value decode_spec_v1beta1(api::Fields& spec, SpecialResource& resource) {
         members["chart"] = std::move(written);
     }
     resource.name_space = spec.string("namespace", api::Need::required);
-    if (resource.name_space.find("{{") == std::string::npos && !resource.name_space.empty() && !api::is_dns1123_label(resource.name_space)) {
-        spec.scope().fault("bad-value", fmt::format("spec.namespace \"{}\" is not valid", base::escape(resource.name_space)), spec.node().find("namespace")->mark(),
+    if (resource.name_space.find("{{") == std::string::npos && !resource.name_space.empty() &&
+        !api::is_dns1123_label(resource.name_space)) {
+        spec.scope().fault("bad-value",
+                           fmt::format("spec.namespace \"{}\" is not valid", base::escape(resource.name_space)),
+                           spec.node().find("namespace")->mark(),
                            "a namespace has lower-case letters, digits and '-', at most 63 of them");
     }
     members["namespace"] = Value::string(resource.name_space);

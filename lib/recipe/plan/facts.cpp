@@ -26,7 +26,8 @@ std::string_view digits_at(std::string_view text, std::size_t at) {
 /// Of "A.B.DATE-N" at `at`: whether DATE has `date` digits at least, or exactly.
 bool has_date(std::string_view text, std::size_t at, std::size_t digits) {
     const auto date = digits_at(text, at);
-    return date.size() == digits && at + digits + 1 < text.size() && text[at + digits] == '-' && is_digit(text[at + digits + 1]);
+    return date.size() == digits && at + digits + 1 < text.size() && text[at + digits] == '-' &&
+           is_digit(text[at + digits + 1]);
 }
 
 std::optional<std::string> optional_text(api::Fields& fields, std::string_view key) {
@@ -39,8 +40,8 @@ KernelFacts decode_kernel(api::Fields fields) {
     facts.os_image = fields.string("osImage");
     for (const auto& [key, text] : fields.string_map("labels")) { facts.labels.emplace(key, text); }
     if (auto toolkit = fields.child("driverToolkit")) {
-        facts.toolkit = DriverToolkit{toolkit->string("imageURL"), toolkit->string("kernelFullVersion"), toolkit->string("rtKernelFullVersion"),
-                                      toolkit->string("osVersion")};
+        facts.toolkit = DriverToolkit{toolkit->string("imageURL"), toolkit->string("kernelFullVersion"),
+                                      toolkit->string("rtKernelFullVersion"), toolkit->string("osVersion")};
         toolkit->done();
     }
     fields.done();
@@ -60,7 +61,10 @@ Release decode_release(api::Fields fields) {
 }
 
 Node toolkit_node(const DriverToolkit& toolkit) {
-    return Node::mapping({{"imageURL", toolkit.image}, {"kernelFullVersion", toolkit.kernel}, {"rtKernelFullVersion", toolkit.rt_kernel}, {"osVersion", toolkit.os_version}});
+    return Node::mapping({{"imageURL", toolkit.image},
+                          {"kernelFullVersion", toolkit.kernel},
+                          {"rtKernelFullVersion", toolkit.rt_kernel},
+                          {"osVersion", toolkit.os_version}});
 }
 
 Node labels_node(const std::map<std::string, std::string>& labels) {
@@ -84,7 +88,8 @@ SystemVersion parse_os_image(std::string_view os_image, bool operator_only) {
         const std::size_t next = dot + 1 + second.size();
         const bool dated = next < os_image.size() && os_image[next] == '.';
         if (first.size() >= 2 && second.size() >= 2 && dated && has_date(os_image, next + 1, 12)) {
-            return {fmt::format("{}.{}", first[0], first.substr(1)), fmt::format("{}.{}", second[0], second.substr(1)), std::string(1, second[0])};
+            return {fmt::format("{}.{}", first[0], first.substr(1)), fmt::format("{}.{}", second[0], second.substr(1)),
+                    std::string(1, second[0])};
         }
         if (!operator_only && !second.empty() && dated && has_date(os_image, next + 1, 8)) {
             return {"", fmt::format("{}.{}", first, second), std::string(first)};
@@ -105,12 +110,17 @@ Facts decode_facts(const value::Document& document, Diagnostics& faults) {
     facts.kube_version = optional_text(root, "kubeVersion");
     facts.api_versions = root.strings("apiVersions").value_or(std::vector<std::string>{});
     if (auto proxy = root.child("proxy")) {
-        facts.proxy = Proxy{proxy->string("httpProxy"), proxy->string("httpsProxy"), proxy->string("noProxy"), proxy->string("trustedCA")};
+        facts.proxy = Proxy{proxy->string("httpProxy"), proxy->string("httpsProxy"), proxy->string("noProxy"),
+                            proxy->string("trustedCA")};
         proxy->done();
     }
     for (const auto& [key, text] : root.string_map("nodeLabels")) { facts.node_labels.emplace(key, text); }
-    for (const auto& item : root.items("kernels")) { facts.kernels.push_back(decode_kernel(api::Fields(scope, *item.node, item.path))); }
-    for (const auto& item : root.items("releases")) { facts.releases.push_back(decode_release(api::Fields(scope, *item.node, item.path))); }
+    for (const auto& item : root.items("kernels")) {
+        facts.kernels.push_back(decode_kernel(api::Fields(scope, *item.node, item.path)));
+    }
+    for (const auto& item : root.items("releases")) {
+        facts.releases.push_back(decode_release(api::Fields(scope, *item.node, item.path)));
+    }
     root.done();
     return facts;
 }
@@ -135,8 +145,11 @@ void add_release_toolkits(Facts& facts) {
     for (auto& one : facts.kernels) {
         if (one.toolkit) { continue; }
         for (const auto& release : facts.releases) {
-            const bool is_same = one.kernel == release.kernel || one.kernel == release.kernel + "+64k" || (!release.rt_kernel.empty() && one.kernel == release.rt_kernel);
-            if (is_same) { one.toolkit = DriverToolkit{release.toolkit_image, release.kernel, release.rt_kernel, release.os}; }
+            const bool is_same = one.kernel == release.kernel || one.kernel == release.kernel + "+64k" ||
+                                 (!release.rt_kernel.empty() && one.kernel == release.rt_kernel);
+            if (is_same) {
+                one.toolkit = DriverToolkit{release.toolkit_image, release.kernel, release.rt_kernel, release.os};
+            }
         }
     }
 }
@@ -190,11 +203,15 @@ void set_fact(Facts& facts, std::string_view assignment) {
         facts.kernels = std::move(kept);
         return;
     }
-    const std::vector<std::string> names{"clusterVersion",  "osImageURL",       "pushSecretName", "updateVendor",    "kubeVersion",
-                                         "proxy.httpProxy", "proxy.httpsProxy", "proxy.noProxy",  "proxy.trustedCA", "kernels", "apiVersions"};
+    const std::vector<std::string> names{"clusterVersion",  "osImageURL",      "pushSecretName",   "updateVendor",
+                                         "kubeVersion",     "proxy.httpProxy", "proxy.httpsProxy", "proxy.noProxy",
+                                         "proxy.trustedCA", "kernels",         "apiVersions"};
     const auto near = base::nearest(key, names);
-    throw Error(Exit::usage, "bad-value", fmt::format("--fact: expected MEMBER=VALUE with one of {}, found '{}'", base::join(names, ", "), base::escape(assignment)))
-        .hint(near && *near != key ? fmt::format("did you mean {}?", *near) : "for example --fact clusterVersion=4.17.4");
+    throw Error(Exit::usage, "bad-value",
+                fmt::format("--fact: expected MEMBER=VALUE with one of {}, found '{}'", base::join(names, ", "),
+                            base::escape(assignment)))
+        .hint(near && *near != key ? fmt::format("did you mean {}?", *near)
+                                   : "for example --fact clusterVersion=4.17.4");
 }
 
 Node facts_node(const Facts& facts) {
@@ -204,13 +221,17 @@ Node facts_node(const Facts& facts) {
     };
     put("clusterVersion", facts.cluster_version);
     put("osImageURL", facts.os_image_url);
-    put("pushSecretName", facts.push_secret ? facts.push_secret
-                          : facts.push_secrets.size() == 1 ? std::optional(facts.push_secrets.begin()->second) : std::nullopt);
+    put("pushSecretName", facts.push_secret                ? facts.push_secret
+                          : facts.push_secrets.size() == 1 ? std::optional(facts.push_secrets.begin()->second)
+                                                           : std::nullopt);
     put("updateVendor", facts.update_vendor);
     put("kubeVersion", facts.kube_version);
     if (!facts.api_versions.empty()) { node.set("apiVersions", Node::strings(facts.api_versions)); }
     if (facts.proxy) {
-        node.set("proxy", Node::mapping({{"httpProxy", facts.proxy->http}, {"httpsProxy", facts.proxy->https}, {"noProxy", facts.proxy->no}, {"trustedCA", facts.proxy->trusted_ca}}));
+        node.set("proxy", Node::mapping({{"httpProxy", facts.proxy->http},
+                                         {"httpsProxy", facts.proxy->https},
+                                         {"noProxy", facts.proxy->no},
+                                         {"trustedCA", facts.proxy->trusted_ca}}));
     }
     if (!facts.node_labels.empty()) { node.set("nodeLabels", labels_node(facts.node_labels)); }
     Node kernels = Node::sequence();

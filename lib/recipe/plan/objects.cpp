@@ -26,11 +26,30 @@ constexpr std::string_view k_kernel_label = "feature.node.kubernetes.io/kernel-v
 using Path = std::initializer_list<std::string_view>;
 
 /// Kinds that the operator gives no namespace; the misspelt one is its own.
-constexpr std::array<std::string_view, 5> k_no_namespace{"Namespace", "ClusterRole", "ClusterRoleBinding", "SecurityContextConstraint", "SpecialResource"};
-constexpr std::array<std::string_view, 22> k_cluster_kinds{
-    "APIService", "CSIDriver", "CSINode", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "ConsolePlugin", "CustomResourceDefinition",
-    "IngressClass", "MachineConfig", "MachineConfigPool", "MutatingWebhookConfiguration", "Namespace", "Node", "PersistentVolume", "PodSecurityPolicy",
-    "PriorityClass", "RuntimeClass", "SecurityContextConstraints", "SpecialResource", "StorageClass", "ValidatingWebhookConfiguration"};
+constexpr std::array<std::string_view, 5> k_no_namespace{"Namespace", "ClusterRole", "ClusterRoleBinding",
+                                                         "SecurityContextConstraint", "SpecialResource"};
+constexpr std::array<std::string_view, 22> k_cluster_kinds{"APIService",
+                                                           "CSIDriver",
+                                                           "CSINode",
+                                                           "CertificateSigningRequest",
+                                                           "ClusterRole",
+                                                           "ClusterRoleBinding",
+                                                           "ConsolePlugin",
+                                                           "CustomResourceDefinition",
+                                                           "IngressClass",
+                                                           "MachineConfig",
+                                                           "MachineConfigPool",
+                                                           "MutatingWebhookConfiguration",
+                                                           "Namespace",
+                                                           "Node",
+                                                           "PersistentVolume",
+                                                           "PodSecurityPolicy",
+                                                           "PriorityClass",
+                                                           "RuntimeClass",
+                                                           "SecurityContextConstraints",
+                                                           "SpecialResource",
+                                                           "StorageClass",
+                                                           "ValidatingWebhookConfiguration"};
 
 template <std::size_t N>
 bool is_one_of(const std::array<std::string_view, N>& kinds, std::string_view kind) {
@@ -42,12 +61,19 @@ bool is_workload(std::string_view kind) { return kind == "DaemonSet" || kind == 
 /// An object that is being changed.
 class Adapter {
 public:
-    Adapter(Value object, const ObjectContext& context, const Position& place, const std::function<void(Diagnostic)>& notice)
+    Adapter(Value object, const ObjectContext& context, const Position& place,
+            const std::function<void(Diagnostic)>& notice)
         : object_(std::move(object)), context_(context), place_(place), notice_(notice), kind_(text({"kind"})) {}
 
     std::optional<Value> run() {
-        if (kind_.empty()) { throw bad(fmt::format("Object 'Kind' is missing in '{}'", object_.is_nil() ? "null" : tmpl::describe(object_)), "add kind, or remove the document"); }
-        if (!context_.operator_only && text({"apiVersion"}).empty()) { throw bad("apiVersion is missing", "add apiVersion"); }
+        if (kind_.empty()) {
+            throw bad(
+                fmt::format("Object 'Kind' is missing in '{}'", object_.is_nil() ? "null" : tmpl::describe(object_)),
+                "add kind, or remove the document");
+        }
+        if (!context_.operator_only && text({"apiVersion"}).empty()) {
+            throw bad("apiVersion is missing", "add apiVersion");
+        }
         set_namespace();
         own_label();
         if (is_unwanted_build()) { return std::nullopt; }
@@ -75,7 +101,8 @@ private:
 
     void differs(std::string message) const {
         if (notice_ && !context_.operator_only) {
-            notice_({Severity::note, "sro-differs", fmt::format("{}: {}", shown(), message), place_, "--compat sro keeps what the operator does", Exit::data});
+            notice_({Severity::note, "sro-differs", fmt::format("{}: {}", shown(), message), place_,
+                     "--compat sro keeps what the operator does", Exit::data});
         }
     }
 
@@ -102,8 +129,13 @@ private:
             walked += (walked.empty() ? "" : ".") + std::string(key);
             Value& next = (*at->shared_map())[std::string(key)];
             const bool made = next.type() == tmpl::Type::invalid;
-            if (made || (next.is_nil() && !context_.operator_only) || (next.is_map() && next.is_none())) { next = Value::map({}); }
-            if (!next.is_map()) { throw bad(fmt::format("{}: {}: expected a mapping, found {}", shown(), walked, tmpl::describe(next)), "correct the template or the value"); }
+            if (made || (next.is_nil() && !context_.operator_only) || (next.is_map() && next.is_none())) {
+                next = Value::map({});
+            }
+            if (!next.is_map()) {
+                throw bad(fmt::format("{}: {}: expected a mapping, found {}", shown(), walked, tmpl::describe(next)),
+                          "correct the template or the value");
+            }
             at = &next;
         }
         return *at->shared_map();
@@ -124,10 +156,15 @@ private:
                 break;
             }
             const auto written = recipe::chart::scalar_text(value);
-            if (!written) { throw bad(fmt::format("{}: metadata.{}[{}]: expected a text, found {}", shown(), which, key, tmpl::describe(value)), "quote the value"); }
+            if (!written) {
+                throw bad(fmt::format("{}: metadata.{}[{}]: expected a text, found {}", shown(), which, key,
+                                      tmpl::describe(value)),
+                          "quote the value");
+            }
             if (notice_) {
-                notice_({Severity::warning, "not-a-text", fmt::format("{}: metadata.{}[{}] is {}, expected a text; the operator loses all {} then", shown(), which, key,
-                                                                      tmpl::describe(value), which),
+                notice_({Severity::warning, "not-a-text",
+                         fmt::format("{}: metadata.{}[{}] is {}, expected a text; the operator loses all {} then",
+                                     shown(), which, key, tmpl::describe(value), which),
                          place_, fmt::format("write \"{}\" in quotes", *written), Exit::data});
             }
             value = Value::string(*written);
@@ -139,13 +176,18 @@ private:
         const Value* all = find({"metadata", "annotations"});
         if (all == nullptr) { return std::nullopt; }
         const auto is_other = [](const auto& member) { return !member.second.is_text(); };
-        if (context_.operator_only && std::any_of(all->members().begin(), all->members().end(), is_other)) { return std::nullopt; }
+        if (context_.operator_only && std::any_of(all->members().begin(), all->members().end(), is_other)) {
+            return std::nullopt;
+        }
         const auto found = all->members().find(std::string(k_prefix) + std::string(name));
         return found == all->members().end() ? std::nullopt : recipe::chart::scalar_text(found->second);
     }
 
     void set_namespace() {
-        if (is_one_of(k_no_namespace, kind_) || !text({"metadata", "namespace"}).empty() || context_.expanded->name_space.empty()) { return; }
+        if (is_one_of(k_no_namespace, kind_) || !text({"metadata", "namespace"}).empty() ||
+            context_.expanded->name_space.empty()) {
+            return;
+        }
         if (!context_.operator_only && is_one_of(k_cluster_kinds, kind_)) { return; }
         mapping({"metadata"})["namespace"] = Value::string(context_.expanded->name_space);
     }
@@ -156,17 +198,22 @@ private:
         if (find({"metadata", "annotations"}) != nullptr && !context_.operator_only) { (void)texts("annotations"); }
         if (!is_workload(kind_)) { return; }
         const Value* labels = find({"spec", "template", "metadata", "labels"});
-        if (labels == nullptr) { throw bad(fmt::format("{}: spec.template.metadata.labels: labels not found", shown()), "give the Pods a label, and the selector the same"); }
+        if (labels == nullptr) {
+            throw bad(fmt::format("{}: spec.template.metadata.labels: labels not found", shown()),
+                      "give the Pods a label, and the selector the same");
+        }
         mapping({"spec", "template", "metadata", "labels"})[label] = Value::string("true");
     }
 
     void bind_to_kernel() {
         if (context_.os.empty()) {
-            throw Error(Exit::data, "unknown-fact", fmt::format("{}: operatingSystemDecimal of kernel {} is not known", shown(), context_.kernel))
+            throw Error(Exit::data, "unknown-fact",
+                        fmt::format("{}: operatingSystemDecimal of kernel {} is not known", shown(), context_.kernel))
                 .at(place_)
                 .hint("it is part of the name: give osImage or driverToolkit.osVersion of this kernel in --facts FILE");
         }
-        const std::string name = fmt::format("{}-{}", text({"metadata", "name"}), kernel_suffix(context_.os, context_.kernel));
+        const std::string name =
+            fmt::format("{}-{}", text({"metadata", "name"}), kernel_suffix(context_.os, context_.kernel));
         mapping({"metadata"})["name"] = Value::string(name);
         if (kind_ == "BuildRun") { mapping({"spec", "buildRef"})["name"] = Value::string(name); }
         if (is_workload(kind_)) {
@@ -196,7 +243,9 @@ private:
     void select_nodes() {
         Map* selector = node_selector();
         if (selector == nullptr || context_.is_hook) { return; }
-        if (kind_ == "StatefulSet" && !context_.expanded->node_selector.empty()) { differs("gets spec.nodeSelector of the resource, as other workloads do"); }
+        if (kind_ == "StatefulSet" && !context_.expanded->node_selector.empty()) {
+            differs("gets spec.nodeSelector of the resource, as other workloads do");
+        }
         for (const auto& [key, text] : context_.expanded->node_selector) { (*selector)[key] = Value::string(text); }
     }
 
@@ -210,24 +259,32 @@ private:
     void inject_proxy() {
         if (context_.operator_only || (kind_ != "Pod" && !is_workload(kind_))) { return; }
         if (!context_.facts->proxy) {
-            throw Error(Exit::data, "unknown-fact", fmt::format("{}: proxy is not known, and the annotation proxy asks for it", shown()))
+            throw Error(Exit::data, "unknown-fact",
+                        fmt::format("{}: proxy is not known, and the annotation proxy asks for it", shown()))
                 .at(place_)
                 .hint("give Proxy cluster in -f, proxy in --facts FILE, or --fact proxy.httpProxy=URL");
         }
         Map& spec = kind_ == "Pod" ? mapping({"spec"}) : mapping({"spec", "template", "spec"});
         const Proxy& proxy = *context_.facts->proxy;
         const auto containers = spec.find("containers");
-        if (containers == spec.end() || !containers->second.is_list() || (proxy.http.empty() && proxy.https.empty())) { return; }
+        if (containers == spec.end() || !containers->second.is_list() || (proxy.http.empty() && proxy.https.empty())) {
+            return;
+        }
         for (auto& container : containers->second.shared_items()) {
             if (!container.is_map()) { continue; }
             Value& env = (*container.shared_map())["env"];
             if (!env.is_list() || env.is_none()) { env = Value::list({}); }
-            for (const auto& [name, value] : {std::pair<const char*, const std::string*>{"HTTP_PROXY", &proxy.http}, {"HTTPS_PROXY", &proxy.https}, {"NO_PROXY", &proxy.no}}) {
-                const bool present = std::any_of(env.items().begin(), env.items().end(), [&, wanted = name](const Value& one) {
-                    const auto own = one.members().find("name");
-                    return own != one.members().end() && own->second.text() == wanted;
-                });
-                if (!present && !value->empty()) { env = env.appended(Value::map({{"name", Value::string(name)}, {"value", Value::string(*value)}})); }
+            for (const auto& [name, value] : {std::pair<const char*, const std::string*>{"HTTP_PROXY", &proxy.http},
+                                              {"HTTPS_PROXY", &proxy.https},
+                                              {"NO_PROXY", &proxy.no}}) {
+                const bool present =
+                    std::any_of(env.items().begin(), env.items().end(), [&, wanted = name](const Value& one) {
+                        const auto own = one.members().find("name");
+                        return own != one.members().end() && own->second.text() == wanted;
+                    });
+                if (!present && !value->empty()) {
+                    env = env.appended(Value::map({{"name", Value::string(name)}, {"value", Value::string(*value)}}));
+                }
             }
         }
         differs("the proxy is set in its containers; the operator loses it");
@@ -235,12 +292,13 @@ private:
 
     void own() {
         if (!context_.owner_uid.empty()) {
-            mapping({"metadata"})["ownerReferences"] = Value::list({Value::map({{"apiVersion", Value::string(context_.owner->api_version)},
-                                                                                {"kind", Value::string(context_.owner_kind)},
-                                                                                {"name", Value::string(context_.owner->name)},
-                                                                                {"uid", Value::string(context_.owner_uid)},
-                                                                                {"controller", Value::boolean(true)},
-                                                                                {"blockOwnerDeletion", Value::boolean(true)}})});
+            mapping({"metadata"})["ownerReferences"] =
+                Value::list({Value::map({{"apiVersion", Value::string(context_.owner->api_version)},
+                                         {"kind", Value::string(context_.owner_kind)},
+                                         {"name", Value::string(context_.owner->name)},
+                                         {"uid", Value::string(context_.owner_uid)},
+                                         {"controller", Value::boolean(true)},
+                                         {"blockOwnerDeletion", Value::boolean(true)}})});
         }
         Map& annotations = texts("annotations");
         annotations["meta.helm.sh/release-name"] = Value::string(context_.owner->name);
@@ -251,7 +309,8 @@ private:
     bool is_never_made() const {
         const Value* policy = find({"spec", "restartPolicy"});
         if (context_.operator_only && (policy == nullptr || !policy->is_text())) {
-            throw bad(fmt::format("{}: error or restartPolicy not found", shown()), "the operator wants spec.restartPolicy; leave out --compat sro");
+            throw bad(fmt::format("{}: error or restartPolicy not found", shown()),
+                      "the operator wants spec.restartPolicy; leave out --compat sro");
         }
         if (policy == nullptr || policy->text() != "Never") { return false; }
         differs("is made; the operator never makes Pods with restartPolicy Never");
@@ -271,7 +330,8 @@ bool is_kernel_affine(const Value& object, bool operator_only) {
     const Value* affine = step(annotations, std::string(k_prefix) + "kernel-affine");
     if (affine == nullptr) { return false; }
     if (!operator_only) { return recipe::chart::scalar_text(*affine) == "true"; }
-    const bool all_texts = std::all_of(annotations->members().begin(), annotations->members().end(), [](const auto& member) { return member.second.is_text(); });
+    const bool all_texts = std::all_of(annotations->members().begin(), annotations->members().end(),
+                                       [](const auto& member) { return member.second.is_text(); });
     return all_texts && affine->text() == "true";
 }
 
@@ -281,7 +341,10 @@ bool operator_installs_before(std::string_view kind, std::string_view other, boo
         for (const auto one : recipe::chart::install_order()) {
             if (as_operator && (one == "PriorityClass" || one == "IngressClass")) { continue; }
             if (one == "Service") {
-                for (const auto own : {"Certificates", "Issuer", "SecurityContextConstraints", "ImageStream", "BuildConfig"}) { order.emplace_back(own); }
+                for (const auto own :
+                     {"Certificates", "Issuer", "SecurityContextConstraints", "ImageStream", "BuildConfig"}) {
+                    order.emplace_back(own);
+                }
             }
             order.push_back(one);
         }
@@ -304,14 +367,17 @@ void check_texts(const chart::Manifest& manifest, const std::function<void(Diagn
         if (found == metadata->second.members().end()) { continue; }
         for (const auto& [key, value] : found->second.members()) {
             if (value.is_text()) { continue; }
-            notice({Severity::warning, "not-a-text", fmt::format("{} {}: metadata.{}[{}] is {}, expected a text; the API server refuses it", manifest.kind, manifest.name, which, key,
-                                                                 tmpl::describe(value)),
-                    manifest.origin ? manifest.origin(1) : Position{manifest.source, 0, 0}, "quote the value", Exit::data});
+            notice({Severity::warning, "not-a-text",
+                    fmt::format("{} {}: metadata.{}[{}] is {}, expected a text; the API server refuses it",
+                                manifest.kind, manifest.name, which, key, tmpl::describe(value)),
+                    manifest.origin ? manifest.origin(1) : Position{manifest.source, 0, 0}, "quote the value",
+                    Exit::data});
         }
     }
 }
 
-std::optional<Value> adapt_object(Value object, const ObjectContext& context, const Position& place, const std::function<void(Diagnostic)>& notice) {
+std::optional<Value> adapt_object(Value object, const ObjectContext& context, const Position& place,
+                                  const std::function<void(Diagnostic)>& notice) {
     return Adapter(std::move(object), context, place, notice).run();
 }
 

@@ -16,18 +16,20 @@ using tmpl::Value;
 
 namespace {
 
-constexpr std::array<std::pair<const char*, const char*>, 8> k_group_names{{{"driverBuild", "driver-build"},
-                                                                            {"driverContainer", "driver-container"},
-                                                                            {"runtimeEnablement", "runtime-enablement"},
-                                                                            {"devicePlugin", "device-plugin"},
-                                                                            {"deviceMonitoring", "device-monitoring"},
-                                                                            {"deviceDashboard", "device-dashboard"},
-                                                                            {"deviceFeatureDiscovery", "device-feature-discovery"},
-                                                                            {"csiDriver", "csi-driver"}}};
+constexpr std::array<std::pair<const char*, const char*>, 8> k_group_names{
+    {{"driverBuild", "driver-build"},
+     {"driverContainer", "driver-container"},
+     {"runtimeEnablement", "runtime-enablement"},
+     {"devicePlugin", "device-plugin"},
+     {"deviceMonitoring", "device-monitoring"},
+     {"deviceDashboard", "device-dashboard"},
+     {"deviceFeatureDiscovery", "device-feature-discovery"},
+     {"csiDriver", "csi-driver"}}};
 
 Value known(const std::optional<std::string>& text, const char* member, const char* source) {
     if (text) { return Value::string(*text); }
-    return tmpl::unknown_value(member, fmt::format("give {}, --facts FILE with {}, or --fact {}=VALUE", source, member, member));
+    return tmpl::unknown_value(
+        member, fmt::format("give {}, --facts FILE with {}, or --fact {}=VALUE", source, member, member));
 }
 
 /// Of a kernel's system: `text` unless it is empty.
@@ -39,8 +41,9 @@ Value of_system(const std::string& text, const RecipeKernel& kernel, const char*
 
 Value of_toolkit(const RecipeKernel& kernel, std::string DriverToolkit::*text, const char* member) {
     if (kernel.toolkit) { return Value::string((*kernel.toolkit).*text); }
-    return tmpl::unknown_value(fmt::format("driverToolkit.{} of kernel {}", member, kernel.kernel),
-                               "give ImageStream openshift/driver-toolkit in -f, or driverToolkit of this kernel in --facts FILE");
+    return tmpl::unknown_value(
+        fmt::format("driverToolkit.{} of kernel {}", member, kernel.kernel),
+        "give ImageStream openshift/driver-toolkit in -f, or driverToolkit of this kernel in --facts FILE");
 }
 
 std::string with_prefix(const std::string& text) { return text.empty() ? text : "rhel" + text; }
@@ -48,10 +51,11 @@ std::string with_prefix(const std::string& text) { return text.empty() ? text : 
 Value upgrade_info_of(const RecipeKernels& kernels) {
     Map all;
     for (const auto& one : kernels.all) {
-        const Value toolkit = Value::map({{"imageURL", of_toolkit(one, &DriverToolkit::image, "imageURL")},
-                                          {"kernelFullVersion", of_toolkit(one, &DriverToolkit::kernel, "kernelFullVersion")},
-                                          {"RTKernelFullVersion", of_toolkit(one, &DriverToolkit::rt_kernel, "rtKernelFullVersion")},
-                                          {"OSVersion", of_toolkit(one, &DriverToolkit::os_version, "osVersion")}});
+        const Value toolkit =
+            Value::map({{"imageURL", of_toolkit(one, &DriverToolkit::image, "imageURL")},
+                        {"kernelFullVersion", of_toolkit(one, &DriverToolkit::kernel, "kernelFullVersion")},
+                        {"RTKernelFullVersion", of_toolkit(one, &DriverToolkit::rt_kernel, "rtKernelFullVersion")},
+                        {"OSVersion", of_toolkit(one, &DriverToolkit::os_version, "osVersion")}});
         all[one.kernel] = Value::map({{"OSVersion", of_system(one.system.os, one, "OSVersion")},
                                       {"OSMajor", of_system(with_prefix(one.system.major), one, "OSMajor")},
                                       {"OSMajorMinor", of_system(with_prefix(one.system.os), one, "OSMajorMinor")},
@@ -67,9 +71,14 @@ std::string major_minor(const std::string& version) {
 }
 
 Value proxy_value(const Facts& facts, Root root, bool operator_only) {
-    if (!facts.proxy) { return tmpl::unknown_value("proxy", "give Proxy cluster in -f, proxy in --facts FILE, or --fact proxy.httpProxy=URL"); }
-    const std::array<std::pair<const char*, const std::string*>, 4> members{
-        {{"ttpProxy", &facts.proxy->http}, {"ttpsProxy", &facts.proxy->https}, {"oProxy", &facts.proxy->no}, {"rustedCA", &facts.proxy->trusted_ca}}};
+    if (!facts.proxy) {
+        return tmpl::unknown_value("proxy",
+                                   "give Proxy cluster in -f, proxy in --facts FILE, or --fact proxy.httpProxy=URL");
+    }
+    const std::array<std::pair<const char*, const std::string*>, 4> members{{{"ttpProxy", &facts.proxy->http},
+                                                                             {"ttpsProxy", &facts.proxy->https},
+                                                                             {"oProxy", &facts.proxy->no},
+                                                                             {"rustedCA", &facts.proxy->trusted_ca}}};
     constexpr std::array<std::pair<char, char>, 4> first{{{'h', 'H'}, {'h', 'H'}, {'n', 'N'}, {'t', 'T'}}};
     Map made;
     for (std::size_t i = 0; i < members.size(); ++i) {
@@ -92,7 +101,9 @@ bool selects(const SpecialResource& resource, const Facts& facts, const KernelFa
     const auto& choice = resource.node_choice;
     if (!choice.key.empty()) {
         const std::string* label = label_of(facts, node, choice.key);
-        if (label == nullptr || std::find(choice.values.begin(), choice.values.end(), *label) == choice.values.end()) { return false; }
+        if (label == nullptr || std::find(choice.values.begin(), choice.values.end(), *label) == choice.values.end()) {
+            return false;
+        }
     }
     return std::all_of(resource.node_selector.begin(), resource.node_selector.end(), [&](const auto& term) {
         const std::string* label = label_of(facts, node, term.first);
@@ -103,7 +114,8 @@ bool selects(const SpecialResource& resource, const Facts& facts, const KernelFa
 }  // namespace
 
 const RecipeKernel& RecipeKernels::at(const std::string& kernel) const {
-    const auto found = std::find_if(all.begin(), all.end(), [&](const RecipeKernel& one) { return one.kernel == kernel; });
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const RecipeKernel& one) { return one.kernel == kernel; });
     if (found == all.end()) { throw bug("a kernel that was not selected"); }
     return *found;
 }
@@ -114,16 +126,23 @@ RecipeKernels select_kernels(const Facts& facts, const SpecialResource& resource
         if (!selects(resource, facts, node)) { continue; }
         RecipeKernel one{node.kernel, parse_os_image(node.os_image, operator_only), node.os_image, node.toolkit};
         if (one.system.os.empty() && operator_only && !node.os_image.empty()) {
-            throw Error(Exit::data, "bad-os-image", fmt::format("{}: the operator cannot read the version of system \"{}\"", resource.name, base::escape(node.os_image)))
-                .hint("leave out --compat sro, or give an osImage like \"Red Hat Enterprise Linux CoreOS 417.94.202410211619-0 (Plow)\"");
+            throw Error(Exit::data, "bad-os-image",
+                        fmt::format("{}: the operator cannot read the version of system \"{}\"", resource.name,
+                                    base::escape(node.os_image)))
+                .hint(
+                    "leave out --compat sro, or give an osImage like \"Red Hat Enterprise Linux CoreOS "
+                    "417.94.202410211619-0 (Plow)\"");
         }
         if (one.system.os.empty() && node.toolkit) {
             one.system.os = node.toolkit->os_version;
             one.system.major = one.system.os.substr(0, one.system.os.find('.'));
         }
-        if (one.system.cluster.empty() && facts.cluster_version) { one.system.cluster = major_minor(*facts.cluster_version); }
+        if (one.system.cluster.empty() && facts.cluster_version) {
+            one.system.cluster = major_minor(*facts.cluster_version);
+        }
         made.last = one.kernel;
-        const auto same = std::find_if(made.all.begin(), made.all.end(), [&](const RecipeKernel& known) { return known.kernel == one.kernel; });
+        const auto same = std::find_if(made.all.begin(), made.all.end(),
+                                       [&](const RecipeKernel& known) { return known.kernel == one.kernel; });
         if (same != made.all.end()) {
             *same = std::move(one);
         } else {
@@ -134,41 +153,50 @@ RecipeKernels select_kernels(const Facts& facts, const SpecialResource& resource
         std::string message = fmt::format("{}: no kernel is known", resource.name);
         std::string hint = "give Nodes in -f, kernels in --facts FILE, or --fact kernels=RELEASE";
         if (!facts.kernels.empty()) {
-            message = fmt::format("{}: spec.nodeSelector selects none of {} nodes", resource.name, facts.kernels.size());
+            message =
+                fmt::format("{}: spec.nodeSelector selects none of {} nodes", resource.name, facts.kernels.size());
             hint = "compare it with the labels of the nodes";
         }
-        throw Error(Exit::data, "no-kernels", std::move(message)).at(resource.place("spec.nodeSelector")).hint(std::move(hint));
+        throw Error(Exit::data, "no-kernels", std::move(message))
+            .at(resource.place("spec.nodeSelector"))
+            .hint(std::move(hint));
     }
-    std::sort(made.all.begin(), made.all.end(), [](const RecipeKernel& a, const RecipeKernel& b) { return a.kernel < b.kernel; });
+    std::sort(made.all.begin(), made.all.end(),
+              [](const RecipeKernel& a, const RecipeKernel& b) { return a.kernel < b.kernel; });
     made.upgrade_info = upgrade_info_of(made);
     return made;
 }
 
-Value runtime_values(const Facts& facts, const SpecialResource& resource, const RecipeKernels& kernels, const RecipeKernel& kernel, Root root, bool operator_only) {
+Value runtime_values(const Facts& facts, const SpecialResource& resource, const RecipeKernels& kernels,
+                     const RecipeKernel& kernel, Root root, bool operator_only) {
     std::optional<std::string> push_secret = facts.push_secret;
     if (!push_secret) {
         const auto found = facts.push_secrets.find(resource.name_space);
         if (found != facts.push_secrets.end()) { push_secret = found->second; }
     }
-    const std::string cluster = root == Root::resource && facts.cluster_version ? major_minor(*facts.cluster_version) : kernel.system.cluster;
+    const std::string cluster =
+        root == Root::resource && facts.cluster_version ? major_minor(*facts.cluster_version) : kernel.system.cluster;
     // The operator computes it once, with the last node's kernel.
     const std::string& patched = operator_only ? kernels.last : kernel.kernel;
-    return Value::map({{"kind", Value::string("Values")},
-                       {"operatingSystemMajor", of_system(with_prefix(kernel.system.major), kernel, "operatingSystemMajor")},
-                       {"operatingSystemMajorMinor", of_system(with_prefix(kernel.system.os), kernel, "operatingSystemMajorMinor")},
-                       {"operatingSystemDecimal", of_system(kernel.system.os, kernel, "operatingSystemDecimal")},
-                       {"kernelFullVersion", Value::string(kernel.kernel)},
-                       {"kernelPatchVersion", Value::string(kernel_patch_version(patched))},
-                       {"driverToolkitImage", root == Root::resource && operator_only ? Value::string("") : of_toolkit(kernel, &DriverToolkit::image, "imageURL")},
-                       {"platform", Value::string("OCP")},
-                       {"clusterVersion", known(facts.cluster_version, "clusterVersion", "ClusterVersion in -f")},
-                       {"clusterVersionMajorMinor", of_system(cluster, kernel, "clusterVersionMajorMinor")},
-                       {"clusterUpgradeInfo", kernels.upgrade_info},
-                       {"pushSecretName", known(push_secret, "pushSecretName", "the builder's Secret in -f")},
-                       {"osImageURL", known(facts.os_image_url, "osImageURL", "ConfigMap machine-config-osimageurl in -f")},
-                       {"proxy", proxy_value(facts, root, operator_only)},
-                       {"groupName", group_names()},
-                       {"specialresource", tmpl::deep_copy(resource.object)}});
+    return Value::map(
+        {{"kind", Value::string("Values")},
+         {"operatingSystemMajor", of_system(with_prefix(kernel.system.major), kernel, "operatingSystemMajor")},
+         {"operatingSystemMajorMinor", of_system(with_prefix(kernel.system.os), kernel, "operatingSystemMajorMinor")},
+         {"operatingSystemDecimal", of_system(kernel.system.os, kernel, "operatingSystemDecimal")},
+         {"kernelFullVersion", Value::string(kernel.kernel)},
+         {"kernelPatchVersion", Value::string(kernel_patch_version(patched))},
+         {"driverToolkitImage", root == Root::resource && operator_only
+                                    ? Value::string("")
+                                    : of_toolkit(kernel, &DriverToolkit::image, "imageURL")},
+         {"platform", Value::string("OCP")},
+         {"clusterVersion", known(facts.cluster_version, "clusterVersion", "ClusterVersion in -f")},
+         {"clusterVersionMajorMinor", of_system(cluster, kernel, "clusterVersionMajorMinor")},
+         {"clusterUpgradeInfo", kernels.upgrade_info},
+         {"pushSecretName", known(push_secret, "pushSecretName", "the builder's Secret in -f")},
+         {"osImageURL", known(facts.os_image_url, "osImageURL", "ConfigMap machine-config-osimageurl in -f")},
+         {"proxy", proxy_value(facts, root, operator_only)},
+         {"groupName", group_names()},
+         {"specialresource", tmpl::deep_copy(resource.object)}});
 }
 
 Value group_names() {
@@ -182,7 +210,9 @@ std::string kernel_patch_version(std::string_view kernel) {
     if (dash == std::string_view::npos) {
         const auto parts = base::split(kernel, '.');
         std::string made;
-        for (std::size_t i = 0; i < std::min<std::size_t>(parts.size(), 3); ++i) { made += (i == 0 ? "" : ".") + std::string(parts[i]); }
+        for (std::size_t i = 0; i < std::min<std::size_t>(parts.size(), 3); ++i) {
+            made += (i == 0 ? "" : ".") + std::string(parts[i]);
+        }
         return made;
     }
     const auto behind = base::split(kernel, '-')[1];

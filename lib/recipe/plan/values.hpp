@@ -19,9 +19,9 @@ struct RecipeKernel {
     std::optional<DriverToolkit> toolkit;
 };
 
-/// The kernels of the nodes that `selector` selects, in byte order, each once; of several nodes with one kernel the last counts, as in the
-/// operator. `last` is that of the last node. Errors: data "no-kernels" if there is none; "bad-os-image" if `operator_only` and a node's
-/// system cannot be read.
+/// The kernels of the nodes that `selector` selects, in byte order, each once; of several nodes with one kernel the
+/// last counts, as in the operator. `last` is that of the last node. Errors: data "no-kernels" if there is none;
+/// "bad-os-image" if `operator_only` and a node's system cannot be read.
 struct RecipeKernels {
     std::vector<RecipeKernel> all;
     std::string last;
@@ -31,11 +31,13 @@ struct RecipeKernels {
 [[nodiscard]] RecipeKernels select_kernels(const Facts& facts, const SpecialResource& resource, bool operator_only);
 
 enum class Root {
-    charts,      ///< .Values of charts
-    resource,    ///< .Values of templates in the resource itself: the operator names the members of `proxy` in another way there
+    charts,    ///< .Values of charts
+    resource,  ///< .Values of templates in the resource itself: the operator names the members of `proxy` in another
+               ///< way there
 };
 /// What templates see as .Values. Facts that nobody has given are tmpl::unknown_value.
-[[nodiscard]] tmpl::Value runtime_values(const Facts& facts, const SpecialResource& resource, const RecipeKernels& kernels, const RecipeKernel& kernel, Root root,
+[[nodiscard]] tmpl::Value runtime_values(const Facts& facts, const SpecialResource& resource,
+                                         const RecipeKernels& kernels, const RecipeKernel& kernel, Root root,
                                          bool operator_only);
 
 /// .Values.groupName.
@@ -44,7 +46,8 @@ enum class Root {
 /// "4.18.0-305" of "4.18.0-305.40.2.el8_4.x86_64".
 [[nodiscard]] std::string kernel_patch_version(std::string_view kernel);
 
-/// What the operator appends to the name of a copy for one kernel: FNV-1a of "8.4-4.18.0-305.40.2.el8-4.x86_64", as hexadecimal digits.
+/// What the operator appends to the name of a copy for one kernel: FNV-1a of "8.4-4.18.0-305.40.2.el8-4.x86_64", as
+/// hexadecimal digits.
 [[nodiscard]] std::string kernel_suffix(std::string_view os, std::string_view kernel);
 
 }  // namespace kmm::recipe::plan

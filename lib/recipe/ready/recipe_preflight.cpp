@@ -51,7 +51,9 @@ std::string hash_of(const std::string& text) { return "sha256:" + tmpl::hex_dige
 
 std::string interface_hash(const kernel::Interface& interface) {
     std::string text = interface.release + '\n' + interface.vermagic + '\n' + interface.architecture + '\n';
-    for (const auto& [symbol, entry] : interface.exports) { text += fmt::format("{} {:08x} {} {}\n", symbol, entry.crc, entry.gpl_only, entry.ns); }
+    for (const auto& [symbol, entry] : interface.exports) {
+        text += fmt::format("{} {:08x} {} {}\n", symbol, entry.crc, entry.gpl_only, entry.ns);
+    }
     return hash_of(text);
 }
 
@@ -61,7 +63,8 @@ rp::Facts facts_for(const rp::Facts& facts, const std::string& kernel) {
     for (const auto& release : facts.releases) {
         if (release.kernel == kernel || release.rt_kernel == kernel) { next.cluster_version = release.version; }
     }
-    const auto known = std::find_if(facts.kernels.begin(), facts.kernels.end(), [&](const rp::KernelFacts& one) { return one.kernel == kernel; });
+    const auto known = std::find_if(facts.kernels.begin(), facts.kernels.end(),
+                                    [&](const rp::KernelFacts& one) { return one.kernel == kernel; });
     for (auto& one : next.kernels) {
         if (one.kernel == kernel) { continue; }
         one.kernel = kernel;
@@ -98,12 +101,15 @@ preflight::RecipeImage question_of(const decide::DriverContainer& container, con
 void fail(RecipeVerdict& verdict, std::string reason, std::string message, const Position& place, std::string hint) {
     verdict.reason = reason;
     verdict.message = message;
-    verdict.findings.push_back({Severity::error, std::move(reason), fmt::format("{} on kernel {}: {}", verdict.resource, verdict.kernel, message), place, std::move(hint), Exit::checks_failed});
+    verdict.findings.push_back({Severity::error, std::move(reason),
+                                fmt::format("{} on kernel {}: {}", verdict.resource, verdict.kernel, message), place,
+                                std::move(hint), Exit::checks_failed});
 }
 
 class Judge {
 public:
-    Judge(const cli::Args& args, cli::Context& context, const RecipeDocuments& documents, const std::map<std::string, const kernel::Interface*>& interfaces)
+    Judge(const cli::Args& args, cli::Context& context, const RecipeDocuments& documents,
+          const std::map<std::string, const kernel::Interface*>& interfaces)
         : args_(args), context_(context), documents_(documents), interfaces_(interfaces) {
         for (const auto& [kernel, interface] : interfaces) { hashes_[kernel] = interface_hash(*interface); }
     }
@@ -148,7 +154,8 @@ private:
     }
 
     /// Of containers on kernels that run now, those whose image may be there.
-    std::vector<preflight::RecipeImage> weak_questions(const Rendering& one, const decide::DriverContainer& container) const {
+    std::vector<preflight::RecipeImage> weak_questions(const Rendering& one,
+                                                       const decide::DriverContainer& container) const {
         const auto interface = interfaces_.find(one.kernel);
         std::vector<preflight::RecipeImage> made;
         if (interface == interfaces_.end()) { return made; }
@@ -162,7 +169,8 @@ private:
         return made;
     }
 
-    void add_weak(const Rendering& one, const decide::DriverContainer& container, std::vector<preflight::RecipeImage>& questions) const {
+    void add_weak(const Rendering& one, const decide::DriverContainer& container,
+                  std::vector<preflight::RecipeImage>& questions) const {
         const preflight::ImageAnswer* there = answer(question_of(container, one.kernel));
         if (there == nullptr || !there->reached || !has_errors(there->findings)) { return; }
         for (auto& question : weak_questions(one, container)) { questions.push_back(std::move(question)); }
@@ -178,7 +186,8 @@ private:
             if (one.fault && one.fault->code() == "no-kernels") {
                 empty.reason = "no-nodes-selected";
             } else if (one.fault) {
-                fail(empty, one.fault->code(), one.fault->message(), one.fault->position().value_or(Position{}), one.fault->hint());
+                fail(empty, one.fault->code(), one.fault->message(), one.fault->position().value_or(Position{}),
+                     one.fault->hint());
                 if (!one.fault->position()) { empty.findings.back().position.reset(); }
             }
             empty.inputs = hash_of(one.kernel + '\n' + one.objects + empty.message);
@@ -208,7 +217,9 @@ private:
             made.reason = "image-present";
         } else if (there != nullptr && !there->reached) {
             made.unknown = true;
-            fail(made, "registry-unreachable", fmt::format("whether {} is there could not be found out", container.image), container.origin, "try again when the registry answers");
+            fail(made, "registry-unreachable",
+                 fmt::format("whether {} is there could not be found out", container.image), container.origin,
+                 "try again when the registry answers");
         } else if (there != nullptr && fits(one, container, made, seen)) {
             made.reason = "compatible-weak";
         } else if (can_build) {
@@ -216,19 +227,23 @@ private:
             made.message = fmt::format("{} builds {}", container.builder, container.image);
         } else if (there == nullptr) {
             made.unknown = true;
-            fail(made, "image-not-checked", fmt::format("whether {} is there was not checked", container.image), container.origin, "give --check-images");
+            fail(made, "image-not-checked", fmt::format("whether {} is there was not checked", container.image),
+                 container.origin, "give --check-images");
         } else {
             fail(made, "no-image-no-source",
                  container.builder.empty() ? fmt::format("{} is not there, and nothing builds it", container.image)
-                                           : fmt::format("{} is not there, and {} cannot build it: {}", container.image, container.builder, container.build_fault),
-                 container.origin, "push the image, or add a build with the annotation driver-container-vendor of the container");
+                                           : fmt::format("{} is not there, and {} cannot build it: {}", container.image,
+                                                         container.builder, container.build_fault),
+                 container.origin,
+                 "push the image, or add a build with the annotation driver-container-vendor of the container");
         }
         made.inputs = hash_of(seen);
         return made;
     }
 
     /// Whether the modules of an image that is there fit the new kernel.
-    bool fits(const Rendering& one, const decide::DriverContainer& container, RecipeVerdict& made, std::string& seen) const {
+    bool fits(const Rendering& one, const decide::DriverContainer& container, RecipeVerdict& made,
+              std::string& seen) const {
         for (const auto& question : weak_questions(one, container)) {
             const preflight::ImageAnswer* judged = answer(question);
             if (judged == nullptr) { continue; }
@@ -267,9 +282,12 @@ RecipePreflight::RecipePreflight(const cli::Args& args) : args_(args) {
         const bool is_directory = name != "-" && fs::is_directory(name);
         const auto files = is_directory ? cluster::object_files(name, ignored) : std::vector<std::string>{name};
         for (const auto& file : files) {
-            if (is_directory && file.ends_with("/Chart.yaml")) { charts_.push_back(file.substr(name.size() + (name.ends_with('/') ? 0 : 1), file.size() - name.size())); }
+            if (is_directory && file.ends_with("/Chart.yaml")) {
+                charts_.push_back(file.substr(name.size() + (name.ends_with('/') ? 0 : 1), file.size() - name.size()));
+            }
             try {
-                found = found || (file == "-" ? sys::read_fd(0, "-") : sys::read_file(file)).find(k_group) != std::string::npos;
+                found = found ||
+                        (file == "-" ? sys::read_fd(0, "-") : sys::read_file(file)).find(k_group) != std::string::npos;
             } catch (const Error&) {  // said by those who read it as objects
             }
         }
@@ -291,7 +309,8 @@ void RecipePreflight::add_cluster(kube::Client& client) {
 }
 
 bool RecipePreflight::is_chart_file(std::string_view path) const {
-    return any() && std::any_of(charts_.begin(), charts_.end(), [&](const std::string& chart) { return path.starts_with(chart); });
+    return any() && std::any_of(charts_.begin(), charts_.end(),
+                                [&](const std::string& chart) { return path.starts_with(chart); });
 }
 
 std::vector<std::string> RecipePreflight::asked_kernels() const {
@@ -300,12 +319,15 @@ std::vector<std::string> RecipePreflight::asked_kernels() const {
     return kernels;
 }
 
-std::vector<RecipeVerdict> RecipePreflight::judge(const std::vector<std::string>& kernels, const std::map<std::string, const kernel::Interface*>& interfaces, const std::vector<api::Node>& nodes,
-                                                  cli::Context& context) {
+std::vector<RecipeVerdict> RecipePreflight::judge(const std::vector<std::string>& kernels,
+                                                  const std::map<std::string, const kernel::Interface*>& interfaces,
+                                                  const std::vector<api::Node>& nodes, cli::Context& context) {
     if (facts_.kernels.empty()) {
         for (const auto& node : nodes) {
             const auto taints = kmm::plan::lasting_taints(node.taints);
-            const bool kept_away = std::any_of(taints.begin(), taints.end(), [](const api::Taint& taint) { return taint.effect == "NoSchedule" || taint.effect == "NoExecute"; });
+            const bool kept_away = std::any_of(taints.begin(), taints.end(), [](const api::Taint& taint) {
+                return taint.effect == "NoSchedule" || taint.effect == "NoExecute";
+            });
             if (node.kernel_version.empty() || kept_away) { continue; }
             rp::KernelFacts one{node.kernel_version, node.os_image, {}, std::nullopt};
             for (const auto& [key, text] : node.meta.labels) { one.labels[key] = text; }
@@ -314,7 +336,9 @@ std::vector<RecipeVerdict> RecipePreflight::judge(const std::vector<std::string>
         rp::add_release_toolkits(facts_);
     }
     std::map<std::string, std::vector<decide::DriverContainer>> current;
-    const auto render = [&](const std::string& name, const rp::Facts& facts) { return render_named(args_, documents_, facts, {name}, true); };
+    const auto render = [&](const std::string& name, const rp::Facts& facts) {
+        return render_named(args_, documents_, facts, {name}, true);
+    };
     std::vector<Rendering> renderings;
     const auto order = rp::apply_order(documents_.resources, {});
     for (const auto& kernel : kernels) {
@@ -340,7 +364,9 @@ std::vector<RecipeVerdict> RecipePreflight::judge(const std::vector<std::string>
                 if (error.exit() == Exit::interrupted || error.exit() == Exit::terminated) { throw; }
                 one.fault = error;
             }
-            std::erase_if(one.containers, [&](const decide::DriverContainer& container) { return !container.kernel.empty() && container.kernel != kernel; });
+            std::erase_if(one.containers, [&](const decide::DriverContainer& container) {
+                return !container.kernel.empty() && container.kernel != kernel;
+            });
             if (!one.containers.empty() && interfaces.count(kernel) != 0 && current.count(name) == 0) {
                 try {
                     current[name] = decide::driver_containers(render(name, facts_));

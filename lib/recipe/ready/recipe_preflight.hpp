@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipes before a change of the kernel, for kmm-plan and kmm-upgrade: is each driver stack ready for a kernel that its nodes do not run yet?
+// Recipes before a change of the kernel, for kmm-plan and kmm-upgrade: is each driver stack ready for a kernel that its
+// nodes do not run yet?
 #pragma once
 
 #include <map>
@@ -33,23 +34,25 @@ struct RecipeVerdict {
 /// What -f has of recipes. Charts below directories are no objects of the cluster.
 class RecipePreflight {
 public:
-    /// Reads the documents of -f if there is a resource of sro.openshift.io among them. Standard input can be read again afterwards.
-    /// Errors: those of read_recipe_documents.
+    /// Reads the documents of -f if there is a resource of sro.openshift.io among them. Standard input can be read
+    /// again afterwards. Errors: those of read_recipe_documents.
     explicit RecipePreflight(const cli::Args& args);
 
     /// Whether there are SpecialResources.
     [[nodiscard]] bool any() const noexcept { return !documents_.resources.empty(); }
     /// Whether a file at this path below a directory of -f is part of a chart.
     [[nodiscard]] bool is_chart_file(std::string_view path) const;
-    /// Kernels of the releases that PreflightValidations of the operator name. Errors: data "unknown-fact" for a release that the facts do not list.
+    /// Kernels of the releases that PreflightValidations of the operator name. Errors: data "unknown-fact" for a
+    /// release that the facts do not list.
     [[nodiscard]] std::vector<std::string> asked_kernels() const;
 
     /// Takes facts of a live cluster, under those of --facts and --fact. Errors: those of the client.
     void add_cluster(kube::Client& client);
-    /// All verdicts: by kernel, then as resources are applied. Registries are asked with --check-images, and for kernels with an interface.
-    /// Without kernels in the facts, those of `nodes` count.
-    [[nodiscard]] std::vector<RecipeVerdict> judge(const std::vector<std::string>& kernels, const std::map<std::string, const kernel::Interface*>& interfaces, const std::vector<api::Node>& nodes,
-                                                   cli::Context& context);
+    /// All verdicts: by kernel, then as resources are applied. Registries are asked with --check-images, and for
+    /// kernels with an interface. Without kernels in the facts, those of `nodes` count.
+    [[nodiscard]] std::vector<RecipeVerdict> judge(const std::vector<std::string>& kernels,
+                                                   const std::map<std::string, const kernel::Interface*>& interfaces,
+                                                   const std::vector<api::Node>& nodes, cli::Context& context);
 
 private:
     const cli::Args& args_;

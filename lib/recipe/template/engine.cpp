@@ -14,14 +14,16 @@ namespace kmm::recipe::tmpl {
 
 Position Source::position(std::size_t at) const {
     at = std::min(at, text.size());
-    const auto line = static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+    const auto line =
+        static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
     const std::size_t start = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
     return {name, line + 1, (start == std::string::npos ? at : at - start - 1) + 1};
 }
 
 bool Tree::is_empty() const {
     return std::all_of(body.begin(), body.end(), [](const Statement& statement) {
-        return statement.kind == Statement::Kind::text && statement.text.find_first_not_of(" \t\r\n\v\f") == std::string::npos;
+        return statement.kind == Statement::Kind::text &&
+               statement.text.find_first_not_of(" \t\r\n\v\f") == std::string::npos;
     });
 }
 
@@ -87,7 +89,8 @@ Run::~Run() {
 
 void Run::step() {
     if (++steps_ > limits_.steps_max) {
-        throw Fault{fmt::format("the templates need more than {} steps", limits_.steps_max), "recipe-too-large", "is there a loop without an end?"};
+        throw Fault{fmt::format("the templates need more than {} steps", limits_.steps_max), "recipe-too-large",
+                    "is there a loop without an end?"};
     }
 }
 
@@ -98,14 +101,19 @@ void Run::look(const Tree& tree, const Pipe& pipe, const Value& value, const std
         notice({Severity::warning, code, std::move(message), tree.source->position(pipe.at), hint, Exit::data});
     };
     if (value.is_nil()) {
-        warn("missing-value", fmt::format("{} has no value and prints nothing", written(pipe)), "give the value, or say `default` or `required`");
+        warn("missing-value", fmt::format("{} has no value and prints nothing", written(pipe)),
+             "give the value, or say `default` or `required`");
     } else if (value.type() == Type::float64 && text.find_first_of("eE") != std::string::npos) {
-        warn("float-format", fmt::format("{} prints {}: numbers of values files are float64", written(pipe), text), "write `int64` before it, or quote the number in the values");
+        warn("float-format", fmt::format("{} prints {}: numbers of values files are float64", written(pipe), text),
+             "write `int64` before it, or quote the number in the values");
     } else if (text.find("<no value>") != std::string::npos || text.find("<nil>") != std::string::npos) {
-        warn("no-value-text", fmt::format("{} prints {} in place of a value", written(pipe), text.find("<nil>") != std::string::npos ? "<nil>" : "<no value>"),
+        warn("no-value-text",
+             fmt::format("{} prints {} in place of a value", written(pipe),
+                         text.find("<nil>") != std::string::npos ? "<nil>" : "<no value>"),
              "a value that is missing was made a text; test it with `default` before");
     } else if (text.find("%!") != std::string::npos && text.find('(', text.find("%!")) != std::string::npos) {
-        warn("printf-fault", fmt::format("{} prints {}", written(pipe), base::escape(text.substr(0, k_written_max))), "give printf the type that its verb wants: `int64` for %d");
+        warn("printf-fault", fmt::format("{} prints {}", written(pipe), base::escape(text.substr(0, k_written_max))),
+             "give printf the type that its verb wants: `int64` for %d");
     }
 }
 
@@ -121,7 +129,9 @@ bool is_unknown(const Record& record) noexcept { return record.type == k_unknown
 bool is_unknown(const Value& value) noexcept { return value.type() == Type::record && is_unknown(*value.as_record()); }
 
 void require_known(const Record& record) {
-    if (is_unknown(record)) { throw Fault{fmt::format("{} is not known", record.text), "unknown-fact", record.fields[0].value.text()}; }
+    if (is_unknown(record)) {
+        throw Fault{fmt::format("{} is not known", record.text), "unknown-fact", record.fields[0].value.text()};
+    }
 }
 
 Error unknown_error(const Value& value, Position position, const std::string& expression) {
@@ -132,7 +142,8 @@ Error unknown_error(const Value& value, Position position, const std::string& ex
         .hint(record.fields[0].value.text());
 }
 
-std::string expand_text(const std::string& name, const std::string& text, const Value& dot, std::function<void(Diagnostic)> notice) {
+std::string expand_text(const std::string& name, const std::string& text, const Value& dot,
+                        std::function<void(Diagnostic)> notice) {
     const auto find = [](std::string_view wanted) -> const Function* {
         for (const auto& function : builtin_functions()) {
             if (function.name == wanted) { return &function; }
@@ -163,7 +174,8 @@ void Engine::add(const std::string& name, const std::string& text) {
 }
 
 Position Origin::position(std::size_t line) const {
-    const auto behind = std::upper_bound(marks_.begin(), marks_.end(), line, [](std::size_t wanted, const Mark& mark) { return wanted < mark.line; });
+    const auto behind = std::upper_bound(marks_.begin(), marks_.end(), line,
+                                         [](std::size_t wanted, const Mark& mark) { return wanted < mark.line; });
     if (behind == marks_.begin()) { return {}; }
     // Of the parts of one line, the first that is more than the blanks before it.
     auto mark = std::prev(behind);

@@ -62,7 +62,8 @@ public:
     ~Run();
     Run(const Run&) = delete;
     Run& operator=(const Run&) = delete;
-    /// A map that templates have changed: it may contain itself. When the run ends it is emptied, so that nothing keeps it for ever.
+    /// A map that templates have changed: it may contain itself. When the run ends it is emptied, so that nothing keeps
+    /// it for ever.
     void remember(const Value& map) { changed_.emplace(map.shared_map(), map); }
     /// Counts a step; throws Fault "recipe-too-large".
     void step();
@@ -70,11 +71,13 @@ public:
     std::map<std::string, int, std::less<>> included;  ///< how deep `include` of a name is nested
     std::size_t depth = 0;
     std::size_t blocks = 0;    ///< blocks of templates that are at work
-    /// Hears of prints that are rarely meant, as warnings "missing-value", "no-value-text", "float-format" and "printf-fault". May be empty.
+    /// Hears of prints that are rarely meant, as warnings "missing-value", "no-value-text", "float-format" and
+    /// "printf-fault". May be empty.
     std::function<void(Diagnostic)> notice;
     /// What an action prints. Error: "unknown-fact".
     void look(const Tree& tree, const Pipe& pipe, const Value& value, const std::string& text) const;
-    bool missing_is_invalid = false;  ///< what a missing key of a map is: Helm makes it nil, text/template alone nothing at all, which has no members either
+    bool missing_is_invalid = false;  ///< what a missing key of a map is: Helm makes it nil, text/template alone
+                                      ///< nothing at all, which has no members either
     Output* output = nullptr;  ///< of the template that is rendered; nullptr: no origins
     std::size_t lines = 0, counted = 0;  ///< line feeds in the first `counted` bytes of it
 
@@ -93,8 +96,8 @@ struct Nested {
     std::size_t& counted;
 };
 
-/// Executes `tree` with `dot` and gives what it prints. Errors: data "template-error", "template-fail" (required, fail),
-/// "not-deterministic", "recipe-too-large", all with the position in the template and what led there.
+/// Executes `tree` with `dot` and gives what it prints. Errors: data "template-error", "template-fail" (required,
+/// fail), "not-deterministic", "recipe-too-large", all with the position in the template and what led there.
 [[nodiscard]] std::string execute(Run& run, Scope& scope, const Tree& tree, const Value& dot);
 
 /// The same, behind what `out` has already.
@@ -103,10 +106,13 @@ void execute_into(Run& run, Scope& scope, const Tree& tree, const Value& dot, st
 /// The error for a value of unknown_value that is read.
 [[nodiscard]] Error unknown_error(const Value& value, Position position, const std::string& expression);
 
-/// What text/template prints of a text that is no file of a chart, with Go's own functions alone. Errors: those of parse() and execute().
-[[nodiscard]] std::string expand_text(const std::string& name, const std::string& text, const Value& dot, std::function<void(Diagnostic)> notice = {});
+/// What text/template prints of a text that is no file of a chart, with Go's own functions alone. Errors: those of
+/// parse() and execute().
+[[nodiscard]] std::string expand_text(const std::string& name, const std::string& text, const Value& dot,
+                                      std::function<void(Diagnostic)> notice = {});
 
-/// Files that were parsed before, by name: who renders the same files again and again parses each text once. Not thread-safe.
+/// Files that were parsed before, by name: who renders the same files again and again parses each text once. Not
+/// thread-safe.
 class ParsedFiles {
 public:
     using Trees = std::vector<std::shared_ptr<const Tree>>;
@@ -120,7 +126,10 @@ private:
 class Engine {
 public:
     /// `parsed` outlives the engine.
-    explicit Engine(ParsedFiles& parsed, const Limits& limits = {}, std::function<void(Diagnostic)> notice = {}) : parsed_(parsed), run_(limits) { run_.notice = std::move(notice); }
+    explicit Engine(ParsedFiles& parsed, const Limits& limits = {}, std::function<void(Diagnostic)> notice = {})
+        : parsed_(parsed), run_(limits) {
+        run_.notice = std::move(notice);
+    }
     /// Adds the templates of a file. Errors: those of parse().
     void add(const std::string& name, const std::string& text);
     /// What the template prints, without "<no value>" as Helm does it. Error: not_found "no-template".

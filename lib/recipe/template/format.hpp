@@ -11,7 +11,8 @@
 
 namespace kmm::recipe::tmpl {
 
-/// strconv.FormatFloat: `verb` is b, e, E, f, F, g, G, x or X; `precision` -1 writes the fewest digits that read back as `number`.
+/// strconv.FormatFloat: `verb` is b, e, E, f, F, g, G, x or X; `precision` -1 writes the fewest digits that read back
+/// as `number`.
 [[nodiscard]] std::string format_real(double number, char verb, int precision);
 /// strconv.ParseFloat for decimal and hexadecimal numbers, inf and nan; nullopt for other text and for what overflows.
 [[nodiscard]] std::optional<double> parse_real(std::string_view text);
@@ -28,8 +29,8 @@ namespace kmm::recipe::tmpl {
 [[nodiscard]] std::string sprint(const List& arguments);
 /// fmt.Sprintln.
 [[nodiscard]] std::string sprintln(const List& arguments);
-/// fmt.Sprintf with all of Go's verbs and flags; wrong verbs come out as Go's "%!d(string=x)". Throws Fault "recipe-too-large"
-/// for a width or precision over a million, which Go refuses in its own way.
+/// fmt.Sprintf with all of Go's verbs and flags; wrong verbs come out as Go's "%!d(string=x)". Throws Fault
+/// "recipe-too-large" for a width or precision over a million, which Go refuses in its own way.
 [[nodiscard]] std::string sprintf(std::string_view format, const List& arguments);
 
 }  // namespace kmm::recipe::tmpl

@@ -17,9 +17,10 @@ namespace {
 const std::map<std::string_view, const Function*>& function_table() {
     static const auto table = [] {
         std::map<std::string_view, const Function*> made;
-        for (const auto functions : {builtin_functions(), text_functions(), case_functions(), number_functions(), list_functions(), dict_functions(),
-                                     type_functions(), encoding_functions(), digest_functions(), path_functions(), regex_functions(),
-                                     version_functions(), time_functions(), refused_functions(), helm_functions()}) {
+        for (const auto functions :
+             {builtin_functions(), text_functions(), case_functions(), number_functions(), list_functions(),
+              dict_functions(), type_functions(), encoding_functions(), digest_functions(), path_functions(),
+              regex_functions(), version_functions(), time_functions(), refused_functions(), helm_functions()}) {
             for (const auto& function : functions) { made[function.name] = &function; }
         }
         return made;
@@ -28,7 +29,8 @@ const std::map<std::string_view, const Function*>& function_table() {
 }
 
 Value refuse(Call&, List&) {
-    throw Fault{"not deterministic: it gives another result each time", "not-deterministic", "set the value in the values, or make it beforehand"};
+    throw Fault{"not deterministic: it gives another result each time", "not-deterministic",
+                "set the value in the values, or make it beforehand"};
 }
 
 constexpr Function refused(std::string_view name) { return {name, "a", true, refuse}; }
@@ -37,10 +39,27 @@ constexpr Function refused(std::string_view name) { return {name, "a", true, ref
 
 std::span<const Function> refused_functions() {
     static const Function table[] = {
-        refused("now"), refused("ago"), refused("randAlphaNum"), refused("randAlpha"), refused("randAscii"), refused("randNumeric"),
-        refused("randBytes"), refused("randInt"), refused("shuffle"), refused("uuidv4"), refused("genPrivateKey"), refused("genCA"),
-        refused("genCAWithKey"), refused("genSelfSignedCert"), refused("genSelfSignedCertWithKey"), refused("genSignedCert"),
-        refused("genSignedCertWithKey"), refused("buildCustomCert"), refused("bcrypt"), refused("htpasswd"), refused("encryptAES"),
+        refused("now"),
+        refused("ago"),
+        refused("randAlphaNum"),
+        refused("randAlpha"),
+        refused("randAscii"),
+        refused("randNumeric"),
+        refused("randBytes"),
+        refused("randInt"),
+        refused("shuffle"),
+        refused("uuidv4"),
+        refused("genPrivateKey"),
+        refused("genCA"),
+        refused("genCAWithKey"),
+        refused("genSelfSignedCert"),
+        refused("genSelfSignedCertWithKey"),
+        refused("genSignedCert"),
+        refused("genSignedCertWithKey"),
+        refused("buildCustomCert"),
+        refused("bcrypt"),
+        refused("htpasswd"),
+        refused("encryptAES"),
     };
     return table;
 }
@@ -61,7 +80,9 @@ const std::vector<std::string>& function_names() {
 }
 
 void check_size(std::uint64_t bytes) {
-    if (bytes > Limits{}.output_max) { throw Fault{fmt::format("the result would be {} bytes long", bytes), "recipe-too-large", ""}; }
+    if (bytes > Limits{}.output_max) {
+        throw Fault{fmt::format("the result would be {} bytes long", bytes), "recipe-too-large", ""};
+    }
 }
 
 std::string text_of(const Value& value) {
@@ -88,13 +109,17 @@ namespace {
 /// cast's trimZeroDecimal: "12.000" is "12".
 std::string_view trim_zero_decimal(std::string_view text) {
     const std::size_t last = text.find_last_not_of('0');
-    if (last != std::string_view::npos && last + 1 < text.size() && last > 0 && text[last] == '.') { return text.substr(0, last); }
+    if (last != std::string_view::npos && last + 1 < text.size() && last > 0 && text[last] == '.') {
+        return text.substr(0, last);
+    }
     return text;
 }
 
 std::int64_t real_to_int(double number) {
     // As amd64 does it for what does not fit.
-    if (!(number >= -9.2233720368547758e18 && number < 9.2233720368547758e18)) { return std::numeric_limits<std::int64_t>::min(); }
+    if (!(number >= -9.2233720368547758e18 && number < 9.2233720368547758e18)) {
+        return std::numeric_limits<std::int64_t>::min();
+    }
     return static_cast<std::int64_t>(number);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions that templates may call: Go's, Sprig's and Helm's. One table a file; a function checks what Go's types do not.
+// The functions that templates may call: Go's, Sprig's and Helm's. One table a file; a function checks what Go's types
+// do not.
 #pragma once
 
 #include <span>
@@ -20,8 +21,8 @@ struct Call {
     Scope& scope;
 };
 
-/// Throws Fault. `arguments` are checked against `parameters`: s string, i int, b bool, f float64, u uint32, m map[string]interface {},
-/// t time.Time, a anything.
+/// Throws Fault. `arguments` are checked against `parameters`: s string, i int, b bool, f float64, u uint32, m
+/// map[string]interface {}, t time.Time, a anything.
 struct Function {
     std::string_view name;
     std::string_view parameters;

@@ -19,9 +19,14 @@ constexpr int k_included_max = 1000;
 Value include(Call& call, List& a) {
     const std::string& name = a[0].text();
     const Tree* tree = call.scope.find(name);
-    if (tree == nullptr) { throw Fault{fmt::format("no template {} associated with template \"gotpl\"", quote_text(name)), "template-error", "is the helper in this chart?"}; }
+    if (tree == nullptr) {
+        throw Fault{fmt::format("no template {} associated with template \"gotpl\"", quote_text(name)),
+                    "template-error", "is the helper in this chart?"};
+    }
     int& depth = call.run.included[name];
-    if (depth > k_included_max) { throw Fault{fmt::format("rendering template has a nested reference name: {}", name), "recipe-too-large", ""}; }
+    if (depth > k_included_max) {
+        throw Fault{fmt::format("rendering template has a nested reference name: {}", name), "recipe-too-large", ""};
+    }
     ++depth;
     std::string out = execute(call.run, call.scope, *tree, a[1].dug());
     --call.run.included[name];
@@ -47,7 +52,9 @@ Value tpl(Call& call, List& a) {
 }
 
 Value required(Call&, List& a) {
-    if (a[1].is_nil() || (a[1].is_text() && a[1].text().empty())) { throw Fault{a[0].text(), "template-fail", "set the value"}; }
+    if (a[1].is_nil() || (a[1].is_text() && a[1].text().empty())) {
+        throw Fault{a[0].text(), "template-fail", "set the value"};
+    }
     return a[1];
 }
 
@@ -58,10 +65,15 @@ Value from_yaml(Call&, List& a) {
     Value value = read_yaml_text(a[0].text(), fault);
     if (fault.message.empty() && value.is_map()) { return value; }
     if (fault.message.empty() && value.is_nil()) { return Value::map({}); }
-    const std::string message =
-        !fault.message.empty() ? "error converting YAML to JSON: " + fault.message
-                               : fmt::format("error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-                                             value.is_list() ? "array" : value.is_text() ? "string" : value.type() == Type::boolean ? "bool" : "number");
+    const std::string message = !fault.message.empty()
+                                    ? "error converting YAML to JSON: " + fault.message
+                                    : fmt::format(
+                                          "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} "
+                                          "into Go value of type map[string]interface {{}}",
+                                          value.is_list()                 ? "array"
+                                          : value.is_text()               ? "string"
+                                          : value.type() == Type::boolean ? "bool"
+                                                                          : "number");
     return Value::map({{"Error", Value::string(message)}});
 }
 
@@ -70,20 +82,31 @@ Value from_yaml_array(Call&, List& a) {
     Value value = read_yaml_text(a[0].text(), fault);
     if (fault.message.empty() && value.is_list()) { return value; }
     if (fault.message.empty() && value.is_nil()) { return Value::list({}); }
-    const std::string message =
-        !fault.message.empty() ? "error converting YAML to JSON: " + fault.message
-                               : fmt::format("error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type []interface {{}}",
-                                             value.is_map() ? "object" : value.is_text() ? "string" : value.type() == Type::boolean ? "bool" : "number");
+    const std::string message = !fault.message.empty()
+                                    ? "error converting YAML to JSON: " + fault.message
+                                    : fmt::format(
+                                          "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} "
+                                          "into Go value of type []interface {{}}",
+                                          value.is_map()                  ? "object"
+                                          : value.is_text()               ? "string"
+                                          : value.type() == Type::boolean ? "bool"
+                                                                          : "number");
     return Value::list({Value::string(message)});
 }
 
 std::string json_kind(const Value& value) {
-    return value.is_map() ? "object" : value.is_list() ? "array" : value.is_text() ? "string" : value.type() == Type::boolean ? "bool" : "number";
+    return value.is_map()                  ? "object"
+           : value.is_list()               ? "array"
+           : value.is_text()               ? "string"
+           : value.type() == Type::boolean ? "bool"
+                                           : "number";
 }
 
 /// A value of another kind is Go's first fault, before numbers that are too large.
 void check_json_kind(const Value& value, bool fits, std::string_view type, std::string& fault) {
-    if (!fits && !value.is_nil()) { fault = fmt::format("json: cannot unmarshal {} into Go value of type {}", json_kind(value), type); }
+    if (!fits && !value.is_nil()) {
+        fault = fmt::format("json: cannot unmarshal {} into Go value of type {}", json_kind(value), type);
+    }
 }
 
 Value from_json(Call&, List& a) {
@@ -132,7 +155,9 @@ std::span<const Function> helm_functions() {
         {"fromJsonArray", "s", false, from_json_array},
         {"toToml", "a", false, [](Call&, List& a) { return Value::string(write_toml(a[0])); }},
         {"fromToml", "s", false,
-         [](Call&, List&) -> Value { throw Fault{"fromToml is not supported", "unsupported-function", "keep the data as YAML and use fromYaml"}; }},
+         [](Call&, List&) -> Value {
+             throw Fault{"fromToml is not supported", "unsupported-function", "keep the data as YAML and use fromYaml"};
+         }},
     };
     return table;
 }

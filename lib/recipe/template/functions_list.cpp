@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sprig's functions of lists. Each one that Sprig has as NAME and mustNAME fails alike here: the place of the fault is known.
+// Sprig's functions of lists. Each one that Sprig has as NAME and mustNAME fails alike here: the place of the fault is
+// known.
 #include <algorithm>
 #include <cmath>
 
@@ -79,7 +80,10 @@ Value without(Call&, List& a) {
 Value has(Call&, List& a) { return Value::boolean(!a[1].is_nil() && in_list(list_of(a[1], "find has").items(), a[0])); }
 
 Value sliced(Call&, List& a) {
-    if (!a[0].is_list()) { throw Fault{fmt::format("list should be type of slice or array but {}", kind_name(a[0])), "template-error", "substr cuts texts"}; }
+    if (!a[0].is_list()) {
+        throw Fault{fmt::format("list should be type of slice or array but {}", kind_name(a[0])), "template-error",
+                    "substr cuts texts"};
+    }
     const auto items = a[0].items();
     if (items.empty()) { return Value::nil(); }
     const auto size = static_cast<std::int64_t>(items.size());
@@ -114,14 +118,16 @@ Value chunked(Call&, List& a) {
     const std::int64_t size = a[0].as_int();
     if (size <= 0) {
         // Sprig computes the number of chunks with floats: for negative sizes there may be none.
-        const double count = size == 0 ? 1 : std::floor(static_cast<double>(items.size()) - 1) / static_cast<double>(size);
+        const double count =
+            size == 0 ? 1 : std::floor(static_cast<double>(items.size()) - 1) / static_cast<double>(size);
         if (size < 0 && std::floor(count) + 1 == 0) { return Value::list({}, Type::lists); }
         throw Fault{fmt::format("cannot make chunks of {} items", size)};
     }
     List chunks;
     for (std::size_t at = 0; at < items.size(); at += static_cast<std::size_t>(size)) {
         const std::size_t end = std::min(items.size(), at + static_cast<std::size_t>(size));
-        chunks.push_back(Value::list(List(items.begin() + static_cast<std::ptrdiff_t>(at), items.begin() + static_cast<std::ptrdiff_t>(end))));
+        chunks.push_back(Value::list(
+            List(items.begin() + static_cast<std::ptrdiff_t>(at), items.begin() + static_cast<std::ptrdiff_t>(end))));
     }
     return Value::list(std::move(chunks), Type::lists);
 }

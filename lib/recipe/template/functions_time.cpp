@@ -19,13 +19,15 @@ Time moment_of(const Value& value) {
         moment.seconds = value.as_int();
         return moment;
     }
-    throw Fault{fmt::format("not deterministic: {} is not a time, and Sprig takes the present one for it", type_name(value)), "not-deterministic",
-                "give a time of toDate, or seconds since 1970 as int64"};
+    throw Fault{
+        fmt::format("not deterministic: {} is not a time, and Sprig takes the present one for it", type_name(value)),
+        "not-deterministic", "give a time of toDate, or seconds since 1970 as int64"};
 }
 
 std::string in_zone(std::string_view layout, const Value& value, std::string_view zone) {
     if (zone != "UTC" && zone != "Local" && !zone.empty()) {
-        throw Fault{fmt::format("the time zone {} is not supported, only UTC", quote_text(zone)), "unsupported-zone", "use UTC"};
+        throw Fault{fmt::format("the time zone {} is not supported, only UTC", quote_text(zone)), "unsupported-zone",
+                    "use UTC"};
     }
     Time moment = moment_of(value);
     moment.offset = 0;
@@ -65,7 +67,10 @@ Value to_date(Call&, List& a) { return Value::time(parse_time(a[0].text(), a[1].
 
 Value must_to_date(Call&, List& a) {
     const auto moment = parse_time(a[0].text(), a[1].text());
-    if (!moment) { throw Fault{fmt::format("parsing time {} as {}: it does not fit", quote_text(a[1].text()), quote_text(a[0].text()))}; }
+    if (!moment) {
+        throw Fault{
+            fmt::format("parsing time {} as {}: it does not fit", quote_text(a[1].text()), quote_text(a[0].text()))};
+    }
     return Value::time(*moment);
 }
 
@@ -73,7 +78,8 @@ Value duration(Call&, List& a) {
     std::int64_t seconds = 0;
     if (a[0].is_text()) { seconds = parse_int(a[0].text(), 10).value_or(0); }
     if (a[0].type() == Type::int64) { seconds = a[0].as_int(); }
-    return Value::string(duration_text(static_cast<std::int64_t>(static_cast<std::uint64_t>(seconds) * 1'000'000'000U)));
+    return Value::string(
+        duration_text(static_cast<std::int64_t>(static_cast<std::uint64_t>(seconds) * 1'000'000'000U)));
 }
 
 Value duration_round(Call&, List& a) {
@@ -83,8 +89,12 @@ Value duration_round(Call&, List& a) {
     if (a[0].type() == Type::int64) { nanos = a[0].as_int(); }
     const std::uint64_t size = nanos < 0 ? ~static_cast<std::uint64_t>(nanos) + 1 : static_cast<std::uint64_t>(nanos);
     constexpr std::uint64_t k_second = 1'000'000'000, k_hour = 3600 * k_second;
-    constexpr std::array<std::pair<std::uint64_t, std::string_view>, 6> k_units{
-        {{k_hour * 24 * 365, "y"}, {k_hour * 24 * 30, "mo"}, {k_hour * 24, "d"}, {k_hour, "h"}, {60 * k_second, "m"}, {k_second, "s"}}};
+    constexpr std::array<std::pair<std::uint64_t, std::string_view>, 6> k_units{{{k_hour * 24 * 365, "y"},
+                                                                                 {k_hour * 24 * 30, "mo"},
+                                                                                 {k_hour * 24, "d"},
+                                                                                 {k_hour, "h"},
+                                                                                 {60 * k_second, "m"},
+                                                                                 {k_second, "s"}}};
     for (const auto& [unit, name] : k_units) {
         if (size > unit) { return Value::string(fmt::format("{}{}", size / unit, name)); }
     }

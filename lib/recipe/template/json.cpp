@@ -23,7 +23,9 @@ public:
     std::string out;
 
     void write(const Value& value) {
-        if (++depth_ > k_json_depth_max) { throw Fault{"a value is nested too deep, or contains itself", "recipe-too-large", ""}; }
+        if (++depth_ > k_json_depth_max) {
+            throw Fault{"a value is nested too deep, or contains itself", "recipe-too-large", ""};
+        }
         check_size(out.size());
         one(value);
         --depth_;
@@ -99,11 +101,15 @@ private:
             return;
         }
         bool none = true;
-        for (const auto& field : record.fields) { none = none && (field.json.empty() || (field.omit_empty && empty(field.value))); }
+        for (const auto& field : record.fields) {
+            none = none && (field.json.empty() || (field.omit_empty && empty(field.value)));
+        }
         open('{', '}', none, [&] {
             bool first = true;
             for (const auto& field : record.fields) {
-                if (!field.json.empty() && !(field.omit_empty && empty(field.value))) { pair(first, field.json, field.value); }
+                if (!field.json.empty() && !(field.omit_empty && empty(field.value))) {
+                    pair(first, field.json, field.value);
+                }
             }
         });
     }
@@ -118,7 +124,10 @@ std::string json_number(double number) {
     std::string text = format_real(number, 'e', -1);
     // e-09 is written e-9.
     const std::size_t n = text.size();
-    if (n >= 4 && text[n - 4] == 'e' && (text[n - 3] == '-' || text[n - 3] == '+') && text[n - 2] == '0' && text[n - 3] == '-') { text.erase(n - 2, 1); }
+    if (n >= 4 && text[n - 4] == 'e' && (text[n - 3] == '-' || text[n - 3] == '+') && text[n - 2] == '0' &&
+        text[n - 3] == '-') {
+        text.erase(n - 2, 1);
+    }
     return text;
 }
 
@@ -132,7 +141,8 @@ std::string json_quoted(std::string_view text, bool html) {
         } else if (d.rune == '"' || d.rune == '\\') {
             out += '\\';
             out += static_cast<char>(d.rune);
-        } else if (d.rune < 0x20 || (html && (d.rune == '<' || d.rune == '>' || d.rune == '&')) || d.rune == 0x2028 || d.rune == 0x2029) {
+        } else if (d.rune < 0x20 || (html && (d.rune == '<' || d.rune == '>' || d.rune == '&')) || d.rune == 0x2028 ||
+                   d.rune == 0x2029) {
             switch (d.rune) {
                 case '\n': out += "\\n"; break;
                 case '\r': out += "\\r"; break;
@@ -185,11 +195,15 @@ private:
         if (!fault_.empty()) { return Value::nil(); }
         if (at_ >= text_.size()) {
             // Go reads a blank behind the text: inside of a number, a word or an escape that is what is wrong.
-            const bool is_inside = context.starts_with("in literal") || context.find("numeric") != std::string_view::npos || context.find("escape") != std::string_view::npos;
+            const bool is_inside = context.starts_with("in literal") ||
+                                   context.find("numeric") != std::string_view::npos ||
+                                   context.find("escape") != std::string_view::npos;
             fault_ = is_inside ? fmt::format("invalid character ' ' {}", context) : "unexpected end of JSON input";
         } else {
             const char c = text_[at_];
-            const std::string shown = c == '\'' ? R"('\'')" : c == '"' ? R"('"')" : quote_rune(static_cast<unsigned char>(c));
+            const std::string shown = c == '\''  ? R"('\'')"
+                                      : c == '"' ? R"('"')"
+                                                 : quote_rune(static_cast<unsigned char>(c));
             fault_ = fmt::format("invalid character {} {}", shown, context);
         }
         return Value::nil();
@@ -215,7 +229,8 @@ private:
     Value word(std::string_view wanted, Value value) {
         for (std::size_t i = 0; i < wanted.size(); ++i, ++at_) {
             if (at_ >= text_.size() || text_[at_] != wanted[i]) {
-                return bad(fmt::format("in literal {} (expecting {})", wanted, quote_rune(static_cast<unsigned char>(wanted[i]))));
+                return bad(fmt::format("in literal {} (expecting {})", wanted,
+                                       quote_rune(static_cast<unsigned char>(wanted[i]))));
             }
         }
         return value;
@@ -283,7 +298,9 @@ private:
         const std::size_t start = at_;
         if (text_[at_] == '-') {
             ++at_;
-            if (at_ >= text_.size() || !is_digit(static_cast<unsigned char>(text_[at_]))) { return bad("in numeric literal"); }
+            if (at_ >= text_.size() || !is_digit(static_cast<unsigned char>(text_[at_]))) {
+                return bad("in numeric literal");
+            }
         }
         if (at_ < text_.size() && text_[at_] == '0') {
             ++at_;
@@ -302,7 +319,9 @@ private:
         const std::string_view written = text_.substr(start, at_ - start);
         const auto value = parse_real(written);
         if (!value) {
-            if (range_fault_.empty()) { range_fault_ = fmt::format("json: cannot unmarshal number {} into Go value of type float64", written); }
+            if (range_fault_.empty()) {
+                range_fault_ = fmt::format("json: cannot unmarshal number {} into Go value of type float64", written);
+            }
             return depth == 0 ? Value::real(0) : Value::nil();
         }
         return Value::real(*value);
@@ -312,7 +331,10 @@ private:
         int code = 0;
         for (int i = 0; i < 4; ++i, ++at_) {
             const char c = at_ < text_.size() ? text_[at_] : '\0';
-            const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+            const int digit = c >= '0' && c <= '9'   ? c - '0'
+                              : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                              : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                                     : -1;
             if (digit < 0) {
                 bad("in \\u hexadecimal character escape");
                 return -1;

@@ -20,8 +20,8 @@ struct JsonStyle {
 [[nodiscard]] std::string json_number(double number);
 /// A text in quotes as encoding/json writes it.
 [[nodiscard]] std::string json_quoted(std::string_view text, bool html);
-/// All numbers are float64. On a fault, `fault` says what Go says and nil is returned; if the only fault is a number that float64 does not
-/// hold, the rest with nil in its place.
+/// All numbers are float64. On a fault, `fault` says what Go says and nil is returned; if the only fault is a number
+/// that float64 does not hold, the rest with nil in its place.
 [[nodiscard]] Value read_json_text(std::string_view text, std::string& fault);
 
 }  // namespace kmm::recipe::tmpl

@@ -37,8 +37,10 @@ Digits take_digits(std::string_view text) {
 
 std::string scientific(double number, int precision) {
     std::string buffer(static_cast<std::size_t>(precision < 0 ? 64 : precision + 64), '\0');
-    const auto done = precision < 0 ? std::to_chars(buffer.data(), buffer.data() + buffer.size(), number, std::chars_format::scientific)
-                                    : std::to_chars(buffer.data(), buffer.data() + buffer.size(), number, std::chars_format::scientific, precision);
+    const auto done = precision < 0 ? std::to_chars(buffer.data(), buffer.data() + buffer.size(), number,
+                                                    std::chars_format::scientific)
+                                    : std::to_chars(buffer.data(), buffer.data() + buffer.size(), number,
+                                                    std::chars_format::scientific, precision);
     buffer.resize(static_cast<std::size_t>(done.ptr - buffer.data()));
     return buffer;
 }
@@ -62,7 +64,9 @@ std::string exponent_form(const Digits& d, int precision, char letter) {
 std::string point_form(const Digits& d, int precision) {
     std::string out;
     if (d.point > 0) {
-        for (int i = 0; i < d.point; ++i) { out += static_cast<std::size_t>(i) < d.digits.size() ? d.digits[static_cast<std::size_t>(i)] : '0'; }
+        for (int i = 0; i < d.point; ++i) {
+            out += static_cast<std::size_t>(i) < d.digits.size() ? d.digits[static_cast<std::size_t>(i)] : '0';
+        }
     } else {
         out = "0";
     }
@@ -70,7 +74,8 @@ std::string point_form(const Digits& d, int precision) {
         out += '.';
         for (int i = 0; i < precision; ++i) {
             const int at = d.point + i;
-            out += at >= 0 && static_cast<std::size_t>(at) < d.digits.size() ? d.digits[static_cast<std::size_t>(at)] : '0';
+            out += at >= 0 && static_cast<std::size_t>(at) < d.digits.size() ? d.digits[static_cast<std::size_t>(at)]
+                                                                             : '0';
         }
     }
     return out;
@@ -78,7 +83,8 @@ std::string point_form(const Digits& d, int precision) {
 
 std::string fixed(double number, int precision) {
     std::string buffer(static_cast<std::size_t>(precision) + 400, '\0');
-    const auto done = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number, std::chars_format::fixed, precision);
+    const auto done =
+        std::to_chars(buffer.data(), buffer.data() + buffer.size(), number, std::chars_format::fixed, precision);
     buffer.resize(static_cast<std::size_t>(done.ptr - buffer.data()));
     return buffer;
 }
@@ -127,7 +133,9 @@ std::string hexadecimal_form(double number, char verb, int precision) {
     std::string text = {'0', verb, static_cast<char>('0' + ((mantissa >> 60U) & 1U))};
     mantissa <<= 4U;
     if (precision > 0 || (precision < 0 && mantissa != 0)) { text += '.'; }
-    for (int i = 0; precision < 0 ? mantissa != 0 : i < precision; ++i, mantissa <<= 4U) { text += digits[mantissa >> 60U]; }
+    for (int i = 0; precision < 0 ? mantissa != 0 : i < precision; ++i, mantissa <<= 4U) {
+        text += digits[mantissa >> 60U];
+    }
     const std::string power = std::to_string(std::abs(exponent));
     return text + (verb == 'X' ? 'P' : 'p') + (exponent < 0 ? '-' : '+') + (power.size() < 2 ? "0" : "") + power;
 }
@@ -217,7 +225,9 @@ std::optional<std::uint64_t> parse_digits(std::string text, int base) {
 
 }  // namespace
 
-std::optional<std::uint64_t> parse_uint(std::string_view text, int base) { return parse_digits(std::string(text), base); }
+std::optional<std::uint64_t> parse_uint(std::string_view text, int base) {
+    return parse_digits(std::string(text), base);
+}
 
 std::optional<std::int64_t> parse_int(std::string_view text, int base) {
     const bool negative = !text.empty() && text[0] == '-';
@@ -244,7 +254,9 @@ std::optional<double> parse_real(std::string_view given) {
     }
     std::string digits = hex ? bare.substr(2) : bare;
     std::erase(digits, '_');
-    if (digits.empty() || digits.find_first_not_of("0123456789abcdef.+-p") != std::string::npos) { return std::nullopt; }
+    if (digits.empty() || digits.find_first_not_of("0123456789abcdef.+-p") != std::string::npos) {
+        return std::nullopt;
+    }
     if (digits[0] == '+' || digits[0] == '-') { return std::nullopt; }
     if (hex && digits.find('p') == std::string::npos) { return std::nullopt; }
     double number = 0;
@@ -255,7 +267,9 @@ std::optional<double> parse_real(std::string_view given) {
         // Too small is zero, too large is an error, as in Go.
         const std::size_t e = digits.find(hex ? 'p' : 'e');
         const bool small = e != std::string::npos && e + 1 < digits.size() && digits[e + 1] == '-';
-        if (!small && digits.find_first_not_of("0.") != std::string::npos && digits[0] != '0' && digits[0] != '.') { return std::nullopt; }
+        if (!small && digits.find_first_not_of("0.") != std::string::npos && digits[0] != '0' && digits[0] != '.') {
+            return std::nullopt;
+        }
         number = 0;
     } else if (done.ec != std::errc{}) {
         return std::nullopt;

@@ -55,7 +55,9 @@ public:
             case 'O': return number(size, negative, 8, verb);
             case 'x':
             case 'X': return number(size, negative, 16, verb);
-            case 'c': return pad_rune(negative ? k_rune_error : static_cast<char32_t>(std::min<std::uint64_t>(size, 0x110000)));
+            case 'c':
+                return pad_rune(negative ? k_rune_error
+                                         : static_cast<char32_t>(std::min<std::uint64_t>(size, 0x110000)));
             case 'q': {
                 const char32_t rune = negative || size > 0x10FFFF ? k_rune_error : static_cast<char32_t>(size);
                 return pad(quote_rune(rune, flags_.plus));
@@ -110,7 +112,8 @@ public:
         if (verb == 'p') {
             // Addresses differ from run to run; only what has none is the same each time.
             if (arg.is_map() || arg.is_list() || arg.type() == Type::bytes) {
-                throw Fault{"%p prints an address, which is not deterministic", "not-deterministic", "print the value with %v"};
+                throw Fault{"%p prints an address, which is not deterministic", "not-deterministic",
+                            "print the value with %v"};
             }
             return bad_verb(verb, arg);
         }
@@ -119,7 +122,9 @@ public:
 
     void value(const Value& arg, char32_t verb, int depth) {
         const char v = verb < 0x80 ? static_cast<char>(verb) : '\0';
-        const auto is_one_of = [&](std::string_view verbs) { return v != '\0' && verbs.find(v) != std::string_view::npos; };
+        const auto is_one_of = [&](std::string_view verbs) {
+            return v != '\0' && verbs.find(v) != std::string_view::npos;
+        };
         switch (arg.type()) {
             case Type::invalid:
             case Type::nil:
@@ -190,7 +195,8 @@ private:
     void unicode(std::uint64_t size) {
         std::string digits;
         do { digits.insert(digits.begin(), "0123456789ABCDEF"[size & 0xFU]); } while ((size >>= 4U) != 0);
-        const std::size_t least = flags_.has_precision && flags_.precision > 4 ? static_cast<std::size_t>(flags_.precision) : 4;
+        const std::size_t least =
+            flags_.has_precision && flags_.precision > 4 ? static_cast<std::size_t>(flags_.precision) : 4;
         while (digits.size() < least) { digits.insert(digits.begin(), '0'); }
         std::string text = "U+" + digits;
         const auto rune = static_cast<char32_t>(parse_uint(digits, 16).value_or(0));
@@ -267,7 +273,8 @@ private:
             sharpen(text, verb, precision);
         }
         if (flags_.plus || text[0] != '+') {
-            if (flags_.zero && !flags_.minus && flags_.has_width && static_cast<std::size_t>(flags_.width) > text.size() &&
+            if (flags_.zero && !flags_.minus && flags_.has_width &&
+                static_cast<std::size_t>(flags_.width) > text.size() &&
                 (text[0] == '-' || text[0] == '+' || text[0] == ' ')) {
                 out += text[0];
                 out.append(static_cast<std::size_t>(flags_.width) - text.size(), '0');
@@ -306,7 +313,8 @@ private:
 
     void hex_text(std::string_view s, bool upper) {
         const std::string_view set = upper ? "0123456789ABCDEF" : "0123456789abcdef";
-        const std::size_t count = flags_.has_precision ? std::min(s.size(), static_cast<std::size_t>(flags_.precision)) : s.size();
+        const std::size_t count =
+            flags_.has_precision ? std::min(s.size(), static_cast<std::size_t>(flags_.precision)) : s.size();
         std::string text;
         for (std::size_t i = 0; i < count; ++i) {
             const auto byte = static_cast<unsigned char>(s[i]);
@@ -388,7 +396,8 @@ private:
         require_known(r);
         if (r.has_text && (v == 'v' || v == 's' || v == 'q' || v == 'x' || v == 'X')) { return text(r.text, v); }
         if (r.pointer && depth > 0) {
-            throw Fault{"a pointer in a value prints as its address, which is not deterministic", "not-deterministic", "print its fields"};
+            throw Fault{"a pointer in a value prints as its address, which is not deterministic", "not-deterministic",
+                        "print its fields"};
         }
         out += r.pointer ? "&{" : "{";
         if (r.embedded > 0) { out += '{'; }

@@ -81,7 +81,8 @@ struct Tree {
 
 /// The trees of one text: what it defines, and itself under `name`. `find` gives the function of a name or nullptr.
 /// Errors: data "template-syntax" and "unknown-function" with the position; "recipe-too-large" for nesting.
-[[nodiscard]] std::vector<std::shared_ptr<const Tree>>
-parse(const std::string& name, std::shared_ptr<const Source> source, const std::function<const Function*(std::string_view)>& find);
+[[nodiscard]] std::vector<std::shared_ptr<const Tree>> parse(
+    const std::string& name, std::shared_ptr<const Source> source,
+    const std::function<const Function*(std::string_view)>& find);
 
 }  // namespace kmm::recipe::tmpl

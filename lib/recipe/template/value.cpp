@@ -75,7 +75,8 @@ Value Value::record(std::shared_ptr<const Record> record) {
 
 const std::string& Value::text() const noexcept {
     static const std::string none;
-    return (type_ == Type::string || type_ == Type::bytes) && ref_ ? *static_cast<const std::string*>(ref_.get()) : none;
+    return (type_ == Type::string || type_ == Type::bytes) && ref_ ? *static_cast<const std::string*>(ref_.get())
+                                                                   : none;
 }
 
 std::span<const Value> Value::items() const noexcept { return shared_items(); }
@@ -102,7 +103,8 @@ bool may_hold(const Value& value, const Value& list, int& left) {
     for (const auto& item : value.items()) {
         if (may_hold(item, list, left)) { return true; }
     }
-    return std::any_of(value.members().begin(), value.members().end(), [&](const auto& member) { return may_hold(member.second, list, left); });
+    return std::any_of(value.members().begin(), value.members().end(),
+                       [&](const auto& member) { return may_hold(member.second, list, left); });
 }
 
 }  // namespace
@@ -111,7 +113,8 @@ Value Value::appended(Value item) const {
     const auto own = items();
     auto* storage = static_cast<List*>(ref_.get());
     int left = k_looked_at_max;
-    const bool can_share = type_ == Type::list && storage != nullptr && storage->size() == own.size() && !may_hold(item, *this, left);
+    const bool can_share =
+        type_ == Type::list && storage != nullptr && storage->size() == own.size() && !may_hold(item, *this, left);
     if (!can_share) {
         List copy;
         copy.reserve(own.size() + 1);
@@ -226,7 +229,9 @@ namespace {
 constexpr int k_value_depth_max = 500;
 
 void check_depth(int depth) {
-    if (depth > k_value_depth_max) { throw Fault{"a value is nested too deep, or contains itself", "recipe-too-large", ""}; }
+    if (depth > k_value_depth_max) {
+        throw Fault{"a value is nested too deep, or contains itself", "recipe-too-large", ""};
+    }
 }
 
 bool equal_at(const Value& a, const Value& b, int depth) {
@@ -241,17 +246,21 @@ bool equal_at(const Value& a, const Value& b, int depth) {
             return a.as_time().seconds == b.as_time().seconds && a.as_time().nanos == b.as_time().nanos &&
                    a.as_time().offset == b.as_time().offset;
         case Type::record:
-            return a.same_ref(b) || (a.as_record()->type == b.as_record()->type && a.as_record()->text == b.as_record()->text);
+            return a.same_ref(b) ||
+                   (a.as_record()->type == b.as_record()->type && a.as_record()->text == b.as_record()->text);
         default: break;
     }
     if (a.is_list()) {
-        return a.is_none() == b.is_none() && std::equal(a.items().begin(), a.items().end(), b.items().begin(), b.items().end(),
-                                                        [&](const Value& x, const Value& y) { return equal_at(x, y, depth + 1); });
+        return a.is_none() == b.is_none() &&
+               std::equal(a.items().begin(), a.items().end(), b.items().begin(), b.items().end(),
+                          [&](const Value& x, const Value& y) { return equal_at(x, y, depth + 1); });
     }
     if (a.is_map()) {
-        return a.is_none() == b.is_none() &&
-               std::equal(a.members().begin(), a.members().end(), b.members().begin(), b.members().end(),
-                          [&](const auto& x, const auto& y) { return x.first == y.first && equal_at(x.second, y.second, depth + 1); });
+        return a.is_none() == b.is_none() && std::equal(a.members().begin(), a.members().end(), b.members().begin(),
+                                                        b.members().end(), [&](const auto& x, const auto& y) {
+                                                            return x.first == y.first &&
+                                                                   equal_at(x.second, y.second, depth + 1);
+                                                        });
     }
     return a.as_int() == b.as_int();
 }
@@ -266,7 +275,9 @@ Value copy_at(const Value& value, int depth) {
     }
     if (value.is_map() && !value.is_none()) {
         Map members;
-        for (const auto& [key, member] : value.members()) { members.emplace_hint(members.end(), key, copy_at(member, depth + 1)); }
+        for (const auto& [key, member] : value.members()) {
+            members.emplace_hint(members.end(), key, copy_at(member, depth + 1));
+        }
         return Value::map(std::move(members), value.type());
     }
     return value;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values that templates compute with: Go's types as far as Helm lets templates see them, kept apart as Go keeps them.
+// The values that templates compute with: Go's types as far as Helm lets templates see them, kept apart as Go keeps
+// them.
 #pragma once
 
 #include <cstdint>
@@ -98,8 +99,8 @@ public:
     [[nodiscard]] Map* shared_map() const noexcept;
     /// The items to change; empty for a nil slice.
     [[nodiscard]] std::span<Value> shared_items() const noexcept;
-    /// A list (type `list`) of the items and one more; the list itself stays as it is. Amortised O(1): both share their items, as slices of
-    /// Go do. Lists of other types, and items that hold the list again, are copied.
+    /// A list (type `list`) of the items and one more; the list itself stays as it is. Amortised O(1): both share their
+    /// items, as slices of Go do. Lists of other types, and items that hold the list again, are copied.
     [[nodiscard]] Value appended(Value item) const;
     [[nodiscard]] const Record* as_record() const noexcept;
     [[nodiscard]] const Time& as_time() const noexcept;
@@ -146,7 +147,8 @@ struct Record {
     [[nodiscard]] const Field* find(std::string_view name) const;
 };
 
-/// Stands where a value belongs that nobody has given. To read it is an error, "unknown-fact", that says `what` is missing and gives `hint`.
+/// Stands where a value belongs that nobody has given. To read it is an error, "unknown-fact", that says `what` is
+/// missing and gives `hint`.
 [[nodiscard]] Value unknown_value(std::string what, std::string hint);
 [[nodiscard]] bool is_unknown(const Value& value) noexcept;
 [[nodiscard]] bool is_unknown(const Record& record) noexcept;

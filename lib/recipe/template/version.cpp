@@ -74,7 +74,10 @@ struct Bound {
 /// A part of a version in a constraint: digits, x, X, * (and '|', which the pattern of the original lets through).
 std::string take_part(std::string_view text, std::size_t& at) {
     const std::size_t start = at;
-    while (at < text.size() && (is_number(text[at]) || std::string_view("xX*|").find(text[at]) != std::string_view::npos)) { ++at; }
+    while (at < text.size() &&
+           (is_number(text[at]) || std::string_view("xX*|").find(text[at]) != std::string_view::npos)) {
+        ++at;
+    }
     return std::string(text.substr(start, at - start));
 }
 
@@ -179,7 +182,9 @@ std::vector<Bound> parse_group(std::string_view text) {
 
 bool tilde(const Version& v, const Bound& c) {
     if (v.compare(c.version) < 0) { return false; }
-    if (c.version.major == 0 && c.version.minor == 0 && c.version.patch == 0 && !c.minor_dirty && !c.patch_dirty) { return true; }
+    if (c.version.major == 0 && c.version.minor == 0 && c.version.patch == 0 && !c.minor_dirty && !c.patch_dirty) {
+        return true;
+    }
     return v.major == c.version.major && (v.minor == c.version.minor || c.minor_dirty);
 }
 
@@ -197,7 +202,9 @@ bool differs(const Version& v, const Bound& c) {
         if (c.version.minor != v.minor && !c.minor_dirty) { return true; }
         if (c.minor_dirty) { return false; }
         if (c.version.patch != v.patch && !c.patch_dirty) { return true; }
-        if (c.patch_dirty) { return (!v.pre.empty() || !c.version.pre.empty()) && compare_pre(v.pre, c.version.pre) != 0; }
+        if (c.patch_dirty) {
+            return (!v.pre.empty() || !c.version.pre.empty()) && compare_pre(v.pre, c.version.pre) != 0;
+        }
     }
     return v.compare(c.version) != 0;
 }
@@ -230,11 +237,13 @@ bool meets(const Version& v, const Bound& c, bool with_pre) {
 }  // namespace
 
 std::string Version::text() const {
-    return fmt::format("{}.{}.{}{}{}{}{}", major, minor, patch, pre.empty() ? "" : "-", pre, metadata.empty() ? "" : "+", metadata);
+    return fmt::format("{}.{}.{}{}{}{}{}", major, minor, patch, pre.empty() ? "" : "-", pre,
+                       metadata.empty() ? "" : "+", metadata);
 }
 
 int Version::compare(const Version& other) const {
-    for (const int order : {compare_numbers(major, other.major), compare_numbers(minor, other.minor), compare_numbers(patch, other.patch)}) {
+    for (const int order : {compare_numbers(major, other.major), compare_numbers(minor, other.minor),
+                            compare_numbers(patch, other.patch)}) {
         if (order != 0) { return order; }
     }
     if (pre.empty() || other.pre.empty()) { return pre.empty() == other.pre.empty() ? 0 : pre.empty() ? 1 : -1; }
@@ -279,8 +288,10 @@ bool version_matches(std::string_view constraint, const Version& version) {
     bool any = false;
     for (const auto& group : groups) {
         const auto bounds = parse_group(group);
-        const bool with_pre = std::any_of(bounds.begin(), bounds.end(), [](const Bound& b) { return !b.version.pre.empty(); });
-        any = std::all_of(bounds.begin(), bounds.end(), [&](const Bound& b) { return meets(version, b, with_pre); }) || any;
+        const bool with_pre =
+            std::any_of(bounds.begin(), bounds.end(), [](const Bound& b) { return !b.version.pre.empty(); });
+        any = std::all_of(bounds.begin(), bounds.end(), [&](const Bound& b) { return meets(version, b, with_pre); }) ||
+              any;
     }
     return any;
 }
@@ -301,8 +312,11 @@ Method getter(std::string name, Value value) {
 
 Version version_of(const Value& value) {
     const Record* record = value.as_record();
-    const auto version = record != nullptr && record->type == "*semver.Version" ? parse_version(record->text) : std::nullopt;
-    if (!version) { throw Fault{fmt::format("wrong type for value; expected *semver.Version; got {}", type_name(value))}; }
+    const auto version =
+        record != nullptr && record->type == "*semver.Version" ? parse_version(record->text) : std::nullopt;
+    if (!version) {
+        throw Fault{fmt::format("wrong type for value; expected *semver.Version; got {}", type_name(value))};
+    }
     return *version;
 }
 
@@ -331,22 +345,27 @@ Value version_value(const Version& version) {
     record->pointer = true;
     record->has_text = true;
     record->text = version.text();
-    record->methods = {getter("Major", Value::uint(version.major)), getter("Minor", Value::uint(version.minor)),
-                       getter("Patch", Value::uint(version.patch)), getter("Prerelease", Value::string(version.pre)),
-                       getter("Metadata", Value::string(version.metadata)), getter("Original", Value::string(version.original)),
-                       getter("String", Value::string(version.text()))};
+    record->methods = {
+        getter("Major", Value::uint(version.major)),         getter("Minor", Value::uint(version.minor)),
+        getter("Patch", Value::uint(version.patch)),         getter("Prerelease", Value::string(version.pre)),
+        getter("Metadata", Value::string(version.metadata)), getter("Original", Value::string(version.original)),
+        getter("String", Value::string(version.text()))};
     const auto relation = [&](std::string name, bool (*test)(int)) {
-        record->methods.push_back({std::move(name), "a", [version, test](const List& a) { return Value::boolean(test(version.compare(version_of(a[0])))); }});
+        record->methods.push_back({std::move(name), "a", [version, test](const List& a) {
+                                       return Value::boolean(test(version.compare(version_of(a[0]))));
+                                   }});
     };
     relation("LessThan", [](int order) { return order < 0; });
     relation("GreaterThan", [](int order) { return order > 0; });
     relation("LessThanEqual", [](int order) { return order <= 0; });
     relation("GreaterThanEqual", [](int order) { return order >= 0; });
     relation("Equal", [](int order) { return order == 0; });
-    record->methods.push_back({"Compare", "a", [version](const List& a) { return Value::integer(version.compare(version_of(a[0]))); }});
+    record->methods.push_back(
+        {"Compare", "a", [version](const List& a) { return Value::integer(version.compare(version_of(a[0]))); }});
     constexpr std::array<const char*, 3> k_names{"IncMajor", "IncMinor", "IncPatch"};
     for (int part = 0; part < 3; ++part) {
-        record->methods.push_back({k_names.at(static_cast<std::size_t>(part)), "", [version, part](const List&) { return version_value(incremented(version, part)); }});
+        record->methods.push_back({k_names.at(static_cast<std::size_t>(part)), "",
+                                   [version, part](const List&) { return version_value(incremented(version, part)); }});
     }
     return Value::record(std::move(record));
 }

@@ -26,7 +26,9 @@ struct Stop {
     std::size_t line = 0;
 };
 
-std::string_view view(const yaml_char_t* text) { return text == nullptr ? std::string_view() : reinterpret_cast<const char*>(text); }
+std::string_view view(const yaml_char_t* text) {
+    return text == nullptr ? std::string_view() : reinterpret_cast<const char*>(text);
+}
 
 class Event {
 public:
@@ -57,7 +59,9 @@ public:
             const auto* version = event.raw.data.document_start.version_directive;
             if (version == nullptr || (version->major == 1 && version->minor == 1)) { break; }
             const std::size_t line = event.raw.start_mark.line;
-            throw Stop{fmt::format("yaml: {}found incompatible YAML document", line != 0 ? fmt::format("line {}: ", line) : ""), line + 1};
+            throw Stop{fmt::format("yaml: {}found incompatible YAML document",
+                                   line != 0 ? fmt::format("line {}: ", line) : ""),
+                       line + 1};
         }
         Event event;
         next(event);
@@ -78,13 +82,17 @@ private:
         if (yaml_parser_parse(&parser_, &event.raw) == 1) { return; }
         std::size_t line = parser_.context_mark.line != 0 ? parser_.context_mark.line : parser_.problem_mark.line;
         if (line != 0 && parser_.error == YAML_SCANNER_ERROR) { ++line; }
-        const std::string problem = parser_.problem == nullptr ? "unknown problem parsing YAML content" : parser_.problem;
-        throw Stop{line != 0 ? fmt::format("yaml: line {}: {}", line, problem) : "yaml: " + problem, parser_.problem_mark.line + 1};
+        const std::string problem =
+            parser_.problem == nullptr ? "unknown problem parsing YAML content" : parser_.problem;
+        throw Stop{line != 0 ? fmt::format("yaml: line {}: {}", line, problem) : "yaml: " + problem,
+                   parser_.problem_mark.line + 1};
     }
 
     void count(std::uint64_t more, const Event& event) {
         nodes_ += more;
-        if (nodes_ > k_nodes_max) { throw Stop{"yaml: document contains excessive aliasing", event.raw.start_mark.line + 1}; }
+        if (nodes_ > k_nodes_max) {
+            throw Stop{"yaml: document contains excessive aliasing", event.raw.start_mark.line + 1};
+        }
     }
 
     Value node(Event& event, int depth) {
@@ -97,8 +105,14 @@ private:
             case YAML_ALIAS_EVENT: {
                 const std::string name(view(event.raw.data.alias.anchor));
                 const auto found = anchors_.find(name);
-                if (found == anchors_.end()) { throw Stop{fmt::format("yaml: unknown anchor '{}' referenced", name), event.raw.start_mark.line + 1}; }
-                if (found->second.second == 0) { throw Stop{fmt::format("yaml: anchor '{}' value contains itself", name), event.raw.start_mark.line + 1}; }
+                if (found == anchors_.end()) {
+                    throw Stop{fmt::format("yaml: unknown anchor '{}' referenced", name),
+                               event.raw.start_mark.line + 1};
+                }
+                if (found->second.second == 0) {
+                    throw Stop{fmt::format("yaml: anchor '{}' value contains itself", name),
+                               event.raw.start_mark.line + 1};
+                }
                 count(found->second.second, event);
                 return deep_copy(found->second.first);
             }
@@ -143,7 +157,8 @@ private:
             next(event);
             if (event.raw.type == YAML_MAPPING_END_EVENT) { return Value::map(std::move(members)); }
             const bool merge = event.raw.type == YAML_SCALAR_EVENT && view(event.raw.data.scalar.value) == "<<" &&
-                               (event.raw.data.scalar.plain_implicit != 0 || view(event.raw.data.scalar.tag) == "tag:yaml.org,2002:merge");
+                               (event.raw.data.scalar.plain_implicit != 0 ||
+                                view(event.raw.data.scalar.tag) == "tag:yaml.org,2002:merge");
             const std::size_t line = event.raw.start_mark.line + 1;
             const std::string key = merge ? "" : key_text(event, depth);
             Event member;
@@ -191,7 +206,9 @@ private:
                 }
                 default: break;
             }
-            if (const auto name = view(event.raw.data.scalar.anchor); !name.empty()) { anchors_[std::string(name)] = {Value::string(key), 1}; }
+            if (const auto name = view(event.raw.data.scalar.anchor); !name.empty()) {
+                anchors_[std::string(name)] = {Value::string(key), 1};
+            }
             return key;
         }
         const Value value = node(event, depth + 1);
@@ -211,7 +228,8 @@ private:
 
     Value scalar(const Event& event) const {
         const std::size_t line = event.raw.start_mark.line + 1;
-        const std::string text(reinterpret_cast<const char*>(event.raw.data.scalar.value), event.raw.data.scalar.length);
+        const std::string text(reinterpret_cast<const char*>(event.raw.data.scalar.value),
+                               event.raw.data.scalar.length);
         std::string_view tag = view(event.raw.data.scalar.tag);
         if (tag.starts_with(k_long_tag)) { tag.remove_prefix(k_long_tag.size()); }
         if (tag == "binary") {
@@ -219,15 +237,22 @@ private:
             if (!bytes) { throw Stop{"yaml: !!binary value contains invalid base64 data", line}; }
             return Value::string(utf8_text(*bytes));
         }
-        if (tag == "str" || (tag.empty() && event.raw.data.scalar.style != YAML_PLAIN_SCALAR_STYLE)) { return Value::string(text); }
-        const bool known = tag.empty() || tag == "int" || tag == "float" || tag == "bool" || tag == "null" || tag == "timestamp";
+        if (tag == "str" || (tag.empty() && event.raw.data.scalar.style != YAML_PLAIN_SCALAR_STYLE)) {
+            return Value::string(text);
+        }
+        const bool known =
+            tag.empty() || tag == "int" || tag == "float" || tag == "bool" || tag == "null" || tag == "timestamp";
         if (!known) { return Value::string(text); }
         const Scalar resolved = resolve_scalar(text);
-        if (!tag.empty() && !fits(tag, resolved.kind)) { throw Stop{fmt::format("yaml: cannot decode `{}` as a !!{}", base::escape(text), tag), line}; }
+        if (!tag.empty() && !fits(tag, resolved.kind)) {
+            throw Stop{fmt::format("yaml: cannot decode `{}` as a !!{}", base::escape(text), tag), line};
+        }
         switch (resolved.kind) {
             case Resolved::null: return Value::nil();
             case Resolved::boolean: return Value::boolean(resolved.truth);
-            case Resolved::integer: return exact_ ? Value::integer(resolved.integer, Type::int64) : Value::real(static_cast<double>(resolved.integer));
+            case Resolved::integer:
+                return exact_ ? Value::integer(resolved.integer, Type::int64)
+                              : Value::real(static_cast<double>(resolved.integer));
             case Resolved::uint: {
                 const auto number = static_cast<std::uint64_t>(resolved.integer);
                 return exact_ ? Value::uint(number) : Value::real(static_cast<double>(number));

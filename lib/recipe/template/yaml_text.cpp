@@ -17,7 +17,8 @@ bool is_yaml_blank(char32_t c) { return c == ' ' || c == '\t'; }
 }  // namespace
 
 bool is_yaml_printable(char32_t c) {
-    return c == '\n' || (c >= 0x20 && c <= 0x7e) || (c >= 0xa0 && c <= 0xd7ff) || (c >= 0xe000 && c <= 0xfffd && c != 0xfeff);
+    return c == '\n' || (c >= 0x20 && c <= 0x7e) || (c >= 0xa0 && c <= 0xd7ff) ||
+           (c >= 0xe000 && c <= 0xfffd && c != 0xfeff);
 }
 bool is_yaml_readable(char32_t c) {
     return c < 0x7f || c == 0x85 || (c >= 0xa0 && c <= 0xd7ff) || (c >= 0xe000 && c <= 0xfffd) || c >= 0x10000;
@@ -31,14 +32,17 @@ TextForms analyze_text(const std::u32string& value, bool is_v3) {
     }
     const std::u32string_view text = value;
     bool block_indicators = text.starts_with(U"---") || text.starts_with(U"..."), flow_indicators = block_indicators;
-    bool special = false, leading = false, trailing_space = false, trailing_break = false, break_space = false, space_break = false;
+    bool special = false, leading = false, trailing_space = false, trailing_break = false, break_space = false,
+         space_break = false;
     bool after_blank = true, after_space = false, after_break = false, tabs = false;
     for (std::size_t i = 0; i < text.size(); ++i) {
         const char32_t c = text[i];
         const bool before_blank = i + 1 >= text.size() || is_yaml_blank(text[i + 1]);
         const std::u32string_view starters = U"#,[]{}&*!|>'\"%@`", inner = U",?[]{}";
         if (i == 0) {
-            if (starters.find(c) != std::u32string_view::npos || (c == '-' && before_blank)) { flow_indicators = block_indicators = true; }
+            if (starters.find(c) != std::u32string_view::npos || (c == '-' && before_blank)) {
+                flow_indicators = block_indicators = true;
+            }
             if (c == '?' || c == ':') {
                 flow_indicators = true;
                 block_indicators = block_indicators || before_blank;
@@ -72,7 +76,9 @@ TextForms analyze_text(const std::u32string& value, bool is_v3) {
         }
         after_blank = is_yaml_blank(c) || is_yaml_break(c) || c == 0;
     }
-    if (leading || trailing_space || trailing_break || break_space || space_break || tabs || special || a.multiline) { a.flow_plain = a.block_plain = false; }
+    if (leading || trailing_space || trailing_break || break_space || space_break || tabs || special || a.multiline) {
+        a.flow_plain = a.block_plain = false;
+    }
     if (trailing_space || space_break || special) { a.block = false; }
     if (break_space || space_break || tabs || special) { a.single_quoted = false; }
     if (flow_indicators) { a.flow_plain = false; }
@@ -93,7 +99,8 @@ std::u32string fold_next_lines(const std::u32string& text) {
         } else {
             out += breaks == 1 ? std::u32string(1, U' ') : std::u32string(breaks - 1, U'\n');
             const std::u32string_view next = std::u32string_view(text).substr(end);
-            if (text[end - 1] == k_next_line && (next.starts_with(U"---") || next.starts_with(U"...")) && next.size() > 3 && (next[3] == ' ' || next[3] == k_next_line)) {
+            if (text[end - 1] == k_next_line && (next.starts_with(U"---") || next.starts_with(U"...")) &&
+                next.size() > 3 && (next[3] == ' ' || next[3] == k_next_line)) {
                 throw Fault{"found unexpected document indicator"};
             }
         }
@@ -120,7 +127,9 @@ bool is_yaml_word(std::string_view text) {
     const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
     constexpr std::size_t k_longest_other = 5;  // "false"
     if (text.size() <= k_longest_other || !(letter(text[0]) || text[0] == '/')) { return false; }
-    return std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.' || c == '/'; });
+    return std::all_of(text.begin(), text.end(), [&](char c) {
+        return letter(c) || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.' || c == '/';
+    });
 }
 
 namespace {
@@ -157,6 +166,8 @@ bool key_less(const Text& a, const Text& b) {
 
 }  // namespace
 
-bool is_key_before(std::string_view a, std::string_view b) { return is_ascii(a) && is_ascii(b) ? key_less(a, b) : key_less(runes(a), runes(b)); }
+bool is_key_before(std::string_view a, std::string_view b) {
+    return is_ascii(a) && is_ascii(b) ? key_less(a, b) : key_less(runes(a), runes(b));
+}
 
 }  // namespace kmm::recipe::tmpl

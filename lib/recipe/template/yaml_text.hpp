@@ -22,11 +22,13 @@ struct TextForms {
 /// v3 lets tabs stand in blocks.
 [[nodiscard]] TextForms analyze_text(const std::u32string& value, bool is_v3 = false);
 
-/// Words and paths, of which most texts are: letters first, nothing in them that YAML looks at, and no word that is no text.
+/// Words and paths, of which most texts are: letters first, nothing in them that YAML looks at, and no word that is no
+/// text.
 [[nodiscard]] bool is_yaml_word(std::string_view text);
 /// Natural order of keys: numbers by their value.
 [[nodiscard]] bool is_key_before(std::string_view a, std::string_view b);
-/// The way through JSON: its reader is that of YAML, to which U+0085 in quotes is a line break, so that it folds lines. Throws Fault.
+/// The way through JSON: its reader is that of YAML, to which U+0085 in quotes is a line break, so that it folds lines.
+/// Throws Fault.
 [[nodiscard]] std::u32string fold_next_lines(const std::u32string& text);
 /// Throws Fault for a key that JSON's reader, which is that of YAML, does not take for one.
 void check_json_key(std::string_view key);

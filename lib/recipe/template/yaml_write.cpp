@@ -89,7 +89,9 @@ private:
     }
 
     void node(const Value& value, bool mapping) {
-        if (++depth_ > k_yaml_depth_max) { throw Fault{"a value is nested too deep, or contains itself", "recipe-too-large", ""}; }
+        if (++depth_ > k_yaml_depth_max) {
+            throw Fault{"a value is nested too deep, or contains itself", "recipe-too-large", ""};
+        }
         check_size(out_.size());
         one(value, mapping);
         --depth_;
@@ -124,7 +126,8 @@ private:
     void record(const Record& record) {
         require_known(record);
         if (!json_) {
-            throw Fault{"toYamlPretty of " + record.type + " is not supported", "unsupported-function", "toYaml writes it"};
+            throw Fault{"toYamlPretty of " + record.type + " is not supported", "unsupported-function",
+                        "toYaml writes it"};
         }
         if (record.fields.empty() && record.has_text) { return string(record.text, false); }
         Members members;
@@ -150,12 +153,14 @@ private:
             indicator("{", true, true, false);
             return indicator("}", false, false, false);
         }
-        std::sort(members.begin(), members.end(), [](const auto& a, const auto& b) { return is_key_before(a.first, b.first); });
+        std::sort(members.begin(), members.end(),
+                  [](const auto& a, const auto& b) { return is_key_before(a.first, b.first); });
         const int before = raise(false, false);
         for (const auto& [key, member] : members) {
             write_indent();
             if (json_) { check_json_key(key); }
-            const bool simple = key.size() <= k_simple_key_max && (is_yaml_word(key) || !analyze_text(runes(key)).multiline);
+            const bool simple =
+                key.size() <= k_simple_key_max && (is_yaml_word(key) || !analyze_text(runes(key)).multiline);
             if (!simple) { indicator("?", true, false, true); }
             string(key, simple);
             if (simple) {
@@ -188,7 +193,9 @@ private:
             const std::string text = json_number(number);
             const Scalar scalar = resolve_scalar(text);
             if (scalar.kind == Resolved::integer) { return plain(std::to_string(scalar.integer)); }
-            if (scalar.kind == Resolved::uint) { return plain(std::to_string(static_cast<std::uint64_t>(scalar.integer))); }
+            if (scalar.kind == Resolved::uint) {
+                return plain(std::to_string(static_cast<std::uint64_t>(scalar.integer)));
+            }
         }
         const std::string text = format_real(number, 'g', -1);
         plain(text == "+Inf" ? ".inf" : text == "-Inf" ? "-.inf" : text == "NaN" ? ".nan" : text);
@@ -249,7 +256,9 @@ private:
             style = Style::plain;
         }
         if (simple_key && a.multiline) { style = Style::double_quoted; }
-        if (style == Style::plain && (!a.block_plain || (value.empty() && simple_key))) { style = Style::single_quoted; }
+        if (style == Style::plain && (!a.block_plain || (value.empty() && simple_key))) {
+            style = Style::single_quoted;
+        }
         if (style == Style::single_quoted && !a.single_quoted) { style = Style::double_quoted; }
         if (style == Style::literal && (!a.block || simple_key)) { style = Style::double_quoted; }
         const int before = raise(true, false);
@@ -266,7 +275,9 @@ private:
     static bool base60(std::string_view text) {
         if (text.empty() || text.find(':') == std::string_view::npos) { return false; }
         std::size_t at = text[0] == '+' || text[0] == '-' ? 1 : 0;
-        const auto digit = [&](std::size_t i) { return i < text.size() && is_digit(static_cast<unsigned char>(text[i])); };
+        const auto digit = [&](std::size_t i) {
+            return i < text.size() && is_digit(static_cast<unsigned char>(text[i]));
+        };
         if (!digit(at)) { return false; }
         while (digit(at) || (at < text.size() && text[at] == '_')) { ++at; }
         int groups = 0;
@@ -315,7 +326,8 @@ private:
 
     void double_quoted(const std::u32string& value, bool may_fold) {
         indicator("\"", true, false, false);
-        const bool escapes_all = value.starts_with(U'\uFEFF');  // go-yaml looks for this mark at the start of the text, whichever character it is at
+        const bool escapes_all = value.starts_with(
+            U'\uFEFF');  // go-yaml looks for this mark at the start of the text, whichever character it is at
         for (std::size_t i = 0; i < value.size(); ++i) {
             const char32_t c = value[i];
             if (c == ' ' && !escapes_all && may_fold && folds(value, i)) {
@@ -328,16 +340,32 @@ private:
                 continue;
             }
             put('\\');
-            constexpr std::array<std::pair<char32_t, char>, 15> k_names{{{0, '0'}, {7, 'a'}, {8, 'b'}, {9, 't'}, {10, 'n'}, {11, 'v'}, {12, 'f'},
-                {13, 'r'}, {0x1b, 'e'}, {'"', '"'}, {'\\', '\\'}, {0x85, 'N'}, {0xa0, '_'}, {0x2028, 'L'}, {0x2029, 'P'}}};
-            const auto named = std::find_if(k_names.begin(), k_names.end(), [&](const auto& n) { return n.first == c; });
+            constexpr std::array<std::pair<char32_t, char>, 15> k_names{{{0, '0'},
+                                                                         {7, 'a'},
+                                                                         {8, 'b'},
+                                                                         {9, 't'},
+                                                                         {10, 'n'},
+                                                                         {11, 'v'},
+                                                                         {12, 'f'},
+                                                                         {13, 'r'},
+                                                                         {0x1b, 'e'},
+                                                                         {'"', '"'},
+                                                                         {'\\', '\\'},
+                                                                         {0x85, 'N'},
+                                                                         {0xa0, '_'},
+                                                                         {0x2028, 'L'},
+                                                                         {0x2029, 'P'}}};
+            const auto named =
+                std::find_if(k_names.begin(), k_names.end(), [&](const auto& n) { return n.first == c; });
             if (named != k_names.end()) {
                 put(static_cast<unsigned char>(named->second));
                 continue;
             }
             const int digits = c <= 0xff ? 2 : c <= 0xffff ? 4 : 8;
             put(c <= 0xff ? 'x' : c <= 0xffff ? 'u' : 'U');
-            for (int shift = (digits - 1) * 4; shift >= 0; shift -= 4) { put(static_cast<unsigned char>("0123456789ABCDEF"[(c >> static_cast<unsigned>(shift)) & 0xFU])); }
+            for (int shift = (digits - 1) * 4; shift >= 0; shift -= 4) {
+                put(static_cast<unsigned char>("0123456789ABCDEF"[(c >> static_cast<unsigned>(shift)) & 0xFU]));
+            }
         }
         indicator("\"", false, false, false);
         whitespace_ = indention_ = false;

@@ -27,8 +27,8 @@ bool WorkerSteps::is_busy(const Error& error) const {
     return std::find(group_.busy.begin(), group_.busy.end(), error.code()) != group_.busy.end();
 }
 
-cluster::Reply<value::Node> WorkerSteps::call(const std::string& node, const std::vector<std::string>& words, const std::string& kind,
-                                              milliseconds timeout) {
+cluster::Reply<value::Node> WorkerSteps::call(const std::string& node, const std::vector<std::string>& words,
+                                              const std::string& kind, milliseconds timeout) {
     std::vector<std::string> arguments{group_.name};
     arguments.insert(arguments.end(), words.begin(), words.end());
     const cluster::WorkerCall call{node, std::move(arguments), "", timeout};
@@ -39,13 +39,15 @@ cluster::Reply<value::Node> WorkerSteps::call(const std::string& node, const std
     return answer;
 }
 
-cluster::Reply<value::Node> WorkerSteps::facts_once(const std::string& node, milliseconds timeout, const std::vector<std::string>& options) {
+cluster::Reply<value::Node> WorkerSteps::facts_once(const std::string& node, milliseconds timeout,
+                                                    const std::vector<std::string>& options) {
     std::vector<std::string> words{"facts"};
     words.insert(words.end(), options.begin(), options.end());
     return call(node, words, group_.facts_kind, timeout);
 }
 
-cluster::Reply<value::Node> WorkerSteps::step_once(const std::string& node, const std::vector<std::string>& words, milliseconds timeout) {
+cluster::Reply<value::Node> WorkerSteps::step_once(const std::string& node, const std::vector<std::string>& words,
+                                                   milliseconds timeout) {
     return call(node, words, group_.step_kind, timeout);
 }
 
@@ -61,7 +63,8 @@ value::Node WorkerSteps::facts(const std::string& node, const Deadline& deadline
     }
 }
 
-value::Node WorkerSteps::step(const std::string& node, const std::vector<std::string>& words, const Deadline& deadline) {
+value::Node WorkerSteps::step(const std::string& node, const std::vector<std::string>& words,
+                              const Deadline& deadline) {
     auto wait = k_first_wait;
     int lost_jobs = 0;
     for (;;) {
@@ -74,7 +77,8 @@ value::Node WorkerSteps::step(const std::string& node, const std::vector<std::st
         } else if (deadline.passed()) {
             if (!reply.settled() && !is_busy(error)) throw Error(error);
             throw Error(Exit::timeout, "step-timeout",
-                        fmt::format("node {}: {} {} is still under way there after the time limit", node, group_.name, words.front()))
+                        fmt::format("node {}: {} {} is still under way there after the time limit", node, group_.name,
+                                    words.front()))
                 .detail("last", error.message())
                 .hint("kmm-upgrade resume waits for it; --node-timeout gives it more time");
         } else {

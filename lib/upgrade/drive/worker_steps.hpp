@@ -25,8 +25,13 @@ class WorkerSteps {
 public:
     /// Told of connections that were lost, and of what is waited for; `node` and text.
     using Teller = std::function<void(const std::string& node, const std::string& text)>;
-    WorkerSteps(cluster::NodeRunner& runner, sys::Clock& clock, std::function<bool()> interrupted, Teller tell, StepGroup group)
-        : runner_(runner), clock_(clock), interrupted_(std::move(interrupted)), tell_(std::move(tell)), group_(std::move(group)) {}
+    WorkerSteps(cluster::NodeRunner& runner, sys::Clock& clock, std::function<bool()> interrupted, Teller tell,
+                StepGroup group)
+        : runner_(runner),
+          clock_(clock),
+          interrupted_(std::move(interrupted)),
+          tell_(std::move(tell)),
+          group_(std::move(group)) {}
 
     /// Asks once for the facts of the node; `options` are those of the verb.
     [[nodiscard]] cluster::Reply<value::Node> facts_once(const std::string& node, std::chrono::milliseconds timeout,
@@ -38,15 +43,16 @@ public:
     [[nodiscard]] cluster::Reply<value::Node> step_once(const std::string& node, const std::vector<std::string>& words,
                                                         std::chrono::milliseconds timeout);
     /// Carries out a step and returns its document. A job that an earlier call has begun is waited for; one that a
-    /// reboot has ended is begun again, three times in all. Errors: those of the worker; unavailable "node-unreachable";
-    /// timeout "step-timeout". Throws Leave.
-    [[nodiscard]] value::Node step(const std::string& node, const std::vector<std::string>& words, const Deadline& deadline);
+    /// reboot has ended is begun again, three times in all. Errors: those of the worker; unavailable
+    /// "node-unreachable"; timeout "step-timeout". Throws Leave.
+    [[nodiscard]] value::Node step(const std::string& node, const std::vector<std::string>& words,
+                                   const Deadline& deadline);
     /// Waits for `wait`, which grows up to 10 s. Throws Leave.
     void pause(std::chrono::milliseconds& wait);
 
 private:
-    [[nodiscard]] cluster::Reply<value::Node> call(const std::string& node, const std::vector<std::string>& words, const std::string& kind,
-                                                   std::chrono::milliseconds timeout);
+    [[nodiscard]] cluster::Reply<value::Node> call(const std::string& node, const std::vector<std::string>& words,
+                                                   const std::string& kind, std::chrono::milliseconds timeout);
     [[nodiscard]] bool is_busy(const Error& error) const;
 
     cluster::NodeRunner& runner_;

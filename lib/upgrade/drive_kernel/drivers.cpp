@@ -34,7 +34,8 @@ Error rebooted(const std::string& node) {
 std::map<std::string, value::Node> encode(const std::map<std::string, LoadedDriver>& drivers) {
     std::map<std::string, value::Node> documents;
     for (const auto& [name, driver] : drivers)
-        documents.emplace(name, value::Node::mapping({{"kernelModule", driver.kernel_module}, {"identity", upgrade::module::encode(driver.identity)}}));
+        documents.emplace(name, value::Node::mapping({{"kernelModule", driver.kernel_module},
+                                                      {"identity", upgrade::module::encode(driver.identity)}}));
     return documents;
 }
 
@@ -42,8 +43,9 @@ std::map<std::string, LoadedDriver> decode_drivers(const std::map<std::string, v
     std::map<std::string, LoadedDriver> drivers;
     for (const auto& [name, document] : documents) {
         const auto* identity = document.find("identity");
-        drivers.emplace(name, LoadedDriver{document.get_string({"kernelModule"}),
-                                           identity == nullptr ? Identity() : upgrade::module::decode_identity(*identity)});
+        drivers.emplace(name,
+                        LoadedDriver{document.get_string({"kernelModule"}),
+                                     identity == nullptr ? Identity() : upgrade::module::decode_identity(*identity)});
     }
     return drivers;
 }
@@ -62,12 +64,14 @@ std::vector<Drivers::Wanted> Drivers::wanted_on(const std::string& node, const s
     const auto& objects = snapshot.objects;
     auto rows = plan::survey(objects, {kernel});
     std::erase_if(rows, [&](const plan::Surveyed& row) {
-        return std::none_of(row.pools.begin(), row.pools.end(),
-                            [&](const plan::Pool& pool) { return std::find(pool.nodes.begin(), pool.nodes.end(), node) != pool.nodes.end(); });
+        return std::none_of(row.pools.begin(), row.pools.end(), [&](const plan::Pool& pool) {
+            return std::find(pool.nodes.begin(), pool.nodes.end(), node) != pool.nodes.end();
+        });
     });
     const auto order = plan::load_order(objects.modules);
     const auto rank = [&](const plan::Surveyed& row) { return order.at(row.module->full_name()); };
-    std::stable_sort(rows.begin(), rows.end(), [&](const plan::Surveyed& left, const plan::Surveyed& right) { return rank(left) < rank(right); });
+    std::stable_sort(rows.begin(), rows.end(),
+                     [&](const plan::Surveyed& left, const plan::Surveyed& right) { return rank(left) < rank(right); });
     std::vector<Wanted> wanted;
     for (const auto& row : rows) {
         Wanted made;
@@ -81,8 +85,8 @@ std::vector<Drivers::Wanted> Drivers::wanted_on(const std::string& node, const s
     return wanted;
 }
 
-WorkerResult Drivers::ask(const std::string& verb, const std::string& node, const std::string& input, const std::string& boot,
-                          const Deadline& deadline) {
+WorkerResult Drivers::ask(const std::string& verb, const std::string& node, const std::string& input,
+                          const std::string& boot, const Deadline& deadline) {
     for (;;) {
         const auto reply = worker_.run(verb, node, input, deadline.left());
         if (reply.value) {
@@ -96,33 +100,36 @@ WorkerResult Drivers::ask(const std::string& verb, const std::string& node, cons
     }
 }
 
-void Drivers::require_live(const std::string& node, const std::string& module, const LoadedDriver& driver, const std::string& boot,
-                           const Deadline& deadline) {
+void Drivers::require_live(const std::string& node, const std::string& module, const LoadedDriver& driver,
+                           const std::string& boot, const Deadline& deadline) {
     const auto result = look_at(worker_, clock_, node, driver.kernel_module, deadline, interrupted_);
     if (!result.look && result.why == NoLook::interrupted) throw Leave{StepEnd::left};
     if (!result.look) throw Error(*result.error);
     if (result.look->facts.boot_id != boot) throw rebooted(node);
     const auto& live = result.look->module;
     if (live.presence == Presence::absent)
-        throw Error(Exit::unhealthy, "driver-missing", fmt::format("node {}: {} of Module {} is not live", node, driver.kernel_module, module))
+        throw Error(Exit::unhealthy, "driver-missing",
+                    fmt::format("node {}: {} of Module {} is not live", node, driver.kernel_module, module))
             .hint(fmt::format("see the node's kernel log and who unloads it; then kmm-upgrade retry {}", node));
     if (compare(live.identity, driver.identity) == Sameness::same) return;
     throw Error(Exit::unhealthy, "identity-mismatch",
-                fmt::format("node {}: the live {} is {}, expected {} of Module {}", node, driver.kernel_module, live.identity.brief(),
-                            driver.identity.brief(), module))
+                fmt::format("node {}: the live {} is {}, expected {} of Module {}", node, driver.kernel_module,
+                            live.identity.brief(), driver.identity.brief(), module))
         .hint("another build is loaded, or the image was changed: kmm-worker status on the node");
 }
 
-Identity Drivers::load(const std::string& node, const Wanted& wanted, const std::string& boot, const Deadline& deadline) {
+Identity Drivers::load(const std::string& node, const Wanted& wanted, const std::string& boot,
+                       const Deadline& deadline) {
     Fleet fleet(store_, wanted.ns, wanted.name);
     const auto view = fleet.view(node);
     require_name(view, wanted.full_name(), wanted.kernel_module);
     const auto& version = wanted.entry.version;
     if (!version.empty() && view.labels.module && *view.labels.module != version)
         throw Error(Exit::checks_failed, "version-mismatch",
-                    fmt::format("node {} is to run version {} of Module {}, which is at version {}", node, base::escape(*view.labels.module),
-                                wanted.full_name(), version))
-            .hint(fmt::format("finish that upgrade first: kmm-upgrade start module {} --to {}", wanted.full_name(), version));
+                    fmt::format("node {} is to run version {} of Module {}, which is at version {}", node,
+                                base::escape(*view.labels.module), wanted.full_name(), version))
+            .hint(fmt::format("finish that upgrade first: kmm-upgrade start module {} --to {}", wanted.full_name(),
+                              version));
     auto status = wanted.entry;
     status.boot_id = boot;
     if (view.status != status) {
@@ -145,14 +152,17 @@ Identity Drivers::load(const std::string& node, const Wanted& wanted, const std:
 std::string operator_lacks(const NodeView& view, const api::NodeModule& entry, const std::string& boot) {
     const auto module = entry.namespace_ + "/" + entry.name;
     if (view.node.boot_id != boot) return "its Node to have the boot id of the node";
-    if (!view.spec || view.spec->config != entry.config) return fmt::format("KMM to write {} for this kernel into the NodeModulesConfig", module);
+    if (!view.spec || view.spec->config != entry.config)
+        return fmt::format("KMM to write {} for this kernel into the NodeModulesConfig", module);
     const auto& status = view.status;
-    if (!status || status->config != entry.config || (!status->boot_id.empty() && status->boot_id != boot)) return fmt::format("KMM to load {}", module);
+    if (!status || status->config != entry.config || (!status->boot_id.empty() && status->boot_id != boot))
+        return fmt::format("KMM to load {}", module);
     if (!view.ready) return fmt::format("KMM to set label {}", api::label_ready(entry.namespace_, entry.name));
     return "";
 }
 
-Identity Drivers::await_operator(const std::string& node, const Wanted& wanted, const std::string& boot, const Deadline& deadline) {
+Identity Drivers::await_operator(const std::string& node, const Wanted& wanted, const std::string& boot,
+                                 const Deadline& deadline) {
     Fleet fleet(store_, wanted.ns, wanted.name);
     std::string told;
     const auto begin = clock_.monotonic();
@@ -174,18 +184,21 @@ Identity Drivers::await_operator(const std::string& node, const Wanted& wanted, 
     return ask("check", node, wanted.input, boot, deadline).identity;
 }
 
-std::map<std::string, LoadedDriver> Drivers::bring(const std::string& node, const SystemSight& seen, const Deadline& deadline) {
+std::map<std::string, LoadedDriver> Drivers::bring(const std::string& node, const SystemSight& seen,
+                                                   const Deadline& deadline) {
     std::map<std::string, LoadedDriver> drivers;
     for (const auto& wanted : wanted_on(node, seen.kernel)) {
         const bool is_operated = loader_ == upgrade::kernel::Loader::operator_;
-        LoadedDriver driver{wanted.kernel_module, is_operated ? await_operator(node, wanted, seen.boot_id, deadline) : load(node, wanted, seen.boot_id, deadline)};
+        LoadedDriver driver{wanted.kernel_module, is_operated ? await_operator(node, wanted, seen.boot_id, deadline)
+                                                              : load(node, wanted, seen.boot_id, deadline)};
         if (is_operated) require_live(node, wanted.full_name(), driver, seen.boot_id, deadline);
         drivers.emplace(wanted.full_name(), std::move(driver));
     }
     return drivers;
 }
 
-void Drivers::prove(const std::string& node, const std::map<std::string, LoadedDriver>& drivers, const std::string& boot, const Deadline& deadline) {
+void Drivers::prove(const std::string& node, const std::map<std::string, LoadedDriver>& drivers,
+                    const std::string& boot, const Deadline& deadline) {
     for (const auto& [name, driver] : drivers) require_live(node, name, driver, boot, deadline);
 }
 

@@ -51,7 +51,8 @@ const kube::Resource k_validating{"admissionregistration.k8s.io", "v1", "validat
                                   "ValidatingWebhookConfiguration", kube::Scope::cluster};
 const kube::Resource k_mutating{"admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations",
                                 "MutatingWebhookConfiguration", kube::Scope::cluster};
-const kube::Resource k_autoscalers{"autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", kube::Scope::namespaced};
+const kube::Resource k_autoscalers{"autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler",
+                                   kube::Scope::namespaced};
 const kube::Resource k_deployments{"apps", "v1", "deployments", "Deployment", kube::Scope::namespaced};
 const kube::Resource k_policies{"admissionregistration.k8s.io", "v1", "validatingadmissionpolicies",
                                 "ValidatingAdmissionPolicy", kube::Scope::cluster};
@@ -81,7 +82,8 @@ kubernetes::ObjectMeta meta_of_release(const value::Node& object) {
     meta.ns = object.get_string({"metadata", "namespace"});
     meta.name = object.get_string({"metadata", "name"});
     const auto* metadata = object.find("metadata");
-    if (const auto* labels = metadata == nullptr ? nullptr : metadata->find("labels"); labels != nullptr && labels->is_mapping())
+    if (const auto* labels = metadata == nullptr ? nullptr : metadata->find("labels");
+        labels != nullptr && labels->is_mapping())
         for (const auto& label : labels->members()) meta.labels.emplace_back(label.key, label.value.text());
     return meta;
 }
@@ -90,9 +92,11 @@ kubernetes::ObjectMeta meta_of_release(const value::Node& object) {
 void list_release_apis(kube::Client& client, Inventory& inventory, Diagnostics& faults) {
     kube::ListQuery query;
     query.label_selector = "owner=helm,status=deployed";
-    for (const auto* resource : {&kube::resources::k_secrets, &kube::resources::k_config_maps}) list_if_allowed(client, *resource, query, inventory, faults);
+    for (const auto* resource : {&kube::resources::k_secrets, &kube::resources::k_config_maps})
+        list_if_allowed(client, *resource, query, inventory, faults);
     // Of ConfigMaps the sink takes more than revisions.
-    std::erase_if(inventory.config_maps, [](const auto& map) { return map.meta.ns != "kube-system" || kubernetes::release_of(map.meta); });
+    std::erase_if(inventory.config_maps,
+                  [](const auto& map) { return map.meta.ns != "kube-system" || kubernetes::release_of(map.meta); });
 }
 
 /// Objects with kinds of which a version goes after the one that runs: who has written them, in which version.
@@ -108,12 +112,15 @@ void list_used_apis(kube::Client& client, Inventory& inventory) {
             const auto plural = kubernetes::plural_of(kind);
             if (kind.ends_with("Review") || !asked.insert(plural).second) continue;
             const auto slash = api.group_version.find('/');
-            const auto served = client.discover({std::string(api.group_version.substr(0, slash)), std::string(api.group_version.substr(slash + 1)), plural, std::string(kind), kube::Scope::cluster});
+            const auto served = client.discover({std::string(api.group_version.substr(0, slash)),
+                                                 std::string(api.group_version.substr(slash + 1)), plural,
+                                                 std::string(kind), kube::Scope::cluster});
             if (!served) continue;  // then there is no such object
             kube::ListQuery query;
             query.content = kube::ListQuery::Content::metadata;
             try {
-                for (const auto& object : client.list_all(*served, query, nullptr, &k_object)) kubernetes::read_used_apis(object, std::string(kind), inventory.used_apis);
+                for (const auto& object : client.list_all(*served, query, nullptr, &k_object))
+                    kubernetes::read_used_apis(object, std::string(kind), inventory.used_apis);
             } catch (const Error& error) {
                 if (error.exit() != Exit::no_permission && error.exit() != Exit::not_found) throw;
                 inventory.unlisted[plural] = fmt::format("this user may not list {}", served->full_name());
@@ -130,10 +137,12 @@ void list_releases(kube::Client& client, Inventory& inventory) {
     for (const auto* resource : {&kube::resources::k_secrets, &kube::resources::k_config_maps}) {
         try {
             for (const auto& object : client.list_all(*resource, query))
-                if (auto release = kubernetes::release_of(meta_of_release(object))) inventory.releases.push_back(std::move(*release));
+                if (auto release = kubernetes::release_of(meta_of_release(object)))
+                    inventory.releases.push_back(std::move(*release));
         } catch (const Error& error) {
             if (error.exit() != Exit::no_permission) throw;
-            inventory.unlisted["secrets"] = fmt::format("this user may not list {} of all namespaces", resource->plural);
+            inventory.unlisted["secrets"] =
+                fmt::format("this user may not list {} of all namespaces", resource->plural);
         }
     }
 }

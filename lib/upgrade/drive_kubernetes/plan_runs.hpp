@@ -37,7 +37,8 @@ struct KubernetesRequest {
     bool is_networking_first = false;
     std::string lineage, created, created_by, tool_version;
     std::string etcd_leader;  ///< the control plane whose etcd leads, "" if it is not known
-    std::map<std::string, std::pair<std::vector<std::string>, std::vector<std::string>>> patches;  ///< version: applied and available ones that it needs
+    std::map<std::string, std::pair<std::vector<std::string>, std::vector<std::string>>>
+        patches;  ///< version: applied and available ones that it needs
 };
 /// Sets `patches` of what the metadata says.
 void take_patches(KubernetesRequest& request, const kubernetes::Catalogue& catalogue);

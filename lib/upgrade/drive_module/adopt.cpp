@@ -21,8 +21,9 @@ using upgrade::Event;
 using upgrade::EventKind;
 
 // An apply has no version to come from: its record holds nothing that the cluster does not tell the next one.
-constexpr const char* k_go_on_applying = "kmm-upgrade apply goes on from whatever is there; kmm-upgrade doctor --fix --uncordon NODE lifts a cordon "
-                                         "of a lost run";
+constexpr const char* k_go_on_applying =
+    "kmm-upgrade apply goes on from whatever is there; kmm-upgrade doctor --fix --uncordon NODE lifts a cordon "
+    "of a lost run";
 
 enum class Stand { done, middle, pending };
 
@@ -51,13 +52,15 @@ struct Survey {
     std::vector<std::string> notes;
     bool has_signs = false;
     [[nodiscard]] std::size_t count(Stand stand) const {
-        return static_cast<std::size_t>(std::count_if(nodes.begin(), nodes.end(), [&](const auto& node) { return node.stand == stand; }));
+        return static_cast<std::size_t>(
+            std::count_if(nodes.begin(), nodes.end(), [&](const auto& node) { return node.stand == stand; }));
     }
     [[nodiscard]] bool is_under_way() const {
         return has_signs || count(Stand::middle) > 0 || (count(Stand::done) > 0 && count(Stand::pending) > 0);
     }
     [[nodiscard]] std::string text() const {
-        return fmt::format("to {}: {} done, {} in the middle, {} pending", to, count(Stand::done), count(Stand::middle), count(Stand::pending));
+        return fmt::format("to {}: {} done, {} in the middle, {} pending", to, count(Stand::done), count(Stand::middle),
+                           count(Stand::pending));
     }
 };
 
@@ -78,7 +81,8 @@ std::optional<Before> said_before(const NodeView& view, const std::string& to) {
     return std::nullopt;
 }
 
-/// Nothing of version `to`, and all parts agree: as it was before anything began. After a reboot the ready labels are no sign.
+/// Nothing of version `to`, and all parts agree: as it was before anything began. After a reboot the ready labels are
+/// no sign.
 bool is_steady(const NodeView& view, const std::string& to) {
     const auto& labels = view.labels;
     if (!view.spec && !view.status) return labels == VersionLabels{} && !view.ready && !view.version_ready;
@@ -94,13 +98,15 @@ std::string middle_text(const NodeView& view) {
     const auto entry = [](const std::optional<api::NodeModule>& found) {
         return !found ? std::string("nothing") : found->version.empty() ? "unversioned" : found->version;
     };
-    return fmt::format("labels say {},{},{}, spec {}, status {}", label_text(view.labels.module), label_text(view.labels.worker),
-                       label_text(view.labels.schedule), entry(view.spec), entry(view.status));
+    return fmt::format("labels say {},{},{}, spec {}, status {}", label_text(view.labels.module),
+                       label_text(view.labels.worker), label_text(view.labels.schedule), entry(view.spec),
+                       entry(view.status));
 }
 
 std::string adopt_kernel_of(const NodeView& view) { return view.node.kernel_version; }
 
-Standing stand_of(const api::Objects& objects, const Survey& survey, const std::string& name, const std::set<std::string>& held) {
+Standing stand_of(const api::Objects& objects, const Survey& survey, const std::string& name,
+                  const std::set<std::string>& held) {
     Standing node;
     node.name = name;
     node.view = view_of(objects, name, survey.module->meta.namespace_, survey.module->meta.name);
@@ -125,7 +131,8 @@ Standing stand_of(const api::Objects& objects, const Survey& survey, const std::
 }
 
 /// The run, by its lineage, and where each was found.
-std::map<std::string, std::vector<std::string>> lineages_of(const api::Objects& objects, const std::vector<std::string>& names,
+std::map<std::string, std::vector<std::string>> lineages_of(const api::Objects& objects,
+                                                            const std::vector<std::string>& names,
                                                             const api::Module& module, const AdoptRequest& request) {
     std::map<std::string, std::vector<std::string>> found;
     for (const auto& sign : request.signs)
@@ -146,35 +153,46 @@ std::string lineage_of(const api::Objects& objects, const std::vector<std::strin
     const auto found = lineages_of(objects, names, module, request);
     if (!request.run && found.size() < 2) return found.empty() ? "" : found.begin()->first;
     const auto cordoned = [&](const api::Node& node) { return cordon_lineage(node) == *request.run; };
-    if (request.run && (found.contains(*request.run) || std::any_of(objects.nodes.begin(), objects.nodes.end(), cordoned))) return *request.run;
+    if (request.run &&
+        (found.contains(*request.run) || std::any_of(objects.nodes.begin(), objects.nodes.end(), cordoned)))
+        return *request.run;
     Error error = request.run ? Error(Exit::not_found, "no-run",
-                                      fmt::format("nothing in the cluster is of run {} and about Module {}", base::escape(*request.run), module.full_name()))
+                                      fmt::format("nothing in the cluster is of run {} and about Module {}",
+                                                  base::escape(*request.run), module.full_name()))
                               : Error(Exit::checks_failed, "adopt-ambiguous",
-                                      fmt::format("{} runs have left something that is about Module {}", found.size(), module.full_name()));
-    for (const auto& [lineage, places] : found) error.detail(base::escape(lineage), base::escape(base::join(places, ", ")));
+                                      fmt::format("{} runs have left something that is about Module {}", found.size(),
+                                                  module.full_name()));
+    for (const auto& [lineage, places] : found)
+        error.detail(base::escape(lineage), base::escape(base::join(places, ", ")));
     throw std::move(error).hint("--run LINEAGE says which one it is, --run none that it is none of them");
 }
 
-Survey survey_of(const api::Objects& objects, const api::Module& module, const AdoptRequest& request, std::string* lineage) {
+Survey survey_of(const api::Objects& objects, const api::Module& module, const AdoptRequest& request,
+                 std::string* lineage) {
     Survey survey;
     survey.module = &module;
-    survey.to = request.start.to_version.empty() && module.module_loader ? module.module_loader->container.version : request.start.to_version;
+    survey.to = request.start.to_version.empty() && module.module_loader ? module.module_loader->container.version
+                                                                         : request.start.to_version;
     auto start = request.start;
     start.ns = module.meta.namespace_;
     // Which run it is decides which cordons count, so the order is not looked at before.
     auto any = start;
     any.order.reset();
     any.options.order = "name";
-    *lineage = lineage_of(objects, choose_nodes(objects, module, any, [](const api::Node&) { return true; }).names, module, request);
+    *lineage = lineage_of(objects, choose_nodes(objects, module, any, [](const api::Node&) { return true; }).names,
+                          module, request);
     std::set<std::string> held;
     for (const auto& sign : request.signs) {
-        if (sign.ns != module.meta.namespace_ || sign.module != module.meta.name || (!lineage->empty() && sign.lineage != *lineage)) continue;
+        if (sign.ns != module.meta.namespace_ || sign.module != module.meta.name ||
+            (!lineage->empty() && sign.lineage != *lineage))
+            continue;
         survey.has_signs = true;
         if (sign.changes_node) held.insert(sign.node);
     }
     for (const auto& node : objects.nodes)
         if (!lineage->empty() && cordon_lineage(node) == *lineage) held.insert(node.meta.name);
-    // The run's own cordon is a taint as well, and a node that restarts is not ready: what was begun belongs to the run.
+    // The run's own cordon is a taint as well, and a node that restarts is not ready: what was begun belongs to the
+    // run.
     auto chosen = choose_nodes(objects, module, start, [&](const api::Node& node) {
         return stand_of(objects, survey, node.meta.name, held).stand != Stand::pending;
     });
@@ -189,7 +207,8 @@ const api::Module& find_under_way(const api::Objects& objects, const AdoptReques
     std::vector<std::pair<const api::Module*, std::string>> found;
     for (const auto& module : objects.modules) {
         if (!module.module_loader || module.module_loader->container.version.empty()) continue;
-        if (!request.start.to_version.empty() && request.start.to_version != module.module_loader->container.version) continue;
+        if (!request.start.to_version.empty() && request.start.to_version != module.module_loader->container.version)
+            continue;
         if (!request.start.ns.empty() && module.meta.namespace_ != request.start.ns) continue;
         std::string lineage;
         try {
@@ -204,9 +223,11 @@ const api::Module& find_under_way(const api::Objects& objects, const AdoptReques
         Error error(Exit::not_found, "nothing-to-adopt", "no interrupted upgrade found in the cluster");
         for (const auto& sign : request.signs)
             error.detail(sign.ns + "/" + sign.module, base::escape(sign.what));
-        throw std::move(error).hint(request.signs.empty() ? "name MODULE and --to VERSION to record it as it stands" : k_go_on_applying);
+        throw std::move(error).hint(request.signs.empty() ? "name MODULE and --to VERSION to record it as it stands"
+                                                          : k_go_on_applying);
     }
-    Error error(Exit::checks_failed, "adopt-ambiguous", fmt::format("upgrades of {} Modules seem to be under way", found.size()));
+    Error error(Exit::checks_failed, "adopt-ambiguous",
+                fmt::format("upgrades of {} Modules seem to be under way", found.size()));
     for (const auto& [module, text] : found) error.detail(module->full_name(), text);
     throw std::move(error).hint("name one of them: kmm-upgrade adopt " + found.front().first->full_name());
 }
@@ -228,7 +249,8 @@ std::optional<Before> common_before(const Survey& survey, const AdoptRequest& re
     if (silent.empty()) return std::nullopt;
     if (kinds.size() == 1) return last;
     Error error(Exit::checks_failed, "adopt-ambiguous",
-                fmt::format("what {} ran before the upgrade to {} is not in the cluster any more", base::join(silent, ", "), survey.to));
+                fmt::format("what {} ran before the upgrade to {} is not in the cluster any more",
+                            base::join(silent, ", "), survey.to));
     for (const auto& [kind, names] : kinds) error.detail(kind, base::join(names, ", "));
     throw std::move(error).hint("--from VERSION says it, --from none if nothing was loaded");
 }
@@ -237,7 +259,8 @@ std::optional<Before> common_before(const Survey& survey, const AdoptRequest& re
 std::optional<api::NodeModule> borrowed(const Survey& survey, const Standing& node, const Before& before) {
     for (const auto& other : survey.nodes)
         if (other.before && other.before->entry && other.before->version == before.version &&
-            adopt_kernel_of(other.view) == adopt_kernel_of(node.view) && other.view.node.architecture == node.view.node.architecture)
+            adopt_kernel_of(other.view) == adopt_kernel_of(node.view) &&
+            other.view.node.architecture == node.view.node.architecture)
             return other.before->entry;
     return std::nullopt;
 }
@@ -257,8 +280,9 @@ VersionLabels labels_before(const Survey& survey, const Before& before) {
     return labels;
 }
 
-upgrade::module::Node record_of(const api::Objects& objects, const Survey& survey, const Standing& node, const std::optional<Before>& common,
-                              const AdoptRequest& request, std::vector<std::string>& unknown) {
+upgrade::module::Node record_of(const api::Objects& objects, const Survey& survey, const Standing& node,
+                                const std::optional<Before>& common, const AdoptRequest& request,
+                                std::vector<std::string>& unknown) {
     upgrade::module::Node record;
     record.name = node.name;
     const auto& there = node.view.node;
@@ -321,12 +345,13 @@ void add_middle(const Standing& node, const std::string& lineage, std::vector<Ev
     auto begun = node_event(EventKind::intent, node.name, "check", "pending", "checking");
     begun.message = "adopted in the middle: " + node.why;
     begun.facts.set("currentKnown", false);
-    if (!lineage.empty() && cordon_lineage(node.view.node) == lineage) begun.facts.set("cordon", upgrade::k_cordon_ours);
+    if (!lineage.empty() && cordon_lineage(node.view.node) == lineage)
+        begun.facts.set("cordon", upgrade::k_cordon_ours);
     events.push_back(std::move(begun));
 }
 
-/// From the beginning of the run to where it stands. A pause comes first, so that a record that was not written to its end is
-/// known as one.
+/// From the beginning of the run to where it stands. A pause comes first, so that a record that was not written to its
+/// end is known as one.
 std::vector<Event> events_of(const Survey& survey, const std::string& lineage) {
     std::vector<Event> events;
     Event walk;
@@ -346,8 +371,9 @@ std::vector<Event> events_of(const Survey& survey, const std::string& lineage) {
     Event go;
     go.kind = EventKind::resumed;
     events.push_back(std::move(go));
-    events.push_back(pause_event("adopted", fmt::format("as found in the cluster{}",
-                                                        cordoned.empty() ? "" : "; still cordoned: " + base::join(cordoned, ", "))));
+    events.push_back(
+        pause_event("adopted", fmt::format("as found in the cluster{}",
+                                           cordoned.empty() ? "" : "; still cordoned: " + base::join(cordoned, ", "))));
     return events;
 }
 
@@ -356,20 +382,22 @@ std::vector<Event> events_of(const Survey& survey, const std::string& lineage) {
 Adopted adopt(const cluster::Snapshot& snapshot, const sys::Clock& clock, const AdoptRequest& request) {
     if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
     const auto& objects = snapshot.objects;
-    const auto& module =
-        request.start.name.empty() ? find_under_way(objects, request) : find_module(objects, request.start.ns, request.start.name);
+    const auto& module = request.start.name.empty() ? find_under_way(objects, request)
+                                                    : find_module(objects, request.start.ns, request.start.name);
     std::string lineage;
     auto survey = survey_of(objects, module, request, &lineage);
     require_version(module, survey.to);
     if (survey.to.empty())
-        throw Error(Exit::checks_failed, "no-version", fmt::format("Module {} has no version, so that nothing tells of an upgrade", module.full_name()))
+        throw Error(Exit::checks_failed, "no-version",
+                    fmt::format("Module {} has no version, so that nothing tells of an upgrade", module.full_name()))
             .at(module.meta.origin)
             .hint(k_go_on_applying);
     if (request.start.to_version.empty() && !survey.is_under_way())
         throw Error(Exit::not_found, "nothing-to-adopt",
                     fmt::format("no upgrade of Module {} is under way; {}", module.full_name(), survey.text()))
             .hint(fmt::format("--to {} records it as it stands all the same", survey.to));
-    std::stable_sort(survey.nodes.begin(), survey.nodes.end(), [](const auto& left, const auto& right) { return left.stand < right.stand; });
+    std::stable_sort(survey.nodes.begin(), survey.nodes.end(),
+                     [](const auto& left, const auto& right) { return left.stand < right.stand; });
     const auto common = common_before(survey, request);
     Adopted adopted;
     adopted.notes = survey.notes;
@@ -381,7 +409,11 @@ Adopted adopt(const cluster::Snapshot& snapshot, const sys::Clock& clock, const 
     run.tool_version = request.start.tool_version;
     run.procedure = upgrade::module::k_procedure_module;
     run.rules = &upgrade::module::procedure_module();
-    upgrade::module::set_subject(run, {module.meta.namespace_, module.meta.name, kernel_module_name(module.module_loader->container.modprobe.module_name), "", {}});
+    upgrade::module::set_subject(run, {module.meta.namespace_,
+                                       module.meta.name,
+                                       kernel_module_name(module.module_loader->container.modprobe.module_name),
+                                       "",
+                                       {}});
     run.to_version = survey.to;
     run.options = request.start.options;
     run.state = "upgrade-started";
@@ -399,11 +431,13 @@ Adopted adopt(const cluster::Snapshot& snapshot, const sys::Clock& clock, const 
     if (!lineage.empty()) adopted.notes.push_back("the run is " + lineage);
     if (has_cordon && !run.options.drain) {
         run.options.drain = true;
-        adopted.notes.push_back("the run has cordoned a node, so that it drains nodes; --evict-users and others must be given again");
+        adopted.notes.push_back(
+            "the run has cordoned a node, so that it drains nodes; --evict-users and others must be given again");
     }
     if (!unknown.empty())
-        adopted.notes.push_back(fmt::format("{} of {} is not in the cluster any more: abort cannot bring {} back", run.from_version,
-                                            base::join(unknown, ", "), unknown.size() == 1 ? "it" : "them"));
+        adopted.notes.push_back(fmt::format("{} of {} is not in the cluster any more: abort cannot bring {} back",
+                                            run.from_version, base::join(unknown, ", "),
+                                            unknown.size() == 1 ? "it" : "them"));
     adopted.in_the_middle = static_cast<std::int64_t>(survey.count(Stand::middle));
     adopted.events = events_of(survey, lineage);
     return adopted;

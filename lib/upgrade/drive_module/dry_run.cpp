@@ -13,9 +13,10 @@ namespace {
 template <typename Entries>
 void replace_entry(Entries& entries, const std::string& ns, const std::string& name,
                    const std::optional<api::NodeModule>& entry) {
-    entries.erase(std::remove_if(entries.begin(), entries.end(),
-                                 [&](const api::NodeModule& item) { return item.namespace_ == ns && item.name == name; }),
-                  entries.end());
+    entries.erase(
+        std::remove_if(entries.begin(), entries.end(),
+                       [&](const api::NodeModule& item) { return item.namespace_ == ns && item.name == name; }),
+        entries.end());
     if (entry) entries.push_back(*entry);
 }
 
@@ -30,7 +31,8 @@ std::string entry_text(const char* what, const std::optional<api::NodeModule>& e
 DryStore::DryStore(cluster::ClusterStore& inner, ActionSink sink)
     : inner_(inner), snapshot_(inner.read()), sink_(std::move(sink)) {
     for (const auto& node : snapshot_.objects.nodes) nodes_.emplace(node.meta.name, nodes_.size());
-    for (const auto& config : snapshot_.objects.node_modules_configs) configs_.emplace(config.meta.name, configs_.size());
+    for (const auto& config : snapshot_.objects.node_modules_configs)
+        configs_.emplace(config.meta.name, configs_.size());
 }
 
 cluster::Snapshot DryStore::read_about(const cluster::Subject& subject) {
@@ -38,11 +40,13 @@ cluster::Snapshot DryStore::read_about(const cluster::Subject& subject) {
     const auto& all = snapshot_.objects;
     cluster::Snapshot part;
     part.diagnostics = snapshot_.diagnostics;
-    if (const auto found = nodes_.find(subject.node); found != nodes_.end()) part.objects.nodes.push_back(all.nodes[found->second]);
+    if (const auto found = nodes_.find(subject.node); found != nodes_.end())
+        part.objects.nodes.push_back(all.nodes[found->second]);
     if (const auto found = configs_.find(subject.node); found != configs_.end())
         part.objects.node_modules_configs.push_back(all.node_modules_configs[found->second]);
     for (const auto& module : all.modules)
-        if (module.meta.namespace_ == subject.module_namespace && module.meta.name == subject.module) part.objects.modules.push_back(module);
+        if (module.meta.namespace_ == subject.module_namespace && module.meta.name == subject.module)
+            part.objects.modules.push_back(module);
     return part;
 }
 
@@ -139,7 +143,8 @@ cluster::WorkerReply DryRunner::run(const cluster::WorkerCall& call) {
         reply.document.set("modules", *modules);
         const value::Node* chosen = &modules->items().back();
         for (const auto& module : modules->items())
-            if (const auto* marked = module.find("main"); marked != nullptr && marked->as_bool() == true) chosen = &module;
+            if (const auto* marked = module.find("main"); marked != nullptr && marked->as_bool() == true)
+                chosen = &module;
         memory.live = *chosen;
         memory.live->set("state", "live");
     }

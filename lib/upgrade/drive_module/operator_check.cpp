@@ -13,8 +13,8 @@ std::string word_of(const std::string& version) { return version.empty() ? "unve
 
 }  // namespace
 
-void require_operable(const api::Objects& objects, const api::Module& module, const OperatorView& view, const upgrade::Options& options,
-                      const std::string& to) {
+void require_operable(const api::Objects& objects, const api::Module& module, const OperatorView& view,
+                      const upgrade::Options& options, const std::string& to) {
     static_cast<void>(resolve_entry(module, view.node.node.kernel_version));
     if (view.node.status && view.node.status->version.empty())
         throw Error(Exit::checks_failed, "unversioned-loaded",
@@ -24,8 +24,9 @@ void require_operable(const api::Objects& objects, const api::Module& module, co
         if (const auto dead = dead_labels(view, to)) throw *dead;
     const api::Taint cordon{std::string(api::k_taint_unschedulable), "", "NoSchedule"};
     if (options.drain && !plan::tolerates(plan::loader_tolerations(module), {cordon}))
-        throw Error(Exit::checks_failed, "cordon-unloads",
-                    fmt::format("KMM unloads Module {} from a cordoned node and does not load it there", module.full_name()))
+        throw Error(
+            Exit::checks_failed, "cordon-unloads",
+            fmt::format("KMM unloads Module {} from a cordoned node and does not load it there", module.full_name()))
             .hint(fmt::format("let spec.tolerations of the Module tolerate {}:NoSchedule", api::k_taint_unschedulable));
     if (!awaited(view, to, OperatorGoal::loaded)) return;
     if (view.live().presence == Presence::live && first_operator_step(view, to) == "unload")
@@ -58,17 +59,23 @@ upgrade::module::Node operator_record(const api::Module& module, const OperatorV
     return record;
 }
 
-std::vector<std::string> operator_actions(const OperatorView& view, const std::string& to, const upgrade::Options& options) {
+std::vector<std::string> operator_actions(const OperatorView& view, const std::string& to,
+                                          const upgrade::Options& options) {
     const auto first = first_operator_step(view, to);
     if (first == "validate") return {fmt::format("nothing: {} is loaded", to)};
     std::vector<std::string> actions;
-    if (options.drain) actions.emplace_back(options.evict_users ? "cordon, evict Pods that use the module's devices" : "cordon, evict Pods");
+    if (options.drain)
+        actions.emplace_back(options.evict_users ? "cordon, evict Pods that use the module's devices"
+                                                 : "cordon, evict Pods");
     if (view.labels.module != to) {
         const auto before = view.labels.module.empty() ? std::string() : fmt::format(" (now {})", view.labels.module);
         actions.push_back(fmt::format("label {}={}{}", api::label_version_module(view.ns, view.name), to, before));
     }
-    if (dead_labels(view, to)) actions.push_back(fmt::format("take label {} away", api::label_version_schedule(view.key, view.ns, view.name)));
-    if (first == "unload") actions.push_back(fmt::format("wait for KMM to unload {}", view.node.status ? view.node.status->version : "what is there"));
+    if (dead_labels(view, to))
+        actions.push_back(fmt::format("take label {} away", api::label_version_schedule(view.key, view.ns, view.name)));
+    if (first == "unload")
+        actions.push_back(
+            fmt::format("wait for KMM to unload {}", view.node.status ? view.node.status->version : "what is there"));
     actions.push_back(fmt::format("wait for KMM to load {}", to));
     if (options.drain) actions.emplace_back("uncordon");
     return actions;

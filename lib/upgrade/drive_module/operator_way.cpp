@@ -26,7 +26,8 @@ Error moved_on(const OperatorView& view, const std::string& version) {
     return Error(Exit::checks_failed, "module-moved-on",
                  fmt::format("KMM loads what the Module says, which is {}, not {}",
                              view.module_version.empty() ? "no version" : view.module_version, version))
-        .hint(fmt::format("put {} and its image into Module {}/{} again, then kmm-upgrade resume", version, view.ns, view.name));
+        .hint(fmt::format("put {} and its image into Module {}/{} again, then kmm-upgrade resume", version, view.ns,
+                          view.name));
 }
 
 }  // namespace
@@ -65,7 +66,8 @@ std::string OperatorWay::plugin_pods(const OperatorView& view) const {
     try {
         for (const auto& pod : tools_.workloads.pods(view.node.node.meta.name)) {
             const auto label = pod.labels.find(std::string(api::k_label_module_name));
-            if (pod.namespace_ == view.ns && !pod.is_worker && label != pod.labels.end() && label->second == view.name) names.push_back(pod.name);
+            if (pod.namespace_ == view.ns && !pod.is_worker && label != pod.labels.end() && label->second == view.name)
+                names.push_back(pod.name);
         }
     } catch (const Error&) {
         return "";  // it is for people only
@@ -79,8 +81,8 @@ void OperatorWay::mend(const OperatorView& view, const std::string& version) {
     if (!tools_.run().options.repair) throw *dead;
     const auto key = api::label_version_schedule(view.key, view.ns, view.name);
     const auto& name = view.node.node.meta.name;
-    tell(name, fmt::format("repairs {} {}: takes {}={} away", view.row(version).name, plan::to_string(view.row(version)),
-                           api::to_string(view.key), view.labels.schedule));
+    tell(name, fmt::format("repairs {} {}: takes {}={} away", view.row(version).name,
+                           plan::to_string(view.row(version)), api::to_string(view.key), view.labels.schedule));
     try {
         tools_.fleet.store().patch_node_labels(name, {{key, std::nullopt}}, {{key, view.labels.schedule}});
     } catch (const Error& error) {
@@ -88,7 +90,8 @@ void OperatorWay::mend(const OperatorView& view, const std::string& version) {
     }
 }
 
-void OperatorWay::wait(const std::string& name, const std::string& version, OperatorGoal goal, OnReboot on_reboot, const Deadline& deadline) {
+void OperatorWay::wait(const std::string& name, const std::string& version, OperatorGoal goal, OnReboot on_reboot,
+                       const Deadline& deadline) {
     auto& store = tools_.fleet.store();
     const auto boot = tools_.node(name).boot_id;
     std::string told, last;
@@ -103,12 +106,14 @@ void OperatorWay::wait(const std::string& name, const std::string& version, Oper
         if (seen.labels.module != version)
             throw Error(Exit::locked, "label-changed",
                         fmt::format("label version-module was changed to {} by someone else during the upgrade to {}",
-                                    seen.labels.module.empty() ? "nothing" : seen.labels.module, version.empty() ? "nothing" : version))
+                                    seen.labels.module.empty() ? "nothing" : seen.labels.module,
+                                    version.empty() ? "nothing" : version))
                 .hint("find out who; kmm-upgrade retry " + name + " sets it again");
         mend(seen, version);
         auto missing = awaited(seen, version, goal);
         if (!missing) return;
-        if (goal == OperatorGoal::loaded && seen.labels.worker == version && !seen.node.spec && seen.module_version != version)
+        if (goal == OperatorGoal::loaded && seen.labels.worker == version && !seen.node.spec &&
+            seen.module_version != version)
             throw moved_on(seen, version);
         if (missing->text != last) since = tools_.clock.monotonic();
         last = missing->text;
@@ -119,7 +124,8 @@ void OperatorWay::wait(const std::string& name, const std::string& version, Oper
         if (deadline.passed()) {
             const auto timeout = base::format_duration(milliseconds(tools_.run().options.node_timeout_ms));
             throw Error(Exit::unhealthy, "operator-timeout",
-                        fmt::format("after {} still waiting for {}{}", timeout, missing->text, missing->on_plugin_pods ? plugin_pods(seen) : ""))
+                        fmt::format("after {} still waiting for {}{}", timeout, missing->text,
+                                    missing->on_plugin_pods ? plugin_pods(seen) : ""))
                 .hint(missing->hint);
         }
         if (tools_.interrupted()) throw Leave{StepEnd::left};
@@ -147,8 +153,9 @@ Facts OperatorWay::check(const std::string& name, const Look& seen, const Deadli
     tools_.require_label(name);
     const auto entry = resolve_entry(module, seen.facts.kernel);
     const auto next = first_operator_step(now, run.to_version);
-    auto facts = facts_of(name, next == "validate" ? fmt::format("KMM has loaded {}", run.to_version)
-                                                   : fmt::format("KMM is to load {} {}", run.to_version, entry.config->container_image));
+    auto facts = facts_of(
+        name, next == "validate" ? fmt::format("KMM has loaded {}", run.to_version)
+                                 : fmt::format("KMM is to load {} {}", run.to_version, entry.config->container_image));
     facts.set("next", next);
     facts.set("kernel", seen.facts.kernel);
     facts.set("bootID", seen.facts.boot_id);
@@ -165,7 +172,8 @@ Facts OperatorWay::unload(const std::string& name, const Look& seen, const Deadl
     tools_.fleet.set_module(name, run.to_version);
     wait(name, run.to_version, OperatorGoal::others_gone, OnReboot::plan_anew, deadline);
     const auto version = seen.module.said_version.value_or("");
-    return facts_of(name, version.empty() || version == run.to_version ? "nothing else is loaded" : "KMM has unloaded " + version);
+    return facts_of(
+        name, version.empty() || version == run.to_version ? "nothing else is loaded" : "KMM has unloaded " + version);
 }
 
 Facts OperatorWay::load(const std::string& name, const Look& /*seen*/, const Deadline& deadline) {
@@ -178,7 +186,10 @@ Facts OperatorWay::load(const std::string& name, const Look& /*seen*/, const Dea
 void OperatorWay::require_target(const std::string& name, const Look& /*seen*/) const {
     const auto version = tools_.run().to_version;
     const auto missing = awaited(view(name), version, OperatorGoal::loaded);
-    if (missing) throw Error(Exit::unhealthy, "module-gone", fmt::format("{} does not run any more: what is missing is {}", version, missing->text)).hint(missing->hint);
+    if (missing)
+        throw Error(Exit::unhealthy, "module-gone",
+                    fmt::format("{} does not run any more: what is missing is {}", version, missing->text))
+            .hint(missing->hint);
 }
 
 Facts OperatorWay::validate(const std::string& name, const Look& seen) {

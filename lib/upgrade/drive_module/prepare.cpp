@@ -25,13 +25,15 @@ namespace {
 
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& names) {
     const auto near = base::nearest(word, names);
-    return near ? "did you mean " + *near + "?" : names.empty() ? "there are none" : "there are: " + base::join(names, ", ");
+    return near            ? "did you mean " + *near + "?"
+           : names.empty() ? "there are none"
+                           : "there are: " + base::join(names, ", ");
 }
 
 constexpr const char* k_label_zone = "topology.kubernetes.io/zone";
 
-/// Asks again, twice at most, when the connection was lost at once: the connections of a `start` that was killed a moment ago
-/// may still be ending. Only for calls that change nothing.
+/// Asks again, twice at most, when the connection was lost at once: the connections of a `start` that was killed a
+/// moment ago may still be ending. Only for calls that change nothing.
 template <typename Call>
 auto ask(sys::Clock& clock, const Call& call) {
     constexpr std::chrono::milliseconds k_at_once{20'000};
@@ -83,8 +85,10 @@ void require_known_nodes(const api::Objects& objects, const std::vector<std::str
     for (const auto& node : objects.nodes) known.push_back(node.meta.name);
     for (const auto& name : names)
         if (std::find(known.begin(), known.end(), name) == known.end())
-            throw Error(Exit::not_found, "node-not-found", fmt::format("node {} is not in the cluster", base::escape(name)))
-                .hint(name.find(',') == std::string::npos ? did_you_mean(name, known) : "give --node once for each node");
+            throw Error(Exit::not_found, "node-not-found",
+                        fmt::format("node {} is not in the cluster", base::escape(name)))
+                .hint(name.find(',') == std::string::npos ? did_you_mean(name, known)
+                                                          : "give --node once for each node");
 }
 
 std::string left_out_reason(const api::Module& module, const api::Node& node) {
@@ -94,7 +98,8 @@ std::string left_out_reason(const api::Module& module, const api::Node& node) {
         const auto owner = node.meta.annotations.find(std::string(api::k_annotation_cordoned_by));
         return owner == node.meta.annotations.end() ? "cordoned" : "cordoned by " + owner->second;
     }
-    if (blocking.key == "node.kubernetes.io/not-ready" || blocking.key == "node.kubernetes.io/unreachable") return "not ready";
+    if (blocking.key == "node.kubernetes.io/not-ready" || blocking.key == "node.kubernetes.io/unreachable")
+        return "not ready";
     return fmt::format("taint {}:{}", blocking.key, blocking.effect);
 }
 
@@ -128,15 +133,16 @@ Chosen choose_nodes(const api::Objects& objects, const api::Module& module, cons
         throw Error(Exit::checks_failed, "node-not-eligible", base::join(refused, "; "))
             .hint("change the node, or leave it out of --node");
     if (chosen.empty())
-        throw Error(Exit::checks_failed, "no-nodes", fmt::format("no node is selected for Module {}", module.full_name()))
+        throw Error(Exit::checks_failed, "no-nodes",
+                    fmt::format("no node is selected for Module {}", module.full_name()))
             .at(module.meta.origin)
             .hint(any_matches || objects.nodes.empty() ? "kmm-plan show says why" : "--selector matches no node");
     result.names = walk_order(objects, request, std::move(chosen), result.notes);
     return result;
 }
 
-std::vector<std::string> walk_order(const api::Objects& objects, const StartRequest& request, std::vector<std::string> chosen,
-                                    std::vector<std::string>& notes) {
+std::vector<std::string> walk_order(const api::Objects& objects, const StartRequest& request,
+                                    std::vector<std::string> chosen, std::vector<std::string>& notes) {
     std::vector<std::string> known;
     for (const auto& node : objects.nodes) known.push_back(node.meta.name);
     std::sort(chosen.begin(), chosen.end());
@@ -156,7 +162,8 @@ std::vector<std::string> walk_order(const api::Objects& objects, const StartRequ
     std::vector<std::string> missing;
     for (const auto& name : *request.order) {
         if (std::find(known.begin(), known.end(), name) == known.end())
-            throw Error(Exit::not_found, "node-not-found", fmt::format("node {} of the order is not in the cluster", name))
+            throw Error(Exit::not_found, "node-not-found",
+                        fmt::format("node {} of the order is not in the cluster", name))
                 .hint(did_you_mean(name, known));
         const bool wanted = std::find(chosen.begin(), chosen.end(), name) != chosen.end();
         if (wanted && std::find(ordered.begin(), ordered.end(), name) == ordered.end()) ordered.push_back(name);
@@ -164,17 +171,20 @@ std::vector<std::string> walk_order(const api::Objects& objects, const StartRequ
     for (const auto& name : chosen)
         if (std::find(ordered.begin(), ordered.end(), name) == ordered.end()) missing.push_back(name);
     if (!missing.empty())
-        throw Error(Exit::checks_failed, "order-incomplete", fmt::format("the order leaves out {}", base::join(missing, ", ")))
+        throw Error(Exit::checks_failed, "order-incomplete",
+                    fmt::format("the order leaves out {}", base::join(missing, ", ")))
             .hint("name every node, or choose nodes with --node");
     return ordered;
 }
 
-upgrade::module::Node look_before(const api::Objects& objects, Worker& worker, sys::Clock& clock, const StartRequest& request,
-                                const std::string& kernel_module, const std::string& name, LiveModule& live, const Waiting& waiting) {
+upgrade::module::Node look_before(const api::Objects& objects, Worker& worker, sys::Clock& clock,
+                                  const StartRequest& request, const std::string& kernel_module,
+                                  const std::string& name, LiveModule& live, const Waiting& waiting) {
     upgrade::module::Node record;
     record.name = name;
     if (request.options.order == "zone") record.zone = zone_of(objects, name);
-    const auto timeout = std::chrono::milliseconds(std::clamp<std::int64_t>(request.options.node_timeout_ms, 1000, 60'000));
+    const auto timeout =
+        std::chrono::milliseconds(std::clamp<std::int64_t>(request.options.node_timeout_ms, 1000, 60'000));
     const auto silence = silence_from_now(clock, "status", timeout);
     auto watched = waiting.late.watch(k_silence, [&] { waiting.observer(name, silence.text()); });
     const auto status = ask(clock, [&] { return worker.status(name, kernel_module, timeout); });
@@ -186,7 +196,8 @@ upgrade::module::Node look_before(const api::Objects& objects, Worker& worker, s
     record.architecture = facts.architecture;
     live = status.value->module;
     if (live.presence == Presence::moving)
-        throw Error(Exit::hung, "loader-hung", fmt::format("a load or unload of {} is stuck in the kernel", kernel_module));
+        throw Error(Exit::hung, "loader-hung",
+                    fmt::format("a load or unload of {} is stuck in the kernel", kernel_module));
     return record;
 }
 
@@ -206,26 +217,28 @@ const api::Secret* secret_for(const api::Objects& objects, const api::Module& mo
     if (name.empty()) return nullptr;
     for (const auto& candidate : objects.secrets)
         if (candidate.meta.namespace_ == module.meta.namespace_ && candidate.meta.name == name) return &candidate;
-    throw Error(Exit::not_found, "secret-not-found", fmt::format("pull Secret {}/{} is not in the cluster", module.meta.namespace_, name))
+    throw Error(Exit::not_found, "secret-not-found",
+                fmt::format("pull Secret {}/{} is not in the cluster", module.meta.namespace_, name))
         .hint("create it, or remove spec.imageRepoSecret from the Module");
 }
 
-void require_unshared(const api::Objects& objects, const std::string& node, const std::string& module, const std::string& kernel_module,
-                      const std::string& boot_id) {
+void require_unshared(const api::Objects& objects, const std::string& node, const std::string& module,
+                      const std::string& kernel_module, const std::string& boot_id) {
     const auto* config = plan::find_named(objects.node_modules_configs, node);
     if (config == nullptr) return;
     for (const auto& entry : config->status) {
         const auto owner = entry.namespace_ + "/" + entry.name;
         if (owner == module || kernel_module_name(entry.config->modprobe.module_name) != kernel_module) continue;
         if (!boot_id.empty() && !entry.boot_id.empty() && entry.boot_id != boot_id) continue;
-        throw Error(Exit::checks_failed, "module-shared", fmt::format("{} is loaded for Module {} as well", kernel_module, owner))
+        throw Error(Exit::checks_failed, "module-shared",
+                    fmt::format("{} is loaded for Module {} as well", kernel_module, owner))
             .hint("remove the entry of one of them from the NodeModulesConfig of the node");
     }
 }
 
-upgrade::module::Node check_node(const api::Objects& objects, const api::Module& module, Worker& worker, sys::Clock& clock,
-                               const StartRequest& request, const std::string& kernel_module, const std::string& name,
-                               const Waiting& waiting) {
+upgrade::module::Node check_node(const api::Objects& objects, const api::Module& module, Worker& worker,
+                                 sys::Clock& clock, const StartRequest& request, const std::string& kernel_module,
+                                 const std::string& name, const Waiting& waiting) {
     if (request.options.via == upgrade::Via::operator_) {
         const auto view = operator_view(objects, name, module.meta.namespace_, module.meta.name);
         require_operable(objects, module, view, request.options, request.to_version);
@@ -242,15 +255,16 @@ upgrade::module::Node check_node(const api::Objects& objects, const api::Module&
     const auto entry = resolve_entry(module, record.kernel);
     const auto* secret = secret_for(objects, module, entry.image_repo_secret);
     waiting.observer(name, "check");
-    const auto checked = ask(clock, [&] { return worker.run("check", name, worker_input(entry.config, secret), deadline.left()); });
+    const auto checked =
+        ask(clock, [&] { return worker.run("check", name, worker_input(entry.config, secret), deadline.left()); });
     if (checked.error) throw *checked.error;
     record.target_entry = api::encode(entry);
     record.target_identity = checked.value->identity;
     record.target_image = entry.config->container_image;
     record.target_digest = checked.value->digest;
     const bool live = module_there.presence == Presence::live;
-    const bool is_target =
-        live && upgrade::module::compare(module_there.identity, record.target_identity) == upgrade::module::Sameness::same;
+    const bool is_target = live && upgrade::module::compare(module_there.identity, record.target_identity) ==
+                                       upgrade::module::Sameness::same;
     if (live && !is_target && !view.status && !view.spec)
         throw Error(Exit::checks_failed, "module-unmanaged",
                     fmt::format("{} is live, but the cluster says nothing of it", kernel_module))
@@ -292,10 +306,12 @@ const api::Module& find_module(const api::Objects& objects, const std::string& n
         found = &module;
     }
     if (found != nullptr) return *found;
-    const auto elsewhere = std::find_if(objects.modules.begin(), objects.modules.end(), [&](const auto& module) { return module.meta.name == name; });
+    const auto elsewhere = std::find_if(objects.modules.begin(), objects.modules.end(),
+                                        [&](const auto& module) { return module.meta.name == name; });
     throw Error(Exit::not_found, "module-not-found",
                 fmt::format("Module {} is not in the cluster", ns.empty() ? name : ns + "/" + name))
-        .hint(elsewhere == objects.modules.end() ? did_you_mean(name, names) : "did you mean " + elsewhere->full_name() + "?");
+        .hint(elsewhere == objects.modules.end() ? did_you_mean(name, names)
+                                                 : "did you mean " + elsewhere->full_name() + "?");
 }
 
 std::vector<upgrade::module::Node> check_all(const std::vector<std::string>& names,
@@ -326,8 +342,9 @@ std::vector<upgrade::module::Node> check_all(const std::vector<std::string>& nam
     return all;
 }
 
-upgrade::Run make_run(const StartRequest& request, const std::string& ns, const std::string& module, const std::string& kernel_module,
-                      std::vector<upgrade::module::Node> records, const sys::Clock& clock) {
+upgrade::Run make_run(const StartRequest& request, const std::string& ns, const std::string& module,
+                      const std::string& kernel_module, std::vector<upgrade::module::Node> records,
+                      const sys::Clock& clock) {
     upgrade::Run run;
     run.lineage = request.lineage;
     run.created_by = request.created_by;
@@ -366,7 +383,8 @@ Prepared prepare(const cluster::Snapshot& snapshot, Worker& worker, sys::Clock& 
     auto records = check_all(names, [&](const std::string& node) {
         return check_node(objects, module, worker, clock, request, kernel_module, node, {late, observer});
     });
-    prepared.run = make_run(request, module.meta.namespace_, module.meta.name, kernel_module, std::move(records), clock);
+    prepared.run =
+        make_run(request, module.meta.namespace_, module.meta.name, kernel_module, std::move(records), clock);
     prepared.run.left_out = std::move(chosen.left_out);
     return prepared;
 }

@@ -19,7 +19,8 @@ bool holds(const std::vector<std::string>& names, const std::string& name) {
 }
 
 bool is_chosen(const StartRequest& request, const api::Node& node) {
-    return (request.nodes.empty() || holds(request.nodes, node.meta.name)) && request.selector.matches(node.meta.labels);
+    return (request.nodes.empty() || holds(request.nodes, node.meta.name)) &&
+           request.selector.matches(node.meta.labels);
 }
 
 /// nullptr if it was deleted.
@@ -30,9 +31,9 @@ const api::Module* module_of(const api::Objects& objects, const plan::ApplyWork&
 }
 
 /// Status of one node that is to lose the module. Throws the Error that keeps it from that.
-upgrade::module::Node check_leaving(const api::Objects& objects, Worker& worker, sys::Clock& clock, const StartRequest& request,
-                                  const plan::ApplyWork& work, const std::string& kernel_module, const std::string& name,
-                                  const Waiting& waiting) {
+upgrade::module::Node check_leaving(const api::Objects& objects, Worker& worker, sys::Clock& clock,
+                                    const StartRequest& request, const plan::ApplyWork& work,
+                                    const std::string& kernel_module, const std::string& name, const Waiting& waiting) {
     const auto view = view_of(objects, name, work.namespace_, work.module);
     require_name(view, work.full_name(), kernel_module);
     LiveModule live;
@@ -61,7 +62,8 @@ upgrade::module::Node check_leaving(const api::Objects& objects, Worker& worker,
 
 std::string kernel_module_of(const api::Objects& objects, const plan::ApplyWork& work) {
     const auto* module = module_of(objects, work);
-    if (module != nullptr && module->module_loader) return kernel_module_name(module->module_loader->container.modprobe.module_name);
+    if (module != nullptr && module->module_loader)
+        return kernel_module_name(module->module_loader->container.modprobe.module_name);
     for (const auto& node : work.unload) {
         const auto view = view_of(objects, node, work.namespace_, work.module);
         if (const auto* entry = entry_there(view)) return kernel_module_name(entry->config->modprobe.module_name);
@@ -69,8 +71,9 @@ std::string kernel_module_of(const api::Objects& objects, const plan::ApplyWork&
     throw bug(fmt::format("nothing says which kernel module {} is about", work.full_name()));
 }
 
-std::vector<std::string> ask_nodes(api::Objects& objects, Worker& worker, sys::Clock& clock, const StartRequest& request,
-                                   const std::vector<plan::ApplyWork>& works, const CheckObserver& observer) {
+std::vector<std::string> ask_nodes(api::Objects& objects, Worker& worker, sys::Clock& clock,
+                                   const StartRequest& request, const std::vector<plan::ApplyWork>& works,
+                                   const CheckObserver& observer) {
     std::vector<std::pair<api::Node*, std::string>> asked;
     for (auto& node : objects.nodes) {
         if (!is_chosen(request, node)) continue;
@@ -78,10 +81,12 @@ std::vector<std::string> ask_nodes(api::Objects& objects, Worker& worker, sys::C
             const auto* module = module_of(objects, work);
             const auto view = view_of(objects, node.meta.name, work.namespace_, work.module);
             const auto* entry = entry_there(view);
-            const bool is_selected = module != nullptr && module->module_loader && plan::selects(module->selector, node.meta.labels);
+            const bool is_selected =
+                module != nullptr && module->module_loader && plan::selects(module->selector, node.meta.labels);
             if (!is_selected && entry == nullptr) continue;
-            asked.emplace_back(&node, kernel_module_name(is_selected ? module->module_loader->container.modprobe.module_name
-                                                                     : entry->config->modprobe.module_name));
+            asked.emplace_back(&node,
+                               kernel_module_name(is_selected ? module->module_loader->container.modprobe.module_name
+                                                              : entry->config->modprobe.module_name));
             break;
         }
     }
@@ -92,13 +97,15 @@ std::vector<std::string> ask_nodes(api::Objects& objects, Worker& worker, sys::C
         auto& node = *asked[index].first;
         try {
             LiveModule live;
-            const auto record = look_before(objects, worker, clock, request, asked[index].second, node.meta.name, live, {late, observer});
+            const auto record = look_before(objects, worker, clock, request, asked[index].second, node.meta.name, live,
+                                            {late, observer});
             node.kernel_version = record.kernel;
             node.boot_id = record.boot_id;
             node.architecture = record.architecture;
         } catch (const Error& error) {
             if (cluster::ends_run(error)) throw;
-            troubles[index] = fmt::format("node {} cannot be asked for its kernel and boot, its Node counts: {}", node.meta.name, error.message());
+            troubles[index] = fmt::format("node {} cannot be asked for its kernel and boot, its Node counts: {}",
+                                          node.meta.name, error.message());
         }
     });
     std::erase(troubles, "");
@@ -124,17 +131,22 @@ plan::ApplyWork narrow(plan::ApplyWork work, const api::Objects& objects, const 
     return work;
 }
 
-std::vector<upgrade::LeftOut> left_out_of(const api::Objects& objects, const StartRequest& request, const plan::ApplyWork& work) {
+std::vector<upgrade::LeftOut> left_out_of(const api::Objects& objects, const StartRequest& request,
+                                          const plan::ApplyWork& work) {
     std::vector<upgrade::LeftOut> all;
     for (const auto& left : work.blocked) all.push_back({left.node, left.message});
     const auto* module = module_of(objects, work);
     if (module == nullptr || !module->module_loader || !work.version.empty()) return all;
     for (const auto& node : objects.nodes) {
         const auto& name = node.meta.name;
-        if (!is_chosen(request, node) || !plan::selects(module->selector, node.meta.labels) || holds(work.load, name) || holds(work.unload, name)) continue;
+        if (!is_chosen(request, node) || !plan::selects(module->selector, node.meta.labels) || holds(work.load, name) ||
+            holds(work.unload, name))
+            continue;
         const auto reason = left_out_reason(*module, node);
         const bool is_known = std::any_of(all.begin(), all.end(), [&](const auto& left) { return left.name == name; });
-        if (!reason.empty() && !is_known && entry_there(view_of(objects, name, work.namespace_, work.module)) == nullptr) all.push_back({name, reason});
+        if (!reason.empty() && !is_known &&
+            entry_there(view_of(objects, name, work.namespace_, work.module)) == nullptr)
+            all.push_back({name, reason});
     }
     std::sort(all.begin(), all.end(), [](const auto& left, const auto& right) { return left.name < right.name; });
     return all;
@@ -164,7 +176,8 @@ Prepared prepare_apply(const cluster::Snapshot& snapshot, Worker& worker, sys::C
     LateWords late;
     const Waiting waiting{late, observer};
     auto records = check_all(names, [&](const std::string& node) {
-        if (holds(work.unload, node)) return check_leaving(objects, worker, clock, request, work, kernel_module, node, waiting);
+        if (holds(work.unload, node))
+            return check_leaving(objects, worker, clock, request, work, kernel_module, node, waiting);
         return check_node(objects, *module, worker, clock, request, kernel_module, node, waiting);
     });
     const bool unversioned = std::any_of(records.begin(), records.end(), [](const upgrade::module::Node& node) {

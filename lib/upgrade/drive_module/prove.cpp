@@ -15,7 +15,8 @@ void WorkerWay::require_target(const std::string& name, const Look& seen) const 
         throw Error(Exit::unhealthy, "module-gone", fmt::format("{} is not live any more", kernel_module));
     if (upgrade::module::compare(seen.module.identity, node.target_identity) == upgrade::module::Sameness::different)
         throw Error(Exit::unhealthy, "module-differs",
-                    fmt::format("the live module is {}, expected {}", seen.module.identity.brief(), node.target_identity.brief()));
+                    fmt::format("the live module is {}, expected {}", seen.module.identity.brief(),
+                                node.target_identity.brief()));
 }
 
 void WorkerWay::require_undisturbed(const std::string& name) {
@@ -34,13 +35,15 @@ void WorkerWay::require_undisturbed(const std::string& name) {
     const auto compare_entry = [&](const char* part, const std::optional<api::NodeModule>& found) {
         const auto entry = api::decode_node_module(node.target_entry);
         if (found && found->config == entry.config && found->version == entry.version) return;
-        others.push_back(fmt::format("{} of its NodeModulesConfig to {}", part, found ? found->config->container_image : "nothing"));
+        others.push_back(
+            fmt::format("{} of its NodeModulesConfig to {}", part, found ? found->config->container_image : "nothing"));
     };
     compare_entry("spec", view.spec);
     compare_entry("status", view.status);
     if (others.empty()) return;
     throw Error(Exit::locked, "label-changed",
-                fmt::format("someone else changed {} during the upgrade to {}", base::join(others, ", "), to.empty() ? "the Module" : to))
+                fmt::format("someone else changed {} during the upgrade to {}", base::join(others, ", "),
+                            to.empty() ? "the Module" : to))
         .hint("find out who; kmm-upgrade retry " + name + " sets it again");
 }
 

@@ -11,10 +11,12 @@ namespace kmm::drive {
 using upgrade::module::compare;
 using upgrade::module::Sameness;
 
-upgrade::module::Identity WorkerWay::former_identity(const std::string& name, const Look& seen, const Deadline& deadline) {
+upgrade::module::Identity WorkerWay::former_identity(const std::string& name, const Look& seen,
+                                                     const Deadline& deadline) {
     const auto former = api::decode_node_module(tools_.node(name).from_entry);
     const auto status = tools_.fleet.view(name).status;
-    if (status && status->boot_id == seen.facts.boot_id && status->version == former.version && status->config == former.config)
+    if (status && status->boot_id == seen.facts.boot_id && status->version == former.version &&
+        status->config == former.config)
         return seen.module.identity;
     const auto checked = check_again(name, input(former), deadline);
     if (checked.error) throw *checked.error;
@@ -35,7 +37,8 @@ void WorkerWay::learn(const std::string& name, const Look& seen, const Deadline&
     tools_.recorder.record(observed);
 }
 
-void WorkerWay::restore(const std::string& name, const upgrade::module::Node& node, const Look& seen, const Deadline& deadline) {
+void WorkerWay::restore(const std::string& name, const upgrade::module::Node& node, const Look& seen,
+                        const Deadline& deadline) {
     auto& fleet = tools_.fleet;
     const auto labels = decode_version_labels(node.from_labels);
     std::optional<api::NodeModule> previous;
@@ -74,8 +77,9 @@ void WorkerWay::restore(const std::string& name, const upgrade::module::Node& no
 Facts WorkerWay::rollback(const std::string& name, const Look& seen, const Deadline& deadline) {
     const auto node = tools_.node(name);
     if (node.from_entry.is_null() && !node.from_version.empty())
-        throw Error(Exit::refused, "previous-unknown",
-                    fmt::format("the adopted record does not know which image {} was for this kernel", node.from_version))
+        throw Error(
+            Exit::refused, "previous-unknown",
+            fmt::format("the adopted record does not know which image {} was for this kernel", node.from_version))
             .hint("put the old version back into the Module, abort without a rollback and start again");
     if (!node.from_entry.is_null()) {
         const auto previous = api::decode_node_module(node.from_entry);
@@ -85,7 +89,9 @@ Facts WorkerWay::rollback(const std::string& name, const Look& seen, const Deadl
                         fmt::format("the node runs kernel {} now, {} was loaded on {}", kernel,
                                     node.from_version.empty() ? "the module" : node.from_version,
                                     previous.config->kernel_version))
-                .hint("boot the node into that kernel again, or put the old version back into the Module and start again");
+                .hint(
+                    "boot the node into that kernel again, or put the old version back into the Module and start "
+                    "again");
     }
     // A reboot in the middle is no reason to plan anew here: what was there before stays the goal.
     if (seen.facts.boot_id != node.boot_id || seen.facts.kernel != node.kernel) {
@@ -103,17 +109,20 @@ Facts WorkerWay::rollback(const std::string& name, const Look& seen, const Deadl
     facts.set("live", upgrade::module::encode(after.module.identity));
     if (node.from_entry.is_null()) {
         if (after.module.presence != Presence::absent)
-            throw Error(Exit::unhealthy, "module-still-live", fmt::format("{} is still live", tools_.subject.kernel_module));
+            throw Error(Exit::unhealthy, "module-still-live",
+                        fmt::format("{} is still live", tools_.subject.kernel_module));
         facts.set("currentVersion", "");
         facts.set("message", "rolled back: nothing loaded, as before");
         return facts;
     }
     if (after.module.presence != Presence::live ||
         compare(after.module.identity, node.from_identity) == Sameness::different)
-        throw Error(Exit::unhealthy, "module-differs", fmt::format("{} is not what it was before", tools_.subject.kernel_module));
+        throw Error(Exit::unhealthy, "module-differs",
+                    fmt::format("{} is not what it was before", tools_.subject.kernel_module));
     const auto version = node.from_version.empty() ? std::string("unversioned") : node.from_version;
     facts.set("currentVersion", version);
-    facts.set("message", fmt::format("rolled back to {}: {} {}", version, tools_.subject.kernel_module, after.module.identity.brief()));
+    facts.set("message", fmt::format("rolled back to {}: {} {}", version, tools_.subject.kernel_module,
+                                     after.module.identity.brief()));
     return facts;
 }
 

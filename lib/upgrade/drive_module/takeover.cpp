@@ -10,8 +10,8 @@
 namespace kmm::drive {
 namespace {
 
-HeldNode look_at_held(const api::Objects& objects, const api::Module& module, Worker& worker, sys::Clock& clock, const StartRequest& request,
-                      const std::string& name, const Waiting& waiting) {
+HeldNode look_at_held(const api::Objects& objects, const api::Module& module, Worker& worker, sys::Clock& clock,
+                      const StartRequest& request, const std::string& name, const Waiting& waiting) {
     HeldNode held;
     held.name = name;
     const auto view = view_of(objects, name, module.meta.namespace_, module.meta.name);
@@ -37,25 +37,30 @@ HeldNode look_at_held(const api::Objects& objects, const api::Module& module, Wo
     }
     waiting.observer(name, "check");
     const auto checked =
-        worker.run("check", name, worker_input(entry.config, secret_for(objects, module, entry.image_repo_secret)), deadline.left());
+        worker.run("check", name, worker_input(entry.config, secret_for(objects, module, entry.image_repo_secret)),
+                   deadline.left());
     if (checked.error) throw *checked.error;
     const auto& target = checked.value->identity;
     const auto same = upgrade::module::compare(live.identity, target);
     held.holding = same == upgrade::module::Sameness::same ? Holding::right : Holding::other;
     held.message = same == upgrade::module::Sameness::same
-                       ? fmt::format("{} {} is live, as in {}", kernel_module, live.identity.brief(), entry.config->container_image)
-                       : fmt::format("{} {} is live, {} has {}", kernel_module, live.identity.brief(), entry.config->container_image, target.brief());
+                       ? fmt::format("{} {} is live, as in {}", kernel_module, live.identity.brief(),
+                                     entry.config->container_image)
+                       : fmt::format("{} {} is live, {} has {}", kernel_module, live.identity.brief(),
+                                     entry.config->container_image, target.brief());
     return held;
 }
 
 }  // namespace
 
-std::vector<HeldNode> survey_held(const cluster::Snapshot& snapshot, Worker& worker, sys::Clock& clock, const StartRequest& request,
-                                  const CheckObserver& observer) {
+std::vector<HeldNode> survey_held(const cluster::Snapshot& snapshot, Worker& worker, sys::Clock& clock,
+                                  const StartRequest& request, const CheckObserver& observer) {
     if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
     const auto& module = find_module(snapshot.objects, request.ns, request.name);
     if (!module.module_loader)
-        throw Error(Exit::checks_failed, "no-module-loader", fmt::format("Module {} loads no kernel module", module.full_name())).at(module.meta.origin);
+        throw Error(Exit::checks_failed, "no-module-loader",
+                    fmt::format("Module {} loads no kernel module", module.full_name()))
+            .at(module.meta.origin);
     const auto chosen = choose_nodes(snapshot.objects, module, request);
     const auto& names = chosen.names;
     std::vector<HeldNode> all(names.size());

@@ -37,7 +37,8 @@ LookResult WorkerWay::look(const std::string& name, const Deadline& deadline) {
     }
     const auto begin = tools_.clock.monotonic();
     auto watched = watch(name, "status", tools_.silence, deadline);
-    auto result = look_at(tools_.worker, tools_.clock, name, tools_.subject.kernel_module, deadline, tools_.interrupted);
+    auto result =
+        look_at(tools_.worker, tools_.clock, name, tools_.subject.kernel_module, deadline, tools_.interrupted);
     if (result.look) end_watch(watched, name, begin);
     if (result.look && result.lost) record_lost(name, *result.lost, "answers again");
     return result;
@@ -74,20 +75,24 @@ void WorkerWay::require_same_image(const std::string& name, const NodeFacts& fac
         // Of all nodes: what most of them have comes first.
         const auto& other_digest = upgrade::module::text_of(record, "targetDigest");
         if (other_digest == digest || other_digest.empty()) continue;
-        if (record.name == name || record.architecture != facts.architecture || upgrade::module::goes_away(record)) continue;
+        if (record.name == name || record.architecture != facts.architecture || upgrade::module::goes_away(record))
+            continue;
         const auto other = upgrade::module::read(record);
         if (other.target_image != image && other.kernel != facts.kernel) continue;
         // One that has not got it, or failed with it, may well be the reason why the image was built anew.
         const bool has_it = other.current_known && other.current_version == shown(run.to_version) &&
                             compare(other.live, other.target_identity) == Sameness::same;
-        const bool is_idle = other.touched == 0 || upgrade::is_final_node_state(other.state) || upgrade::is_failed_node_state(other.state) ||
-                             other.state == upgrade::k_node_pending || (other.step == "check" && other.open);
+        const bool is_idle = other.touched == 0 || upgrade::is_final_node_state(other.state) ||
+                             upgrade::is_failed_node_state(other.state) || other.state == upgrade::k_node_pending ||
+                             (other.step == "check" && other.open);
         if (!has_it && is_idle) continue;
         throw Error(Exit::checks_failed, "image-changed",
-                    fmt::format("{} is {} now, but node {} {} {} as {}", image, digest, other.name, has_it ? "has" : "is to get",
-                                other.target_digest, shown(run.to_version)))
-            .hint(fmt::format("let it be the former image again, then kmm-upgrade retry {}; or kmm-upgrade abort, then start again, which "
-                              "brings every node to the new one", name));
+                    fmt::format("{} is {} now, but node {} {} {} as {}", image, digest, other.name,
+                                has_it ? "has" : "is to get", other.target_digest, shown(run.to_version)))
+            .hint(fmt::format("let it be the former image again, then kmm-upgrade retry {}; or kmm-upgrade abort, then "
+                              "start again, which "
+                              "brings every node to the new one",
+                              name));
     }
     });
 }
@@ -110,11 +115,13 @@ Facts WorkerWay::check(const std::string& name, const Look& seen, const Deadline
     require_same_image(name, seen.facts, entry.config->container_image, checked.value->digest);
     const auto& target = checked.value->identity;
     const auto view = tools_.fleet.view(name);
-    const bool is_target = seen.module.presence == Presence::live && compare(seen.module.identity, target) == Sameness::same;
+    const bool is_target =
+        seen.module.presence == Presence::live && compare(seen.module.identity, target) == Sameness::same;
     const bool is_live = seen.module.presence == Presence::live;
     if (is_live && !is_target && !view.status && node.from_entry.is_null() && !view.spec)
-        throw Error(Exit::checks_failed, "module-unmanaged",
-                    fmt::format("node {}: {} is live, but the cluster says nothing of it", name, tools_.subject.kernel_module))
+        throw Error(
+            Exit::checks_failed, "module-unmanaged",
+            fmt::format("node {}: {} is live, but the cluster says nothing of it", name, tools_.subject.kernel_module))
             .hint("unload it on the node, or add what loaded it to status.modules of its NodeModulesConfig");
     const bool unloads = begins_with_unload(view, entry, run.to_version, is_live, is_target);
     const bool in_place = is_target && is_in_place(view, entry, run.to_version, seen.facts.boot_id);
@@ -150,8 +157,9 @@ void WorkerWay::unload_until_gone(const std::string& name, const api::ModuleConf
         for (const auto& identity : expected)
             ours = ours || (!identity.empty() && compare(seen.module.identity, identity) != Sameness::different);
         if (!ours)
-            throw Error(Exit::refused, "module-differs",
-                        fmt::format("the live module {} is neither the old nor the new one", seen.module.identity.brief()))
+            throw Error(
+                Exit::refused, "module-differs",
+                fmt::format("the live module {} is neither the old nor the new one", seen.module.identity.brief()))
                 .hint("find out on the node what loaded it: kmm-worker status");
         const auto reply = call("unload", name, worker_input(config, nullptr), deadline);
         const bool again = !reply.settled() || !reply.has_result || is_busy(reply.error);
@@ -169,7 +177,8 @@ void WorkerWay::unload_until_gone(const std::string& name, const api::ModuleConf
 }
 
 WorkerResult WorkerWay::load_until_live(const std::string& name, const api::NodeModule& entry, const std::string& boot,
-                                        const upgrade::module::Identity& expected, const std::string& digest, const Deadline& deadline) {
+                                        const upgrade::module::Identity& expected, const std::string& digest,
+                                        const Deadline& deadline) {
     auto pinned = entry;
     pinned.config.edit().container_image = pinned_image(entry.config->container_image, digest);
     const auto text = input(pinned);
@@ -206,8 +215,9 @@ WorkerResult WorkerWay::load_until_live(const std::string& name, const api::Node
             return result;
         }
         if (reply.value)
-            throw Error(Exit::unhealthy, "module-gone", fmt::format("{} is not live, though the worker says {}", tools_.subject.kernel_module,
-                                                                    base::escape(reply.value->outcome)))
+            throw Error(Exit::unhealthy, "module-gone",
+                        fmt::format("{} is not live, though the worker says {}", tools_.subject.kernel_module,
+                                    base::escape(reply.value->outcome)))
                 .hint("find out on the node what has unloaded it: kmm-worker status");
         if (deadline.passed() || !reply.has_result) throw *reply.error;
         if (tools_.interrupted()) throw Leave{StepEnd::left};
@@ -236,7 +246,8 @@ Facts WorkerWay::unload(const std::string& name, const Look& seen, const Deadlin
         unload_until_gone(name, *config, seen, {node.from_identity, node.target_identity}, deadline);
     else if (seen.module.presence == Presence::live)
         throw Error(Exit::refused, "module-differs",
-                    fmt::format("{} is live although nothing has loaded it since the node booted", tools_.subject.kernel_module))
+                    fmt::format("{} is live although nothing has loaded it since the node booted",
+                                tools_.subject.kernel_module))
             .hint("unload it on the node, then retry");
     tools_.fleet.put_status(name, std::nullopt);
     tools_.fleet.remove_ready(name);
@@ -244,7 +255,8 @@ Facts WorkerWay::unload(const std::string& name, const Look& seen, const Deadlin
     facts.set("currentVersion", "");
     facts.set("currentKnown", true);
     facts.set("live", empty_identity());
-    facts.set("message", gone_with_boot ? "gone since the reboot" : fmt::format("unloaded {}", tools_.subject.kernel_module));
+    facts.set("message",
+              gone_with_boot ? "gone since the reboot" : fmt::format("unloaded {}", tools_.subject.kernel_module));
     return facts;
 }
 

@@ -59,8 +59,9 @@ TEST_SUITE("api::unit") {
     }
 
     TEST_CASE("a module config writes exactly KMM's keys, in alphabetical order") {
-        CHECK(keys_of(api::encode(api::ModuleConfig{})) ==
-              std::vector<std::string>{"containerImage", "imagePullPolicy", "insecurePull", "kernelVersion", "modprobe"});
+        CHECK(keys_of(api::encode(api::ModuleConfig{})) == std::vector<std::string>{"containerImage", "imagePullPolicy",
+                                                                                    "insecurePull", "kernelVersion",
+                                                                                    "modprobe"});
         CHECK(keys_of(api::encode(full_entry().config)) ==
               std::vector<std::string>{"containerImage", "imagePullPolicy", "inTreeModulesToRemove", "insecurePull",
                                        "kernelVersion", "modprobe"});

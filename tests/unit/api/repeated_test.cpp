@@ -21,16 +21,24 @@ struct Collected {
 };
 
 std::string config_text(const std::string& image, const std::string& more = "") {
-    return "{containerImage: \"" + image + "\", imagePullPolicy: IfNotPresent, insecurePull: false, kernelVersion: 6.1.0-56-amd64,\n"
-           "       modprobe: {dirName: /opt, moduleName: hello, parameters: [\"a=1\", \"b=2\"], firmwarePath: /firmware/that/is/long}" + more + "}";
+    return "{containerImage: \"" + image +
+           "\", imagePullPolicy: IfNotPresent, insecurePull: false, kernelVersion: 6.1.0-56-amd64,\n"
+           "       modprobe: {dirName: /opt, moduleName: hello, parameters: [\"a=1\", \"b=2\"], firmwarePath: "
+           "/firmware/that/is/long}" +
+           more + "}";
 }
 
 std::string item_text(const std::string& name, const std::string& config, const std::string& boot) {
-    const std::string entry = "name: hello, namespace: drivers, serviceAccountName: default, version: v1,\n"
-                              "     tolerations: [{key: node.kubernetes.io/disk-pressure, operator: Exists, effect: NoSchedule},\n"
-                              "                   {key: node.kubernetes.io/memory-pressure, operator: Exists, effect: NoSchedule}],\n     config: " + config + "}";
-    return "- apiVersion: kmm.sigs.x-k8s.io/v1beta1\n  kind: NodeModulesConfig\n  metadata: {name: " + name + ", uid: u}\n  spec:\n    modules:\n"
-           "    - {" + entry + "\n  status:\n    modules:\n    - {bootId: " + boot + ", " + entry + "\n";
+    const std::string entry =
+        "name: hello, namespace: drivers, serviceAccountName: default, version: v1,\n"
+        "     tolerations: [{key: node.kubernetes.io/disk-pressure, operator: Exists, effect: NoSchedule},\n"
+        "                   {key: node.kubernetes.io/memory-pressure, operator: Exists, effect: NoSchedule}],\n     "
+        "config: " +
+        config + "}";
+    return "- apiVersion: kmm.sigs.x-k8s.io/v1beta1\n  kind: NodeModulesConfig\n  metadata: {name: " + name +
+           ", uid: u}\n  spec:\n    modules:\n"
+           "    - {" +
+           entry + "\n  status:\n    modules:\n    - {bootId: " + boot + ", " + entry + "\n";
 }
 
 Collected collected(const std::string& text) {
@@ -52,19 +60,26 @@ Collected collected(const std::string& text) {
 
 Collected read_whole(const std::string& text) {
     Collected read;
-    for (const auto& document : value::read_yaml(text, "f", read.diagnostics)) { api::decode(document, read.objects, read.diagnostics); }
+    for (const auto& document : value::read_yaml(text, "f", read.diagnostics)) {
+        api::decode(document, read.objects, read.diagnostics);
+    }
     return read;
 }
 
 std::string findings_of(const Diagnostics& diagnostics) {
     std::string text;
-    for (const auto& one : diagnostics) { text += one.code + " " + one.message + " " + (one.position ? one.position->to_string() : "") + " " + one.hint + "\n"; }
+    for (const auto& one : diagnostics) {
+        text += one.code + " " + one.message + " " + (one.position ? one.position->to_string() : "") + " " + one.hint +
+                "\n";
+    }
     return text;
 }
 
 std::string marks_of(const api::Objects& objects) {
     std::string text;
-    for (const auto& mark : objects.release_marks) { text += mark.subject + " " + mark.path + " " + mark.position.to_string() + "\n"; }
+    for (const auto& mark : objects.release_marks) {
+        text += mark.subject + " " + mark.path + " " + mark.position.to_string() + "\n";
+    }
     return text;
 }
 
@@ -74,7 +89,8 @@ TEST_SUITE("api::repeated") {
     TEST_CASE("entries of many nodes share what they have in common, and are what they are alone") {
         std::string text = "apiVersion: v1\nkind: List\nitems:\n";
         for (int i = 0; i < 12; ++i) {
-            text += item_text("node-" + std::to_string(i), config_text(i % 3 == 2 ? "r/other:1" : "r/hello:1"), "boot-" + std::to_string(i));
+            text += item_text("node-" + std::to_string(i), config_text(i % 3 == 2 ? "r/other:1" : "r/hello:1"),
+                              "boot-" + std::to_string(i));
         }
         text += text;
         text.replace(text.rfind("apiVersion: v1"), 0, "---\n");
@@ -98,7 +114,9 @@ TEST_SUITE("api::repeated") {
         for (const std::string more : {", nonsense: 1", ", insecurePul: true", ", inTreeModulesToRemove: x"}) {
             CAPTURE(more);
             std::string text = "apiVersion: v1\nkind: List\nitems:\n";
-            for (int i = 0; i < 6; ++i) { text += item_text("node-" + std::to_string(i), config_text("r/hello:1", i % 2 == 0 ? more : ""), "b"); }
+            for (int i = 0; i < 6; ++i) {
+                text += item_text("node-" + std::to_string(i), config_text("r/hello:1", i % 2 == 0 ? more : ""), "b");
+            }
             const Collected streamed = collected(text), read = read_whole(text);
             CHECK(streamed.diagnostics.size() == 6);
             CHECK(findings_of(streamed.diagnostics) == findings_of(read.diagnostics));

@@ -54,7 +54,8 @@ std::string code_of(const std::function<void()>& body) {
     try {
         body();
     } catch (const Error& error) {
-        return error.code() + (error.is_retryable() ? " retryable " : " ") + std::to_string(static_cast<int>(error.exit()));
+        return error.code() + (error.is_retryable() ? " retryable " : " ") +
+               std::to_string(static_cast<int>(error.exit()));
     }
     return "done";
 }
@@ -74,10 +75,12 @@ TEST_SUITE("cluster::directory_write") {
         std::filesystem::permissions(tree.path("own/place.yml"), std::filesystem::perms(0640));
         HookedOps ops;
         DirectoryStore store(tree.path(), ops);
-        store.patch_node_labels("node-a", {{"kmm.node.kubernetes.io/version-module.drivers.hello", "v2"}, {"absent", std::nullopt}},
-                                {{"zone", "eu"}, {"kmm.node.kubernetes.io/version-module.drivers.hello", std::nullopt}});
-        const auto with_label = replaced(test::k_node_a, "# do not move\n",
-                                         "# do not move\n    kmm.node.kubernetes.io/version-module.drivers.hello: v2\n");
+        store.patch_node_labels(
+            "node-a", {{"kmm.node.kubernetes.io/version-module.drivers.hello", "v2"}, {"absent", std::nullopt}},
+            {{"zone", "eu"}, {"kmm.node.kubernetes.io/version-module.drivers.hello", std::nullopt}});
+        const auto with_label =
+            replaced(test::k_node_a, "# do not move\n",
+                     "# do not move\n    kmm.node.kubernetes.io/version-module.drivers.hello: v2\n");
         CHECK(tree.get("own/place.yml") == with_label);
         CHECK(std::filesystem::status(tree.path("own/place.yml")).permissions() == std::filesystem::perms(0640));
         CHECK(tree.names() == "own/place.yml ");
@@ -92,7 +95,8 @@ TEST_SUITE("cluster::directory_write") {
         DirectoryStore store(tree.path(), ops);
         store.patch_node_labels("node-a", {{"zone", "eu"}, {"x", std::nullopt}}, {{"zone", "us"}});
         store.put_node_info("node-a", "6.1.0-1-amd64", "", "");
-        store.put_node_module("node-a", "drivers", "hello", std::optional<api::NodeModule>(), std::optional<api::NodeModule>());
+        store.put_node_module("node-a", "drivers", "hello", std::optional<api::NodeModule>(),
+                              std::optional<api::NodeModule>());
         CHECK(ops.count == 0);
         CHECK(tree.names() == "a.yaml ");
     }
@@ -102,9 +106,12 @@ TEST_SUITE("cluster::directory_write") {
         tree.put("a.yaml", test::k_node_a);
         HookedOps ops;
         DirectoryStore store(tree.path(), ops);
-        CHECK(code_of([&] { store.patch_node_labels("node-a", {{"zone", "us"}}, {{"zone", "asia"}}); }) == "conflict retryable 75");
-        CHECK(code_of([&] { store.patch_node_labels("node-a", {{"x", "1"}}, {{"zone", std::nullopt}}); }) == "conflict retryable 75");
-        CHECK(code_of([&] { store.patch_node_labels("node-a", {{"x", "1"}}, {{"other", "1"}}); }) == "conflict retryable 75");
+        CHECK(code_of([&] { store.patch_node_labels("node-a", {{"zone", "us"}}, {{"zone", "asia"}}); }) ==
+              "conflict retryable 75");
+        CHECK(code_of([&] { store.patch_node_labels("node-a", {{"x", "1"}}, {{"zone", std::nullopt}}); }) ==
+              "conflict retryable 75");
+        CHECK(code_of([&] { store.patch_node_labels("node-a", {{"x", "1"}}, {{"other", "1"}}); }) ==
+              "conflict retryable 75");
         CHECK(ops.count == 0);
         CHECK(tree.get("a.yaml") == test::k_node_a);
     }
@@ -147,7 +154,8 @@ TEST_SUITE("cluster::directory_write") {
         CHECK(code_of([&] { store.patch_node_labels("node-a", {{"x", "1"}}, {}); }) == "node-not-found 66");
         tree.put("a.yaml", "a: [\n");
         CHECK(code_of([&] { store.put_node_info("node-a", "k", "b", "amd64"); }) == "yaml-syntax 65");
-        CHECK(code_of([&] { store.put_node_module("node-a", "n", "m", std::optional(entry("v1")), std::nullopt); }) == "yaml-syntax 65");
+        CHECK(code_of([&] { store.put_node_module("node-a", "n", "m", std::optional(entry("v1")), std::nullopt); }) ==
+              "yaml-syntax 65");
         CHECK(tree.names() == "a.yaml ");
     }
 
@@ -179,7 +187,8 @@ TEST_SUITE("cluster::directory_write") {
         sys::LinuxFileOps ops;
         DirectoryStore store(tree.path(), ops);
         (void)store.read();
-        tree.put("theirs.yaml", "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: NodeModulesConfig\nmetadata:\n  name: node-a\n");
+        tree.put("theirs.yaml",
+                 "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: NodeModulesConfig\nmetadata:\n  name: node-a\n");
         store.put_node_module("node-a", "drivers", "hello", std::optional(entry("v1")), std::nullopt);
         CHECK(tree.names() == "nodes/node-a.yaml theirs.yaml ");
         CHECK(tree.get("theirs.yaml").find("quay.io/x/y:v1") != std::string::npos);
@@ -189,11 +198,13 @@ TEST_SUITE("cluster::directory_write") {
         mended.put("theirs.yaml", "a: [\n");
         DirectoryStore other(mended.path(), ops);
         (void)other.read();
-        mended.put("theirs.yaml", "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: NodeModulesConfig\nmetadata:\n  name: node-a\n");
+        mended.put("theirs.yaml",
+                   "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: NodeModulesConfig\nmetadata:\n  name: node-a\n");
         other.put_node_module("node-a", "drivers", "hello", std::optional(entry("v1")), std::nullopt);
         CHECK(mended.names() == "nodes/node-a.yaml theirs.yaml ");
         tree.put("odd.yaml", "a: [\n");
-        CHECK(code_of([&] { store.put_node_module("node-b", "n", "m", std::optional(entry("v1")), std::nullopt); }) == "yaml-syntax 65");
+        CHECK(code_of([&] { store.put_node_module("node-b", "n", "m", std::optional(entry("v1")), std::nullopt); }) ==
+              "yaml-syntax 65");
     }
 
     TEST_CASE("a NodeModulesConfig is made, changed and emptied as KMM does it") {
@@ -238,11 +249,14 @@ TEST_SUITE("cluster::directory_write") {
 
     TEST_CASE("a hand-written NodeModulesConfig keeps its comments and fields") {
         const Tree tree;
-        tree.put("x.yaml", "# by hand\napiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: NodeModulesConfig\nmetadata:\n  name: node-a # n\n");
+        tree.put("x.yaml",
+                 "# by hand\napiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: NodeModulesConfig\nmetadata:\n  name: node-a "
+                 "# n\n");
         sys::LinuxFileOps ops;
         DirectoryStore store(tree.path(), ops);
         store.put_node_module("node-a", "drivers", "hello", std::optional(entry("v1")), std::nullopt);
-        CHECK(tree.get("x.yaml").find("# by hand\napiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: NodeModulesConfig\nmetadata:\n  name: node-a # n\n") == 0);
+        CHECK(tree.get("x.yaml").find("# by hand\napiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: "
+                                      "NodeModulesConfig\nmetadata:\n  name: node-a # n\n") == 0);
         const auto snapshot = store.read();
         CHECK(snapshot.diagnostics.empty());
         REQUIRE(snapshot.objects.node_modules_configs.size() == 1);
@@ -251,7 +265,8 @@ TEST_SUITE("cluster::directory_write") {
 
     TEST_CASE("documents that cannot be changed in their text are found without a change") {
         const Tree tree;
-        tree.put("nodes/a.yaml", "apiVersion: v1\nkind: Node\nmetadata:\n  name: a\n  annotations: &same\n    x: y\n  labels: *same\n");
+        tree.put("nodes/a.yaml",
+                 "apiVersion: v1\nkind: Node\nmetadata:\n  name: a\n  annotations: &same\n    x: y\n  labels: *same\n");
         tree.put("nodes/b.yaml", "apiVersion: v1\nkind: Node\nmetadata: {name: b}\n");
         const auto before = tree.get("nodes/a.yaml") + tree.get("nodes/b.yaml");
         sys::LinuxFileOps ops;
@@ -266,9 +281,11 @@ TEST_SUITE("cluster::directory_write") {
         tree.put("nodemodulesconfigs/node-a.yaml", test::k_node_a);
         sys::LinuxFileOps ops;
         DirectoryStore store(tree.path(), ops);
-        CHECK(code_of([&] { store.put_node_module("node-a", "n", "m", std::optional(entry("v1")), std::nullopt); }) == "conflict 75");
+        CHECK(code_of([&] { store.put_node_module("node-a", "n", "m", std::optional(entry("v1")), std::nullopt); }) ==
+              "conflict 75");
         CHECK(tree.get("nodemodulesconfigs/node-a.yaml") == test::k_node_a);
-        CHECK(code_of([&] { store.put_node_module("../x", "n", "m", std::optional(entry("v1")), std::nullopt); }) == "bad-value 65");
+        CHECK(code_of([&] { store.put_node_module("../x", "n", "m", std::optional(entry("v1")), std::nullopt); }) ==
+              "bad-value 65");
     }
 
     TEST_CASE("node facts are written as a kubelet would") {
@@ -298,7 +315,8 @@ TEST_SUITE("cluster::directory_write") {
         tree.put("a.yaml", test::k_node_a);
         tree.put(".a.yaml.999999999-1.kmm-tmp", "left by a killed process");
         tree.put(".a.yaml.999999999-2.kmm-tmp", "being written by a process of another pid namespace");
-        std::filesystem::last_write_time(tree.path(".a.yaml.999999999-1.kmm-tmp"), std::filesystem::file_time_type::clock::now() - std::chrono::minutes(2));
+        std::filesystem::last_write_time(tree.path(".a.yaml.999999999-1.kmm-tmp"),
+                                         std::filesystem::file_time_type::clock::now() - std::chrono::minutes(2));
         sys::LinuxFileOps ops;
         DirectoryStore store(tree.path(), ops);
         CHECK(store.identity(false) == "");
@@ -319,7 +337,8 @@ TEST_SUITE("cluster::directory_write") {
         DirectoryStore store(tree.path(), ops);
         std::vector<std::thread> threads;
         for (int i = 0; i < 8; ++i) {
-            threads.emplace_back([&store, i] { store.patch_node_labels("node-a", {{"l" + std::to_string(i), "x"}}, {}); });
+            threads.emplace_back(
+                [&store, i] { store.patch_node_labels("node-a", {{"l" + std::to_string(i), "x"}}, {}); });
         }
         for (auto& thread : threads) thread.join();
         CHECK(store.read().objects.nodes.at(0).meta.labels.size() == 9);

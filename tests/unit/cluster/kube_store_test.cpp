@@ -62,8 +62,12 @@ private:
         const bool is_watch = request.target.find("watch=true") != std::string::npos;
         if (forbids) { return status_reply(403, "Forbidden", "no"); }
         if (path == k_kmm_path && !has_kinds) { return status_reply(404, "NotFound", "no such group"); }
-        if (path == k_kmm_path) { return reply(200, R"({"resources":[{"name":"modules"},{"name":"nodemodulesconfigs"}]})"); }
-        if (path == "/api/v1/namespaces/kube-system") { return reply(200, R"({"kind":"Namespace","metadata":{"uid":"the-uid"}})"); }
+        if (path == k_kmm_path) {
+            return reply(200, R"({"resources":[{"name":"modules"},{"name":"nodemodulesconfigs"}]})");
+        }
+        if (path == "/api/v1/namespaces/kube-system") {
+            return reply(200, R"({"kind":"Namespace","metadata":{"uid":"the-uid"}})");
+        }
         if (is_watch) {
             FakeReply stream;
             const bool tells = path == "/api/v1/nodes" && has_watch;
@@ -72,9 +76,12 @@ private:
             return stream;
         }
         if (path == "/api/v1/nodes") {
-            return reply(200, R"({"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[)" + value::to_json(node_) + "]}");
+            return reply(200, R"({"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[)" +
+                                  value::to_json(node_) + "]}");
         }
-        if (path == "/api/v1/nodes/node-a") { return request.method == "PATCH" ? patch_node(request) : reply(200, value::to_json(node_)); }
+        if (path == "/api/v1/nodes/node-a") {
+            return request.method == "PATCH" ? patch_node(request) : reply(200, value::to_json(node_));
+        }
         if (path.starts_with("/api/v1/nodes/")) { return status_reply(404, "NotFound", "no node"); }
         if (path.starts_with(k_kmm_path + "/nodemodulesconfigs/node-a")) { return answer_config(request); }
         if (request.method == "POST") {
@@ -91,7 +98,8 @@ private:
             for (std::size_t at = 0; (at = key.find("~1")) != std::string::npos;) { key.replace(at, 2, "/"); }
             const Node* current = labels.find(key);
             const std::string operation = step.get_string({"op"});
-            const bool same = current == nullptr ? step.find("value")->is_null() : current->text() == step.get_string({"value"});
+            const bool same =
+                current == nullptr ? step.find("value")->is_null() : current->text() == step.get_string({"value"});
             if (operation == "test" && !same) {
                 return status_reply(422, "Invalid", "the server rejected our request due to an error in our request");
             }
@@ -116,8 +124,9 @@ private:
             const Node* labels = patch.find_path({"metadata", "labels"});
             if (labels != nullptr) {
                 for (const auto& label : labels->members()) {
-                    Node& mine = config_.find("metadata")->find("labels") == nullptr ? config_.find("metadata")->set("labels", Node::mapping())
-                                                                                     : *config_.find("metadata")->find("labels");
+                    Node& mine = config_.find("metadata")->find("labels") == nullptr
+                                     ? config_.find("metadata")->set("labels", Node::mapping())
+                                     : *config_.find("metadata")->find("labels");
                     if (label.value.is_null()) { mine.erase(label.key); } else { mine.set(label.key, label.value); }
                 }
             }
@@ -127,7 +136,8 @@ private:
 
     std::mutex mutex_;
     int version_ = 1;
-    Node node_ = tree(R"({"kind":"Node","apiVersion":"v1","metadata":{"name":"node-a","uid":"uid-a","resourceVersion":"1","labels":{"role":"worker"}}})");
+    Node node_ = tree(
+        R"({"kind":"Node","apiVersion":"v1","metadata":{"name":"node-a","uid":"uid-a","resourceVersion":"1","labels":{"role":"worker"}}})");
     Node config_;
     std::string events_;
     sys::LinuxClock clock_;
@@ -251,7 +261,8 @@ TEST_CASE("a live store: a NodeModulesConfig is made, changed and emptied, with 
     // It goes with its Node, as one of KMM's does.
     const Node made = cluster.config();
     REQUIRE(made.find_path({"metadata", "ownerReferences"}) != nullptr);
-    CHECK(value::to_json(*made.find_path({"metadata", "ownerReferences"})) == R"([{"apiVersion":"v1","kind":"Node","name":"node-a","uid":"uid-a"}])");
+    CHECK(value::to_json(*made.find_path({"metadata", "ownerReferences"})) ==
+          R"([{"apiVersion":"v1","kind":"Node","name":"node-a","uid":"uid-a"}])");
     store.put_node_module("node-a", "drivers", "hello", std::nullopt, Change(entry_of("v1")));
     const auto snapshot = store.read();
     REQUIRE(snapshot.objects.node_modules_configs.size() == 1);

@@ -20,11 +20,13 @@ using namespace kmm::test;
 namespace {
 
 std::string text_of(const kmod::ModuleFile& file) {
-    std::string text = fmt::format("{} {} {} {} {} {} {}\n", file.name, file.machine, file.build_id, file.has_versions, file.is_signed, file.size, file.appended_signature.size());
+    std::string text = fmt::format("{} {} {} {} {} {} {}\n", file.name, file.machine, file.build_id, file.has_versions,
+                                   file.is_signed, file.size, file.appended_signature.size());
     for (const auto& [key, value] : file.modinfo) text += fmt::format("{}={}\n", key, value);
     for (const auto& symbol : file.undefined) text += fmt::format("U {} {}\n", symbol.name, symbol.weak);
     for (const auto& name : file.exported) text += "E " + name + "\n";
-    for (const auto& [name, facts] : file.exports) text += fmt::format("X {} {} {}\n", name, facts.gpl_only, facts.symbol_namespace);
+    for (const auto& [name, facts] : file.exports)
+        text += fmt::format("X {} {} {}\n", name, facts.gpl_only, facts.symbol_namespace);
     for (const auto row : file.export_crcs) text += fmt::format("C {} {}\n", row.symbol, row.crc);
     for (const auto row : file.crcs) text += fmt::format("V {} {}\n", row.symbol, row.crc);
     for (const auto& name : file.parameter_names) text += "P " + name + "\n";
@@ -58,7 +60,8 @@ TEST_SUITE("kmod::unit") {
 TEST_CASE("a confined process reads the same facts and the same faults of modules") {
     sys::Confined parser({kmod::module_service()});
     const std::string plain = make_ko(rich());
-    std::vector<std::string> files{plain, plain + "~Module signature appended~\n", "", "no module", std::string(64, '\0'), plain.substr(0, 100)};
+    std::vector<std::string> files{
+        plain, plain + "~Module signature appended~\n", "", "no module", std::string(64, '\0'), plain.substr(0, 100)};
     for (const char* how : {"gzip", "xz", "zstd"}) {
         files.push_back(kmod::packed_module(plain, how));
         files.push_back(files.back().substr(0, files.back().size() / 2));
@@ -87,12 +90,17 @@ TEST_CASE("an index that a confined process has made gives the bytes that it was
     CHECK(index.faults().empty());
     const auto* module = index.find("m7");
     REQUIRE(module != nullptr);
-    CHECK(kmod::code_sha256(module->file, kmod::plain_bytes(*module)) == kmod::sha256_hex(make_ko([] { KoSpec s = rich(); s.name = "m7"; return s; }())));
+    CHECK(kmod::code_sha256(module->file, kmod::plain_bytes(*module)) == kmod::sha256_hex(make_ko([] {
+              KoSpec s = rich();
+              s.name = "m7";
+              return s;
+          }())));
     put(module->path, "other");
     CHECK_THROWS_AS(static_cast<void>(kmod::plain_bytes(*module)), Error);
 }
 
-TEST_CASE("a module that ends the process that reads it is named, and so is one that is said to have a name that is none") {
+TEST_CASE(
+    "a module that ends the process that reads it is named, and so is one that is said to have a name that is none") {
     sys::Service dying = kmod::module_service();
     dying.serve = [](const std::string&, sys::Channel&, sys::Channel&) { static_cast<void>(::raise(SIGABRT)); };
     sys::Confined parser({dying});

@@ -95,7 +95,8 @@ private:
 void write_manifests(const test::Made& made, const std::string& words) {
     for (const char* name : {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"})
         made.write(std::string(k_manifest_directory) + "/" + name + ".yaml",
-                   fmt::format("apiVersion: v1\nkind: Pod\nmetadata: {{name: {0}, namespace: kube-system}}\nspec:\n  containers:\n  - name: {0}\n"
+                   fmt::format("apiVersion: v1\nkind: Pod\nmetadata: {{name: {0}, namespace: kube-system}}\nspec:\n  "
+                               "containers:\n  - name: {0}\n"
                                "    image: registry.k8s.io/{0}:{1}\n    command: [{0}{2}]\n",
                                name, std::string_view(name) == "etcd" ? "3.6.5-0" : "v1.34.4",
                                std::string_view(name) == "etcd" ? words : std::string()));
@@ -152,9 +153,13 @@ TEST_CASE("what etcd says of itself is read from its gateway") {
             const auto name = request.url.substr(request.url.rfind('/') + 1);
             CHECK(request.tls.ca_pem == "PEM of ca.crt\n");
             if (name == "status")
-                static_cast<void>(sink(response, R"({"header":{"member_id":"18446744073709551615"},"leader":"7","version":"3.6.5","dbSize":"300","dbSizeInUse":"200","errors":["memory"]})"));
+                static_cast<void>(sink(
+                    response,
+                    R"({"header":{"member_id":"18446744073709551615"},"leader":"7","version":"3.6.5","dbSize":"300","dbSizeInUse":"200","errors":["memory"]})"));
             else if (name == "list")
-                static_cast<void>(sink(response, R"({"members":[{"ID":"7","name":"cp1","clientURLs":["https://10.0.0.5:2379"]},{"ID":"8","isLearner":true,"name":"cp2"},{"ID":"9"}]})"));
+                static_cast<void>(sink(
+                    response,
+                    R"({"members":[{"ID":"7","name":"cp1","clientURLs":["https://10.0.0.5:2379"]},{"ID":"8","isLearner":true,"name":"cp2"},{"ID":"9"}]})"));
             else static_cast<void>(sink(response, R"({"alarms":[{"memberID":"7","alarm":"NOSPACE"}]})"));
             return response;
         }
@@ -173,7 +178,8 @@ TEST_CASE("what etcd says of itself is read from its gateway") {
     CHECK(facts.listen_urls.size() == 2);
     for (const int status : {0, 403, 200}) {
         Gateway refusing(status, "permission denied");
-        CHECK(code_of([&] { static_cast<void>(read_etcd(node.place, refusing, manifest)); }) == (status == 0 ? "etcd-unreachable" : "etcd-refused"));
+        CHECK(code_of([&] { static_cast<void>(read_etcd(node.place, refusing, manifest)); }) ==
+              (status == 0 ? "etcd-unreachable" : "etcd-refused"));
     }
     Gateway none(200, "{}");
     CHECK(read_etcd(node.place, none, "spec: {containers: [{command: [etcd]}]}").member.empty());
@@ -184,9 +190,12 @@ TEST_CASE("a backup with a snapshot of etcd is verified with it, and kept") {
     test::Made made;
     write_manifests(made, k_listen);
     made.write("/var/lib/kubelet/config.yaml", "kind: KubeletConfiguration\n");
-    made.write("/etc/kubernetes/kubelet.conf",
-               "current-context: a\ncontexts: [{name: a, context: {user: u}}]\nusers:\n- name: u\n  user: {client-certificate-data: " +
-                   base::to_base64(sys::read_file(std::string(KMM_SOURCE_DIR) + "/tests/support/kubeadm_certs/node.crt")) + "}\n");
+    made.write(
+        "/etc/kubernetes/kubelet.conf",
+        "current-context: a\ncontexts: [{name: a, context: {user: u}}]\nusers:\n- name: u\n  user: "
+        "{client-certificate-data: " +
+            base::to_base64(sys::read_file(std::string(KMM_SOURCE_DIR) + "/tests/support/kubeadm_certs/node.crt")) +
+            "}\n");
     std::filesystem::create_directories(made.path("/proc"));
     made.write("/proc/sys/kernel/random/boot_id", "11111111-2222-4333-8444-555555555555\n");
     const auto node = made.node();
@@ -217,7 +226,8 @@ TEST_CASE("a backup with a snapshot of etcd is verified with it, and kept") {
     CHECK(code_of([&] { static_cast<void>(make_backup(node, "b2", &gateway)); }) == "backup-without-etcd");
     for (const int status : {0, 403}) {
         Gateway refusing(status, "permission denied");
-        CHECK(code_of([&] { static_cast<void>(make_backup(node, "b3", &refusing)); }) == (status == 0 ? "etcd-unreachable" : "etcd-refused"));
+        CHECK(code_of([&] { static_cast<void>(make_backup(node, "b3", &refusing)); }) ==
+              (status == 0 ? "etcd-unreachable" : "etcd-refused"));
         CHECK(!node.place.exists("/var/lib/kmm-node/backups/b3"));
     }
     Gateway boundless(200, message(whole, std::size_t{1} << 60U));

@@ -44,7 +44,8 @@ etcd: {memberID: 'M', leaderID: '1', listenClientURLs: ['https://127.0.0.1:2379'
 using Changes = std::map<std::string, std::pair<std::string, std::string>>;  // node: text that is replaced, and by what
 
 std::map<std::string, CheckResult> node_results(const Changes& changes = {}, const char* target = "v1.35.4") {
-    static const auto inventory = inventory_of(control_plane("a", "v1.34.4") + control_plane("b", "v1.34.4") + control_plane("c", "v1.34.4") + worker("w", "v1.34.4") + R"(---
+    static const auto inventory = inventory_of(control_plane("a", "v1.34.4") + control_plane("b", "v1.34.4") +
+                                               control_plane("c", "v1.34.4") + worker("w", "v1.34.4") + R"(---
 {kind: Pod, apiVersion: v1, metadata: {name: web, namespace: prod}, spec: {nodeName: w}}
 ---
 {kind: ConfigMap, apiVersion: v1, metadata: {name: kubelet-config, namespace: kube-system}, data: {kubelet: "kind: KubeletConfiguration\ncgroupDriver: systemd\ncontainerRuntimeEndpoint: x\n"}}
@@ -84,34 +85,56 @@ void trips(const std::string& id, const Changes& changes, const std::string& det
 }  // namespace
 
 TEST_CASE("what services of nodes say trips their checks") {
-    trips("apiserver-each-ready", {{"b", {"ready: true, problem: ''", "ready: false, problem: '/readyz answers 500; etcd failed'"}}}, "b: /readyz answers 500; etcd failed");
-    trips("apiserver-each-ready", {{"b", {"apiServer: {ready: true, problem: '', started: '1.7e+09', requested: []}", "unread: [{field: apiServer, reason: no address}]"}}},
+    trips("apiserver-each-ready",
+          {{"b", {"ready: true, problem: ''", "ready: false, problem: '/readyz answers 500; etcd failed'"}}},
+          "b: /readyz answers 500; etcd failed");
+    trips("apiserver-each-ready",
+          {{"b",
+            {"apiServer: {ready: true, problem: '', started: '1.7e+09', requested: []}",
+             "unread: [{field: apiServer, reason: no address}]"}}},
           "not known: b (no address)", Outcome::skip);
     trips("removed-api-requested",
-          {{"a", {"requested: []", "requested: [{group: storage.k8s.io, version: v1alpha1, resource: volumeattributesclasses, removedIn: '1.35'}, "
-                                   "{group: x, version: v1, resource: y, removedIn: '1.36'}]"}}},
+          {{"a",
+            {"requested: []",
+             "requested: [{group: storage.k8s.io, version: v1alpha1, resource: volumeattributesclasses, removedIn: "
+             "'1.35'}, "
+             "{group: x, version: v1, resource: y, removedIn: '1.36'}]"}}},
           "storage.k8s.io/v1alpha1 volumeattributesclasses (gone in v1.35), by clients of a");
-    trips("removed-api-requested", {{"a", {"1.7e+09", "1.767311e+09"}}}, "nothing was asked for, but these API servers have run for less than a day: a", Outcome::skip);
-    trips("kubelet-healthz", {{"w", {"healthy: true, problem: ''", "healthy: false, problem: does not answer"}}}, "w: does not answer");
+    trips("removed-api-requested", {{"a", {"1.7e+09", "1.767311e+09"}}},
+          "nothing was asked for, but these API servers have run for less than a day: a", Outcome::skip);
+    trips("kubelet-healthz", {{"w", {"healthy: true, problem: ''", "healthy: false, problem: does not answer"}}},
+          "w: does not answer");
     trips("kubelet-static-path", {{"a", {"/etc/kubernetes/manifests/", "/srv"}}}, "a: staticPodPath is '/srv'");
     trips("config-drift", {{"w", {"cgroupDriver: systemd", "cgroupDriver: cgroupfs"}}}, "w: differs in cgroupDriver");
     trips("ca-available", {{"c", {"caKey: true", "caKey: false"}}}, "c: /etc/kubernetes/pki/ca.key is not there");
     trips("package-held", {{"w", {"held: [kubelet]", "held: []"}}}, "w: not held: kubelet");
-    trips("auto-updaters", {{"w", {"held: [kubelet]", "held: []"}}}, "w: unattended-upgrades, and packages are not held");
+    trips("auto-updaters", {{"w", {"held: [kubelet]", "held: []"}}},
+          "w: unattended-upgrades, and packages are not held");
     trips("clock-skew", {{"w", {"00:00:00Z", "00:00:09Z"}}}, "w is at least 6 s ahead of a");
     trips("cgroup-version", {{"w", {"cgroup: v2", "cgroup: v1"}}}, "w: cgroup v1");
-    CHECK(node_results({{"w", {"cgroupDriver: systemd", "cgroupDriver: systemd, failCgroupV1: false"}}}).at("cgroup-version").outcome == Outcome::ok);
-    trips("reboot-daemons", {{"w", {"rebootRequired: false", "rebootRequired: true"}}}, "w: /run/reboot-required is there: something may reboot it");
-    trips("removed-kubelet-flags", {{"w", {"--config=/x", "--feature-gates=PodIndexLabel=true"}}}, "w: feature gate PodIndexLabel (gone in v1.35)");
+    CHECK(node_results({{"w", {"cgroupDriver: systemd", "cgroupDriver: systemd, failCgroupV1: false"}}})
+              .at("cgroup-version")
+              .outcome == Outcome::ok);
+    trips("reboot-daemons", {{"w", {"rebootRequired: false", "rebootRequired: true"}}},
+          "w: /run/reboot-required is there: something may reboot it");
+    trips("removed-kubelet-flags", {{"w", {"--config=/x", "--feature-gates=PodIndexLabel=true"}}},
+          "w: feature gate PodIndexLabel (gone in v1.35)");
 }
 
 TEST_CASE("what members of etcd say trips their checks") {
     trips("etcd-members", {{"a", {"name: c, learner: false", "name: c, learner: true"}}}, "a: member c is a learner");
     trips("etcd-members", {{"a", {"name: c,", "name: '',"}}}, "a: member 3 has never started");
-    trips("etcd-members", {{"c", {"memberID: '3'", "memberID: '4'"}}}, "a: member c (3) is on no control plane, b: member c (3) is on no control plane, c: member c (3) is on no control plane");
-    trips("etcd-members", {{"c", {"etcd: {memberID: '3'", "unread: [{field: etcd, reason: refused}]\nother: {memberID: '3'"}}}, "not heard: c (refused)");
-    trips("etcd-members", {{"c", {"memberID: '3'", "memberID: null"}}}, "the manifest of etcd names no address for clients on c", Outcome::skip);
-    trips("etcd-quorum", {{"b", {"leaderID: '1'", "leaderID: null"}}}, "a: its leader is 1, others have another one, b: it has no leader, c: its leader is 1, others have another one");
+    trips("etcd-members", {{"c", {"memberID: '3'", "memberID: '4'"}}},
+          "a: member c (3) is on no control plane, b: member c (3) is on no control plane, c: member c (3) is on no "
+          "control plane");
+    trips("etcd-members",
+          {{"c", {"etcd: {memberID: '3'", "unread: [{field: etcd, reason: refused}]\nother: {memberID: '3'"}}},
+          "not heard: c (refused)");
+    trips("etcd-members", {{"c", {"memberID: '3'", "memberID: null"}}},
+          "the manifest of etcd names no address for clients on c", Outcome::skip);
+    trips("etcd-quorum", {{"b", {"leaderID: '1'", "leaderID: null"}}},
+          "a: its leader is 1, others have another one, b: it has no leader, c: its leader is 1, others have another "
+          "one");
     trips("etcd-alarms", {{"b", {"alarms: []", "alarms: [NOSPACE of 2]"}}}, "b: NOSPACE of 2");
     trips("etcd-advertise", {{"b", {", 'https://10.0.0.1:2379'", ""}}}, "b: listens on https://127.0.0.1:2379 only");
     trips("etcd-size", {{"b", {"sizeBytes: 100", "sizeBytes: 2000000000"}}}, "b: 1.9 GiB of 2.0 GiB, 90 B in use");

@@ -17,7 +17,9 @@ namespace {
 std::map<std::string, CheckResult> results_of(const Inventory& inventory, const char* target = "v1.35.4") {
     const auto seen = observe(inventory);
     std::map<std::string, CheckResult> results;
-    for (auto& result : run_checks({inventory, seen, builtin_catalogue(), Version::parse(target)}, {})) { results.emplace(result.id, std::move(result)); }
+    for (auto& result : run_checks({inventory, seen, builtin_catalogue(), Version::parse(target)}, {})) {
+        results.emplace(result.id, std::move(result));
+    }
     return results;
 }
 
@@ -68,7 +70,8 @@ TEST_CASE("ids are unique, and every check that objects can tell has a function"
         CHECK_FALSE(info.fix.empty());
     }
     std::size_t functions = 0;
-    for (const auto rows : {version_checks(), config_checks(), object_checks(), drain_checks(), prerequisite_checks(), api_checks(), addon_checks()}) {
+    for (const auto rows : {version_checks(), config_checks(), object_checks(), drain_checks(), prerequisite_checks(),
+                            api_checks(), addon_checks()}) {
         for (const auto& row : rows) {
             REQUIRE(find_check(row.id) != nullptr);
             CHECK(find_check(row.id)->needs.empty());
@@ -91,7 +94,8 @@ TEST_CASE("nothing is OK where nothing was observed") {
         Inventory inventory;
         inventory.is_live = is_live;
         if (is_live) {
-            for (const auto* plural : {"configmaps", "poddisruptionbudgets", "apiservices", "customresourcedefinitions", "endpointslices", "validatingwebhookconfigurations",
+            for (const auto* plural : {"configmaps", "poddisruptionbudgets", "apiservices", "customresourcedefinitions",
+                                       "endpointslices", "validatingwebhookconfigurations",
                                        "mutatingwebhookconfigurations", "pods", "secrets", "deployments"}) {
                 inventory.unlisted[plural] = "forbidden";
             }
@@ -104,7 +108,9 @@ TEST_CASE("nothing is OK where nothing was observed") {
 TEST_CASE("what is wrong does not become OK when a kind is missing from the dump") {
     const auto whole = inventory_of(bad_cluster());
     const auto before = results_of(whole);
-    CHECK(ids_with(before, Outcome::ok) == std::set<std::string>{"cp-pods-ready", "image-repository-equal", "kubelet-config-cm", "other-orchestrators", "version-known"});
+    CHECK(ids_with(before, Outcome::ok) == std::set<std::string>{"cp-pods-ready", "image-repository-equal",
+                                                                 "kubelet-config-cm", "other-orchestrators",
+                                                                 "version-known"});
     for (const auto& [kind, count] : whole.counts) {
         CAPTURE(kind);
         auto less = whole;
@@ -131,8 +137,11 @@ TEST_CASE("a failure that is ignored is a warning, a fatal one cannot be") {
     CHECK(ignored.size() == 3);
     for (const auto& result : run_checks({inventory, seen, builtin_catalogue(), std::nullopt}, ignored)) {
         CAPTURE(result.id);
-        if (result.id == "versions-uniform" || result.id == "node-pressure") { CHECK((result.ignored && result.outcome == Outcome::warn)); }
-        else { CHECK_FALSE(result.ignored); }
+        if (result.id == "versions-uniform" || result.id == "node-pressure") {
+            CHECK((result.ignored && result.outcome == Outcome::warn));
+        } else {
+            CHECK_FALSE(result.ignored);
+        }
         CHECK(find_check(result.id)->in_health);
     }
     CHECK_THROWS_AS((void)parse_ignored({"nodes-ready"}), Error);

@@ -237,7 +237,8 @@ TEST_SUITE("plan::unit") {
         module.module_loader->container.build.emplace();
         plan::Options options;
         options.missing_images = {"*"};
-        check(plan::judge(plan::NodeView{&node, nullptr}, plan::Resolver(module), options), 4, Action::load, "not-loaded");
+        check(plan::judge(plan::NodeView{&node, nullptr}, plan::Resolver(module), options), 4, Action::load,
+              "not-loaded");
         options.next = true;
         check(plan::judge(plan::NodeView{&node, nullptr}, plan::Resolver(module), options), 4, Action::blocked,
               "image-missing");
@@ -328,7 +329,8 @@ TEST_SUITE("plan::unit") {
         CHECK(entry(true).reason == "worker-running");
         CHECK(entry(true).message.find("fails") != std::string::npos);
         objects.pods[0].meta.annotations["kmm.node.kubernetes.io/worker-config"] =
-            "containerImage: old\ninsecurePull: false\nkernelVersion: 6.1.0-56-amd64\nmodprobe: {moduleName: kmm_hello}\n";
+            "containerImage: old\ninsecurePull: false\nkernelVersion: 6.1.0-56-amd64\nmodprobe: {moduleName: "
+            "kmm_hello}\n";
         CHECK(entry(true).reason == "worker-stale");
         objects.pods[0].node_name = "node-b";
         CHECK(entry(true).action == Action::load);

@@ -17,9 +17,9 @@ using namespace kmm;
 namespace {
 
 std::string text(const plan::Entry& entry) {
-    std::string out = entry.node + " " + entry.kernel + " " + entry.boot_id + " " + entry.namespace_ + "/" + entry.module + " " + entry.version +
-                      " " + entry.mapping_text + " " + entry.image + " " + std::string(plan::to_string(entry.action)) + " " + entry.reason + " " +
-                      entry.message;
+    std::string out = entry.node + " " + entry.kernel + " " + entry.boot_id + " " + entry.namespace_ + "/" +
+                      entry.module + " " + entry.version + " " + entry.mapping_text + " " + entry.image + " " +
+                      std::string(plan::to_string(entry.action)) + " " + entry.reason + " " + entry.message;
     if (entry.config) { out += " " + entry.config->container_image + " " + entry.config->modprobe.module_name; }
     if (entry.order) { out += " order " + std::to_string(*entry.order); }
     for (const auto& name : entry.needs) { out += " needs " + name; }
@@ -28,7 +28,9 @@ std::string text(const plan::Entry& entry) {
 
 std::string text(const Diagnostics& diagnostics) {
     std::string out;
-    for (const auto& diagnostic : diagnostics) { out += diagnostic.code + ": " + diagnostic.message + ": " + diagnostic.hint + "\n"; }
+    for (const auto& diagnostic : diagnostics) {
+        out += diagnostic.code + ": " + diagnostic.message + ": " + diagnostic.hint + "\n";
+    }
     return out;
 }
 
@@ -37,7 +39,8 @@ api::Objects random_fleet(std::mt19937& random) {
     const auto roll = [&](unsigned sides) { return random() % sides; };
     api::Objects objects;
     for (unsigned i = 0; i < 30; ++i) {
-        api::Node node = build::node(roll(8) == 0 ? "" : "6.1.0-" + std::to_string(50 + roll(3)) + (roll(5) == 0 ? "-amd64+" : "-amd64"));
+        api::Node node = build::node(
+            roll(8) == 0 ? "" : "6.1.0-" + std::to_string(50 + roll(3)) + (roll(5) == 0 ? "-amd64+" : "-amd64"));
         node.meta.name = "node-" + std::to_string(100 + i);
         node.boot_id = roll(6) == 0 ? "" : "boot-" + std::to_string(i);
         node.meta.labels = {{"kmm", roll(3) == 0 ? "no" : "yes"}, {"host", node.meta.name}};
@@ -52,7 +55,8 @@ api::Objects random_fleet(std::mt19937& random) {
             auto& config = objects.node_modules_configs.back();
             config.meta.name = node.meta.name;
             if (roll(2) == 0) {  // with entries that share their parts with those of another node
-                const auto& other = objects.node_modules_configs[roll(static_cast<unsigned>(objects.node_modules_configs.size()))];
+                const auto& other =
+                    objects.node_modules_configs[roll(static_cast<unsigned>(objects.node_modules_configs.size()))];
                 config.spec = other.spec;
                 config.status = other.status;
                 for (auto& entry : config.status) { entry.boot_id = roll(3) == 0 ? "before" : node.boot_id; }
@@ -63,14 +67,20 @@ api::Objects random_fleet(std::mt19937& random) {
     for (unsigned i = 0; i < 6; ++i) {
         api::Module module = build::module(roll(3) == 0 ? "v1" : "");
         if (i > 0) { module.meta.name = "m" + std::to_string(i); }
-        if (roll(3) == 0) { module.module_loader->container.kernel_mappings = {build::literal("6.1.0-51-amd64", "r/x:y"), build::regexp("^6.*-52-")}; }
+        if (roll(3) == 0) {
+            module.module_loader->container.kernel_mappings = {build::literal("6.1.0-51-amd64", "r/x:y"),
+                                                               build::regexp("^6.*-52-")};
+        }
         if (roll(6) == 0) { module.module_loader->container.kernel_mappings = {build::regexp("(")}; }
         if (roll(3) == 0) { module.tolerations.push_back(api::Toleration{"k", "Exists", "", "", std::nullopt}); }
         if (roll(4) == 0) { module.selector = {{"host", "node-105"}}; }
         module.module_loader->container.modprobe.module_name = roll(2) == 0 ? "same-one" : "m_" + std::to_string(i);
         auto& container = module.module_loader->container;
         if (roll(4) == 0) { container.in_tree_modules_to_remove = std::vector<std::string>{"same-one", "m-2"}; }
-        if (roll(5) == 0) { module.meta.annotations[std::string(plan::k_annotation_needs)] = "drivers/m2, drivers/kmm-hello, drivers/none"; }
+        if (roll(5) == 0) {
+            module.meta.annotations[std::string(plan::k_annotation_needs)] =
+                "drivers/m2, drivers/kmm-hello, drivers/none";
+        }
         objects.modules.push_back(module);
     }
     return objects;
@@ -110,7 +120,8 @@ TEST_SUITE("plan::lines") {
                 for (const auto& node : unlike.nodes) {
                     api::Pod& pod = unlike.pods.emplace_back();
                     pod.meta.name = "pod-of-" + node.meta.name;
-                    pod.meta.labels = {{std::string(api::k_label_worker_action), "ModuleLoad"}, {std::string(api::k_label_module_name), "none"}};
+                    pod.meta.labels = {{std::string(api::k_label_worker_action), "ModuleLoad"},
+                                       {std::string(api::k_label_module_name), "none"}};
                     pod.node_name = node.meta.name;
                 }
                 std::string decided_alone;
@@ -125,8 +136,9 @@ TEST_SUITE("plan::lines") {
         }
         CHECK(shared > 16 * rounds);
         CHECK(own > 16 * rounds);
-        for (const std::string code : {"kernel-unmapped", "kernel-plus", "version-labels-stuck", "label-key-leftover", "in-tree-needed",
-                                 "cordon-unloads", "needs-not-loaded", "missing-unmatched", "module-conflict", "bad-regexp"}) {
+        for (const std::string code :
+             {"kernel-unmapped", "kernel-plus", "version-labels-stuck", "label-key-leftover", "in-tree-needed",
+              "cordon-unloads", "needs-not-loaded", "missing-unmatched", "module-conflict", "bad-regexp"}) {
             CAPTURE(code);
             CHECK((codes[code] > 0 || test::sanitized()));
         }
@@ -156,7 +168,9 @@ TEST_SUITE("plan::lines") {
             ++nodes_of[line.shared];
             seen += std::string(plan::to_string(line.entry.action)) + " " + line.own().boot_id + ", ";
         });
-        CHECK(seen == "keep boot-0, keep boot-1, keep boot-2, keep boot-3, keep boot-4, blocked boot-5, load boot-6, keep boot-7, ");
+        CHECK(seen ==
+              "keep boot-0, keep boot-1, keep boot-2, keep boot-3, keep boot-4, blocked boot-5, load boot-6, keep "
+              "boot-7, ");
         CHECK(nodes_of[0] == 5);
     }
 
@@ -173,6 +187,7 @@ TEST_SUITE("plan::lines") {
         const auto diagnostics = plan::visit_plan(objects, {}, [](const plan::Line&) {});
         REQUIRE(diagnostics.size() == 1);
         CHECK(diagnostics[0].message ==
-              "Modules drivers/kmm-hello and drivers/other both load the kernel module kmm_hello on 3 nodes, first node-a");
+              "Modules drivers/kmm-hello and drivers/other both load the kernel module kmm_hello on 3 nodes, first "
+              "node-a");
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random clusters walked pass by pass, all Pods succeeding, against the settled plan. The walk below is written over whole
-// objects and the bare tables; it shares no code with plan/passes.cpp.
+// Random clusters walked pass by pass, all Pods succeeding, against the settled plan. The walk below is written over
+// whole objects and the bare tables; it shares no code with plan/passes.cpp.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -49,8 +49,8 @@ api::Module random_module(const std::string& name, Dice& dice) {
     container.container_image = "r.example/" + name + ":" + container.version + "-$KERNEL_FULL_VERSION";
     container.kernel_mappings.clear();
     if (dice.once_in(2)) { container.kernel_mappings.push_back(build::literal(dice.pick(k_kernels))); }
-    container.kernel_mappings.push_back(
-        build::regexp(dice.pick<std::string>({"^6\\.", "56", "^.+$", "^.+$", "("}), dice.once_in(3) ? "r.example/own:x" : ""));
+    container.kernel_mappings.push_back(build::regexp(dice.pick<std::string>({"^6\\.", "56", "^.+$", "^.+$", "("}),
+                                                      dice.once_in(3) ? "r.example/own:x" : ""));
     if (dice.once_in(4)) { module.tolerations = {{"dedicated", "Exists", "", "", std::nullopt}}; }
     if (dice.once_in(8)) { module.meta.deleting = true; }
     if (dice.once_in(8)) { module.module_loader.reset(); }
@@ -92,7 +92,8 @@ api::Objects random_cluster(unsigned seed) {
             put_labels(node, module, dice);
             if (dice.once_in(2)) { config.spec.push_back(random_entry(module, node, dice)); }
             if (dice.once_in(2)) {
-                config.status.push_back(dice.once_in(2) && !config.spec.empty() && config.spec.back().name == module.meta.name
+                config.status.push_back(dice.once_in(2) && !config.spec.empty() &&
+                                                config.spec.back().name == module.meta.name
                                             ? config.spec.back()
                                             : random_entry(module, node, dice));
                 config.status.back().boot_id = dice.once_in(4) ? "before" : "now";
@@ -173,9 +174,10 @@ private:
         const auto resolution = resolve(module, node.kernel_version);
         const auto* resolved = std::get_if<Resolved>(&resolution);
         Situation asked;
-        asked.eligibility = selects(module.selector, node.meta.labels) && tolerates(loader_tolerations(module), node.taints)
-                                ? Eligibility::eligible
-                                : Eligibility::not_eligible;
+        asked.eligibility =
+            selects(module.selector, node.meta.labels) && tolerates(loader_tolerations(module), node.taints)
+                ? Eligibility::eligible
+                : Eligibility::not_eligible;
         asked.mapping = std::holds_alternative<MappingFault>(resolution) ? MappingState::fault
                         : resolved != nullptr                            ? MappingState::found
                                                                          : MappingState::none;
@@ -220,8 +222,8 @@ private:
             if (!tolerates(spec->tolerations, node.taints)) { return; }
             const bool same = status != nullptr && spec->config == status->config;
             const bool kernel = status != nullptr && spec->config->kernel_version == status->config->kernel_version;
-            step = decide(SpecRow{PodState::none, answer(status != nullptr), answer(same), answer(kernel), answer(rebooted),
-                                  PodStep::nothing, ""})
+            step = decide(SpecRow{PodState::none, answer(status != nullptr), answer(same), answer(kernel),
+                                  answer(rebooted), PodStep::nothing, ""})
                        .step;
         } else if (status != nullptr) {
             step = decide(OrphanRow{answer(rebooted), PodState::none, PodStep::nothing, ""}).step;
@@ -234,7 +236,8 @@ private:
 
     void set_label(api::Node& node, const std::string& key, const std::optional<std::string>& value) {
         const auto found = node.meta.labels.find(key);
-        const bool same = value ? found != node.meta.labels.end() && found->second == *value : found == node.meta.labels.end();
+        const bool same =
+            value ? found != node.meta.labels.end() && found->second == *value : found == node.meta.labels.end();
         if (same) { return; }
         changed_ = true;
         if (value) {
@@ -326,11 +329,26 @@ TEST_SUITE("plan::unit") {
         }
         CHECK((longest >= 8 || test::sanitized()));
         // The random clusters reach what matters.
-        for (const auto* code : {"not-loaded", "up-to-date", "config-changed", "kernel-changed", "node-rebooted", "bad-regexp",
-                                 "kernel-unparsable", "no-kernel-mapping", "image-missing", "version-changed",
-                                 "version-held", "version-label-missing", "version-label-differs", "version-labels-stuck",
-                                 "version-relabelled", "entry-for-other-kernel", "selector-mismatch",
-                                 "taint-not-tolerated", "module-deleting", "no-module-loader"}) {
+        for (const auto* code : {"not-loaded",
+                                 "up-to-date",
+                                 "config-changed",
+                                 "kernel-changed",
+                                 "node-rebooted",
+                                 "bad-regexp",
+                                 "kernel-unparsable",
+                                 "no-kernel-mapping",
+                                 "image-missing",
+                                 "version-changed",
+                                 "version-held",
+                                 "version-label-missing",
+                                 "version-label-differs",
+                                 "version-labels-stuck",
+                                 "version-relabelled",
+                                 "entry-for-other-kernel",
+                                 "selector-mismatch",
+                                 "taint-not-tolerated",
+                                 "module-deleting",
+                                 "no-module-loader"}) {
             CAPTURE(code);
             CHECK((reasons[code] > 0 || test::sanitized()));
         }
@@ -348,7 +366,9 @@ TEST_SUITE("plan::unit") {
                 CAPTURE(verdict.entry.node);
                 CAPTURE(verdict.entry.module);
                 CAPTURE(verdict.entry.reason);
-                if (verdict.entry.action == plan::Action::blocked) { continue; }  // says why, whatever is done meanwhile
+                if (verdict.entry.action == plan::Action::blocked) {
+                    continue;
+                }  // says why, whatever is done meanwhile
                 const char pod = walk.pod(verdict.entry.node, verdict.entry.module);
                 CHECK((verdict.entry.action == plan::Action::load) == (pod == 'L'));
                 CHECK((verdict.entry.action == plan::Action::unload) == (pod == 'U'));

@@ -19,9 +19,13 @@ namespace {
 using Serve = std::function<void(const std::string& message, sys::Channel& channel, sys::Channel& answers)>;
 
 /// The service of layers, with `instead` in place of what it does.
-sys::Service spoilt(const std::function<void(const Serve& real, const std::string& message, sys::Channel& channel, sys::Channel& answers)>& instead) {
+sys::Service spoilt(const std::function<void(const Serve& real, const std::string& message, sys::Channel& channel,
+                                             sys::Channel& answers)>& instead) {
     sys::Service service = registry::layer_service();
-    service.serve = [instead, real = service.serve](const std::string& message, sys::Channel& channel, sys::Channel& answers) { instead(real, message, channel, answers); };
+    service.serve = [instead, real = service.serve](const std::string& message, sys::Channel& channel,
+                                                    sys::Channel& answers) {
+        instead(real, message, channel, answers);
+    };
     return service;
 }
 
@@ -32,12 +36,17 @@ bool is_second_request() {
 }
 
 // Begun before there are threads.
-sys::Confined g_once({spoilt([](const Serve& real, const std::string& message, sys::Channel& channel, sys::Channel& answers) {
+sys::Confined g_once({spoilt([](const Serve& real, const std::string& message, sys::Channel& channel,
+                                sys::Channel& answers) {
     if (is_second_request()) static_cast<void>(::raise(SIGABRT));
     real(message, channel, answers);
 })});
-sys::Confined g_dying({spoilt([](const Serve&, const std::string&, sys::Channel&, sys::Channel&) { static_cast<void>(::raise(SIGABRT)); })});
-sys::Confined g_killed({spoilt([](const Serve&, const std::string&, sys::Channel&, sys::Channel&) { static_cast<void>(::raise(SIGKILL)); })});
+sys::Confined g_dying({spoilt([](const Serve&, const std::string&, sys::Channel&, sys::Channel&) {
+    static_cast<void>(::raise(SIGABRT));
+})});
+sys::Confined g_killed({spoilt([](const Serve&, const std::string&, sys::Channel&, sys::Channel&) {
+    static_cast<void>(::raise(SIGKILL));
+})});
 sys::Confined g_babbling({spoilt([](const Serve&, const std::string&, sys::Channel& channel, sys::Channel&) {
     sys::MessageWriter nonsense;
     nonsense.number(0);          // an entry
@@ -67,7 +76,9 @@ Outcome pull_with(sys::Confined& parser, const FakeRegistry& registry) {
     return pull_from(registry, [&](registry::PullRequest& request) { request.parser = &parser; });
 }
 
-TestLayer small_layer() { return gzip_layer(TarBuilder().file(k_modules + "/a.ko", std::string(100'000, 'a')).finish()); }
+TestLayer small_layer() {
+    return gzip_layer(TarBuilder().file(k_modules + "/a.ko", std::string(100'000, 'a')).finish());
+}
 
 }  // namespace
 

@@ -52,7 +52,9 @@ namespace {
 const pid_t g_process = ::getpid();  ///< children of tests have no parser
 /// Begun before there are threads.
 const std::unique_ptr<sys::Confined> g_parser =
-    std::getenv("KMM_TEST_CONFINED") == nullptr ? nullptr : std::make_unique<sys::Confined>(std::vector{registry::layer_service()});
+    std::getenv("KMM_TEST_CONFINED") == nullptr
+        ? nullptr
+        : std::make_unique<sys::Confined>(std::vector{registry::layer_service()});
 
 }  // namespace
 

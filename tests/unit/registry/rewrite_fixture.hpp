@@ -43,7 +43,8 @@ struct Destination {
         if (at == std::string::npos) return {};
         std::string value = target.substr(at + name.size() + 1);
         value = value.substr(0, value.find('&'));
-        for (std::size_t percent = value.find("%3A"); percent != std::string::npos; percent = value.find("%3A")) value.replace(percent, 3, ":");
+        for (std::size_t percent = value.find("%3A"); percent != std::string::npos; percent = value.find("%3A"))
+            value.replace(percent, 3, ":");
         return value;
     }
 
@@ -63,10 +64,13 @@ struct Destination {
         }
         const std::string id = last.substr(0, last.find('?'));
         if (request.method == "PATCH") {
-            CHECK(request.header("content-range") == std::to_string(uploads.at(id).size()) + "-" + std::to_string(uploads.at(id).size() + request.body.size() - 1));
+            CHECK(request.header("content-range") ==
+                  std::to_string(uploads.at(id).size()) + "-" +
+                      std::to_string(uploads.at(id).size() + request.body.size() - 1));
             uploads.at(id) += request.body;
             reply.status = 202;
-            reply.headers.emplace_back("Location", registry.server().port() == 0 ? "" : "/v2/team/driver/blobs/uploads/" + id + "?state=y");
+            reply.headers.emplace_back(
+                "Location", registry.server().port() == 0 ? "" : "/v2/team/driver/blobs/uploads/" + id + "?state=y");
             return reply;
         }
         if (request.method == "PUT" && request.target.find("/uploads/") != std::string::npos) {
@@ -96,7 +100,8 @@ struct Rewritten {
     [[nodiscard]] std::string code() const { return error ? error->code() : "ok"; }
 };
 
-inline Rewritten rewrite(const std::string& from, const std::string& to, const std::function<void(registry::RewriteRequest&)>& tweak = nullptr) {
+inline Rewritten rewrite(const std::string& from, const std::string& to,
+                         const std::function<void(registry::RewriteRequest&)>& tweak = nullptr) {
     registry::RewriteRequest request;
     request.source.reference = from;
     request.source.all_kernels = true;
@@ -123,6 +128,8 @@ inline value::Node json(const std::string& text) {
     return value::read_json(text, "t", faults).at(0).root;
 }
 
-inline std::string tar_with(const std::string& text) { return TarBuilder().file(k_modules + "/a.ko", text).file(k_modules + "/readme", "r").finish(); }
+inline std::string tar_with(const std::string& text) {
+    return TarBuilder().file(k_modules + "/a.ko", text).file(k_modules + "/readme", "r").finish();
+}
 
 }  // namespace kmm::test

@@ -171,7 +171,8 @@ TEST_SUITE("render::unit") {
         const value::Node& load = rendered.objects[1];
         CHECK(load.get_string({"metadata", "annotations", "kmm.node.kubernetes.io/modules-order"}) ==
               "softdep a pre: b\nsoftdep b pre: c\n");
-        CHECK(rendered.objects[0].find_path({"metadata", "annotations", "kmm.node.kubernetes.io/modules-order"}) == nullptr);
+        CHECK(rendered.objects[0].find_path({"metadata", "annotations", "kmm.node.kubernetes.io/modules-order"}) ==
+              nullptr);
         const auto& args = load.find_path({"spec", "containers"})->items().at(0).find("args")->items();
         REQUIRE(args.size() == 3);
         CHECK(args[0].text() == "kmod");
@@ -189,13 +190,16 @@ TEST_SUITE("render::unit") {
             objects.modules.push_back(build::module());
             objects.modules.back().meta.name = name;
             objects.modules.back().module_loader->container.build.emplace();
-            objects.modules.back().device_plugin = value::Node::mapping({{"container", value::Node::mapping({{"image", "i"}})}});
+            objects.modules.back().device_plugin =
+                value::Node::mapping({{"container", value::Node::mapping({{"image", "i"}})}});
         }
         std::vector<render::What> what;
         for (const auto& row : render::whats()) { what.push_back(row.what); }
         const auto text = [&](const api::Objects& input) {
             std::string result;
-            for (const auto& object : render::render(input, worker(), what).objects) { result += value::to_yaml(object); }
+            for (const auto& object : render::render(input, worker(), what).objects) {
+                result += value::to_yaml(object);
+            }
             return result;
         };
         const std::string expected = text(objects);

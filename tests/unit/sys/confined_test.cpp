@@ -45,7 +45,12 @@ std::string possible_calls() {
 #endif
         {"execve", [] { return ::syscall(SYS_execve, "/bin/true", nullptr, nullptr); }},
         {"fork", [] { return ::syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr); }},
-        {"new namespace", [] { return ::syscall(SYS_clone, CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_NEWUSER, nullptr, nullptr, nullptr, nullptr); }},
+        {"new namespace",
+         [] {
+             return ::syscall(SYS_clone,
+                              CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_NEWUSER, nullptr,
+                              nullptr, nullptr, nullptr);
+         }},
         {"unshare", [] { return ::syscall(SYS_unshare, CLONE_NEWUSER); }},
         {"socket", [] { return ::syscall(SYS_socket, AF_INET, SOCK_STREAM, 0); }},
         {"socketpair", [] { return ::syscall(SYS_socketpair, AF_UNIX, SOCK_STREAM, 0, nullptr); }},
@@ -74,7 +79,11 @@ std::string possible_calls() {
         {"dup", [] { return ::syscall(SYS_dup, 3); }},
         {"memfd_create", [] { return ::syscall(SYS_memfd_create, "x", 0); }},
         {"setrlimit", [] { return ::syscall(SYS_setrlimit, RLIMIT_CORE, nullptr); }},
-        {"executable memory", [] { return ::syscall(SYS_mmap, nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }},
+        {"executable memory",
+         [] {
+             return ::syscall(SYS_mmap, nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
+                              -1, 0);
+         }},
         {"make memory executable", [] { return ::syscall(SYS_mprotect, nullptr, 4096, PROT_READ | PROT_EXEC); }},
         {"landlock", [] { return ::syscall(SYS_landlock_create_ruleset, nullptr, 0, 1); }},
         {"seccomp", [] { return ::syscall(SYS_seccomp, 0, 0, nullptr); }},
@@ -107,7 +116,8 @@ std::string reply_to(const std::string& word, sys::Channel& channel) {
         const ssize_t got = ::read(file.get(), text.data(), text.size());
         return text.substr(0, got < 0 ? 0 : static_cast<std::size_t>(got));
     }
-    if (word == "file names") return std::to_string(::open("/etc/passwd", O_RDONLY)) + std::to_string(::access("/", F_OK));
+    if (word == "file names")
+        return std::to_string(::open("/etc/passwd", O_RDONLY)) + std::to_string(::access("/", F_OK));
     return "?";
 }
 

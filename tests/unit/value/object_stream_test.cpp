@@ -24,7 +24,8 @@ std::string place(Mark mark) { return std::to_string(mark.line) + ":" + std::to_
 std::string dump(const Node& node) {
     std::string out = std::string(kind_name(node.kind())) + "@" + place(node.mark()) + " " + node.text();
     for (const auto& item : node.items()) out += "[" + dump(item) + "]";
-    for (const auto& member : node.members()) out += "{" + member.key + "@" + place(member.key_mark) + "=" + dump(member.value) + "}";
+    for (const auto& member : node.members())
+        out += "{" + member.key + "@" + place(member.key_mark) + "=" + dump(member.value) + "}";
     return out;
 }
 
@@ -75,7 +76,8 @@ using Stream = std::optional<Diagnostic> (*)(const ReadMore&, std::string_view, 
 using Reader = std::vector<Document> (*)(std::string_view, std::string_view, Diagnostics&, const ReadLimits&);
 
 /// True if the streaming reader takes the text; then it must have read what the other one reads.
-bool agrees(Stream stream, Reader reader, const std::string& text, std::size_t piece = 4096, bool refuse_items = false) {
+bool agrees(Stream stream, Reader reader, const std::string& text, std::size_t piece = 4096,
+            bool refuse_items = false) {
     Collector collector;
     collector.refuse_items = refuse_items;
     const auto doubt = stream(pieces(text, piece), "f", collector, {});
@@ -96,25 +98,36 @@ bool agrees(Stream stream, Reader reader, const std::string& text, std::size_t p
 
 Node random_object(std::mt19937& random, int index) {
     const auto roll = [&](std::size_t n) { return static_cast<std::size_t>(random()) % n; };
-    static const std::vector<std::string> words = {"a", "yes", "1", "x\ny", "\"q\\", "\xC3\xA9", "long text, with: more", "", "{}", "1e3"};
+    static const std::vector<std::string> words = {
+        "a", "yes", "1", "x\ny", "\"q\\", "\xC3\xA9", "long text, with: more", "", "{}", "1e3"};
     Node labels = Node::mapping();
-    for (std::size_t i = roll(12); i > 0; --i) labels.set("k" + std::to_string(i) + words[roll(words.size())], words[roll(words.size())]);
+    for (std::size_t i = roll(12); i > 0; --i)
+        labels.set("k" + std::to_string(i) + words[roll(words.size())], words[roll(words.size())]);
     Node list = Node::sequence();
-    for (std::size_t i = roll(5); i > 0; --i) list.push_back(Node::mapping({{"n", Node(static_cast<int>(roll(100)) - 50)}, {"f", Node(0.25)}}));
-    return Node::mapping({{"apiVersion", "v1"}, {"kind", "Node"}, {"name", "n" + std::to_string(index)}, {"labels", labels},
-                          {"list", list}, {"text", std::string(roll(400), 'x') + words[roll(words.size())]}, {"flag", Node(true)}});
+    for (std::size_t i = roll(5); i > 0; --i)
+        list.push_back(Node::mapping({{"n", Node(static_cast<int>(roll(100)) - 50)}, {"f", Node(0.25)}}));
+    return Node::mapping({{"apiVersion", "v1"},
+                          {"kind", "Node"},
+                          {"name", "n" + std::to_string(index)},
+                          {"labels", labels},
+                          {"list", list},
+                          {"text", std::string(roll(400), 'x') + words[roll(words.size())]},
+                          {"flag", Node(true)}});
 }
 
 Node random_list(std::size_t objects) {
     std::mt19937 random(7);
     Node items = Node::sequence();
     for (std::size_t i = 0; i < objects; ++i) items.push_back(random_object(random, static_cast<int>(i)));
-    return Node::mapping({{"apiVersion", "v1"}, {"items", items}, {"kind", "List"}, {"metadata", Node::mapping({{"x", ""}})}});
+    return Node::mapping(
+        {{"apiVersion", "v1"}, {"items", items}, {"kind", "List"}, {"metadata", Node::mapping({{"x", ""}})}});
 }
 
 const std::vector<std::string> k_lists = {
-    "{\n  \"apiVersion\": \"v1\",\n  \"items\": [\n    {\"kind\": \"A\", \"b\": \"x\\\"y\"},\n    {\"c\": [1, -2.5e1, null, {}]}\n  ],\n  \"kind\": \"List\"\n}\n",
-    "apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: A\n  metadata:\n    labels:\n      b: \"true\"\n      a/c: 'it''s \xC3\xA9 x'\n    n: null\n- kind: B\n"
+    "{\n  \"apiVersion\": \"v1\",\n  \"items\": [\n    {\"kind\": \"A\", \"b\": \"x\\\"y\"},\n    {\"c\": [1, -2.5e1, "
+    "null, {}]}\n  ],\n  \"kind\": \"List\"\n}\n",
+    "apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: A\n  metadata:\n    labels:\n      b: \"true\"\n      a/c: "
+    "'it''s \xC3\xA9 x'\n    n: null\n- kind: B\n"
     "  list:\n  - 1\n  - {x: y}\n  text: |\n    a\n     b\nkind: List\nmetadata:\n  resourceVersion: \"\"\n",
 };
 
@@ -128,7 +141,8 @@ public:
         std::map<std::uint32_t, Node> found;
         for (const auto* key : {"labels", "list"}) {
             Node* part = item.root.find(key);
-            const auto number = part == nullptr ? numbers_.end() : numbers_.find({part->mark().line, part->mark().column});
+            const auto number =
+                part == nullptr ? numbers_.end() : numbers_.find({part->mark().line, part->mark().column});
             if (number == numbers_.end() || number->second == 0) continue;
             if (const auto before = known_.find(number->second); before != known_.end()) {
                 CHECK(part->members().empty());
@@ -149,7 +163,8 @@ public:
     void take_document(const Document&) override {}
     void take_repeats(const std::vector<Repeat>& repeats) override {
         numbers_.clear();
-        for (const auto& one : repeats) CHECK(numbers_.emplace(std::pair(one.mark.line, one.mark.column), one.number).second);
+        for (const auto& one : repeats)
+            CHECK(numbers_.emplace(std::pair(one.mark.line, one.mark.column), one.number).second);
     }
 
     std::uint32_t numbers = 0;
@@ -173,15 +188,23 @@ TEST_SUITE("value::object_stream") {
         for (int i = 0; i < 6; ++i) {
             Node map = Node::mapping(), list = Node::sequence();
             // Long and alike: only the last of it differs.
-            for (int k = 0; k < 9; ++k) map.set("key-" + std::to_string(k), "a text that is as long as any: " + std::string(k == 8 ? std::size_t(i) : 0, 'x'));
-            for (int k = 0; k < 9; ++k) list.push_back(Node::mapping({{"key", "yes"}, {"a\"b", Node(k == 8 ? i : 7)}, {"text", "0x1f is no number\nhere"}}));
+            for (int k = 0; k < 9; ++k)
+                map.set("key-" + std::to_string(k),
+                        "a text that is as long as any: " + std::string(k == 8 ? std::size_t(i) : 0, 'x'));
+            for (int k = 0; k < 9; ++k)
+                list.push_back(Node::mapping(
+                    {{"key", "yes"}, {"a\"b", Node(k == 8 ? i : 7)}, {"text", "0x1f is no number\nhere"}}));
             labels.push_back(map);
             lists.push_back(list);
         }
         Node items = Node::sequence();
         for (int i = 0; i < 4000; ++i) {
-            items.push_back(Node::mapping({{"kind", "Node"}, {"name", "n" + std::to_string(i)}, {"labels", labels[random() % labels.size()]},
-                                           {"list", random() % 5 == 0 ? Node::sequence() : lists[random() % lists.size()]}, {"flag", Node(true)}}));
+            items.push_back(
+                Node::mapping({{"kind", "Node"},
+                               {"name", "n" + std::to_string(i)},
+                               {"labels", labels[random() % labels.size()]},
+                               {"list", random() % 5 == 0 ? Node::sequence() : lists[random() % lists.size()]},
+                               {"flag", Node(true)}}));
         }
         const Node list = Node::mapping({{"kind", "List"}, {"items", items}});
         const auto check = [](Stream stream, Reader reader, const std::string& text) {
@@ -194,7 +217,8 @@ TEST_SUITE("value::object_stream") {
             std::size_t different = 0;
             for (std::size_t i = 0; i < expected.size(); ++i) {
                 different += sink.items[i].same_value(expected[i]) ? 0U : 1U;
-                for (const auto* key : {"name", "labels", "list", "flag"}) different += sink.items[i].find(key)->mark() == expected[i].find(key)->mark() ? 0U : 1U;
+                for (const auto* key : {"name", "labels", "list", "flag"})
+                    different += sink.items[i].find(key)->mark() == expected[i].find(key)->mark() ? 0U : 1U;
             }
             CHECK(different == 0);
             CHECK(sink.filled > 6000);
@@ -208,7 +232,8 @@ TEST_SUITE("value::object_stream") {
     TEST_CASE("a sink that numbers nothing gets whole trees, and a fault in a repeated value is a doubt") {
         const std::string value = "{\"a\": \"" + std::string(300, 'x') + "\", \"b\": [1, {\"c\": null}]}";
         const auto text = [&](const std::string& last) {
-            return "{\"kind\": \"List\", \"items\": [{\"labels\": " + value + "}, {\"labels\": " + value + "}, {\"labels\": " + last + "}]}";
+            return "{\"kind\": \"List\", \"items\": [{\"labels\": " + value + "}, {\"labels\": " + value +
+                   "}, {\"labels\": " + last + "}]}";
         };
         static const Shape repeated{{}, {}, "", Shape::Repeats::mapping};
         static const Shape object{{}, {{"labels", &repeated}}};
@@ -218,7 +243,8 @@ TEST_SUITE("value::object_stream") {
             CHECK_FALSE(stream(pieces(text(value), 50), "f", collector, {}));
             CHECK_FALSE(stream(pieces(text(value), 50), "f", plain, {}));
             CHECK(collector.text == plain.text);
-            for (const auto& bad : {value.substr(0, value.size() - 1), value + "]", std::string("{\"a\": 1, \"a\": 2}")}) {
+            for (const auto& bad :
+                 {value.substr(0, value.size() - 1), value + "]", std::string("{\"a\": 1, \"a\": 2}")}) {
                 Remembering sink;
                 CHECK(stream(pieces(text(bad), 50), "f", sink, {}));
             }
@@ -235,11 +261,14 @@ TEST_SUITE("value::object_stream") {
         CHECK(agrees(stream_json, read_json, line, 100'000));
         CHECK(agrees(stream_json, read_json, "\xEF\xBB\xBF" + pretty, 777));
         CHECK(agrees(stream_json, read_json, pretty, 4096, true));
-        CHECK(agrees(stream_yaml, [](std::string_view text, std::string_view file, Diagnostics& faults, const ReadLimits&) {
-            ReadLimits limits;
-            limits.nodes_max = 10'000'000;
-            return read_yaml(text, file, faults, limits);
-        }, yaml));
+        CHECK(agrees(
+            stream_yaml,
+            [](std::string_view text, std::string_view file, Diagnostics& faults, const ReadLimits&) {
+                ReadLimits limits;
+                limits.nodes_max = 10'000'000;
+                return read_yaml(text, file, faults, limits);
+            },
+            yaml));
     }
 
     TEST_CASE("numbers and words as they were written, of items and of what is left") {
@@ -257,7 +286,8 @@ TEST_SUITE("value::object_stream") {
             }
             std::string seen;
         };
-        const std::string text = "kind: List\nitems:\n- {a: 1.10, b: 2}\n- {a: yes, b: [true, 0x1F]}\n- {a: 1}\nz: 1e3\n---\nkind: 1_0\n";
+        const std::string text =
+            "kind: List\nitems:\n- {a: 1.10, b: 2}\n- {a: yes, b: [true, 0x1F]}\n- {a: 1}\nz: 1e3\n---\nkind: 1_0\n";
         Texts taken;
         CHECK_FALSE(stream_yaml(pieces(text, 4096), "f", taken, {}));
         CHECK(taken.seen == "item:3:7=1.10 item:4:7=yes 4:22=0x1F item:document:6:4=1e3 document:8:7=1_0 ");
@@ -275,7 +305,8 @@ TEST_SUITE("value::object_stream") {
     }
 
     TEST_CASE("an object larger than a window is one object") {
-        Node big = Node::mapping({{"kind", "A"}, {"text", std::string(3'000'000, '"')}, {"more", std::string(2'000'000, ',')}});
+        Node big = Node::mapping(
+            {{"kind", "A"}, {"text", std::string(3'000'000, '"')}, {"more", std::string(2'000'000, ',')}});
         const Node list = Node::mapping({{"items", Node::sequence({Node::mapping({{"a", 1}}), big, big})}});
         CHECK(agrees(stream_json, read_json, to_json(list)));
         CHECK(agrees(stream_json, read_json, to_json(big)));
@@ -317,15 +348,20 @@ TEST_SUITE("value::object_stream") {
             Collector collector;
             collector.shape_of_objects = &shape;
             const auto doubt = stream(pieces(text, 5), "f", collector, {});
-            return doubt ? "!" + std::to_string(doubt->position->line) + ":" + std::to_string(doubt->position->column) : collector.text;
+            return doubt ? "!" + std::to_string(doubt->position->line) + ":" + std::to_string(doubt->position->column)
+                         : collector.text;
         };
         const std::string kept = "mapping@1:1 {list@1:2=list@1:9 [mapping@1:10 {a@1:11=integer@1:15 1}]}\n";
-        const auto with = [](const std::string& fat) { return "{\"list\": [{\"a\": 1, \"drop\": " + fat + "}], \"fat\": " + fat + "}"; };
+        const auto with = [](const std::string& fat) {
+            return "{\"list\": [{\"a\": 1, \"drop\": " + fat + "}], \"fat\": " + fat + "}";
+        };
         CHECK(read(stream_json, "{\"list\":[{\"a\": 1, \"drop\": 7}], \"fat\": {\"x\": [\"\\n\", 12, -1.5]}}") ==
               "mapping@1:1 {list@1:2=list@1:9 [mapping@1:10 {a@1:11=integer@1:16 1}]}\n");
         CHECK(read(stream_yaml, "{\"list\":[{\"a\":1, \"drop\": 7}], \"fat\": {\"x\": [\"\\n\", 12, -1.5]}}") == kept);
-        const std::vector<std::string> bad = {"tru", "01", "1.", "[1,]", "{\"a\"}", "{\"a\":}", "{,}", "[1 2]", "\"\\x\"", "\"\\ud800\"", "+1", "1e999",
-                                              "{\"a\":1 \"b\":2}", "[}", "{]", "nul", "-", "\"a\"b", "a\"b\"", "", "{\"fat\" 1}", "{1:2}", "[[[]]"};
+        const std::vector<std::string> bad = {
+            "tru",     "01",          "1.",     "[1,]",  "{\"a\"}",           "{\"a\":}", "{,}",  "[1 2]",
+            "\"\\x\"", "\"\\ud800\"", "+1",     "1e999", "{\"a\":1 \"b\":2}", "[}",       "{]",   "nul",
+            "-",       "\"a\"b",      "a\"b\"", "",      "{\"fat\" 1}",       "{1:2}",    "[[[]]"};
         for (const auto& fat : bad) {
             CAPTURE(fat);
             CHECK(read(stream_json, with(fat))[0] == '!');
@@ -348,9 +384,12 @@ TEST_SUITE("value::object_stream") {
         };
         const std::string text = "{\"a\": \"b\", \"x.kmm/y\": \"c\", \"d\": 1, \"e\": \"\\n\", \"kmm\": [\"f\"]}";
         for (const std::size_t piece : {1U, 3U, 99U}) {
-            CHECK(read(text, piece) == "mapping@1:1 {x.kmm/y@1:12=string@1:23 c}{d@1:28=integer@1:33 1}{kmm@1:47=list@1:54 [string@1:55 f]}\n");
+            CHECK(read(text, piece) ==
+                  "mapping@1:1 {x.kmm/y@1:12=string@1:23 c}{d@1:28=integer@1:33 1}{kmm@1:47=list@1:54 [string@1:55 "
+                  "f]}\n");
         }
-        for (const auto* bad : {"{\"a\": \"\\x\"}", "{\"a\": \"b\" \"c\": 1}", "{\"a\" \"b\"}", "{\"a\": \"b\",}", "{\"a\": \"b\"", "{\"a\": b}"}) {
+        for (const auto* bad : {"{\"a\": \"\\x\"}", "{\"a\": \"b\" \"c\": 1}", "{\"a\" \"b\"}", "{\"a\": \"b\",}",
+                                "{\"a\": \"b\"", "{\"a\": b}"}) {
             CAPTURE(bad);
             CHECK(read(bad, 99) == "!");
         }
@@ -361,7 +400,8 @@ TEST_SUITE("value::object_stream") {
         limits.nodes_max = limits.json_nodes_max = 40;
         const Node item = Node::mapping({{"kind", "A"}, {"b", Node::sequence({1, 2, 3})}});
         const Node list = Node::mapping({{"items", Node::sequence(std::vector<Node>(50, item))}});
-        const Node large = Node::mapping({{"items", Node::sequence({Node::mapping({{"x", Node::sequence(std::vector<Node>(50, item))}})})}});
+        const Node large = Node::mapping(
+            {{"items", Node::sequence({Node::mapping({{"x", Node::sequence(std::vector<Node>(50, item))}})})}});
         Collector collector;
         CHECK_FALSE(stream_json(pieces(to_json(list), 99), "f", collector, limits));
         CHECK_FALSE(stream_yaml(pieces(to_yaml(list), 99), "f", collector, limits));
@@ -371,7 +411,9 @@ TEST_SUITE("value::object_stream") {
     }
 
     TEST_CASE("columns count bytes behind characters of several bytes") {
-        CHECK(agrees(stream_yaml, read_yaml, "a: {\xC3\xA9: 1, \"\xE2\x82\xAC\xF0\x9F\x98\x80\": [x, y], z: 2}\nb: {\xC3\xA9: 1, c: 2}\nd: 3\n", 1));
+        CHECK(agrees(stream_yaml, read_yaml,
+                     "a: {\xC3\xA9: 1, \"\xE2\x82\xAC\xF0\x9F\x98\x80\": [x, y], z: 2}\nb: {\xC3\xA9: 1, c: 2}\nd: 3\n",
+                     1));
         Collector collector;
         CHECK(stream_yaml(pieces("a: 'x\xC2\x85y'\nb: 1\n", 1), "f", collector, {}).has_value());
         CHECK(stream_yaml(pieces("a: 1\rb: 1\n", 1), "f", collector, {}).has_value());

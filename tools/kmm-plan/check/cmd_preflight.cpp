@@ -46,10 +46,12 @@ std::vector<std::string> chosen_kernels(const cli::Args& args, const Source& sou
     if (!kernels.empty()) return kernels;
     kernels = recipes.asked_kernels();
     for (const auto& object : source.objects.preflight_validations)
-        if (!object.kernel_version.empty() && std::find(kernels.begin(), kernels.end(), object.kernel_version) == kernels.end())
+        if (!object.kernel_version.empty() &&
+            std::find(kernels.begin(), kernels.end(), object.kernel_version) == kernels.end())
             kernels.push_back(object.kernel_version);
     if (kernels.empty())
-        throw Error(Exit::usage, "missing-option", "--kernel KERNEL is missing, and no PreflightValidation was read").hint("kmm-plan preflight --kernel 6.1.0-60-amd64");
+        throw Error(Exit::usage, "missing-option", "--kernel KERNEL is missing, and no PreflightValidation was read")
+            .hint("kmm-plan preflight --kernel 6.1.0-60-amd64");
     for (const auto& kernel : kernels) check_kernel_name(kernel);
     return kernels;
 }
@@ -61,7 +63,8 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
     const auto trusted = preflight::read_trusted(args);
     const auto target = status_target(args);
     RecipePreflight recipes(args);
-    Source source = read_valid_source(args, context, [&](std::string_view path) { return recipes.is_chart_file(path); });
+    Source source =
+        read_valid_source(args, context, [&](std::string_view path) { return recipes.is_chart_file(path); });
     const auto kernels = chosen_kernels(args, source, recipes);
     const auto interface_of = preflight::by_kernel(interfaces, kernels);
     check_namespace({&source, 1}, args);
@@ -72,18 +75,27 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
     if (const auto names = args.positionals("MODULE"); !names.empty()) {
         std::vector<const api::Module*> chosen;
         for (const auto& name : names) chosen.push_back(&find_module(source, args, name));
-        std::erase_if(rows, [&](const plan::Surveyed& row) { return std::find(chosen.begin(), chosen.end(), row.module) == chosen.end(); });
+        std::erase_if(rows, [&](const plan::Surveyed& row) {
+            return std::find(chosen.begin(), chosen.end(), row.module) == chosen.end();
+        });
     }
     // -l asks about those nodes: a Module that has to do with others only is not judged by it.
     if (args.get("selector")) std::erase_if(rows, [](const plan::Surveyed& row) { return row.pools.empty(); });
-    const bool has_recipes = recipes.any() && args.positionals("MODULE").empty() && !args.get("namespace") && !args.get("selector");
+    const bool has_recipes =
+        recipes.any() && args.positionals("MODULE").empty() && !args.get("namespace") && !args.get("selector");
     if (rows.empty() && args.get("selector"))
-        throw Error(Exit::not_found, "no-modules", fmt::format("no Module to check selects a node that matches -l {}", base::escape(*args.get("selector"))))
+        throw Error(
+            Exit::not_found, "no-modules",
+            fmt::format("no Module to check selects a node that matches -l {}", base::escape(*args.get("selector"))))
             .hint("kmm-plan show -l tells which Modules there are");
-    if (rows.empty() && !has_recipes) throw Error(Exit::not_found, "no-modules", "there is no Module with a moduleLoader to check that is not being deleted").hint("kmm-plan show tells what was read");
+    if (rows.empty() && !has_recipes)
+        throw Error(Exit::not_found, "no-modules",
+                    "there is no Module with a moduleLoader to check that is not being deleted")
+            .hint("kmm-plan show tells what was read");
     auto verdicts = preflight::first_verdicts(rows, interface_of, args.flag("check-images"), trusted);
     preflight::answer_questions(verdicts, source.objects, args, context);
-    auto recipe_verdicts = has_recipes ? recipes.judge(kernels, interface_of, source.objects.nodes, context) : std::vector<RecipeVerdict>();
+    auto recipe_verdicts = has_recipes ? recipes.judge(kernels, interface_of, source.objects.nodes, context)
+                                       : std::vector<RecipeVerdict>();
     auto findings = settle_findings(verdicts, reporting);
     for (auto& one : recipe_verdicts) {
         reporting.forget_known(one.findings);
@@ -93,7 +105,8 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
     if (args.get("metrics")) write_metrics(args, context, preflight_metrics(verdicts, recipe_verdicts));
     reporting.publish("preflight", read_files(source), findings, context);
     if (target) {
-        const auto patch = recipe::decide::status_patch(*target, judge_all(verdicts, recipe_verdicts), base::format_rfc3339(sys::LinuxClock().now_unix()));
+        const auto patch = recipe::decide::status_patch(*target, judge_all(verdicts, recipe_verdicts),
+                                                        base::format_rfc3339(sys::LinuxClock().now_unix()));
         context.console.out(context.output == "json" ? value::to_json(patch) + "\n" : value::to_yaml(patch));
         if (context.verbosity >= 0) context.console.err(explanation(verdicts, findings, context.color_err));
     } else if (context.output == "json" || context.output == "yaml") {
@@ -145,9 +158,13 @@ cli::Verb preflight_verb() {
     verb.examples = {
         {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64", "is every Module mapped for it"},
         {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64 --check-images", "and are the images there"},
-        {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64 --kernel-devel linux-headers-6.1.0-60-amd64.deb", "and do their modules fit it"},
-        {"kmm-plan preflight -f recipes/ --facts facts.yaml --kernel 5.14.0-427.43.1.el9_4.x86_64 --check-images --status clusteroperator", "recipes, as a condition"},
-        {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64 --cert MOK.der --sig-enforce", "and are they signed for Secure Boot"},
+        {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64 --kernel-devel linux-headers-6.1.0-60-amd64.deb",
+         "and do their modules fit it"},
+        {"kmm-plan preflight -f recipes/ --facts facts.yaml --kernel 5.14.0-427.43.1.el9_4.x86_64 --check-images "
+         "--status clusteroperator",
+         "recipes, as a condition"},
+        {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64 --cert MOK.der --sig-enforce",
+         "and are they signed for Secure Boot"},
     };
     verb.positionals = {{"MODULE", "names of Modules; all if absent", false, true}};
     cli::Option kernel;
@@ -157,7 +174,14 @@ cli::Verb preflight_verb() {
     kernel.repeatable = true;
     auto recipes = recipe_sources();
     std::erase_if(recipes, [](const cli::Option& option) { return option.name == "filename"; });
-    verb.options = std::vector<cli::Option>{kernel, preflight::devel_option(), recipe_option("status", "TARGET", "print the condition Upgradeable of clusteroperator or operatorcondition"), metrics_option()} + recipes + preflight::signature_options() + preflight::registry_options() + report_options() + source_options() + cli::common_options();
+    verb.options =
+        std::vector<cli::Option>{
+            kernel, preflight::devel_option(),
+            recipe_option("status", "TARGET",
+                          "print the condition Upgradeable of clusteroperator or operatorcondition"),
+            metrics_option()} +
+        recipes + preflight::signature_options() + preflight::registry_options() + report_options() + source_options() +
+        cli::common_options();
     verb.run = run_preflight;
     return verb;
 }

@@ -41,7 +41,9 @@ value::Node names_node(const std::vector<std::string>& names) {
 }
 
 value::Node signed_file_node(const preflight::SignedFile& file) {
-    auto node = value::Node::mapping({{"module", file.module}, {"file", file.path}, {"signature", std::string(kernel::to_string(file.check.trust))}});
+    auto node = value::Node::mapping({{"module", file.module},
+                                      {"file", file.path},
+                                      {"signature", std::string(kernel::to_string(file.check.trust))}});
     const auto set = [&](const char* key, const std::string& text) {
         if (!text.empty()) node.set(key, text);
     };
@@ -61,11 +63,13 @@ std::string pool_text(const plan::Pool& pool) {
 /// A sum of all that a verdict follows from: another one means that it has to be asked again.
 
 std::string inputs_of(const Verdict& verdict) {
-    std::string text = fmt::format("{}\n{}\n{}\n{}\n", verdict.surveyed->kernel, verdict.surveyed->module->full_name(), checked_text(verdict.checked), verdict.digest);
+    std::string text = fmt::format("{}\n{}\n{}\n{}\n", verdict.surveyed->kernel, verdict.surveyed->module->full_name(),
+                                   checked_text(verdict.checked), verdict.digest);
     if (verdict.resolved != nullptr) text += verdict.resolved->config.container_image + '\n';
     if (verdict.pool != nullptr) text += pool_text(*verdict.pool) + '\n';
     if (verdict.question && verdict.question->interface != nullptr) {
-        for (const auto& [symbol, entry] : verdict.question->interface->exports) text += fmt::format("{} {:08x}\n", symbol, entry.crc);
+        for (const auto& [symbol, entry] : verdict.question->interface->exports)
+            text += fmt::format("{} {:08x}\n", symbol, entry.crc);
     }
     for (const auto& file : verdict.files) text += fmt::format("{} {}\n", file.path, file.signature.key_id);
     return "sha256:" + recipe::tmpl::hex_digest(text, "SHA256");
@@ -121,15 +125,19 @@ recipe::decide::Upgradeable judge_all(const std::vector<Verdict>& verdicts, cons
             if (finding.severity == Severity::error && message.empty()) message = finding.message;
         // A mapping alone does not say that the image is there.
         const bool is_unasked = verdict.text() == "pass" && verdict.checked == Checked::mapping;
-        all.push_back({"Module " + verdict.surveyed->module->full_name(), verdict.surveyed->kernel, verdict.text() == "pass" && !is_unasked,
-                       is_unasked ? "image-not-checked" : verdict.reason(), is_unasked ? "its image was not checked" : message});
+        all.push_back({"Module " + verdict.surveyed->module->full_name(), verdict.surveyed->kernel,
+                       verdict.text() == "pass" && !is_unasked, is_unasked ? "image-not-checked" : verdict.reason(),
+                       is_unasked ? "its image was not checked" : message});
     }
-    for (const auto& one : recipes) all.push_back({"SpecialResource " + one.resource, one.kernel, one.text() == "pass", one.reason, one.message});
+    for (const auto& one : recipes)
+        all.push_back({"SpecialResource " + one.resource, one.kernel, one.text() == "pass", one.reason, one.message});
     return recipe::decide::judge_upgrade(all);
 }
 
-value::Node preflight_node(const Source& source, const std::vector<Verdict>& verdicts, const std::vector<RecipeVerdict>& recipes) {
-    auto node = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Preflight"}, {"source", source.description}});
+value::Node preflight_node(const Source& source, const std::vector<Verdict>& verdicts,
+                           const std::vector<RecipeVerdict>& recipes) {
+    auto node =
+        value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Preflight"}, {"source", source.description}});
     auto entries = value::Node::sequence();
     std::map<std::string, std::uint64_t> counts{{"pass", 0}, {"fail", 0}, {"unknown", 0}};
     for (const auto& verdict : verdicts) {
@@ -146,7 +154,9 @@ value::Node preflight_node(const Source& source, const std::vector<Verdict>& ver
         node.set("recipes", std::move(list));
     }
     const auto upgradeable = judge_all(verdicts, recipes);
-    node.set("upgradeable", value::Node::mapping({{"status", upgradeable.status}, {"reason", upgradeable.reason}, {"message", upgradeable.message}}));
+    node.set("upgradeable",
+             value::Node::mapping(
+                 {{"status", upgradeable.status}, {"reason", upgradeable.reason}, {"message", upgradeable.message}}));
     std::string sums;
     for (const auto& verdict : verdicts) sums += inputs_of(verdict) + '\n';
     for (const auto& one : recipes) sums += one.inputs + '\n';
@@ -166,7 +176,8 @@ std::string losing_names(const std::vector<Verdict>& verdicts) {
     std::set<std::string> told;
     std::string text;
     for (const auto& verdict : verdicts) {
-        const std::string line = fmt::format("{} {}\n", verdict.surveyed->kernel, verdict.surveyed->module->full_name());
+        const std::string line =
+            fmt::format("{} {}\n", verdict.surveyed->kernel, verdict.surveyed->module->full_name());
         if (verdict.text() != "pass" && told.insert(line).second) text += line;
     }
     return text;
@@ -202,11 +213,15 @@ std::string verdict_table(const std::vector<Verdict>& verdicts, const cli::Conte
                                      std::string(verdict.text()),
                                      std::string(checked_text(verdict.checked)),
                                      verdict.reason()};
-        if (wide) row.insert(row.end(), {verdict.resolved == nullptr ? "-" : verdict.resolved->config.container_image, verdict.digest.empty() ? "-" : verdict.digest});
+        if (wide)
+            row.insert(row.end(), {verdict.resolved == nullptr ? "-" : verdict.resolved->config.container_image,
+                                   verdict.digest.empty() ? "-" : verdict.digest});
         rows.push_back(std::move(row));
     }
     const std::string text = cli::format_table(headers, rows, 0);
-    return wide || !context.console.out_is_terminal() || cli::fits(text, context.console.width()) ? text : folded(std::move(headers), std::move(rows));
+    return wide || !context.console.out_is_terminal() || cli::fits(text, context.console.width())
+               ? text
+               : folded(std::move(headers), std::move(rows));
 }
 
 namespace {
@@ -222,7 +237,8 @@ std::string signature_lines(const std::vector<Verdict>& verdicts) {
         for (const auto& file : verdict.files) {
             if (!told.insert(verdict.digest + file.path).second) continue;
             text += fmt::format("{}: {}\n", base::escape(file.path), kernel::to_string(file.check.trust));
-            if (file.check.trust != kernel::Trust::none) text += fmt::format("  {}\n", kmod::signature_text(file.signature));
+            if (file.check.trust != kernel::Trust::none)
+                text += fmt::format("  {}\n", kmod::signature_text(file.signature));
         }
     return text.empty() ? text : "\n" + text;
 }
@@ -238,23 +254,29 @@ std::string explanation(const std::vector<Verdict>& verdicts, const Diagnostics&
     for (const auto& finding : findings) text += cli::diagnostic_text(finding, color);
     for (const auto& verdict : verdicts) {
         if (!verdict.failed() || verdict.pool == nullptr || verdict.pool->loaded.empty()) continue;
-        text += fmt::format("with kernel {}, {} would no longer load on {}\n", verdict.surveyed->kernel, verdict.surveyed->module->full_name(), base::join(verdict.pool->loaded, ", "));
+        text += fmt::format("with kernel {}, {} would no longer load on {}\n", verdict.surveyed->kernel,
+                            verdict.surveyed->module->full_name(), base::join(verdict.pool->loaded, ", "));
     }
     return text;
 }
 
-std::vector<report::MetricFamily> preflight_metrics(const std::vector<Verdict>& verdicts, const std::vector<RecipeVerdict>& recipes) {
+std::vector<report::MetricFamily> preflight_metrics(const std::vector<Verdict>& verdicts,
+                                                    const std::vector<RecipeVerdict>& recipes) {
     auto ok = report::preflight_ok(), symbols = report::incompatible_symbols(), upgradeable = report::upgradeable();
-    const auto add = [&](const std::string& resource, const std::string& kernel, bool ready, std::optional<std::size_t> misfits) {
+    const auto add = [&](const std::string& resource, const std::string& kernel, bool ready,
+                         std::optional<std::size_t> misfits) {
         const std::vector<std::string> labels{resource, kernel};
         const auto [known, is_new] = ok.samples.try_emplace(labels, ready ? 1 : 0);
         if (!ready) known->second = 0;
         if (misfits) symbols.samples[labels] = std::max<std::uint64_t>(symbols.samples[labels], *misfits);
     };
     for (const auto& one : verdicts) {
-        add(one.surveyed->module->full_name(), one.surveyed->kernel, one.text() == "pass", one.checked == Checked::modules ? std::optional(one.symbols) : std::nullopt);
+        add(one.surveyed->module->full_name(), one.surveyed->kernel, one.text() == "pass",
+            one.checked == Checked::modules ? std::optional(one.symbols) : std::nullopt);
     }
-    for (const auto& one : recipes) add(one.resource, one.kernel, one.text() == "pass", one.checked == "modules" ? std::optional(one.symbols) : std::nullopt);
+    for (const auto& one : recipes)
+        add(one.resource, one.kernel, one.text() == "pass",
+            one.checked == "modules" ? std::optional(one.symbols) : std::nullopt);
     upgradeable.samples[{}] = judge_all(verdicts, recipes).status ? 1 : 0;
     return {ok, symbols, upgradeable};
 }

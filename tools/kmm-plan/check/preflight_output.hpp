@@ -18,11 +18,14 @@ namespace kmm::tool_plan {
 using preflight::Verdict;
 using recipe::ready::RecipeVerdict;
 
-/// One answer for the cluster. A Module whose mapping alone was checked is not ready: nobody knows whether its image is there.
-[[nodiscard]] recipe::decide::Upgradeable judge_all(const std::vector<Verdict>& verdicts, const std::vector<RecipeVerdict>& recipes);
+/// One answer for the cluster. A Module whose mapping alone was checked is not ready: nobody knows whether its image is
+/// there.
+[[nodiscard]] recipe::decide::Upgradeable judge_all(const std::vector<Verdict>& verdicts,
+                                                    const std::vector<RecipeVerdict>& recipes);
 [[nodiscard]] value::Node verdict_node(const Verdict& verdict);
 /// The document of kind Preflight.
-[[nodiscard]] value::Node preflight_node(const Source& source, const std::vector<Verdict>& verdicts, const std::vector<RecipeVerdict>& recipes);
+[[nodiscard]] value::Node preflight_node(const Source& source, const std::vector<Verdict>& verdicts,
+                                         const std::vector<RecipeVerdict>& recipes);
 /// What would not survive, or could not be found out: kernel and Module, each once.
 [[nodiscard]] std::string losing_names(const std::vector<Verdict>& verdicts);
 [[nodiscard]] std::string verdict_table(const std::vector<Verdict>& verdicts, const cli::Context& context);
@@ -30,6 +33,7 @@ using recipe::ready::RecipeVerdict;
 [[nodiscard]] std::string signature_lines(const std::vector<Verdict>& verdicts);
 /// Findings once each, although several pools share them; then who would lose what.
 [[nodiscard]] std::string explanation(const std::vector<Verdict>& verdicts, const Diagnostics& findings, bool color);
-[[nodiscard]] std::vector<report::MetricFamily> preflight_metrics(const std::vector<Verdict>& verdicts, const std::vector<RecipeVerdict>& recipes);
+[[nodiscard]] std::vector<report::MetricFamily> preflight_metrics(const std::vector<Verdict>& verdicts,
+                                                                  const std::vector<RecipeVerdict>& recipes);
 
 }  // namespace kmm::tool_plan

@@ -35,7 +35,8 @@ std::string recipe_verdict_table(const std::vector<RecipeVerdict>& verdicts, boo
     std::vector<std::vector<std::string>> rows;
     const auto or_none = [](const std::string& text) { return text.empty() ? std::string("-") : text; };
     for (const auto& one : verdicts) {
-        std::vector<std::string> row{one.kernel, one.resource, or_none(one.container), std::string(one.text()), one.checked, one.reason};
+        std::vector<std::string> row{one.kernel,  one.resource, or_none(one.container), std::string(one.text()),
+                                     one.checked, one.reason};
         if (wide) { row.insert(row.end(), {or_none(one.image), or_none(one.digest)}); }
         rows.push_back(std::move(row));
     }
@@ -46,10 +47,14 @@ std::optional<decide::StatusTarget> status_target(const cli::Args& args) {
     const auto text = args.get("status");
     if (!text) return std::nullopt;
     if (!args.flag("check-images") && args.all("kernel-devel").empty())
-        throw Error(Exit::usage, "usage", "--status requires --check-images or --kernel-devel").hint("without them nobody knows whether the images are there");
+        throw Error(Exit::usage, "usage", "--status requires --check-images or --kernel-devel")
+            .hint("without them nobody knows whether the images are there");
     auto target = decide::parse_status_target(*text);
     if (!target)
-        throw Error(Exit::usage, "bad-value", fmt::format("--status: expected clusteroperator[/NAME] or operatorcondition[/NAMESPACE]/NAME, found '{}'", base::escape(*text)))
+        throw Error(
+            Exit::usage, "bad-value",
+            fmt::format("--status: expected clusteroperator[/NAME] or operatorcondition[/NAMESPACE]/NAME, found '{}'",
+                        base::escape(*text)))
             .hint("kmm-plan preflight --status operatorcondition/openshift-operators/my-driver");
     return target;
 }

@@ -19,7 +19,8 @@ using recipe::ready::RecipeVerdict;
 /// A table KERNEL RECIPE CONTAINER VERDICT CHECKED REASON; "" without verdicts. `wide` adds image and digest.
 [[nodiscard]] std::string recipe_verdict_table(const std::vector<RecipeVerdict>& verdicts, bool wide);
 
-/// What --status names; nullopt without it. Errors: usage, also without --check-images and --kernel-devel: nothing says then whether images are there.
+/// What --status names; nullopt without it. Errors: usage, also without --check-images and --kernel-devel: nothing says
+/// then whether images are there.
 [[nodiscard]] std::optional<recipe::decide::StatusTarget> status_target(const cli::Args& args);
 /// "upgradeable: true (AsExpected)", behind an empty line.
 [[nodiscard]] std::string upgradeable_line(const recipe::decide::Upgradeable& upgradeable);

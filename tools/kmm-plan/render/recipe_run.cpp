@@ -30,28 +30,36 @@ bool check_reference(const decide::DriverContainer& container, Diagnostics& find
         static_cast<void>(image::parse_reference(container.image));
         return true;
     } catch (const Error& error) {
-        findings.push_back({Severity::error, error.code(), fmt::format("{}: image \"{}\": {}", container.name, container.image, error.message()), container.origin, error.hint(), Exit::data});
+        findings.push_back({Severity::error, error.code(),
+                            fmt::format("{}: image \"{}\": {}", container.name, container.image, error.message()),
+                            container.origin, error.hint(), Exit::data});
         return false;
     }
 }
 
 }  // namespace
 
-std::vector<decide::Decision> decide_recipes(const recipe::plan::RenderedRecipes& rendered, const RecipeDocuments& documents, const recipe::plan::Facts& facts, const cli::Args& args,
-                                             cli::Context& context, Diagnostics& findings) {
+std::vector<decide::Decision> decide_recipes(const recipe::plan::RenderedRecipes& rendered,
+                                             const RecipeDocuments& documents, const recipe::plan::Facts& facts,
+                                             const cli::Args& args, cli::Context& context, Diagnostics& findings) {
     const auto containers = decide::driver_containers(rendered);
     std::vector<preflight::RecipeImage> questions;
     for (const auto& container : containers) {
-        if (args.flag("check-images") && check_reference(container, findings)) { questions.push_back(image_question(container)); }
+        if (args.flag("check-images") && check_reference(container, findings)) {
+            questions.push_back(image_question(container));
+        }
     }
     if (has_errors(findings)) { throw Error::from_diagnostics(std::move(findings)); }
-    const auto answers = questions.empty() ? std::map<std::string, preflight::ImageAnswer>() : preflight::ask_recipe_images(questions, documents.all, args, context);
+    const auto answers = questions.empty() ? std::map<std::string, preflight::ImageAnswer>()
+                                           : preflight::ask_recipe_images(questions, documents.all, args, context);
     std::vector<decide::Decision> decisions;
     for (const auto& container : containers) {
         const auto answer = answers.find(image_question(container).key());
         auto presence = decide::Presence::not_asked;
         if (answer != answers.end()) {
-            presence = !answer->second.reached ? decide::Presence::unreachable : has_errors(answer->second.findings) ? decide::Presence::absent : decide::Presence::present;
+            presence = !answer->second.reached               ? decide::Presence::unreachable
+                       : has_errors(answer->second.findings) ? decide::Presence::absent
+                                                             : decide::Presence::present;
             for (auto finding : answer->second.findings) {
                 finding.position = container.origin;
                 finding.severity = Severity::warning;  // the decision says what becomes of it

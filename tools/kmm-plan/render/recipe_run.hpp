@@ -23,9 +23,12 @@ using recipe::files::render_named;
 using recipe::files::report_findings;
 using recipe::files::require_resources;
 
-/// Decides what becomes of each driver container of `rendered`, which has all builds. With --check-images, registries are asked; what they say
-/// is added to `findings` at the place of the template.
-[[nodiscard]] std::vector<recipe::decide::Decision> decide_recipes(const recipe::plan::RenderedRecipes& rendered, const RecipeDocuments& documents,
-                                                                   const recipe::plan::Facts& facts, const cli::Args& args, cli::Context& context, Diagnostics& findings);
+/// Decides what becomes of each driver container of `rendered`, which has all builds. With --check-images, registries
+/// are asked; what they say is added to `findings` at the place of the template.
+[[nodiscard]] std::vector<recipe::decide::Decision> decide_recipes(const recipe::plan::RenderedRecipes& rendered,
+                                                                   const RecipeDocuments& documents,
+                                                                   const recipe::plan::Facts& facts,
+                                                                   const cli::Args& args, cli::Context& context,
+                                                                   Diagnostics& findings);
 
 }  // namespace kmm::tool_plan

@@ -35,7 +35,8 @@ struct Selection {
 std::set<plan::Action> chosen_actions(const cli::Args& args) {
     std::set<plan::Action> chosen;
     for (const auto& word : args.all("action")) {
-        const auto* const found = std::find_if(k_actions.begin(), k_actions.end(), [&](plan::Action action) { return plan::to_string(action) == word; });
+        const auto* const found = std::find_if(k_actions.begin(), k_actions.end(),
+                                               [&](plan::Action action) { return plan::to_string(action) == word; });
         if (found != k_actions.end()) { chosen.insert(*found); }
     }
     return chosen;
@@ -65,9 +66,9 @@ std::vector<Selection> selections(const std::vector<Source>& sources, const cli:
     for (const auto& source : sources) {
         std::vector<std::string> here;
         for (const auto& name : names) {
-            const bool elsewhere = !has(source, name) && std::any_of(sources.begin(), sources.end(), [&](const Source& other) {
-                return has(other, name);
-            });
+            const bool elsewhere =
+                !has(source, name) &&
+                std::any_of(sources.begin(), sources.end(), [&](const Source& other) { return has(other, name); });
             if (!elsewhere) { here.push_back(name); }
         }
         Selection selection{{}, args.get("namespace"), chosen_actions(args)};
@@ -95,8 +96,8 @@ struct Shown {
     value::Node digests;
 };
 
-/// Calls `take` for each line that is selected. A large fleet has millions of lines: they are made whenever they are asked for, and none
-/// is kept. Returns what is to be said about the plan.
+/// Calls `take` for each line that is selected. A large fleet has millions of lines: they are made whenever they are
+/// asked for, and none is kept. Returns what is to be said about the plan.
 Diagnostics each_line(const Shown& shown, const plan::LineSink& take) {
     const bool all = shown.selection.nodes.size() == shown.source.objects.nodes.size();
     const api::Node* node = nullptr;
@@ -132,13 +133,16 @@ std::size_t show_names(const std::vector<Shown>& all, cli::Context& context) {
     for (const auto& shown : all) {
         const std::string cluster = all.size() > 1 ? shown.source.cluster + " " : "";
         const auto diagnostics = each_line(shown, [&](const plan::Line& line) {
-            for (const std::string_view part : {std::string_view(cluster), std::string_view(line.node.meta.name), std::string_view(" "),
-                                                std::string_view(line.entry.namespace_), std::string_view("/"),
-                                                std::string_view(line.entry.module), std::string_view("\n")}) {
+            for (const std::string_view part :
+                 {std::string_view(cluster), std::string_view(line.node.meta.name), std::string_view(" "),
+                  std::string_view(line.entry.namespace_), std::string_view("/"), std::string_view(line.entry.module),
+                  std::string_view("\n")}) {
                 block += part;
             }
             ++count;
-            if (block.size() < k_names_block) { return; }
+            if (block.size() < k_names_block) {
+                return;
+            }
             context.console.out(block);
             block.clear();
         });
@@ -151,10 +155,12 @@ std::size_t show_names(const std::vector<Shown>& all, cli::Context& context) {
 
 std::string mapping_text(const plan::Entry& entry) {
     if (!entry.mapping_index) { return "-"; }
-    return fmt::format("[{}] {} {}", *entry.mapping_index, entry.mapping_literal ? "literal" : "regexp", entry.mapping_text);
+    return fmt::format("[{}] {} {}", *entry.mapping_index, entry.mapping_literal ? "literal" : "regexp",
+                       entry.mapping_text);
 }
 
-/// Action and reason matter more than a registry's name: on a narrow terminal images lose their beginning, the tag stays.
+/// Action and reason matter more than a registry's name: on a narrow terminal images lose their beginning, the tag
+/// stays.
 void shorten_images(std::vector<std::vector<std::string>>& rows, std::size_t width, std::size_t image) {
     constexpr std::size_t k_image_min = 8;
     std::vector<std::size_t> widths(rows.empty() ? image + 1 : rows.front().size(), 7);  // about the width of a header
@@ -173,7 +179,9 @@ void fill_row(const plan::Line& line, const std::string& cluster, bool wide, std
     const plan::Entry& entry = line.entry;
     std::size_t cell = 0;
     const auto put = [&](std::string_view text) { row[cell++] = text; };
-    const auto put_or_dash = [&](const std::string& text) { put(text.empty() ? std::string_view("-") : std::string_view(text)); };
+    const auto put_or_dash = [&](const std::string& text) {
+        put(text.empty() ? std::string_view("-") : std::string_view(text));
+    };
     row.resize((cluster.empty() ? 7U : 8U) + (wide ? 2U : 0U));
     if (!cluster.empty()) { put(cluster); }
     put(line.node.meta.name);
@@ -192,8 +200,8 @@ void fill_row(const plan::Line& line, const std::string& cluster, bool wide, std
 using Row = std::vector<std::string>;
 
 /// The rows of a table, made while they are taken, and what their lines do.
-void each_row(const std::vector<Shown>& all, bool wide, const std::function<void(const Row&)>& take, const std::function<void(const plan::Entry&)>& see,
-              const std::function<void(const Diagnostics&)>& end) {
+void each_row(const std::vector<Shown>& all, bool wide, const std::function<void(const Row&)>& take,
+              const std::function<void(const plan::Entry&)>& see, const std::function<void(const Diagnostics&)>& end) {
     Row row;
     for (const auto& shown : all) {
         const std::string cluster = all.size() > 1 ? shown.source.cluster : "";
@@ -206,7 +214,8 @@ void each_row(const std::vector<Shown>& all, bool wide, const std::function<void
 }
 
 /// Where the table is too wide, the reason stands below its line: a code that is cut says nothing.
-std::string with_reasons_below(std::vector<std::string> headers, std::vector<std::vector<std::string>> rows, std::size_t width, std::size_t image) {
+std::string with_reasons_below(std::vector<std::string> headers, std::vector<std::vector<std::string>> rows,
+                               std::size_t width, std::size_t image) {
     headers.pop_back();
     std::vector<std::string> reasons{""};  // below the headers
     for (auto& row : rows) {
@@ -240,14 +249,17 @@ std::size_t show_table(const std::vector<Shown>& all, cli::Context& context) {
     if (context.console.out_is_terminal() && !wide) {
         std::vector<Row> rows;
         each_row(all, wide, [&](const Row& row) { rows.push_back(row); }, count, say);
-        if (lines > 0) { context.console.out(terminal_table(headers, std::move(rows), several, context.console.width())); }
+        if (lines > 0) {
+            context.console.out(terminal_table(headers, std::move(rows), several, context.console.width()));
+        }
     } else {
         bool is_first = true;  // the rows are asked for twice
         const auto rows = [&](const std::function<void(const Row&)>& take) {
             if (is_first) {
                 each_row(all, wide, take, count, say);
             } else if (lines > 0) {
-                each_row(all, wide, take, [](const plan::Entry& /*entry*/) {}, [](const Diagnostics& /*diagnostics*/) {});
+                each_row(
+                    all, wide, take, [](const plan::Entry& /*entry*/) {}, [](const Diagnostics& /*diagnostics*/) {});
             }
             is_first = false;
         };
@@ -269,7 +281,8 @@ std::size_t show_document(std::vector<Shown>& all, cli::Context& context) {
         warn(diagnostics, context);
         diagnostics.insert(diagnostics.end(), shown.source.diagnostics.begin(), shown.source.diagnostics.end());
         sort_and_merge(diagnostics);
-        plans.emplace_back(shown.source.cluster, plan_node(shown.source, std::move(shown.digests), counts, diagnostics, shown.options));
+        plans.emplace_back(shown.source.cluster,
+                           plan_node(shown.source, std::move(shown.digests), counts, diagnostics, shown.options));
     }
     const bool several = all.size() > 1;
     const value::Node document = several ? joined_plan_node(plans) : std::move(plans.front().second);
@@ -289,26 +302,32 @@ std::size_t show_document(std::vector<Shown>& all, cli::Context& context) {
 }
 
 /// What to say if there are no lines: a misspelt selector is not to look like an empty cluster.
-std::string nothing_text(const std::vector<Source>& sources, const std::vector<Selection>& selected, const cli::Args& args) {
+std::string nothing_text(const std::vector<Source>& sources, const std::vector<Selection>& selected,
+                         const cli::Args& args) {
     std::size_t nodes = 0, modules = 0;
     for (const auto& source : sources) {
         nodes += source.objects.nodes.size();
         modules += source.objects.modules.size();
     }
-    const bool none = nodes > 0 && std::all_of(selected.begin(), selected.end(), [](const Selection& selection) { return selection.nodes.empty(); });
-    const std::string why = none                           ? fmt::format(": no node matches -l {}", base::escape(args.get("selector").value_or("")))
-                            : args.all("action").empty() ? ""
-                                                           : fmt::format(": no line has action {}", base::join(args.all("action"), " or "));
+    const bool none = nodes > 0 && std::all_of(selected.begin(), selected.end(),
+                                               [](const Selection& selection) { return selection.nodes.empty(); });
+    const std::string why =
+        none ? fmt::format(": no node matches -l {}", base::escape(args.get("selector").value_or("")))
+        : args.all("action").empty() ? ""
+                                     : fmt::format(": no line has action {}", base::join(args.all("action"), " or "));
     return fmt::format("nothing to show{}; read: Nodes {}, Modules {}\n", why, nodes, modules);
 }
 
 /// How many configurations of each Module the nodes have.
-report::MetricFamily planned_objects(const std::vector<Source>& sources, const std::vector<Selection>& selected, const cli::Args& args) {
+report::MetricFamily planned_objects(const std::vector<Source>& sources, const std::vector<Selection>& selected,
+                                     const cli::Args& args) {
     auto objects = report::plan_objects();
     for (std::size_t i = 0; i < sources.size(); ++i) {
         (void)plan::visit_plan(sources[i].objects, plan_options(args, sources[i]), [&](const plan::Line& line) {
             if (selected[i].nodes.count(line.node.meta.name) == 0 || !selected[i].takes(line.entry)) { return; }
-            const bool has_config = line.entry.action == plan::Action::load || line.entry.action == plan::Action::keep || line.entry.action == plan::Action::reload;
+            const bool has_config = line.entry.action == plan::Action::load ||
+                                    line.entry.action == plan::Action::keep ||
+                                    line.entry.action == plan::Action::reload;
             objects.samples[{line.entry.namespace_ + "/" + line.entry.module, "ModuleConfig"}] += has_config ? 1 : 0;
         });
     }
@@ -370,7 +389,8 @@ cli::Verb show_verb() {
     action.help = "only lines with this action";
     for (const auto known : k_actions) { action.choices.emplace_back(plan::to_string(known)); }
     action.repeatable = true;
-    verb.options = std::vector<cli::Option>{action, metrics_option()} + plan_option_list() + what_if_option_list() + source_options() + cli::common_options();
+    verb.options = std::vector<cli::Option>{action, metrics_option()} + plan_option_list() + what_if_option_list() +
+                   source_options() + cli::common_options();
     verb.run = run_show;
     return verb;
 }

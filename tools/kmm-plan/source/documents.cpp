@@ -92,7 +92,8 @@ Node diagnostics_node(const Diagnostics& diagnostics) {
 Node digests_node(const api::Objects& objects) {
     std::map<std::string, std::vector<std::string>, std::less<>> lines;
     api::canonical(objects, [&](std::string_view kind, const api::ObjectMeta& meta, const std::string& json) {
-        lines[std::string(kind)].push_back(fmt::format("{}/{} {}\n", meta.namespace_, meta.name, record::sha256_hex(json)));
+        lines[std::string(kind)].push_back(
+            fmt::format("{}/{} {}\n", meta.namespace_, meta.name, record::sha256_hex(json)));
     });
     Node node = Node::mapping();
     for (auto& [kind, list] : lines) {
@@ -102,7 +103,8 @@ Node digests_node(const api::Objects& objects) {
     return node;
 }
 
-Node plan_node(const Source& source, Node digests, const ActionCounts& counts, const Diagnostics& diagnostics, const plan::Options& options) {
+Node plan_node(const Source& source, Node digests, const ActionCounts& counts, const Diagnostics& diagnostics,
+               const plan::Options& options) {
     Node node = document("Plan");
     // Not where the objects came from: the plan of a dump and of a directory are the same bytes.
     Node from = Node::mapping({{"objects", object_counts(source)}, {"digests", std::move(digests)}});
@@ -128,10 +130,13 @@ Node joined_plan_node(const std::vector<std::pair<std::string, Node>>& plans) {
     std::string state;
     for (const auto& [cluster, plan] : plans) {
         clusters.push_back(with_cluster(cluster, *plan.find("source")));
-        for (const auto& finding : plan.find("diagnostics")->items()) { diagnostics.push_back(with_cluster(cluster, finding)); }
+        for (const auto& finding : plan.find("diagnostics")->items()) {
+            diagnostics.push_back(with_cluster(cluster, finding));
+        }
         for (const auto& count : plan.find("summary")->members()) {
             const Node* before = sums.find(count.key);
-            const std::uint64_t sum = (before == nullptr ? 0 : before->as_uint().value_or(0)) + count.value.as_uint().value_or(0);
+            const std::uint64_t sum =
+                (before == nullptr ? 0 : before->as_uint().value_or(0)) + count.value.as_uint().value_or(0);
             sums.set(count.key, sum);
         }
         state = plan.get_string({"state"});

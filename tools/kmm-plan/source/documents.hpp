@@ -21,8 +21,8 @@ namespace kmm::tool_plan {
 [[nodiscard]] value::Node entry_node(const plan::Entry& entry);
 [[nodiscard]] value::Node diagnostics_node(const Diagnostics& diagnostics);
 /// {"Node": "sha256:…", ...}: for each kind that was read, the digest of its objects. It is that of one line for each
-/// object, sorted: NAMESPACE/NAME, a blank, and the SHA-256 of its canonical JSON (api/canonical.hpp) in hexadecimal digits.
-/// Files, their order and format do not count. O(size of what was read).
+/// object, sorted: NAMESPACE/NAME, a blank, and the SHA-256 of its canonical JSON (api/canonical.hpp) in hexadecimal
+/// digits. Files, their order and format do not count. O(size of what was read).
 [[nodiscard]] value::Node digests_node(const api::Objects& objects);
 /// All actions, in the order of summaries.
 constexpr std::array k_actions{plan::Action::load,   plan::Action::keep,    plan::Action::reload,
@@ -30,14 +30,14 @@ constexpr std::array k_actions{plan::Action::load,   plan::Action::keep,    plan
 /// Lines of a plan by action.
 using ActionCounts = std::map<plan::Action, std::size_t>;
 
-/// Kind Plan: the plan file, with an empty list `entries` for those of entry_node. `digests` are of what was read, before anything was
-/// imagined; `counts` and `diagnostics` are the plan's.
-[[nodiscard]] value::Node
-plan_node(const Source& source, value::Node digests, const ActionCounts& counts, const Diagnostics& diagnostics, const plan::Options& options);
+/// Kind Plan: the plan file, with an empty list `entries` for those of entry_node. `digests` are of what was read,
+/// before anything was imagined; `counts` and `diagnostics` are the plan's.
+[[nodiscard]] value::Node plan_node(const Source& source, value::Node digests, const ActionCounts& counts,
+                                    const Diagnostics& diagnostics, const plan::Options& options);
 /// `item` with a first member `cluster`.
 [[nodiscard]] value::Node with_cluster(const std::string& cluster, value::Node item);
-/// Plans of several clusters as one document of kind Plan: each finding begins with its `cluster`, as each entry is to, `source` is a list
-/// `clusters`, the counts of `summary` are sums.
+/// Plans of several clusters as one document of kind Plan: each finding begins with its `cluster`, as each entry is to,
+/// `source` is a list `clusters`, the counts of `summary` are sums.
 [[nodiscard]] value::Node joined_plan_node(const std::vector<std::pair<std::string, value::Node>>& plans);
 /// Kind Why.
 [[nodiscard]] value::Node why_node(const plan::Why& why);

@@ -34,7 +34,8 @@ std::string text_option(const cli::Args& args, const char* name, const char* mis
 
 drive::StartRequest request_of_kernel(const cli::Args& args) {
     drive::StartRequest request;
-    request.to_version = text_option(args, "to", "--to RELEASE is missing", "name it as uname -r prints it, as --to 6.1.0-60-amd64");
+    request.to_version =
+        text_option(args, "to", "--to RELEASE is missing", "name it as uname -r prints it, as --to 6.1.0-60-amd64");
     request.options.via = upgrade::Via::ssh;
     take_draining_walk_options(args, request);
     request.options.all_nodes = request.nodes.empty() && !args.get("selector");
@@ -43,9 +44,11 @@ drive::StartRequest request_of_kernel(const cli::Args& args) {
 
 /// Who loads modules on the nodes. Without an API server there is no operator.
 KernelLoader kernel_loader_of(Access& access, const upgrade::Options& options) {
-    if (!options.operator_said.empty()) return options.operator_said == "present" ? KernelLoader::operator_ : KernelLoader::worker;
+    if (!options.operator_said.empty())
+        return options.operator_said == "present" ? KernelLoader::operator_ : KernelLoader::worker;
     auto* server = access.cluster.opened().server;
-    return server != nullptr && cluster::look_for_operator(server->client()).any() ? KernelLoader::operator_ : KernelLoader::worker;
+    return server != nullptr && cluster::look_for_operator(server->client()).any() ? KernelLoader::operator_
+                                                                                   : KernelLoader::worker;
 }
 
 /// What preflight says of the kernel, and what else would leave nodes without drivers.
@@ -56,8 +59,10 @@ struct Preflight {
     Diagnostics obstacles;
 };
 
-/// The rules of kmm-plan preflight, for the Modules of the nodes of `run`; of all nodes where none were chosen, for every Module.
-void run_preflight_of(Access& access, const cluster::Snapshot& snapshot, const upgrade::Run& run, const preflight::Trusted& trusted,
+/// The rules of kmm-plan preflight, for the Modules of the nodes of `run`; of all nodes where none were chosen, for
+/// every Module.
+void run_preflight_of(Access& access, const cluster::Snapshot& snapshot, const upgrade::Run& run,
+                      const preflight::Trusted& trusted,
                       const std::map<std::string, const kernel::Interface*>& interfaces, Preflight& made) {
     auto& call = access.call;
     made.rows = plan::survey(snapshot.objects, {run.to_version});
@@ -73,8 +78,9 @@ void run_preflight_of(Access& access, const cluster::Snapshot& snapshot, const u
 }
 
 /// The rules of kmm-plan preflight for the SpecialResources of -f.
-void run_recipe_preflight(Access& access, recipe::ready::RecipePreflight& recipes, const cluster::Snapshot& snapshot, const upgrade::Run& run,
-                          const std::map<std::string, const kernel::Interface*>& interfaces, Preflight& made) {
+void run_recipe_preflight(Access& access, recipe::ready::RecipePreflight& recipes, const cluster::Snapshot& snapshot,
+                          const upgrade::Run& run, const std::map<std::string, const kernel::Interface*>& interfaces,
+                          Preflight& made) {
     if (!recipes.any()) return;
     if (auto* server = access.cluster.opened().server; server != nullptr) recipes.add_cluster(server->client());
     auto nodes = snapshot.objects.nodes;
@@ -86,7 +92,10 @@ void run_recipe_preflight(Access& access, recipe::ready::RecipePreflight& recipe
 std::vector<std::pair<std::string, Diagnostic>> refusals_of(const Preflight& found) {
     std::vector<std::pair<std::string, Diagnostic>> refusals;
     const auto add = [&](const std::string& module, const Diagnostic& finding) {
-        const auto is_same = [&](const auto& other) { return other.first == module && other.second.code == finding.code && other.second.message == finding.message; };
+        const auto is_same = [&](const auto& other) {
+            return other.first == module && other.second.code == finding.code &&
+                   other.second.message == finding.message;
+        };
         if (std::none_of(refusals.begin(), refusals.end(), is_same)) refusals.emplace_back(module, finding);
     };
     for (const auto& verdict : found.verdicts)
@@ -110,23 +119,29 @@ void require_ready(Call& call, const Preflight& found, const std::string& releas
             if (finding.severity == Severity::warning) warnings.push_back(finding);
     sort_and_merge(warnings);
     for (const auto& warning : warnings)
-        if (call.context().verbosity >= 0) call.context().console.err(fmt::format("warning: {}: {}\n", warning.code, base::escape(warning.message)));
+        if (call.context().verbosity >= 0)
+            call.context().console.err(fmt::format("warning: {}: {}\n", warning.code, base::escape(warning.message)));
     if (const auto refusals = refusals_of(found); !refusals.empty()) {
-        Error error(Exit::checks_failed, "kernel-not-ready", fmt::format("drivers are not ready for kernel {}; nothing was changed", release));
+        Error error(Exit::checks_failed, "kernel-not-ready",
+                    fmt::format("drivers are not ready for kernel {}; nothing was changed", release));
         for (const auto& [module, finding] : refusals) {
             error.detail(finding.code, finding.message);
             if (!finding.hint.empty()) error.detail("fix", finding.hint);
         }
         throw std::move(error).hint("repair it, then the same command again");
     }
-    const bool are_asked = std::all_of(found.verdicts.begin(), found.verdicts.end(), [](const auto& verdict) { return verdict.checked != preflight::Checked::mapping; });
+    const bool are_asked = std::all_of(found.verdicts.begin(), found.verdicts.end(), [](const auto& verdict) {
+        return verdict.checked != preflight::Checked::mapping;
+    });
     if (!are_asked) call.note("registries were not asked whether the images are there: --check-images does");
 }
 
 Node preflight_node_of(const Preflight& found) {
     auto list = Node::sequence();
     for (const auto& verdict : found.verdicts) {
-        auto item = Node::mapping({{"module", verdict.surveyed->module->full_name()}, {"verdict", std::string(verdict.text())}, {"reason", verdict.reason()}});
+        auto item = Node::mapping({{"module", verdict.surveyed->module->full_name()},
+                                   {"verdict", std::string(verdict.text())},
+                                   {"reason", verdict.reason()}});
         if (verdict.resolved != nullptr) item.set("image", verdict.resolved->config.container_image);
         if (verdict.pool != nullptr) item.set("nodes", Node::strings(verdict.pool->nodes));
         list.push_back(std::move(item));
@@ -137,7 +152,8 @@ Node preflight_node_of(const Preflight& found) {
 Node recipes_node_of(const Preflight& found) {
     auto list = Node::sequence();
     for (const auto& verdict : found.recipes) {
-        auto item = Node::mapping({{"recipe", verdict.resource}, {"verdict", std::string(verdict.text())}, {"reason", verdict.reason}});
+        auto item = Node::mapping(
+            {{"recipe", verdict.resource}, {"verdict", std::string(verdict.text())}, {"reason", verdict.reason}});
         if (!verdict.container.empty()) item.set("container", verdict.container);
         if (!verdict.image.empty()) item.set("image", verdict.image);
         list.push_back(std::move(item));
@@ -151,7 +167,8 @@ std::string recipe_table(const Preflight& found) {
     std::vector<std::vector<std::string>> rows;
     const auto or_none = [](const std::string& text) { return text.empty() ? std::string("-") : base::escape(text); };
     for (const auto& verdict : found.recipes)
-        rows.push_back({base::escape(verdict.resource), or_none(verdict.container), std::string(verdict.text()), verdict.reason, or_none(verdict.image)});
+        rows.push_back({base::escape(verdict.resource), or_none(verdict.container), std::string(verdict.text()),
+                        verdict.reason, or_none(verdict.image)});
     return "\n" + cli::format_table({"RECIPE", "CONTAINER", "VERDICT", "REASON", "IMAGE"}, rows, 0);
 }
 
@@ -159,7 +176,9 @@ std::string module_table(const Preflight& found) {
     if (found.verdicts.empty()) return "no Module is checked: none selects these nodes\n";
     std::vector<std::vector<std::string>> rows;
     for (const auto& verdict : found.verdicts)
-        rows.push_back({verdict.surveyed->module->full_name(), verdict.pool == nullptr ? "0" : fmt::format("{}", verdict.pool->nodes.size()), std::string(verdict.text()), verdict.reason(),
+        rows.push_back({verdict.surveyed->module->full_name(),
+                        verdict.pool == nullptr ? "0" : fmt::format("{}", verdict.pool->nodes.size()),
+                        std::string(verdict.text()), verdict.reason(),
                         verdict.resolved == nullptr ? "-" : base::escape(verdict.resolved->config.container_image)});
     return cli::format_table({"MODULE", "NODES", "VERDICT", "REASON", "IMAGE"}, rows, 0);
 }
@@ -167,13 +186,15 @@ std::string module_table(const Preflight& found) {
 std::string preflight_table(const Preflight& found) { return module_table(found) + recipe_table(found); }
 
 /// Preflight, then what would be done: nodes with equal actions stand together, in the order of the walk.
-void print_kernel_plan(cli::Context& context, const Preflight& found, const api::Objects& objects, const upgrade::Run& run) {
+void print_kernel_plan(cli::Context& context, const Preflight& found, const api::Objects& objects,
+                       const upgrade::Run& run) {
     constexpr std::size_t k_named = 8;
     std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>> groups;  // names, actions
     auto nodes = Node::sequence();
     for (const auto& node : run.nodes) {
         auto actions = drive::kernel_actions(run, node, drive::modules_on(objects, run.to_version, node.name));
-        nodes.push_back(Node::mapping({{"node", node.name}, {"from", node.from_version}, {"actions", Node::strings(actions)}}));
+        nodes.push_back(
+            Node::mapping({{"node", node.name}, {"from", node.from_version}, {"actions", Node::strings(actions)}}));
         if (groups.empty() || groups.back().second != actions) groups.push_back({{}, std::move(actions)});
         groups.back().first.push_back(node.name);
     }
@@ -206,7 +227,8 @@ Exit run_start_kernel(const cli::Args& args, cli::Context& context) {
                                      "as --install 'apt-get install -y linux-image-$1'");
     const auto release = args.get("to").value_or("");
     if (is_to_be_resumed(args, context, [&](const upgrade::Run& run) {
-            return run.rules == &upgrade::kernel::procedure_kernel() && run.to_version == release && upgrade::kernel::subject_of(run).command == command;
+            return run.rules == &upgrade::kernel::procedure_kernel() && run.to_version == release &&
+                   upgrade::kernel::subject_of(run).command == command;
         }))
         return run_resume(args, context);
     Access access(args, context);
@@ -226,7 +248,8 @@ Exit run_start_kernel(const cli::Args& args, cli::Context& context) {
     access.cluster.expect(request.options, "");
     const auto snapshot = cluster.store->read();
     if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
-    auto planned = drive::plan_kernel(snapshot.objects, request, {command, kernel_loader_of(access, request.options)}, call.clock());
+    auto planned = drive::plan_kernel(snapshot.objects, request, {command, kernel_loader_of(access, request.options)},
+                                      call.clock());
     auto& run = planned.run;
     drive::require_one_host(run.options, run.nodes.size());
     for (const auto& note : planned.notes) call.note(note);
@@ -241,7 +264,8 @@ Exit run_start_kernel(const cli::Args& args, cli::Context& context) {
     }
     require_ready(call, found, release);
     auto hands = kernel_hands(access, run.options, run.lineage, true);
-    if (const auto own = drive::own_node_of(*cluster.workloads, run); drive::put_last(run, own)) call.note(fmt::format("node {} comes last: this runs on it", own));
+    if (const auto own = drive::own_node_of(*cluster.workloads, run); drive::put_last(run, own))
+        call.note(fmt::format("node {} comes last: this runs on it", own));
     run.options.max_unavailable = share.of(run.nodes.size());
     put_place(run, cluster.place);
     const auto launched = launch(access, std::move(run), std::move(hands));

@@ -46,7 +46,9 @@ kubernetes::Inventory read_inventory(Call& call, drive::ReadExtent extent) {
     if (!names.empty()) {
         for (const auto* other : {"cluster", "kubeconfig", "context"})
             if (is_given(args, other))
-                throw Error(Exit::usage, "several-sources", fmt::format("expected one cluster, found --filename and --{}", other)).hint("give one of them");
+                throw Error(Exit::usage, "several-sources",
+                            fmt::format("expected one cluster, found --filename and --{}", other))
+                    .hint("give one of them");
         return drive::read_inventory(names);
     }
     RecordAccess record(call);
@@ -55,7 +57,8 @@ kubernetes::Inventory read_inventory(Call& call, drive::ReadExtent extent) {
         try {
             return access.place();
         } catch (Error& error) {
-            if (error.code() == "no-cluster") error.detail("dumps", "-f FILE: kubectl get nodes,pods,configmaps -A -o json > FILE");
+            if (error.code() == "no-cluster")
+                error.detail("dumps", "-f FILE: kubectl get nodes,pods,configmaps -A -o json > FILE");
             throw;
         }
     }();
@@ -100,12 +103,15 @@ drive::ReadExtent extent_of(const kubernetes::Catalogue& catalogue) {
 
 kubernetes::NodeAnswers ask_nodes(Call& call, cluster::NodeRunner& runner, const kubernetes::Inventory& inventory) {
     std::vector<kubernetes::NodeAnswer> answers(inventory.nodes.size());
-    drive::NodeAgent agent(runner, call.clock(), [&] { return call.stopped(); }, [](const std::string&, const std::string&) {});
+    drive::NodeAgent agent(
+        runner, call.clock(), [&] { return call.stopped(); }, [](const std::string&, const std::string&) {});
     drive::for_each_at_once(answers.size(), [&](std::size_t index) {
         if (call.stopped()) return;
         const auto& node = inventory.nodes[index];
         const auto begun = call.clock().now_unix();
-        auto reply = agent.facts_once(node.meta.name, k_question, node.is_control_plane() ? std::vector<std::string>{"--requested-apis"} : std::vector<std::string>{});
+        auto reply = agent.facts_once(
+            node.meta.name, k_question,
+            node.is_control_plane() ? std::vector<std::string>{"--requested-apis"} : std::vector<std::string>{});
         if (reply.value) {
             answers[index].asked = begun;
             answers[index].answered = call.clock().now_unix();
@@ -114,16 +120,20 @@ kubernetes::NodeAnswers ask_nodes(Call& call, cluster::NodeRunner& runner, const
         }
         answers[index].problem = reply.error->message();
         for (const auto& [key, text] : reply.error->details())
-            if (key == "transport" || key == "found") answers[index].problem += ": " + text.substr(text.rfind('\n') + 1);
+            if (key == "transport" || key == "found")
+                answers[index].problem += ": " + text.substr(text.rfind('\n') + 1);
         if (!reply.error->hint().empty()) answers[index].problem += fmt::format(" ({})", reply.error->hint());
     });
     call.require_going_on();
     kubernetes::NodeAnswers named;
-    for (std::size_t index = 0; index < answers.size(); ++index) named.emplace(inventory.nodes[index].meta.name, std::move(answers[index]));
+    for (std::size_t index = 0; index < answers.size(); ++index)
+        named.emplace(inventory.nodes[index].meta.name, std::move(answers[index]));
     return named;
 }
 
-kubernetes::Catalogue read_versions(Call& call) { return read_versions(call, call.args().get("versions").value_or("")); }
+kubernetes::Catalogue read_versions(Call& call) {
+    return read_versions(call, call.args().get("versions").value_or(""));
+}
 
 kubernetes::Catalogue read_versions(Call& call, const std::string& given) {
     const auto& built_in = kubernetes::builtin_catalogue();
@@ -136,7 +146,8 @@ kubernetes::Catalogue read_versions(Call& call, const std::string& given) {
     };
     if (!given.empty()) return read(given, sys::read_file(given == "-" ? "/dev/stdin" : given));
     RecordAccess record(call);
-    for (const auto& file : {record.directory().path() + "/kubernetes-versions.yaml", std::string("/etc/kmm-tools/kubernetes-versions.yaml")}) {
+    for (const auto& file : {record.directory().path() + "/kubernetes-versions.yaml",
+                             std::string("/etc/kmm-tools/kubernetes-versions.yaml")}) {
         std::string text;
         try {
             text = sys::read_file(file);
@@ -152,7 +163,8 @@ kubernetes::Catalogue read_versions(Call& call, const std::string& given) {
 kubernetes::Version version_argument(const std::string& text) {
     const auto version = kubernetes::Version::parse(text);
     if (!version)
-        throw Error(Exit::usage, "bad-version", fmt::format("VERSION: expected {}, found '{}'", kubernetes::k_version_form, base::escape(text)))
+        throw Error(Exit::usage, "bad-version",
+                    fmt::format("VERSION: expected {}, found '{}'", kubernetes::k_version_form, base::escape(text)))
             .hint("kmm-upgrade versions lists them");
     return *version;
 }

@@ -16,7 +16,8 @@ cli::Verb about_recipe(cli::Verb made) {
     name.name = "NAME";
     name.help = "SpecialResource";
     made.positionals = {name};
-    made = without_use(std::move(made), runner_options(), {"lease-namespace", "api-timeout", "break-lock", "force-conflicts"});
+    made = without_use(std::move(made), runner_options(),
+                       {"lease-namespace", "api-timeout", "break-lock", "force-conflicts"});
     return without_selector(std::move(made), "a recipe chooses its nodes itself");
 }
 
@@ -39,25 +40,30 @@ cli::Verb start_recipe_verb() {
     keep.repeatable = true;
     return about_recipe(verb(
         "start recipe", "roll out a SpecialResource state by state",
-        "Renders the SpecialResource and what it depends on as kmm-plan render recipe does, for the kernels of the cluster's nodes, and applies the objects by "
-        "server-side apply, one state after the other. A state is done when every object with the annotation specialresource.openshift.io/wait is ready, and the "
-        "logs that wait-for-logs names match on all Pods; then the nodes get the label of the state. In the end objects and copies for kernels that are no "
+        "Renders the SpecialResource and what it depends on as kmm-plan render recipe does, for the kernels of the "
+        "cluster's nodes, and applies the objects by "
+        "server-side apply, one state after the other. A state is done when every object with the annotation "
+        "specialresource.openshift.io/wait is ready, and the "
+        "logs that wait-for-logs names match on all Pods; then the nodes get the label of the state. In the end "
+        "objects and copies for kernels that are no "
         "longer needed are removed, of those that earlier rollouts created.\n\n"
-        "Before anything is changed, the API server is asked about every object. Fields that another manager owns are an error that names the manager.\n\n"
-        "The release is kept in a Secret of the cluster. abort --rollback all brings the release before it back. A killed rollout goes on with resume.",
+        "Before anything is changed, the API server is asked about every object. Fields that another manager owns are "
+        "an error that names the manager.\n\n"
+        "The release is kept in a Secret of the cluster. abort --rollback all brings the release before it back. A "
+        "killed rollout goes on with resume.",
         {{"kmm-upgrade start recipe simple-kmod -f recipes/ --chart ./simple-kmod-0.0.2", "roll out the chart"},
-         {"kmm-upgrade start recipe simple-kmod -f recipes/ --to 0.0.2 --dry-run", "print what would be applied, in order"},
-         {"kmm-upgrade start recipe simple-kmod -f recipes/ --keep-kernel 5.14.0-427.40.1.el9_4.x86_64", "keep the copies for a kernel"}},
-        std::vector<cli::Option>{
-            option("to", "VERSION", "version of the chart; one in a repository is chosen by it"),
-            keep,
-            release_namespace(),
-            time_limit(),
-            option("on-event", "COMMAND", "run COMMAND for each event (a JSON line on stdin)"), metrics_option(),
-            option("manual", "", "record the rollout and stop; continue with step"),
-            option("or-resume", "", "resume this rollout if it is already recorded"),
-            option("strict", "", "warnings of the rendering are errors"),
-            option("dry-run", "", "print every object and change, change nothing")} +
+         {"kmm-upgrade start recipe simple-kmod -f recipes/ --to 0.0.2 --dry-run",
+          "print what would be applied, in order"},
+         {"kmm-upgrade start recipe simple-kmod -f recipes/ --keep-kernel 5.14.0-427.40.1.el9_4.x86_64",
+          "keep the copies for a kernel"}},
+        std::vector<cli::Option>{option("to", "VERSION", "version of the chart; one in a repository is chosen by it"),
+                                 keep, release_namespace(), time_limit(),
+                                 option("on-event", "COMMAND", "run COMMAND for each event (a JSON line on stdin)"),
+                                 metrics_option(),
+                                 option("manual", "", "record the rollout and stop; continue with step"),
+                                 option("or-resume", "", "resume this rollout if it is already recorded"),
+                                 option("strict", "", "warnings of the rendering are errors"),
+                                 option("dry-run", "", "print every object and change, change nothing")} +
             recipe::files::recipe_sources(),
         run_start_recipe));
 }
@@ -65,12 +71,18 @@ cli::Verb start_recipe_verb() {
 cli::Verb remove_recipe_verb() {
     return about_recipe(verb(
         "remove recipe", "remove what rollouts of a SpecialResource created",
-        "Deletes the objects of the recipe, the last state first, waits until each is gone, removes the labels of its states from the nodes, and proves by a list "
-        "that nothing is left. Objects that were there before the recipe, or that another recipe has, too, stay and are named. A Namespace with Pods or volumes of "
+        "Deletes the objects of the recipe, the last state first, waits until each is gone, removes the labels of its "
+        "states from the nodes, and proves by a list "
+        "that nothing is left. Objects that were there before the recipe, or that another recipe has, too, stay and "
+        "are named. A Namespace with Pods or volumes of "
         "others, and a definition with objects of others, stop the removal.\n\n"
-        "What to remove is known from the Secrets of the releases: no chart is needed. abort --rollback all applies the states again.",
-        {{"kmm-upgrade remove recipe simple-kmod", "remove it"}, {"kmm-upgrade remove recipe simple-kmod --dry-run", "print the objects in order, change nothing"}},
-        std::vector<cli::Option>{release_namespace(), time_limit(), option("on-event", "COMMAND", "run COMMAND for each event (a JSON line on stdin)"), metrics_option(),
+        "What to remove is known from the Secrets of the releases: no chart is needed. abort --rollback all applies "
+        "the states again.",
+        {{"kmm-upgrade remove recipe simple-kmod", "remove it"},
+         {"kmm-upgrade remove recipe simple-kmod --dry-run", "print the objects in order, change nothing"}},
+        std::vector<cli::Option>{release_namespace(), time_limit(),
+                                 option("on-event", "COMMAND", "run COMMAND for each event (a JSON line on stdin)"),
+                                 metrics_option(),
                                  option("manual", "", "record the removal and stop; continue with step"),
                                  option("or-resume", "", "resume this removal if it is already recorded"),
                                  option("dry-run", "", "print every object, change nothing")},

@@ -28,10 +28,12 @@ std::optional<record::Owner> owner_of(RecordAccess& record, const upgrade::Run& 
     return record.directory().holder();
 }
 
-std::string show_text(RecordAccess& record, const upgrade::Run& run, std::size_t width, const std::string& follow = "kmm-upgrade show --watch") {
+std::string show_text(RecordAccess& record, const upgrade::Run& run, std::size_t width,
+                      const std::string& follow = "kmm-upgrade show --watch") {
     std::string commands;
     if (!upgrade::is_final_run_state(run.state)) {
-        for (const auto& command : recorded_commands(run)) commands += fmt::format("{:<9}  {}\n", "runs", base::escape(command));
+        for (const auto& command : recorded_commands(run))
+            commands += fmt::format("{:<9}  {}\n", "runs", base::escape(command));
     }
     return properties(run, owner_of(record, run), width, follow) + commands + "\n" + node_table(run, width);
 }
@@ -94,7 +96,8 @@ Exit watch_documents(RecordAccess& record) {
 
 Exit watch(RecordAccess& record) {
     auto& context = record.call().context();
-    if (context.output == "json" || context.output == "jsonl" || context.output == "yaml") return watch_documents(record);
+    if (context.output == "json" || context.output == "jsonl" || context.output == "yaml")
+        return watch_documents(record);
     cli::LiveArea area(context.console);
     std::string last;
     for (;;) {

@@ -33,13 +33,16 @@ std::map<std::string, std::vector<std::string>> left_out_by_reason(const upgrade
 std::string listed(const std::vector<std::string>& names) {
     constexpr std::size_t k_named = 8;
     if (names.size() <= k_named) return base::join(names, ", ");
-    return fmt::format("{}, {} more", base::join(std::vector<std::string>(names.begin(), names.begin() + k_named), ", "), names.size() - k_named);
+    return fmt::format("{}, {} more",
+                       base::join(std::vector<std::string>(names.begin(), names.begin() + k_named), ", "),
+                       names.size() - k_named);
 }
 
 std::string left_out_hint(const upgrade::Run& run) {
     const auto* when = upgrade::is_final_run_state(run.state) ? "once it can take Pods" : "after this upgrade";
     const auto words = upgrade::describe(run);
-    return fmt::format("{}: {}{}", when, words.again, words.is_one_of_many ? "" : " --node " + run.left_out.front().name);
+    return fmt::format("{}: {}{}", when, words.again,
+                       words.is_one_of_many ? "" : " --node " + run.left_out.front().name);
 }
 
 constexpr std::size_t k_names = 12;  // of nodes with a cause in common
@@ -57,13 +60,15 @@ void add_causes(std::vector<Line>& lines, const upgrade::Run& run) {
     }
 }
 
-std::vector<Line> lines_of(const upgrade::Run& run, const std::optional<record::Owner>& owner, const std::string& follow) {
+std::vector<Line> lines_of(const upgrade::Run& run, const std::optional<record::Owner>& owner,
+                           const std::string& follow) {
     std::vector<Line> lines;
     const auto words = upgrade::describe(run);
     lines.push_back({words.kind, words.subject(), words.versions()});
     lines.push_back({"state", run.state, counts_text(run)});
     if (!words.follows.empty() && !run.rollback) lines.push_back({"follows", base::join(words.follows, ", "), ""});
-    for (const auto& [reason, names] : left_out_by_reason(run)) lines.push_back({"left out", listed(names) + ": " + reason, ""});
+    for (const auto& [reason, names] : left_out_by_reason(run))
+        lines.push_back({"left out", listed(names) + ": " + reason, ""});
     if (!run.left_out.empty() && !run.rollback) lines.push_back({"hint", left_out_hint(run), ""});
     for (const auto& [key, text] : words.notes) lines.push_back({key, text, ""});
     add_causes(lines, run);
@@ -73,7 +78,8 @@ std::vector<Line> lines_of(const upgrade::Run& run, const std::optional<record::
     if (const auto cordoned = upgrade::cordoned_nodes(run); !cordoned.empty())
         lines.push_back({"cordoned", some_names(cordoned, k_names), "by this upgrade; resume, skip or abort lifts it"});
     if (owner) {
-        lines.push_back({"running", owner->operation, fmt::format("pid {} on {} since {}", owner->pid, owner->host, owner->since)});
+        lines.push_back(
+            {"running", owner->operation, fmt::format("pid {} on {} since {}", owner->pid, owner->host, owner->since)});
         if (!follow.empty()) lines.push_back({"next", follow, "follows it"});
         return lines;
     }
@@ -131,14 +137,17 @@ std::string node_table(const upgrade::Run& run, std::size_t width) {
         for (const auto& node : run.nodes) {
             if (!is_wanted(node)) continue;
             lines.push_back(node_line(run, node));
-            if (upgrade::is_failed_node_state(node.state)) lines.back().message = said.text(node.name, node.reason, node.message);
+            if (upgrade::is_failed_node_state(node.state))
+                lines.back().message = said.text(node.name, node.reason, node.message);
         }
     };
     if (width == 0) {
         add([](const auto&) { return true; });
     } else {
         const auto is_failed = [](const auto& node) { return upgrade::is_failed_node_state(node.state); };
-        const auto is_busy = [&](const auto& node) { return !is_failed(node) && node.touched != 0 && !upgrade::is_final_node_state(node.state); };
+        const auto is_busy = [&](const auto& node) {
+            return !is_failed(node) && node.touched != 0 && !upgrade::is_final_node_state(node.state);
+        };
         add(is_failed);
         add(is_busy);
         add([&](const auto& node) { return !is_failed(node) && !is_busy(node); });
@@ -147,15 +156,17 @@ std::string node_table(const upgrade::Run& run, std::size_t width) {
     return format_nodes(lines, width);
 }
 
-std::string properties(const upgrade::Run& run, const std::optional<record::Owner>& owner, std::size_t width, const std::string& follow) {
+std::string properties(const upgrade::Run& run, const std::optional<record::Owner>& owner, std::size_t width,
+                       const std::string& follow) {
     const auto lines = lines_of(run, owner, follow);
     std::size_t left = 0;
     for (const auto& line : lines)
         if (!line.right.empty()) left = std::max(left, line.left.size());
     std::string text;
     for (const auto& line : lines) {
-        const auto row = base::escape(line.right.empty() ? fmt::format("{:<9}  {}", line.key, line.left)
-                                                         : fmt::format("{:<9}  {:<{}}  {}", line.key, line.left, left, line.right));
+        const auto row =
+            base::escape(line.right.empty() ? fmt::format("{:<9}  {}", line.key, line.left)
+                                            : fmt::format("{:<9}  {:<{}}  {}", line.key, line.left, left, line.right));
         if (width == 0 || cli::display_width(row) <= width) {
             text += row + "\n";
             continue;
@@ -223,11 +234,15 @@ std::vector<report::MetricFamily> metrics_of(const std::optional<upgrade::Run>& 
         paused.samples[{resource}] = run->paused ? 1 : 0;
         for (const auto& node : run->nodes) {
             const auto slash = node.name.find('/');
-            if (has_states) states.samples[{node.name.substr(0, slash), slash == std::string::npos ? "" : node.name.substr(slash + 1)}] = node.state == upgrade::k_node_done ? 1 : 0;
+            if (has_states)
+                states.samples[{node.name.substr(0, slash),
+                                slash == std::string::npos ? "" : node.name.substr(slash + 1)}] =
+                    node.state == upgrade::k_node_done ? 1 : 0;
             else ++nodes.samples[{resource, metric_state(node)}];
         }
         if (!has_states)
-            for (const char* state : {"pending", "running", "done", "failed", "skipped", "rolled-back"}) nodes.samples.try_emplace({resource, state}, 0);
+            for (const char* state : {"pending", "running", "done", "failed", "skipped", "rolled-back"})
+                nodes.samples.try_emplace({resource, state}, 0);
     }
     return {states, nodes, paused};
 }
@@ -243,7 +258,8 @@ cli::Option metrics_option() {
 }
 
 void write_metrics(const cli::Args& args, cli::Context& context, const std::optional<upgrade::Run>& run) {
-    if (const auto file = args.get("metrics")) cli::write_report(context, *file, report::openmetrics_text(metrics_of(run)));
+    if (const auto file = args.get("metrics"))
+        cli::write_report(context, *file, report::openmetrics_text(metrics_of(run)));
 }
 
 }  // namespace kmm::tool_upgrade

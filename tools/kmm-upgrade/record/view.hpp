@@ -24,21 +24,24 @@ namespace kmm::tool_upgrade {
 [[nodiscard]] std::string counts_text(const upgrade::Run& run);
 /// Of times that are known to the second: "<1s", "12s", "4m5s", "1h2m0s".
 [[nodiscard]] std::string seconds_text(std::chrono::seconds duration);
-/// NODE KERNEL CURRENT TARGET STATE SINCE MESSAGE of all nodes, in the order of the run; `width` as of format_nodes. With a width, which is
-/// for a person at a terminal, failed nodes come first, then those in flight. A long cause that several nodes have stands once.
+/// NODE KERNEL CURRENT TARGET STATE SINCE MESSAGE of all nodes, in the order of the run; `width` as of format_nodes.
+/// With a width, which is for a person at a terminal, failed nodes come first, then those in flight. A long cause that
+/// several nodes have stands once.
 [[nodiscard]] std::string node_table(const upgrade::Run& run, std::size_t width);
-/// The lines module, state, paused, next; each two columns of facts. Lines that are wider than `width` are broken at blanks; 0 breaks
-/// none. `owner` is the process that walks the run now, if any; then `follow` is the next command, "" for none.
-[[nodiscard]] std::string properties(const upgrade::Run& run, const std::optional<record::Owner>& owner = std::nullopt, std::size_t width = 0,
-                                     const std::string& follow = "kmm-upgrade show --watch");
+/// The lines module, state, paused, next; each two columns of facts. Lines that are wider than `width` are broken at
+/// blanks; 0 breaks none. `owner` is the process that walks the run now, if any; then `follow` is the next command, ""
+/// for none.
+[[nodiscard]] std::string properties(const upgrade::Run& run, const std::optional<record::Owner>& owner = std::nullopt,
+                                     std::size_t width = 0, const std::string& follow = "kmm-upgrade show --watch");
 /// {"apiVersion":"kmmtools/v1","kind":"Upgrade",...}.
 [[nodiscard]] value::Node document(const upgrade::Run& run);
-/// What a walking verb prints at its end on standard output, in the format asked for. The last line of text names the next
-/// command.
+/// What a walking verb prints at its end on standard output, in the format asked for. The last line of text names the
+/// next command.
 void print_summary(cli::Context& context, const upgrade::Run& run, bool interrupted);
 /// --metrics.
 [[nodiscard]] cli::Option metrics_option();
-/// Writes the run as metrics to the file of --metrics as a whole, if it is given. Without a run, the file has the names alone. Errors: io.
+/// Writes the run as metrics to the file of --metrics as a whole, if it is given. Without a run, the file has the names
+/// alone. Errors: io.
 void write_metrics(const cli::Args& args, cli::Context& context, const std::optional<upgrade::Run>& run);
 
 }  // namespace kmm::tool_upgrade

@@ -13,8 +13,8 @@
 namespace kmm::tool_upgrade {
 namespace {
 
-/// A run that has ended needs neither lock nor cluster: it is shown, and ends as it did. Only what a process left there that was killed at the very end is
-/// taken away.
+/// A run that has ended needs neither lock nor cluster: it is shown, and ends as it did. Only what a process left there
+/// that was killed at the very end is taken away.
 std::optional<Exit> already_ended(Access& access) {
     const auto run = access.record.must_load();
     if (!upgrade::is_final_run_state(run.state)) return std::nullopt;
@@ -24,7 +24,8 @@ std::optional<Exit> already_ended(Access& access) {
 }
 
 [[noreturn]] void refuse_ended(const upgrade::Run& run, const std::string& verb) {
-    throw Error(Exit::paused, "run-ended", fmt::format("the upgrade is in state {}, {} is not possible", run.state, verb))
+    throw Error(Exit::paused, "run-ended",
+                fmt::format("the upgrade is in state {}, {} is not possible", run.state, verb))
         .hint(upgrade::next_commands(run).front());
 }
 
@@ -76,16 +77,20 @@ Exit run_resume(const cli::Args& args, cli::Context& context) {
 Exit run_step(const cli::Args& args, cli::Context& context) {
     // Else an empty variable of a script would mean any node.
     if (args.get("node") == "")
-        throw Error(Exit::usage, "bad-value", "--node is empty, expected a node of the upgrade").hint("leave the option out for the next step");
+        throw Error(Exit::usage, "bad-value", "--node is empty, expected a node of the upgrade")
+            .hint("leave the option out for the next step");
     const auto stage = args.positional("STAGE");
     if (!stage.empty() && args.get("node"))
-        throw Error(Exit::usage, "bad-value", "step takes STAGE or --node, not both").hint("leave --node out for the whole stage");
+        throw Error(Exit::usage, "bad-value", "step takes STAGE or --node, not both")
+            .hint("leave --node out for the whole stage");
     Access access(args, context);
     require_running(access.record, "step");
     RecordedWalk recorded(access, "step");
     require_readable(recorded);
     auto& walk = recorded.walk;
-    const auto ended = walk.carry_out([&] { return stage.empty() ? walk.driver.step(args.get("node").value_or("")) : walk.driver.step_stage(stage); });
+    const auto ended = walk.carry_out([&] {
+        return stage.empty() ? walk.driver.step(args.get("node").value_or("")) : walk.driver.step_stage(stage);
+    });
     const auto exit = finish(access.call, ended, walk.recorder.run());
     // A step that was asked for and done is no stop by a failure.
     const auto at = walk.recorder.state();
@@ -97,7 +102,9 @@ Exit run_step(const cli::Args& args, cli::Context& context) {
 Exit run_abort(const cli::Args& args, cli::Context& context) {
     Access access(args, context);
     const auto policy = upgrade::parse_rollback(args.get("rollback").value_or("none"));
-    if (!policy) throw Error(Exit::usage, "bad-value", "--rollback takes none, current or all").hint("leave the option out for none");
+    if (!policy)
+        throw Error(Exit::usage, "bad-value", "--rollback takes none, current or all")
+            .hint("leave the option out for none");
     const auto before = access.record.must_load();
     if (before.state == "upgrade-complete") refuse_ended(before, "abort");
     // Asking twice for the same is no fault; a rollback that the ended abort has not done is not done now either.
@@ -112,7 +119,8 @@ Exit run_abort(const cli::Args& args, cli::Context& context) {
     auto& walk = recorded.walk;
     const auto& found = recorded.found;
     if (found.state == "upgrade-aborting" && found.rollback && found.rollback != policy)
-        walk.progress.note(fmt::format("note: the abort that is under way goes on with --rollback {}", upgrade::to_string(*found.rollback)));
+        walk.progress.note(fmt::format("note: the abort that is under way goes on with --rollback {}",
+                                       upgrade::to_string(*found.rollback)));
     const auto ended = walk.carry_out([&] { return walk.driver.abort(*policy); });
     return finish(access.call, ended, walk.recorder.run());
 }
@@ -121,7 +129,8 @@ Exit run_retry(const cli::Args& args, cli::Context& context) {
     Access access(args, context);
     require_running(access.record, "retry");
     const auto node = args.positional("NODE");
-    return walk_on(access, node.empty() ? "retry" : "retry " + node, [&](drive::Driver& driver) { driver.retry(node); });
+    return walk_on(access, node.empty() ? "retry" : "retry " + node,
+                   [&](drive::Driver& driver) { driver.retry(node); });
 }
 
 Exit run_skip(const cli::Args& args, cli::Context& context) {

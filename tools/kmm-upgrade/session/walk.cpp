@@ -26,8 +26,10 @@ upgrade::Run locked_run(RecordAccess& record, const std::string& operation) {
     return run;
 }
 
-/// Runs `body`. If it ends because the Lease is lost, or the API server out of reach, that pause is recorded before the error goes on.
-drive::Ended recording_loss(drive::Driver& driver, const drive::Recorder& recorder, const std::function<drive::Ended()>& body) {
+/// Runs `body`. If it ends because the Lease is lost, or the API server out of reach, that pause is recorded before the
+/// error goes on.
+drive::Ended recording_loss(drive::Driver& driver, const drive::Recorder& recorder,
+                            const std::function<drive::Ended()>& body) {
     try {
         return body();
     } catch (const Error& error) {
@@ -56,7 +58,8 @@ Walk::Walk(Access& in, const upgrade::Run& run, std::unique_ptr<Hands> taken)
       hands(std::move(taken)),
       journal(in.record.directory()),
       progress(in.call.context(), run),
-      recorder(run, journal, in.call.clock(), told_to_command(progress, run.options.on_event, [&in] { return in.call.stopped(); })),
+      recorder(run, journal, in.call.clock(),
+               told_to_command(progress, run.options.on_event, [&in] { return in.call.stopped(); })),
       actor(hands->actor(recorder)),
       driver(*actor, recorder, in.call.clock(), [&in] { return in.call.stopped(); }) {
     driver.set_pace(pace_of(progress));
@@ -90,10 +93,12 @@ Launched launch(Access& access, upgrade::Run run, std::unique_ptr<Hands> hands, 
     });
     seal_record(record.directory().path(), run);
     const auto words = upgrade::describe(run);
-    const auto begun = fmt::format("{} {}{}: {} on {} {}{}", clock_text(run.created), run.state, words.is_one_of_many ? " " + words.subject() : "",
-                                   words.versions(), run.nodes.size(), words.member, run.nodes.size() == 1 ? "" : "s");
+    const auto begun = fmt::format("{} {}{}: {} on {} {}{}", clock_text(run.created), run.state,
+                                   words.is_one_of_many ? " " + words.subject() : "", words.versions(),
+                                   run.nodes.size(), words.member, run.nodes.size() == 1 ? "" : "s");
     if (call.context().verbosity >= 0) call.context().console.err(base::escape(begun) + "\n");
-    Walk walk(access, upgrade::replay({{run.created, upgrade::encode(run)}}, procedures_of(call.context())), std::move(hands));
+    Walk walk(access, upgrade::replay({{run.created, upgrade::encode(run)}}, procedures_of(call.context())),
+              std::move(hands));
     walk.recorder.save();
     walk.driver.set_until(until);
     const auto ended = walk.carry_out([&] {

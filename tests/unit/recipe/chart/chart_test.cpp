@@ -27,7 +27,8 @@ Value values_of(const std::string& yaml) {
 
 std::string rendered(std::vector<File> files, const std::string& values = "{}") {
     files.push_back(k_chart);
-    const auto made = recipe::chart::render_chart(recipe::chart::load_chart(std::move(files), "dir/top"), values_of(values), {});
+    const auto made =
+        recipe::chart::render_chart(recipe::chart::load_chart(std::move(files), "dir/top"), values_of(values), {});
     return recipe::chart::release_text(made, false);
 }
 
@@ -49,10 +50,15 @@ std::string set(const std::string& text) {
 }  // namespace
 
 TEST_CASE("objects come in Helm's order, hooks last") {
-    const std::string text = rendered({{"templates/a.yaml", "kind: Zebra\n---\nkind: Deployment\n---\nkind: Namespace\n---\nkind: Job\nmetadata:\n  annotations: {helm.sh/hook: "
-                                                            "test}\n"}});
-    CHECK(text == "---\n# Source: top/templates/a.yaml\nkind: Namespace\n---\n# Source: top/templates/a.yaml\nkind: Deployment\n---\n"
-                  "# Source: top/templates/a.yaml\nkind: Zebra\n---\n# Source: top/templates/a.yaml\nkind: Job\nmetadata:\n  annotations: {helm.sh/hook: test}\n");
+    const std::string text = rendered({{"templates/a.yaml",
+                                        "kind: Zebra\n---\nkind: Deployment\n---\nkind: Namespace\n---\nkind: "
+                                        "Job\nmetadata:\n  annotations: {helm.sh/hook: "
+                                        "test}\n"}});
+    CHECK(text ==
+          "---\n# Source: top/templates/a.yaml\nkind: Namespace\n---\n# Source: top/templates/a.yaml\nkind: "
+          "Deployment\n---\n"
+          "# Source: top/templates/a.yaml\nkind: Zebra\n---\n# Source: top/templates/a.yaml\nkind: Job\nmetadata:\n  "
+          "annotations: {helm.sh/hook: test}\n");
 }
 
 TEST_CASE("null deletes a default, a sub-chart sees its own values and global") {
@@ -67,17 +73,22 @@ TEST_CASE("null deletes a default, a sub-chart sees its own values and global") 
 }
 
 TEST_CASE("a fault of the output has the template's line and the key") {
-    const Error wrong = error_of([] { (void)rendered({{"templates/t.yaml", "kind: A\nmetadata:\n  annotations:\n    a/b: {{ toYaml .Values.l }}\n"}}, "l: []"); });
+    const Error wrong = error_of([] {
+        (void)rendered({{"templates/t.yaml", "kind: A\nmetadata:\n  annotations:\n    a/b: {{ toYaml .Values.l }}\n"}},
+                       "l: []");
+    });
     CHECK(wrong.code() == "bad-manifest");
     CHECK(wrong.message() == "metadata.annotations[a/b]: expected a string, found []interface {} 0 items");
     CHECK(wrong.position()->to_string() == "top/templates/t.yaml:4");
-    const Error syntax = error_of([] { (void)rendered({{"templates/t.yaml", "a: 1\n{{ if true }}\nb: c: d\n{{ end }}"}}); });
+    const Error syntax =
+        error_of([] { (void)rendered({{"templates/t.yaml", "a: 1\n{{ if true }}\nb: c: d\n{{ end }}"}}); });
     CHECK(syntax.position()->line == 3);
     CHECK(syntax.exit() == Exit::data);
 }
 
 TEST_CASE("--set") {
-    CHECK(set("a.b=1,c={x,y},d[1].e=z,t=true,n=null,z=0123,e=") == R"({"a":{"b":1},"c":["x","y"],"d":[null,{"e":"z"}],"e":"","n":null,"t":true,"z":"0123"})");
+    CHECK(set("a.b=1,c={x,y},d[1].e=z,t=true,n=null,z=0123,e=") ==
+          R"({"a":{"b":1},"c":["x","y"],"d":[null,{"e":"z"}],"e":"","n":null,"t":true,"z":"0123"})");
     CHECK(set("a\\.b=x\\,y") == R"({"a.b":"x,y"})");
     for (const std::string wrong : {"a", "a,b=1", "l={a", "a[x]=1", "a[-1]=1", "a[99999999]=1", "a[0]b=1"}) {
         CAPTURE(wrong);
@@ -101,26 +112,37 @@ TEST_CASE(".helmignore") {
 }
 
 TEST_CASE("charts that cannot be loaded") {
-    const auto load = [](std::vector<File> files) { return error_of([&] { (void)recipe::chart::load_chart(std::move(files), "d"); }); };
+    const auto load = [](std::vector<File> files) {
+        return error_of([&] { (void)recipe::chart::load_chart(std::move(files), "d"); });
+    };
     CHECK(load({}).message() == "Chart.yaml is missing");
-    CHECK(load({{"Chart.yaml", "name: a\nversion: [1]\n"}}).message() == "version: expected a string, found []interface {} 1 items");
+    CHECK(load({{"Chart.yaml", "name: a\nversion: [1]\n"}}).message() ==
+          "version: expected a string, found []interface {} 1 items");
     CHECK(load({{"Chart.yaml", "name: a\nversion: x.y\n"}}).position()->to_string() == "d/Chart.yaml");
     CHECK(load({k_chart, {"values.yaml", "a: 1\nb: [\n"}}).position()->file == "d/values.yaml");
     CHECK(load({k_chart, {"charts/s.tgz", "no archive"}}).code() == "bad-archive");
-    const Error schema = error_of([] { (void)rendered({{"values.schema.json", R"({"required": ["x"], "properties": {"port": {"type": "string"}}})"}}, "port: 1"); });
+    const Error schema = error_of([] {
+        (void)rendered({{"values.schema.json", R"({"required": ["x"], "properties": {"port": {"type": "string"}}})"}},
+                       "port: 1");
+    });
     REQUIRE(schema.diagnostics().size() == 2);
     CHECK(schema.diagnostics()[0].message == "(root): the property x is missing");
     CHECK(schema.diagnostics()[1].message == "port: expected string, found number");
 }
 
 TEST_CASE("imported values win over the chart's own in Helm 3.7, and lose since") {
-    const std::vector<File> files{{"Chart.yaml", "apiVersion: v2\nname: top\nversion: 1.0.0\ndependencies:\n- {name: sub, version: 0.1.0, import-values: [data]}\n"},
+    const std::vector<File> files{{"Chart.yaml",
+                                   "apiVersion: v2\nname: top\nversion: 1.0.0\ndependencies:\n- {name: sub, version: "
+                                   "0.1.0, import-values: [data]}\n"},
                                   {"values.yaml", "a: own\n"},
                                   {"templates/t.yaml", "a: {{ .Values.a }}\nb: {{ .Values.b }}"},
                                   {"charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 0.1.0\n"},
                                   {"charts/sub/values.yaml", "exports: {data: {a: imported, b: imported}}\n"}};
     recipe::chart::Release release;
-    const auto text = [&] { return recipe::chart::render_bare(recipe::chart::load_chart(files, "dir/top"), values_of("{}"), release, "templates/t.yaml"); };
+    const auto text = [&] {
+        return recipe::chart::render_bare(recipe::chart::load_chart(files, "dir/top"), values_of("{}"), release,
+                                          "templates/t.yaml");
+    };
     CHECK(text() == "a: own\nb: imported");
     release.is_helm_3_7 = true;
     CHECK(text() == "a: imported\nb: imported");

@@ -46,9 +46,11 @@ std::string detail(const Error& error, const std::string& key) {
 }  // namespace
 
 TEST_CASE("numbers of values are float64, those of templates are int") {
-    CHECK(rendered("{{ .Values.a }} {{ .Values.b }} {{ .Values.c }}", "{a: 8080, b: 1000000, c: 0.1}") == "8080 1e+06 0.1");
+    CHECK(rendered("{{ .Values.a }} {{ .Values.b }} {{ .Values.c }}", "{a: 8080, b: 1000000, c: 0.1}") ==
+          "8080 1e+06 0.1");
     CHECK(rendered("{{ int .Values.b }} {{ typeOf .Values.b }} {{ typeOf 1 }}", "b: 1000000") == "1000000 float64 int");
-    CHECK(error_of("{{ eq .Values.a 1 }}", "a: 1").message() == "error calling eq: incompatible types for comparison: float64 and int");
+    CHECK(error_of("{{ eq .Values.a 1 }}", "a: 1").message() ==
+          "error calling eq: incompatible types for comparison: float64 and int");
 }
 
 TEST_CASE("what is missing prints nothing, and what is below it is an error") {
@@ -64,10 +66,14 @@ TEST_CASE("what is missing prints nothing, and what is below it is an error") {
 
 TEST_CASE("control: scope, break, continue, else") {
     CHECK(rendered("{{ $x := 1 }}{{ if true }}{{ $x = 2 }}{{ $y := 3 }}{{ $y }}{{ end }}{{ $x }}") == "32");
-    CHECK(rendered("{{ range until 9 }}{{ if eq . 2 }}{{ continue }}{{ end }}{{ if eq . 4 }}{{ break }}{{ end }}{{ . }}{{ end }}") == "013");
-    CHECK(rendered("{{ range $k, $v := .Values.m }}{{ $k }}={{ $v }};{{ else }}none{{ end }}", "m: {b: 1, a: 2}") == "a=2;b=1;");
-    CHECK(rendered("{{ with .Values.none }}x{{ else with .Values.m }}{{ .a }}{{ else }}z{{ end }}", "m: {a: 2}") == "2");
-    CHECK(rendered("a {{- /* c */ -}} b{{ define \"d\" }}<{{ . }}>{{ end }}{{ template \"d\" 5 }}{{ block \"e\" 6 }}({{ . }}){{ end }}") == "ab<5>(6)");
+    CHECK(rendered("{{ range until 9 }}{{ if eq . 2 }}{{ continue }}{{ end }}{{ if eq . 4 }}{{ break }}{{ end }}{{ . "
+                   "}}{{ end }}") == "013");
+    CHECK(rendered("{{ range $k, $v := .Values.m }}{{ $k }}={{ $v }};{{ else }}none{{ end }}", "m: {b: 1, a: 2}") ==
+          "a=2;b=1;");
+    CHECK(rendered("{{ with .Values.none }}x{{ else with .Values.m }}{{ .a }}{{ else }}z{{ end }}", "m: {a: 2}") ==
+          "2");
+    CHECK(rendered("a {{- /* c */ -}} b{{ define \"d\" }}<{{ . }}>{{ end }}{{ template \"d\" 5 }}{{ block \"e\" 6 "
+                   "}}({{ . }}){{ end }}") == "ab<5>(6)");
 }
 
 TEST_CASE("a wrong type is named with the value that was found") {
@@ -81,14 +87,16 @@ TEST_CASE("functions that are not there, or give something else each time") {
     CHECK(unknown.code() == "unknown-function");
     CHECK(unknown.hint() == "did you mean toYaml?");
     CHECK(unknown.position()->to_string() == "c/templates/t.yaml:2:5");
-    for (const std::string name : {"now", "randAlphaNum 5", "genCA \"a\" 1", "uuidv4", "shuffle \"abc\"", "bcrypt \"a\"", "date \"2006\" .Values"}) {
+    for (const std::string name : {"now", "randAlphaNum 5", "genCA \"a\" 1", "uuidv4", "shuffle \"abc\"",
+                                   "bcrypt \"a\"", "date \"2006\" .Values"}) {
         CAPTURE(name);
         CHECK(error_of("{{ " + name + " }}").code() == "not-deterministic");
     }
 }
 
 TEST_CASE("required and fail speak with their own words, and say who called") {
-    const Error error = error_of("{{ define \"h\" }}\n{{ required \"set it\" .Values.x }}{{ end }}\n{{ include \"h\" . }}");
+    const Error error =
+        error_of("{{ define \"h\" }}\n{{ required \"set it\" .Values.x }}{{ end }}\n{{ include \"h\" . }}");
     CHECK(error.code() == "template-fail");
     CHECK(error.message() == "set it");
     CHECK(error.position()->line == 2);
@@ -100,13 +108,15 @@ TEST_CASE("limits") {
     limits.steps_max = 10'000;
     CHECK(error_of("{{ range 1000000000 }}{{ end }}", "{}", limits).code() == "recipe-too-large");
     CHECK(error_of("{{ define \"a\" }}{{ template \"a\" }}{{ end }}{{ template \"a\" }}").code() == "recipe-too-large");
-    CHECK(error_of("{{ define \"a\" }}{{ include \"a\" . }}{{ end }}{{ include \"a\" . }}").code() == "recipe-too-large");
+    CHECK(error_of("{{ define \"a\" }}{{ include \"a\" . }}{{ end }}{{ include \"a\" . }}").code() ==
+          "recipe-too-large");
     std::string deep = "{{ define \"a\" }}", ends;
     for (int i = 0; i < 400; ++i) {
         deep += "{{ if true }}";
         ends += "{{ end }}";
     }
-    CHECK(error_of(deep + "{{ include \"a\" . }}" + ends + "{{ end }}{{ include \"a\" . }}").code() == "recipe-too-large");
+    CHECK(error_of(deep + "{{ include \"a\" . }}" + ends + "{{ end }}{{ include \"a\" . }}").code() ==
+          "recipe-too-large");
     CHECK(error_of("{{ repeat 100000000 \"abc\" }}").code() == "recipe-too-large");
     CHECK(error_of("{{ until 100000000 }}").code() == "recipe-too-large");
     CHECK(error_of("{{ $d := dict }}{{ $_ := set $d \"d\" $d }}{{ toYaml $d }}").code() == "recipe-too-large");
@@ -138,17 +148,23 @@ TEST_CASE("a file is parsed once as long as its text is the same") {
 }
 
 TEST_CASE("append leaves the list as it was, whoever else appends to it") {
-    CHECK(rendered("{{ $l := list 1 }}{{ $a := append $l 2 }}{{ $b := append $l 3 }}{{ $c := append $a 4 }}{{ $l }}{{ $a }}{{ $b }}{{ $c }}") == "[1][1 2][1 3][1 2 4]");
-    CHECK(rendered("{{ $l := list 1 }}{{ $l = append $l $l }}{{ $l }}{{ $l = append $l (dict \"l\" $l) }}{{ len $l }}") == "[1 [1]]3");
-    CHECK(rendered("{{ $l := list 1 2 }}{{ range $l }}{{ $l = append $l . }}{{ end }}{{ $l }}{{ concat $l $l (list 9) }}{{ $l }}") == "[1 2 1 2][1 2 1 2 1 2 1 2 9][1 2 1 2]");
-    CHECK(rendered("{{ $l := splitList \",\" \"b,a\" }}{{ $m := append $l \"c\" }}{{ sortAlpha $l }}{{ $m }}") == "[a b][b a c]");
+    CHECK(rendered("{{ $l := list 1 }}{{ $a := append $l 2 }}{{ $b := append $l 3 }}{{ $c := append $a 4 }}{{ $l }}{{ "
+                   "$a }}{{ $b }}{{ $c }}") == "[1][1 2][1 3][1 2 4]");
+    CHECK(
+        rendered("{{ $l := list 1 }}{{ $l = append $l $l }}{{ $l }}{{ $l = append $l (dict \"l\" $l) }}{{ len $l }}") ==
+        "[1 [1]]3");
+    CHECK(rendered("{{ $l := list 1 2 }}{{ range $l }}{{ $l = append $l . }}{{ end }}{{ $l }}{{ concat $l $l (list 9) "
+                   "}}{{ $l }}") == "[1 2 1 2][1 2 1 2 1 2 1 2 9][1 2 1 2]");
+    CHECK(rendered("{{ $l := splitList \",\" \"b,a\" }}{{ $m := append $l \"c\" }}{{ sortAlpha $l }}{{ $m }}") ==
+          "[a b][b a c]");
 }
 
 TEST_CASE("a list that grows item by item costs time in proportion to its length") {
     const auto seconds = [](int count) {
         const auto begin = std::chrono::steady_clock::now();
-        CHECK(rendered("{{ $l := list }}{{ $d := dict \"l\" $l }}{{ range " + std::to_string(count) + " }}{{ $l = append $l . }}{{ $_ := set $d \"l\" (append $d.l \"x\") }}{{ $f := first $l }}{{ end }}{{ len $l }}{{ len $d.l }}") ==
-              std::to_string(count) + std::to_string(count));
+        CHECK(rendered("{{ $l := list }}{{ $d := dict \"l\" $l }}{{ range " + std::to_string(count) +
+                       " }}{{ $l = append $l . }}{{ $_ := set $d \"l\" (append $d.l \"x\") }}{{ $f := first $l }}{{ "
+                       "end }}{{ len $l }}{{ len $d.l }}") == std::to_string(count) + std::to_string(count));
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     };
     const double small = seconds(5'000);

@@ -45,7 +45,8 @@ TEST_CASE("YAML is written as sigs.k8s.io/yaml writes it") {
         {"{a: 1, b: [x, {c: d}], e: {}}", "a: 1\nb:\n- x\n- c: d\ne: {}\n"},
         {"{a10: 1, a9: 2, B: 3}", "B: 3\na9: 2\na10: 1\n"},
         {"['1', 'yes', 'null', '', ' x', 'a: b', '- x', '1:20', '2020-01-01', '~', 'x #y']",
-         "- \"1\"\n- \"yes\"\n- \"null\"\n- \"\"\n- ' x'\n- 'a: b'\n- '- x'\n- \"1:20\"\n- \"2020-01-01\"\n- \"~\"\n- 'x #y'\n"},
+         "- \"1\"\n- \"yes\"\n- \"null\"\n- \"\"\n- ' x'\n- 'a: b'\n- '- x'\n- \"1:20\"\n- \"2020-01-01\"\n- \"~\"\n- "
+         "'x #y'\n"},
         {"a: \"x\\ny\\n\"", "a: |\n  x\n  y\n"},
         {"a: \" x\\ny\"", "a: |2-\n   x\n  y\n"},
         {"a: \"tab\\there\"", "a: \"tab\\there\"\n"},
@@ -61,11 +62,15 @@ TEST_CASE("YAML is written as sigs.k8s.io/yaml writes it") {
 }
 
 TEST_CASE("long texts are folded at the first space behind column 80") {
-    const std::string words = "aaaa bbbb cccc dddd eeee ffff gggg hhhh iiii jjjj kkkk llll mmmm nnnn oooo pppp qqqq rrrr";
-    const std::string folded = "aaaa bbbb cccc dddd eeee ffff gggg hhhh iiii jjjj kkkk llll mmmm nnnn oooo pppp qqqq\n  rrrr";
+    const std::string words =
+        "aaaa bbbb cccc dddd eeee ffff gggg hhhh iiii jjjj kkkk llll mmmm nnnn oooo pppp qqqq rrrr";
+    const std::string folded =
+        "aaaa bbbb cccc dddd eeee ffff gggg hhhh iiii jjjj kkkk llll mmmm nnnn oooo pppp qqqq\n  rrrr";
     CHECK(to_yaml_text(Value::string(words)) == folded);
-    CHECK(to_yaml_text(Value::string("- " + words)) == "'- aaaa bbbb cccc dddd eeee ffff gggg hhhh iiii jjjj kkkk llll mmmm nnnn oooo pppp\n  qqqq rrrr'");
-    CHECK(to_yaml_text(Value::string("\t" + words)) == "\"\\taaaa bbbb cccc dddd eeee ffff gggg hhhh iiii jjjj kkkk llll mmmm nnnn oooo pppp\n  qqqq rrrr\"");
+    CHECK(to_yaml_text(Value::string("- " + words)) ==
+          "'- aaaa bbbb cccc dddd eeee ffff gggg hhhh iiii jjjj kkkk llll mmmm nnnn oooo pppp\n  qqqq rrrr'");
+    CHECK(to_yaml_text(Value::string("\t" + words)) ==
+          "\"\\taaaa bbbb cccc dddd eeee ffff gggg hhhh iiii jjjj kkkk llll mmmm nnnn oooo pppp\n  qqqq rrrr\"");
     CHECK(to_yaml_pretty(Value::string(words)) == words);
     CHECK(to_yaml_text(Value::map({{"k " + words, Value::integer(1)}})) == "k " + words + ": 1");
 }
@@ -73,7 +78,8 @@ TEST_CASE("long texts are folded at the first space behind column 80") {
 TEST_CASE("YAML is read with the rules of YAML 1.1, the last of equal keys wins") {
     CHECK(write_json(parsed("{a: yes, b: 010, c: 0x1F, d: 1_000, e: 2020-01-01, f: ~, a: off}")) ==
           R"({"a":false,"b":8,"c":31,"d":1000,"e":"2020-01-01","f":null})");
-    CHECK(write_json(parsed("a: &x {b: 1}\nc: {<<: *x, d: 2}\n1: z\ntrue: q")) == R"({"1":"z","a":{"b":1},"c":{"b":1,"d":2},"true":"q"})");
+    CHECK(write_json(parsed("a: &x {b: 1}\nc: {<<: *x, d: 2}\n1: z\ntrue: q")) ==
+          R"({"1":"z","a":{"b":1},"c":{"b":1,"d":2},"true":"q"})");
     YamlFault fault;
     CHECK(read_yaml_text("a: [1\nb: 2", fault).is_nil());
     CHECK(fault.line > 0);

@@ -36,14 +36,21 @@ public:
             return reply;
         }
         const bool is_reboot = call.args[1] == "reboot";
-        reply.document = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", is_reboot ? "NodeSystemStep" : "NodeSystem"}, {"kernel", kernel},
-                                               {"bootID", boot}, {"architecture", "amd64"}});
+        reply.document = value::Node::mapping({{"apiVersion", "kmmtools/v1"},
+                                               {"kind", is_reboot ? "NodeSystemStep" : "NodeSystem"},
+                                               {"kernel", kernel},
+                                               {"bootID", boot},
+                                               {"architecture", "amd64"}});
         if (!is_reboot) return reply;
         ++asked;
         CHECK(call.args == std::vector<std::string>{"node", "reboot", "--boot-id", "boot-1"});
         if (refusal) {
             reply.exit_code = 1;
-            reply.document = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Error"}, {"code", *refusal}, {"message", "it does not"}, {"exitCode", 1}});
+            reply.document = value::Node::mapping({{"apiVersion", "kmmtools/v1"},
+                                                   {"kind", "Error"},
+                                                   {"code", *refusal},
+                                                   {"message", "it does not"},
+                                                   {"exitCode", 1}});
             return reply;
         }
         if (boot == "boot-1" && deaf-- <= 0) {
@@ -69,7 +76,8 @@ struct Case {
     drive::test::FakeClock clock;
     bool is_stopped = false;
     std::vector<std::string> told;
-    SystemAgent agent{machine, clock, [this] { return is_stopped; }, [this](const std::string&, const std::string& text) { told.push_back(text); }};
+    SystemAgent agent{machine, clock, [this] { return is_stopped; },
+                      [this](const std::string&, const std::string& text) { told.push_back(text); }};
 
     [[nodiscard]] SystemSight reboot(std::chrono::minutes limit = std::chrono::minutes(30)) {
         const Deadline deadline(clock, limit);

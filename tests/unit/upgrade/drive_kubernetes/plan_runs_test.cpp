@@ -17,7 +17,9 @@ Version v(const char* text) { return *Version::parse(text); }
 Step control_planes(const char* version) { return {Step::Part::control_planes, v(version)}; }
 Step kubelets(const char* version) { return {Step::Part::kubelets, v(version)}; }
 
-kubernetes::Observation cluster_of(const char* control_plane, const char* kubelet, std::initializer_list<const char*> masters, std::initializer_list<const char*> workers) {
+kubernetes::Observation cluster_of(const char* control_plane, const char* kubelet,
+                                   std::initializer_list<const char*> masters,
+                                   std::initializer_list<const char*> workers) {
     kubernetes::Observation seen;
     for (const auto* name : masters) {
         seen.control_plane_nodes.emplace_back(name);
@@ -47,7 +49,8 @@ TEST_SUITE("drive::kubernetes") {
 TEST_CASE("kubelets that follow the control planes at once go with them in one run") {
     const auto hops = [](std::vector<Step> steps) { return hops_of({std::move(steps), "", ""}); };
     CHECK(hops({control_planes("v1.35.4"), kubelets("v1.35.4")}) == std::vector<Hop>{{"v1.35.4", "v1.35.4"}});
-    CHECK(hops({control_planes("v1.34.4"), control_planes("v1.35.4"), kubelets("v1.35.4")}) == std::vector<Hop>{{"v1.34.4", ""}, {"v1.35.4", "v1.35.4"}});
+    CHECK(hops({control_planes("v1.34.4"), control_planes("v1.35.4"), kubelets("v1.35.4")}) ==
+          std::vector<Hop>{{"v1.34.4", ""}, {"v1.35.4", "v1.35.4"}});
     CHECK(hops({kubelets("v1.34.4"), control_planes("v1.35.4")}) == std::vector<Hop>{{"", "v1.34.4"}, {"v1.35.4", ""}});
     CHECK(hops({}).empty());
     CHECK(to_string(Hop{"v1.35.4", "v1.34.4"}) == "control planes v1.35.4, kubelets v1.34.4");
@@ -78,7 +81,8 @@ TEST_CASE("a run has control planes first, then the other nodes, each by name; w
     CHECK(names(first) == std::vector<std::string>{"m1", "m2"});
     CHECK(first.from_version == "v1.34.4");
     CHECK(first.nodes[0].current_version == "v1.34.4");
-    CHECK(upgrade::kubernetes::subject_of(first).rest == std::vector<std::string>{"control planes v1.35.4, kubelets v1.35.4"});
+    CHECK(upgrade::kubernetes::subject_of(first).rest ==
+          std::vector<std::string>{"control planes v1.35.4, kubelets v1.35.4"});
 }
 
 TEST_CASE("nothing to do is said only where every version is the target's") {
@@ -89,11 +93,15 @@ TEST_CASE("nothing to do is said only where every version is the target's") {
         catalogue.versions.push_back(entry);
     }
     catalogue.versions[1].downgrade_to = {v("v1.35.3")};
-    const auto path = [&](const kubernetes::Observation& seen, const char* target) { return path_to(catalogue, seen, v(target)).steps; };
+    const auto path = [&](const kubernetes::Observation& seen, const char* target) {
+        return path_to(catalogue, seen, v(target)).steps;
+    };
     CHECK(path(cluster_of("v1.35.4", "v1.35.4", {"m1"}, {"w1"}), "v1.35.4").empty());
     // A way back: kubelets first; once they are there, the control planes alone.
-    CHECK(path(cluster_of("v1.35.4", "v1.35.4", {"m1"}, {"w1"}), "v1.35.3") == std::vector<Step>{kubelets("v1.35.3"), control_planes("v1.35.3")});
-    CHECK(path(cluster_of("v1.35.4", "v1.35.3", {"m1"}, {"w1"}), "v1.35.3") == std::vector<Step>{control_planes("v1.35.3")});
+    CHECK(path(cluster_of("v1.35.4", "v1.35.4", {"m1"}, {"w1"}), "v1.35.3") ==
+          std::vector<Step>{kubelets("v1.35.3"), control_planes("v1.35.3")});
+    CHECK(path(cluster_of("v1.35.4", "v1.35.3", {"m1"}, {"w1"}), "v1.35.3") ==
+          std::vector<Step>{control_planes("v1.35.3")});
     // One of two control planes is back already.
     auto mixed = cluster_of("v1.35.4", "v1.35.3", {"m1", "m2"}, {});
     for (auto& running : mixed.control_plane)
@@ -111,14 +119,16 @@ TEST_CASE("a node's facts: the lowest of its manifests counts, and none if one h
         Diagnostics faults;
         return read_sight(value::read_json(text, "facts", faults).front().root);
     };
-    const auto seen = sight(R"({"node": "cp1", "bootID": "b", "controlPlane": true, "manifestsWhole": true, "kubelet": {"running": "v1.34.4"}, "manifests": [
+    const auto seen = sight(
+        R"({"node": "cp1", "bootID": "b", "controlPlane": true, "manifestsWhole": true, "kubelet": {"running": "v1.34.4"}, "manifests": [
         {"component": "etcd", "version": "3.6.5-0"}, {"component": "kube-apiserver", "version": "v1.35.4"},
         {"component": "kube-controller-manager", "version": "v1.34.4"}, {"component": "kube-scheduler", "version": "v1.35.4"}]})");
     CHECK(seen.node == "cp1");
     CHECK(seen.control_plane == v("v1.34.4"));
     CHECK(seen.kubelet == v("v1.34.4"));
     CHECK(seen.are_manifests_whole == true);
-    const auto gap = sight(R"({"node": null, "controlPlane": true, "manifestsWhole": false, "kubelet": {"running": null}, "manifests": [
+    const auto gap = sight(
+        R"({"node": null, "controlPlane": true, "manifestsWhole": false, "kubelet": {"running": null}, "manifests": [
         {"component": "kube-apiserver", "version": null}, {"component": "kube-controller-manager", "version": "v1.34.4"}, {"component": "kube-scheduler", "version": "v1.35.4"}]})");
     CHECK_FALSE(gap.node);
     CHECK_FALSE(gap.control_plane);

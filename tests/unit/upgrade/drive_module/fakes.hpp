@@ -28,7 +28,8 @@
 
 namespace kmm::drive::test {
 
-/// Sanitizers make a walk several times slower: they look at every fourth point where a run may be cut off, the plain build at all.
+/// Sanitizers make a walk several times slower: they look at every fourth point where a run may be cut off, the plain
+/// build at all.
 inline const int k_stride = kmm::test::sanitized() ? 4 : 1;
 
 /// Time that only passes when somebody sleeps.
@@ -177,7 +178,8 @@ public:
     cluster::PodEviction evict(const api::WorkloadPod& pod, std::optional<int> grace_seconds) override {
         graces.push_back(grace_seconds);
         for (auto& [node, pods] : pods_of) {
-            const auto found = std::find_if(pods.begin(), pods.end(), [&](const auto& item) { return item.uid == pod.uid; });
+            const auto found =
+                std::find_if(pods.begin(), pods.end(), [&](const auto& item) { return item.uid == pod.uid; });
             if (found == pods.end()) continue;
             if (on_evict)
                 if (auto answer = on_evict(pod)) return *answer;
@@ -210,7 +212,8 @@ public:
     std::map<std::string, std::string> images;  ///< reference -> srcversion of the module in it
     std::vector<std::string> calls;             ///< "node verb"
     /// May answer itself; `act` does what the node would. nullopt: the ordinary answer.
-    std::function<std::optional<cluster::WorkerReply>(const cluster::WorkerCall&, const std::function<cluster::WorkerReply()>& act)>
+    std::function<std::optional<cluster::WorkerReply>(const cluster::WorkerCall&,
+                                                      const std::function<cluster::WorkerReply()>& act)>
         fault;
 
     [[nodiscard]] cluster::WorkerReply run(const cluster::WorkerCall& call) override {
@@ -243,10 +246,14 @@ private:
         const auto& verb = call.args.front();
         cluster::WorkerReply reply;
         if (verb == "status") {
-            auto module = value::Node::mapping({{"name", call.args.at(1)}, {"state", node.live.empty() ? "absent" : "live"}});
+            auto module =
+                value::Node::mapping({{"name", call.args.at(1)}, {"state", node.live.empty() ? "absent" : "live"}});
             if (!node.live.empty()) module.set("srcversion", node.live);
-            reply.document = value::Node::mapping({{"kind", "ModuleStatus"}, {"modules", value::Node::sequence({module})}});
-            reply.document.set("node", value::Node::mapping({{"kernel", node.kernel}, {"bootID", node.boot}, {"architecture", "amd64"}}));
+            reply.document =
+                value::Node::mapping({{"kind", "ModuleStatus"}, {"modules", value::Node::sequence({module})}});
+            reply.document.set(
+                "node",
+                value::Node::mapping({{"kernel", node.kernel}, {"bootID", node.boot}, {"architecture", "amd64"}}));
             return reply;
         }
         Diagnostics diagnostics;
@@ -271,7 +278,8 @@ private:
         auto module = value::Node::mapping({{"name", "kmm_hello"}, {"srcversion", identity}, {"main", true}});
         reply.document = value::Node::mapping({{"kind", "WorkerResult"}, {"verb", verb}, {"outcome", outcome}});
         reply.document.set("node", value::Node::mapping({{"bootID", node.boot}, {"kernel", node.kernel}}));
-        reply.document.set("image", value::Node::mapping({{"reference", config.container_image}, {"digest", "sha256:" + identity}}));
+        reply.document.set(
+            "image", value::Node::mapping({{"reference", config.container_image}, {"digest", "sha256:" + identity}}));
         reply.document.set("modules", value::Node::sequence({module}));
         return reply;
     }
@@ -279,7 +287,8 @@ private:
 };
 
 /// A running Pod of a ReplicaSet.
-inline api::WorkloadPod make_pod(const std::string& ns, const std::string& name, const std::string& controller = "ReplicaSet") {
+inline api::WorkloadPod make_pod(const std::string& ns, const std::string& name,
+                                 const std::string& controller = "ReplicaSet") {
     api::WorkloadPod pod;
     pod.namespace_ = ns;
     pod.name = name;
@@ -360,7 +369,8 @@ struct World {
     void without_versions() {
         for (auto& node : store.objects.nodes) {
             auto& labels = node.meta.labels;
-            for (auto label = labels.begin(); label != labels.end();) label = label->first.find("version") != std::string::npos ? labels.erase(label) : std::next(label);
+            for (auto label = labels.begin(); label != labels.end();)
+                label = label->first.find("version") != std::string::npos ? labels.erase(label) : std::next(label);
         }
         for (auto& config : store.objects.node_modules_configs)
             for (auto* list : {&config.spec, &config.status})
@@ -377,7 +387,8 @@ struct World {
         const auto snapshot = store.read();
         auto works = plan::apply_work(snapshot.objects, plan::complete({}, snapshot.objects));
         std::erase_if(works, [](const auto& work) { return !work.has_work(); });
-        auto run = drive::prepare_apply(snapshot, worker, clock, request, works.at(0), [](const auto&, const auto&) {}).run;
+        auto run =
+            drive::prepare_apply(snapshot, worker, clock, request, works.at(0), [](const auto&, const auto&) {}).run;
         run.cluster_identity = store.id;
         return run;
     }
@@ -389,17 +400,21 @@ struct World {
             text += node.meta.name + " boot " + node.boot_id + "\n";
             for (const auto& [key, value] : node.meta.labels) text += "  " + key + "=" + value + "\n";
             text += "  live " + nodes.nodes.at(node.meta.name).live + "\n";
-            if (const auto found = workloads.cordons.find(node.meta.name); found != workloads.cordons.end() && found->second.unschedulable)
+            if (const auto found = workloads.cordons.find(node.meta.name);
+                found != workloads.cordons.end() && found->second.unschedulable)
                 text += "  cordoned by " + found->second.owner + "\n";
             if (const auto found = workloads.pods_of.find(node.meta.name); found != workloads.pods_of.end())
                 for (const auto& pod : found->second) text += "  Pod " + pod.full_name() + "\n";
         }
         auto configs = store.objects.node_modules_configs;
-        std::sort(configs.begin(), configs.end(), [](const auto& a, const auto& b) { return a.meta.name < b.meta.name; });
+        std::sort(configs.begin(), configs.end(),
+                  [](const auto& a, const auto& b) { return a.meta.name < b.meta.name; });
         for (const auto& config : configs) {
-            for (const auto& entry : config.spec) text += config.meta.name + " spec " + entry.config->container_image + "\n";
+            for (const auto& entry : config.spec)
+                text += config.meta.name + " spec " + entry.config->container_image + "\n";
             for (const auto& entry : config.status)
-                text += config.meta.name + " status " + entry.config->container_image + " " + entry.version + " " + entry.boot_id + "\n";
+                text += config.meta.name + " status " + entry.config->container_image + " " + entry.version + " " +
+                        entry.boot_id + "\n";
         }
         return text;
     }

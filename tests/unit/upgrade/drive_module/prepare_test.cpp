@@ -61,65 +61,85 @@ TEST_CASE("everything that would fail is found before anything is touched") {
          "nodes-not-ready", "image-not-found: kmm-worker says: image not found"},
         {"one node silent", [](World& world, StartRequest&) { world.nodes.nodes.at("node-b").reachable = false; },
          Exit::checks_failed, "nodes-not-ready", "node-unreachable: node node-b cannot be reached"},
-        {"no mapping", [](World& world, StartRequest&) { world.nodes.nodes.at("node-c").kernel = "5.0"; }, Exit::checks_failed,
-         "nodes-not-ready", "no-mapping: no kernel mapping of Module drivers/kmm-hello matches kernel 5.0"},
-        {"version not in the Module", [](World&, StartRequest& request) { request.to_version = "v3"; }, Exit::checks_failed,
-         "version-mismatch", ""},
+        {"no mapping", [](World& world, StartRequest&) { world.nodes.nodes.at("node-c").kernel = "5.0"; },
+         Exit::checks_failed, "nodes-not-ready",
+         "no-mapping: no kernel mapping of Module drivers/kmm-hello matches kernel 5.0"},
+        {"version not in the Module", [](World&, StartRequest& request) { request.to_version = "v3"; },
+         Exit::checks_failed, "version-mismatch", ""},
         {"a version that is no label value",
          [](World& world, StartRequest& request) {
              world.store.objects.modules[0].module_loader->container.version = request.to_version = "v 2";
          },
          Exit::data, "bad-version", ""},
-        {"one host for three nodes", [](World&, StartRequest& request) { request.options.via = upgrade::Via::local; }, Exit::usage, "several-nodes", ""},
-        {"unknown Module", [](World&, StartRequest& request) { request.name = "kmm-helo"; }, Exit::not_found, "module-not-found", ""},
-        {"unknown node", [](World&, StartRequest& request) { request.nodes = {"node-z"}; }, Exit::not_found, "node-not-found", ""},
+        {"one host for three nodes", [](World&, StartRequest& request) { request.options.via = upgrade::Via::local; },
+         Exit::usage, "several-nodes", ""},
+        {"unknown Module", [](World&, StartRequest& request) { request.name = "kmm-helo"; }, Exit::not_found,
+         "module-not-found", ""},
+        {"unknown node", [](World&, StartRequest& request) { request.nodes = {"node-z"}; }, Exit::not_found,
+         "node-not-found", ""},
         {"node not selected",
          [](World& world, StartRequest& request) {
              world.store.objects.nodes[0].meta.labels.erase("role");
              request.nodes = {"node-a"};
          },
          Exit::checks_failed, "node-not-eligible", ""},
-        {"nothing selected", [](World&, StartRequest& request) { request.selector = cluster::Selector::parse("zone=x"); }, Exit::checks_failed,
-         "no-nodes", ""},
-        {"order leaves nodes out", [](World&, StartRequest& request) { request.order = std::vector<std::string>{"node-b"}; },
-         Exit::checks_failed, "order-incomplete", ""},
+        {"nothing selected",
+         [](World&, StartRequest& request) { request.selector = cluster::Selector::parse("zone=x"); },
+         Exit::checks_failed, "no-nodes", ""},
+        {"order leaves nodes out",
+         [](World&, StartRequest& request) { request.order = std::vector<std::string>{"node-b"}; }, Exit::checks_failed,
+         "order-incomplete", ""},
         {"secret missing",
-         [](World& world, StartRequest&) { world.store.objects.modules[0].image_repo_secret = "pull"; }, Exit::checks_failed,
-         "nodes-not-ready", "secret-not-found: pull Secret drivers/pull is not in the cluster"},
+         [](World& world, StartRequest&) { world.store.objects.modules[0].image_repo_secret = "pull"; },
+         Exit::checks_failed, "nodes-not-ready", "secret-not-found: pull Secret drivers/pull is not in the cluster"},
         {"unload policy never",
-         [](World& world, StartRequest&) { world.store.objects.modules[0].meta.annotations["kmmtools.dev/unload-policy"] = "never"; },
+         [](World& world, StartRequest&) {
+             world.store.objects.modules[0].meta.annotations["kmmtools.dev/unload-policy"] = "never";
+         },
          Exit::checks_failed, "nodes-not-ready",
          "unload-policy: another build of Module drivers/kmm-hello is loaded, and its unload policy is never"},
         {"an unload policy that cannot be read",
-         [](World& world, StartRequest&) { world.store.objects.modules[0].meta.annotations["kmmtools.dev/unload-policy"] = "nevr"; },
+         [](World& world, StartRequest&) {
+             world.store.objects.modules[0].meta.annotations["kmmtools.dev/unload-policy"] = "nevr";
+         },
          Exit::data, "bad-unload-policy", ""},
         {"needs that cannot be read",
-         [](World& world, StartRequest&) { world.store.objects.modules[0].meta.annotations["kmmtools.dev/needs"] = "base"; }, Exit::data,
-         "bad-needs", ""},
+         [](World& world, StartRequest&) {
+             world.store.objects.modules[0].meta.annotations["kmmtools.dev/needs"] = "base";
+         },
+         Exit::data, "bad-needs", ""},
         {"needs in a circle",
-         [](World& world, StartRequest&) { world.store.objects.modules[0].meta.annotations["kmmtools.dev/needs"] = "drivers/kmm-hello"; },
+         [](World& world, StartRequest&) {
+             world.store.objects.modules[0].meta.annotations["kmmtools.dev/needs"] = "drivers/kmm-hello";
+         },
          Exit::data, "needs-cycle", ""},
         {"needed by a Module that is loaded",
-         [](World& world, StartRequest&) { add_neighbour(world, "kmmtools.dev/needs", "drivers/kmm-hello"); }, Exit::checks_failed, "nodes-not-ready",
+         [](World& world, StartRequest&) { add_neighbour(world, "kmmtools.dev/needs", "drivers/kmm-hello"); },
+         Exit::checks_failed, "nodes-not-ready",
          "module-needed: Module drivers/kmm-hello cannot be unloaded: drivers/neighbour, which is loaded, needs it"},
         {"needs a Module that is not loaded",
-         [](World& world, StartRequest&) { world.store.objects.modules[0].meta.annotations["kmmtools.dev/needs"] = "drivers/base"; },
-         Exit::checks_failed, "nodes-not-ready", "needs-not-loaded: Module drivers/kmm-hello needs drivers/base, which is not loaded"},
+         [](World& world, StartRequest&) {
+             world.store.objects.modules[0].meta.annotations["kmmtools.dev/needs"] = "drivers/base";
+         },
+         Exit::checks_failed, "nodes-not-ready",
+         "needs-not-loaded: Module drivers/kmm-hello needs drivers/base, which is not loaded"},
         {"another kernel module is loaded for it",
-         [](World& world, StartRequest&) { world.store.objects.modules[0].module_loader->container.modprobe.module_name = "kmm-other"; },
-         Exit::checks_failed, "nodes-not-ready", "module-renamed: Module drivers/kmm-hello has loaded kmm_hello, expected kmm_other"},
+         [](World& world, StartRequest&) {
+             world.store.objects.modules[0].module_loader->container.modprobe.module_name = "kmm-other";
+         },
+         Exit::checks_failed, "nodes-not-ready",
+         "module-renamed: Module drivers/kmm-hello has loaded kmm_hello, expected kmm_other"},
         {"another Module has loaded the same kernel module",
          [](World& world, StartRequest&) {
              auto& status = world.store.objects.node_modules_configs[1].status;
              status.push_back(status.front());
              status.back().name = "another";
          },
-         Exit::checks_failed, "nodes-not-ready", "module-shared: kmm_hello is loaded for Module drivers/another as well"},
+         Exit::checks_failed, "nodes-not-ready",
+         "module-shared: kmm_hello is loaded for Module drivers/another as well"},
         {"a live module nobody answers for",
-         [](World& world, StartRequest&) {
-             world.store.objects.node_modules_configs.clear();
-         },
-         Exit::checks_failed, "nodes-not-ready", "module-unmanaged: kmm_hello is live, but the cluster says nothing of it"},
+         [](World& world, StartRequest&) { world.store.objects.node_modules_configs.clear(); }, Exit::checks_failed,
+         "nodes-not-ready", "module-unmanaged: kmm_hello is live, but the cluster says nothing of it"},
     };
     for (const auto& row : rows) {
         CAPTURE(std::string(row.what));
@@ -133,8 +153,12 @@ TEST_CASE("everything that would fail is found before anything is touched") {
 }
 
 TEST_CASE("annotations that the steps keep are no obstacle") {
-    const auto passes = [](const std::function<void(World&, StartRequest&)>& change) { return refused(change).code().empty(); };
-    CHECK(passes([](World& world, StartRequest&) { world.store.objects.modules[0].meta.annotations["kmmtools.dev/unload-policy"] = "on-delete"; }));
+    const auto passes = [](const std::function<void(World&, StartRequest&)>& change) {
+        return refused(change).code().empty();
+    };
+    CHECK(passes([](World& world, StartRequest&) {
+        world.store.objects.modules[0].meta.annotations["kmmtools.dev/unload-policy"] = "on-delete";
+    }));
     CHECK(passes([](World& world, StartRequest&) {
         // Booted anew, and nothing is loaded: there is nothing to unload.
         world.store.objects.modules[0].meta.annotations["kmmtools.dev/unload-policy"] = "never";
@@ -207,7 +231,8 @@ TEST_CASE("a tainted node is left out and said so") {
     CHECK(prepared.run.left_out == std::vector<upgrade::LeftOut>{{"node-b", "cordoned"}});
     CHECK(prepared.run.is_partial());
     CHECK(prepared.notes ==
-          std::vector<std::string>{"node node-b is left out: its taint node.kubernetes.io/unschedulable:NoSchedule is not tolerated"});
+          std::vector<std::string>{
+              "node node-b is left out: its taint node.kubernetes.io/unschedulable:NoSchedule is not tolerated"});
 }
 
 TEST_CASE("an apply records what it cannot bring to the Module, and overlooks the cordon of a lost run") {
@@ -223,7 +248,8 @@ TEST_CASE("an apply records what it cannot bring to the Module, and overlooks th
     REQUIRE(works.size() == 1);
     CHECK(works[0].load == std::vector<std::string>{"node-b"});
     Worker worker(world.nodes);
-    const auto prepared = prepare_apply(snapshot, worker, world.clock, request, works[0], [](const auto&, const auto&) {});
+    const auto prepared =
+        prepare_apply(snapshot, worker, world.clock, request, works[0], [](const auto&, const auto&) {});
     CHECK(prepared.run.left_out == std::vector<upgrade::LeftOut>{{"node-a", "not ready"}});
     CHECK(prepared.run.is_partial());
 }

@@ -47,10 +47,14 @@ TEST_CASE("a server that is away for too long fails no node: the step stays open
 }
 
 TEST_CASE("a right that is taken away in the middle fails no node, what admission refuses does") {
-    const auto refuse = [](const char* message) { return Error(Exit::no_permission, "forbidden", message).cause_http(403); };
+    const auto refuse = [](const char* message) {
+        return Error(Exit::no_permission, "forbidden", message).cause_http(403);
+    };
     World world(2);
     Drive drive(world, world.prepare());
-    world.store.on_write = [&] { throw refuse(R"(patch nodes node-a: nodes "node-a" is forbidden: User "u" cannot patch resource "nodes")"); };
+    world.store.on_write = [&] {
+        throw refuse(R"(patch nodes node-a: nodes "node-a" is forbidden: User "u" cannot patch resource "nodes")");
+    };
     try {
         static_cast<void>(drive.driver.walk());
         FAIL("expected an error");
@@ -58,7 +62,9 @@ TEST_CASE("a right that is taken away in the middle fails no node, what admissio
         CHECK(error.code() == "forbidden");
     }
     CHECK(drive.state("node-a") == "unloading");
-    world.store.on_write = [&] { throw refuse(R"(patch nodes node-a: admission webhook "no.example" denied the request: not now)"); };
+    world.store.on_write = [&] {
+        throw refuse(R"(patch nodes node-a: admission webhook "no.example" denied the request: not now)");
+    };
     drive.driver.resume();
     CHECK(drive.driver.walk() == Ended::paused);
     CHECK(drive.state("node-a") == "unloading-failed");
@@ -67,7 +73,8 @@ TEST_CASE("a right that is taken away in the middle fails no node, what admissio
     CHECK(drive.driver.walk() == Ended::complete);
 }
 
-TEST_CASE("a survey, like all preparations, ends with a server that is away or a Lease that is lost, and blames no node") {
+TEST_CASE(
+    "a survey, like all preparations, ends with a server that is away or a Lease that is lost, and blames no node") {
     for (const std::string code : {"api-unreachable", "lease-lost", "interrupted"}) {
         CAPTURE(code);
         World world(2);
@@ -90,8 +97,11 @@ TEST_CASE("a survey, like all preparations, ends with a server that is away or a
         const auto ignore = [](const auto&, const auto&) {};
         CHECK(code_of([&] { return survey_held(world.store.read(), worker, world.clock, request, ignore); }) == code);
         CHECK(code_of([&] { return prepare(world.store.read(), worker, world.clock, request, ignore); }) == code);
-        world.nodes.fault = [&](const cluster::WorkerCall&, const auto&) { return std::optional(FakeNodes::error(130, "interrupted", "killed there")); };
-        CHECK(survey_held(world.store.read(), worker, world.clock, request, ignore).front().message == "worker-failed: kmm-worker says: killed there");
+        world.nodes.fault = [&](const cluster::WorkerCall&, const auto&) {
+            return std::optional(FakeNodes::error(130, "interrupted", "killed there"));
+        };
+        CHECK(survey_held(world.store.read(), worker, world.clock, request, ignore).front().message ==
+              "worker-failed: kmm-worker says: killed there");
     }
 }
 
@@ -122,7 +132,9 @@ TEST_CASE("a node that is deleted in mid-step is skipped, and the others go on")
         Drive drive(world, world.prepare());
         world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> std::optional<cluster::WorkerReply> {
             if (call.node != "node-a") return std::nullopt;
-            if (call.args.front() == verb) std::erase_if(world.store.objects.nodes, [](const api::Node& node) { return node.meta.name == "node-a"; });
+            if (call.args.front() == verb)
+                std::erase_if(world.store.objects.nodes,
+                              [](const api::Node& node) { return node.meta.name == "node-a"; });
             if (world.store.objects.nodes.size() == 2) return std::nullopt;
             return FakeNodes::lost(cluster::CallEnd::unknown);  // Pods of a node that is gone are collected
         };
@@ -138,14 +150,16 @@ TEST_CASE("a Module that names another kernel module in the middle stops the nex
     World world(2);
     Drive drive(world, world.prepare());
     world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> std::optional<cluster::WorkerReply> {
-        if (call.node == "node-b") world.store.objects.modules.back().module_loader->container.modprobe.module_name = "kmm-other";
+        if (call.node == "node-b")
+            world.store.objects.modules.back().module_loader->container.modprobe.module_name = "kmm-other";
         return std::nullopt;
     };
     CHECK(drive.driver.walk() == Ended::paused);
     CHECK(drive.recorder.node("node-a").state == "done");
     CHECK(drive.recorder.node("node-b").state == "checking-failed");
     CHECK(drive.recorder.node("node-b").reason == "module-renamed");
-    CHECK(drive.recorder.node("node-b").message == "Module drivers/kmm-hello names kmm_other now, and this run is about kmm_hello");
+    CHECK(drive.recorder.node("node-b").message ==
+          "Module drivers/kmm-hello names kmm_other now, and this run is about kmm_hello");
     CHECK(world.nodes.nodes["node-b"].live == "AAAA1111");
 }
 
@@ -178,21 +192,28 @@ TEST_CASE("a result that is another verb's, or names no build, is no success") {
         };
         CHECK(drive.driver.walk() == Ended::paused);
         CHECK(drive.recorder.node("node-a").reason == "worker-failed");
-        CHECK(world.store.find("node-a").meta.labels.count(api::label_version_ready("drivers", "kmm-hello")) == (verb == "check" ? 1 : 0));
+        CHECK(world.store.find("node-a").meta.labels.count(api::label_version_ready("drivers", "kmm-hello")) ==
+              (verb == "check" ? 1 : 0));
     }
 }
 
-TEST_CASE("what others change while a node is brought to its version is no success of this run, and a retry sets it again") {
+TEST_CASE(
+    "what others change while a node is brought to its version is no success of this run, and a retry sets it again") {
     const auto key = api::label_version_module("drivers", "kmm-hello");
     struct Row {
         std::function<void(World&)> change;
         const char* message;
     };
     const Row rows[] = {
-        {[&](World& world) { world.store.find("node-a").meta.labels[key] = "v9"; }, "someone else changed label version-module to v9 during the upgrade to v2"},
-        {[&](World& world) { world.store.find("node-a").meta.labels.erase(api::label_version_worker_pod("drivers", "kmm-hello")); },
+        {[&](World& world) { world.store.find("node-a").meta.labels[key] = "v9"; },
+         "someone else changed label version-module to v9 during the upgrade to v2"},
+        {[&](World& world) {
+             world.store.find("node-a").meta.labels.erase(api::label_version_worker_pod("drivers", "kmm-hello"));
+         },
          "someone else changed label version-worker-pod to nothing during the upgrade to v2"},
-        {[](World& world) { world.store.objects.node_modules_configs.at(0).spec.at(0).config.edit().container_image = "reg/other:1"; },
+        {[](World& world) {
+             world.store.objects.node_modules_configs.at(0).spec.at(0).config.edit().container_image = "reg/other:1";
+         },
          "someone else changed spec of its NodeModulesConfig to reg/other:1 during the upgrade to v2"},
         {[](World& world) { world.store.objects.node_modules_configs.at(0).status.clear(); },
          "someone else changed status of its NodeModulesConfig to nothing during the upgrade to v2"},
@@ -203,7 +224,9 @@ TEST_CASE("what others change while a node is brought to its version is no succe
         bool has_loaded = false;
         Drive drive(world, world.prepare());
         world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> std::optional<cluster::WorkerReply> {
-            if (call.args.front() == "status" && drive.recorder.node("node-a").state == "loaded" && !std::exchange(has_loaded, true)) row.change(world);
+            if (call.args.front() == "status" && drive.recorder.node("node-a").state == "loaded" &&
+                !std::exchange(has_loaded, true))
+                row.change(world);
             return std::nullopt;
         };
         CHECK(drive.driver.walk() == Ended::paused);
@@ -218,7 +241,8 @@ TEST_CASE("what others change while a node is brought to its version is no succe
 }
 
 TEST_CASE("a node that was done and was changed by somebody else later is not done at the end") {
-    const auto module_key = api::label_version_module("drivers", "kmm-hello"), worker_key = api::label_version_worker_pod("drivers", "kmm-hello");
+    const auto module_key = api::label_version_module("drivers", "kmm-hello"),
+               worker_key = api::label_version_worker_pod("drivers", "kmm-hello");
     enum class Way { resume, skip, step };
     struct Row {
         std::function<void(api::Labels&)> change;
@@ -231,7 +255,8 @@ TEST_CASE("a node that was done and was changed by somebody else later is not do
              {other, "label version-module to v1", Way::skip},
              {other, "label version-module to v1", Way::step},
              {[&](api::Labels& labels) { labels.erase(module_key); }, "label version-module to nothing"},
-             {[&](api::Labels& labels) { labels[module_key] = "v1", labels[worker_key] = "v1"; }, "label version-module to v1, label version-worker-pod to v1"},
+             {[&](api::Labels& labels) { labels[module_key] = "v1", labels[worker_key] = "v1"; },
+              "label version-module to v1, label version-worker-pod to v1"},
              {[&](api::Labels& labels) { labels["role.example/other"] = "x"; }, ""},
          }) {
         CAPTURE(row.what);
@@ -299,7 +324,8 @@ TEST_CASE("many nodes that were done and have been changed are set again in turn
             Drive* running = nullptr;
             Drive again(world, drive.journal.entries, [&](const upgrade::Event&, const std::string&) {
                 most = std::max(most, running->recorder.look([](const upgrade::Run& run) {
-                    return static_cast<std::size_t>(std::count_if(run.nodes.begin(), run.nodes.end(), [](const auto& node) { return node.open; }));
+                    return static_cast<std::size_t>(
+                        std::count_if(run.nodes.begin(), run.nodes.end(), [](const auto& node) { return node.open; }));
                 }));
             });
             running = &again;
