@@ -153,10 +153,13 @@ std::string ask_parser(sys::Confined& parser, std::uint64_t what, const sys::Fd&
     request.number(what);
     request.text(shown);
     const auto lock = parser.lock();
-    return with_context([&] { return shown; }, [&] {
+    try {
         parser.send(request.bytes(), descriptor.get());
         return parser.receive(most);
-    });
+    } catch (Error& error) {
+        if (error.code() != "interrupted") error.add_context(shown);  // which says nothing of the file
+        throw;
+    }
 }
 
 /// Errors: what the answer says.

@@ -233,6 +233,8 @@ void say(SandboxReport& report, const char* done, const char* what, int fault) {
 
 }  // namespace
 
+bool is_instrumented() noexcept { return k_instrumented; }
+
 void confine(SandboxReport& report) {
     limit_resources();
     say(report, "a network namespace without a network", "unshare",

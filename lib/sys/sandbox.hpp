@@ -47,6 +47,9 @@ void forbid_writes(const std::vector<std::string>& writable, SandboxReport& repo
 /// From now on no capability but to read any file and the kernel's log. Of this thread and those it starts.
 void drop_capabilities(SandboxReport& report);
 
+/// Whether this is built with a sanitizer, which needs calls of its own: they are allowed as well.
+[[nodiscard]] bool is_instrumented() noexcept;
+
 /// Gives up everything but computing and talking through open descriptors, for a process of one thread that parses
 /// foreign bytes: an empty network namespace and root directory and a user of its own where root may have them, no
 /// supplementary group, no capability, no core file, no file (Landlock with every right that the running kernel's knows

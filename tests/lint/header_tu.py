@@ -22,7 +22,7 @@ HOME = {
     "condition_variable": "condition_variable condition_variable_any", "cstddef": "size_t ptrdiff_t byte nullptr_t",
     "cstdint": "int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t uintptr_t", "deque": "deque",
     "exception": "exception exception_ptr", "filesystem": "filesystem", "functional": "function less hash reference_wrapper",
-    "initializer_list": "initializer_list", "iterator": "prev", "limits": "numeric_limits", "list": "list", "map": "map multimap",
+    "initializer_list": "initializer_list", "iterator": "prev forward_iterator_tag", "limits": "numeric_limits", "list": "list", "map": "map multimap",
     "memory": "unique_ptr shared_ptr weak_ptr make_unique make_shared", "mutex": "mutex lock_guard unique_lock scoped_lock",
     "optional": "optional nullopt make_optional", "random": "minstd_rand mt19937 mt19937_64", "set": "set multiset",
     "shared_mutex": "shared_mutex shared_lock", "span": "span", "string": "string to_string char_traits u32string", "string_view": "string_view u32string_view",

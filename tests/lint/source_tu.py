@@ -7,7 +7,7 @@ standard headers that most sources include are parsed once, for all of them. Whe
 are built: here fmt is one declaration, or that would be a sixth of the work.
 
 With CI=true and not KMM_FULL=1: the sources that the last commits changed, those that prove a header which these changed (lint.headers), and of
-all others a third, another one with each commit. All together is a tenth of a whole run."""
+all others a sixth, another one with each commit. All together is a tenth of a whole run."""
 
 import concurrent.futures
 import os
@@ -47,7 +47,7 @@ class Compiler:
 
 
 RECENT = 20
-PARTS = 3
+PARTS = 6
 
 
 def git(source, *words):

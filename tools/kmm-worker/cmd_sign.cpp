@@ -91,6 +91,12 @@ kmod::ModuleSigner read_signer(const cli::Args& args) {
     return signer;
 }
 
+void stop_signing_at_interrupt() {
+    if (!sys::interrupt_requested()) return;
+    throw Error(Exit::interrupted, "interrupted", "interrupted while signing; nothing was written")
+        .hint("run the same command again");
+}
+
 /// Signs files one after the other and notes what happened to each.
 class SigningStep {
 public:
@@ -98,10 +104,7 @@ public:
         : signer_(signer), parser_(parser), policy_(std::move(policy)) {}
 
     std::optional<std::string> operator()(const std::string& path, std::string bytes) {
-        if (sys::interrupt_requested()) {
-            throw Error(Exit::interrupted, "interrupted", "interrupted while signing; nothing was written")
-                .hint("run the same command again");
-        }
+        stop_signing_at_interrupt();
         const std::string how = kmod::compression_name(bytes);
         const std::string plain = kmod::plain_module(&parser_, std::move(bytes), path);
         const std::string_view body = kmod::unsigned_module(plain, path);
@@ -144,6 +147,7 @@ WorkerResult sign(const cli::Args& args, cli::Context& context) {
     const auto start = clock.monotonic();
     keep_memory_private();
     const auto parser = start_parser();
+    parser->set_stop(stop_signing_at_interrupt);
     const kmod::HostPaths host = host_paths(args);
     registry::RewriteRequest request;
     request.to = wanted_option(args, "to", "IMAGE");
