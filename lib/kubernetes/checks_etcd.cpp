@@ -25,10 +25,8 @@ struct EtcdView {
 EtcdView etcd_view(const CheckInput& input) {
     EtcdView view;
     for (const auto& [name, answer] : *input.nodes) {
-        const bool is_one = std::find(input.seen.control_plane_nodes.begin(), input.seen.control_plane_nodes.end(),
-                                      name) != input.seen.control_plane_nodes.end();
         if (answer.facts.is_null()) {
-            if (is_one) { view.silent.push_back(fmt::format("{} (no answer)", base::escape(name))); }
+            if (is_control_plane_node(input, name)) { view.silent.push_back(fmt::format("{} (no answer)", base::escape(name))); }
             continue;
         }
         if (const auto* etcd = answer.facts.find("etcd"); etcd != nullptr && etcd->is_mapping()) {

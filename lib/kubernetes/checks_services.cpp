@@ -12,11 +12,6 @@ namespace {
 constexpr std::int64_t k_skew_seconds = 5;
 constexpr std::int64_t k_day = 24 * 3600;
 
-bool is_control_plane_node(const CheckInput& input, const std::string& name) {
-    const auto& all = input.seen.control_plane_nodes;
-    return std::find(all.begin(), all.end(), name) != all.end();
-}
-
 /// What is fine as far as it is known is not said of what is not.
 Finding known_or_skipped(Finding found, const std::vector<std::string>& unknown) {
     return found.outcome == Outcome::ok && !unknown.empty()

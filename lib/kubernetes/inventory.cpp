@@ -61,12 +61,12 @@ double quantity_of(const Node* in, std::string_view key) {
     return found == nullptr || found->is_null() ? 0 : base::parse_quantity(found->text()).value_or(0);
 }
 
-Resources resources_of(ObjectReader& /*reader*/, const Node* in) {
+Resources resources_of(const Node* in) {
     return {quantity_of(in, "cpu"), quantity_of(in, "memory"), quantity_of(in, "pods")};
 }
 
 Resources requests_of(ObjectReader& reader, const Node* container) {
-    return resources_of(reader, reader.mapping(reader.mapping(container, "resources"), "requests"));
+    return resources_of(reader.mapping(reader.mapping(container, "resources"), "requests"));
 }
 
 NodeObject node_of(ObjectReader& reader, const Node& object, ObjectMeta meta) {
@@ -78,7 +78,7 @@ NodeObject node_of(ObjectReader& reader, const Node& object, ObjectMeta meta) {
     node.kubelet = reader.text(info, "kubeletVersion");
     node.runtime = reader.text(info, "containerRuntimeVersion");
     node.conditions = conditions_of(reader, status);
-    node.allocatable = resources_of(reader, reader.mapping(status, "allocatable"));
+    node.allocatable = resources_of(reader.mapping(status, "allocatable"));
     for (const auto& taint : reader.list(reader.mapping(&object, "spec"), "taints")) {
         node.taints.emplace_back(reader.text(&taint, "key"), reader.text(&taint, "effect"));
     }

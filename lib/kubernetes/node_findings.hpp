@@ -2,6 +2,7 @@
 // What checks of nodes share: members of the facts that a node has answered with. Private to this room.
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -53,6 +54,12 @@ template <typename Problem>
         return {Outcome::skip, fmt::format("no answer from {}", name_some(silent))};
     }
     return fail_if_any(problems, std::move(fine));
+}
+
+/// Has the label of a control plane.
+[[nodiscard]] inline bool is_control_plane_node(const CheckInput& input, const std::string& name) {
+    const auto& all = input.seen.control_plane_nodes;
+    return std::find(all.begin(), all.end(), name) != all.end();
 }
 
 /// The strings of a list there.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <grp.h>
-#include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -22,19 +21,12 @@
 
 #include "base/error.hpp"
 #include "sys/fd.hpp"
+#include "sys/own_calls.hpp"
 #include "sys/sandbox.hpp"
 
 namespace kmm::sys {
 
 namespace {
-
-#if defined(__x86_64__)
-constexpr std::uint32_t k_machine = AUDIT_ARCH_X86_64;
-#elif defined(__aarch64__)
-constexpr std::uint32_t k_machine = AUDIT_ARCH_AARCH64;
-#else
-constexpr std::uint32_t k_machine = 0;  // the numbers of this machine's calls are not known here: no filter
-#endif
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool k_instrumented = true;  // needs more memory, and some calls of its own
@@ -112,7 +104,7 @@ public:
     Filter() {
         constexpr std::uint32_t x32 = 0x40000000U;
         load(offsetof(seccomp_data, arch));
-        add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, k_machine, 1, 0));
+        add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, k_own_calls, 1, 0));
         give(refusal(EPERM));
         load(offsetof(seccomp_data, nr));
         add(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, x32, 0, 1));
@@ -160,7 +152,7 @@ private:
 };
 
 int allow_computing() {
-    if (k_machine == 0) return ENOSYS;
+    if (k_own_calls == 0) return ENOSYS;
     Filter filter;
     for (const long call : k_allowed) filter.allow(call);
     filter.allow_bits(SYS_mmap, 2, 0, PROT_EXEC);

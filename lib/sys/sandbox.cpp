@@ -2,7 +2,6 @@
 #include "sys/sandbox.hpp"
 
 #include <fcntl.h>
-#include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/landlock.h>
@@ -24,18 +23,11 @@
 #include "base/error.hpp"
 #include "sys/directory.hpp"
 #include "sys/fd.hpp"
+#include "sys/own_calls.hpp"
 
 namespace kmm::sys {
 
 namespace {
-
-#if defined(__x86_64__)
-constexpr std::uint32_t k_own_calls = AUDIT_ARCH_X86_64;
-#elif defined(__aarch64__)
-constexpr std::uint32_t k_own_calls = AUDIT_ARCH_AARCH64;
-#else
-constexpr std::uint32_t k_own_calls = 0;  // the numbers of this machine's calls are not known here: no filter
-#endif
 
 constexpr long k_mount_setattr = 442;  ///< Linux 5.12, the same number everywhere
 constexpr long k_fchmodat2 = 452;      ///< Linux 6.6
