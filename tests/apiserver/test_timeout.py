@@ -7,8 +7,8 @@ from testbed.proxy import Proxy
 from testbed.testing import ClusterCase
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
-# Seconds in which a start reaches its first node on a machine where four other tests run.
-STARTED = 16
+# Seconds in which a run ends after its time is over, beside other tests: what waits for a server waits ten minutes.
+ENDS = 60
 
 
 class Timeout(ClusterCase):
@@ -23,14 +23,22 @@ class Timeout(ClusterCase):
     def timed(self, fleet, proxy, *arguments, timeout=4):
         begun = time.monotonic()
         said = fleet.run(*arguments, "--timeout", f"{timeout}s", "--kubeconfig", fleet.access(proxy.port), expect=124)
-        return said, time.monotonic() - begun
+        self.assertLess(time.monotonic() - begun, timeout + ENDS, said)
+        return said
+
+    def timed_until(self, fleet, proxy, reached):
+        """A start that runs out of time after `reached()` holds: how long it takes to get there is the machine's."""
+        for timeout in (8, 16, 32, 64):
+            arguments = ("resume",) if fleet.recorded() else fleet.start("v2")
+            said = self.timed(fleet, proxy, *arguments, timeout=timeout)
+            if reached():
+                return said
+        self.fail(said)
 
     def test_in_the_middle(self):
         fleet, proxy = self.begin("late")
         proxy.reset(lambda record, moment: time.sleep(1) if fleet.recorded() else None)
-        said, took = self.timed(fleet, proxy, *fleet.start("v2"), timeout=STARTED)
-        self.assertLess(took, STARTED + 6, said)
-        self.assertTrue(fleet.recorded(), said)
+        said = self.timed_until(fleet, proxy, fleet.recorded)
         self.assertEqual([], list(self.api.items(LEASES.format(fleet.namespace))), said)
         proxy.reset()
         fleet.run("resume", "--kubeconfig", fleet.access(proxy.port))
@@ -44,14 +52,11 @@ class Timeout(ClusterCase):
             return not gone
         gone = []
         proxy.reset(leave)
-        said, took = self.timed(fleet, proxy, *fleet.start("v2"), timeout=STARTED)
-        self.assertLess(took, STARTED + 11, said)
-        self.assertTrue(gone)
+        self.timed_until(fleet, proxy, lambda: gone)
         # Before anything, and while it is resumed.
         for arguments in (("resume",), ("doctor",)):
-            said, took = self.timed(fleet, proxy, *arguments)
-            self.assertLess(took, 7, said)
+            self.timed(fleet, proxy, *arguments)
         gone.clear()
         proxy.reset()
         fleet.run("resume", "--kubeconfig", fleet.access(proxy.port))
-        self.assertEqual([], list(self.api.items(LEASES.format(fleet.namespace))), said)
+        self.assertEqual([], list(self.api.items(LEASES.format(fleet.namespace))))

@@ -38,7 +38,7 @@ class Locking(E2eCase):
         (self.fleet.nodes / "node-a" / "let-go").touch()
 
     def wait_for_call(self, verb, node="node-a"):
-        end = time.monotonic() + 20
+        end = time.monotonic() + 120
         while time.monotonic() < end:
             if any(call[:3] == ["begin", node, verb] for call in self.fleet.calls()):
                 return
@@ -163,19 +163,19 @@ class Signals(E2eCase):
         self.assertEqual(faults[:3], [])
 
     def test_second_signal_leaves_at_once(self):
-        self.fleet.fault("node-a", "load slow 10000")
+        self.fleet.fault("node-a", "load held")
         process = self.fleet.begin(*START)
-        end = time.monotonic() + 20
+        end = time.monotonic() + 120
         while not any(call[:3] == ["begin", "node-a", "load"] for call in self.fleet.calls()):
             self.assertLess(time.monotonic(), end)
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         time.sleep(0.2)
         self.assertIsNone(process.poll())
-        began = time.monotonic()
         process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(10), 130)
-        self.assertLess(time.monotonic() - began, 5.0)
+        # The load is held until this test lets it go.
+        self.assertEqual(process.wait(60), 130)
+        (self.fleet.nodes / "node-a" / "let-go").touch()
         expected = self.unkilled(self._template, lambda world: world.start())
         self.assertEqual(self.compare(self.fleet, expected, self.fleet.run("resume")), "")
 

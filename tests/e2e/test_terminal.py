@@ -94,14 +94,14 @@ class OnEvent(Bare):
     def test_a_slow_command_delays_nothing_but_the_end(self):
         fleet = self.fleet(4)
         log = fleet.root / "events"
-        began = time.monotonic()
         process = fleet.begin(*START, "--max-unavailable", "4", "--on-event", f"sh -c 'sleep 0.4; cat >>{log}'")
         self.addCleanup(process.kill)
         while not any(event.get("to") == "upgrade-complete" for event in fleet.events()):
             self.assertIsNone(process.poll())
             time.sleep(0.05)
-        self.assertLess(time.monotonic() - began, 8)
-        self.assertEqual(process.wait(60), 0)
+        # A run that waited for its commands would have told nearly everything by now.
+        self.assertLess(len(log.read_text().splitlines()) if log.exists() else 0, len(fleet.events()) - 5)
+        self.assertEqual(process.wait(120), 0)
         told = [line for line in log.read_text().splitlines() if line]
         self.assertEqual(len(told), len(fleet.events()) - 1)  # the first entry is no event: it begins the record
 
@@ -119,8 +119,8 @@ class OnEvent(Bare):
                     time.sleep(0.05)
                 process.send_signal(how)
                 began = time.monotonic()
-                _, err = process.communicate(timeout=60)
-                self.assertLess(time.monotonic() - began, 12)
+                _, err = process.communicate(timeout=120)
+                self.assertLess(time.monotonic() - began, 50)
                 self.assertEqual(process.returncode, 130 if how == signal.SIGINT else 143)
                 self.assertRegex(err.decode(), r"warning: --on-event: sh did not get the last \d+ events: the upgrade was stopped")
                 for pid in pids.read_text().split():

@@ -46,7 +46,7 @@ class Compiler:
         return (errors[:3] or [f"{path}: {done.stderr}"]) if done.returncode != 0 else []
 
 
-RECENT = 20
+RECENT = 5
 PARTS = 6
 
 

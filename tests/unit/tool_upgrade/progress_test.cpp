@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <thread>
 
 #include <doctest/doctest.h>
@@ -80,14 +81,14 @@ TEST_SUITE("tool_upgrade::unit") {
         world.console.terminal = true;
         auto run = make_nodes(2000);
         Board board(run);
-        const auto begin = std::chrono::steady_clock::now();
+        const std::clock_t begin = std::clock();
         for (int i = 0; i < 10'000; ++i) {
             auto& node = run.nodes[static_cast<std::size_t>(i) % 2000];
             put(node, i < 8000 ? "loading" : "done");
             board.update(node);
         }
         for (int i = 0; i < 100; ++i) static_cast<void>(board.lines(79, 22));
-        CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(2));
+        CHECK(std::clock() - begin < 2 * CLOCKS_PER_SEC);
     }
 }
 
