@@ -8,7 +8,7 @@ function __kmm_upgrade_words -d 'words before the cursor that are no options and
             continue
         end
         switch $word
-            case --api-timeout --app-check --authfile --between --break-lock --ca-file --canary --cert --chart --check --cluster --color --command --context --fact --facts --failure-budget --filename --freeze-except --freeze-for --from --from-daemonset --grace-period --hook-dir --html --ignore-checks --ignore-preflight-errors --install --keep-kernel --kernel-devel --kubeconfig --lease-namespace --max-unavailable --metrics --mirror-config --namespace --networking --node --node-timeout --on-event --operator --order --output --patch-query --patches --pause-after --plan --policy --reason --release-namespace --report --resource --rollback --run --selector --signature-key --skip-phases --soak --ssh-config --state-dir --switch --timeout --to --tz --uncordon --until --versions --via --worker --worker-image --worker-namespace -f -l -n -o
+            case --api-timeout --app-check --authfile --between --break-lock --ca-file --canary --cert --chart --check --cluster --color --command --context --fact --facts --failure-budget --filename --freeze-except --freeze-for --from --from-daemonset --grace-period --hook-dir --html --ignore-checks --ignore-preflight-errors --install --keep-kernel --kernel-devel --kubeconfig --kubelet-switch --lease-namespace --max-unavailable --metrics --mirror-config --namespace --networking --node --node-timeout --on-event --operator --order --output --patch-query --patches --pause-after --plan --policy --reason --release-namespace --report --resource --rollback --run --selector --signature-key --skip-phases --soak --ssh-config --state-dir --switch --timeout --to --tz --uncordon --until --versions --via --worker --worker-image --worker-namespace -f -l -n -o
                 set value 1
             case '-*'
             case '*'
@@ -163,6 +163,7 @@ complete -c kmm-upgrade -n '__kmm_upgrade_verb apply' -l no-input -d 'never ask;
 complete -c kmm-upgrade -n '__kmm_upgrade_verb apply' -l help -s h -d 'show this help'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb apply' -l version -d 'show the version'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l switch -x -a 'packages binaries command' -d 'how kubeadm and kubelet of the version get onto each node'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l kubelet-switch -x -a 'packages binaries command' -d 'the same as --switch'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l from -x -a '(__fish_complete_directories)' -d 'with --switch binaries: their directory on the nodes (default: /usr/local/kubernetes)'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l command -x -d 'with --switch command: program on the nodes that installs COMPONENT of VERSION'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l ignore-checks -x -d 'checks whose failure is a warning'
@@ -196,8 +197,8 @@ complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l patch-query 
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l filename -s f -r -F -d 'read dumps instead: a file, a directory, or -'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l versions -r -F -d 'metadata of versions in place of the built-in ones'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l state-dir -x -a '(__fish_complete_directories)' -d 'where the record is kept (default: /var/lib/kmm-upgrade for root, else ~/.local/state/kmm-upgrade)'
-complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l via -x -a 'self ssh local operator' -d 'how nodes are reached: self creates worker Pods (default on a live cluster), operator leaves the work to KMM\'s and sets one label'
-complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l lease-namespace -x -d 'namespace of the Lease (default: that of the Module)'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l via -x -a 'ssh local' -d 'how nodes are reached; ssh if not given'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l lease-namespace -x -d 'namespace of the Lease (default: kube-system)'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l break-lock -x -d 'take over the Lease from HOLDER, which you know is dead'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l api-timeout -x -d 'maximum time to wait for an unreachable API server'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l ssh-config -r -F -d 'configuration file of the ssh client, as ssh -F'
@@ -691,7 +692,7 @@ complete -c kmm-upgrade -n '__kmm_upgrade_verb health' -l filename -s f -r -F -d
 complete -c kmm-upgrade -n '__kmm_upgrade_verb health' -l versions -r -F -d 'metadata of versions in place of the built-in ones'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb health' -l ignore-checks -x -d 'checks whose failure is a warning'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb health' -l state-dir -x -a '(__fish_complete_directories)' -d 'where the record is kept (default: /var/lib/kmm-upgrade for root, else ~/.local/state/kmm-upgrade)'
-complete -c kmm-upgrade -n '__kmm_upgrade_verb health' -l via -x -a 'self ssh local operator' -d 'how nodes are reached: self creates worker Pods (default on a live cluster), operator leaves the work to KMM\'s and sets one label'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb health' -l via -x -a 'ssh local' -d 'ask nodes, too: all by ssh, or this host alone'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb health' -l api-timeout -x -d 'maximum time to wait for an unreachable API server'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb health' -l ssh-config -r -F -d 'configuration file of the ssh client, as ssh -F'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb health' -l worker -x -d 'command of kmm-worker on the nodes'
@@ -714,7 +715,7 @@ complete -c kmm-upgrade -n '__kmm_upgrade_verb check kubernetes' -l patch-query 
 complete -c kmm-upgrade -n '__kmm_upgrade_verb check kubernetes' -l ignore-checks -x -d 'checks whose failure is a warning'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb check kubernetes' -l report -x -d 'write reports: junit, sarif, md, html, codequality'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb check kubernetes' -l state-dir -x -a '(__fish_complete_directories)' -d 'where the record is kept (default: /var/lib/kmm-upgrade for root, else ~/.local/state/kmm-upgrade)'
-complete -c kmm-upgrade -n '__kmm_upgrade_verb check kubernetes' -l via -x -a 'self ssh local operator' -d 'how nodes are reached: self creates worker Pods (default on a live cluster), operator leaves the work to KMM\'s and sets one label'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb check kubernetes' -l via -x -a 'ssh local' -d 'ask nodes, too: all by ssh, or this host alone'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb check kubernetes' -l api-timeout -x -d 'maximum time to wait for an unreachable API server'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb check kubernetes' -l ssh-config -r -F -d 'configuration file of the ssh client, as ssh -F'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb check kubernetes' -l worker -x -d 'command of kmm-worker on the nodes'

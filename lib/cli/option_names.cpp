@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 179> k_names = {
+    static constexpr std::array<std::string_view, 180> k_names = {
         "action",
         "all",
         "all-namespaces",
@@ -87,6 +87,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "kmm-version",
         "kube-version",
         "kubeconfig",
+        "kubelet-switch",
         "kubernetes-version",
         "kustomize",
         "label",

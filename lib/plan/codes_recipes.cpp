@@ -41,6 +41,8 @@ constexpr std::array k_recipe_texts{
              "keep it in the directory of its release, or give --image FILE=IMAGE"},
     CodeText{"bad-os-image", "error", "the operator cannot read the version of a node's system", "With --compat sro only: it knows the form "
              "417.94.202410211619-0 alone.", "leave out --compat sro, or correct osImage"},
+    CodeText{"chart-differs", "finding", "a chart is not the one that the SpecialResource asks for", "spec.chart has another name or version than Chart.yaml.",
+             "give the chart that it asks for, or correct spec.chart"},
     CodeText{"chart-not-found", "error", "the chart of a recipe cannot be found", "Charts come from --chart, from repositories file://DIR and from "
              "ConfigMaps cm://NAMESPACE/NAME among the documents.", "give --chart NAME=DIR"},
     CodeText{"dependency-cycle", "error", "SpecialResources need each other in a circle", "The message has the path.", "remove one of the dependencies"},

@@ -103,10 +103,14 @@ class Walked(RealCase):
         self.addCleanup(shutil.rmtree, self.work, ignore_errors=True)
         self.state = self.work / "state"
         self.ns = self.namespace("walked")
-        for name in self.names:
-            self.label(name, walked="yes")
-            self.addCleanup(self.unlabel, name)
-            self.addCleanup(self.free, f"{KMM}/nodemodulesconfigs/{name}")
+        self.targets = []
+
+    def target(self, name):
+        """The Module selects that node from now on."""
+        self.label(name, walked="yes")
+        self.addCleanup(self.unlabel, name)
+        self.addCleanup(self.free, f"{KMM}/nodemodulesconfigs/{name}")
+        self.targets.append(name)
 
     def unlabel(self, name):
         """Takes away everything that a run puts on a node, too."""
@@ -136,7 +140,7 @@ class Walked(RealCase):
         return child.returncode
 
     def walk(self, version, *options, fault=None):
-        """kmm-upgrade brings both nodes to a version from nothing on record; `fault` is called while it does. Everything is as it
+        """kmm-upgrade brings the targets to a version from nothing on record; `fault` is called while it does. Everything is as it
         should be then. Returns the events of the journal."""
         self.edit(version)
         shutil.rmtree(self.state, ignore_errors=True)
@@ -166,17 +170,17 @@ class Walked(RealCase):
         return None if going else sorted(pods, key=lambda pod: pod["spec"]["nodeName"])
 
     def check_all_at(self, version):
-        """All that holds when both nodes have that version."""
-        self.assertEqual({name: self.machines.live(name) for name in self.names}, dict.fromkeys(self.names, version))
+        """All that holds when the targets have that version."""
+        self.assertEqual({name: self.machines.live(name) for name in self.targets}, dict.fromkeys(self.targets, version))
         # One Pod of the device plugin a node, of the new version; no worker is left but for the last one, whose kubelet ends it.
         base = f"{self.ns}.kmm-hello"
         schedule = f"beta.kmm.node.kubernetes.io/version-schedule-pod.{base}"
         pods = self.wait("the last workers to be gone", self.settled_pods)
         self.assertEqual([(pod["spec"]["nodeName"], pod["metadata"]["labels"].get(schedule), is_ready(pod)) for pod in pods],
-                         [(name, version, True) for name in self.names])
+                         [(name, version, True) for name in self.targets])
         (plugin,) = self.api.items(f"/apis/apps/v1/namespaces/{self.ns}/daemonsets")
         self.assertEqual(plugin["metadata"]["labels"][schedule], version)
-        for name in self.names:
+        for name in self.targets:
             node = self.api.get(f"/api/v1/nodes/{name}")
             self.assertTrue(is_ready(node))
             labels = {key: value for key, value in node["metadata"]["labels"].items() if base in key}
@@ -242,8 +246,10 @@ class Walked(RealCase):
         self.check_all_at(version)
 
     def test_two_nodes(self):
-        self.walk_by_job("v1", "--max-unavailable=2")
         first, second = self.names
+        self.target(first)
+        self.walk_by_job("v1")
+        self.target(second)
         boot, killed = self.machines.fleet.boot_id(second), []
 
         def faults():

@@ -76,7 +76,7 @@ class Best:
     def __init__(self):
         self.clock, self.processor, self.kib = float("inf"), 0.0, 0
 
-    def run(self, command, environment):
+    def run(self, command, environment, codes=(0,)):
         start = time.monotonic()
         with open(os.devnull, "wb") as nothing:
             child = subprocess.Popen([str(word) for word in command], stdout=nothing, stderr=subprocess.PIPE, env=environment)
@@ -84,7 +84,7 @@ class Best:
             _, status, usage = os.wait4(child.pid, 0)
             child.returncode = os.waitstatus_to_exitcode(status)
         took = time.monotonic() - start
-        if child.returncode != 0:
+        if child.returncode not in codes:
             sys.exit(f"{command[0]} ended with {child.returncode}: {said.decode(errors='replace')[-2000:]}")
         if took < self.clock:
             self.clock, self.processor, self.kib = took, usage.ru_utime + usage.ru_stime, usage.ru_maxrss

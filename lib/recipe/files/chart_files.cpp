@@ -65,10 +65,10 @@ private:
                     .at(Position{whole, 0, 0})
                     .hint("remove it, or leave it out by .helmignore");
             }
-            File file{name, sys::read_file(whole, recipe::chart::k_file_size_max + 1)};
-            if (file.data.size() > recipe::chart::k_file_size_max) {
+            if (fs::file_size(whole) > recipe::chart::k_file_size_max) {
                 too_large(whole, fmt::format("a file of a chart is larger than {}", base::format_bytes(recipe::chart::k_file_size_max)));
             }
+            File file{name, sys::read_file(whole, recipe::chart::k_file_size_max)};
             size_ += file.data.size();
             if (size_ > recipe::chart::k_chart_size_max) {
                 too_large(root_, fmt::format("the chart is larger than {}", base::format_bytes(recipe::chart::k_chart_size_max)));

@@ -74,6 +74,7 @@ public:
         if (!context_.operator_only && text({"apiVersion"}).empty()) {
             throw bad("apiVersion is missing", "add apiVersion");
         }
+        if (!context_.operator_only) { check_name(); }
         set_namespace();
         own_label();
         if (is_unwanted_build()) { return std::nullopt; }
@@ -103,6 +104,19 @@ private:
         if (notice_ && !context_.operator_only) {
             notice_({Severity::note, "sro-differs", fmt::format("{}: {}", shown(), message), place_,
                      "--compat sro keeps what the operator does", Exit::data});
+        }
+    }
+
+    /// The API server takes no object without a name, and none whose name is a number.
+    void check_name() const {
+        if (find({"items"}) != nullptr) { return; }  // a List
+        const Value* name = find({"metadata", "name"});
+        if (name == nullptr || name->is_nil() || (name->is_text() && name->text().empty())) {
+            throw bad(fmt::format("{}: metadata.name is missing", kind_), "give the object a name");
+        }
+        if (!name->is_text()) {
+            throw bad(fmt::format("{}: metadata.name: expected a text, found {}", kind_, tmpl::describe(*name)),
+                      "write the name in quotes");
         }
     }
 

@@ -10,6 +10,7 @@
 #include "recipe/plan/graph.hpp"
 #include "recipe/plan/resource_run.hpp"
 #include "recipe/template/json.hpp"
+#include "recipe/template/version.hpp"
 #include "recipe/template/yaml.hpp"
 #include "value/reader.hpp"
 
@@ -19,6 +20,19 @@ using tmpl::Map;
 using tmpl::Value;
 
 namespace {
+
+/// A chart that is given by hand, or lies where the resource says, may be another one than it asks for.
+void note_other_chart(const SpecialResource& resource, const chart::Chart& chart, Diagnostics& findings) {
+    const ChartReference& wanted = resource.chart;
+    if (wanted.name.empty()) { return; }
+    const auto& found = chart.metadata;
+    const bool has_version = wanted.version.empty() || wanted.version == found.version || tmpl::is_compatible(wanted.version, found.version);
+    if (wanted.name == found.name && has_version) { return; }
+    findings.push_back({Severity::warning, "chart-differs",
+                        fmt::format("{}: the resource asks for chart {} {}, this is {} {}", resource.name, base::escape(wanted.name),
+                                    base::escape(wanted.version), base::escape(found.name), base::escape(found.version)),
+                        Position{chart.place, 0, 0}, "give the chart that it asks for, or correct spec.chart", Exit::data});
+}
 
 /// What the operator makes of a dependency that is not there: the file NAME.yaml of its chart, else a resource without values.
 Value dependency_object(const std::string& name, const ChartReference& reference, const chart::Chart& chart, Position& origin) {
@@ -171,7 +185,9 @@ private:
         if (made != made_.end()) { put_made(name, made->second); }
         if (name != rendered_.main) { take_dependency_set(resource); }
         put_image_references(resource);
-        render_resource(resource, made != made_.end() ? made->second.chart : chart_of_(name, resource.chart), facts_, options_, rendered_);
+        const chart::Chart chart = made != made_.end() ? made->second.chart : chart_of_(name, resource.chart);
+        note_other_chart(resource, chart, rendered_.findings);
+        render_resource(resource, chart, facts_, options_, rendered_);
     }
 
     /// Lets the builds and Pods of a resource pull images of what it depends on.
@@ -232,7 +248,9 @@ RenderedRecipes render_modules(std::span<const SpecialResourceModule> all, const
         for (const auto& one : all) { chosen.push_back(&one); }
     }
     for (const auto* module : chosen) {
-        render_module(*module, watched_releases(*module, objects, facts), chart_of(module->resource.name, module->resource.chart), facts, options, rendered);
+        const chart::Chart chart = chart_of(module->resource.name, module->resource.chart);
+        note_other_chart(module->resource, chart, rendered.findings);
+        render_module(*module, watched_releases(*module, objects, facts), chart, facts, options, rendered);
     }
     rendered.main = chosen.size() == 1 ? chosen.front()->resource.name : "";
     sort_and_merge(rendered.findings);

@@ -23,16 +23,20 @@ def _range(prefix):
     return {"key": _coded(prefix), "range_end": _coded(prefix[:-1] + chr(ord(prefix[-1]) + 1))}
 
 
-def flood(cluster, nodes, batch=100):
-    """Puts thousands of nodes where the API server keeps them, in seconds: it serves them as any other. See drain."""
-    for start in range(0, len(nodes), batch):
+def put(cluster, things, batch=100):
+    """Puts thousands of objects, as (key below /registry/, object), where the API server keeps them, in seconds: it serves them as any other."""
+    for start in range(0, len(things), batch):
         puts = []
-        for thing in nodes[start:start + batch]:
+        for key, thing in things[start:start + batch]:
             meta = dict(thing["metadata"], uid=str(uuid.uuid4()), creationTimestamp="2026-01-01T00:00:00Z")
-            puts.append({"requestPut": {"key": _coded(f"/registry/minions/{meta['name']}"),
-                                        "value": _coded(json.dumps(dict(thing, metadata=meta)))}})
+            puts.append({"requestPut": {"key": _coded(f"/registry/{key}"), "value": _coded(json.dumps(dict(thing, metadata=meta)))}})
         if not _call(cluster, "txn", {"success": puts}).get("succeeded"):
-            raise LabError("etcd did not take the nodes")
+            raise LabError("etcd did not take the objects")
+
+
+def flood(cluster, nodes):
+    """Puts thousands of nodes where the API server keeps them. See drain."""
+    put(cluster, [(f"minions/{node['metadata']['name']}", node) for node in nodes])
 
 
 def drain(cluster, prefix):

@@ -33,7 +33,11 @@ std::string absolute_option(const cli::Args& args, const char* name) {
 }
 
 void take_switch(const cli::Args& args, upgrade::kubernetes::Subject& subject) {
-    subject.way = args.get("switch").value_or("");
+    const auto way = args.get("switch"), named = args.get("kubelet-switch");
+    if (way && named && *way != *named)
+        throw Error(Exit::usage, "bad-value", fmt::format("--switch {} contradicts --kubelet-switch {}", *way, *named))
+            .hint("give one of the two");
+    subject.way = (named ? named : way).value_or("");
     subject.directory = absolute_option(args, "from");
     subject.command = absolute_option(args, "command");
     if (!subject.directory.empty() && subject.way != "binaries")
@@ -42,7 +46,7 @@ void take_switch(const cli::Args& args, upgrade::kubernetes::Subject& subject) {
         throw Error(Exit::usage, "missing-option", "--command requires --switch command");
     if (subject.way == "command" && subject.command.empty())
         throw Error(Exit::usage, "missing-option", "--switch command requires --command PROGRAM");
-    if (subject.way.empty())
+    if (subject.way.empty() && !args.flag("dry-run"))
         throw Error(Exit::usage, "missing-option",
                     "--switch WAY is missing: how kubeadm and kubelet of the version get onto the nodes")
             .hint("--switch packages uses apt-get or dnf, --switch binaries files below /usr/local/kubernetes/VERSION");
@@ -118,7 +122,8 @@ std::string action_of(const upgrade::Run& run, const upgrade::kubernetes::Subjec
     if (stage == "second-master") return "kubeadm upgrade node, one at a time";
     if (stage == "networking") return "manifests of " + subject.networking;
     if (subject.kubelet.empty()) return "verify versions";
-    const auto kubelet = fmt::format("kubelet {} ({}), restart, verify", subject.kubelet, subject.way);
+    const auto kubelet = fmt::format("kubelet {} ({}), restart, verify", subject.kubelet,
+                                     subject.way.empty() ? "--switch WAY is missing" : subject.way);
     return run.options.drain ? fmt::format("cordon, drain, {}, uncordon", kubelet) : kubelet;
 }
 
@@ -162,7 +167,8 @@ void print_plan(cli::Context& context, const drive::KubernetesRequest& request, 
         for (const auto& running : seen.kubelets) context.console.out("node/" + running.node + "\n");
         return;
     }
-    context.console.out(text + "nothing was done; next: the same command without --dry-run\n");
+    context.console.out(text + "nothing was done; next: the same command without --dry-run" +
+                        (request.subject.way.empty() ? ", with --switch packages, binaries or command" : "") + "\n");
 }
 
 bool asks_for(const upgrade::Run& run, const kubernetes::Version& target) {

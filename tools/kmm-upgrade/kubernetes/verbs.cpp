@@ -16,6 +16,17 @@
 namespace kmm::tool_upgrade {
 namespace {
 
+/// No worker Pod reaches a node whose kubelet or API server restarts.
+cli::Verb without_pods(cli::Verb made, const char* help) {
+    for (auto& each : made.options) {
+        if (each.name == "lease-namespace") each.help = "namespace of the Lease (default: kube-system)";
+        if (each.name != "via") continue;
+        each.help = help;
+        each.choices = {"ssh", "local"};
+    }
+    return made;
+}
+
 /// A verb about the Kubernetes of a cluster, which is read and never changed: --filename in place of the cluster is as
 /// good. `reaches`: --via asks nodes, too.
 cli::Verb about_kubernetes(cli::Verb made, bool reaches) {
@@ -25,8 +36,9 @@ cli::Verb about_kubernetes(cli::Verb made, bool reaches) {
     if (!reaches)
         return without_selector(without_use(std::move(made), useless, {"api-timeout"}),
                                 "versions and checks are those of all nodes");
-    return without_selector(without_use(std::move(made), useless, {"api-timeout", "via", "ssh-config", "worker"}),
+    made = without_selector(without_use(std::move(made), useless, {"api-timeout", "via", "ssh-config", "worker"}),
                             "versions and checks are those of all nodes");
+    return without_pods(std::move(made), "ask nodes, too: all by ssh, or this host alone");
 }
 
 }  // namespace
@@ -133,6 +145,8 @@ cli::Verb start_kubernetes_verb() {
     ignore.repeatable = true;
     auto way = option("switch", "WAY", "how kubeadm and kubelet of the version get onto each node");
     way.choices = {"packages", "binaries", "command"};
+    auto kubelet_way = option("kubelet-switch", "WAY", "the same as --switch");
+    kubelet_way.choices = way.choices;
     auto unavailable =
         option("max-unavailable", "N|P%",
                "maximum number of nodes that may be unavailable at a time, control planes one at a time");
@@ -160,7 +174,7 @@ cli::Verb start_kubernetes_verb() {
          {"kmm-upgrade start kubernetes v1.35.4 --switch binaries --until upgraded-first-master",
           "stop after the first control plane"}},
         std::vector<cli::Option>{
-            way,
+            way, kubelet_way,
             option("from", "DIR",
                    "with --switch binaries: their directory on the nodes (default: /usr/local/kubernetes)"),
             option("command", "PROGRAM",
@@ -193,7 +207,8 @@ cli::Verb start_kubernetes_verb() {
     made.positionals = {version};
     made = without_use(std::move(made), runner_options(),
                        {"via", "ssh-config", "worker", "lease-namespace", "api-timeout", "break-lock"});
-    return without_selector(std::move(made), "all nodes of a cluster are upgraded");
+    made = without_selector(std::move(made), "all nodes of a cluster are upgraded");
+    return without_pods(std::move(made), "how nodes are reached; ssh if not given");
 }
 
 }  // namespace kmm::tool_upgrade
