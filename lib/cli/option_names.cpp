@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 179> k_names = {
+    static constexpr std::array<std::string_view, 180> k_names = {
         "action",
         "all",
         "all-namespaces",
@@ -41,6 +41,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "context",
         "delete-emptydir-data",
         "dir-name",
+        "downgrade",
         "drain",
         "dry-run",
         "etcd-snapshot",
