@@ -275,6 +275,7 @@ complete -c kmm-upgrade -n '__kmm_upgrade_verb start kernel' -l no-input -d 'nev
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kernel' -l help -s h -d 'show this help'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kernel' -l version -d 'show the version'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start recipe' -l to -x -d 'version of the chart; one in a repository is chosen by it'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb start recipe' -l downgrade -d 'restart drivers node by node, as for a lower version'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start recipe' -l keep-kernel -x -d 'keep copies for this kernel although no node runs it'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start recipe' -l release-namespace -x -d 'namespace of the Secrets with releases'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start recipe' -l node-timeout -x -d 'time limit for one step of one state'

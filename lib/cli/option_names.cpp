@@ -41,6 +41,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "context",
         "delete-emptydir-data",
         "dir-name",
+        "downgrade",
         "drain",
         "dry-run",
         "etcd-snapshot",

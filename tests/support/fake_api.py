@@ -69,6 +69,7 @@ def read_documents(path):
 class Cluster:
     def __init__(self, directory):
         self.objects, self.version, self.changed = {}, 100, threading.Condition()
+        self.applied = {}  # what server-side apply got last, by key
         for path in sorted(pathlib.Path(directory).rglob("*")):
             if path.suffix == ".json":
                 for document in read_documents(path):
@@ -363,6 +364,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             owner = played_controllers.other_owner(current, body) if "apply-patch" in kind else None
             if owner and query.get("force") != "true":
                 return self.answer(played_controllers.conflict(*owner), 409)
+            if "apply-patch" in kind and self.options.controllers:
+                played_controllers.drop(new, cluster.applied.get(key, {}), body)
+                if not dry:
+                    cluster.applied[key] = copy.deepcopy(body)
             merge(new, body)
             if self.options.controllers:
                 played_controllers.count(current, new)

@@ -78,7 +78,7 @@ SETTINGS
 }
 demo 0.0.1 driver '"modules loaded"'
 
-live() { python3 "$KMM_SUPPORT/fake_api.py" --controllers --dump dump.json main=api "$@"; }
+live() { python3 "$KMM_SUPPORT/fake_api.py" --controllers --log requests --dump dump.json main=api "$@"; }
 # keep: the next `live` begins where the last one ended.
 keep() {
   rm -f api/*

@@ -119,7 +119,7 @@ void StepRunner::record_failure(const upgrade::NodeStep& step, const upgrade::St
 }
 
 void StepRunner::release(const std::string& node) {
-    const auto lifted = with_context([&] { return fmt::format("node {} is still cordoned", node); }, [&] { return actor_.release(node); });
+    const auto lifted = with_context([&] { return fmt::format("node {} is still {}", node, upgrade::describe(recorder_.run()).hold); }, [&] { return actor_.release(node); });
     auto released = node_event(recorder_, EventKind::observed, node, "");
     const auto before = recorder_.node(node).message;
     released.message = before.empty() ? lifted : before + "; " + lifted;

@@ -23,6 +23,9 @@ public:
     /// The same of an object that was ready before and has to stay so: work that ends, as of a Job, is not looked at again.
     [[nodiscard]] std::string lasting_problem(const upgrade::recipe::ReleaseObject& wanted);
 
+    /// What the log of the Pod's first container lacks of `pattern`, "" if it matches.
+    [[nodiscard]] std::string log_problem_of_pod(const value::Node& pod, const std::string& pattern);
+
     /// What was read before is not used any more: nodes are listed once in between. Forgets idle().
     void look_again();
     /// DaemonSets that are ready as they want no Pod: "DaemonSet drivers/a wants".
@@ -31,7 +34,6 @@ public:
 private:
     [[nodiscard]] const std::vector<value::Node>& nodes();
     [[nodiscard]] std::string log_problem(const value::Node& live, const std::string& pattern);
-    [[nodiscard]] std::string log_problem_of_pod(const value::Node& pod, const std::string& pattern);
 
     kube::Client& client_;
     Objects& objects_;

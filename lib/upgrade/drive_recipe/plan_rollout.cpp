@@ -16,6 +16,7 @@
 namespace kmm::drive {
 namespace {
 
+using upgrade::recipe::DriverNode;
 using upgrade::recipe::Release;
 using upgrade::recipe::ReleaseObject;
 using upgrade::recipe::State;
@@ -97,6 +98,16 @@ upgrade::NodeRecord record_of(const State& state, const std::string& version) {
     record.from_version = version;
     record.current_version = version;
     upgrade::recipe::set_objects(record, static_cast<std::int64_t>(state.objects.size()));
+    return record;
+}
+
+upgrade::NodeRecord record_of(const DriverNode& node, const std::string& version) {
+    upgrade::NodeRecord record;
+    record.name = node.name();
+    record.from_version = version;
+    record.current_version = version;
+    upgrade::recipe::set_objects(record, static_cast<std::int64_t>(node.drivers.size()));
+    upgrade::recipe::set_driver_node(record, node);
     return record;
 }
 
@@ -198,16 +209,19 @@ std::vector<std::string> uncovered_nodes(kube::Client& client, const Release& re
     return found;
 }
 
-upgrade::Run rollout_run(const RecipeRequest& request, const Release& now, const Release* previous) {
-    auto run = run_of(request, upgrade::recipe::procedure_rollout());
+upgrade::Run rollout_run(const RecipeRequest& request, const Release& now, const Release* previous, const std::vector<DriverNode>& nodes) {
+    auto run = run_of(request, nodes.empty() ? upgrade::recipe::procedure_rollout() : upgrade::recipe::procedure_downgrade());
     auto subject = request.subject;
     subject.revision = now.revision;
     subject.previous = previous == nullptr ? 0 : previous->revision;
     upgrade::recipe::set_subject(run, subject);
     run.from_version = previous == nullptr ? "" : previous->version;
     run.to_version = now.version;
-    for (const auto& state : now.states)
+    for (const auto& state : now.states) {
+        for (const auto& node : nodes)
+            if (node.state == state.name) run.nodes.push_back(record_of(node, run.from_version));
         run.nodes.push_back(record_of(state, previous == nullptr || previous->find(state.name) == nullptr ? "" : previous->version));
+    }
     return run;
 }
 

@@ -43,8 +43,10 @@ struct RecipeRequest {
     upgrade::Options options;
     upgrade::recipe::Subject subject;
 };
-/// The run that brings `now`, after `previous` (nullptr for none).
-[[nodiscard]] upgrade::Run rollout_run(const RecipeRequest& request, const upgrade::recipe::Release& now, const upgrade::recipe::Release* previous);
+/// The run that brings `now`, after `previous` (nullptr for none). It is a downgrade if there are `nodes`, whose drivers are restarted one node
+/// after the other before their state is applied.
+[[nodiscard]] upgrade::Run rollout_run(const RecipeRequest& request, const upgrade::recipe::Release& now, const upgrade::recipe::Release* previous,
+                                       const std::vector<upgrade::recipe::DriverNode>& nodes = {});
 /// The run that removes `everything`, the last state first.
 [[nodiscard]] upgrade::Run removal_run(const RecipeRequest& request, const upgrade::recipe::Release& everything);
 

@@ -68,7 +68,8 @@ RecipeActor::RecipeActor(kube::Client& client, Recorder& recorder, sys::Clock& c
       subject_(upgrade::recipe::subject_of(recorder.header())),
       store_(client, subject_.space),
       objects_(client),
-      gates_(client, objects_) {
+      gates_(client, objects_),
+      downgrade_(client, objects_, gates_, clock, interrupted_, recorder.header().cordon_owner()) {
     subject_.is_forced = subject_.is_forced || is_forced;
 }
 
@@ -91,7 +92,9 @@ Sight RecipeActor::look(const upgrade::NodeStep& step, const Deadline& /*deadlin
 }
 
 Node RecipeActor::intent(const upgrade::NodeStep& step) {
-    if (step.step == upgrade::recipe::k_step_gate) return Node::mapping();
+    const auto& name = step.step;
+    if (name == upgrade::recipe::k_step_taint) return Node::mapping({{"cordon", upgrade::k_cordon_ours}});
+    if (name == upgrade::recipe::k_step_gate || name == upgrade::recipe::k_step_evict || name == upgrade::recipe::k_step_untaint) return Node::mapping();
     return Node::mapping({{"currentKnown", false}});
 }
 
@@ -103,14 +106,17 @@ const State& RecipeActor::state_of(const std::string& name) {
 
 Done RecipeActor::act(const upgrade::NodeStep& step, const Sight& /*sight*/, const Deadline& deadline) {
     if (step.node.empty()) return step.step == upgrade::recipe::k_stage_prune ? prune(deadline) : verify(deadline);
-    if (step.step == upgrade::k_step_rollback) return roll_back(step.node, deadline);
+    const auto node = upgrade::recipe::driver_node_of(recorder_.node(step.node));
+    if (step.step == upgrade::k_step_rollback) return node ? roll_back_node(step.node, *node, deadline) : roll_back(step.node, step.node, deadline);
+    if (node) return act_on_node(step.step, *node, deadline);
     const auto& state = state_of(step.node);
     if (step.step == upgrade::recipe::k_step_apply) return apply(state.objects, deadline);
     if (step.step == upgrade::recipe::k_step_gate) return gate(state, deadline);
     return remove(state, deadline);
 }
 
-Done RecipeActor::apply(const std::vector<ReleaseObject>& objects, const Deadline& deadline) {
+Done RecipeActor::apply(const std::vector<ReleaseObject>& objects, const Deadline& deadline, Drivers drivers) {
+    const auto is_by_hand = [&](const ReleaseObject& one) { return drivers == Drivers::replaced_by_hand && is_driver(one); };
     const auto force = subject_.is_forced ? kube::Force::yes : kube::Force::no;
     std::vector<std::string> kernels;
     for (const auto& one : objects) kernels.push_back(one.kernel);
@@ -124,13 +130,15 @@ Done RecipeActor::apply(const std::vector<ReleaseObject>& objects, const Deadlin
         if (!resource)
             return fmt::format("the API server does not serve kind {} of {}", one.object.get_string({"kind"}), one.object.get_string({"apiVersion"}));
         std::string wait;
-        const auto change = loaded().own.apply(*resource, placed(one.object, *resource), force, kube::DryRun::no, wait);
+        const auto object = placed(is_by_hand(one) ? replaced_by_hand(one.object) : one.object, *resource);
+        const auto change = loaded().own.apply(*resource, object, force, kube::DryRun::no, wait);
         if (change != Change::none) ++changed;
         return wait;
     };
     await_clear(clock_, deadline, interrupted_, k_gate_hint, [&] {
         gates_.look_again();
-        return base::join(order.advance(apply_one, [&](std::size_t place) { return gates_.problem(objects[place]); }), "; ");
+        const auto gate_one = [&](std::size_t place) { return is_by_hand(objects[place]) ? std::string() : gates_.problem(objects[place]); };
+        return base::join(order.advance(apply_one, gate_one), "; ");
     });
     Done done;
     done.message = fmt::format("{} of {} changed", changed, count_text(objects.size(), "object"));
@@ -241,11 +249,51 @@ Done RecipeActor::verify(const Deadline& deadline) {
     return done;
 }
 
-Done RecipeActor::roll_back(const std::string& name, const Deadline& deadline) {
+Done RecipeActor::act_on_node(std::string_view step, const upgrade::recipe::DriverNode& node, const Deadline& deadline) {
+    Done done;
+    if (step == upgrade::recipe::k_step_taint) {
+        const auto whose = downgrade_.taint(node);
+        const bool is_ours = whose == Downgrade::Taint::ours;
+        done.facts = Node::mapping({{"cordon", is_ours ? upgrade::k_cordon_ours : upgrade::k_cordon_foreign}});
+        done.message = is_ours ? "tainted" : whose == Downgrade::Taint::gone ? "the node is gone" : "tainted by someone else, stays so";
+    } else if (step == upgrade::recipe::k_step_evict) {
+        const auto evicted = downgrade_.await_evictions(node.node, deadline);
+        done.message = evicted == 0 ? "no Pod left to evict" : count_text(evicted, "Pod") + " evicted";
+    } else if (step == upgrade::recipe::k_step_restart) {
+        const auto& state = state_of(node.state);
+        static_cast<void>(apply(state.objects, deadline, Drivers::replaced_by_hand));
+        done.message = count_text(downgrade_.restart(node, state, deadline), "driver Pod") + " replaced";
+    } else {
+        const auto lifted = downgrade_.untaint(node.node);
+        done.message = "drivers restarted" + (lifted.empty() ? "" : ", " + lifted);
+        done.facts = Node::mapping({{"cordon", ""}, {"currentVersion", recorder_.header().to_version}, {"currentKnown", true}});
+    }
+    return done;
+}
+
+Done RecipeActor::roll_back_node(const std::string& member, const upgrade::recipe::DriverNode& node, const Deadline& deadline) {
+    const auto lifted = downgrade_.untaint(node.node);
+    auto done = roll_back(member, node.state, deadline);
+    if (!lifted.empty()) done.message = lifted + "; " + done.message;
+    done.facts.set("cordon", "");
+    // A DaemonSet has one template: the other nodes have the release before again, too.
+    const auto run = recorder_.run();
+    for (const auto& other : run.nodes) {
+        const auto place = upgrade::recipe::driver_node_of(other);
+        if (!place || place->state != node.state || other.name == member || other.current_version == other.from_version) continue;
+        auto changed = node_event(recorder_, upgrade::EventKind::observed, other.name, "");
+        changed.message = "its drivers were brought back with those of " + node.node;
+        changed.facts = Node::mapping({{"currentVersion", other.from_version}, {"currentKnown", true}});
+        recorder_.record(changed);
+    }
+    return done;
+}
+
+Done RecipeActor::roll_back(const std::string& member, const std::string& name, const Deadline& deadline) {
     const auto& state = state_of(name);
     Done done;
     const auto facts = [&](const std::string& version) { return Node::mapping({{"currentVersion", version}, {"currentKnown", true}}); };
-    const auto& before = recorder_.node(name).from_version;
+    const auto before = recorder_.node(member).from_version;
     if (upgrade::recipe::is_removal(recorder_.header())) {
         done = apply(state.objects, deadline);
         await_gates(state.objects, deadline);
@@ -274,7 +322,7 @@ Done RecipeActor::roll_back(const std::string& name, const Deadline& deadline) {
     };
     if (!state.label.empty() && (previous == nullptr || !keeps_label(*previous))) unlabel_nodes({state.label});
     // The first state is the last one that is rolled back.
-    if (previous != nullptr && recorder_.look([&](const upgrade::Run& run) { return run.nodes.front().name == name; })) bring_back(*previous, deadline);
+    if (previous != nullptr && recorder_.look([&](const upgrade::Run& run) { return run.nodes.front().name == member; })) bring_back(*previous, deadline);
     done.message += fmt::format(", {} removed{}", removed.count, stays_text(removed));
     done.facts = facts(before);
     return done;
@@ -289,11 +337,21 @@ void RecipeActor::bring_back(const Release& previous, const Deadline& deadline) 
     }
 }
 
-void RecipeActor::explain(const upgrade::NodeStep& /*step*/, const Error& error, upgrade::Event& failed) {
+void RecipeActor::explain(const upgrade::NodeStep& step, const Error& error, upgrade::Event& failed) {
+    const auto node = step.node.empty() ? std::nullopt : upgrade::recipe::driver_node_of(recorder_.node(step.node));
+    if (node) {
+        try {
+            const auto lifted = downgrade_.untaint(node->node);
+            failed.facts.set("cordon", "");
+            if (!lifted.empty()) failed.message += "; " + lifted;
+        } catch (const Error& kept) {
+            failed.message += "; still tainted: " + kept.message();
+        }
+    }
     if (error.code() != "field-conflict") return;
     std::vector<std::string> owners;
     for (const auto& [manager, field] : error.details()) owners.push_back(fmt::format("{} owns {}", manager, field));
-    failed.message = fmt::format("{}: {}", error.message(), base::join(owners, ", "));
+    failed.message = fmt::format("{}: {}{}", error.message(), base::join(owners, ", "), failed.message.substr(error.message().size()));
 }
 
 std::optional<Error> RecipeActor::lost_for_good(const upgrade::NodeStep& /*step*/, const Error& /*error*/) { return std::nullopt; }
@@ -306,7 +364,7 @@ std::vector<upgrade::Event> RecipeActor::confirm() {
     if (upgrade::recipe::is_removal(run)) return events;
     gates_.look_again();
     for (const auto& node : run.nodes) {
-        if (node.state != upgrade::k_node_done) continue;
+        if (node.state != upgrade::k_node_done || upgrade::recipe::driver_node_of(node)) continue;
         std::vector<std::string> problems;
         for (const auto& one : state_of(node.name).objects)
             if (auto problem = gates_.lasting_problem(one); !problem.empty()) problems.push_back(std::move(problem));
@@ -320,7 +378,10 @@ std::vector<upgrade::Event> RecipeActor::confirm() {
     return events;
 }
 
-std::string RecipeActor::release(const std::string& /*state*/) { return ""; }
+std::string RecipeActor::release(const std::string& member) {
+    const auto node = upgrade::recipe::driver_node_of(recorder_.node(member));
+    return node ? downgrade_.untaint(node->node) : "";
+}
 
 std::map<std::string, std::string> RecipeActor::unavailable() { return {}; }
 

@@ -13,6 +13,7 @@
 #include "upgrade/drive/actor.hpp"
 #include "upgrade/drive/objects.hpp"
 #include "upgrade/drive/recorder.hpp"
+#include "upgrade/drive_recipe/downgrade.hpp"
 #include "upgrade/drive_recipe/gates.hpp"
 #include "upgrade/drive_recipe/own_objects.hpp"
 #include "upgrade/drive_recipe/release_store.hpp"
@@ -57,13 +58,18 @@ private:
     /// Errors: those of read_releases.
     [[nodiscard]] Loaded& loaded();
     [[nodiscard]] const upgrade::recipe::State& state_of(const std::string& name);
-    /// Applies objects in the order of ApplyOrder.
-    [[nodiscard]] Done apply(const std::vector<ReleaseObject>& objects, const Deadline& deadline);
+    enum class Drivers { as_rendered, replaced_by_hand };
+    /// Applies objects in the order of ApplyOrder. Drivers that are replaced by hand are not waited for.
+    [[nodiscard]] Done apply(const std::vector<ReleaseObject>& objects, const Deadline& deadline, Drivers drivers = Drivers::as_rendered);
+    /// A step of a node whose drivers go to a lower version.
+    [[nodiscard]] Done act_on_node(std::string_view step, const upgrade::recipe::DriverNode& node, const Deadline& deadline);
+    [[nodiscard]] Done roll_back_node(const std::string& member, const upgrade::recipe::DriverNode& node, const Deadline& deadline);
     [[nodiscard]] Done gate(const upgrade::recipe::State& state, const Deadline& deadline);
     [[nodiscard]] Done prune(const Deadline& deadline);
     [[nodiscard]] Done remove(const upgrade::recipe::State& state, const Deadline& deadline);
     [[nodiscard]] Done verify(const Deadline& deadline);
-    [[nodiscard]] Done roll_back(const std::string& name, const Deadline& deadline);
+    /// `member` is the state, or a node of it.
+    [[nodiscard]] Done roll_back(const std::string& member, const std::string& state, const Deadline& deadline);
     void await_gates(const std::vector<ReleaseObject>& objects, const Deadline& deadline);
     /// Sets the label of the state on the nodes that it selects; their number.
     std::size_t label_nodes(const upgrade::recipe::State& state);
@@ -80,6 +86,7 @@ private:
     ReleaseStore store_;
     Objects objects_;
     Gates gates_;
+    Downgrade downgrade_;
     std::unique_ptr<Loaded> loaded_;
 };
 

@@ -274,7 +274,7 @@ std::vector<std::string> cordoned_nodes(const Run& run) {
 
 std::string cordon_note(const Run& run) {
     const auto names = cordoned_nodes(run);
-    return names.empty() ? "" : "; still cordoned: " + base::join(names, ", ");
+    return names.empty() ? "" : fmt::format("; still {}: {}", describe(run).hold, base::join(names, ", "));
 }
 
 std::string failed_note(const NodeRecord& node) { return node.name + ": " + node.reason; }

@@ -43,6 +43,7 @@ struct Member {
 struct Description {
     std::string kind;                ///< what the subject is, in one word
     std::string member = "node";     ///< what the members of the run are, in one word
+    std::string hold = "cordoned";   ///< what a member is that the run keeps others away from (k_cordon_ours), in one word
     std::string space, name;         ///< namespace and name of the subject; the run's Lease is in that namespace unless a person names another
     std::string from, to;            ///< versions, or what there is instead: "none", "removed"
     bool is_one_of_many = false;     ///< runs of the same call may go before it and follow it: outputs name the subject

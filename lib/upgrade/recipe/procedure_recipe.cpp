@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rollout of a recipe: each state in turn is applied and waited for, then what the release no longer has is removed. The removal: each
-// state in reverse order, then a list proves that nothing is left.
+// state in reverse order, then a list proves that nothing is left. A downgrade is a rollout that, before it applies a state with drivers,
+// restarts these node by node, while nothing on the node uses them.
 #include <fmt/format.h>
 
 #include "base/error.hpp"
@@ -10,7 +11,7 @@ namespace kmm::upgrade::recipe {
 namespace {
 
 const std::vector<Member> k_run_members = {{"recipe", MemberKind::mapping, "toVersion"}};
-const std::vector<Member> k_node_members = {{"objects", MemberKind::text, "architecture"}};
+const std::vector<Member> k_node_members = {{"objects", MemberKind::text, "architecture"}, {"driverNode", MemberKind::mapping, "architecture"}};
 
 Step state_step(std::string_view name, std::vector<std::string> from, std::string during, std::string_view done) {
     auto failed = during + "-failed";
@@ -22,9 +23,9 @@ Stage stage_of(std::string_view name, const std::string& during, std::string don
     return Stage{std::string(name), during, std::move(done), during + "-failed", std::move(steps), until, false};
 }
 
-Table rollout_table() {
+Table rollout_table(bool is_downgrade) {
     Table::Parts parts;
-    parts.name = "recipe";
+    parts.name = is_downgrade ? "recipe-downgrade" : "recipe";
     parts.stages = {
         stage_of(k_stage_states, "rolling-out-states", "rolled-out-states", {std::string(k_step_apply), std::string(k_step_gate)}),
         stage_of(k_stage_prune, "pruning", "pruned", {}),
@@ -32,9 +33,24 @@ Table rollout_table() {
     parts.steps = {
         state_step(k_step_apply, {"pending"}, "applying", "applied"),
         state_step(k_step_gate, {"applied"}, "gating", k_node_done),
-        state_step(k_step_rollback, {"pending", "applying", "applied", "gating", "applying-failed", "gating-failed", "done", "skipped"}, "rolling-back",
-                   k_node_rolled_back),
     };
+    if (is_downgrade) {
+        const std::vector<Step> on_node = {
+            state_step(k_step_taint, {"pending"}, "tainting", "tainted"),
+            state_step(k_step_evict, {"tainted"}, "evicting", "evicted"),
+            state_step(k_step_restart, {"evicted"}, "restarting", "restarted"),
+            state_step(k_step_untaint, {"restarted"}, "untainting", k_node_done),
+        };
+        parts.stages.front().steps.insert(parts.stages.front().steps.end(), {std::string(k_step_taint), std::string(k_step_evict),
+                                                                             std::string(k_step_restart), std::string(k_step_untaint)});
+        parts.steps.insert(parts.steps.end(), on_node.begin(), on_node.end());
+    }
+    std::vector<std::string> touched = {"pending", "done", "skipped"};
+    for (const auto& step : parts.steps) {
+        touched.insert(touched.end(), {step.during, step.failed});
+        if (step.done != k_node_done) touched.push_back(step.done);
+    }
+    parts.steps.push_back(state_step(k_step_rollback, std::move(touched), "rolling-back", k_node_rolled_back));
     // At the end of the walk a state that was ready is so no longer.
     parts.side_moves.push_back(Move{Scope::node, "done", "gating-failed", Cause::observe, ""});
     return Table(std::move(parts));
@@ -76,6 +92,7 @@ public:
         Description description;
         description.kind = "recipe";
         description.member = "state";
+        description.hold = "tainted";
         description.space = subject.space;
         description.name = subject.name;
         description.from = run.from_version.empty() ? "none" : run.from_version;
@@ -109,6 +126,7 @@ public:
     [[nodiscard]] std::string next_step(const Run& /*run*/, const NodeRecord& node, const Stage& stage) const override {
         if (!stage.is_walk()) return "";
         const auto& state = node.state;
+        if (driver_node_of(node)) return next_on_node(state);
         if (is_removal_) return state == k_node_pending || state == "removing" ? std::string(k_step_remove) : "";
         if (state == k_node_pending || state == "applying") return std::string(k_step_apply);
         if (state == "applied" || state == "gating") return std::string(k_step_gate);
@@ -119,13 +137,21 @@ public:
         return std::string(k_node_pending);
     }
 
-    [[nodiscard]] std::string skip_refusal(const Run& /*run*/, const NodeRecord& /*node*/) const override {
+    [[nodiscard]] std::string skip_refusal(const Run& /*run*/, const NodeRecord& node) const override {
+        if (driver_node_of(node)) return "its drivers would be restarted while they are in use";
         return is_removal_ ? "its objects would be left" : "the states after it need it";
     }
 
     [[nodiscard]] std::string pause_note(const Run& /*run*/, const Stage& stage) const override { return stage.name + " is done"; }
 
 private:
+    [[nodiscard]] static std::string next_on_node(const std::string& state) {
+        if (state == k_node_pending || state == "tainting") return std::string(k_step_taint);
+        if (state == "tainted" || state == "evicting") return std::string(k_step_evict);
+        if (state == "evicted" || state == "restarting") return std::string(k_step_restart);
+        if (state == "restarted" || state == "untainting") return std::string(k_step_untaint);
+        return "";
+    }
     Table table_;
     bool is_removal_;
 };
@@ -133,7 +159,12 @@ private:
 }  // namespace
 
 const Procedure& procedure_rollout() {
-    static const RecipeProcedure procedure(rollout_table(), false);
+    static const RecipeProcedure procedure(rollout_table(false), false);
+    return procedure;
+}
+
+const Procedure& procedure_downgrade() {
+    static const RecipeProcedure procedure(rollout_table(true), false);
     return procedure;
 }
 
@@ -143,8 +174,8 @@ const Procedure& procedure_removal() {
 }
 
 const Procedures& procedures() {
-    static const Procedures both = {&procedure_rollout(), &procedure_removal()};
-    return both;
+    static const Procedures all = {&procedure_rollout(), &procedure_downgrade(), &procedure_removal()};
+    return all;
 }
 
 bool is_removal(const Header& run) { return run.rules == &procedure_removal(); }

@@ -7,7 +7,7 @@
 namespace kmm::upgrade::recipe {
 namespace {
 
-constexpr std::string_view k_member = "recipe";
+constexpr std::string_view k_member = "recipe", k_member_driver_node = "driverNode";
 
 std::int64_t number_of(const value::Node& tree, std::string_view name) {
     const auto* found = tree.find(name);
@@ -47,7 +47,23 @@ std::int64_t objects_of(const NodeRecord& state) {
 }
 
 void set_objects(NodeRecord& state, std::int64_t objects) {
-    state.facts = value::Node::mapping({{"objects", std::to_string(objects)}});
+    if (!state.facts.is_mapping()) state.facts = value::Node::mapping();
+    state.facts.set("objects", std::to_string(objects));
+}
+
+std::optional<DriverNode> driver_node_of(const NodeRecord& member) {
+    const auto* tree = member.facts.find(k_member_driver_node);
+    if (tree == nullptr) return std::nullopt;
+    DriverNode node{tree->get_string({"node"}), tree->get_string({"state"}), {}};
+    if (const auto* drivers = tree->find("drivers"))
+        for (const auto& driver : drivers->items()) node.drivers.push_back(driver.text());
+    return node;
+}
+
+void set_driver_node(NodeRecord& member, const DriverNode& node) {
+    if (!member.facts.is_mapping()) member.facts = value::Node::mapping();
+    member.facts.set(std::string(k_member_driver_node),
+                     value::Node::mapping({{"node", node.node}, {"state", node.state}, {"drivers", value::Node::strings(node.drivers)}}));
 }
 
 }  // namespace kmm::upgrade::recipe

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,22 @@ void set_subject(Header& run, const Subject& subject);
 [[nodiscard]] std::int64_t objects_of(const NodeRecord& state);
 void set_objects(NodeRecord& state, std::int64_t objects);
 
-/// The rollout, and the removal.
+/// A member of a downgrade that is no state: the drivers of one state on one node, restarted before the state is applied.
+struct DriverNode {
+    std::string node;                  ///< name of the Node
+    std::string state;                 ///< whose drivers they are, as State::name
+    std::vector<std::string> drivers;  ///< DaemonSets that had a Pod there, NAMESPACE/NAME
+    /// The member in the record: STATE/NODE.
+    [[nodiscard]] std::string name() const { return state + "/" + node; }
+    friend bool operator==(const DriverNode&, const DriverNode&) = default;
+};
+/// nullopt for a state.
+[[nodiscard]] std::optional<DriverNode> driver_node_of(const NodeRecord& member);
+void set_driver_node(NodeRecord& member, const DriverNode& node);
+
+/// The rollout, the same to a lower version with drivers to restart, and the removal.
 [[nodiscard]] const Procedure& procedure_rollout();
+[[nodiscard]] const Procedure& procedure_downgrade();
 [[nodiscard]] const Procedure& procedure_removal();
 [[nodiscard]] const Procedures& procedures();
 [[nodiscard]] bool is_removal(const Header& run);
@@ -38,5 +53,6 @@ void set_objects(NodeRecord& state, std::int64_t objects);
 /// Stages and steps, as the tables name them.
 inline constexpr std::string_view k_stage_states = "states", k_stage_prune = "prune", k_stage_verify = "verify";
 inline constexpr std::string_view k_step_apply = "apply", k_step_gate = "gate", k_step_remove = "remove";
+inline constexpr std::string_view k_step_taint = "taint", k_step_evict = "evict", k_step_restart = "restart", k_step_untaint = "untaint";
 
 }  // namespace kmm::upgrade::recipe

@@ -12,7 +12,10 @@
 #include "recipe/files/findings.hpp"
 #include "recipe/files/observe.hpp"
 #include "recipe/files/options.hpp"
+#include "plan/matrix.hpp"
 #include "recipe/plan/graph.hpp"
+#include "recipe/template/version.hpp"
+#include "upgrade/drive_recipe/downgrade.hpp"
 #include "upgrade/drive_recipe/readiness.hpp"
 #include "upgrade/drive_recipe/release_store.hpp"
 
@@ -36,7 +39,8 @@ std::optional<cluster::Place> place_of(Access& access, bool dry) {
 }
 
 bool asks_for_rollout(const upgrade::Run& run, const cli::Args& args) {
-    return run.rules == &upgrade::recipe::procedure_rollout() && upgrade::recipe::subject_of(run).name == args.positional("NAME") &&
+    return (run.rules == &upgrade::recipe::procedure_rollout() || run.rules == &upgrade::recipe::procedure_downgrade()) &&
+           upgrade::recipe::subject_of(run).name == args.positional("NAME") &&
            args.get("to").value_or(run.to_version) == run.to_version;
 }
 
@@ -86,14 +90,25 @@ std::string object_line(const ReleaseObject& one, const std::string& action) {
                        pattern.empty() ? "" : fmt::format(", log \"{}\"", base::escape(pattern)));
 }
 
+/// By semantic version where both are such, else by their numbers and texts, as kernels are compared.
+bool is_lower(const std::string& version, const std::string& than) {
+    const auto left = recipe::tmpl::parse_version(version), right = recipe::tmpl::parse_version(than);
+    return left && right ? left->compare(*right) < 0 : plan::version_less(version, than);
+}
+
 /// What would be done, in order.
 void print_plan(cli::Context& context, const Release& now, const Release* before, const std::vector<drive::Judged>& judged,
-                const upgrade::recipe::Leftovers& left) {
+                const std::vector<upgrade::recipe::DriverNode>& nodes, const upgrade::recipe::Leftovers& left) {
     auto states = Node::sequence();
     std::string text;
     for (const auto& state : now.states) {
-        auto objects = Node::sequence();
+        auto objects = Node::sequence(), downgraded = Node::sequence();
         text += base::escape(state.name) + "\n";
+        for (const auto& node : nodes) {
+            if (node.state != state.name) continue;
+            downgraded.push_back(Node::mapping({{"node", node.node}, {"drivers", Node::strings(node.drivers)}}));
+            text += fmt::format("  {:<9}  DaemonSet {} on node {}, tainted while it restarts\n", "restart", base::escape(base::join(node.drivers, ", ")), base::escape(node.node));
+        }
         for (const auto& one : judged) {
             if (one.state->name != state.name) continue;
             const std::string action(one.change ? to_string(*one.change) : "apply");
@@ -101,6 +116,7 @@ void print_plan(cli::Context& context, const Release& now, const Release* before
             text += object_line(*one.object, action);
         }
         auto entry = Node::mapping({{"name", state.name}, {"objects", std::move(objects)}});
+        if (!downgraded.items().empty()) entry.set("downgrade", std::move(downgraded));
         if (!state.label.empty()) {
             entry.set("nodeLabel", state.label);
             text += fmt::format("  {:<9}  {}=Ready\n", "label", base::escape(state.label));
@@ -150,7 +166,7 @@ Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
     const auto place = place_of(access, dry);
     if (!place) {
         const auto release = render(access, name, nullptr);
-        print_plan(context, release, nullptr, unjudged(release), {});
+        print_plan(context, release, nullptr, unjudged(release), {}, {});
         return Exit::ok;
     }
     if (!dry) access.record.open_locked("start recipe " + name);
@@ -165,17 +181,21 @@ Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
     release.revision = all.empty() ? 1 : all.back().revision + 1;
     release.lineage = request.lineage;
     release.created = request.created;
+    const bool is_downgrade = previous != nullptr && (args.flag("downgrade") || is_lower(release.version, previous->version));
+    drive::tolerate_downgrade(release, previous, is_downgrade);
     drive::Objects objects(client);
     drive::OwnObjects own(client, objects, access.call.clock(), [&] { return access.call.stopped(); }, name, store.of_others(name));
     const auto judged = drive::review(release, client, objects, own, request.subject.is_forced ? kube::Force::yes : kube::Force::no);
+    const auto nodes = is_downgrade ? drive::driver_nodes(client, objects, judged) : std::vector<upgrade::recipe::DriverNode>();
     if (dry) {
-        print_plan(context, release, previous, judged, upgrade::recipe::leftovers(all, release, drive::needed_kernels(client, request.subject)));
+        print_plan(context, release, previous, judged, nodes, upgrade::recipe::leftovers(all, release, drive::needed_kernels(client, request.subject)));
         return Exit::ok;
     }
+    if (!nodes.empty()) recipe_server(access).require_rights(drive::Downgrade::rules());
     access.call.require_going_on();
     // Before the run is on record: whoever takes it up finds its objects there. One that is left by a crash here is replaced by the next start.
     store.put(release);
-    return launch_recipe(access, drive::rollout_run(request, release, previous));
+    return launch_recipe(access, drive::rollout_run(request, release, previous, nodes));
 }
 
 }  // namespace kmm::tool_upgrade

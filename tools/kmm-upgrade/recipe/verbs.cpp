@@ -49,6 +49,9 @@ cli::Verb start_recipe_verb() {
         "longer needed are removed, of those that earlier rollouts created.\n\n"
         "Before anything is changed, the API server is asked about every object. Fields that another manager owns are "
         "an error that names the manager.\n\n"
+        "A version lower than the one that runs is a downgrade: one node at a time gets the taint "
+        "specialresource.openshift.io/downgrade=true:NoExecute. When the Pods that it evicts are gone, the drivers are "
+        "restarted there, and the taint is removed, also after a failure.\n\n"
         "The release is kept in a Secret of the cluster. abort --rollback all brings the release before it back. A "
         "killed rollout goes on with resume.",
         {{"kmm-upgrade start recipe simple-kmod -f recipes/ --chart ./simple-kmod-0.0.2", "roll out the chart"},
@@ -57,6 +60,7 @@ cli::Verb start_recipe_verb() {
          {"kmm-upgrade start recipe simple-kmod -f recipes/ --keep-kernel 5.14.0-427.40.1.el9_4.x86_64",
           "keep the copies for a kernel"}},
         std::vector<cli::Option>{option("to", "VERSION", "version of the chart; one in a repository is chosen by it"),
+                                 option("downgrade", "", "restart drivers node by node, as for a lower version"),
                                  keep, release_namespace(), time_limit(),
                                  option("on-event", "COMMAND", "run COMMAND for each event (a JSON line on stdin)"),
                                  metrics_option(),

@@ -76,7 +76,7 @@ std::vector<Line> lines_of(const upgrade::Run& run, const std::optional<record::
                                    [](const auto& node) { return upgrade::is_failed_node_state(node.state); }))
         lines.push_back({"paused", run.pause_reason, run.pause_message});
     if (const auto cordoned = upgrade::cordoned_nodes(run); !cordoned.empty())
-        lines.push_back({"cordoned", some_names(cordoned, k_names), "by this upgrade; resume, skip or abort lifts it"});
+        lines.push_back({words.hold, some_names(cordoned, k_names), "by this upgrade; resume, skip or abort lifts it"});
     if (owner) {
         lines.push_back(
             {"running", owner->operation, fmt::format("pid {} on {} since {}", owner->pid, owner->host, owner->since)});
