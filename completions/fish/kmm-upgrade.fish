@@ -713,6 +713,8 @@ complete -c kmm-upgrade -n '__kmm_upgrade_verb check kubernetes' -l app-check -x
 complete -c kmm-upgrade -n '__kmm_upgrade_verb check kubernetes' -l patch-query -x -d 'command that lists patches, as \'sw-patch query\''
 complete -c kmm-upgrade -n '__kmm_upgrade_verb check kubernetes' -l ignore-checks -x -d 'checks whose failure is a warning'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb check kubernetes' -l report -x -d 'write reports: junit, sarif, md, html, codequality'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb check kubernetes' -l switch -x -a 'packages binaries command' -d 'with --via: check that programs can get onto nodes this way'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb check kubernetes' -l from -x -a '(__fish_complete_directories)' -d 'with --switch binaries: their directory on the nodes'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb check kubernetes' -l state-dir -x -a '(__fish_complete_directories)' -d 'where the record is kept (default: /var/lib/kmm-upgrade for root, else ~/.local/state/kmm-upgrade)'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb check kubernetes' -l via -x -a 'self ssh local operator' -d 'how nodes are reached: self creates worker Pods (default on a live cluster), operator leaves the work to KMM\'s and sets one label'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb check kubernetes' -l api-timeout -x -d 'maximum time to wait for an unreachable API server'

@@ -85,15 +85,20 @@ std::vector<cli::Verb> kubernetes_reading_verbs() {
                        kubernetes_options() + std::vector<cli::Option>{ignore}, run_health);
     auto report = option("report", "FORMAT=FILE,...", "write reports: " + base::join(report::format_names(), ", "));
     report.repeatable = true;
-    auto check = verb("check kubernetes", "run all checks before a Kubernetes upgrade",
-                      "Runs every check before an upgrade to VERSION and prints all results at once. With --via ssh "
-                      "every node is asked by kmm-worker, too; "
-                      "without it, what needs a command on a node is skipped with the reason. Changes nothing. Exit 10 "
-                      "if a check fails.",
-                      {{"kmm-upgrade check kubernetes v1.35.4", "the current cluster"},
-                       {"kmm-upgrade check kubernetes v1.35.4 --via ssh", "ask every node, too"},
-                       {"kmm-upgrade check kubernetes v1.35.4 --ignore-checks drain-local-data", "accept one failure"}},
-                      kubernetes_options() + prerequisite_options() + std::vector<cli::Option>{ignore, report}, run_check_kubernetes);
+    auto way = option("switch", "WAY", "with --via: check that programs can get onto nodes this way");
+    way.choices = {"packages", "binaries", "command"};
+    const auto from = option("from", "DIR", "with --switch binaries: their directory on the nodes");
+    auto check =
+        verb("check kubernetes", "run all checks before a Kubernetes upgrade",
+             "Runs every check before an upgrade to VERSION and prints all results at once. With --via ssh "
+             "every node is asked by kmm-worker, too; "
+             "without it, what needs a command on a node is skipped with the reason. Changes nothing. Exit 10 "
+             "if a check fails.",
+             {{"kmm-upgrade check kubernetes v1.35.4", "the current cluster"},
+              {"kmm-upgrade check kubernetes v1.35.4 --via ssh --switch packages", "ask every node, too"},
+              {"kmm-upgrade check kubernetes v1.35.4 --ignore-checks drain-local-data", "accept one failure"}},
+             kubernetes_options() + prerequisite_options() + std::vector<cli::Option>{ignore, report, way, from},
+             run_check_kubernetes);
     version.required = true;
     check.positionals = {version};
     return {about_kubernetes(std::move(versions), false), about_kubernetes(std::move(require), false),
