@@ -8,7 +8,7 @@ function __kmm_worker_words -d 'words before the cursor that are no options and 
             continue
         end
         switch $word
-            case --authfile --boot-id --ca-file --cache-dir --cache-size --cert --color --command --config --dir-name --expect --files --firmware-path --from --hash --host-root --ignore-preflight-errors --image --image-firmware --image-pull-policy --image-repository --in-tree-remove --kernel --key --limit --loading-order --mirror-config --module --name --out --output --parameter --passphrase-file --patches --pinned-key --platform --policy --pull-secrets --settle --signature-key --signed --skip-phases --switch --target --timeout --to --unload-policy --verify-after --wait -o
+            case --authfile --boot-id --ca-file --cache-dir --cache-size --cert --color --command --config --dir-name --expect --files --firmware-path --from --hash --host-root --ignore-preflight-errors --image --image-firmware --image-pull-policy --image-repository --in-tree-remove --kernel --key --limit --loading-order --mirror-config --module --name --out --output --parameter --passphrase-file --patches --pinned-key --placing --platform --policy --pull-secrets --settle --signature-key --signed --skip-phases --switch --target --timeout --to --unload-policy --verify-after --wait -o
                 set value 1
             case '-*'
             case '*'
@@ -325,6 +325,11 @@ complete -c kmm-worker -n '__kmm_worker_verb weak-updates' -l no-input -d 'never
 complete -c kmm-worker -n '__kmm_worker_verb weak-updates' -l help -s h -d 'show this help'
 complete -c kmm-worker -n '__kmm_worker_verb weak-updates' -l version -d 'show the version'
 complete -c kmm-worker -n '__kmm_worker_verb kubernetes facts' -l requested-apis -d 'also ask its API server which deprecated APIs clients use'
+complete -c kmm-worker -n '__kmm_worker_verb kubernetes facts' -l for-upgrade -d 'also images, sandbox image and drift of manifests'
+complete -c kmm-worker -n '__kmm_worker_verb kubernetes facts' -l placing -x -d 'with --switch: also try to install it, changing nothing'
+complete -c kmm-worker -n '__kmm_worker_verb kubernetes facts' -l switch -x -a 'packages binaries command' -d 'how programs of the target are installed'
+complete -c kmm-worker -n '__kmm_worker_verb kubernetes facts' -l from -x -a '(__fish_complete_directories)' -d 'directory of binaries, by version (default: /usr/local/kubernetes)'
+complete -c kmm-worker -n '__kmm_worker_verb kubernetes facts' -l command -x -d 'program that installs COMPONENT of VERSION on NODE (its environment)'
 complete -c kmm-worker -n '__kmm_worker_verb kubernetes facts' -l host-root -x -a '(__fish_complete_directories)' -d 'where the host\'s /proc, /sys and /lib are mounted'
 complete -c kmm-worker -n '__kmm_worker_verb kubernetes facts' -l output -s o -x -a 'table wide json yaml name jsonl' -d 'format of the result'
 complete -c kmm-worker -n '__kmm_worker_verb kubernetes facts' -l timeout -x -d 'deadline of the whole command, as 90s or 5m'

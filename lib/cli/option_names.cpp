@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 181> k_names = {
+    static constexpr std::array<std::string_view, 183> k_names = {
         "action",
         "all",
         "all-namespaces",
@@ -57,6 +57,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "firmware-path",
         "first",
         "fix",
+        "for-upgrade",
         "force",
         "force-conflicts",
         "freeze-except",
@@ -128,6 +129,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "patches",
         "pause-after",
         "pinned-key",
+        "placing",
         "plan",
         "platform",
         "policy",

@@ -134,7 +134,7 @@ value::Node certificate_document(const Certificate& certificate, std::int64_t no
 
 }  // namespace
 
-Facts read_facts(const Node& node, net::HttpClient& client, bool with_requests) {
+Facts read_facts(const Node& node, net::HttpClient& client, const FactQuestions& questions) {
     const Place& place = node.place;
     if (!place.exists("/etc/kubernetes") && place.find_program("kubelet").empty()) {
         throw Error(Exit::not_found, "not-kubernetes-node",
@@ -153,7 +153,7 @@ Facts read_facts(const Node& node, net::HttpClient& client, bool with_requests) 
         reader.take("etcd", facts.etcd, [&] { return read_etcd(place, client, *manifest); });
     if (const auto manifest = place.read_if_there("/etc/kubernetes/manifests/kube-apiserver.yaml")) {
         reader.take("apiServer", facts.api_server,
-                    [&] { return read_api_server(place, client, *manifest, with_requests); });
+                    [&] { return read_api_server(place, client, *manifest, questions.with_requests); });
         facts.has_ca_key = place.exists("/etc/kubernetes/pki/ca.key");
     }
     if (facts.kubelet_pid)
@@ -177,6 +177,7 @@ Facts read_facts(const Node& node, net::HttpClient& client, bool with_requests) 
     reader.socket();
     reader.take("leftovers", facts.leftovers, [&] { return place.list("/etc/kubernetes/tmp"); });
     reader.take("job", facts.job, [&] { return node.slot().look(); });
+    if (questions.with_upgrade) facts.upgrade = read_upgrade_facts(node, facts.manifests, questions, facts.unread);
     return facts;
 }
 
@@ -252,6 +253,7 @@ value::Node facts_document(const Facts& facts, std::int64_t now) {
                                                     {"present", flag_or_null(facts.runtime_socket_present)}}));
     made.set("leftovers", facts.leftovers ? value::Node::strings(*facts.leftovers) : value::Node());
     made.set("job", facts.job ? job_document(*facts.job) : value::Node());
+    made.set("upgrade", facts.upgrade ? upgrade_document(*facts.upgrade) : value::Node());
     for (const Unread& one : facts.unread)
         unread.push_back(value::Node::mapping({{"field", one.field}, {"reason", one.reason}}));
     made.set("unread", std::move(unread));

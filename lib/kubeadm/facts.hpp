@@ -12,6 +12,7 @@
 #include "kubeadm/etcd.hpp"
 #include "kubeadm/manifests.hpp"
 #include "kubeadm/node.hpp"
+#include "kubeadm/steps.hpp"
 #include "value/node.hpp"
 
 namespace kmm::kubeadm {
@@ -43,6 +44,34 @@ struct PackageFacts {
     std::vector<std::string> installed, held;
 };
 
+/// Lines in which the manifest of a static Pod differs from what kubeadm makes of kubeadm-config.
+struct ManifestDrift {
+    std::string component;
+    std::vector<std::string> lines;  ///< as of diff: "-" of the manifest, "+" of kubeadm; the first ones
+    std::size_t count = 0;           ///< of all of them
+};
+
+/// What an upgrade of this node would find.
+struct UpgradeFacts {
+    std::optional<std::vector<std::string>> images;    ///< names of those that the container runtime holds
+    std::optional<std::string> sandbox_image;          ///< of the container runtime
+    std::optional<std::vector<ManifestDrift>> drift;   ///< only on control planes
+    std::optional<std::vector<PlacingTrial>> placing;  ///< one for each program that was asked for
+};
+
+/// A program that an upgrade puts in place.
+struct PlacingQuestion {
+    std::string program;
+    kubernetes::Version version;
+};
+/// What is asked beside the usual facts.
+struct FactQuestions {
+    bool with_requests = false;  ///< the metrics of its API server, some megabytes
+    bool with_upgrade = false;   ///< UpgradeFacts
+    Switch how;                  ///< of `placing`
+    std::vector<PlacingQuestion> placing;
+};
+
 struct Facts {
     std::optional<std::string> node;       ///< of the kubelet's certificate: CN system:node:NAME
     std::optional<std::string> host_name, boot_id;
@@ -67,12 +96,13 @@ struct Facts {
     std::optional<std::vector<std::string>>
         leftovers;  ///< names of kubeadm's backups and temporary files in /etc/kubernetes/tmp
     std::optional<nodejob::JobView> job;
+    std::optional<UpgradeFacts> upgrade;  ///< only if asked for
     std::vector<Unread> unread;
 };
 
-/// `client` asks the services of the node; with `with_requests` also for the metrics of its API server, some megabytes.
+/// `client` asks the services of the node.
 /// Errors: not_found "not-kubernetes-node" if neither /etc/kubernetes nor a kubelet is there.
-[[nodiscard]] Facts read_facts(const Node& node, net::HttpClient& client, bool with_requests = false);
+[[nodiscard]] Facts read_facts(const Node& node, net::HttpClient& client, const FactQuestions& questions = {});
 
 /// The document of `kubernetes facts -o json`; absent values are null.
 [[nodiscard]] value::Node facts_document(const Facts& facts, std::int64_t now);
@@ -102,5 +132,21 @@ struct Facts {
 /// nullopt without dpkg.
 [[nodiscard]] std::optional<PackageFacts> read_packages(const Place& place);
 [[nodiscard]] std::vector<std::string> automatic_updaters(const Place& place);
+/// Names of the images that the container runtime holds, sorted. Errors: io "command-failed"; not_found
+/// "command-not-found".
+[[nodiscard]] std::vector<std::string> present_images(const Place& place);
+/// The image of the Pods' sandboxes, as the container runtime says itself. Errors: as present_images; io "io" if it
+/// does not say.
+[[nodiscard]] std::string sandbox_image(const Place& place);
+/// What `kubeadm upgrade diff` of the version that runs prints, kubeadm's patches left out. It writes nothing. Errors:
+/// checks_failed "kubeadm-version" if kubeadm is of another minor than the API server; io "command-failed";
+/// manifests-damaged.
+[[nodiscard]] std::vector<ManifestDrift> manifest_drift(const Place& place, const ManifestSet& manifests);
+/// Takes the output of kubeadm upgrade diff apart.
+[[nodiscard]] std::vector<ManifestDrift> read_manifest_diff(std::string_view text);
+/// Appends why it could not read what is absent.
+[[nodiscard]] UpgradeFacts read_upgrade_facts(const Node& node, const std::optional<ManifestSet>& manifests,
+                                              const FactQuestions& questions, std::vector<Unread>& unread);
+[[nodiscard]] value::Node upgrade_document(const UpgradeFacts& facts);
 
 }  // namespace kmm::kubeadm

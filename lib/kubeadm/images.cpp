@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -9,7 +8,6 @@
 #include "kubeadm/facts.hpp"
 #include "kubeadm/manifests.hpp"
 #include "kubeadm/steps.hpp"
-#include "value/reader.hpp"
 
 namespace kmm::kubeadm {
 namespace {
@@ -45,27 +43,10 @@ std::vector<std::string> wanted_images(const Node& node, const std::vector<std::
     return images;
 }
 
-/// Names of the images that the container runtime holds.
-std::set<std::string> present_images(const Node& node) {
-    const auto told = ask(node.place, {"crictl", "--runtime-endpoint", "unix://" + runtime_socket(node.place), "images", "-o", "json"});
-    if (told.exit_code != 0 || told.signal != 0) throw Error(Exit::io, "command-failed", fmt::format("crictl images failed: {}", base::escape(last_lines(told.err, 1))));
-    Diagnostics faults;
-    const auto documents = value::read_json(told.out, "crictl images", faults);
-    const value::Node* images = faults.empty() && documents.size() == 1 ? documents.front().root.find("images") : nullptr;
-    if (images == nullptr) throw Error(Exit::io, "command-failed", "crictl images: expected a JSON document with images");
-    std::set<std::string> names;
-    for (const value::Node& image : images->items()) {
-        if (const value::Node* tags = image.find("repoTags")) {
-            for (const value::Node& tag : tags->items()) names.insert(tag.text());
-        }
-    }
-    return names;
-}
-
-std::vector<std::string> missing_of(const std::vector<std::string>& wanted, const std::set<std::string>& present) {
+std::vector<std::string> missing_of(const std::vector<std::string>& wanted, const std::vector<std::string>& present) {
     std::vector<std::string> missing;
     for (const std::string& image : wanted) {
-        if (!present.contains(image)) missing.push_back(image);
+        if (!std::binary_search(present.begin(), present.end(), image)) missing.push_back(image);
     }
     return missing;
 }
@@ -90,7 +71,7 @@ StepResult pull_images(const Node& node, const ImageOptions& options) {
     auto slot = node.image_slot();
     const nodejob::JobSpec spec{fmt::format("images {}", options.target.text()), {}};
     const bool is_running = slot.adopt(spec.key).has_value();
-    if (!is_running && can_prove && missing_of(wanted, present_images(node)).empty()) {
+    if (!is_running && can_prove && missing_of(wanted, present_images(node.place)).empty()) {
         result.already = true;
         result.message = fmt::format("{} are present", count);
         return result;
@@ -111,7 +92,7 @@ StepResult pull_images(const Node& node, const ImageOptions& options) {
         return result;
     }
     prove_job(node, slot, result, [&] {
-        const auto missing = missing_of(wanted, present_images(node));
+        const auto missing = missing_of(wanted, present_images(node.place));
         if (missing.empty()) return;
         throw Error(Exit::unhealthy, "images-missing", fmt::format("kubeadm reported success, but the container runtime does not have {}", base::join(missing, ", ")))
             .hint("see whether the runtime removes images for lack of space");

@@ -26,6 +26,20 @@ struct Switch {
 [[nodiscard]] std::vector<nodejob::Command> placing_commands(const Node& node, const Switch& how, const kubernetes::Version& target,
                                                              const std::vector<std::string>& programs);
 
+/// What putting a program of a version in place would meet, found without changing anything.
+struct PlacingTrial {
+    std::string program;
+    kubernetes::Version version;
+    std::optional<bool> is_available;  ///< with packages: a package source of this node has it
+    std::optional<bool> has_digest;  ///< with binaries: PROGRAM.sha256 is beside it; nullopt if the binary is not there
+    bool was_tried = false;          ///< how it would end is known: `code` "" means that nothing is in the way
+    std::string code, problem;       ///< of the Error of placing_commands
+};
+/// apt-get simulates it; what dnf would do is not known. Errors: those of placing_commands that say nothing of this
+/// program; io "command-failed" if the package sources cannot be asked.
+[[nodiscard]] PlacingTrial try_placing(const Node& node, const Switch& how, const kubernetes::Version& target,
+                                       const std::string& program);
+
 /// The key of the job that puts kubeadm of this version in place.
 [[nodiscard]] std::string placing_key(const kubernetes::Version& target);
 /// Puts kubeadm of this version in place unless it is there. Errors: checks_failed "kubeadm-version" if it is not and `how` is none; switch-failed (1); those of

@@ -176,7 +176,49 @@ void packages(const Node& node, const kubernetes::Version& target, const Words& 
     throw Error(Exit::not_found, "command-not-found", "expected apt-get or dnf on this node, found neither").hint("use --switch binaries or --switch command");
 }
 
+/// Whether a package source that the node knows has that version. Nothing is downloaded by apt; dnf may refresh its
+/// data.
+bool is_in_sources(const Place& place, const kubernetes::Version& target, const std::string& program) {
+    const bool is_apt = !place.find_program("apt-get").empty();
+    const Words words = is_apt ? Words{"apt-cache", "madison", program}
+                               : Words{"dnf", "-q", "--disableexcludes=kubernetes", "repoquery",
+                                       fmt::format("{}-{}", program, bare(target))};
+    const auto told = ask(place, words);
+    if (told.exit_code != 0 || told.signal != 0)
+        throw Error(Exit::io, "command-failed",
+                    fmt::format("{} failed: {}", base::join(words, " "), base::escape(last_lines(told.err, 1))));
+    if (!is_apt) return !base::trim(told.out).empty();
+    for (const std::string_view line : base::split(told.out, '\n')) {
+        const auto cells = base::split(line, '|');  // "kubeadm | 1.35.4-1.1 | https://... Packages"
+        if (cells.size() >= 2 && base::trim(cells[1]).starts_with(bare(target) + "-")) return true;
+    }
+    return false;
+}
+
 }  // namespace
+
+PlacingTrial try_placing(const Node& node, const Switch& how, const kubernetes::Version& target,
+                         const std::string& program) {
+    PlacingTrial trial;
+    trial.program = program;
+    trial.version = target;
+    const bool is_apt = !node.place.find_program("apt-get").empty();
+    const bool has_manager = is_apt || !node.place.find_program("dnf").empty();
+    if (how.way == Switch::Way::packages && has_manager)
+        trial.is_available = is_in_sources(node.place, target, program);
+    trial.was_tried =
+        how.way == Switch::Way::binaries || (how.way == Switch::Way::packages && (is_apt || !has_manager));
+    if (!trial.was_tried) return trial;
+    try {
+        if (how.way == Switch::Way::binaries)
+            trial.has_digest = node.place.exists(find_binary(node.place, how, target, program).file + ".sha256");
+        static_cast<void>(placing_commands(node, how, target, {program}));
+    } catch (const Error& error) {
+        trial.code = error.code();
+        trial.problem = error.message();
+    }
+    return trial;
+}
 
 std::string placing_key(const kubernetes::Version& target) {
     return fmt::format("kubeadm {}", target.text());

@@ -22,8 +22,9 @@ CheckFunction function_of(std::string_view id, std::initializer_list<std::span<c
 CheckResult run_check(const CheckInfo& info, const CheckInput& input) {
     CheckResult result;
     result.id = info.id;
-    auto run =
-        input.nodes == nullptr ? nullptr : function_of(info.id, {node_checks(), etcd_checks(), service_checks()});
+    auto run = input.nodes == nullptr
+                   ? nullptr
+                   : function_of(info.id, {node_checks(), etcd_checks(), service_checks(), placing_checks()});
     if (run == nullptr && !info.needs.empty()) {
         result.detail = info.needs;
         return result;
@@ -52,9 +53,18 @@ std::string_view to_string(Outcome outcome) noexcept {
     return "SKIP";
 }
 
-std::vector<CheckResult> run_checks(const CheckInput& input, const std::vector<std::string>& ignored) {
+std::span<const std::string_view> application_checks() noexcept {
+    static constexpr std::string_view k_ids[] = {"apps-support", "app-check-programs"};
+    return k_ids;
+}
+
+std::vector<CheckResult> run_checks(const CheckInput& input, const std::vector<std::string>& ignored,
+                                    std::span<const std::string_view> only) {
     std::vector<CheckResult> results;
     for (const auto& info : check_list()) {
+        if (!only.empty() && std::find(only.begin(), only.end(), info.id) == only.end()) {
+            continue;
+        }
         if (!input.target && !info.in_health) { continue; }
         auto result = run_check(info, input);
         if (result.outcome == Outcome::fail && std::find(ignored.begin(), ignored.end(), result.id) != ignored.end()) {

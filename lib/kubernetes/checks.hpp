@@ -53,11 +53,15 @@ struct CheckInput {
     std::int64_t now = 0;                ///< seconds since 1970; matters with `nodes`
     AppPrograms* programs = nullptr;     ///< nullptr: no --app-check
     const PatchList* patches = nullptr;  ///< nullptr: no --patch-query
+    std::string way = "";  ///< how programs get onto nodes: "packages", "binaries", "command", "" if not said
 };
 
 /// Every check of check_list(), or with no target those of health, in its order. Each id of `ignored` must be of a
-/// check that is ignorable.
-[[nodiscard]] std::vector<CheckResult> run_checks(const CheckInput& input, const std::vector<std::string>& ignored);
+/// check that is ignorable. With `only` those of its ids.
+[[nodiscard]] std::vector<CheckResult> run_checks(const CheckInput& input, const std::vector<std::string>& ignored,
+                                                  std::span<const std::string_view> only = {});
+/// Ids of those about applications, which are made again before each step of a way.
+[[nodiscard]] std::span<const std::string_view> application_checks() noexcept;
 
 /// Checks in --ignore-checks: ids with commas between. Errors: usage "bad-value" for ids that are unknown or never
 /// ignored.
@@ -92,6 +96,7 @@ struct CheckRow {
 [[nodiscard]] std::span<const CheckRow> node_checks() noexcept;
 [[nodiscard]] std::span<const CheckRow> etcd_checks() noexcept;
 [[nodiscard]] std::span<const CheckRow> service_checks() noexcept;
+[[nodiscard]] std::span<const CheckRow> placing_checks() noexcept;
 
 /// The node whose etcd says that it leads, "" if none does.
 [[nodiscard]] std::string etcd_leader(const NodeAnswers& answers);

@@ -311,7 +311,7 @@ Finding removed_kubelet_flags(const CheckInput& input) {
     }
     if (!found.empty() && input.nodes == nullptr) { return {Outcome::fail, name_some(found)}; }
     if (input.nodes == nullptr) {
-        return {Outcome::skip, "none was found in kubelet-config; flags need a command on each node"};
+        return {Outcome::skip, "none was found in kubelet-config; flags need --via ssh, which asks each node"};
     }
     auto on_nodes =
         each_node(input, "kubelets use nothing that is gone in " + input.target->line().text(),
@@ -358,7 +358,7 @@ Finding cgroup_version(const CheckInput& input) {
                                            facts->minor.text())};
     }
     return {Outcome::skip,
-            fmt::format("{} needs cgroup v2; which one a node has needs a command on it", facts->minor.text())};
+            fmt::format("{} needs cgroup v2; which one a node has is asked with --via ssh", facts->minor.text())};
 }
 
 Finding runtime_version(const CheckInput& input) {

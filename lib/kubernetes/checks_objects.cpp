@@ -236,7 +236,7 @@ Finding reboot_daemons(const CheckInput& input) {
     const auto reason = input.inventory.pods_unknown_reason();
     if (input.nodes == nullptr || !reason.empty()) {
         return {Outcome::skip,
-                reason.empty() ? "no Pod of kured runs; what else reboots a node needs a command on it" : reason};
+                reason.empty() ? "no Pod of kured runs; what else reboots a node is asked with --via ssh" : reason};
     }
     return each_node(input, "no Pod of kured runs, and no node waits for a reboot",
                      [](const std::string&, const Node& facts) {

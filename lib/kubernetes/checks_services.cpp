@@ -12,13 +12,6 @@ namespace {
 constexpr std::int64_t k_skew_seconds = 5;
 constexpr std::int64_t k_day = 24 * 3600;
 
-/// What is fine as far as it is known is not said of what is not.
-Finding known_or_skipped(Finding found, const std::vector<std::string>& unknown) {
-    return found.outcome == Outcome::ok && !unknown.empty()
-               ? Finding{Outcome::skip, fmt::format("not known: {}", name_some(unknown))}
-               : found;
-}
-
 Finding apiserver_each_ready(const CheckInput& input) {
     std::vector<std::string> unknown;
     auto found = each_node(input, "each API server is ready", [&](const std::string& name, const Node& facts) {

@@ -56,6 +56,13 @@ template <typename Problem>
     return fail_if_any(problems, std::move(fine));
 }
 
+/// What is fine as far as it is known is not said of what is not.
+[[nodiscard]] inline Finding known_or_skipped(Finding found, const std::vector<std::string>& unknown) {
+    return found.outcome == Outcome::ok && !unknown.empty()
+               ? Finding{Outcome::skip, fmt::format("not known: {}", name_some(unknown))}
+               : found;
+}
+
 /// Has the label of a control plane.
 [[nodiscard]] inline bool is_control_plane_node(const CheckInput& input, const std::string& name) {
     const auto& all = input.seen.control_plane_nodes;

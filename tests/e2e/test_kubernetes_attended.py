@@ -7,7 +7,7 @@ import subprocess
 import sys
 import unittest
 
-from kubernetes_fleet import FROM, START, TARGET
+from kubernetes_fleet import COMPONENTS, FROM, HOW, START, TARGET
 from test_kubernetes_upgrade import Case
 
 SUPPORT = pathlib.Path(__file__).resolve().parent.parent / "support"
@@ -134,6 +134,68 @@ class Attended(Case):
         self.assertIn("record-untrusted", shown)
         self.assertIn(f"hook-dir: {self.hooks}", shown)
         self.assertEqual(self.ran(), [])
+
+
+    def test_checks_of_nodes_before_an_upgrade(self):
+        words = ("check", "kubernetes", TARGET, "--via", "ssh", "--switch", "binaries", "-o", "json")
+        ids = ("manifest-drift", "images-present", "sandbox-image", "package-repo", "package-simulate", "binaries-digest")
+
+        def found():
+            checks = {each["id"]: each for each in json.loads(self.fleet.run(*words).stdout)["checks"]}
+            return {each: (checks[each]["outcome"], checks[each]["detail"]) for each in ids}
+
+        fine = found()
+        self.assertEqual([fine[each][0] for each in ids], ["OK", "WARN", "OK", "SKIP", "SKIP", "OK"], fine)
+        self.assertIn("cp2: lacks registry.k8s.io/etcd:3.6.6-0", fine["images-present"][1])
+        self.fleet.behave("cp1", drift="--- /etc/kubernetes/manifests/kube-apiserver.yaml\n+++ new manifest\n@@ -19 +18,0 @@\n-    - --profiling=false\n")
+        self.fleet.behave("w1", sandbox="mirror.example/pause:3.9")
+        (self.fleet.nodes / "w1/usr/local/kubernetes" / TARGET[1:] / "kubelet.sha256").write_text("00\n")
+        images = "".join(f"registry.k8s.io/{name}\n" for name in ("etcd:3.6.6-0", *(f"{each}:{TARGET}" for each in COMPONENTS)))
+        for node in ("cp1", "cp2"):
+            (self.fleet.nodes / node / "fake/images").write_text(images)
+        bad = found()
+        self.assertEqual([bad[each][0] for each in ids], ["FAIL", "OK", "WARN", "SKIP", "SKIP", "FAIL"], bad)
+        self.assertEqual(bad["manifest-drift"][1], "cp1: kube-apiserver (- - --profiling=false)")
+        self.assertEqual(bad["sandbox-image"][1], "w1: uses mirror.example/pause:3.9, expected pause 3.10.1")
+        self.assertIn(f"w1: /usr/local/kubernetes/{TARGET[1:]}/kubelet: expected sha256 00", bad["binaries-digest"][1])
+        said = self.must(*START, exit_code=10)
+        self.assertRegex(said, r"2 of \d+ checks fail; nothing was changed")
+        self.assertEqual([self.fleet.log(node) for node in self.fleet.names()], [[], [], []])
+
+
+class Followed(Case):
+    """Two runs, one after the other."""
+    size = (1, 1)
+    versions = (FROM, "v1.35.1", TARGET)
+    needs_tracing = False
+
+    def test_applications_are_asked_before_each_run(self):
+        file, programs = self.work / "versions.yaml", self.work / "apps"
+        file.write_text(f"versions:\n- version: {FROM}\n- version: v1.35.1\n- {{version: {TARGET}, upgrade_from: [v1.35.1]}}\n")
+        programs.mkdir()
+        program = programs / "database"
+
+        def answer(refuses):
+            program.write_text(f"#!/bin/sh\necho $1 $2 >> {self.work}/asked\n[ $1 = v1.35.1 ] && s={str(not refuses).lower()} || s=true\n"
+                               "echo '{\"supported\": '$s', \"reason\": \"data of release 3\"}'\n")
+            program.chmod(0o755)
+
+        answer(True)
+        shown = self.must("start", "kubernetes", TARGET, *HOW, "--versions", str(file), "--app-check", str(programs), exit_code=10)
+        for text in (f"database does not support {TARGET}: data of release 3", f"control planes {TARGET}, kubelets {TARGET}: not begun"):
+            self.assertIn(text, shown)
+        self.assertEqual((self.fleet.control_plane("cp1")["kube-apiserver"], self.fleet.kubelet("w1")), ("v1.35.1", FROM))
+        self.assertEqual((self.work / "asked").read_text().split("\n")[-2], f"v1.35.1 {TARGET}")
+        self.must("resume", exit_code=10)
+        answer(False)
+        # What follows a copied record runs nothing of it.
+        seal = self.fleet.state / "seal"
+        kept = seal.read_bytes()
+        seal.unlink()
+        self.assertIn("record-untrusted", self.must("resume", exit_code=77))
+        seal.write_bytes(kept)
+        self.must("resume")
+        self.require_complete()
 
 
 class Frozen(Case):

@@ -237,6 +237,10 @@ int Machine::kubeadm(const std::string& version, const std::vector<std::string>&
         else if (!is_set("lie")) write_text(root_ / "fake/images", names);
         return 0;
     }
+    if (words.size() > 1 && words[1] == "diff") {
+        std::cout << behaviour_.get_string({"drift"});
+        return 0;
+    }
     while (is_set("hold") && !fs::exists(root_ / "fake/go")) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     if (is_set("preflight")) return refuse(listed("preflight"));
     if (is_set("lie")) return 0;
@@ -287,8 +291,9 @@ void Machine::install(const std::vector<std::string>& words, bool simulates) con
 int Machine::run(const std::string& name, const std::string& version, const std::vector<std::string>& words) {
     const std::string line = name + " " + join(words);
     const bool simulates = std::find(words.begin(), words.end(), "-s") != words.end();
-    const bool asks = name == "crictl" || name == "kubelet" || simulates || line.starts_with("kubeadm version") ||
-                      line.starts_with("kubeadm config images list");
+    const bool asks = name == "crictl" || name == "kubelet" || name == "apt-cache" || simulates ||
+                      line.starts_with("kubeadm version") || line.starts_with("kubeadm config images list") ||
+                      line.starts_with("kubeadm upgrade diff");
     if (!asks) append(root_ / "fake/log", line + "\n");
     if (!asks && behaviour_.get_string({"fail"}) == name) {
         std::cerr << name << ": it fails\n";
@@ -299,8 +304,20 @@ int Machine::run(const std::string& name, const std::string& version, const std:
         std::cout << "Kubernetes " << version << "\n";
         return 0;
     }
+    if (name == "apt-cache") {
+        for (const auto& available : listed("packages"))
+            std::cout << "   " << words.back() << " | " << available << "-1.1 | https://packages.example Packages\n";
+        return 0;
+    }
     if (name == "crictl") {
-        Node images = Node::sequence();
+        const std::string given = behaviour_.get_string({"sandbox"});
+        const std::string sandbox = given.empty() ? "registry.k8s.io/pause:3.10.1" : given;
+        if (words.back() == "info") {
+            std::cout << kmm::value::to_json(Node::mapping({{"config", Node::mapping({{"sandboxImage", sandbox}})}}))
+                      << "\n";
+            return 0;
+        }
+        Node images = Node::sequence({Node::mapping({{"id", sandbox}, {"repoTags", Node::strings({sandbox})}})});
         std::istringstream tags(read_text(root_ / "fake/images"));
         for (std::string tag; tags >> tag;)
             images.push_back(Node::mapping({{"id", tag}, {"repoTags", Node::strings({tag})}}));

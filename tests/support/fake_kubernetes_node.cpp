@@ -13,12 +13,14 @@
 //                 late true     kubeadm swaps manifests and is killed before it writes its ConfigMaps
 //                 hold true     kubeadm begins once fake/go is there
 //                 fail NAME     the program fails; stale: systemctl restart goes on running the old kubelet
-//                 removes true  apt-get would remove a package
+//                 removes true  apt-get would remove a package; packages [..]: versions in the package source
+//                 drift T       what kubeadm upgrade diff prints; sandbox T: the image of sandboxes
 //   log         a line for each call that changes something
-// $KMM_FAKE_NODES/faults   lines "NODE VERB KIND"; NODE and VERB may be *, VERB may be #N, the N-th call of all; the first
-//                          one that fits is used up. VERB is the word after "kmm-worker kubernetes". KINDs: unreachable,
-//                          cut-before cut-in cut-after (the connection is lost; what the node has begun goes on),
-//                          reboot-before reboot-in reboot-after
+// $KMM_FAKE_NODES/faults   lines "NODE VERB KIND"; NODE and VERB may be *, VERB may be #N, the N-th call of all; the
+// first
+//                          one that fits is used up. VERB is the word after "kmm-worker kubernetes". KINDs:
+//                          unreachable, cut-before cut-in cut-after (the connection is lost; what the node has begun
+//                          goes on), reboot-before reboot-in reboot-after
 // $KMM_FAKE_NODES/calls    "begin|end NODE VERB RESULT"
 // ../cluster beside the nodes is the directory cluster. $KMM_FAST_SLEEP is preloaded into what runs on a node.
 #include <fcntl.h>

@@ -85,9 +85,41 @@ std::vector<cli::Option> switch_options() {
                               "program that installs COMPONENT of VERSION on NODE (its environment)")};
 }
 
+/// PROGRAM=VERSION of --placing.
+kubeadm::PlacingQuestion placing_of(const std::string& text) {
+    const auto equals = text.find('=');
+    const auto program = text.substr(0, equals);
+    const auto version =
+        equals == std::string::npos ? std::nullopt : kubernetes::Version::parse(text.substr(equals + 1));
+    if (version && (program == "kubeadm" || program == "kubelet")) return {program, *version};
+    throw Error(Exit::usage, "bad-value",
+                fmt::format("--placing: expected kubeadm=VERSION or kubelet=VERSION, found '{}'", base::escape(text)));
+}
+
+kubeadm::FactQuestions questions_of(const cli::Args& args) {
+    kubeadm::FactQuestions questions;
+    questions.with_requests = args.flag("requested-apis");
+    questions.with_upgrade = args.flag("for-upgrade");
+    questions.how = switch_of(args);
+    for (const auto& text : args.all("placing")) questions.placing.push_back(placing_of(text));
+    const bool has_way = questions.how.way != kubeadm::Switch::Way::none;
+    if (!questions.placing.empty() && !has_way)
+        throw Error(Exit::usage, "missing-option", "--placing requires --switch packages, binaries or command");
+    if (has_way && !questions.with_upgrade)
+        throw Error(Exit::usage, "missing-option", "--switch requires --for-upgrade");
+    return questions;
+}
+
 cli::Option target_option() {
     auto made = kubernetes_option("target", "VERSION", "version of Kubernetes, as v1.35.4");
     made.required = true;
+    return made;
+}
+
+cli::Option placing_option() {
+    auto made =
+        kubernetes_option("placing", "PROGRAM=VERSION", "with --switch: also try to install it, changing nothing");
+    made.repeatable = true;
     return made;
 }
 
@@ -172,10 +204,28 @@ std::string first_expiry(const kubeadm::Facts& facts) {
     return first == nullptr ? "unknown" : fmt::format("{} ({})", base::format_rfc3339(first->not_after), first->file);
 }
 
+void add_upgrade_rows(const kubeadm::UpgradeFacts& facts, std::vector<std::pair<std::string, std::string>>& rows) {
+    rows.emplace_back("images", facts.images ? std::to_string(facts.images->size()) : "unknown");
+    rows.emplace_back("sandbox image", facts.sandbox_image.value_or("unknown"));
+    if (facts.drift && facts.drift->empty()) rows.emplace_back("changed manifests", "none");
+    if (facts.drift) {
+        for (const auto& drift : *facts.drift)
+            rows.emplace_back("changed manifest",
+                              fmt::format("{}: {}", drift.component, base::join(drift.lines, ", ")));
+    }
+    if (!facts.placing) return;
+    for (const auto& trial : *facts.placing)
+        rows.emplace_back(fmt::format("installing {} {}", trial.program, trial.version.text()),
+                          !trial.problem.empty()        ? trial.problem
+                          : trial.is_available == false ? "no package source has it"
+                          : trial.was_tried             ? "nothing is in the way"
+                                                        : "not tried");
+}
+
 Exit run_kubernetes_facts(const cli::Args& args, cli::Context& context) {
     const Here here(args, context);
     net::CurlHttpClient client;
-    const kubeadm::Facts facts = kubeadm::read_facts(here.node, client, args.flag("requested-apis"));
+    const kubeadm::Facts facts = kubeadm::read_facts(here.node, client, questions_of(args));
     if (cli::print_document(context, kubeadm::facts_document(facts, here.clock.now_unix()))) return Exit::ok;
     if (context.output == "name") {
         context.console.out(facts.node.value_or("unknown") + "\n");
@@ -209,6 +259,7 @@ Exit run_kubernetes_facts(const cli::Args& args, cli::Context& context) {
         for (const auto& stray : facts.manifests->strays)
             rows.emplace_back("stray manifest", fmt::format("{} declares {}", stray.path, stray.pod));
     }
+    if (facts.upgrade) add_upgrade_rows(*facts.upgrade, rows);
     for (const auto& unread : facts.unread)
         rows.emplace_back("unread", fmt::format("{}: {}", unread.field, unread.reason));
     for (auto& [name, cell] : rows) cell = base::escape(cell);
@@ -241,8 +292,15 @@ std::vector<cli::Verb> verbs_kubernetes() {
         "Shows the versions of kubelet and kubeadm, the four static Pods, what etcd, API server and kubelet say of "
         "themselves, certificates, space, cgroup, swap, container runtime, leftovers of kubeadm and the job of an "
         "upgrade. Unreadable facts are listed, never guessed; many need root. Changes nothing.",
-        {{"kmm-worker kubernetes facts", "for people"}, {"kmm-worker kubernetes facts -o json", "for programs"}},
-        {kubernetes_option("requested-apis", "", "also ask its API server which deprecated APIs clients use")}));
+        {{"kmm-worker kubernetes facts", "for people"},
+         {"kmm-worker kubernetes facts -o json", "for programs"},
+         {"kmm-worker kubernetes facts --for-upgrade --switch packages --placing kubelet=v1.35.4 -o json",
+          "whether packages of that version could be installed"}},
+        std::vector<cli::Option>{
+            kubernetes_option("requested-apis", "", "also ask its API server which deprecated APIs clients use"),
+            kubernetes_option("for-upgrade", "", "also images, sandbox image and drift of manifests"),
+            placing_option()} +
+            switch_options()));
     verbs.back().run = run_kubernetes_facts;
 
     verbs.push_back(step_verb(

@@ -8,14 +8,25 @@
 
 #include "base/text.hpp"
 #include "cluster/documents.hpp"
+#include "cluster/guarded_write.hpp"
 #include "kube/access.hpp"
 #include "kubernetes/observe.hpp"
 #include "kubernetes/removed_apis.hpp"
+#include "sys/file_ops.hpp"
+#include "value/edit.hpp"
 
 namespace kmm::drive {
 namespace {
 
 using kubernetes::Inventory;
+
+constexpr const char* k_configuration_key = "ClusterConfiguration";
+
+const kubernetes::ConfigMapObject* kubeadm_config(const Inventory& inventory) {
+    for (const auto& map : inventory.config_maps)
+        if (map.meta.ns == "kube-system" && map.meta.name == "kubeadm-config") return &map;
+    return nullptr;
+}
 
 class InventoryTarget final : public cluster::DocumentTarget {
 public:
@@ -223,6 +234,15 @@ public:
         if (!lease) return std::nullopt;
         return lease->get_string({"spec", "renewTime"});
     }
+    void put_cluster_configuration(const std::string& text) override {
+        static_cast<void>(client_.change(kube::resources::k_config_maps, {"kube-system", "kubeadm-config"},
+                                         [&](const value::Node& current) -> std::optional<value::Node> {
+                                             if (current.get_string({"data", k_configuration_key}) == text)
+                                                 return std::nullopt;
+                                             return value::Node::mapping(
+                                                 {{"data", value::Node::mapping({{k_configuration_key, text}})}});
+                                         }));
+    }
     [[nodiscard]] std::string unready_reason() override {
         kube::Call call;
         call.path = "/readyz";
@@ -251,6 +271,17 @@ public:
     [[nodiscard]] Inventory control_planes() override { return documents_inventory({path_}); }
     /// There is no kubelet that would renew it.
     [[nodiscard]] std::optional<std::string> renewal(const std::string& /*node*/) override { return std::nullopt; }
+    void put_cluster_configuration(const std::string& text) override {
+        const auto inventory = documents_inventory({path_});
+        const auto* map = kubeadm_config(inventory);
+        if (map == nullptr)
+            throw Error(Exit::not_found, "object-not-found", "there is no ConfigMap kube-system/kubeadm-config");
+        const auto& file = map->meta.position.file;
+        const auto image = cluster::read_image(file);
+        const auto edited = value::edit_text(image.bytes, file, {{{"data", k_configuration_key}, value::Node(text)}});
+        sys::LinuxFileOps ops;
+        if (edited != image.bytes) cluster::replace_file(ops, image, edited);
+    }
     [[nodiscard]] std::string unready_reason() override { return ""; }
 
 private:
@@ -258,6 +289,13 @@ private:
 };
 
 }  // namespace
+
+std::optional<std::string> cluster_configuration_text(const Inventory& seen) {
+    const auto* map = kubeadm_config(seen);
+    if (map == nullptr) return std::nullopt;
+    const auto found = map->data.find(k_configuration_key);
+    return found == map->data.end() ? std::nullopt : std::optional(found->second);
+}
 
 kubernetes::Inventory read_inventory(kube::Client& client, ReadExtent extent) {
     return server_inventory(client, extent);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the API objects of a cluster say of its Kubernetes: from an API server, or from documents.
+// What the API objects of a cluster say of its Kubernetes, from an API server or from documents, and the one object
+// that a rollback writes.
 #pragma once
 
 #include <memory>
@@ -41,9 +42,16 @@ public:
     [[nodiscard]] virtual kubernetes::Inventory control_planes() = 0;
     /// When the kubelet of that node has renewed its Lease, as it says itself; nullopt if that is not known.
     [[nodiscard]] virtual std::optional<std::string> renewal(const std::string& node) = 0;
+    /// Writes `text` as the ClusterConfiguration of ConfigMap kubeadm-config; nothing if it is that already. Errors
+    /// also: not_found if there is no such ConfigMap; "conflict"; of documents those of value::edit_text and
+    /// cluster::replace_file.
+    virtual void put_cluster_configuration(const std::string& text) = 0;
     /// What keeps the API server from being ready, "" if nothing does or there is none.
     [[nodiscard]] virtual std::string unready_reason() = 0;
 };
+
+/// The ClusterConfiguration of ConfigMap kubeadm-config, as it stands there; nullopt if it is not in `seen`.
+[[nodiscard]] std::optional<std::string> cluster_configuration_text(const kubernetes::Inventory& seen);
 
 /// Of an open cluster, which must outlive it.
 [[nodiscard]] std::unique_ptr<ClusterView> view_of(cluster::Cluster& cluster);

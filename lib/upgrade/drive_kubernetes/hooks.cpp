@@ -37,20 +37,27 @@ Error hook_error(const std::string& name, const std::string& how, const sys::Pro
 Hooks::Hooks(std::string directory, const upgrade::Header& run, sys::Clock& clock, std::function<bool()> interrupted)
     : directory_(std::move(directory)), from_(run.from_version), to_(run.to_version), lineage_(run.lineage), clock_(clock), interrupted_(std::move(interrupted)) {}
 
-std::vector<std::string> Hooks::run(When when, const std::string& state, const std::string& node, const Deadline& deadline) const {
+std::vector<std::string> hooks_for(const std::string& directory, Hooks::When when, const std::string& state,
+                                   const std::string& node) {
     std::vector<std::string> names;
-    if (directory_.empty()) return names;
+    if (directory.empty()) return names;
     const std::string prefix(prefix_of(when));
     if (node.empty()) names = {prefix + state};
     else names = {prefix + std::string(k_any_node), prefix + state + "." + node};
     // What is for every node encloses what is for one.
-    if (when == When::after) std::reverse(names.begin(), names.end());
+    if (when == Hooks::When::after) std::reverse(names.begin(), names.end());
     std::erase_if(names, [&](const std::string& name) {
         std::error_code failed;
-        const auto status = std::filesystem::status(directory_ + "/" + name, failed);
+        const auto status = std::filesystem::status(directory + "/" + name, failed);
         if (failed && status.type() != std::filesystem::file_type::not_found) throw from_errno(failed.value(), fmt::format("cannot look for hook {}", base::escape(name)));
         return !std::filesystem::exists(status);
     });
+    return names;
+}
+
+std::vector<std::string> Hooks::run(When when, const std::string& state, const std::string& node,
+                                    const Deadline& deadline) const {
+    auto names = hooks_for(directory_, when, state, node);
     for (const auto& name : names) run_one(name, state, node, deadline);
     return names;
 }

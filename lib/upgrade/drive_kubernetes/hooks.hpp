@@ -34,6 +34,11 @@ private:
     std::function<bool()> interrupted_;
 };
 
+/// Names of those in `directory` ("" for none) that run then, in order; with `node` those for that node. Errors:
+/// from_errno.
+[[nodiscard]] std::vector<std::string> hooks_for(const std::string& directory, Hooks::When when,
+                                                 const std::string& state, const std::string& node);
+
 /// Errors: those of programs_of; usage "unknown-hook" for every file of `directory` whose name is of no hook of that table and those nodes.
 void require_hooks(const std::string& directory, const upgrade::Table& table, const std::vector<std::string>& nodes);
 

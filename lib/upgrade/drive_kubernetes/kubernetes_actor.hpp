@@ -48,6 +48,8 @@ private:
     [[nodiscard]] Done validate(const std::string& name, const NodeSight& seen, const Deadline& deadline);
     [[nodiscard]] Done uncordon(const std::string& name);
     [[nodiscard]] Done roll_back(const std::string& name, const NodeSight& seen, const Deadline& deadline);
+    /// Writes kubeadm-config as it was before the run, and reads it again; what was done, for people, "" for nothing.
+    [[nodiscard]] std::string roll_back_configuration(const upgrade::kubernetes::Node& node, const Deadline& deadline);
     [[nodiscard]] Done upgrade_networking(const Deadline& deadline);
 
     /// Puts the manifests of the control plane back if some are missing or damaged, and waits for its Pods.

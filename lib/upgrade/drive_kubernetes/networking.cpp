@@ -117,7 +117,9 @@ public:
         for (const auto& [resource, key] : watched)
             await_none(clock_, deadline, interrupted, key.name,
                        [&, &where = resource, &name = key] { return rollout_problem(client_.get(where, name)); });
-        return fmt::format("{} of {} objects changed, every rollout is complete", changed, documents.size());
+        return fmt::format(
+            "{} of {} objects changed, every rollout is complete; traffic between Pods and DNS were not tried", changed,
+            documents.size());
     }
 
 private:

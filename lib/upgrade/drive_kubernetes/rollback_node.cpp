@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The way back of one node: its kubelet, then the files of its control plane from the backup that was made before
-// anything changed.
+// anything changed; with the first control plane also kubeadm-config, as the record has it.
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "kubernetes/checks.hpp"
 #include "upgrade/drive_kubernetes/kubernetes_actor.hpp"
+#include "upgrade/drive_kubernetes/node_proof.hpp"
 
 namespace kmm::drive {
 
@@ -35,16 +37,35 @@ Done KubernetesActor::roll_back(const std::string& name, const NodeSight& seen, 
                 .hint(fmt::format("kmm-worker kubernetes restore on {}, with the backup that is there", name));
         say(agent_.step(name, {"restore", "--name", node.backup}, deadline));
         prove_control_plane(name, *control_plane, false, deadline);
-        if (is_first(name))
-            told.push_back(
-                fmt::format("kubeadm-config still names {}: kubeadm init phase upload-config kubeadm writes it again",
-                            subject_.control_plane));
     }
+    // The first control plane is the last that goes back.
+    if (!subject_.control_plane.empty() && control_plane && is_first(name))
+        if (auto text = roll_back_configuration(node, deadline); !text.empty()) told.push_back(std::move(text));
     const auto lifted = cordons_.lift(name);
     if (!lifted.empty()) told.push_back(lifted);
     auto done = done_as_seen(name, told.empty() ? "nothing had been changed" : base::join(told, "; "), deadline);
     if (!recorder_.node(name).cordon.empty()) done.facts.set("cordon", "");
     return done;
+}
+
+std::string KubernetesActor::roll_back_configuration(const upgrade::kubernetes::Node& node, const Deadline& deadline) {
+    const auto& saved = node.cluster_configuration;
+    const auto seen = view_.about(node.name);
+    if (saved.empty()) {
+        const auto named = kubernetes::configured_version(seen);
+        if (!named || named == Version::parse(node.from_control_plane)) return "";
+        return fmt::format("kubeadm-config still names {}: kubeadm init phase upload-config kubeadm writes it again",
+                           named->text());
+    }
+    if (cluster_configuration_text(seen) == saved) return "";
+    view_.put_cluster_configuration(saved);
+    std::string named;
+    await_none(clock_, deadline, interrupted_, node.name, [&]() -> std::string {
+        const auto now = view_.about(node.name);
+        if (const auto version = kubernetes::configured_version(now)) named = version->text();
+        return cluster_configuration_text(now) == saved ? "" : "ConfigMap kubeadm-config is not what was written to it";
+    });
+    return fmt::format("kubeadm-config names {} again", named.empty() ? "no version" : named);
 }
 
 }  // namespace kmm::drive

@@ -90,6 +90,7 @@ const std::vector<Member> k_node_members = {
     {"fromControlPlane", MemberKind::text, "fromVersion"},
     {"controlPlane", MemberKind::text, "fromVersion"},
     {"backup", MemberKind::text, "fromVersion"},
+    {"clusterConfiguration", MemberKind::text, "fromVersion"},
 };
 
 class KubernetesProcedure final : public Procedure {
@@ -123,6 +124,7 @@ public:
         description.elsewhere = "kmm-upgrade start kubernetes VERSION";
         if (!subject.command.empty()) description.commands.emplace_back("command", subject.command);
         if (!subject.patch_query.empty()) description.commands.emplace_back("patch-query", subject.patch_query);
+        if (!subject.app_check.empty()) description.commands.emplace_back("app-check", subject.app_check);
         if (!subject.hooks.empty()) description.commands.emplace_back("hook-dir", subject.hooks);
         if (subject.control_plane.empty()) description.notes.emplace_back("only", "kubelets");
         else if (subject.kubelet.empty()) description.notes.emplace_back("only", "control planes");

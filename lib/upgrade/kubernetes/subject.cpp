@@ -50,6 +50,7 @@ Subject subject_of(const Header& run) {
     subject.available_patches = texts_of(tree, "availablePatches");
     subject.freeze = tree.get_string({"freeze"});
     subject.freeze_except = texts_of(tree, "freezeExcept");
+    subject.app_check = tree.get_string({"appCheck"});
     subject.hooks = tree.get_string({"hooks"});
     return subject;
 }
@@ -73,6 +74,7 @@ void set_subject(Header& run, const Subject& subject) {
     set_texts(tree, "availablePatches", subject.available_patches);
     set_text(tree, "freeze", subject.freeze);
     set_texts(tree, "freezeExcept", subject.freeze_except);
+    set_text(tree, "appCheck", subject.app_check);
     set_text(tree, "hooks", subject.hooks);
     run.subject = value::Node::mapping({{std::string(k_member), std::move(tree)}});
 }
@@ -86,6 +88,7 @@ Node read(const NodeRecord& record) {
     node.control_plane = record.facts.get_string({"controlPlane"});
     node.from_control_plane = record.facts.get_string({"fromControlPlane"});
     node.backup = record.facts.get_string({"backup"});
+    node.cluster_configuration = record.facts.get_string({"clusterConfiguration"});
     return node;
 }
 
@@ -94,6 +97,7 @@ NodeRecord record_of(Node node) {
     set_text(facts, "controlPlane", node.control_plane);
     set_text(facts, "fromControlPlane", node.from_control_plane);
     set_text(facts, "backup", node.backup);
+    set_text(facts, "clusterConfiguration", node.cluster_configuration);
     NodeRecord record = std::move(node);
     record.facts = std::move(facts);
     return record;

@@ -30,6 +30,7 @@ struct Subject {
     std::vector<std::string> applied_patches, available_patches;  ///< that `control_plane`, or else `kubelet`, needs; looked at with `patch_query` only
     std::string freeze;         ///< for how long applications are frozen, as "24h"; "" for not at all
     std::vector<std::string> freeze_except;  ///< namespaces, or "user:NAME", that the freeze leaves out
+    std::string app_check;      ///< directory of programs that say whether applications support a version, "" for none
     std::string hooks;          ///< directory of programs that run before and after states and nodes, "" for none
     friend bool operator==(const Subject&, const Subject&) = default;
 };
@@ -43,6 +44,7 @@ struct Node : NodeRecord {
     std::string control_plane;       ///< version of its control plane at the last look, "" if it has none
     std::string from_control_plane;  ///< the same before the run
     std::string backup;              ///< name of the backup on the node, "" before there is one
+    std::string cluster_configuration;  ///< of kubeadm-config before the run; only of the first control plane
 };
 [[nodiscard]] Node read(const NodeRecord& record);
 /// read(record).is_control_plane, for less.

@@ -111,6 +111,20 @@ TEST_SUITE("kubeadm::unit") {
         CHECK(cgroup_version(made.place()) == "v2");
     }
 
+    TEST_CASE("what kubeadm upgrade diff prints is taken apart") {
+        const auto drift = read_manifest_diff(
+            "[upgrade/diff] Reading configuration from the cluster...\n--- "
+            "/etc/kubernetes/manifests/kube-apiserver.yaml\n"
+            "+++ new manifest\n@@ -19 +18,0 @@\n-    - --profiling=false\n@@ -30 +30 @@\n--- a\n+++ b\n"
+            "--- /etc/kubernetes/manifests/kube-scheduler.yaml\n+++ new manifest\n@@ -1 +1 @@\n-x\n+y\n");
+        REQUIRE(drift.size() == 2);
+        CHECK(drift[0].component == "kube-apiserver");
+        CHECK(drift[0].lines == std::vector<std::string>{"- - --profiling=false", "- -- a", "+ ++ b"});
+        CHECK(drift[1].component == "kube-scheduler");
+        CHECK(drift[1].count == 2);
+        CHECK(read_manifest_diff("").empty());
+    }
+
     TEST_CASE("names of backups stay below their directory") {
         const std::vector<std::string> bad{"", ".", "..", "../x", "a/b", ".a", "a b", "a\n", std::string(129, 'a')};
         for (const std::string& name : bad) CHECK_THROWS_AS(static_cast<void>(backup_directory(name)), Error);

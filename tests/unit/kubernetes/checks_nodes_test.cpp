@@ -32,9 +32,17 @@ packages: {installed: [kubelet], held: [kubelet]}
 updaters: [unattended-upgrades]
 time: '2026-01-02T00:00:00Z'
 )";
+    const std::string drift = member == 0 ? "null" : "[]";
+    text +=
+        "upgrade: {images: ['r/kube-apiserver:v1.35.4', 'r/etcd:3.6.6-0', 'x/pause:3.10.1'], sandboxImage: "
+        "'x/pause:3.10.1', manifestDrift: " +
+        drift +
+        ", placing: [{program: kubelet, version: v1.35.4, available: true, digest: true, tried: true, code: '', "
+        "problem: ''}]}\n";
     if (member == 0) return text;
     return text + R"(
 caKey: true
+manifests: [{component: etcd, expected: true, image: 'r/etcd:3.6.5-0'}, {component: kube-apiserver, expected: true, image: 'r/kube-apiserver:v1.34.4'}]
 apiServer: {ready: true, problem: '', started: '1.7e+09', requested: []}
 etcd: {memberID: 'M', leaderID: '1', listenClientURLs: ['https://127.0.0.1:2379', 'https://10.0.0.1:2379'], sizeBytes: 100, usedBytes: 90, quotaBytes: 2147483648,
        members: [{id: '1', name: a, learner: false}, {id: '2', name: b, learner: false}, {id: '3', name: c, learner: false}], alarms: [], errors: []}
@@ -43,7 +51,8 @@ etcd: {memberID: 'M', leaderID: '1', listenClientURLs: ['https://127.0.0.1:2379'
 
 using Changes = std::map<std::string, std::pair<std::string, std::string>>;  // node: text that is replaced, and by what
 
-std::map<std::string, CheckResult> node_results(const Changes& changes = {}, const char* target = "v1.35.4") {
+std::map<std::string, CheckResult> node_results(const Changes& changes = {}, const char* target = "v1.35.4",
+                                                const char* way = "") {
     static const auto inventory = inventory_of(control_plane("a", "v1.34.4") + control_plane("b", "v1.34.4") +
                                                control_plane("c", "v1.34.4") + worker("w", "v1.34.4") + R"(---
 {kind: Pod, apiVersion: v1, metadata: {name: web, namespace: prod}, spec: {nodeName: w}}
@@ -67,17 +76,19 @@ std::map<std::string, CheckResult> node_results(const Changes& changes = {}, con
     CheckInput input{inventory, seen, builtin_catalogue(), Version::parse(target)};
     input.nodes = &answers;
     input.now = 1767312000;
+    input.way = way;
     for (auto& result : run_checks(input, {})) results.emplace(result.id, std::move(result));
     return results;
 }
 
-void trips(const std::string& id, const Changes& changes, const std::string& detail, Outcome outcome = Outcome::fail) {
+void trips(const std::string& id, const Changes& changes, const std::string& detail, Outcome outcome = Outcome::fail,
+           const char* way = "") {
     CAPTURE(id);
     CAPTURE(detail);
-    const auto fine = node_results().at(id);
+    const auto fine = node_results({}, "v1.35.4", way).at(id);
     CAPTURE(fine.detail);
     CHECK(fine.outcome == Outcome::ok);
-    const auto found = node_results(changes).at(id);
+    const auto found = node_results(changes, "v1.35.4", way).at(id);
     CHECK(found.detail == detail);
     CHECK(found.outcome == outcome);
 }
@@ -119,6 +130,56 @@ TEST_CASE("what services of nodes say trips their checks") {
           "w: /run/reboot-required is there: something may reboot it");
     trips("removed-kubelet-flags", {{"w", {"--config=/x", "--feature-gates=PodIndexLabel=true"}}},
           "w: feature gate PodIndexLabel (gone in v1.35)");
+}
+
+TEST_CASE("what an upgrade would find on nodes trips its checks") {
+    trips("images-present", {{"b", {"'r/kube-apiserver:v1.35.4', ", ""}}}, "b: lacks r/kube-apiserver:v1.35.4",
+          Outcome::warn);
+    trips("images-present", {{"b", {"'r/etcd:3.6.6-0', ", ""}}}, "b: lacks r/etcd:3.6.6-0", Outcome::warn);
+    // A newer etcd than kubeadm brings is left alone.
+    CHECK(node_results({{"b", {"image: 'r/etcd:3.6.5-0'", "image: 'r/etcd:3.6.7-0'"}}}).at("images-present").outcome ==
+          Outcome::ok);
+    trips("images-present", {{"b", {"image: 'r/kube-apiserver:v1.34.4'", "image: 'r/kube-apiserver'"}}},
+          "not known: b (the image of kube-apiserver)", Outcome::skip);
+    trips("images-present",
+          {{"b", {"images: ['r/kube-apiserver:v1.35.4', 'r/etcd:3.6.6-0', 'x/pause:3.10.1']", "images: null"}}},
+          "not known: b (unknown)", Outcome::skip);
+    trips("sandbox-image", {{"w", {"sandboxImage: 'x/pause:3.10.1'", "sandboxImage: 'localhost:5000/pause@sha256:1'"}}},
+          "w: uses localhost:5000/pause@sha256:1, expected pause 3.10.1", Outcome::warn);
+    trips("sandbox-image", {{"w", {", 'x/pause:3.10.1'", ""}}}, "w: its image x/pause:3.10.1 is not on the node",
+          Outcome::warn);
+    trips("sandbox-image", {{"w", {"sandboxImage: 'x/pause:3.10.1'", "sandboxImage: null"}}}, "not known: w (unknown)",
+          Outcome::skip);
+    trips("manifest-drift",
+          {{"c",
+            {"manifestDrift: []",
+             "manifestDrift: [{component: kube-apiserver, count: 6, lines: ['- a', '+ b', '- c', '+ d', '- e']}]"}}},
+          "c: kube-apiserver (- a, + b, - c, + d and 2 more lines)");
+    trips("manifest-drift", {{"c", {"manifestDrift: []", "manifestDrift: null"}}}, "not known: c (unknown)",
+          Outcome::skip);
+    trips("package-repo", {{"w", {"available: true", "available: false"}}}, "w: no package source has kubelet v1.35.4",
+          Outcome::fail, "packages");
+    trips("package-repo", {{"w", {"available: true", "available: null"}}},
+          "not known: kubelet v1.35.4 on w (its package manager was not asked)", Outcome::skip, "packages");
+    trips("package-repo",
+          {{"w",
+            {"available: true, digest: true, tried: true, code: '', problem: ''",
+             "available: null, digest: null, tried: true, code: command-not-found, problem: no apt-get"}}},
+          "w: no apt-get", Outcome::fail, "packages");
+    trips("package-simulate",
+          {{"w", {"code: '', problem: ''", "code: package-unexpected, problem: removes containerd"}}},
+          "w: removes containerd", Outcome::fail, "packages");
+    trips("package-simulate", {{"w", {"tried: true", "tried: false"}}},
+          "not known: kubelet v1.35.4 on w (only apt-get can be simulated)", Outcome::skip, "packages");
+    trips("package-simulate", {{"w", {"available: true", "available: false"}}},
+          "not known: kubelet v1.35.4 on w (see package-repo)", Outcome::skip, "packages");
+    trips("binaries-digest",
+          {{"w", {"code: '', problem: ''", "code: digest-mismatch, problem: 'expected sha256 1, found 2'"}}},
+          "w: expected sha256 1, found 2", Outcome::fail, "binaries");
+    trips("binaries-digest", {{"w", {"digest: true", "digest: false"}}},
+          "not known: kubelet v1.35.4 on w (no file of its digest is beside it)", Outcome::skip, "binaries");
+    CHECK(node_results().at("package-repo").detail == "needs --switch packages: how programs get onto nodes");
+    CHECK(node_results({}, "v1.35.4", "packages").at("binaries-digest").detail == "--switch packages uses none");
 }
 
 TEST_CASE("what members of etcd say trips their checks") {

@@ -23,12 +23,18 @@ Exit check(const cli::Args& args, cli::Context& context, const char* kind, std::
     const auto seen = kubernetes::observe(inventory);
     if (inventory.nodes.empty()) throw Error::from_diagnostics(seen.faults);
     std::optional<kubernetes::NodeAnswers> answers;
+    const auto way = target ? switch_way(args) : std::string();
+    const auto directory = target ? absolute_option(args, "from") : std::string();
+    if (!directory.empty() && way != "binaries")
+        throw Error(Exit::usage, "missing-option", "--from requires --switch binaries");
     if (args.get("via")) {
         upgrade::Options options;
         choose_kubernetes_reach(access, options, cluster::Place{});
-        answers = ask_nodes(call, *access.reach.runner(options, Target{}), inventory);
+        const auto questions = target ? questions_before(catalogue, seen, *target, way, directory) : NodeQuestions{};
+        answers = ask_nodes(call, *access.reach.runner(options, Target{}), inventory, questions);
     }
     kubernetes::CheckInput input{inventory, seen, catalogue, std::move(target), answers ? &*answers : nullptr, call.clock().now_unix()};
+    input.way = way;
     prerequisites.put_into(input);
     const auto results = kubernetes::run_checks(input, ignored);
     write_check_reports(files, context, results);

@@ -6,13 +6,13 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "cli/document.hpp"
 #include "kmm-upgrade/kubernetes/craft.hpp"
 #include "kmm-upgrade/kubernetes/freezing.hpp"
+#include "kmm-upgrade/kubernetes/plan_report.hpp"
 #include "kmm-upgrade/kubernetes/source.hpp"
 #include "kmm-upgrade/kubernetes/verbs.hpp"
-#include "kmm-upgrade/verbs.hpp"
 #include "kmm-upgrade/session/walk_options.hpp"
+#include "kmm-upgrade/verbs.hpp"
 #include "kubernetes/checks.hpp"
 #include "upgrade/drive_kubernetes/hooks.hpp"
 #include "upgrade/drive_kubernetes/networking.hpp"
@@ -21,23 +21,8 @@
 namespace kmm::tool_upgrade {
 namespace {
 
-using kubernetes::Outcome;
-using value::Node;
-
-std::string absolute_option(const cli::Args& args, const char* name) {
-    const auto text = args.get(name).value_or("");
-    if (text.empty() ? args.get(name).has_value() : !text.starts_with('/'))
-        throw Error(Exit::usage, "bad-value",
-                    fmt::format("--{}: expected an absolute path on the nodes, found '{}'", name, base::escape(text)));
-    return text;
-}
-
 void take_switch(const cli::Args& args, upgrade::kubernetes::Subject& subject) {
-    const auto way = args.get("switch"), named = args.get("kubelet-switch");
-    if (way && named && *way != *named)
-        throw Error(Exit::usage, "bad-value", fmt::format("--switch {} contradicts --kubelet-switch {}", *way, *named))
-            .hint("give one of the two");
-    subject.way = (named ? named : way).value_or("");
+    subject.way = switch_way(args);
     subject.directory = absolute_option(args, "from");
     subject.command = absolute_option(args, "command");
     if (!subject.directory.empty() && subject.way != "binaries")
@@ -66,6 +51,7 @@ drive::KubernetesRequest request_of(const cli::Args& args, Call& call, const kub
     if (const auto file = args.get("versions"))
         request.subject.versions_file = *file == "-" ? *file : absolute_path(*file);
     take_freeze_options(args, request.subject);
+    if (const auto directory = args.get("app-check")) request.subject.app_check = absolute_path(*directory);
     if (const auto directory = args.get("hook-dir")) request.subject.hooks = absolute_path(*directory);
     request.subject.patch_query = command_option(args, "patch-query");
     if (const auto directory = args.get("networking")) request.subject.networking = absolute_path(*directory);
@@ -78,97 +64,6 @@ drive::KubernetesRequest request_of(const cli::Args& args, Call& call, const kub
     request.options = walking.options;
     sign_kubernetes_request(call, request);
     return request;
-}
-
-/// Errors: checks_failed "checks-failed" with every check that fails. Prints warnings.
-void require_checks(Call& call, const kubernetes::CheckInput& input, const std::vector<std::string>& ignored) {
-    auto& context = call.context();
-    const auto results = kubernetes::run_checks(input, ignored);
-    std::size_t failed = 0, skipped = 0;
-    for (const auto& result : results) {
-        if (result.outcome == Outcome::fail) ++failed;
-        if (result.outcome == Outcome::skip) ++skipped;
-        if (result.outcome == Outcome::warn && context.verbosity >= 0)
-            context.console.err(fmt::format("warning: {}: {}\n", result.id, base::escape(result.detail)));
-    }
-    if (failed == 0) {
-        call.note(fmt::format("{} checks: none fails, {} could not be made: kmm-upgrade check kubernetes {} names them",
-                              results.size(), skipped, input.target->text()));
-        return;
-    }
-    Error error(
-        Exit::checks_failed, "checks-failed",
-        fmt::format("{} of {} checks {}; nothing was changed", failed, results.size(), failed == 1 ? "fails" : "fail"));
-    bool may_be_ignored = false;
-    for (const auto& result : results) {
-        if (result.outcome != Outcome::fail) continue;
-        error.detail(result.id, result.detail);
-        error.detail("fix", result.fix);
-        may_be_ignored = may_be_ignored || kubernetes::find_check(result.id)->weight == kubernetes::Weight::ignorable;
-    }
-    throw std::move(error).hint(
-        may_be_ignored ? "repair it, then the same command again; checks that may be ignored: --ignore-checks ID,..."
-                       : "repair it, then the same command again");
-}
-
-/// What a stage does on its nodes, for people.
-std::string action_of(const upgrade::Run& run, const upgrade::kubernetes::Subject& subject, const std::string& stage) {
-    if (stage == "images")
-        return subject.control_plane.empty()
-                   ? "backup"
-                   : fmt::format("backup; control planes: {}images of {}",
-                                 subject.is_without_snapshot ? "" : "snapshot of etcd, ", subject.control_plane);
-    if (stage == "first-master") return "kubeadm upgrade apply " + subject.control_plane;
-    if (stage == "second-master") return "kubeadm upgrade node, one at a time";
-    if (stage == "networking") return "manifests of " + subject.networking;
-    if (subject.kubelet.empty()) return "verify versions";
-    const auto kubelet = fmt::format("kubelet {} ({}), restart, verify", subject.kubelet,
-                                     subject.way.empty() ? "--switch WAY is missing" : subject.way);
-    return run.options.drain ? fmt::format("cordon, drain, {}, uncordon", kubelet) : kubelet;
-}
-
-/// What would be done, without doing anything.
-void print_plan(cli::Context& context, const drive::KubernetesRequest& request, const kubernetes::Observation& seen,
-                const std::vector<drive::Hop>& hops) {
-    constexpr std::size_t k_named = 8;
-    auto runs = Node::sequence();
-    std::string text;
-    for (auto rest = hops; !rest.empty(); rest.erase(rest.begin())) {
-        const auto run = drive::plan_run(request, seen, rest);
-        const auto subject = upgrade::kubernetes::subject_of(run);
-        auto stages = Node::sequence();
-        text += to_string(rest.front()) + "\n";
-        for (const auto& stage : run.rules->table().stages()) {
-            const auto members = run.rules->members(run, stage);
-            if (members.is_left_out) continue;
-            std::vector<std::string> names;
-            for (const auto place : members.places) names.push_back(base::escape(run.nodes[place].name));
-            const auto action = action_of(run, subject, stage.name);
-            stages.push_back(Node::mapping(
-                {{"stage", stage.name}, {"state", stage.during}, {"nodes", Node::strings(names)}, {"action", action}}));
-            auto shown = names;
-            if (names.size() > k_named) shown.resize(k_named);
-            text += fmt::format("  {:<24} {}\n", stage.during, action);
-            if (!names.empty())
-                text += fmt::format("  {:<24} {}{}\n", "", base::join(shown, ", "),
-                                    names.size() > k_named ? fmt::format(", {} more", names.size() - k_named) : "");
-        }
-        runs.push_back(Node::mapping({{"from", run.from_version},
-                                      {"controlPlane", subject.control_plane},
-                                      {"kubelet", subject.kubelet},
-                                      {"stages", std::move(stages)}}));
-    }
-    const auto document = Node::mapping({{"apiVersion", "kmmtools/v1"},
-                                         {"kind", "KubernetesUpgradePlan"},
-                                         {"target", request.subject.target},
-                                         {"runs", std::move(runs)}});
-    if (cli::print_document(context, document)) return;
-    if (context.output == "name") {
-        for (const auto& running : seen.kubelets) context.console.out("node/" + running.node + "\n");
-        return;
-    }
-    context.console.out(text + "nothing was done; next: the same command without --dry-run" +
-                        (request.subject.way.empty() ? ", with --switch packages, binaries or command" : "") + "\n");
 }
 
 bool asks_for(const upgrade::Run& run, const kubernetes::Version& target) {
@@ -251,15 +146,20 @@ Exit run_start_kubernetes(const cli::Args& args, cli::Context& context) {
     kubernetes::NodeAnswers answers;
     if (!is_dump) {
         runner = kubernetes_runner(access, request.options, request.lineage, !dry);
-        answers = ask_nodes(call, *runner, inventory);
+        const auto questions =
+            questions_before(catalogue, seen, target, request.subject.way, request.subject.directory);
+        answers = ask_nodes(call, *runner, inventory, questions);
         request.etcd_leader = kubernetes::etcd_leader(answers);
     }
     kubernetes::CheckInput input{
         inventory, seen, catalogue, target, is_dump ? nullptr : &answers, call.clock().now_unix()};
+    input.way = request.subject.way;
     prerequisites.put_into(input);
-    require_checks(call, input, request.subject.ignored_checks);
+    const auto checked = require_checks(call, input, request.subject.ignored_checks, {}, "nothing was changed");
+    call.note(fmt::format("{} checks: none fails, {} could not be made: kmm-upgrade check kubernetes {} names them",
+                          checked.made, checked.skipped, target.text()));
     if (dry) {
-        print_plan(context, request, seen, hops);
+        print_plan(context, {request, seen, hops, inventory.is_live, inventory.has_policies, is_dump});
         return Exit::ok;
     }
     return walk_hops(access, request, seen, hops, until, std::move(runner));

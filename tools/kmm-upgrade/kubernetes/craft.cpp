@@ -87,6 +87,24 @@ public:
     }
 };
 
+/// What was true of the way when it began may be so no more: applications are asked again, from what runs now to the
+/// version of `hop`. Errors: those of require_checks.
+void require_applications(Access& access, const kubernetes::Catalogue& catalogue,
+                          const upgrade::kubernetes::Subject& subject, const drive::Hop& hop) {
+    if (catalogue.applications.empty() && subject.app_check.empty()) return;
+    auto& call = access.call;
+    const auto extent = catalogue.applications.empty() ? drive::ReadExtent::control_plane : extent_of(catalogue);
+    const auto inventory = drive::view_of(access.cluster.opened())->read(extent);
+    const auto seen = kubernetes::observe(inventory);
+    kubernetes::CheckInput input{inventory, seen, catalogue,
+                                 version_argument(hop.control_plane.empty() ? hop.kubelet : hop.control_plane)};
+    std::optional<drive::DirectoryPrograms> programs;
+    if (!subject.app_check.empty()) programs.emplace(subject.app_check, [&call] { return call.stopped(); });
+    input.programs = programs ? &*programs : nullptr;
+    require_checks(call, input, subject.ignored_checks, kubernetes::application_checks(),
+                   fmt::format("{}: not begun", drive::to_string(hop)));
+}
+
 }  // namespace
 
 void choose_kubernetes_reach(Access& access, upgrade::Options& options, const cluster::Place& place) {
@@ -136,6 +154,7 @@ Exit go_on_to_target(Access& access, const upgrade::Run& run, const std::string&
             .hint(fmt::format(
                 "find out who changed it: kmm-upgrade versions; then kmm-upgrade delete, and start kubernetes {}",
                 subject.target));
+    if (!hops.empty()) require_applications(access, catalogue, subject, hops.front());
     if (!hops.empty())
         return walk_hops(access, request, seen, hops, until,
                          kubernetes_runner(access, request.options, request.lineage, true));

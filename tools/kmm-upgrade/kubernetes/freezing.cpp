@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmm-upgrade/kubernetes/freezing.hpp"
 
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -45,6 +46,18 @@ void take_freeze_options(const cli::Args& args, upgrade::kubernetes::Subject& su
     subject.freeze = text;
 }
 
+std::pair<std::vector<std::string>, std::vector<std::string>> freeze_exceptions(
+    const upgrade::kubernetes::Subject& subject) {
+    std::pair<std::vector<std::string>, std::vector<std::string>> found;
+    for (const auto& name : subject.freeze_except) {
+        if (name.starts_with(k_user))
+            found.first.push_back(name.substr(k_user.size()));
+        else
+            found.second.push_back(name);
+    }
+    return found;
+}
+
 kube::Client* Freezing::client() const {
     auto* server = access_.cluster.opened().server;
     return server == nullptr ? nullptr : &server->client();
@@ -59,10 +72,7 @@ void Freezing::set(const upgrade::Header& run) {
     notice.from = run.from_version;
     notice.to = subject.target;
     notice.holder = run.created_by;
-    for (const auto& name : subject.freeze_except) {
-        if (name.starts_with(k_user)) notice.users.push_back(name.substr(k_user.size()));
-        else notice.namespaces.push_back(name);
-    }
+    std::tie(notice.users, notice.namespaces) = freeze_exceptions(subject);
     const auto duration = base::parse_duration(subject.freeze.empty() ? k_freeze_default : subject.freeze).value_or(std::chrono::hours(24));
     freeze_ = std::make_unique<drive::Freeze>(*server, call.clock(), [&call] { return call.stopped(); });
     mode_ = freeze_->set(std::move(notice), !subject.freeze.empty(), std::chrono::duration_cast<std::chrono::milliseconds>(duration));

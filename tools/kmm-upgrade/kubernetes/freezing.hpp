@@ -17,6 +17,10 @@ namespace kmm::tool_upgrade {
 /// Errors: usage "bad-value".
 void take_freeze_options(const cli::Args& args, upgrade::kubernetes::Subject& subject);
 
+/// Users and namespaces that the freeze leaves out.
+[[nodiscard]] std::pair<std::vector<std::string>, std::vector<std::string>> freeze_exceptions(
+    const upgrade::kubernetes::Subject& subject);
+
 /// Nothing on a directory cluster. Thread safe once it is set.
 class Freezing {
 public:

@@ -22,6 +22,36 @@ namespace {
 
 constexpr std::chrono::milliseconds k_question{60'000};  ///< to one node
 
+/// Programs that the upgrade installs on a node, each once: a control plane needs kubeadm of every step, others only
+/// that of their kubelet. A package source has one minor: of packages only the next step is asked for.
+std::vector<std::string> placings_of(const NodeQuestions& questions, bool is_control_plane) {
+    std::vector<std::string> placings;
+    const auto add = [&](const char* program, const std::string& version) {
+        auto text = fmt::format("{}={}", program, version);
+        if (!version.empty() && std::find(placings.begin(), placings.end(), text) == placings.end())
+            placings.push_back(std::move(text));
+    };
+    for (const auto& hop : questions.hops) {
+        add("kubeadm", is_control_plane ? hop.control_plane : hop.kubelet);
+        add("kubelet", hop.kubelet);
+        if (questions.way == "packages") break;
+    }
+    return placings;
+}
+
+std::vector<std::string> words_of(const NodeQuestions& questions, bool is_control_plane) {
+    std::vector<std::string> words;
+    if (is_control_plane) words.emplace_back("--requested-apis");
+    if (!questions.for_upgrade) return words;
+    words.emplace_back("--for-upgrade");
+    if (questions.way != "packages" && questions.way != "binaries") return words;
+    words.insert(words.end(), {"--switch", questions.way});
+    if (!questions.directory.empty()) words.insert(words.end(), {"--from", questions.directory});
+    for (auto& placing : placings_of(questions, is_control_plane))
+        words.insert(words.end(), {"--placing", std::move(placing)});
+    return words;
+}
+
 bool is_given(const cli::Args& args, std::string_view option) { return args.source(option) == "option"; }
 
 }  // namespace
@@ -66,6 +96,30 @@ kubernetes::Inventory read_inventory(Call& call, drive::ReadExtent extent) {
     return drive::read_inventory(access.open(place).server->client(), extent);
 }
 
+std::string absolute_option(const cli::Args& args, const char* name) {
+    const auto text = args.get(name).value_or("");
+    if (text.empty() ? args.get(name).has_value() : !text.starts_with('/'))
+        throw Error(Exit::usage, "bad-value",
+                    fmt::format("--{}: expected an absolute path on the nodes, found '{}'", name, base::escape(text)));
+    return text;
+}
+
+std::vector<cli::Option> switch_options(const char* help) {
+    auto way = option("switch", "WAY", help);
+    way.choices = {"packages", "binaries", "command"};
+    auto longer = option("kubelet-switch", "WAY", "the same as --switch");
+    longer.choices = way.choices;
+    return {way, longer};
+}
+
+std::string switch_way(const cli::Args& args) {
+    const auto way = args.get("switch"), longer = args.get("kubelet-switch");
+    if (way && longer && *way != *longer)
+        throw Error(Exit::usage, "bad-value", fmt::format("--switch {} contradicts --kubelet-switch {}", *way, *longer))
+            .hint("give one of the two");
+    return (longer ? longer : way).value_or("");
+}
+
 std::vector<cli::Option> prerequisite_options() {
     cli::Option apps;
     apps.name = "app-check";
@@ -101,7 +155,17 @@ drive::ReadExtent extent_of(const kubernetes::Catalogue& catalogue) {
     return has_releases ? drive::ReadExtent::releases : drive::ReadExtent::upgrade;
 }
 
-kubernetes::NodeAnswers ask_nodes(Call& call, cluster::NodeRunner& runner, const kubernetes::Inventory& inventory) {
+NodeQuestions questions_before(const kubernetes::Catalogue& catalogue, const kubernetes::Observation& seen,
+                               const kubernetes::Version& target, std::string way, std::string directory) {
+    NodeQuestions questions{true, std::move(way), std::move(directory), {}};
+    const bool is_known = seen.faults.empty() && seen.lowest_control_plane() && seen.lowest_kubelet() &&
+                          catalogue.find(target) != nullptr;
+    if (is_known) questions.hops = drive::hops_of(kubernetes::find_path(catalogue, seen, target));
+    return questions;
+}
+
+kubernetes::NodeAnswers ask_nodes(Call& call, cluster::NodeRunner& runner, const kubernetes::Inventory& inventory,
+                                  const NodeQuestions& questions) {
     std::vector<kubernetes::NodeAnswer> answers(inventory.nodes.size());
     drive::NodeAgent agent(
         runner, call.clock(), [&] { return call.stopped(); }, [](const std::string&, const std::string&) {});
@@ -109,9 +173,7 @@ kubernetes::NodeAnswers ask_nodes(Call& call, cluster::NodeRunner& runner, const
         if (call.stopped()) return;
         const auto& node = inventory.nodes[index];
         const auto begun = call.clock().now_unix();
-        auto reply = agent.facts_once(
-            node.meta.name, k_question,
-            node.is_control_plane() ? std::vector<std::string>{"--requested-apis"} : std::vector<std::string>{});
+        auto reply = agent.facts_once(node.meta.name, k_question, words_of(questions, node.is_control_plane()));
         if (reply.value) {
             answers[index].asked = begun;
             answers[index].answered = call.clock().now_unix();
@@ -129,6 +191,35 @@ kubernetes::NodeAnswers ask_nodes(Call& call, cluster::NodeRunner& runner, const
     for (std::size_t index = 0; index < answers.size(); ++index)
         named.emplace(inventory.nodes[index].meta.name, std::move(answers[index]));
     return named;
+}
+
+CheckCount require_checks(Call& call, const kubernetes::CheckInput& input, const std::vector<std::string>& ignored,
+                          std::span<const std::string_view> only, const std::string& consequence) {
+    using kubernetes::Outcome;
+    auto& context = call.context();
+    const auto results = kubernetes::run_checks(input, ignored, only);
+    std::size_t failed = 0, skipped = 0;
+    for (const auto& result : results) {
+        if (result.outcome == Outcome::fail) ++failed;
+        if (result.outcome == Outcome::skip) ++skipped;
+        // The first stage pulls images, before anything changes.
+        if (result.outcome == Outcome::warn && context.verbosity >= 0 && result.id != "images-present")
+            context.console.err(fmt::format("warning: {}: {}\n", result.id, base::escape(result.detail)));
+    }
+    if (failed == 0) return {results.size(), skipped};
+    Error error(
+        Exit::checks_failed, "checks-failed",
+        fmt::format("{} of {} checks {}; {}", failed, results.size(), failed == 1 ? "fails" : "fail", consequence));
+    bool may_be_ignored = false;
+    for (const auto& result : results) {
+        if (result.outcome != Outcome::fail) continue;
+        error.detail(result.id, result.detail);
+        error.detail("fix", result.fix);
+        may_be_ignored = may_be_ignored || kubernetes::find_check(result.id)->weight == kubernetes::Weight::ignorable;
+    }
+    throw std::move(error).hint(
+        may_be_ignored ? "repair it, then the same command again; checks that may be ignored: --ignore-checks ID,..."
+                       : "repair it, then the same command again");
 }
 
 kubernetes::Catalogue read_versions(Call& call) {

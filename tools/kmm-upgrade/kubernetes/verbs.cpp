@@ -97,15 +97,19 @@ std::vector<cli::Verb> kubernetes_reading_verbs() {
                        kubernetes_options() + std::vector<cli::Option>{ignore}, run_health);
     auto report = option("report", "FORMAT=FILE,...", "write reports: " + base::join(report::format_names(), ", "));
     report.repeatable = true;
-    auto check = verb("check kubernetes", "run all checks before a Kubernetes upgrade",
-                      "Runs every check before an upgrade to VERSION and prints all results at once. With --via ssh "
-                      "every node is asked by kmm-worker, too; "
-                      "without it, what needs a command on a node is skipped with the reason. Changes nothing. Exit 10 "
-                      "if a check fails.",
-                      {{"kmm-upgrade check kubernetes v1.35.4", "the current cluster"},
-                       {"kmm-upgrade check kubernetes v1.35.4 --via ssh", "ask every node, too"},
-                       {"kmm-upgrade check kubernetes v1.35.4 --ignore-checks drain-local-data", "accept one failure"}},
-                      kubernetes_options() + prerequisite_options() + std::vector<cli::Option>{ignore, report}, run_check_kubernetes);
+    const auto from = option("from", "DIR", "with --switch binaries: their directory on the nodes");
+    auto check =
+        verb("check kubernetes", "run all checks before a Kubernetes upgrade",
+             "Runs every check before an upgrade to VERSION and prints all results at once. With --via ssh "
+             "every node is asked by kmm-worker, too; "
+             "without it, what needs a command on a node is skipped with the reason. Changes nothing. Exit 10 "
+             "if a check fails.",
+             {{"kmm-upgrade check kubernetes v1.35.4", "the current cluster"},
+              {"kmm-upgrade check kubernetes v1.35.4 --via ssh --switch packages", "ask every node, too"},
+              {"kmm-upgrade check kubernetes v1.35.4 --ignore-checks drain-local-data", "accept one failure"}},
+             kubernetes_options() + prerequisite_options() + std::vector<cli::Option>{ignore, report} +
+                 switch_options("with --via: check that programs can get onto nodes this way") + std::vector<cli::Option>{from},
+             run_check_kubernetes);
     version.required = true;
     check.positionals = {version};
     return {about_kubernetes(std::move(versions), false), about_kubernetes(std::move(require), false),
@@ -143,10 +147,6 @@ cli::Verb start_kubernetes_verb() {
     version.help = "MAJOR.MINOR.PATCH, with or without v";
     auto ignore = option("ignore-checks", "ID,...", "checks whose failure is a warning");
     ignore.repeatable = true;
-    auto way = option("switch", "WAY", "how kubeadm and kubelet of the version get onto each node");
-    way.choices = {"packages", "binaries", "command"};
-    auto kubelet_way = option("kubelet-switch", "WAY", "the same as --switch");
-    kubelet_way.choices = way.choices;
     auto unavailable =
         option("max-unavailable", "N|P%",
                "maximum number of nodes that may be unavailable at a time, control planes one at a time");
@@ -173,8 +173,7 @@ cli::Verb start_kubernetes_verb() {
          {"kmm-upgrade start kubernetes v1.35.4 --switch binaries --dry-run", "print every step, change nothing"},
          {"kmm-upgrade start kubernetes v1.35.4 --switch binaries --until upgraded-first-master",
           "stop after the first control plane"}},
-        std::vector<cli::Option>{
-            way, kubelet_way,
+        switch_options("how kubeadm and kubelet of the version get onto each node") + std::vector<cli::Option>{
             option("from", "DIR",
                    "with --switch binaries: their directory on the nodes (default: /usr/local/kubernetes)"),
             option("command", "PROGRAM",

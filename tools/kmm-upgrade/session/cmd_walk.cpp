@@ -4,11 +4,12 @@
 
 #include <fmt/format.h>
 
+#include "kmm-upgrade/craft.hpp"
+#include "kmm-upgrade/record/trust.hpp"
+#include "kmm-upgrade/record/view.hpp"
 #include "kmm-upgrade/session/walk.hpp"
 #include "kmm-upgrade/verbs.hpp"
-#include "kmm-upgrade/record/view.hpp"
 #include "upgrade/engine/replay.hpp"
-#include "kmm-upgrade/craft.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
@@ -67,6 +68,8 @@ Exit run_resume(const cli::Args& args, cli::Context& context) {
     Access access(args, context);
     const auto before = access.record.must_load();
     if (upgrade::is_followed(before)) {
+        // What follows is made of the record: its commands are run as those of a run that is under way.
+        require_trust(access.record.directory().path(), before, args, context);
         access.cluster.free_ended_lease(before);
         return follow(access, before, before.is_partial() ? Exit::partial : Exit::ok);
     }

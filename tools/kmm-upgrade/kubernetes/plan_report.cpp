@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmm-upgrade/kubernetes/plan_report.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cli/document.hpp"
+#include "kmm-upgrade/kubernetes/freezing.hpp"
+#include "upgrade/drive_kubernetes/freeze.hpp"
+#include "upgrade/drive_kubernetes/hooks.hpp"
+#include "upgrade/engine/procedure.hpp"
+
+namespace kmm::tool_upgrade {
+namespace {
+
+using drive::Hooks;
+using value::Node;
+
+constexpr std::size_t k_nodes_shown = 8;
+
+/// What a stage does on its nodes, for people.
+std::string action_of(const upgrade::Run& run, const upgrade::kubernetes::Subject& subject, const std::string& stage) {
+    if (stage == "images")
+        return subject.control_plane.empty()
+                   ? "backup"
+                   : fmt::format("backup; control planes: {}images of {}",
+                                 subject.is_without_snapshot ? "" : "snapshot of etcd, ", subject.control_plane);
+    if (stage == "first-master") return "kubeadm upgrade apply " + subject.control_plane;
+    if (stage == "second-master") return "kubeadm upgrade node, one at a time";
+    if (stage == "networking") return "manifests of " + subject.networking;
+    if (subject.kubelet.empty()) return "verify versions";
+    const auto kubelet = fmt::format("kubelet {} ({}), restart, verify", subject.kubelet,
+                                     subject.way.empty() ? "--switch WAY is missing" : subject.way);
+    return run.options.drain ? fmt::format("cordon, drain, {}, uncordon", kubelet) : kubelet;
+}
+
+/// Hooks that run at one point, "" for the node if they are of the state.
+struct PlannedHooks {
+    std::string node;
+    std::vector<std::string> before, after;
+};
+
+/// Those of a state of the run: its own, then those of each node, in the order of the nodes.
+std::vector<PlannedHooks> hooks_of(const std::string& directory, const std::string& state,
+                                   const std::vector<std::string>& nodes) {
+    std::vector<PlannedHooks> planned;
+    const auto add = [&](const std::string& node) {
+        PlannedHooks hooks{node, drive::hooks_for(directory, Hooks::When::before, state, node),
+                           drive::hooks_for(directory, Hooks::When::after, state, node)};
+        if (!hooks.before.empty() || !hooks.after.empty()) planned.push_back(std::move(hooks));
+    };
+    add("");
+    for (const auto& node : nodes) add(node);
+    return planned;
+}
+
+Node hooks_node(const std::vector<PlannedHooks>& planned) {
+    auto list = Node::sequence();
+    for (const auto& hooks : planned) {
+        auto item = Node::mapping();
+        if (!hooks.node.empty()) item.set("node", hooks.node);
+        item.set("before", Node::strings(hooks.before));
+        item.set("after", Node::strings(hooks.after));
+        list.push_back(std::move(item));
+    }
+    return list;
+}
+
+std::string hooks_text(const std::vector<PlannedHooks>& planned) {
+    std::string text;
+    std::size_t nodes = 0;
+    for (const auto& hooks : planned) {
+        if (!hooks.node.empty() && ++nodes > k_nodes_shown) continue;
+        std::vector<std::string> parts;
+        if (!hooks.before.empty()) parts.push_back("before " + base::join(hooks.before, ", "));
+        if (!hooks.after.empty()) parts.push_back("after " + base::join(hooks.after, ", "));
+        text += fmt::format("  {:<24} hooks {}{}\n", "", hooks.node.empty() ? "" : base::escape(hooks.node) + ": ",
+                            base::escape(base::join(parts, "; ")));
+    }
+    if (nodes > k_nodes_shown) text += fmt::format("  {:<24} hooks of {} more nodes\n", "", nodes - k_nodes_shown);
+    return text;
+}
+
+struct PlannedFreeze {
+    std::string mode, text;
+    std::vector<std::string> users, namespaces;
+};
+
+PlannedFreeze freeze_of(const PlannedUpgrade& planned) {
+    const auto& subject = planned.request.subject;
+    PlannedFreeze freeze;
+    const auto [users, namespaces] = freeze_exceptions(subject);
+    freeze.users = users;
+    freeze.namespaces = namespaces;
+    if (subject.freeze.empty() || (!planned.is_live && !planned.is_dump)) {
+        freeze.mode = "off";
+        freeze.text = subject.freeze.empty() ? "applications: not frozen (--no-freeze)"
+                                             : "applications: not frozen, a directory cluster has no API server";
+        return freeze;
+    }
+    std::vector<std::string> exceptions;
+    for (const auto& name : namespaces) exceptions.push_back("namespace " + base::escape(name));
+    for (const auto& name : users) exceptions.push_back("user " + base::escape(name));
+    const auto except = exceptions.empty() ? std::string() : ", except " + base::join(exceptions, ", ");
+    if (planned.has_policies == false) {
+        freeze.mode = "advisory";
+        freeze.text =
+            "applications: changes are reported, not refused; the API server has no ValidatingAdmissionPolicy v1";
+        return freeze;
+    }
+    freeze.mode = planned.has_policies ? "enforced" : "unknown";
+    freeze.text = fmt::format(
+        "applications: changes of Helm releases and GitOps objects are refused by ValidatingAdmissionPolicy {}{} "
+        "until the upgrade ends, {} at most{}",
+        drive::k_freeze_name, planned.has_policies ? "" : ", where the API server has it,", subject.freeze, except);
+    return freeze;
+}
+
+Node freeze_node(const PlannedFreeze& freeze, const std::string& duration) {
+    auto node = Node::mapping({{"mode", freeze.mode}});
+    if (freeze.mode == "off" || freeze.mode == "advisory") return node;
+    node.set("policy", drive::k_freeze_name);
+    node.set("for", duration);
+    node.set("namespaces", Node::strings(freeze.namespaces));
+    node.set("users", Node::strings(freeze.users));
+    return node;
+}
+
+}  // namespace
+
+void print_plan(cli::Context& context, const PlannedUpgrade& planned) {
+    const auto& request = planned.request;
+    const auto& hook_directory = request.subject.hooks;
+    auto runs = Node::sequence();
+    std::string text;
+    for (auto rest = planned.hops; !rest.empty(); rest.erase(rest.begin())) {
+        const auto run = drive::plan_run(request, planned.seen, rest);
+        const auto subject = upgrade::kubernetes::subject_of(run);
+        auto stages = Node::sequence();
+        text += to_string(rest.front()) + "\n";
+        for (const auto& stage : run.rules->table().stages()) {
+            const auto members = run.rules->members(run, stage);
+            if (members.is_left_out) continue;
+            std::vector<std::string> names, own_names;
+            for (const auto place : members.places) {
+                own_names.push_back(run.nodes[place].name);
+                names.push_back(base::escape(run.nodes[place].name));
+            }
+            const auto action = action_of(run, subject, stage.name);
+            const auto hooks = hooks_of(hook_directory, stage.during, own_names);
+            auto item = Node::mapping(
+                {{"stage", stage.name}, {"state", stage.during}, {"nodes", Node::strings(names)}, {"action", action}});
+            if (!hook_directory.empty()) item.set("hooks", hooks_node(hooks));
+            stages.push_back(std::move(item));
+            auto shown = names;
+            if (names.size() > k_nodes_shown) shown.resize(k_nodes_shown);
+            text += fmt::format("  {:<24} {}\n", stage.during, action);
+            if (!names.empty())
+                text += fmt::format(
+                    "  {:<24} {}{}\n", "", base::join(shown, ", "),
+                    names.size() > k_nodes_shown ? fmt::format(", {} more", names.size() - k_nodes_shown) : "");
+            text += hooks_text(hooks);
+        }
+        const auto last =
+            drive::hooks_for(hook_directory, Hooks::When::before, std::string(upgrade::k_run_complete), "");
+        if (!last.empty()) {
+            stages.push_back(Node::mapping({{"stage", ""},
+                                            {"state", upgrade::k_run_complete},
+                                            {"nodes", Node::sequence()},
+                                            {"action", "verify versions"},
+                                            {"hooks", hooks_node({{"", last, {}}})}}));
+            text += fmt::format("  {:<24} verify versions\n", upgrade::k_run_complete) + hooks_text({{"", last, {}}});
+        }
+        runs.push_back(Node::mapping({{"from", run.from_version},
+                                      {"controlPlane", subject.control_plane},
+                                      {"kubelet", subject.kubelet},
+                                      {"stages", std::move(stages)}}));
+    }
+    const auto freeze = freeze_of(planned);
+    const auto document = Node::mapping({{"apiVersion", "kmmtools/v1"},
+                                         {"kind", "KubernetesUpgradePlan"},
+                                         {"target", request.subject.target},
+                                         {"freeze", freeze_node(freeze, request.subject.freeze)},
+                                         {"runs", std::move(runs)}});
+    if (cli::print_document(context, document)) return;
+    if (context.output == "name") {
+        for (const auto& running : planned.seen.kubelets) context.console.out("node/" + running.node + "\n");
+        return;
+    }
+    context.console.out(text + freeze.text + "\nnothing was done; next: the same command without --dry-run" +
+                        (request.subject.way.empty() ? ", with --switch packages, binaries or command" : "") + "\n");
+}
+
+}  // namespace kmm::tool_upgrade
