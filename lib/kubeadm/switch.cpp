@@ -210,9 +210,13 @@ PlacingTrial try_placing(const Node& node, const Switch& how, const kubernetes::
         how.way == Switch::Way::binaries || (how.way == Switch::Way::packages && (is_apt || !has_manager));
     if (!trial.was_tried) return trial;
     try {
-        if (how.way == Switch::Way::binaries)
-            trial.has_digest = node.place.exists(find_binary(node.place, how, target, program).file + ".sha256");
-        static_cast<void>(placing_commands(node, how, target, {program}));
+        if (how.way == Switch::Way::binaries) {
+            const Binary binary = find_binary(node.place, how, target, program);
+            trial.has_digest = node.place.exists(binary.file + ".sha256");
+            prove_binary(node, binary, target);
+        } else {
+            static_cast<void>(placing_commands(node, how, target, {program}));
+        }
     } catch (const Error& error) {
         trial.code = error.code();
         trial.problem = error.message();

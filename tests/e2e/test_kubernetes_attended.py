@@ -23,6 +23,16 @@ urllib.request.urlopen(urllib.request.Request(f"{server}/api/v1/namespaces/prod/
 """
 
 
+# What kubeadm upgrade apply does to kubeadm-config.
+CONFIGURE = """import json, os, sys, urllib.request
+server = json.load(open(os.environ["KUBECONFIG"]))["clusters"][0]["cluster"]["server"]
+url = f"{server}/api/v1/namespaces/kube-system/configmaps/kubeadm-config"
+found = json.load(urllib.request.urlopen(url))
+found["data"]["ClusterConfiguration"] = found["data"]["ClusterConfiguration"].replace(*sys.argv[1:])
+urllib.request.urlopen(urllib.request.Request(url, json.dumps(found).encode(), method="PUT")).read()
+"""
+
+
 class Attended(Case):
     size = (2, 1)
     needs_tracing = False
@@ -264,6 +274,16 @@ class Frozen(Case):
         self.assertEqual((names, objects["ConfigMap"]["data"]["mode"], objects["ConfigMap"]["data"]["releases"]), (self.ALL[:1], "advisory", "prod/web 3\n"), shown)
         for text in ("changed during the upgrade: prod/new: installed", "changed during the upgrade: prod/web: revision 3 -> 4"):
             self.assertIn(text, shown)
+
+    def test_kubeadm_config_goes_back(self):
+        (self.work / "configure.py").write_text(CONFIGURE)
+        _, _, shown = self.live(f"$START --no-freeze; kmm-upgrade step; python3 {self.work}/configure.py {FROM} {TARGET}; kmm-upgrade abort --rollback all; "
+                                "kmm-upgrade show -o json")
+        self.assertIn(f"kubeadm-config names {FROM} again", shown)
+        after = json.loads((self.work / "after.json").read_text())["main"]
+        self.assertEqual([item["data"] for item in after if item["metadata"]["name"] == "kubeadm-config"],
+                         [item["data"] for item in json.loads((self.work / "api/all.json").read_text())["items"]
+                          if item["metadata"]["name"] == "kubeadm-config"])
 
     def test_without_effect(self):
         _, _, shown = self.live("$START; echo \"exit $?\"", "--policies", "--refuse", "create:secrets=quota of the namespace")

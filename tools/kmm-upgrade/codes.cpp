@@ -164,7 +164,7 @@ const std::vector<Code>& codes() {
         std::vector<Code> made;
         for (const auto& row : k_errors) made.push_back({std::string(row.code), std::string(row.kind), std::string(row.verdict), std::string(row.meaning), std::string(row.remedy)});
         for (const auto& check : kubernetes::check_list()) {
-            made.push_back({std::string(check.id), "finding", std::string(check.meaning), check.needs.empty() ? "The check passes if this holds." : fmt::format("The check is skipped: it {}.", check.needs), std::string(check.fix)});
+            made.push_back({std::string(check.id), "finding", std::string(check.meaning), check.needs.empty() ? "The check passes if this holds." : fmt::format("It {}, and is skipped without.", check.needs), std::string(check.fix)});
         }
         for (const auto* name : k_findings) {
             const auto* found = plan::find_code(name);

@@ -189,8 +189,9 @@ void print_plan(cli::Context& context, const PlannedUpgrade& planned) {
         for (const auto& running : planned.seen.kubelets) context.console.out("node/" + running.node + "\n");
         return;
     }
+    const bool has_way = !request.subject.way.empty();
     context.console.out(text + freeze.text + "\nnothing was done; next: the same command without --dry-run" +
-                        (request.subject.way.empty() ? ", with --switch packages, binaries or command" : "") + "\n");
+                        (has_way ? "" : ", with --switch packages, binaries or command") + "\n");
 }
 
 }  // namespace kmm::tool_upgrade

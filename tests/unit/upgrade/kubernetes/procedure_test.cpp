@@ -212,13 +212,16 @@ TEST_CASE("what a run keeps is read back, and a header without it is damaged") {
                          {"KUBE.2"},
                          "24h",
                          {"prod", "user:jane"},
+                         "/srv/apps",
                          "/srv/hooks"};
     set_subject(run, subject);
     const auto again = decode_run(encode(run), k8s::procedures());
     CHECK(k8s::subject_of(again) == subject);
     CHECK(k8s::read(*again.find("cp1")).from_control_plane == "v1.34.4");
     CHECK(describe(again).follows == subject.rest);
-    CHECK(describe(again).commands == std::vector<std::pair<std::string, std::string>>{{"patch-query", "sw-patch query"}, {"hook-dir", "/srv/hooks"}});
+    CHECK(describe(again).commands ==
+          std::vector<std::pair<std::string, std::string>>{
+              {"patch-query", "sw-patch query"}, {"app-check", "/srv/apps"}, {"hook-dir", "/srv/hooks"}});
     run.subject = {};
     CHECK_THROWS_AS(static_cast<void>(decode_run(encode(run), k8s::procedures())), Error);
 }
