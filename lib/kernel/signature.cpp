@@ -18,7 +18,6 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "kmod/files.hpp"
-#include "kmod/inflate.hpp"
 #include "kmod/signature.hpp"
 
 namespace kmm::kernel {
@@ -192,8 +191,7 @@ SignatureCheck check_signature(std::string_view bytes, const std::vector<Certifi
 
 std::map<std::string, SignatureCheck> check_signatures(const kmod::ModuleIndex& index, const std::vector<Certificate>& trusted) {
     std::map<std::string, SignatureCheck> result;
-    for (const auto& [name, module] : index.modules())
-        result.emplace(name, check_signature(kmod::plain_module(kmod::read_module_bytes(module.path), module.path), trusted));
+    for (const auto& [name, module] : index.modules()) result.emplace(name, check_signature(kmod::plain_bytes(module), trusted));
     return result;
 }
 

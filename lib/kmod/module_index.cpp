@@ -269,6 +269,7 @@ std::string name_of_file(const std::string& path) {
 
 /// What became of one file.
 struct ReadFile {
+    std::string sum;
     std::optional<IndexedModule> module;
     std::exception_ptr failure;
 };
@@ -296,35 +297,55 @@ public:
 
 private:
     void work(sys::Confined* parser) {
-        for (std::size_t i = next_++; i < files_.size(); i = next_++) {
-            try {
-                results_[i].module = read(files_[i], parser);
-            } catch (...) {
-                results_[i].failure = std::current_exception();
-            }
+        if (parser == nullptr) return each_file([this](std::size_t i) { keep(i, read_module(content_of(i), shown(i))); });
+        ModuleBatches batches(*parser, [this](std::size_t i, ReadModule read, const std::exception_ptr& failure) {
+            guarded(i, [&] {
+                if (failure) std::rethrow_exception(failure);
+                keep(i, std::move(read));
+            });
+        });
+        each_file([&](std::size_t i) { batches.add(i, file_of(i), shown(i)); });
+        batches.finish();
+    }
+
+    template <typename Body>
+    void guarded(std::size_t i, const Body& body) {
+        try {
+            body();
+        } catch (...) {
+            results_[i].failure = std::current_exception();
         }
     }
 
-    IndexedModule read(const FoundFile& found, sys::Confined* parser) {
-        const std::string shown = cut_root(found.paths.front(), image_root_);
-        const sys::Fd file = open_module_file(found.file);
-        const auto known = known_sums_.find(shown);
-        std::string sum = known != known_sums_.end() ? known->second : std::string();
-        ReadModule module;
-        if (parser != nullptr && !sum.empty()) {
-            module = read_module(*parser, file, shown);
-        } else {
-            std::string bytes = read_module_bytes(file, found.file);
-            if (sum.empty()) sum = sha256_hex(bytes);
-            // Whoever may change the file: what is parsed is what was hashed.
-            module = parser != nullptr ? read_module(*parser, sealed_file(bytes, "module"), shown) : read_module(std::move(bytes), shown);
+    template <typename Body>
+    void each_file(const Body& body) {
+        for (std::size_t i = next_++; i < files_.size(); i = next_++) {
+            if (const auto known = known_sums_.find(shown(i)); known != known_sums_.end()) results_[i].sum = known->second;
+            guarded(i, [&] { body(i); });
         }
-        if ((inflated_ += module.inflated) > k_inflated_max) {
+    }
+
+    [[nodiscard]] std::string shown(std::size_t i) const { return cut_root(files_[i].paths.front(), image_root_); }
+
+    /// The bytes of the file, hashed unless its sum is known.
+    std::string content_of(std::size_t i) {
+        std::string bytes = read_module_bytes(open_module_file(files_[i].file), files_[i].file);
+        if (results_[i].sum.empty()) results_[i].sum = sha256_hex(bytes);
+        return bytes;
+    }
+
+    /// The file if its sum is known, else its bytes: whoever may change the file, what is parsed is what was hashed.
+    sys::Fd file_of(std::size_t i) {
+        return results_[i].sum.empty() ? sealed_file(content_of(i), "module") : open_module_file(files_[i].file);
+    }
+
+    void keep(std::size_t i, ReadModule read) {
+        if ((inflated_ += read.inflated) > k_inflated_max) {
             next_ = files_.size();
             throw Error(Exit::unsafe, "image-limit", fmt::format("the compressed modules below {} are more than {}", base::escape(cut_root(directory_, image_root_)),
                                                                  base::format_bytes(k_inflated_max)));
         }
-        return {std::move(module.file), found.file, shown, std::move(sum), parser_};
+        results_[i].module = IndexedModule{std::move(read.file), files_[i].file, shown(i), results_[i].sum, parser_};
     }
 
     const std::vector<FoundFile>& files_;

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmod/module_service.hpp"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
@@ -20,6 +25,9 @@ constexpr std::uint64_t k_answer_done = 0, k_answer_failed = 1;        // how an
 constexpr std::size_t k_facts_max = std::size_t{1} << 30U;
 constexpr std::size_t k_plain_answer_max = (std::size_t{512} << 20U) + 64;
 constexpr std::size_t k_text_item = sizeof(std::uint64_t);
+constexpr std::size_t k_answer_message = 64U << 10U;  ///< answers are sent when there is so much of them
+// What is asked for at once. The names of two batches fit into a socket: the process may be busy sending.
+constexpr std::size_t k_batch_files = 16, k_batch_name_bytes = 8U << 10U;
 
 template <typename List>
 void put_texts(sys::MessageWriter& out, const List& texts) {
@@ -83,6 +91,11 @@ void put_module(sys::MessageWriter& out, const ModuleFile& file) {
         out.text(*text);
 }
 
+/// Errors that say something of a file, unlike an interruption, name it.
+void add_file(Error& error, const std::string& shown) {
+    if (error.exit() != Exit::interrupted && error.exit() != Exit::terminated) error.add_context(shown);
+}
+
 ModuleFile take_module(sys::MessageReader& in) {
     ModuleFile file;
     file.name = in.text();
@@ -117,68 +130,100 @@ ModuleFile take_module(sys::MessageReader& in) {
     return file;
 }
 
+/// Appends the answer to one request for the file `descriptor`.
+void answer_for(std::uint64_t wanted, const sys::Fd& descriptor, const std::string& shown, sys::MessageWriter& out) {
+    const std::size_t before = out.bytes().size();
+    std::optional<Error> fault;
+    try {
+        out.number(k_answer_done);
+        if (wanted == k_plain_file) {
+            out.text(plain_module(read_module_bytes(descriptor, shown), shown));
+        } else {
+            const ReadModule read = read_module(read_module_bytes(descriptor, shown), shown);
+            out.number(read.inflated);
+            put_module(out, read.file);
+        }
+    } catch (const Error& error) {
+        fault = error;
+    } catch (const std::bad_alloc&) {
+        fault = Error(Exit::unsafe, "image-limit", shown + ": it takes more memory than a module may");
+    }
+    if (!fault) return;
+    out.cut(before);
+    out.number(k_answer_failed);
+    out.error(*fault);
+}
+
+std::string code_of(const std::exception_ptr& fault) {
+    try {
+        std::rethrow_exception(fault);
+    } catch (const Error& error) {
+        return error.code();
+    } catch (...) {
+        return "";
+    }
+}
+
+/// Answers for all files of the request in their order, in as few messages as their length allows.
 void serve_module(const std::string& message, sys::Channel& channel) {
     sys::MessageReader request(message);
     static_cast<void>(request.number());  // the service
     const std::uint64_t wanted = request.number();
-    const std::string shown = request.text();
-    const sys::Fd descriptor = channel.take_descriptor();
-    sys::MessageWriter answer;
-    try {
-        answer.number(k_answer_done);
-        if (wanted == k_plain_file) {
-            answer.text(plain_module(read_module_bytes(descriptor, shown), shown));
-        } else {
-            const ReadModule read = read_module(read_module_bytes(descriptor, shown), shown);
-            answer.number(read.inflated);
-            put_module(answer, read.file);
-        }
-    } catch (const Error& error) {
-        answer.clear();
-        answer.number(k_answer_failed);
-        answer.error(error);
-    } catch (const std::bad_alloc&) {
-        answer.clear();
-        answer.number(k_answer_failed);
-        answer.error(Error(Exit::unsafe, "image-limit", shown + ": it takes more memory than a module may"));
+    sys::MessageWriter out;
+    for (std::size_t left = request.count(k_text_item); left > 0; --left) {
+        const std::string shown = request.text();
+        answer_for(wanted, channel.take_descriptor(), shown, out);
+        if (left > 1 && out.bytes().size() < k_answer_message) continue;
+        if (!channel.send(out.bytes())) return;
+        out.clear();
     }
-    static_cast<void>(channel.send(answer.bytes()));
 }
 
-/// The answer of `parser`, which begins with what was asked for.
-std::string ask_parser(sys::Confined& parser, std::uint64_t what, const sys::Fd& descriptor, const std::string& shown,
-                       std::size_t most) {
+std::string request_for(std::uint64_t what, const std::vector<std::string>& shown) {
     sys::MessageWriter request;
     request.number(k_module_service);
     request.number(what);
-    request.text(shown);
+    put_texts(request, shown);
+    return request.bytes();
+}
+
+/// The answer of `parser` about one file, which begins with what was asked for.
+std::string ask_parser(sys::Confined& parser, std::uint64_t what, const sys::Fd& descriptor, const std::string& shown,
+                       std::size_t most) {
     const auto lock = parser.lock();
     try {
-        parser.send(request.bytes(), descriptor.get());
+        const int number = descriptor.get();
+        parser.send(request_for(what, {shown}), {&number, 1});
         return parser.receive(most);
     } catch (Error& error) {
-        if (error.code() != "interrupted") error.add_context(shown);  // which says nothing of the file
+        add_file(error, shown);
         throw;
     }
 }
 
 /// Errors: what the answer says.
-sys::MessageReader open_answer(const std::string& answer) {
-    sys::MessageReader reader(answer);
+void open_answer(sys::MessageReader& reader) {
     if (reader.number(k_answer_failed) == k_answer_failed) throw reader.error();
-    return reader;
+}
+
+ReadModule take_answer(sys::MessageReader& reader) {
+    open_answer(reader);
+    ReadModule read;
+    read.inflated = reader.number();
+    read.file = take_module(reader);
+    return read;
 }
 
 }  // namespace
 
 sys::Service module_service() {
-    const auto prepare = [] {
+    const auto prepare_both = [] {
         // OpenSSL reads its configuration at first use.
         using namespace std::string_view_literals;
         static_cast<void>(read_signature("0\0\0\2\0\0\0\0\0\0\0\0\1~Module signature appended~\n"sv));
         static_cast<void>(sha256_hex(""));
     };
-    return {k_module_service, prepare,
+    return {k_module_service, prepare_both, [] {},
             [](const std::string& message, sys::Channel& channel, sys::Channel&) { serve_module(message, channel); }};
 }
 
@@ -194,18 +239,111 @@ ReadModule read_module(std::string bytes, const std::string& shown) {
 
 ReadModule read_module(sys::Confined& parser, const sys::Fd& descriptor, const std::string& shown) {
     const std::string answer = ask_parser(parser, k_read_file, descriptor, shown, k_facts_max);
-    sys::MessageReader reader = open_answer(answer);
-    ReadModule read;
-    read.inflated = reader.number();
-    read.file = take_module(reader);
-    return read;
+    sys::MessageReader reader(answer);
+    return take_answer(reader);
 }
 
 std::string plain_module(sys::Confined* parser, std::string bytes, const std::string& shown) {
     if (parser == nullptr || compression_name(bytes).empty()) return plain_module(std::move(bytes), shown);
     const std::string answer =
         ask_parser(*parser, k_plain_file, sealed_file(bytes, "module"), shown, k_plain_answer_max);
-    return open_answer(answer).text();
+    sys::MessageReader reader(answer);
+    open_answer(reader);
+    return reader.text();
+}
+
+ModuleBatches::ModuleBatches(sys::Confined& parser, Hear hear)
+    : parser_(parser), hear_(std::move(hear)), lock_(parser.lock()) {}
+
+void ModuleBatches::add(std::size_t id, sys::Fd descriptor, std::string shown) {
+    name_bytes_ += shown.size();
+    next_.push_back({id, std::move(descriptor), std::move(shown)});
+    if (next_.size() == k_batch_files || name_bytes_ >= k_batch_name_bytes) exchange();
+}
+
+void ModuleBatches::finish() {
+    exchange();  // sends the last ones
+    exchange();  // and waits for them
+}
+
+/// Sends the next batch, so that the process has something to do, and takes the answers to the one before it.
+void ModuleBatches::exchange() {
+    if (failed_) {
+        for (const File& file : next_) hear_(file.id, {}, failed_);
+        next_.clear();
+        return;
+    }
+    std::size_t answered = 0;
+    try {
+        if (!next_.empty()) send();
+        std::string message;
+        while (answered < asked_.size()) {
+            parser_.receive(message, k_facts_max);
+            sys::MessageReader reader(message);
+            do {
+                if (answered == asked_.size()) throw sys::bad_message();
+                take(asked_[answered], reader);
+                ++answered;
+            } while (!reader.at_end());
+        }
+        asked_ = std::exchange(next_, {});
+        name_bytes_ = 0;
+    } catch (...) {
+        failed_ = std::current_exception();
+        give_up(answered);
+    }
+}
+
+void ModuleBatches::send() {
+    std::vector<std::string> shown;
+    std::vector<int> descriptors;
+    for (const File& file : next_) {
+        shown.push_back(file.shown);
+        descriptors.push_back(file.descriptor.get());
+    }
+    parser_.send(request_for(k_read_file, shown), descriptors);
+}
+
+/// One answer. An error in it is that of the file; all others end the exchange.
+void ModuleBatches::take(const File& file, sys::MessageReader& reader) {
+    std::exception_ptr failure;
+    ReadModule read;
+    if (reader.number(k_answer_failed) == k_answer_failed) {
+        failure = std::make_exception_ptr(reader.error());
+    } else {
+        read.inflated = reader.number();
+        read.file = take_module(reader);
+    }
+    hear_(file.id, std::move(read), failure);
+}
+
+/// No more answers come. If the process has died of one of the files, a new one reads them one by one to find out of
+/// which.
+void ModuleBatches::give_up(std::size_t answered) {
+    std::vector<File> rest;
+    std::move(asked_.begin() + static_cast<std::ptrdiff_t>(answered), asked_.end(), std::back_inserter(rest));
+    std::move(next_.begin(), next_.end(), std::back_inserter(rest));
+    asked_.clear();
+    next_.clear();
+    lock_.unlock();
+    const bool crashed = code_of(failed_) == "parser-crashed";
+    if (crashed) parser_.renew();
+    bool found = false;
+    for (const File& file : rest) {
+        if (!crashed || found) {
+            hear_(file.id, {}, failed_);
+            continue;
+        }
+        try {
+            static_cast<void>(::lseek(file.descriptor.get(), 0, SEEK_SET));
+            hear_(file.id, read_module(parser_, file.descriptor, file.shown), {});
+        } catch (...) {
+            const std::exception_ptr fault = std::current_exception();
+            found = code_of(fault) == "parser-crashed";
+            if (found) failed_ = fault;
+            hear_(file.id, {}, fault);
+        }
+    }
 }
 
 }  // namespace kmm::kmod

@@ -112,7 +112,7 @@ constexpr std::array k_image_texts{
              "Whether it fits cannot be told: Debian's kernels refuse it, others complain and go on; one without any "
              "version is loaded by force only.",
              "build it with the Module.symvers of all that it needs, in KBUILD_EXTRA_SYMBOLS"},
-    CodeText{"timeout", "error", "nothing came from a pipe within --timeout", "",
+    CodeText{"timeout", "error", "a pipe gave nothing, or an image was not read, within --timeout", "",
              "see that something writes to it, or give it more time"},
     CodeText{"toml-syntax", "error", "a mirror configuration is no TOML", "", "see the position in the message"},
     CodeText{"unknown-parameter", "finding", "the module has no such parameter",

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -14,10 +15,13 @@
 #include "base/text.hpp"
 #include "cli/table.hpp"
 #include "kernel/judge.hpp"
+#include "kmod/module_service.hpp"
+#include "registry/layer_service.hpp"
 #include "registry/mirror_files.hpp"
 #include "registry/policy_files.hpp"
 #include "registry/probe.hpp"
 #include "sys/clock.hpp"
+#include "sys/confined.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/signals.hpp"
 #include "sys/temp_dir.hpp"
@@ -66,6 +70,10 @@ struct ImageTarget {
     std::vector<registry::Credential> credentials;
 };
 
+void end_at_interrupt() {
+    if (sys::interrupt_requested()) throw Error(Exit::interrupted, "interrupted", "interrupted while asking registries");
+}
+
 class Asker {
 public:
     /// `warnings` hears of credentials that cannot be used.
@@ -101,19 +109,29 @@ public:
         return {};
     }
 
-    /// Pulls, and gives the tree to `judge` before it is removed.
+    /// Pulls, and gives the tree to `judge` before it is removed, with the process that parses its modules.
     Diagnostics pull(const ImageTarget& target, ImageAnswer& answer,
-                     const std::function<Diagnostics(const std::string& root, const registry::PullResult& pulled)>& judge) {
+                     const std::function<Diagnostics(const std::string& root, const registry::PullResult& pulled, sys::Confined* parser)>& judge) {
+        const auto parser = parsers_ ? parsers_->twin() : nullptr;  // one for each image
         const sys::TempDir scratch(k_scratch);
         net::CurlHttpClient http;
-        const auto pulled = registry::pull(request(target), scratch.path(), http, clock_);
+        registry::PullRequest asked = request(target);
+        asked.parser = parser.get();
+        const auto pulled = registry::pull(asked, scratch.path(), http, clock_);
         answer.digest = pulled.index_digest.empty() ? pulled.digest : pulled.index_digest;
-        return judge(scratch.path(), pulled);
+        if (parser) parser->set_stop([this] { end_in_time(); });
+        return judge(scratch.path(), pulled, parser.get());
     }
 
     [[nodiscard]] const std::vector<image::MirrorRule>& mirrors() const noexcept { return mirrors_; }
 
 private:
+    void end_in_time() const {
+        end_at_interrupt();
+        if (!end_ || clock_.monotonic() < *end_) return;
+        throw Error(Exit::timeout, "timeout", "the modules of the image were not read within --timeout").hint("raise --timeout; if that does not help, the image may be an attack on the parser");
+    }
+
     registry::PullRequest request(const ImageTarget& target) {
         registry::PullRequest made;
         made.reference = target.reference;
@@ -130,13 +148,13 @@ private:
         made.credentials.insert(made.credentials.end(), defaults_.begin(), defaults_.end());
         if (end_) made.deadline = std::max(std::chrono::milliseconds(1), *end_ - clock_.monotonic());
         made.cancelled = [] { return sys::interrupt_requested(); };
-        made.progress = [](std::uint64_t, std::uint64_t) {
-            if (sys::interrupt_requested()) throw Error(Exit::interrupted, "interrupted", "interrupted while asking registries");
-        };
+        made.progress = [](std::uint64_t, std::uint64_t) { end_at_interrupt(); };
         return made;
     }
 
     const cli::Args& args_;
+    /// Begun before credentials are read; none where there are threads already.
+    std::unique_ptr<sys::Confined> parsers_ = sys::Confined::if_alone({registry::layer_service(), kmod::module_service()}, end_at_interrupt);
     sys::LinuxClock clock_;
     std::vector<registry::Credential> defaults_;
     std::vector<image::MirrorRule> mirrors_;
@@ -157,9 +175,9 @@ ImageTarget target_of(const ImageQuestion& question, const api::Objects& objects
     return target;
 }
 
-kmod::ModuleIndex index_of(const std::string& root, const ImageTarget& target) {
+kmod::ModuleIndex index_of(const std::string& root, const ImageTarget& target, sys::Confined* parser) {
     const auto directory = root + "/" + target.dir_name + "/lib/modules/" + target.kernels.front();
-    return kmod::ModuleIndex::build(std::filesystem::path(directory).lexically_normal().native(), root);
+    return kmod::ModuleIndex::build(std::filesystem::path(directory).lexically_normal().native(), root, {}, parser);
 }
 
 /// How many symbols of a module the kernel lacks or has in another version.
@@ -178,9 +196,9 @@ std::size_t misfitting_symbols(const kmod::ModuleFile& file, const kmod::ModuleI
 }
 
 /// Do the modules of a Module's image fit the kernel that it is for?
-Diagnostics judge_module(const ImageQuestion& question, const ImageTarget& target, const std::string& root, const registry::PullResult& pulled, ImageAnswer& answer) {
+Diagnostics judge_module(const ImageQuestion& question, const ImageTarget& target, const std::string& root, const registry::PullResult& pulled, ImageAnswer& answer, sys::Confined* parser) {
     const auto& config = question.resolved->config;
-    const auto index = index_of(root, target);
+    const auto index = index_of(root, target, parser);
     kernel::Wish wish;
     wish.module = config.modprobe.module_name;
     wish.parameters = config.modprobe.parameters;
@@ -298,7 +316,7 @@ std::map<std::string, ImageAnswer> ask_registries(const std::vector<ImageQuestio
         asks.emplace(question.key(), [&question, target](Asker& asker) {
             return asker.answer([&](ImageAnswer& answer) {
                 if (question.depth == Depth::manifest) return asker.look(target, answer);
-                return asker.pull(target, answer, [&](const std::string& root, const registry::PullResult& pulled) { return judge_module(question, target, root, pulled, answer); });
+                return asker.pull(target, answer, [&](const std::string& root, const registry::PullResult& pulled, sys::Confined* parser) { return judge_module(question, target, root, pulled, answer, parser); });
             });
         });
     }
@@ -327,8 +345,8 @@ std::vector<registry::Credential> secret_credentials_of(const RecipeImage& image
 }
 
 /// Every module of the image: a driver container loads what it has. The findings are of the modules that do not fit.
-Diagnostics judge_recipe(const RecipeImage& image, const ImageTarget& target, const std::string& root, ImageAnswer& answer) {
-    const auto index = index_of(root, target);
+Diagnostics judge_recipe(const RecipeImage& image, const ImageTarget& target, const std::string& root, ImageAnswer& answer, sys::Confined* parser) {
+    const auto index = index_of(root, target, parser);
     Diagnostics findings = index.faults();
     if (index.modules().empty()) {
         findings.push_back({Severity::error, "module-not-in-image", fmt::format("expected .ko files for kernel {}, found none", image.kernel), std::nullopt, "", Exit::checks_failed});
@@ -382,7 +400,7 @@ std::map<std::string, ImageAnswer> ask_recipe_images(const std::vector<RecipeIma
                 told = unmirrored(question.reference, asker.mirrors());
                 if (question.kernel.empty()) return asker.look(target, made);
                 ImageTarget place = target;
-                const auto judge = [&](const std::string& root, const registry::PullResult&) { return judge_recipe(question, place, root, made); };
+                const auto judge = [&](const std::string& root, const registry::PullResult&, sys::Confined* parser) { return judge_recipe(question, place, root, made, parser); };
                 try {
                     place.dir_name = "/";  // where the operator's recipes put modules
                     return asker.pull(place, made, judge);

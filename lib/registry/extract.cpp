@@ -65,7 +65,8 @@ std::string scan_for_commands(EntryReader& tar, const std::string& path, Extract
     return text;
 }
 
-/// Stores the content of the current entry, the beginning of which has been read.
+/// Stores the content of the current entry, the beginning of which has been read. Without digests every byte is used
+/// once: it may lie in memory that is shared with a parser.
 void store(EntryReader& tar, std::string_view beginning, ContentId id, const LayerEntry& entry, Extraction& into) {
     std::optional<Hasher> hasher;
     if (into.file_digests) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "registry/layer_service.hpp"
 
-#include <atomic>
+#include <algorithm>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <new>
 #include <optional>
+#include <span>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -15,12 +16,14 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "registry/blob_pump.hpp"
 #include "registry/entry_reader.hpp"
 #include "registry/hash.hpp"
 #include "registry/tar_reader.hpp"
 #include "registry/tar_scan.hpp"
 #include "registry/threaded_source.hpp"
 #include "sys/message.hpp"
+#include "sys/shared_ring.hpp"
 
 namespace kmm::registry {
 
@@ -28,16 +31,18 @@ namespace {
 
 constexpr std::uint64_t k_layer_service = 1;
 
-// Messages to the process, behind the request: bytes of the blob, or that there are no more.
-constexpr char k_blob_bytes = 'b', k_blob_end = 'e', k_blob_given_up = 'g';
 // Answers to a question for content.
 constexpr std::string_view k_wanted = "y", k_not_wanted = "n";
 /// What the process says, record after record in messages of any number of them.
-enum class Record : std::uint64_t { entry, content, content_end, done, failed };
+enum class Record : std::uint64_t { entry, content, shared_content, content_end, done, failed };
 /// Whether the content of an entry follows.
 enum class Content : std::uint64_t { none, follows, on_demand };
 
 constexpr std::size_t k_small_file = 16U << 10U;       ///< what is not larger comes unasked: asking takes longer
+constexpr std::uint64_t k_large_layer = 256U << 10U;    ///< packed bytes: content goes through shared memory from here on
+constexpr std::size_t k_shared_piece = 4U << 10U;       ///< what is shorter goes with the records
+constexpr std::size_t k_shared_message = 256U << 10U;   ///< records are sent when there is so much in shared memory
+constexpr std::size_t k_taken_piece = 128U << 10U;      ///< what is taken out of shared memory at a time
 constexpr std::size_t k_record_message = 128U << 10U;         ///< records are sent when there is so much of them
 constexpr std::size_t k_record_message_max = 16U << 20U;      ///< of one record and the rest before it
 constexpr std::size_t k_name_max = 4U << 20U;          ///< names are held to the limits later
@@ -92,6 +97,9 @@ class Records {
 public:
     Records(sys::Channel& channel, sys::Channel& answers) : channel_(channel), answers_(answers) {}
 
+    /// From now on content goes through the ring in `file`.
+    void share(const sys::Fd& file) { ring_.emplace(file); }
+
     sys::MessageWriter& begin(Record record) {
         if (out_.bytes().size() >= k_record_message) {
             flush();
@@ -104,6 +112,27 @@ public:
             throw GivenUp();
         }
         out_.clear();
+        shared_ = 0;
+    }
+    void content(std::string_view piece) {
+        if (!ring_ || piece.size() < k_shared_piece) {
+            begin(Record::content).text(piece);
+            return;
+        }
+        while (!piece.empty()) {
+            const std::size_t size = ring_->write(piece);
+            if (size == 0) {
+                flush();
+                ring_->wait_for_room();
+                continue;
+            }
+            begin(Record::shared_content).number(size);
+            piece.remove_prefix(size);
+            shared_ += size;
+            if (shared_ >= k_shared_message) {
+                flush();
+            }
+        }
     }
     /// Whether the content of the entry that was sent last is wanted.
     [[nodiscard]] bool ask() {
@@ -119,6 +148,8 @@ private:
     sys::Channel& channel_;
     sys::Channel& answers_;
     sys::MessageWriter out_;
+    std::optional<sys::RingWriter> ring_;
+    std::size_t shared_ = 0;  ///< bytes in the ring that records in `out_` are of
 };
 
 void send_entries(EntryReader& tar, Records& records) {
@@ -139,20 +170,23 @@ void send_entries(EntryReader& tar, Records& records) {
             continue;
         }
         for (std::string_view piece = tar.content(); !piece.empty(); piece = tar.content()) {
-            records.begin(Record::content).text(piece);
+            records.content(piece);
         }
         static_cast<void>(records.begin(Record::content_end));
     }
 }
 
 /// One layer, in the confined process.
-void read_layer(sys::MessageReader& request, ChannelSource& blob, Records& records) {
+void read_layer(sys::MessageReader& request, const sys::Fd& ring, ChannelSource& blob, Records& records) {
     const auto compression = static_cast<image::Compression>(request.number());
     const auto algorithm = static_cast<image::DigestAlgorithm>(request.number());
     const std::uint64_t compressed_bytes = request.number();
     Limits limits;
     each_limit(limits, [&](std::uint64_t& limit) { limit = request.number(); });
     InflateBudget budget{request.number()};
+    if (request.flag()) {
+        records.share(ring);
+    }
     const auto inflater = make_inflater(compression, blob);
     Hasher hasher(algorithm);
     bool lacks_end = false;
@@ -182,7 +216,7 @@ void serve_layer(const std::string& message, sys::Channel& channel, sys::Channel
     Records records(channel, answers);
     std::optional<Error> fault;
     try {
-        read_layer(request, blob, records);
+        read_layer(request, channel.take_descriptor(), blob, records);
     } catch (const Error& error) {
         fault = error;
     } catch (const GivenUp&) {
@@ -203,63 +237,19 @@ void serve_layer(const std::string& message, sys::Channel& channel, sys::Channel
     blob.drain();
 }
 
-/// Brings the blob to the process, in a thread of its own.
-class BlobPump {
-public:
-    BlobPump(sys::Confined& parser, ByteSource& blob) : parser_(parser), blob_(blob), thread_([this] { work(); }) {}
-    ~BlobPump() { thread_.join(); }
-    BlobPump(const BlobPump&) = delete;
-    BlobPump& operator=(const BlobPump&) = delete;
-
-    /// From now on the blob is given up at its next piece.
-    void stop() noexcept { stopped_ = true; }
-    /// Waits for the end, and throws what the blob has thrown.
-    void finish() {
-        ended_.wait(false);
-        if (failure_) {
-            std::rethrow_exception(failure_);
-        }
-    }
-
-private:
-    void work() noexcept {
-        std::string message;
-        char last = k_blob_end;
-        try {
-            while (!stopped_) {
-                const std::string_view piece = blob_.next();
-                if (piece.empty()) {
-                    break;
-                }
-                message.assign(1, k_blob_bytes);
-                message += piece;
-                if (!parser_.try_send(message)) {
-                    break;  // who receives notices that, too
-                }
-            }
-            last = stopped_ ? k_blob_given_up : k_blob_end;
-        } catch (...) {
-            failure_ = std::current_exception();
-            last = k_blob_given_up;
-        }
-        static_cast<void>(parser_.try_send(std::string_view(&last, 1)));
-        ended_ = true;
-        ended_.notify_all();
-    }
-
-    sys::Confined& parser_;
-    ByteSource& blob_;
-    std::atomic<bool> stopped_{false};
-    std::atomic<bool> ended_{false};
-    std::exception_ptr failure_;
-    std::thread thread_;  ///< last: it uses the rest
-};
-
 /// The entries as the process says them.
 class ConfinedReader final : public EntryReader {
 public:
-    ConfinedReader(sys::Confined& parser, const std::function<void()>& on_piece)
-        : parser_(parser), on_piece_(on_piece) {}
+    /// `ring` is the file through which content comes, or empty. With `copies` content may be looked at twice.
+    ConfinedReader(sys::Confined& parser, const sys::Fd& ring, bool copies, const std::function<void()>& on_piece)
+        : parser_(parser), on_piece_(on_piece) {
+        if (ring) {
+            ring_.emplace(ring);
+        }
+        if (ring && copies) {
+            copy_ = std::make_unique_for_overwrite<char[]>(k_taken_piece);
+        }
+    }
 
     bool next(LayerEntry& entry) override {
         while (content_ != Content::none) {
@@ -302,7 +292,20 @@ public:
             content_ = Content::follows;
             answer(k_wanted);
         }
+        if (lent_ > 0) {
+            ring_->release(std::exchange(lent_, 0));
+        }
+        if (in_ring_ > 0) {
+            return take_shared();
+        }
         const Record record = take();
+        if (record == Record::shared_content && ring_) {
+            in_ring_ = records().number(sys::k_ring_bytes);
+            if (in_ring_ == 0) {
+                throw sys::bad_message();
+            }
+            return take_shared();
+        }
         if (record == Record::content) {
             const std::string_view piece = records().view();
             if (piece.empty()) {
@@ -329,13 +332,26 @@ private:
         }
     }
 
+    /// The next bytes of what a record says is in the ring, where the process can change them at any time.
+    std::string_view take_shared() {
+        const std::string_view piece = ring_->view(std::min<std::uint64_t>(in_ring_, k_taken_piece));
+        in_ring_ -= piece.size();
+        if (!copy_) {
+            lent_ = piece.size();
+            return piece;
+        }
+        piece.copy(copy_.get(), piece.size());
+        ring_->release(piece.size());
+        return {copy_.get(), piece.size()};
+    }
+
     /// The kind of the next record. Throws the error that the process has met.
     Record take() {
         if (ended_) {
             throw sys::bad_message();
         }
         if (!reader_ || reader_->at_end()) {
-            message_ = parser_.receive(k_record_message_max, on_piece_);
+            parser_.receive(message_, k_record_message_max, on_piece_);
             reader_.emplace(message_);
             if (on_piece_) {
                 on_piece_();
@@ -353,6 +369,10 @@ private:
 
     sys::Confined& parser_;
     const std::function<void()>& on_piece_;
+    std::optional<sys::RingReader> ring_;
+    std::unique_ptr<char[]> copy_;
+    std::size_t lent_ = 0;       ///< bytes of the ring that the last piece lies in
+    std::uint64_t in_ring_ = 0;  ///< bytes of the last record that are still to be taken
     std::string message_;
     std::optional<sys::MessageReader> reader_;  ///< of `message_`
     Content content_ = Content::none;           ///< of the current entry, what is still to come
@@ -362,7 +382,8 @@ private:
     std::uint64_t inflated_ = 0;
 };
 
-std::string request_for(const image::Descriptor& layer, const image::Digest& diff_id, const Extraction& into) {
+std::string request_for(const image::Descriptor& layer, const image::Digest& diff_id, bool has_ring,
+                        const Extraction& into) {
     sys::MessageWriter request;
     request.number(k_layer_service);
     request.number(static_cast<std::uint64_t>(image::layer_compression(layer)));
@@ -371,6 +392,7 @@ std::string request_for(const image::Descriptor& layer, const image::Digest& dif
     Limits limits = into.limits;
     each_limit(limits, [&](const std::uint64_t& limit) { request.number(limit); });
     request.number(into.budget.image_bytes);
+    request.flag(has_ring);
     return request.bytes();
 }
 
@@ -391,6 +413,10 @@ void prepare_layers() {
     LayerEntry entry;
     while (reader.next(entry)) {
     }
+}
+
+/// What both processes use.
+void prepare_hashing() {
     for (const auto algorithm : {image::DigestAlgorithm::sha256, image::DigestAlgorithm::sha512}) {
         static_cast<void>(Hasher(algorithm).finish());
     }
@@ -398,14 +424,17 @@ void prepare_layers() {
 
 }  // namespace
 
-sys::Service layer_service() { return {k_layer_service, prepare_layers, serve_layer}; }
+sys::Service layer_service() { return {k_layer_service, prepare_hashing, prepare_layers, serve_layer}; }
 
 void extract_confined(sys::Confined& parser, ByteSource& blob, const image::Descriptor& layer,
                       const image::Digest& diff_id, Extraction& into) {
     const auto lock = parser.lock();
-    parser.send(request_for(layer, diff_id, into));
+    const sys::Fd ring = layer.size < k_large_layer ? sys::Fd() : sys::RingReader::make_file();
+    ConfinedReader reader(parser, ring, into.file_digests, into.on_piece);
+    const int descriptor = ring.get();
+    parser.send(request_for(layer, diff_id, static_cast<bool>(ring), into),
+                std::span<const int>(&descriptor, ring ? 1 : 0));
     BlobPump pump(parser, blob);
-    ConfinedReader reader(parser, into.on_piece);
     into.view.begin_layer();
     try {
         add_entries(reader, into);

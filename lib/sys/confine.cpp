@@ -180,12 +180,21 @@ int refuse_files() {
     return ::syscall(SYS_landlock_restrict_self, rules.get(), 0) == 0 ? 0 : errno;
 }
 
-int drop_all_capabilities() {
+/// Gives up every capability but those of `kept`, a set of bits. Errno, or 0.
+int keep_only_capabilities(std::uint32_t kept) {
     static_cast<void>(::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0));
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-    std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> none{};
-    return ::syscall(SYS_capset, &header, none.data()) == 0 ? 0 : errno;
+    std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> sets{};
+    if (::syscall(SYS_capget, &header, sets.data()) != 0) return errno;
+    const std::uint32_t left = sets[0].permitted & kept;
+    sets = {};
+    sets[0].permitted = sets[0].effective = left;
+    return ::syscall(SYS_capset, &header, sets.data()) == 0 ? 0 : errno;
 }
+
+/// Starting a process that confines itself, and ending it although it is another user's, needs these.
+constexpr std::uint32_t k_starter_capabilities =
+    (1U << CAP_SETUID) | (1U << CAP_SETGID) | (1U << CAP_SYS_CHROOT) | (1U << CAP_KILL);
 
 /// The number of a user that nobody else has: of the range that no distribution hands out, by the number of the
 /// process.
@@ -211,7 +220,7 @@ void set_limit(__rlimit_resource_t resource, rlim_t most) {
 void limit_resources() {
     set_limit(RLIMIT_CORE, 0);
     set_limit(RLIMIT_FSIZE, 0);
-    set_limit(RLIMIT_NOFILE, 16);
+    set_limit(RLIMIT_NOFILE, 128);
     if (!k_instrumented) set_limit(RLIMIT_AS, std::uint64_t{4} << 30U);
 }
 
@@ -227,16 +236,21 @@ void say(SandboxReport& report, const char* done, const char* what, int fault) {
 
 bool is_instrumented() noexcept { return k_instrumented; }
 
-void confine(SandboxReport& report) {
-    limit_resources();
+void limit_starter(SandboxReport& report) {
     say(report, "a network namespace without a network", "unshare",
         ::unshare(CLONE_NEWNET | CLONE_NEWIPC) == 0 ? 0 : errno);
+    static_cast<void>(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+    static_cast<void>(keep_only_capabilities(k_starter_capabilities));  // what is left, confine() gives up
+}
+
+void confine(SandboxReport& report) {
+    limit_resources();
     say(report, "an empty root directory", "chroot", leave_files());
     say(report, "a user of its own", "setresuid", become_own_user());
     say(report, "not dumpable", "dumpable", ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 ? 0 : errno);
     say(report, "no new privileges", "no_new_privs", ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? 0 : errno);
     say(report, "landlock: no files", "landlock", refuse_files());
-    say(report, "no capabilities", "capset", drop_all_capabilities());
+    say(report, "no capabilities", "capset", keep_only_capabilities(0));
     static_cast<void>(::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0));  // another user's is forgotten
     say(report, "seccomp: computing only", "seccomp", allow_computing());
 }

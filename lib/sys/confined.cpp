@@ -2,7 +2,6 @@
 #include "sys/confined.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -10,13 +9,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstring>
 #include <exception>
+#include <filesystem>
 #include <initializer_list>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -29,25 +28,22 @@ namespace kmm::sys {
 
 namespace {
 
-constexpr std::size_t k_channel_buffer = 256U << 10U;
 constexpr std::size_t k_request_max = 1U << 20U;
 constexpr std::size_t k_report_max = 64U << 10U;
-constexpr int k_wait_ms = 200;
 constexpr std::chrono::milliseconds k_end_patience{1000};
 constexpr std::chrono::minutes k_patience{10};
 constexpr int k_first = 3;  ///< the number of the first descriptor that a process keeps
 
-// What the nurse is asked for.
-constexpr std::string_view k_start = "start", k_end = "end", k_status = "status", k_twin = "twin";
+/// What the starter is asked for. `start` is followed by the place of the first service.
+enum class Order : std::uint64_t { start, end, status, twin };
 // What it says of the process.
 constexpr std::uint64_t k_lives = 0, k_ended = 1, k_not_started = 2;
 
-/// Makes two connected sockets.
-std::pair<Fd, Fd> connected_sockets() {
-    std::array<int, 2> ends{};
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
-        throw LastErrno().error("making a socket");
-    return {Fd(ends[0]), Fd(ends[1])};
+std::string order(Order what, std::size_t first = 0) {
+    MessageWriter message;
+    message.number(static_cast<std::uint64_t>(what));
+    message.number(first);
+    return message.bytes();
 }
 
 Fd above_the_rest(const Fd& fd) {
@@ -100,42 +96,57 @@ void serve_one(const std::vector<Service>& services, const std::string& message,
     service->serve(message, channel, answers);
 }
 
-/// What the process does, until the other side is gone.
-void serve_all(const std::vector<Service>& services, Channel& channel, Channel& answers) {
-    std::string message;
-    if (!channel.receive(message, k_request_max)) return;
-    MessageWriter said;
+/// What the starter has done once, for all processes, which are copies of it.
+struct Prepared {
+    const std::vector<Service>& services;
+    std::size_t first = services.size();  ///< those from here on are prepared
+    std::optional<Error> fault{};         ///< why they are not
+    std::optional<SandboxReport> report{};  ///< of what the starter has given up
+};
+
+void prepare_from(std::size_t first, Prepared& prepared) {
     try {
-        for (const Service& service : services) service.prepare();
+        prepared.fault.reset();
+        for (; prepared.first > first; --prepared.first) prepared.services[prepared.first - 1].prepare();
     } catch (const Error& error) {
-        said.flag(false);
-        said.error(error);
-        static_cast<void>(channel.send(said.bytes()));
+        prepared.fault = error;
+    }
+    if (prepared.report) return;
+    prepared.report.emplace();
+    limit_starter(*prepared.report);
+}
+
+/// What the process does, until the other side is gone.
+void serve_all(const Prepared& prepared, Channel& channel, Channel& answers) {
+    std::string message;
+    MessageWriter said;
+    said.flag(!prepared.fault);
+    if (prepared.fault) {
+        said.error(*prepared.fault);
+        if (!channel.send(said.bytes())) return;
+        while (channel.receive(message, k_request_max)) {}
         return;
     }
-    SandboxReport report;
+    SandboxReport report = *prepared.report;
     confine(report);
-    said.flag(true);
     write_report(report, said);
     if (!channel.send(said.bytes())) return;
-    do {
-        serve_one(services, message, channel, answers);
-    } while (channel.receive(message, k_request_max));
+    while (channel.receive(message, k_request_max)) serve_one(prepared.services, message, channel, answers);
 }
 
 /// Starts the process that serves. -1 if that fails.
-pid_t start_one(const std::vector<Service>& services, const Fd& socket, const Fd& answers) {
-    const pid_t nurse = ::getpid();
+pid_t start_one(const Prepared& prepared, const Fd& socket, const Fd& answers) {
+    const pid_t starter = ::getpid();
     const pid_t process = ::fork();
     if (process != 0) return process;
     int code = 0;
     try {
-        end_with(nurse);
+        end_with(starter);
         keep_only({above_the_rest(socket).release(), above_the_rest(answers).release()});
         offer_to_oom_killer();
         Channel channel{Fd(k_first)};
         Channel asked{Fd(k_first + 1)};
-        serve_all(services, channel, asked);
+        serve_all(prepared, channel, asked);
     } catch (const std::exception&) {
         code = 1;  // what may go wrong with foreign bytes, services answer themselves
     }
@@ -163,223 +174,176 @@ std::string status_of(pid_t& process) {
     return said.bytes();
 }
 
-void nurse(const std::vector<Service>& services, Channel& parent);
+void work_as_starter(Prepared& prepared, Channel& parent);
 
-/// Another nurse, for another socket.
-void start_twin(const std::vector<Service>& services, const Fd& socket) {
+/// Another starter, for another socket.
+void start_twin(Prepared& prepared, const Fd& socket) {
     const pid_t parent = ::getpid();
     if (::fork() != 0) return;
     try {
         end_with(parent);
         keep_only({above_the_rest(socket).release()});
         Channel asked{Fd(k_first)};
-        nurse(services, asked);
+        work_as_starter(prepared, asked);
     } catch (const std::exception&) {
         // Whoever has the other end finds that it is gone.
     }
     ::_exit(0);
 }
 
+bool send_socket(Channel& parent, const Fd& socket) {
+    const int descriptor = socket.get();
+    return parent.send(order(Order::start), {}, {&descriptor, 1});
+}
+
 /// The copy of the program: it sees no foreign byte, and so can always start a process that has seen none.
-void nurse(const std::vector<Service>& services, Channel& parent) {
+void work_as_starter(Prepared& prepared, Channel& parent) {
     pid_t process = -1;
-    for (std::string message; parent.receive(message, k_request_max);) {
-        if (message == k_start) {
-            end_one(process);
-            const auto [ours, theirs] = connected_sockets();
-            const auto [our_answers, their_answers] = connected_sockets();
-            process = start_one(services, theirs, their_answers);
-            if (!parent.send(k_start, ours.get()) || !parent.send(k_start, our_answers.get())) break;
-        } else if (message == k_twin) {
-            const auto [ours, theirs] = connected_sockets();
-            start_twin(services, theirs);
-            if (!parent.send(k_twin, ours.get())) break;
-        } else if (message == k_end) {
-            end_one(process);
-        } else if (message == k_status && !parent.send(status_of(process))) {
-            break;
+    bool open = true;
+    for (std::string message; open && parent.receive(message, k_request_max);) {
+        MessageReader reader(message);
+        switch (static_cast<Order>(reader.number())) {
+            case Order::start: {
+                prepare_from(reader.number(), prepared);
+                end_one(process);
+                const auto [ours, theirs] = connected_sockets();
+                const auto [our_answers, their_answers] = connected_sockets();
+                process = start_one(prepared, theirs, their_answers);
+                open = send_socket(parent, ours) && send_socket(parent, our_answers);
+                break;
+            }
+            case Order::twin: {
+                const auto [ours, theirs] = connected_sockets();
+                start_twin(prepared, theirs);
+                open = send_socket(parent, ours);
+                break;
+            }
+            case Order::end: end_one(process); break;
+            case Order::status: open = parent.send(status_of(process)); break;
         }
     }
     end_one(process);
 }
 
-Error nurse_is_gone() {
+Error starter_is_gone() {
     return Error(Exit::io, "parser-killed", "the process that starts parsers was killed")
         .hint("run the same command again");
 }
 
 }  // namespace
 
-bool Channel::send(std::string_view message, int descriptor) {
-    std::uint64_t size = message.size();
-    std::array<iovec, 2> parts{{{&size, sizeof size}, {const_cast<char*>(message.data()), message.size()}}};
-    msghdr header{};
-    header.msg_iov = parts.data();
-    header.msg_iovlen = parts.size();
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    if (descriptor >= 0) {
-        header.msg_control = control.data();
-        header.msg_controllen = control.size();
-        cmsghdr* rights = CMSG_FIRSTHDR(&header);
-        rights->cmsg_level = SOL_SOCKET;
-        rights->cmsg_type = SCM_RIGHTS;
-        rights->cmsg_len = CMSG_LEN(sizeof(int));
-        std::memcpy(CMSG_DATA(rights), &descriptor, sizeof descriptor);
-    }
-    std::size_t left = sizeof size + message.size();
-    while (left > 0) {
-        const ssize_t sent = ::sendmsg(socket_.get(), &header, MSG_NOSIGNAL);
-        if (sent < 0 && errno == EINTR) continue;
-        if (sent <= 0) return false;
-        left -= static_cast<std::size_t>(sent);
-        header.msg_control = nullptr;
-        header.msg_controllen = 0;
-        auto done = static_cast<std::size_t>(sent);
-        for (iovec& part : parts) {
-            const std::size_t of_this = std::min(done, part.iov_len);
-            part.iov_base = static_cast<char*>(part.iov_base) + of_this;
-            part.iov_len -= of_this;
-            done -= of_this;
-        }
-    }
-    return true;
-}
-
-/// Receives what is there, behind what is in the buffer.
-bool Channel::fill(const std::function<void()>& on_wait) {
-    while (on_wait) {
-        pollfd socket{socket_.get(), POLLIN, 0};
-        const int ready = ::poll(&socket, 1, k_wait_ms);
-        if (ready > 0) break;
-        on_wait();
-    }
-    iovec part{buffer_.data() + end_, buffer_.size() - end_};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    msghdr header{};
-    header.msg_iov = &part;
-    header.msg_iovlen = 1;
-    header.msg_control = control.data();
-    header.msg_controllen = control.size();
-    ssize_t got = -1;
-    do {
-        got = ::recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC);
-    } while (got < 0 && errno == EINTR);
-    if (got <= 0) return false;
-    for (cmsghdr* each = CMSG_FIRSTHDR(&header); each != nullptr; each = CMSG_NXTHDR(&header, each)) {
-        if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_RIGHTS) continue;
-        int descriptor = -1;
-        std::memcpy(&descriptor, CMSG_DATA(each), sizeof descriptor);
-        descriptors_.emplace_back(descriptor);
-    }
-    end_ += static_cast<std::size_t>(got);
-    return true;
-}
-
-bool Channel::receive(std::string& message, std::size_t most, const std::function<void()>& on_wait) {
-    std::uint64_t size = 0;
-    if (buffer_.empty()) buffer_.resize(k_channel_buffer);
-    if (begin_ == end_) begin_ = end_ = 0;
-    const auto make_room = [&] {
-        if (end_ < buffer_.size()) return;
-        buffer_.erase(0, begin_);
-        end_ -= begin_;
-        begin_ = 0;
-        buffer_.resize(k_channel_buffer);
-    };
-    while (end_ - begin_ < sizeof size) {
-        make_room();
-        if (!fill(on_wait)) return false;
-    }
-    std::memcpy(&size, buffer_.data() + begin_, sizeof size);
-    begin_ += sizeof size;
-    if (size > most) return false;
-    message.clear();
-    while (true) {
-        const auto have = std::min<std::uint64_t>(end_ - begin_, size - message.size());
-        message.append(buffer_, begin_, have);
-        begin_ += have;
-        if (message.size() == size) return true;
-        begin_ = end_ = 0;
-        if (!fill(on_wait)) return false;
-    }
-}
-
-Fd Channel::take_descriptor() {
-    if (descriptors_.empty()) return {};
-    Fd first = std::move(descriptors_.front());
-    descriptors_.erase(descriptors_.begin());
-    return first;
-}
-
-void Channel::shut() noexcept { static_cast<void>(::shutdown(socket_.get(), SHUT_RDWR)); }
-
 Confined::Confined(std::vector<Service> services, std::function<void()> stop)
-    : nursery_(Fd()), channel_(Fd()), answers_(Fd()), stop_(std::move(stop)) {
+    : starter_(Fd()), channel_(Fd()), answers_(Fd()), stop_(std::move(stop)) {
+    for (const Service& service : services) {
+        numbers_.push_back(service.number);
+        service.prepare_both();
+    }
     auto [ours, theirs] = connected_sockets();
     const Fd socket = above_the_rest(theirs);
     const pid_t parent = ::getpid();
-    nurse_ = ::fork();
-    if (nurse_ < 0) throw LastErrno().error("starting a process");
-    if (nurse_ == 0) {
+    starter_process_ = ::fork();
+    if (starter_process_ < 0) throw LastErrno().error("starting a process");
+    if (starter_process_ == 0) {
         // Signals from the terminal concern the parent; this process ends when the socket closes.
         for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) static_cast<void>(::signal(number, SIG_IGN));
         try {
             end_with(parent);
             keep_only({socket.get()});
             Channel asked{Fd(k_first)};
-            nurse(services, asked);
+            Prepared prepared{services};
+            work_as_starter(prepared, asked);
         } catch (const std::exception&) {
             // The parent finds that it is gone.
         }
         ::_exit(0);
     }
-    nursery_ = Channel(std::move(ours));
+    starter_ = Channel(std::move(ours));
 }
 
-Confined::Confined(Fd nursery, std::function<void()> stop)
-    : nursery_(std::move(nursery)), channel_(Fd()), answers_(Fd()), stop_(std::move(stop)) {}
+std::unique_ptr<Confined> Confined::if_alone(std::vector<Service> services, std::function<void()> stop) {
+    std::error_code failed;
+    std::size_t threads = 0;
+    for (std::filesystem::directory_iterator each("/proc/self/task", failed), end; !failed && each != end;
+         each.increment(failed))
+        ++threads;
+    if (threads != 1) return nullptr;
+    return std::make_unique<Confined>(std::move(services), std::move(stop));
+}
+
+Confined::Confined(Fd socket, std::vector<std::uint64_t> numbers, std::function<void()> stop)
+    : numbers_(std::move(numbers)),
+      starter_(std::move(socket)),
+      channel_(Fd()),
+      answers_(Fd()),
+      stop_(std::move(stop)) {}
 
 std::unique_ptr<Confined> Confined::twin() {
     const std::lock_guard guard(mutex_);
-    if (!nursery_.send(k_twin)) throw nurse_is_gone();
-    return std::unique_ptr<Confined>(new Confined(take_socket(), stop_));
+    if (running_) connect();  // its sockets come before that of the twin
+    if (!starter_.send(order(Order::twin))) throw starter_is_gone();
+    return std::unique_ptr<Confined>(new Confined(take_socket(), numbers_, stop_));
 }
 
 Confined::~Confined() {
     channel_.shut();
     answers_.shut();
-    nursery_.shut();
-    while (nurse_ > 0 && ::waitpid(nurse_, nullptr, 0) < 0 && errno == EINTR) {}
+    starter_.shut();
+    while (starter_process_ > 0 && ::waitpid(starter_process_, nullptr, 0) < 0 && errno == EINTR) {}
 }
 
-/// What the nurse has made: this process may have given up making sockets.
+std::size_t Confined::place_of(std::uint64_t number) const {
+    const auto found = std::find(numbers_.begin(), numbers_.end(), number);
+    if (found == numbers_.end()) throw bug("a confined process is asked for something unknown");
+    return static_cast<std::size_t>(found - numbers_.begin());
+}
+
+/// What the starter has made: this process may have given up making sockets.
 Fd Confined::take_socket() {
     std::string message;
-    Fd socket;
-    if (nursery_.receive(message, k_request_max)) socket = nursery_.take_descriptor();
-    if (!socket) throw nurse_is_gone();
+    if (!starter_.receive(message, k_request_max)) throw starter_is_gone();
+    Fd socket = starter_.take_descriptor();
+    if (!socket) throw starter_is_gone();
     return socket;
 }
 
-void Confined::start() {
-    if (!nursery_.send(k_start)) throw nurse_is_gone();
-    channel_ = Channel(take_socket());
-    answers_ = Channel(take_socket());
+void Confined::start(std::size_t first) {
+    if (!starter_.send(order(Order::start, first))) throw starter_is_gone();
     running_ = true;
+    connected_ = false;
+    prepared_ = first;
 }
 
-void Confined::renew() {
+void Confined::connect() {
+    if (connected_) return;
+    channel_ = Channel(take_socket());
+    answers_ = Channel(take_socket());
+    connected_ = true;
+}
+
+void Confined::begin(std::uint64_t number) {
+    if (!running_) start(place_of(number));
+}
+
+void Confined::end() {
+    connect();
     channel_.shut();
     answers_.shut();
-    if (running_) static_cast<void>(nursery_.send(k_end));
-    running_ = false;
-    reported_ = false;
+    static_cast<void>(starter_.send(order(Order::end)));
+    running_ = used_ = reported_ = false;
     lost_.reset();
 }
 
-void Confined::send(std::string_view message, int descriptor) {
-    if (!running_) start();
-    if (!channel_.send(message, descriptor)) throw lost();
+void Confined::renew() {
+    if (used_) end();
+}
+
+void Confined::send(std::string_view message, std::span<const int> descriptors) {
+    const std::size_t place = place_of(MessageReader(message).number());
+    if (running_ && place < prepared_ && !lost_) end();
+    if (!running_) start(place);
+    connect();
+    used_ = true;
+    if (!channel_.send(message, {}, descriptors)) throw lost();
 }
 
 void Confined::answer(std::string_view message) {
@@ -402,7 +366,7 @@ void Confined::take_report() {
     reported_ = true;
 }
 
-std::string Confined::receive(std::size_t most, const std::function<void()>& on_wait) {
+void Confined::receive(std::string& message, std::size_t most, const std::function<void()>& on_wait) {
     if (!reported_) take_report();
     const auto start = std::chrono::steady_clock::now();
     const auto wait = [&] {
@@ -412,9 +376,7 @@ std::string Confined::receive(std::size_t most, const std::function<void()>& on_
         throw Error(Exit::timeout, "timeout", "the process that parses foreign bytes does not answer")
             .hint("its input may be an attack: do not use the image, and report it");
     };
-    std::string message;
     if (!channel_.receive(message, most, wait)) throw lost();
-    return message;
 }
 
 Error Confined::lost() {
@@ -424,7 +386,7 @@ Error Confined::lost() {
     std::string message;
     std::uint64_t how = k_lives;
     int status = 0;
-    if (nursery_.send(k_status) && nursery_.receive(message, k_request_max)) {
+    if (starter_.send(order(Order::status)) && starter_.receive(message, k_request_max)) {
         MessageReader reader(message);
         how = reader.number(k_not_started);
         status = static_cast<int>(reader.number());

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,53 +15,36 @@
 #include <sys/types.h>
 
 #include "base/error.hpp"
+#include "sys/channel.hpp"
 #include "sys/fd.hpp"
 #include "sys/sandbox.hpp"
 
 namespace kmm::sys {
 
-/// One end of what the two processes exchange: messages in order, and descriptors beside them.
-class Channel {
-public:
-    explicit Channel(Fd socket) : socket_(std::move(socket)) {}
-
-    /// False if the other side is gone. `descriptor` goes with the message, -1 for none. One thread at a time.
-    [[nodiscard]] bool send(std::string_view message, int descriptor = -1);
-    /// The next message of at most `most` bytes; false if the other side is gone, or says more. `on_wait`, which may be
-    /// empty, is called several times a second while there is none, and may throw. One thread at a time, also beside
-    /// one that sends.
-    [[nodiscard]] bool receive(std::string& message, std::size_t most, const std::function<void()>& on_wait = {});
-    /// The descriptor that came with the messages so far and was not taken yet; empty if there is none.
-    [[nodiscard]] Fd take_descriptor();
-    /// From now on both sides find the other gone. From any thread.
-    void shut() noexcept;
-
-private:
-    [[nodiscard]] bool fill(const std::function<void()>& on_wait);
-
-    Fd socket_;
-    std::string buffer_;
-    std::size_t begin_ = 0, end_ = 0;  ///< of what of `buffer_` was received and not given
-    std::vector<Fd> descriptors_;
-};
-
 /// Something that the process can be asked to do.
 struct Service {
     std::uint64_t number = 0;  ///< the first value of a request
-    /// Loads libraries and tables: there are no files later. Of no foreign byte.
+    /// Loads what this program uses as well, in this program, before the copy is made.
+    std::function<void()> prepare_both;
+    /// Loads libraries and tables: there are no files later. Sees no foreign byte. Called once for all processes.
     std::function<void()> prepare;
     /// Answers one request, of which `message` is the whole. `answers` brings what ask() of the parent sends. Throws an
     /// Error only for what comes of the request; everything that was asked for has been read then.
     std::function<void(const std::string& message, Channel& channel, Channel& answers)> serve;
 };
 
-/// The process. A copy of this program as it was when the object was made starts it at the first request; it prepares,
-/// gives up everything (confine()) and serves. It ends with this object, and with this program.
+/// The process. A copy of this program as it was when the object was made, the starter, starts it at begin() or at the
+/// first request; it gives up everything (confine()) and serves. It ends with this object, and with this program.
 class Confined {
 public:
     /// To be called while there is one thread, before anything of value is in memory that need not be. `stop` is asked
-    /// several times a second while the process is waited for, and throws to end the wait. Errors: from_errno.
+    /// several times a second while the process is waited for, and throws to end the wait. `services` that need more to
+    /// be prepared come first: a process is prepared for the service of its first request and those behind it, and a
+    /// request for one before it is served by a new process. Errors: from_errno.
     explicit Confined(std::vector<Service> services, std::function<void()> stop = {});
+    /// The same, or nullptr if this program has several threads, of which a copy would have one.
+    [[nodiscard]] static std::unique_ptr<Confined> if_alone(std::vector<Service> services,
+                                                            std::function<void()> stop = {});
     /// One more of the same, for a second thread; its process is another. Must end before this. From any thread that
     /// does not hold the lock. Errors: from_errno; io (74) "parser-killed".
     [[nodiscard]] std::unique_ptr<Confined> twin();
@@ -73,17 +57,26 @@ public:
     /// One request at a time: whoever holds the lock talks to the process, and reads its answer to the end or calls
     /// renew().
     [[nodiscard]] std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
-    /// Sends a request, or what belongs to one. Errors: as lost(); from_errno.
-    void send(std::string_view message, int descriptor = -1);
-    /// As send within a request, false instead of an error: for a second thread, beside the one that receives.
-    [[nodiscard]] bool try_send(std::string_view message) { return channel_.send(message); }
+    /// Starts the process, prepared for the service `number`, unless there is one, and does not wait for it. Errors: as
+    /// lost().
+    void begin(std::uint64_t number);
+    /// Sends a request, the first value of which is the number of the service. Errors: as lost(); from_errno.
+    void send(std::string_view message, std::span<const int> descriptors = {});
+    /// Sends one message of two parts within a request; false instead of an error. For a second thread, beside the one
+    /// that receives.
+    [[nodiscard]] bool try_send(std::string_view head, std::string_view body) { return channel_.send(head, body); }
     /// A short message beside the others, which does not wait behind them. Errors: as lost().
     void answer(std::string_view message);
-    /// The next message, of at most `most` bytes. `on_wait` as `stop`. Errors: as lost(), those of `stop` and
+    /// The next message, of at most `most` bytes, into `message`. `on_wait` as `stop`. Errors: as lost(), those of `stop` and
     /// `on_wait`; timeout (124) where nothing comes for ten minutes.
-    [[nodiscard]] std::string receive(std::size_t most, const std::function<void()>& on_wait = {});
-    /// Ends the process, whatever it does: the next request is served by a new one, which knows nothing of the bytes
-    /// that this one has seen. A thread in try_send() ends with false, and must have ended before that request.
+    void receive(std::string& message, std::size_t most, const std::function<void()>& on_wait = {});
+    [[nodiscard]] std::string receive(std::size_t most) {
+        std::string message;
+        receive(message, most);
+        return message;
+    }
+    /// Ends the process, whatever it does, if it was asked for anything: the next request is served by a new one, which
+    /// knows nothing of the bytes that this one has seen. A thread in try_send() ends with false, and must have ended before that request.
     void renew();
 
     /// What the process has given up; empty before the first answer.
@@ -93,16 +86,23 @@ public:
     [[nodiscard]] Error lost();
 
 private:
-    Confined(Fd nursery, std::function<void()> stop);
+    Confined(Fd socket, std::vector<std::uint64_t> numbers, std::function<void()> stop);
+    [[nodiscard]] std::size_t place_of(std::uint64_t number) const;
     [[nodiscard]] Fd take_socket();
-    void start();
+    void start(std::size_t first);
+    void connect();
+    void end();
     void take_report();
 
     std::mutex mutex_;
-    Channel nursery_;  ///< to the copy, which starts and ends the processes
+    std::vector<std::uint64_t> numbers_;  ///< of the services
+    Channel starter_;                     ///< to the copy, which starts and ends the processes
     Channel channel_, answers_;
-    pid_t nurse_ = -1;  ///< the child that is it; none of a twin
+    pid_t starter_process_ = -1;  ///< the child that is it; none of a twin
     bool running_ = false;
+    bool connected_ = false;    ///< the sockets of the running process have arrived
+    bool used_ = false;         ///< the running process was asked for something
+    std::size_t prepared_ = 0;  ///< the running process serves the services from here on
     std::function<void()> stop_;
     SandboxReport report_;
     bool reported_ = false;

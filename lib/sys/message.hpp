@@ -21,6 +21,8 @@ public:
     void error(const Error& error);
     [[nodiscard]] const std::string& bytes() const noexcept { return bytes_; }
     void clear() { bytes_.clear(); }
+    /// Takes back what was appended after the first `size` bytes.
+    void cut(std::size_t size) { bytes_.resize(size); }
 
 private:
     std::string bytes_;

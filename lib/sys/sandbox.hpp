@@ -50,11 +50,15 @@ void drop_capabilities(SandboxReport& report);
 /// Whether this is built with a sanitizer, which needs calls of its own: they are allowed as well.
 [[nodiscard]] bool is_instrumented() noexcept;
 
+/// For the process that starts those that confine() themselves: they have its network namespace, which is empty where
+/// root may have one. It keeps what confine() and ending such a process need, and can never gain more.
+void limit_starter(SandboxReport& report);
+
 /// Gives up everything but computing and talking through open descriptors, for a process of one thread that parses
-/// foreign bytes: an empty network namespace and root directory and a user of its own where root may have them, no
-/// supplementary group, no capability, no core file, no file (Landlock with every right that the running kernel's knows
-/// of, also TCP ports, signals and abstract sockets), and a list of system calls that are allowed: memory, locks,
-/// threads, reading and writing what is open. Every other call fails with EPERM.
+/// foreign bytes and was started after limit_starter(): an empty root directory and a user of its own where root may
+/// have them, no supplementary group, no capability, no core file, no file (Landlock with every right that the running
+/// kernel's knows of, also TCP ports, signals and abstract sockets), and a list of system calls that are allowed:
+/// memory, locks, threads, reading and writing what is open. Every other call fails with EPERM.
 void confine(SandboxReport& report);
 
 }  // namespace kmm::sys

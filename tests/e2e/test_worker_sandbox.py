@@ -5,14 +5,20 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
+import time
 import unittest
 
 import case
 from injection import usable
 
 SUPPORT = pathlib.Path(__file__).resolve().parent.parent / "support"
+sys.path.insert(0, str(SUPPORT))
+import worker_case  # noqa: E402
+
 CASE = {"image": {"modules": [{"name": "demo"}]}, "kernel": {}}
 
 
@@ -55,11 +61,65 @@ class Sandboxed(unittest.TestCase):
             filtered = [calls for calls in self.others.values() if self.in_force(calls, len(calls), r"seccomp\(SECCOMP_SET_MODE_FILTER.* = 0")]
             if not filtered:
                 self.skipTest("no seccomp here")
-            self.assertEqual(len(filtered), 1)
-            begin = next(i for i, call in enumerate(filtered[0]) if "SECCOMP_SET_MODE_FILTER" in call)
-            self.assertFalse([call for call in filtered[0][begin + 1:] if re.search(r"(openat|socket|execve)\(", call)])
+            for calls in filtered:
+                begin = next(i for i, call in enumerate(calls) if "SECCOMP_SET_MODE_FILTER" in call)
+                self.assertFalse([call for call in calls[begin + 1:] if re.search(r"(openat|socket|execve)\(", call)])
             self.assertRegex(said, "sandbox: parser: seccomp: computing only")
             self.assertRegex(said, "sandbox: parser: (not here: setresuid|a user of its own)")
+
+    def test_images_that_kmm_plan_checks_are_parsed_by_processes_that_open_nothing(self):
+        where = pathlib.Path(tempfile.mkdtemp(prefix="kmm-sandbox-"))
+        self.addCleanup(shutil.rmtree, where, ignore_errors=True)
+        for file in ("case.json", "stdin"):
+            shutil.copy(SUPPORT.parent / "golden/kmm-plan/preflight-check-images/in" / file, where)
+        done = subprocess.run(
+            ["python3", SUPPORT / "worker_case.py", "case.json", "strace", "-f", "-qq", "-o", "log",
+             "-e", "trace=seccomp,socket,openat,execve,recvmsg", "kmm-plan", "preflight", "-f", "-", "--kernel", "6.1.0-99-demo",
+             "--check-images", "--sig-enforce"],
+            cwd=where, env=dict(os.environ, PATH=f"{case.TOOLS.bin}:{os.environ['PATH']}"),
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
+        processes = {}
+        for line in (where / "log").read_text(errors="replace").splitlines():
+            number, call = line.split(None, 1)
+            processes.setdefault(number, []).append(call)
+        filtered = [calls for calls in processes.values() if self.in_force(calls, len(calls), r"seccomp\(SECCOMP_SET_MODE_FILTER.* = 0")]
+        if not filtered and pathlib.Path("/proc/self/status").read_text().count("Seccomp:") == 0:
+            self.skipTest("no seccomp here")
+        self.assertTrue(filtered, done.stdout)
+        for calls in filtered:
+            begin = next(i for i, call in enumerate(calls) if "SECCOMP_SET_MODE_FILTER" in call)
+            self.assertTrue(self.in_force(calls[begin:], len(calls), r"recvmsg.*= [1-9]"))
+            self.assertFalse([call for call in calls[begin + 1:] if re.search(r"(openat|socket|execve)\(", call)])
+
+    def test_a_parser_of_modules_that_does_not_answer_is_ended_by_timeout(self):
+        where = pathlib.Path(tempfile.mkdtemp(prefix="kmm-sandbox-"))
+        self.addCleanup(shutil.rmtree, where, ignore_errors=True)
+        worker_case.make_host(where / "host", {})
+        worker_case.put(where / "tree/demo.ko", worker_case.make_ko({"name": "demo"}))
+        worker = subprocess.Popen([case.TOOLS.bin / "kmm-worker", "check", "-", "--timeout", "3s"], stdin=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True, env=dict(os.environ, KMM_HOST_ROOT=str(where / "host")))
+        self.addCleanup(worker.kill)
+        parser = self.descendant(worker.pid, "Seccomp:\t2")
+        os.kill(parser, signal.SIGSTOP)
+        said = worker.communicate(f"containerImage: dir:{where}/tree\nkernelVersion: {worker_case.RELEASE}\nmodprobe: {{moduleName: demo}}\n", timeout=60)[1]
+        self.assertEqual(worker.returncode, 124, said)
+        self.assertIn("the modules were not read within --timeout 3.0s", said)
+        self.assertFalse(pathlib.Path(f"/proc/{parser}").exists())
+
+    def descendant(self, process, line):
+        """A process that `process` has started, or one that such a process has, with `line` in its status."""
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            found = [process]
+            for number in found:
+                try:
+                    found += map(int, pathlib.Path(f"/proc/{number}/task/{number}/children").read_text().split())
+                    if number != process and line in pathlib.Path(f"/proc/{number}/status").read_text():
+                        return number
+                except OSError:
+                    continue
+            time.sleep(0.01)
+        raise unittest.SkipTest(f"no process with {line}")
 
     def test_load_has_no_sockets_and_no_programs(self):
         log, first, _ = self.calls("load")

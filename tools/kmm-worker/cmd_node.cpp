@@ -42,6 +42,8 @@ struct Expected {
 Expected read_expected(const std::string& source, const cli::Args& args, cli::Context& context, sys::Clock& clock) {
     Expected expected;
     expected.parser = start_parser();
+    expected.parser->begin(kmod::module_service().number);
+    expected.parser->set_stop(stop_of_parser(timeout_of(args), std::chrono::steady_clock::now()));
     std::error_code error;
     if (std::filesystem::is_directory(source, error)) {
         expected.index = kmod::ModuleIndex::build(source, "", {}, expected.parser.get());

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -97,14 +98,23 @@ void stop_signing_at_interrupt() {
         .hint("run the same command again");
 }
 
+/// For the time in which modules are signed, which ends as the pull does at `timeout`.
+std::function<void()> stop_of_signing(std::chrono::milliseconds timeout) {
+    return [of_parser = stop_of_parser(timeout, std::chrono::steady_clock::now())] {
+        stop_signing_at_interrupt();
+        of_parser();
+    };
+}
+
 /// Signs files one after the other and notes what happened to each.
 class SigningStep {
 public:
-    SigningStep(const KeyHolder& signer, sys::Confined& parser, std::string policy)
-        : signer_(signer), parser_(parser), policy_(std::move(policy)) {}
+    SigningStep(const KeyHolder& signer, sys::Confined& parser, std::function<void()> stop, std::string policy)
+        : signer_(signer), parser_(parser), stop_(std::move(stop)), policy_(std::move(policy)) {}
 
     std::optional<std::string> operator()(const std::string& path, std::string bytes) {
-        stop_signing_at_interrupt();
+        stop_();
+        parser_.set_stop(stop_);  // the layers have been read
         const std::string how = kmod::compression_name(bytes);
         const std::string plain = kmod::plain_module(&parser_, std::move(bytes), path);
         const std::string_view body = kmod::unsigned_module(plain, path);
@@ -139,6 +149,7 @@ public:
 private:
     const KeyHolder& signer_;
     sys::Confined& parser_;
+    std::function<void()> stop_;
     std::string policy_;
 };
 
@@ -165,7 +176,7 @@ WorkerResult sign(const cli::Args& args, cli::Context& context) {
         request.platform = image::Platform{request.source.os, request.source.architecture, request.source.variant};
     request.created_by = fmt::format("kmm-worker sign: {} modules", args.get("hash").value_or("sha256"));
     request.source.parser = parser.get();
-    SigningStep step(signer, *parser, args.get("signed").value_or("replace"));
+    SigningStep step(signer, *parser, stop_of_signing(timeout_of(args)), args.get("signed").value_or("replace"));
     request.change = [&](const std::string& path, std::string bytes) { return step(path, std::move(bytes)); };
 
     sys::SandboxReport sandbox;

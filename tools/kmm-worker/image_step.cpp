@@ -171,6 +171,16 @@ void tell_parser(const sys::Confined& parser, cli::Context& context) {
     tell_sandbox(parser.report(), context, "parser: ");
 }
 
+std::function<void()> stop_of_parser(std::chrono::milliseconds timeout, std::chrono::steady_clock::time_point start) {
+    return [timeout, start] {
+        stop_at_interrupt();
+        if (timeout.count() == 0 || std::chrono::steady_clock::now() - start < timeout) return;
+        throw Error(Exit::timeout, "timeout",
+                    fmt::format("the modules were not read within --timeout {}", base::format_duration(timeout)))
+            .hint("raise --timeout; if that does not help, the image may be an attack on the parser");
+    };
+}
+
 std::shared_ptr<sys::Confined> start_parser() {
     return std::make_shared<sys::Confined>(std::vector<sys::Service>{registry::layer_service(), kmod::module_service()},
                                            stop_at_interrupt);
@@ -178,6 +188,7 @@ std::shared_ptr<sys::Confined> start_parser() {
 
 Job read_image_job(const cli::Args& args, UnknownFields unknown) {
     auto parser = start_parser();
+    parser->begin(kmod::module_service().number);  // while the job is read
     Job job = read_job(args, Needs::image, unknown);
     job.parser = std::move(parser);
     return job;
@@ -281,6 +292,7 @@ kmod::FileDigests proven_files(const PulledImage& image) {
 }
 
 PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& context, sys::Clock& clock) {
+    const auto start = std::chrono::steady_clock::now();
     const std::string base = scratch_base(job.host);
     (void)sys::remove_stale_temp_dirs(k_prefix, base);
     PulledImage image{job.parser, sys::TempDir(k_prefix, base), {}, {}, {}};
@@ -317,6 +329,7 @@ PulledImage pull_image(const Job& job, const cli::Args& args, cli::Context& cont
     std::map<std::string, std::string> sums;
     image.pulled.files.each(
         [&](const registry::ExtractedFile& file) { sums.emplace_hint(sums.end(), file.path, file.digest()); });
+    if (job.parser) job.parser->set_stop(stop_of_parser(job.deadline, start));
     image.index = with_context([&] { return "image " + image.pulled.reference; },
                                [&] { return kmod::ModuleIndex::build(directory, root, sums, job.parser.get()); });
     if (job.parser) {

@@ -69,6 +69,11 @@ void want_kernels(registry::PullRequest& request, std::vector<std::string> names
 [[nodiscard]] registry::PullPolicy pull_policy(const std::string& text,
                                                const std::optional<Position>& position = std::nullopt);
 
+/// Asked while a parser is waited for: throws interrupted, and timeout (124) "timeout" when `timeout` has passed since
+/// `start`; 0 is none.
+[[nodiscard]] std::function<void()> stop_of_parser(std::chrono::milliseconds timeout,
+                                                   std::chrono::steady_clock::time_point start);
+
 /// With -v, what of the sandbox is in force and what is not, on standard error. `of` is whose, "" for this process.
 void tell_sandbox(const sys::SandboxReport& report, cli::Context& context, const std::string& of = "");
 /// The same of the process that parses, if it has parsed.

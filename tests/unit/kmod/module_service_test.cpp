@@ -3,7 +3,9 @@
 #include "kmod/module_service.hpp"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <csignal>
 
@@ -122,6 +124,69 @@ TEST_CASE(
     };
     sys::Confined liar({lying});
     CHECK_THROWS_AS(static_cast<void>(kmod::read_module(liar, kmod::sealed_file("x", "test"), "/bad.ko")), Error);
+}
+
+TEST_CASE("of many modules the one that ends the process is named, and the rest is read or has the same error") {
+    sys::Service choosy = kmod::module_service();
+    choosy.serve = [real = choosy.serve](const std::string& message, sys::Channel& channel, sys::Channel& answers) {
+        if (message.find("/m23.ko") != std::string::npos) static_cast<void>(::raise(SIGABRT));
+        real(message, channel, answers);
+    };
+    sys::Confined parser({choosy});
+    const sys::TempDir out("kmm-batch-");
+    std::vector<std::string> outcomes(40);
+    kmod::ModuleBatches batches(parser, [&](std::size_t id, kmod::ReadModule read, const std::exception_ptr& failure) {
+        CHECK(outcomes[id].empty());
+        try {
+            if (failure) std::rethrow_exception(failure);
+            outcomes[id] = read.file.name;
+        } catch (const Error& error) {
+            outcomes[id] = fmt::format("{} {}", error.code(), fmt::join(error.context(), " "));
+        }
+    });
+    for (std::size_t i = 0; i < outcomes.size(); ++i) {
+        KoSpec spec = rich();
+        spec.name = fmt::format("m{}", i);
+        const std::string bytes = i == 7 ? "no module" : make_ko(spec);
+        batches.add(i, kmod::sealed_file(bytes, "test"), fmt::format("/m{}.ko", i));
+    }
+    batches.finish();
+    for (std::size_t i = 0; i < outcomes.size(); ++i)
+        CHECK(outcomes[i] == (i == 7 ? "module-format " : i < 23 ? fmt::format("m{}", i) : "parser-crashed /m23.ko"));
+}
+
+TEST_CASE("many large answers and long names do not block the exchange") {
+    sys::Confined parser({kmod::module_service()});
+    KoSpec spec = rich();
+    for (int i = 0; i < 3000; ++i) spec.exported.push_back(fmt::format("a_symbol_with_quite_a_long_name_{:06}", i));
+    const sys::Fd file = kmod::sealed_file(make_ko(spec), "test");
+    std::size_t read = 0;
+    kmod::ModuleBatches batches(parser, [&](std::size_t, kmod::ReadModule module, const std::exception_ptr& failure) {
+        if (!failure && module.file.exported.size() > 3000) ++read;
+    });
+    for (std::size_t i = 0; i < 100; ++i) {
+        const std::string path = fmt::format("/proc/self/fd/{}", file.get());
+        batches.add(i, sys::Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), "/" + std::string(i % 2 == 0 ? 4000 : 10, 'n'));
+    }
+    batches.finish();
+    CHECK(read == 100);
+}
+
+TEST_CASE("whoever waits for modules can end the wait") {
+    sys::Service sleeping = kmod::module_service();
+    sleeping.serve = [](const std::string&, sys::Channel& channel, sys::Channel&) {
+        std::string nothing;
+        static_cast<void>(channel.receive(nothing, 1));
+    };
+    sys::Confined parser({sleeping}, [] { throw Error(Exit::timeout, "timeout", "too late"); });
+    const sys::TempDir out("kmm-index-");
+    put(out.path() + "/demo.ko", make_ko(rich()));
+    try {
+        static_cast<void>(kmod::ModuleIndex::build(out.path(), "", {}, &parser));
+        FAIL("no error");
+    } catch (const Error& error) {
+        CHECK(error.code() == "timeout");
+    }
 }
 
 }  // TEST_SUITE

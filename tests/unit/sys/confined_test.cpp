@@ -2,6 +2,7 @@
 // What a process that parses foreign bytes can still do, tried from inside, and what becomes of one that dies.
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -26,6 +27,7 @@
 #include "sys/confined.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/message.hpp"
+#include "sys/shared_ring.hpp"
 #include "sys/temp_dir.hpp"
 
 using namespace kmm;
@@ -121,7 +123,7 @@ std::string reply_to(const std::string& word, sys::Channel& channel) {
 }
 
 sys::Service service() {
-    return {k_number, [] {}, [](const std::string& message, sys::Channel& channel, sys::Channel&) {
+    return {k_number, [] {}, [] {}, [](const std::string& message, sys::Channel& channel, sys::Channel&) {
                 sys::MessageReader request(message);
                 static_cast<void>(request.number());
                 static_cast<void>(channel.send(reply_to(request.text(), channel)));
@@ -133,7 +135,7 @@ std::string ask(sys::Confined& process, std::string_view word, int descriptor = 
     sys::MessageWriter request;
     request.number(k_number);
     request.text(word);
-    process.send(request.bytes(), descriptor);
+    process.send(request.bytes(), descriptor < 0 ? std::span<const int>() : std::span<const int>(&descriptor, 1));
     return process.receive(4U << 20U);
 }
 
@@ -224,6 +226,84 @@ TEST_CASE("confined: a twin is another process, which starts others in its turn"
     CHECK(ask(process, "thread") == "ttt");
     twin->renew();
     CHECK(ask(*twin, "thread") == "ttt");
+}
+
+TEST_CASE("confined: a process is prepared for its first request, and another one serves what it is not prepared for") {
+    static std::string prepared;  // of the process that starts the others
+    const auto named = [](std::uint64_t number, const char* name) {
+        return sys::Service{number, [] {}, [name] { prepared += name; },
+                            [](const std::string&, sys::Channel& channel, sys::Channel&) {
+                                static_cast<void>(channel.send(prepared + " " + std::to_string(::getpid())));
+                            }};
+    };
+    sys::Confined process({named(1, "a"), named(2, "b")});
+    const auto ask_for = [&](std::uint64_t number) {
+        sys::MessageWriter request;
+        request.number(number);
+        process.send(request.bytes());
+        return process.receive(100);
+    };
+    process.begin(2);
+    const std::string first = ask_for(2);
+    CHECK(first.starts_with("b "));
+    process.begin(1);  // there is one
+    CHECK(ask_for(2) == first);
+    const std::string second = ask_for(1);
+    CHECK(second.starts_with("ba "));
+    CHECK(ask_for(2) == second);
+    CHECK(prepared.empty());
+    process.renew();
+    CHECK(ask_for(2).starts_with("ba "));
+}
+
+TEST_CASE("confined: what starts the processes keeps no capability but to start and end them") {
+    sys::Confined process({service()});
+    CHECK(ask(process, "thread") == "ttt");
+    const std::string self = std::to_string(::getpid());
+    const std::string children = sys::read_file("/proc/self/task/" + self + "/children", 1U << 16U);
+    const std::string status = sys::read_file("/proc/" + children.substr(0, children.find(' ')) + "/status", 1U << 16U);
+    const auto at = status.find("CapPrm:\t");
+    REQUIRE(at != std::string::npos);
+    const auto kept = std::stoull(status.substr(at + 8, 16), nullptr, 16);
+    CHECK((kept & ~((1ULL << CAP_SETUID) | (1ULL << CAP_SETGID) | (1ULL << CAP_SYS_CHROOT) | (1ULL << CAP_KILL))) == 0);
+    CHECK(status.find("NoNewPrivs:\t1") != std::string::npos);
+}
+
+TEST_CASE("confined: bytes come through shared memory as they were, however the two sides are ahead of each other") {
+    const sys::Fd file = sys::RingReader::make_file();
+    std::string sent(5 * sys::k_ring_bytes / 2 + 77, '\0');
+    for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<char>(i * 7 + i / 4096);
+    auto [ours, theirs] = sys::connected_sockets();
+    std::thread writer([&, socket = std::move(theirs)]() mutable {
+        sys::Channel channel(std::move(socket));
+        sys::RingWriter ring(file);
+        std::string_view rest = sent;
+        while (!rest.empty()) {
+            const std::size_t size = ring.write(rest.substr(0, 300'001));
+            rest.remove_prefix(size);
+            if (size == 0) {
+                ring.wait_for_room();
+            } else {
+                sys::MessageWriter message;
+                message.number(size);
+                static_cast<void>(channel.send(message.bytes()));
+            }
+        }
+    });
+    sys::Channel channel(std::move(ours));
+    sys::RingReader ring(file);
+    std::string message;
+    std::string came;
+    while (came.size() < sent.size() && channel.receive(message, 8)) {
+        for (std::size_t size = sys::MessageReader(message).number(); size > 0;) {
+            const std::string_view piece = ring.view(size);
+            came += piece;
+            size -= piece.size();
+            ring.release(piece.size());
+        }
+    }
+    writer.join();
+    CHECK(came == sent);
 }
 
 TEST_CASE("confined: a wait is ended by whoever waits, and the process with it") {
