@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 181> k_names = {
+    static constexpr std::array<std::string_view, 182> k_names = {
         "action",
         "all",
         "all-namespaces",
@@ -127,6 +127,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "patch-query",
         "patches",
         "pause-after",
+        "pause-pools",
         "pinned-key",
         "plan",
         "platform",
