@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 183> k_names = {
+    static constexpr std::array<std::string_view, 184> k_names = {
         "action",
         "all",
         "all-namespaces",
@@ -128,6 +128,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "patch-query",
         "patches",
         "pause-after",
+        "pause-pools",
         "pinned-key",
         "placing",
         "plan",

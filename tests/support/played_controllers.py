@@ -13,6 +13,8 @@ GENERATION = "deprecated.daemonset.template.generation"
 KINDS = [
     ("serviceaccounts", "", "v1", "ServiceAccount", True), ("persistentvolumeclaims", "", "v1", "PersistentVolumeClaim", True),
     ("jobs", "batch", "v1", "Job", True), ("roles", "rbac.authorization.k8s.io", "v1", "Role", True),
+    ("specialresources", "sro.openshift.io", "v1beta1", "SpecialResource", False),
+    ("machineconfigpools", "machineconfiguration.openshift.io", "v1", "MachineConfigPool", False),
     ("clusterroles", "rbac.authorization.k8s.io", "v1", "ClusterRole", False),
 ]
 

@@ -49,7 +49,7 @@ std::string text_of(const std::map<std::string, LoadedDriver>& drivers) {
 }  // namespace
 
 KernelActor::KernelActor(cluster::ClusterStore& store, cluster::Workloads& workloads, cluster::NodeRunner& runner, Recorder& recorder,
-                         sys::Clock& clock, std::function<bool()> interrupted, bool has_kubelets)
+                         sys::Clock& clock, std::function<bool()> interrupted, bool has_kubelets, PoolPauses pools)
     : store_(store),
       recorder_(recorder),
       clock_(clock),
@@ -59,7 +59,8 @@ KernelActor::KernelActor(cluster::ClusterStore& store, cluster::Workloads& workl
       agent_(runner, clock, interrupted_, [this](const std::string& node, const std::string& text) { tell(node, text); }),
       drivers_(store, runner, clock, interrupted_, [this](const std::string& node, const std::string& text) { tell(node, text); }, subject_.loader),
       cordons_(workloads, recorder),
-      drainer_(workloads, recorder, clock, interrupted_) {}
+      drainer_(workloads, recorder, clock, interrupted_),
+      pools_(std::move(pools)) {}
 
 void KernelActor::tell(const std::string& node, const std::string& text) {
     auto told = node_event(recorder_, EventKind::observed, node, "");
@@ -122,6 +123,7 @@ value::Node KernelActor::intent(const upgrade::NodeStep& step) {
 
 Done KernelActor::act(const upgrade::NodeStep& step, const Sight& sight, const Deadline& deadline) {
     const auto& name = step.node;
+    if (name.empty()) return pools_.act(step.step);
     if (step.step == k_step_cordon) return cordons_.cordon(name);
     if (step.step == k_step_drain) {
         Done done;

@@ -12,6 +12,7 @@
 #include "upgrade/drive/actor.hpp"
 #include "upgrade/drive/cordons.hpp"
 #include "upgrade/drive/drainer.hpp"
+#include "upgrade/drive/pool_pauses.hpp"
 #include "upgrade/drive/recorder.hpp"
 #include "upgrade/drive/step_runner.hpp"
 #include "upgrade/drive_kernel/drivers.hpp"
@@ -24,9 +25,9 @@ namespace kmm::drive {
 /// nodes. The references outlive it.
 class KernelActor final : public Actor {
 public:
-    /// `has_kubelets`: Nodes are kept up to date by kubelets, whose word is waited for; else the store gets what nodes say of themselves.
+    /// `pools`: those that the run pauses. `has_kubelets`: Nodes are kept up to date by kubelets, whose word is waited for; else the store gets what nodes say of themselves.
     KernelActor(cluster::ClusterStore& store, cluster::Workloads& workloads, cluster::NodeRunner& runner, Recorder& recorder, sys::Clock& clock,
-                std::function<bool()> interrupted, bool has_kubelets);
+                std::function<bool()> interrupted, bool has_kubelets, PoolPauses pools);
 
     [[nodiscard]] Sight look(const upgrade::NodeStep& step, const Deadline& deadline) override;
     [[nodiscard]] value::Node intent(const upgrade::NodeStep& step) override;
@@ -37,6 +38,7 @@ public:
     [[nodiscard]] value::Node glance(const std::string& node) override;
     /// Nodes whose Node says another kernel than when they were done ("version-changed").
     [[nodiscard]] std::vector<upgrade::Event> confirm() override;
+    void before_move(const upgrade::Event& move) override { pools_.before_move(move, recorder_.header()); }
     [[nodiscard]] std::string release(const std::string& node) override;
     [[nodiscard]] std::map<std::string, std::string> unavailable() override;
 
@@ -69,6 +71,7 @@ private:
     Drivers drivers_;
     Cordons cordons_;
     Drainer drainer_;
+    PoolPauses pools_;
     std::mutex mutex_;
     std::map<std::string, std::string> boots_;  ///< of each node at the look before its present step
 };

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "cluster/machine_pools.hpp"
 #include "recipe/plan/graph.hpp"
 #include "recipe/template/json.hpp"
 #include "upgrade/drive_recipe/readiness.hpp"
@@ -182,9 +183,22 @@ std::vector<Judged> review(const Release& release, kube::Client& client, Objects
     return judged;
 }
 
-std::set<std::string> needed_kernels(kube::Client& client, const upgrade::recipe::Subject& subject) {
+std::set<std::string> needed_kernels(kube::Client& client, const upgrade::recipe::Subject& subject, const std::vector<Release>& all) {
     std::set<std::string> kernels(subject.keep_kernels.begin(), subject.keep_kernels.end());
-    for (const auto& node : client.list_all(kube::resources::k_nodes, {})) kernels.insert(node.get_string({"status", "nodeInfo", "kernelVersion"}));
+    const auto pools = cluster::MachinePools(client).read();
+    std::set<std::string> with_nodes;
+    for (const auto& node : client.list_all(kube::resources::k_nodes, {})) {
+        kernels.insert(node.get_string({"status", "nodeInfo", "kernelVersion"}));
+        if (const auto* pool = cluster::pool_of(pools, node)) with_nodes.insert(pool->name);
+    }
+    const auto is_open = [&](const cluster::MachinePool& pool) { return pool.paused && !with_nodes.contains(pool.name); };
+    if (std::none_of(pools.begin(), pools.end(), is_open)) return kernels;
+    for (const auto& release : all) {
+        for (const auto& state : release.states)
+            for (const auto& one : state.objects) kernels.insert(one.kernel);
+        for (const auto& one : release.kept) kernels.insert(one.kernel);
+    }
+    kernels.erase("");
     return kernels;
 }
 

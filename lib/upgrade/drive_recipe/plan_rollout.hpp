@@ -31,8 +31,10 @@ struct Judged {
 /// release does not bring; those of OwnObjects::apply.
 [[nodiscard]] std::vector<Judged> review(const upgrade::recipe::Release& release, kube::Client& client, Objects& objects, OwnObjects& own, kube::Force force);
 
-/// Kernels whose copies are not obsolete: those that nodes run, and those that a person keeps. Lists the nodes.
-[[nodiscard]] std::set<std::string> needed_kernels(kube::Client& client, const upgrade::recipe::Subject& subject);
+/// Kernels whose copies are not obsolete: those that nodes run, and those that a person keeps; those of `all` copies while a paused
+/// MachineConfigPool has no node, as a new one comes with the kernel that it was paused at. Lists nodes and pools.
+[[nodiscard]] std::set<std::string> needed_kernels(kube::Client& client, const upgrade::recipe::Subject& subject,
+                                                   const std::vector<upgrade::recipe::Release>& all);
 /// Nodes that states of `release` select and whose kernel it has no copy for, though it has copies for kernels: "node-a runs KERNEL". They came,
 /// or were updated, after it was rendered. Lists the nodes.
 [[nodiscard]] std::vector<std::string> uncovered_nodes(kube::Client& client, const upgrade::recipe::Release& release);

@@ -69,7 +69,8 @@ RecipeActor::RecipeActor(kube::Client& client, Recorder& recorder, sys::Clock& c
       store_(client, subject_.space),
       objects_(client),
       gates_(client, objects_),
-      downgrade_(client, objects_, gates_, clock, interrupted_, recorder.header().cordon_owner()) {
+      downgrade_(client, objects_, gates_, clock, interrupted_, recorder.header().cordon_owner()),
+      pools_(&client, subject_.pools, recorder.header().cordon_owner()) {
     subject_.is_forced = subject_.is_forced || is_forced;
 }
 
@@ -105,6 +106,7 @@ const State& RecipeActor::state_of(const std::string& name) {
 }
 
 Done RecipeActor::act(const upgrade::NodeStep& step, const Sight& /*sight*/, const Deadline& deadline) {
+    if (step.step == upgrade::k_stage_pause_pools || step.step == upgrade::k_stage_unpause_pools) return pools_.act(step.step);
     if (step.node.empty()) return step.step == upgrade::recipe::k_stage_prune ? prune(deadline) : verify(deadline);
     const auto node = upgrade::recipe::driver_node_of(recorder_.node(step.node));
     if (step.step == upgrade::k_step_rollback) return node ? roll_back_node(step.node, *node, deadline) : roll_back(step.node, step.node, deadline);
@@ -200,7 +202,7 @@ void RecipeActor::unlabel_nodes(std::set<std::string> names) {
 
 Done RecipeActor::prune(const Deadline& deadline) {
     auto& now = loaded().releases.now;
-    auto left = upgrade::recipe::leftovers(loaded().releases.all, now, needed_kernels(client_, subject_));
+    auto left = upgrade::recipe::leftovers(loaded().releases.all, now, needed_kernels(client_, subject_, loaded().releases.all));
     // What stays belongs to this release from now on: its removal takes it away.
     now.kept = left.kept;
     store_.put(now);

@@ -12,6 +12,7 @@
 
 #include "upgrade/drive/actor.hpp"
 #include "upgrade/drive/objects.hpp"
+#include "upgrade/drive/pool_pauses.hpp"
 #include "upgrade/drive/recorder.hpp"
 #include "upgrade/drive_recipe/downgrade.hpp"
 #include "upgrade/drive_recipe/gates.hpp"
@@ -46,6 +47,7 @@ public:
     [[nodiscard]] value::Node glance(const std::string& state) override;
     /// States whose workloads are no longer ready ("not-verified").
     [[nodiscard]] std::vector<upgrade::Event> confirm() override;
+    void before_move(const upgrade::Event& move) override { pools_.before_move(move, recorder_.header()); }
     [[nodiscard]] std::string release(const std::string& state) override;
     [[nodiscard]] std::map<std::string, std::string> unavailable() override;
 
@@ -87,6 +89,7 @@ private:
     Objects objects_;
     Gates gates_;
     Downgrade downgrade_;
+    PoolPauses pools_;
     std::unique_ptr<Loaded> loaded_;
 };
 

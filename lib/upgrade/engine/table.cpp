@@ -112,7 +112,12 @@ Table::Table(Parts parts) : parts_(std::move(parts)) {
         if (stage.is_walk() && stage.until != k_node_done) rests_.push_back(stage.until);
     }
     for (const auto& step : parts_.steps) add_step(step);
-    add_step(Step{std::string(k_step_complete), Scope::run, {before.back()}, "", std::string(k_run_complete), ""});
+    std::vector<std::string> ends;
+    for (auto stage = parts_.stages.rbegin(); stage != parts_.stages.rend(); ++stage) {
+        ends.push_back(stage->done);
+        if (!stage->is_optional) break;
+    }
+    add_step(Step{std::string(k_step_complete), Scope::run, std::move(ends), "", std::string(k_run_complete), ""});
     add_step(Step{std::string(k_step_abort), Scope::run, abortable, std::string(k_run_aborting), std::string(k_run_aborted),
                   std::string(k_run_aborting_failed)});
     check_stages();

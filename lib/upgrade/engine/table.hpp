@@ -19,6 +19,9 @@ inline constexpr std::string_view k_node_pending = "pending", k_node_done = "don
 /// Steps that every procedure has: two of the run, and the way back of a node.
 inline constexpr std::string_view k_step_complete = "complete", k_step_abort = "abort", k_step_rollback = "rollback";
 
+/// Stages, steps of the run, of procedures that keep the machines' own updates off.
+inline constexpr std::string_view k_stage_pause_pools = "pause-pools", k_stage_unpause_pools = "unpause-pools";
+
 /// Whose state a step or move changes.
 enum class Scope { run, node };
 
@@ -52,6 +55,7 @@ struct Stage {
     std::vector<std::string> steps;    ///< steps of a node that it walks; empty: it is a step of the run itself
     std::string until;                 ///< state in which a node is through: k_node_done, or one in which it rests until a later stage
     bool pauses = false;               ///< once it is done, a person lets the run go on
+    bool is_optional = false;          ///< at the end: a run may be complete without it
     [[nodiscard]] bool is_walk() const noexcept { return !steps.empty(); }
 };
 
@@ -69,7 +73,7 @@ class Table {
 public:
     struct Parts {
         std::string name;              ///< of the procedure, as records spell it
-        std::vector<Stage> stages;     ///< in order; the last one is never left out, and leads to k_run_complete
+        std::vector<Stage> stages;     ///< in order; the last one that is not optional is never left out, and leads to k_run_complete
         std::vector<Step> steps;       ///< of a node, in the order of a walk
         std::vector<Move> side_moves;  ///< moves that follow from no stage or step
     };

@@ -2,6 +2,7 @@
 // The update of the kernel, node by node. A node that runs the release already is neither emptied nor rebooted: its drivers are
 // proved as on every other node.
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "upgrade/engine/canary.hpp"
 #include "upgrade/kernel/subject.hpp"
 
@@ -21,13 +22,15 @@ Stage walk_stage(std::string_view name, bool pauses) {
                             k_step_uncordon})
         steps.emplace_back(step);
     const auto text = std::string(name), during = "updating-" + text;
-    return Stage{text, during, "updated-" + text, during + "-failed", std::move(steps), std::string(k_node_done), pauses};
+    return Stage{text, during, "updated-" + text, during + "-failed", std::move(steps), std::string(k_node_done), pauses, false};
 }
 
 Table make_table() {
     Table::Parts parts;
     parts.name = "kernel";
-    parts.stages = {walk_stage(k_stage_canary, true), walk_stage(k_stage_nodes, false)};
+    parts.stages = {Stage{std::string(k_stage_pause_pools), "pausing-pools", "paused-pools", "pausing-pools-failed", {}, "", false, false},
+                    walk_stage(k_stage_canary, true), walk_stage(k_stage_nodes, false),
+                    Stage{std::string(k_stage_unpause_pools), "unpausing-pools", "unpaused-pools", "unpausing-pools-failed", {}, "", false, true}};
     parts.steps = {
         node_step(k_step_check, {"pending"}, "checking", "checked"),
         node_step(k_step_cordon, {"checked"}, "cordoning", "cordoned"),
@@ -90,14 +93,22 @@ public:
         description.again = fmt::format("kmm-upgrade start kernel --to {} --install {}", run.to_version, quoted(command));
         description.elsewhere = "kmm-upgrade start kernel --to RELEASE";
         description.commands.emplace_back("install", command);
+        if (const auto pools = subject_of(run).pools; !pools.empty())
+            description.notes.emplace_back("pools", base::join(pools, ", ") + ": paused while nodes are updated");
         return description;
     }
 
     [[nodiscard]] std::string target_text(const Header& run, const NodeRecord& /*node*/) const override { return run.to_version; }
 
-    [[nodiscard]] Members members(const Run& run, const Stage& stage) const override { return canary_members(run, stage); }
+    [[nodiscard]] Members members(const Run& run, const Stage& stage) const override {
+        if (stage.is_walk()) return canary_members(run, stage);
+        Members members;
+        members.is_left_out = subject_of(run).pools.empty();
+        return members;
+    }
 
-    [[nodiscard]] std::string next_step(const Run& run, const NodeRecord& node, const Stage& /*stage*/) const override {
+    [[nodiscard]] std::string next_step(const Run& run, const NodeRecord& node, const Stage& stage) const override {
+        if (!stage.is_walk()) return "";
         const auto& state = node.state;
         const auto named = [](std::string_view step) { return std::string(step); };
         if (state == k_node_pending || state == "checking") return named(k_step_check);

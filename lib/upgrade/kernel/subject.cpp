@@ -20,6 +20,8 @@ Subject subject_of(const Header& run) {
     const auto* found = run.subject.find(k_member_install);
     if (found == nullptr) return subject;
     subject.command = found->get_string({"command"});
+    if (const auto* pools = found->find("pools"))
+        for (const auto& pool : pools->items()) subject.pools.push_back(pool.text());
     const auto loader = found->get_string({"loader"});
     if (loader == to_string(Loader::operator_)) subject.loader = Loader::operator_;
     else if (loader != to_string(Loader::worker))
@@ -30,6 +32,7 @@ Subject subject_of(const Header& run) {
 
 void set_subject(Header& run, const Subject& subject) {
     auto tree = value::Node::mapping({{"command", subject.command}, {"loader", to_string(subject.loader)}});
+    if (!subject.pools.empty()) tree.set("pools", value::Node::strings(subject.pools));
     run.subject = value::Node::mapping({{std::string(k_member_install), std::move(tree)}});
 }
 

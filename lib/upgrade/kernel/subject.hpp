@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "upgrade/engine/procedure.hpp"
 #include "upgrade/engine/run.hpp"
@@ -20,6 +21,7 @@ enum class Loader { worker, operator_ };
 struct Subject {
     std::string command;               ///< installs the release on a node, run by its sh
     Loader loader = Loader::worker;
+    std::vector<std::string> pools{};  ///< MachineConfigPools that are paused while nodes are updated
     friend bool operator==(const Subject&, const Subject&) = default;
 };
 

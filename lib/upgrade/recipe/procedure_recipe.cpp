@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "upgrade/recipe/subject.hpp"
 
 namespace kmm::upgrade::recipe {
@@ -20,14 +21,16 @@ Step state_step(std::string_view name, std::vector<std::string> from, std::strin
 
 Stage stage_of(std::string_view name, const std::string& during, std::string done, std::vector<std::string> steps) {
     const std::string until(steps.empty() ? "" : k_node_done);
-    return Stage{std::string(name), during, std::move(done), during + "-failed", std::move(steps), until, false};
+    return Stage{std::string(name), during, std::move(done), during + "-failed", std::move(steps), until, false, false};
 }
 
 Table rollout_table(bool is_downgrade) {
     Table::Parts parts;
     parts.name = is_downgrade ? "recipe-downgrade" : "recipe";
     parts.stages = {
+        stage_of(k_stage_pause_pools, "pausing-pools", "paused-pools", {}),
         stage_of(k_stage_states, "rolling-out-states", "rolled-out-states", {std::string(k_step_apply), std::string(k_step_gate)}),
+        stage_of(k_stage_unpause_pools, "unpausing-pools", "unpaused-pools", {}),
         stage_of(k_stage_prune, "pruning", "pruned", {}),
     };
     parts.steps = {
@@ -41,8 +44,7 @@ Table rollout_table(bool is_downgrade) {
             state_step(k_step_restart, {"evicted"}, "restarting", "restarted"),
             state_step(k_step_untaint, {"restarted"}, "untainting", k_node_done),
         };
-        parts.stages.front().steps.insert(parts.stages.front().steps.end(), {std::string(k_step_taint), std::string(k_step_evict),
-                                                                             std::string(k_step_restart), std::string(k_step_untaint)});
+        for (const auto& step : on_node) parts.stages[1].steps.push_back(step.name);
         parts.steps.insert(parts.steps.end(), on_node.begin(), on_node.end());
     }
     std::vector<std::string> touched = {"pending", "done", "skipped"};
@@ -103,6 +105,7 @@ public:
             description.notes.emplace_back("release", subject.previous == 0
                                                           ? fmt::format("{}", subject.revision)
                                                           : fmt::format("{}, after {}", subject.revision, subject.previous));
+        if (const auto pools = subject.pools; !pools.empty()) description.notes.emplace_back("pools", base::join(pools, ", ") + ": paused during the rollout");
         return description;
     }
 
@@ -118,6 +121,7 @@ public:
     [[nodiscard]] Members members(const Run& run, const Stage& stage) const override {
         Members members;
         members.at_once = 1;
+        members.is_left_out = stage.name != k_stage_prune && stage.name != k_stage_verify && !stage.is_walk() && subject_of(run).pools.empty();
         if (!stage.is_walk()) return members;
         for (std::size_t place = 0; place < run.nodes.size(); ++place) members.places.push_back(place);
         return members;

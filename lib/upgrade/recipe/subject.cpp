@@ -28,6 +28,8 @@ Subject subject_of(const Header& run) {
         for (const auto& kernel : kernels->items()) subject.keep_kernels.push_back(kernel.text());
     const auto* forced = tree.find("forceConflicts");
     subject.is_forced = forced != nullptr && forced->as_bool() == true;
+    if (const auto* pools = tree.find("pools"))
+        for (const auto& pool : pools->items()) subject.pools.push_back(pool.text());
     return subject;
 }
 
@@ -36,6 +38,7 @@ void set_subject(Header& run, const Subject& subject) {
     if (subject.previous != 0) tree.set("previous", subject.previous);
     if (!subject.keep_kernels.empty()) tree.set("keepKernels", value::Node::strings(subject.keep_kernels));
     if (subject.is_forced) tree.set("forceConflicts", true);
+    if (!subject.pools.empty()) tree.set("pools", value::Node::strings(subject.pools));
     run.subject = value::Node::mapping({{std::string(k_member), std::move(tree)}});
 }
 

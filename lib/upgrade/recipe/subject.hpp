@@ -20,6 +20,7 @@ struct Subject {
     std::int64_t previous = 0;              ///< of a rollout: the release that was complete before, 0 for none
     std::vector<std::string> keep_kernels;  ///< kernels whose copies stay although no node runs them
     bool is_forced = false;                 ///< fields of other managers are taken over
+    std::vector<std::string> pools{};       ///< of a rollout: MachineConfigPools that are paused meanwhile
     friend bool operator==(const Subject&, const Subject&) = default;
 };
 

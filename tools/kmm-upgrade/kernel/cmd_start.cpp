@@ -12,6 +12,7 @@
 #include "cluster/operator_signs.hpp"
 #include "kmm-upgrade/kernel/verbs.hpp"
 #include "kmm-upgrade/session/causes.hpp"
+#include "kmm-upgrade/session/pools.hpp"
 #include "kmm-upgrade/session/walk_options.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "preflight/verdict.hpp"
@@ -205,6 +206,7 @@ void print_kernel_plan(cli::Context& context, const Preflight& found, const api:
                                    {"preflight", preflight_node_of(found)},
                                    {"nodes", std::move(nodes)}});
     if (!found.recipes.empty()) document.set("recipes", recipes_node_of(found));
+    if (const auto pools = upgrade::kernel::subject_of(run).pools; !pools.empty()) document.set("pausedPools", Node::strings(pools));
     if (!run.left_out.empty()) document.set("leftOut", encode(run.left_out));
     if (cli::print_document(context, document)) return;
     if (context.output == "name") {
@@ -213,10 +215,13 @@ void print_kernel_plan(cli::Context& context, const Preflight& found, const api:
     }
     if (!refusals_of(found).empty()) return context.console.out(preflight_table(found));
     std::string text = preflight_table(found) + "\n";
+    const auto pools = upgrade::kernel::subject_of(run).pools;
+    if (!pools.empty()) text += fmt::format("pause MachineConfigPool {}\n", base::join(pools, ", "));
     for (const auto& [names, actions] : groups) {
         text += some_names(names, k_named) + "\n";
         for (const auto& action : actions) text += "  " + base::escape(action) + "\n";
     }
+    if (!pools.empty()) text += fmt::format("unpause MachineConfigPool {}\n", base::join(pools, ", "));
     context.console.out(text + "nothing was done; next: the same command without --dry-run\n");
 }
 
@@ -251,6 +256,17 @@ Exit run_start_kernel(const cli::Args& args, cli::Context& context) {
     auto planned = drive::plan_kernel(snapshot.objects, request, {command, kernel_loader_of(access, request.options)},
                                       call.clock());
     auto& run = planned.run;
+    const auto paused = leave_paused_out(access, run, request.nodes);
+    for (const auto& [name, pool] : paused)
+        planned.notes.push_back(fmt::format("node {} is left out: MachineConfigPool {} is paused", name, pool));
+    if (run.nodes.empty())
+        throw Error(Exit::checks_failed, "no-nodes", "every node is left out: their MachineConfigPools are paused")
+            .hint("unpause a pool, or name nodes with --node");
+    auto subject = upgrade::kernel::subject_of(run);
+    subject.pools = pools_to_pause(access, [&](const Node& node) {
+        return run.find(node.get_string({"metadata", "name"})) != nullptr;
+    });
+    upgrade::kernel::set_subject(run, subject);
     drive::require_one_host(run.options, run.nodes.size());
     for (const auto& note : planned.notes) call.note(note);
     Preflight found;

@@ -17,7 +17,10 @@ public:
     [[nodiscard]] std::unique_ptr<drive::Actor> actor(drive::Recorder& recorder) override {
         auto& cluster = access_.cluster.opened();
         return std::make_unique<drive::KernelActor>(*cluster.store, *cluster.workloads, *runner_, recorder, access_.call.clock(),
-                                                    [this] { return access_.call.stopped(); }, cluster.server != nullptr);
+                                                    [this] { return access_.call.stopped(); }, cluster.server != nullptr,
+                                                    drive::PoolPauses(cluster.server == nullptr ? nullptr : &cluster.server->client(),
+                                                                      upgrade::kernel::subject_of(recorder.header()).pools,
+                                                                      recorder.header().cordon_owner()));
     }
     void require_readable() override {
         auto faults = access_.cluster.opened().store->read().diagnostics;

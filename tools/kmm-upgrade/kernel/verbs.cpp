@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "kmm-upgrade/session/pools.hpp"
 #include "kmm-upgrade/session/reach.hpp"
 #include "kmm-upgrade/verb_parts.hpp"
 #include "preflight/verdict.hpp"
@@ -57,7 +58,7 @@ cli::Verb start_kernel_verb() {
                  required(option("to", "RELEASE", "kernel release, as uname -r prints it")),
                  required(option("install", "COMMAND", "installs the release on a node; $1 is the release"))} +
                  without_drain(walk_options("30m")) +
-                 std::vector<cli::Option>{option("no-drain", "", "reboot without emptying nodes"),
+                 std::vector<cli::Option>{option("no-drain", "", "reboot without emptying nodes"), pause_pools_option(),
                                           option("manual", "", "record the upgrade and stop; continue with step")} +
                  preflight_options() + recipe::files::recipe_sources(),
              run_start_kernel);

@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "kmm-upgrade/recipe/verbs.hpp"
+#include "kmm-upgrade/session/pools.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "recipe/files/findings.hpp"
 #include "recipe/files/observe.hpp"
@@ -186,9 +187,13 @@ Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
     drive::Objects objects(client);
     drive::OwnObjects own(client, objects, access.call.clock(), [&] { return access.call.stopped(); }, name, store.of_others(name));
     const auto judged = drive::review(release, client, objects, own, request.subject.is_forced ? kube::Force::yes : kube::Force::no);
+    const auto chosen = [&](const Node& node) {
+        return std::any_of(release.states.begin(), release.states.end(), [&](const auto& state) { return state.nodes.selects(node); });
+    };
+    request.subject.pools = pools_to_pause(access, chosen);
     const auto nodes = is_downgrade ? drive::driver_nodes(client, objects, judged) : std::vector<upgrade::recipe::DriverNode>();
     if (dry) {
-        print_plan(context, release, previous, judged, nodes, upgrade::recipe::leftovers(all, release, drive::needed_kernels(client, request.subject)));
+        print_plan(context, release, previous, judged, nodes, upgrade::recipe::leftovers(all, release, drive::needed_kernels(client, request.subject, all)));
         return Exit::ok;
     }
     if (!nodes.empty()) recipe_server(access).require_rights(drive::Downgrade::rules());

@@ -2,6 +2,7 @@
 #include "kmm-upgrade/recipe/verbs.hpp"
 
 #include "kmm-upgrade/record/view.hpp"
+#include "kmm-upgrade/session/pools.hpp"
 #include "kmm-upgrade/verb_parts.hpp"
 #include "recipe/files/options.hpp"
 
@@ -61,6 +62,7 @@ cli::Verb start_recipe_verb() {
           "keep the copies for a kernel"}},
         std::vector<cli::Option>{option("to", "VERSION", "version of the chart; one in a repository is chosen by it"),
                                  option("downgrade", "", "restart drivers node by node, as for a lower version"),
+                                 pause_pools_option(),
                                  keep, release_namespace(), time_limit(),
                                  option("on-event", "COMMAND", "run COMMAND for each event (a JSON line on stdin)"),
                                  metrics_option(),

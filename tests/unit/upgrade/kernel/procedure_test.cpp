@@ -53,6 +53,21 @@ TEST_CASE("a node is emptied, installed, rebooted, gets its drivers and goes bac
     CHECK(steps_of(steps, "node-b") == expected);
 }
 
+TEST_CASE("pools are paused before the first node and unpaused behind the last one, in a run that has any") {
+    Options options;
+    options.canary = 1;
+    auto run = kernel_run(2, options);
+    own::set_subject(run, {"true", own::Loader::worker, {"worker"}});
+    test::Journal journal(run);
+    const auto before = journal.walk();
+    CHECK(before.front() == NodeStep{"", "pause-pools"});
+    CHECK(journal.run.pause_reason == "canary");
+    journal.decision(EventKind::resumed);
+    CHECK(journal.walk().back() == NodeStep{"", "unpause-pools"});
+    CHECK(journal.run.state == "upgrade-complete");
+    CHECK(own::subject_of(replay(journal.entries, own::procedures())).pools == std::vector<std::string>{"worker"});
+}
+
 TEST_CASE("without a drain nobody is evicted, and the node is rebooted as well") {
     test::Journal journal(kernel_run(1));
     CHECK(steps_of(journal.walk(), "node-a") == std::vector<std::string>{"check", "install", "reboot", "load", "validate"});

@@ -56,6 +56,39 @@ TEST_CASE("a rollout applies and gates one state after the other, then prunes, w
     CHECK(rc::objects_of(again.nodes.front()) == 3);
 }
 
+TEST_CASE("pools are paused before the first state and unpaused behind the last one") {
+    auto run = recipe_run(rc::procedure_rollout());
+    auto subject = rc::subject_of(run);
+    subject.pools = {"worker"};
+    rc::set_subject(run, subject);
+    test::Journal journal(run);
+    const auto steps = words(journal.walk());
+    CHECK(steps.front() == "pause-pools");
+    CHECK(std::vector<std::string>(steps.end() - 2, steps.end()) == std::vector<std::string>{"unpause-pools", "prune"});
+}
+
+TEST_CASE("of a downgrade, drivers are restarted on each node before their state is applied") {
+    auto run = recipe_run(rc::procedure_downgrade());
+    for (const auto* node : {"node-b", "node-a"}) {
+        NodeRecord record;
+        const rc::DriverNode driver{node, "a/1000-driver", {"demo/driver"}};
+        record.name = driver.name();
+        rc::set_objects(record, 1);
+        rc::set_driver_node(record, driver);
+        run.nodes.insert(run.nodes.begin() + 1, record);
+    }
+    test::Journal journal(run);
+    CHECK(words(journal.walk()) ==
+          std::vector<std::string>{"a/0000-build apply", "a/0000-build gate", "a/1000-driver/node-a taint", "a/1000-driver/node-a evict",
+                                   "a/1000-driver/node-a restart", "a/1000-driver/node-a untaint", "a/1000-driver/node-b taint",
+                                   "a/1000-driver/node-b evict", "a/1000-driver/node-b restart", "a/1000-driver/node-b untaint", "a/1000-driver apply",
+                                   "a/1000-driver gate", "a/stateless apply", "a/stateless gate", "prune"});
+    CHECK(journal.run.state == "upgrade-complete");
+    const auto again = replay(journal.entries, rc::procedures());
+    CHECK(rc::driver_node_of(again.nodes[1]) == rc::DriverNode{"node-a", "a/1000-driver", {"demo/driver"}});
+    CHECK_FALSE(procedure_of(again).skip_refusal(again, again.nodes[1]).empty());
+}
+
 TEST_CASE("no state is begun behind one that fails, and a state that is tried again is applied again") {
     for (const auto* step : {"apply", "gate"}) {
         CAPTURE(step);

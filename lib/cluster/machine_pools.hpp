@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// MachineConfigPools of OpenShift: groups of nodes that its machine config operator updates, unless they are paused.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kube/access.hpp"
+#include "kube/client.hpp"
+#include "value/node.hpp"
+
+namespace kmm::cluster {
+
+struct MachinePool {
+    std::string name;
+    bool paused = false;
+    std::string owner;                         ///< annotation kmmtools.dev/paused-by, "" if no run has paused it
+    std::optional<std::int64_t> paused_since;  ///< unix seconds, of a paused pool, where managedFields tell
+    std::int64_t machines = 0;                 ///< status.machineCount
+    value::Node selector;                      ///< spec.nodeSelector
+};
+
+/// The certificate authority that signs what kubelets accept: a paused pool does not get a new one.
+struct Signer {
+    std::int64_t not_before = 0;  ///< unix seconds
+};
+
+/// The pools of a server. Where the kind is not served, there are none.
+class MachinePools {
+public:
+    explicit MachinePools(kube::Client& client) : client_(client) {}
+    /// By name. Errors: those of the API server.
+    [[nodiscard]] std::vector<MachinePool> read();
+    /// Pauses the pool for `owner`, in one write with the annotation. False, and nothing is written, for one that someone else has paused, or is gone.
+    bool pause(const std::string& name, const std::string& owner);
+    /// Ends the pause of `owner`. False, and nothing is written, for a pool that it has not paused, or that is gone.
+    bool unpause(const std::string& name, const std::string& owner);
+    /// nullopt where there is none, or it cannot be read.
+    [[nodiscard]] std::optional<Signer> signer();
+    /// The rights that reading, or pausing, needs.
+    [[nodiscard]] static std::vector<kube::Rule> rules();
+
+private:
+    kube::Client& client_;
+};
+
+/// The pool of a Node: of those that select it master first, then any but worker. nullptr if none does. Expressions of selectors with the
+/// operators In, NotIn, Exists and DoesNotExist count.
+[[nodiscard]] const MachinePool* pool_of(const std::vector<MachinePool>& pools, const value::Node& node);
+
+/// Why a pool should not be, or stay, paused, for people: on day 292 of a signer OpenShift makes a new one, and drops the old one on day 365;
+/// nodes of a pool that was paused all the time lose the API server then. "" if there is time enough: more than 30 days.
+[[nodiscard]] std::string signer_warning(const MachinePool& pool, const Signer& signer, std::int64_t now);
+
+}  // namespace kmm::cluster
