@@ -38,9 +38,9 @@ std::string option_names() {
     std::string text = "// SPDX-License-Identifier: Apache-2.0\n// Written by tests/gendocs from the command trees.\n#include <array>\n\n";
     text += "#include \"cli/parse.hpp\"\n\nnamespace kmm::cli {\n\n";
     text += "std::span<const std::string_view> all_option_names() noexcept {\n";
-    text += "    static constexpr std::array<std::string_view, " + std::to_string(names.size()) + "> k_names = {\n";
+    text += "    static constexpr auto k_names = std::to_array<std::string_view>({\n";
     for (const auto& name : names) text += "        \"" + name + "\",\n";
-    return text + "    };\n    return k_names;\n}\n\n}  // namespace kmm::cli\n";
+    return text + "    });\n    return k_names;\n}\n\n}  // namespace kmm::cli\n";
 }
 
 /// What `explain CODE` prints, for every code.

@@ -14,7 +14,8 @@ documents. The first one is the current context. Exits like the command.
                           says so
   --fail N:STATUS         the first N requests are answered with STATUS
   --budget-after N        a PodDisruptionBudget that allows nothing gives way after N refused evictions
-  --kill N:WHEN:FILE      SIGKILLs the process whose number is in FILE before or after the Nth request is answered
+  --kill N:WHEN:FILE      SIGKILLs the process whose number is in FILE before or after the Nth request is answered. In place of N,
+                          patterns of "METHOD PATH" joined by commas: the request that fits the last, after those before
   --log FILE              writes down the requests, one a line
   --dump FILE             writes the objects down when the command has ended, JSON
   --kubelet               DaemonSets have Pods where their nodeSelector says. Other Pods that name a node are run: by
@@ -30,6 +31,7 @@ import http.server
 import json
 import os
 import pathlib
+import re
 import shlex
 import signal
 import subprocess
@@ -190,7 +192,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     options = None
     clusters = {}
     refusals = -1  # how many evictions a budget refuses yet; below zero: for ever
-    failures = seen = 0
+    failures = seen = fitted = 0
     lock = threading.Lock()
 
     def log_message(self, *arguments):
@@ -236,9 +238,21 @@ class Handler(http.server.BaseHTTPRequestHandler):
         allowed = f"{asked['verb']}:{resource}" not in self.options.deny
         return self.answer({"kind": "SelfSubjectAccessReview", "status": {"allowed": allowed}}, 201)
 
-    def kill(self, number, when):
-        wanted, at, path = self.options.kill.split(":", 2)
-        if number == int(wanted) and when == at:
+    def is_last(self, number):
+        """Whether it is the request at which the process is killed. Requests that come beside others, as those of a Lease, are not counted
+        where patterns tell which one it is."""
+        wanted = self.options.kill.split(":", 1)[0]
+        if wanted.isdigit():
+            return number == int(wanted)
+        patterns = wanted.split(",")
+        if Handler.fitted == len(patterns) or not re.search(patterns[Handler.fitted], f"{self.command} {self.path}"):
+            return False
+        Handler.fitted += 1
+        return Handler.fitted == len(patterns)
+
+    def kill(self, when):
+        _, at, path = self.options.kill.split(":", 2)
+        if when == at:
             try:
                 os.kill(int(pathlib.Path(path).read_text()), signal.SIGKILL)
             except ProcessLookupError:
@@ -247,10 +261,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def handle_request(self):
         with self.lock:
             Handler.seen += 1
-            number = Handler.seen
-        self.kill(number, "before")
+            is_last = self.is_last(Handler.seen)
+        if is_last:
+            self.kill("before")
         self.do_request()
-        self.kill(number, "after")
+        if is_last:
+            self.kill("after")
 
     def do_request(self):
         length = int(self.headers.get("Content-Length", 0))
