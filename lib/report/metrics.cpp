@@ -78,6 +78,10 @@ MetricFamily state_completed() {
     return {"kmm_state_completed", "1 if a state of a recipe is rolled out and ready", {"resource", "state"}};
 }
 
+MetricFamily downgrade_in_progress() {
+    return {"kmm_downgrade_in_progress", "1 while a node is tainted for drivers that go to a lower version", {"node"}};
+}
+
 MetricFamily upgrade_nodes() {
     return {"kmm_upgrade_nodes",
             "nodes of the recorded upgrade: pending, running, done, failed, skipped, rolled-back",

@@ -29,6 +29,7 @@ inline constexpr std::size_t k_series_max = 1000;
 [[nodiscard]] MetricFamily incompatible_symbols();  ///< kmm_kabi_incompatible_symbols{resource,kernel}
 [[nodiscard]] MetricFamily upgradeable();           ///< kmm_upgradeable
 [[nodiscard]] MetricFamily state_completed();       ///< kmm_state_completed{resource,state}
+[[nodiscard]] MetricFamily downgrade_in_progress(); ///< kmm_downgrade_in_progress{node}
 [[nodiscard]] MetricFamily upgrade_nodes();         ///< kmm_upgrade_nodes{resource,state}
 [[nodiscard]] MetricFamily upgrade_paused();        ///< kmm_upgrade_paused{resource}
 

@@ -10,6 +10,7 @@
 #include "cluster/directory_store.hpp"
 #include "cluster/documents.hpp"
 #include "recipe/files/chart_files.hpp"
+#include "recipe/files/observe.hpp"
 #include "recipe/plan/graph.hpp"
 #include "recipe/plan/recipes.hpp"
 #include "sys/file_ops.hpp"
@@ -53,6 +54,19 @@ bool is_in_chart(const std::string& file, const std::vector<std::string>& files)
     return false;
 }
 
+/// What -f has is not taken from the server.
+void add_cluster_resources(kube::Client& client, std::vector<value::Document>& all) {
+    const auto id_of = [](const value::Document& document) {
+        const auto& root = document.root;
+        return root.get_string({"kind"}) + ' ' + root.get_string({"metadata", "namespace"}) + '/' + root.get_string({"metadata", "name"});
+    };
+    for (auto& document : read_cluster_resources(client)) {
+        const auto id = id_of(document);
+        const bool is_given = std::any_of(all.begin(), all.end(), [&](const value::Document& given) { return id_of(given) == id; });
+        if (!is_given) { all.push_back(std::move(document)); }
+    }
+}
+
 bool has_chart(const std::string& path) { return fs::is_regular_file(path) || fs::exists(path + "/Chart.yaml"); }
 
 Error chart_not_found(const std::string& resource, const rp::ChartReference& reference, std::string message) {
@@ -74,9 +88,9 @@ void read_document_file(const std::string& name, std::vector<value::Document>& a
     }
 }
 
-RecipeDocuments read_recipe_documents(const cli::Args& args) {
+RecipeDocuments read_recipe_documents(const cli::Args& args, kube::Client* client) {
     const auto names = args.all("filename");
-    if (names.empty()) {
+    if (names.empty() && client == nullptr) {
         throw Error(Exit::usage, "no-source", "no documents given, expected -f FILE with SpecialResources").hint("add -f FILE; - is standard input");
     }
     RecipeDocuments documents;
@@ -91,6 +105,7 @@ RecipeDocuments read_recipe_documents(const cli::Args& args) {
             if (!is_in_chart(file, files)) { read_document_file(file, documents.all, faults); }
         }
     }
+    if (client != nullptr) { add_cluster_resources(*client, documents.all); }
     for (const auto& document : documents.all) {
         if (rp::is_special_resource_module(document)) { documents.modules.push_back(rp::decode_special_resource_module(document, faults)); }
         if (rp::is_release_validation(document)) { documents.validations.push_back(rp::decode_release_validation(document, faults)); }

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "cli/app.hpp"
+#include "kube/client.hpp"
 #include "recipe/chart/chart.hpp"
 #include "recipe/plan/facts.hpp"
 #include "recipe/plan/release_kinds.hpp"
@@ -27,9 +28,10 @@ struct RecipeDocuments {
     std::vector<recipe::plan::ReleaseValidation> validations;
 };
 
-/// -f, --facts and --fact. Documents without SpecialResources are among `all` only. Errors: usage "no-source" without -f; data or not_found with
-/// all faults of all files, two resources of one name among them.
-[[nodiscard]] RecipeDocuments read_recipe_documents(const cli::Args& args);
+/// -f, --facts and --fact. Documents without SpecialResources are among `all` only. With a `client`, SpecialResources of the server follow, but
+/// for names that -f has, with the ConfigMaps that their charts are in. Errors: usage "no-source" without -f and client; data or not_found with
+/// all faults of all files, two resources of one name among them; those of the client.
+[[nodiscard]] RecipeDocuments read_recipe_documents(const cli::Args& args, kube::Client* client = nullptr);
 
 /// What is known of the cluster: objects of the documents, --facts over them, then --fact.
 [[nodiscard]] recipe::plan::Facts read_facts(const cli::Args& args, const RecipeDocuments& documents, bool operator_only);

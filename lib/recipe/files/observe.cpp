@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipe/files/observe.hpp"
 
+#include <set>
 #include <string>
 #include <utility>
 
@@ -55,6 +56,30 @@ std::vector<value::Document> read_cluster_objects(kube::Client& client) {
     add_found(all, client, k_proxies, {"", "cluster"});
     add_found(all, client, k_image_streams, {"openshift", "driver-toolkit"});
     add_found(all, client, kube::resources::k_config_maps, {"openshift-machine-config-operator", "machine-config-osimageurl"});
+    return all;
+}
+
+std::vector<value::Document> read_cluster_resources(kube::Client& client) {
+    std::vector<value::Document> all;
+    const auto served = client.discover({"sro.openshift.io", "v1beta1", "specialresources", "SpecialResource", kube::Scope::cluster});
+    if (!served) { return all; }
+    std::set<std::string> places;
+    const auto add_place = [&](const std::string& url) {
+        if (url.starts_with("cm://")) { places.insert(url.substr(5)); }
+    };
+    for (auto& resource : client.list_all(*served, {})) {
+        add_place(resource.get_string({"spec", "chart", "repository", "url"}));
+        const auto* dependencies = resource.find_path({"spec", "dependencies"});
+        if (dependencies != nullptr) {
+            for (const auto& each : dependencies->items()) { add_place(each.get_string({"chart", "repository", "url"})); }
+        }
+        add_object(all, *served, std::move(resource));
+    }
+    for (const auto& place : places) {
+        const auto slash = place.find('/');
+        if (slash == std::string::npos) { continue; }
+        add_found(all, client, kube::resources::k_config_maps, {place.substr(0, slash), place.substr(slash + 1)});
+    }
     return all;
 }
 

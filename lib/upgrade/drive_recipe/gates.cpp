@@ -58,6 +58,28 @@ std::string Gates::problem(const ReleaseObject& wanted) {
     return pattern.empty() ? "" : log_problem(*live, pattern);
 }
 
+std::string Gates::readiness(const ReleaseObject& wanted) {
+    const auto resource = objects_.resource_of(wanted.object);
+    if (!resource)
+        return fmt::format("the API server does not serve kind {} of {}", wanted.object.get_string({"kind"}), wanted.object.get_string({"apiVersion"}));
+    const auto object = placed(wanted.object, *resource);
+    const auto live = objects_.find(*resource, object);
+    if (!live) return object_text(object) + " does not exist";
+    std::vector<Node> builds;
+    if (resource->kind == "BuildConfig") builds = client_.list_all(k_builds, {object.get_string({"metadata", "namespace"}), "", ""});
+    return readiness_problem(*live, builds);
+}
+
+std::string Gates::image_problem(const ReleaseObject& wanted) {
+    if (wanted.object.get_string({"kind"}) != "DaemonSet") return "";
+    const auto object = placed(wanted.object, kube::resources::k_daemon_sets);
+    const auto live = objects_.find(kube::resources::k_daemon_sets, object);
+    if (!live) return "";
+    auto pods = client_.list_all(kube::resources::k_pods, {object.get_string({"metadata", "namespace"}), "", ""});
+    std::erase_if(pods, [&](const Node& pod) { return !is_owned_by(pod, *live); });
+    return missing_image(pods);
+}
+
 void Gates::look_again() {
     nodes_.reset();
     idle_.clear();

@@ -118,7 +118,7 @@ void require_kinds(const Release& release, Objects& objects) {
     for (const auto& state : release.states) {
         for (const auto& one : state.objects) {
             const auto id = upgrade::recipe::id_of(one.object);
-            if (brought.contains({id.group, id.kind}) || objects.resource_of(one.object)) continue;
+            if (one.on_demand || brought.contains({id.group, id.kind}) || objects.resource_of(one.object)) continue;
             throw Error(Exit::data, "kind-unknown",
                         fmt::format("{}: the API server does not serve kind {} of {}", object_text(one.object), id.kind, one.object.get_string({"apiVersion"})))
                 .hint("install what brings this kind, or leave the object out");
@@ -128,7 +128,8 @@ void require_kinds(const Release& release, Objects& objects) {
 
 }  // namespace
 
-std::vector<State> states_of(const recipe::plan::RenderedRecipes& rendered, std::span<const recipe::plan::SpecialResource> all) {
+std::vector<State> states_of(const recipe::plan::RenderedRecipes& rendered, std::span<const recipe::plan::SpecialResource> all,
+                             const std::string& update_vendor) {
     std::vector<State> states;
     std::map<std::string, int> used;
     Diagnostics faults;
@@ -149,7 +150,8 @@ std::vector<State> states_of(const recipe::plan::RenderedRecipes& rendered, std:
         auto object = without_owner(tree_of(one));
         if (auto fault = log_pattern_fault(object); !fault.empty())
             faults.push_back({Severity::error, "bad-gate", std::move(fault), one.origin, "correct the annotation specialresource.openshift.io/wait-for-logs", Exit::data});
-        states.back().objects.push_back({one.kernel, std::move(object)});
+        const bool on_demand = is_paired_build(object) && driver_vendor(object) != update_vendor;
+        states.back().objects.push_back({one.kernel, std::move(object), on_demand});
     }
     if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
     if (states.empty())

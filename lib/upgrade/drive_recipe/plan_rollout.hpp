@@ -18,8 +18,10 @@ namespace kmm::drive {
 
 /// The states of `rendered` in apply order, without owner references to SpecialResources: what a rollout made is removed by a removal. Node
 /// labels are for the nodes that a resource of `all` selects. Errors: data "bad-gate" with every annotation wait-for-logs that cannot be
-/// obeyed; "nothing-to-apply" if nothing was rendered.
-[[nodiscard]] std::vector<upgrade::recipe::State> states_of(const recipe::plan::RenderedRecipes& rendered, std::span<const recipe::plan::SpecialResource> all);
+/// obeyed; "nothing-to-apply" if nothing was rendered. Builds that are paired with drivers by the annotation driver-container-vendor are on
+/// demand, but for those of `update_vendor`, whose images are known to be missing.
+[[nodiscard]] std::vector<upgrade::recipe::State> states_of(const recipe::plan::RenderedRecipes& rendered, std::span<const recipe::plan::SpecialResource> all,
+                                                            const std::string& update_vendor = "");
 
 /// What would become of an object.
 struct Judged {

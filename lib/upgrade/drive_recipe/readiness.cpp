@@ -90,6 +90,31 @@ bool is_gated(const Node& object) {
     return annotation(object, "wait") == "true" || object.get_string({"kind"}) == "CustomResourceDefinition";
 }
 
+std::string driver_vendor(const Node& object) { return annotation(object, "driver-container-vendor"); }
+
+bool is_paired_build(const Node& object) {
+    const auto kind = object.get_string({"kind"});
+    return (kind == "BuildConfig" || kind == "Job") && !driver_vendor(object).empty();
+}
+
+std::string missing_image(const std::vector<Node>& pods) {
+    for (const auto& pod : pods) {
+        for (const auto* list : {"initContainerStatuses", "containerStatuses"}) {
+            const auto* statuses = pod.find_path({"status", list});
+            if (statuses == nullptr) continue;
+            for (const auto& status : statuses->items()) {
+                const auto reason = status.get_string({"state", "waiting", "reason"});
+                if (reason != "ErrImagePull" && reason != "ImagePullBackOff") continue;
+                const auto message = status.get_string({"state", "waiting", "message"});
+                return fmt::format("image {} of Pod {}/{} cannot be pulled: {}{}", base::escape(status.get_string({"image"})),
+                                   pod.get_string({"metadata", "namespace"}), pod.get_string({"metadata", "name"}), reason,
+                                   message.empty() ? "" : ": " + base::escape(message));
+            }
+        }
+    }
+    return "";
+}
+
 std::string log_pattern(const Node& object) { return annotation(object, "wait-for-logs"); }
 
 std::string log_pattern_fault(const Node& object) {

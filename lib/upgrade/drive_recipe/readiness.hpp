@@ -13,6 +13,14 @@ namespace kmm::drive {
 /// Whether the rollout waits for the object: the annotation specialresource.openshift.io/wait is "true", or it is a definition of a kind.
 [[nodiscard]] bool is_gated(const value::Node& object);
 
+/// The annotation driver-container-vendor, "" for none: it pairs drivers with what builds their image.
+[[nodiscard]] std::string driver_vendor(const value::Node& object);
+/// Whether the object builds the image of drivers of its vendor: a BuildConfig or a Job.
+[[nodiscard]] bool is_paired_build(const value::Node& object);
+/// Why one of the Pods has not started: "image r/a of Pod demo/a-x cannot be pulled: ErrImagePull: ..."; "" if all images are there, as far as
+/// kubelets say.
+[[nodiscard]] std::string missing_image(const std::vector<value::Node>& pods);
+
 /// The annotation wait-for-logs, "" for none.
 [[nodiscard]] std::string log_pattern(const value::Node& object);
 /// Why the annotation wait-for-logs cannot be obeyed: a bad regular expression, or a kind without Pods. "" if it can, or is absent.

@@ -128,6 +128,7 @@ Done RecipeActor::apply(const std::vector<ReleaseObject>& objects, const Deadlin
     const auto apply_one = [&](std::size_t place) -> std::string {
         if (interrupted_()) throw Leave{StepEnd::left};
         const auto& one = objects[place];
+        if (one.on_demand) return "";
         const auto resource = objects_.resource_of(one.object);
         if (!resource)
             return fmt::format("the API server does not serve kind {} of {}", one.object.get_string({"kind"}), one.object.get_string({"apiVersion"}));
@@ -139,11 +140,12 @@ Done RecipeActor::apply(const std::vector<ReleaseObject>& objects, const Deadlin
     };
     await_clear(clock_, deadline, interrupted_, k_gate_hint, [&] {
         gates_.look_again();
-        const auto gate_one = [&](std::size_t place) { return is_by_hand(objects[place]) ? std::string() : gates_.problem(objects[place]); };
+        const auto gate_one = [&](std::size_t place) { return is_by_hand(objects[place]) ? std::string() : gate_problem(objects[place]); };
         return base::join(order.advance(apply_one, gate_one), "; ");
     });
     Done done;
-    done.message = fmt::format("{} of {} changed", changed, count_text(objects.size(), "object"));
+    const auto demanded = std::count_if(objects.begin(), objects.end(), [](const ReleaseObject& one) { return one.on_demand; });
+    done.message = fmt::format("{} of {} changed", changed, count_text(objects.size() - static_cast<std::size_t>(demanded), "object"));
     return done;
 }
 
@@ -152,15 +154,45 @@ void RecipeActor::await_gates(const std::vector<ReleaseObject>& objects, const D
         gates_.look_again();
         std::vector<std::string> problems;
         for (const auto& one : objects)
-            if (auto problem = gates_.problem(one); !problem.empty()) problems.push_back(std::move(problem));
+            if (auto problem = gate_problem(one); !problem.empty()) problems.push_back(std::move(problem));
         return base::join(problems, "; ");
     });
+}
+
+std::string RecipeActor::gate_problem(const ReleaseObject& one) {
+    if (one.on_demand) return "";
+    const auto problem = gates_.problem(one);
+    const auto vendor = problem.empty() ? std::string() : driver_vendor(one.object);
+    const auto missing = problem.empty() ? std::string() : gates_.image_problem(one);
+    if (missing.empty()) return problem;
+    std::vector<std::string> waits;
+    bool is_built = false;
+    const auto& from = building_ == nullptr ? loaded().releases.now : *building_;
+    for (const auto& state : from.states) {
+        for (const auto& build : state.objects) {
+            const bool builds_it = !vendor.empty() && is_paired_build(build.object) && driver_vendor(build.object) == vendor &&
+                                   (build.kernel.empty() || build.kernel == one.kernel);
+            if (!builds_it) continue;
+            is_built = true;
+            const auto resource = objects_.resource_of(build.object);
+            if (resource && build.on_demand && !demanded_.contains(id_of(build.object))) {
+                std::string wait;
+                static_cast<void>(loaded().own.apply(*resource, placed(build.object, *resource), subject_.is_forced ? kube::Force::yes : kube::Force::no,
+                                                     kube::DryRun::no, wait));
+                if (wait.empty()) demanded_.insert(id_of(build.object));
+                else waits.push_back(std::move(wait));
+            }
+            if (auto lacks = gates_.readiness(build); !lacks.empty()) waits.push_back(std::move(lacks));
+        }
+    }
+    if (!is_built) return fmt::format("{}; {}; nothing of the recipe builds it", problem, missing);
+    return problem + "; " + missing + (waits.empty() ? "; it is built, and will be pulled again" : "; " + base::join(waits, "; "));
 }
 
 Done RecipeActor::gate(const State& state, const Deadline& deadline) {
     await_gates(state.objects, deadline);
     const auto waited = std::count_if(state.objects.begin(), state.objects.end(),
-                                      [](const ReleaseObject& one) { return is_gated(one.object) || !log_pattern(one.object).empty(); });
+                                      [](const ReleaseObject& one) { return !one.on_demand && (is_gated(one.object) || !log_pattern(one.object).empty()); });
     Done done;
     done.message = waited == 0 ? "applied, no object is waited for" : count_text(static_cast<std::size_t>(waited), "object") + " ready";
     if (!gates_.idle().empty()) done.message += fmt::format(" ({} no Pod)", base::join(gates_.idle(), ", "));
@@ -304,6 +336,7 @@ Done RecipeActor::roll_back(const std::string& member, const std::string& name, 
         return done;
     }
     const auto* previous = loaded().releases.previous(subject_);
+    building_ = previous;
     const auto* old = previous == nullptr ? nullptr : previous->find(name);
     auto wanted = old == nullptr ? std::vector<ReleaseObject>() : old->objects;
     std::vector<ReleaseObject> gone;

@@ -72,6 +72,8 @@ private:
     [[nodiscard]] Done verify(const Deadline& deadline);
     /// `member` is the state, or a node of it.
     [[nodiscard]] Done roll_back(const std::string& member, const std::string& state, const Deadline& deadline);
+    /// What the object lacks, as Gates::problem. Where the image of a driver cannot be pulled, what builds it is applied and waited for.
+    [[nodiscard]] std::string gate_problem(const ReleaseObject& one);
     void await_gates(const std::vector<ReleaseObject>& objects, const Deadline& deadline);
     /// Sets the label of the state on the nodes that it selects; their number.
     std::size_t label_nodes(const upgrade::recipe::State& state);
@@ -91,6 +93,8 @@ private:
     Downgrade downgrade_;
     PoolPauses pools_;
     std::unique_ptr<Loaded> loaded_;
+    const upgrade::recipe::Release* building_ = nullptr;  ///< whose builds are applied, nullptr: those of what the run brings
+    std::set<upgrade::recipe::ObjectId> demanded_;  ///< builds that were applied by this process
 };
 
 }  // namespace kmm::drive

@@ -20,6 +20,7 @@ Node encode_objects(const std::vector<ReleaseObject>& objects) {
     for (const auto& one : objects) {
         auto entry = Node::mapping();
         if (!one.kernel.empty()) entry.set("kernel", one.kernel);
+        if (one.on_demand) entry.set("onDemand", true);
         entry.set("object", one.object);
         list.push_back(std::move(entry));
     }
@@ -33,7 +34,8 @@ std::vector<ReleaseObject> decode_objects(const Node* list, const std::string& p
         const auto* object = entry.find("object");
         if (object == nullptr || !object->is_mapping())
             throw Error(Exit::io, "state-damaged", fmt::format("{}: expected an object, found none", place));
-        objects.push_back({entry.get_string({"kernel"}), *object});
+        const auto* on_demand = entry.find("onDemand");
+        objects.push_back({entry.get_string({"kernel"}), *object, on_demand != nullptr && on_demand->as_bool() == true});
     }
     return objects;
 }

@@ -26,6 +26,8 @@ struct ObjectId {
 struct ReleaseObject {
     std::string kernel;  ///< whose copy it is, "" for an object of no kernel
     value::Node object;
+    /// A build of a driver's image: applied once the image cannot be pulled.
+    bool on_demand = false;
 };
 
 /// Nodes that get the label of a state when it is ready.

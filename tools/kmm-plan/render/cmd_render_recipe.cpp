@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // kmm-plan render recipe, graph and why recipe: SpecialResources.
+#include <memory>
+
 #include <fmt/format.h>
 
 #include "base/text.hpp"
 #include "preflight/images.hpp"
 #include "recipe/files/findings.hpp"
 #include "kmm-plan/render/recipe_run.hpp"
+#include "kmm-plan/source/live.hpp"
+#include "kmm-plan/source/source.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "recipe/decide/why.hpp"
+#include "recipe/files/observe.hpp"
 #include "recipe/plan/graph.hpp"
 #include "recipe/plan/render.hpp"
 #include "value/writer.hpp"
@@ -16,14 +21,29 @@ namespace kmm::tool_plan {
 
 namespace {
 
+/// The API server that an option names, nullptr for none: one of the environment alone is not asked.
+std::unique_ptr<LiveCluster> live_cluster(const cli::Args& args, cli::Context& context) {
+    const auto contexts = chosen_contexts(args);
+    if (contexts.size() > 1) {
+        throw Error(Exit::usage, "bad-value", fmt::format("expected one --context, found {}", contexts.size())).hint("recipes are rendered for one cluster");
+    }
+    const bool is_asked = (args.get("kubeconfig") && args.source("kubeconfig") != "environment") || !contexts.front().empty();
+    return is_asked ? std::make_unique<LiveCluster>(args, contexts.front(), context) : nullptr;
+}
+
 Exit run_render_recipe(const cli::Args& args, cli::Context& context) {
-    const auto documents = read_recipe_documents(args);
+    const auto live = live_cluster(args, context);
+    auto documents = live == nullptr ? read_recipe_documents(args) : recipe::files::read_recipe_documents(args, &live->client());
+    if (live != nullptr) {
+        for (auto& document : recipe::files::read_cluster_objects(live->client())) { documents.all.push_back(std::move(document)); }
+    }
     if (args.flag("print-facts")) {
         const bool operator_only = args.get("compat").value_or("none") == "sro";
         context.console.out(value::to_yaml(recipe::plan::facts_node(read_facts(args, documents, operator_only))));
         return Exit::ok;
     }
-    const auto facts = read_facts(args, documents, args.get("compat").value_or("none") == "sro");
+    auto facts = read_facts(args, documents, args.get("compat").value_or("none") == "sro");
+    if (live != nullptr) { recipe::files::add_server_facts(live->client(), facts); }
     const bool asks = args.flag("check-images");
     auto rendered = render_named(args, documents, facts, args.positionals("NAME"), asks);
     if (asks) {
@@ -72,6 +92,8 @@ cli::Verb render_recipe_verb() {
         "Kernels, systems, versions and the proxy come from Nodes, ClusterVersion, Proxy, ImageStream "
         "driver-toolkit, Secrets and ConfigMaps of -f, then from --facts, then from --fact. Missing facts are not "
         "guessed: a template that reads one is an error.\n\n"
+        "With --kubeconfig or --context, SpecialResources that -f does not have, ConfigMaps with their charts, Nodes "
+        "and the other facts are read from that API server.\n\n"
         "Builds with the annotation driver-container-vendor are left out unless the fact updateVendor names their "
         "vendor. With --check-images the registries are asked, through the mirrors of ImageDigestMirrorSets, "
         "ImageTagMirrorSets and ImageContentSourcePolicies among the documents: a build is rendered for each "
@@ -87,7 +109,11 @@ cli::Verb render_recipe_verb() {
     cli::Option compat = recipe_option("compat", "WHAT", "sro: with the faults of the Special Resource Operator");
     compat.choices = {"none", "sro"};
     compat.default_text = "none";
-    verb.options = recipe_sources() +
+    std::vector<cli::Option> server;
+    for (auto& option : source_options()) {
+        if (option.name == "kubeconfig" || option.name == "context" || option.name == "api-timeout") { server.push_back(std::move(option)); }
+    }
+    verb.options = recipe_sources() + server +
                    std::vector<cli::Option>{
                        recipe_option("print-facts", "", "print the facts instead, as --facts takes them"),
                        compat,

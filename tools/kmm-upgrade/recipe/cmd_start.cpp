@@ -49,7 +49,7 @@ bool asks_for_rollout(const upgrade::Run& run, const cli::Args& args) {
 Release render(Access& access, const std::string& name, kube::Client* client) {
     auto& call = access.call;
     const auto& args = call.args();
-    auto documents = recipe::files::read_recipe_documents(args);
+    auto documents = recipe::files::read_recipe_documents(args, client);
     if (client != nullptr)
         for (auto& document : recipe::files::read_cluster_objects(*client)) documents.all.push_back(std::move(document));
     const auto wanted = args.get("to");
@@ -58,7 +58,7 @@ Release render(Access& access, const std::string& name, kube::Client* client) {
     auto facts = recipe::files::read_facts(args, documents, false);
     if (client != nullptr) recipe::files::add_server_facts(*client, facts);
     std::map<std::string, std::string> versions;
-    const auto rendered = recipe::files::render_named(args, documents, facts, {name}, false, &versions);
+    const auto rendered = recipe::files::render_named(args, documents, facts, {name}, true, &versions);
     recipe::files::report_findings(rendered.findings, args, call.context());
     Release release;
     release.recipe = name;
@@ -69,7 +69,7 @@ Release render(Access& access, const std::string& name, kube::Client* client) {
             .hint("give that version of the chart with --chart, or another --to");
     for (const auto& node : facts.kernels)
         if (std::find(release.kernels.begin(), release.kernels.end(), node.kernel) == release.kernels.end()) release.kernels.push_back(node.kernel);
-    release.states = drive::states_of(rendered, documents.resources);
+    release.states = drive::states_of(rendered, documents.resources, facts.update_vendor.value_or(""));
     return release;
 }
 
@@ -112,7 +112,7 @@ void print_plan(cli::Context& context, const Release& now, const Release* before
         }
         for (const auto& one : judged) {
             if (one.state->name != state.name) continue;
-            const std::string action(one.change ? to_string(*one.change) : "apply");
+            const std::string action(one.object->on_demand ? "on demand" : one.change ? to_string(*one.change) : "apply");
             objects.push_back(object_node(*one.object, action));
             text += object_line(*one.object, action);
         }

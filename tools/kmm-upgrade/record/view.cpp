@@ -16,6 +16,7 @@
 #include "upgrade/engine/table.hpp"
 #include "value/writer.hpp"
 #include "upgrade/engine/replay.hpp"
+#include "upgrade/recipe/subject.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
@@ -227,12 +228,18 @@ std::string metric_state(const upgrade::NodeRecord& node) {
 
 std::vector<report::MetricFamily> metrics_of(const std::optional<upgrade::Run>& run) {
     auto states = report::state_completed(), nodes = report::upgrade_nodes(), paused = report::upgrade_paused();
+    auto downgrades = report::downgrade_in_progress();
     if (run) {
         const auto words = upgrade::describe(*run);
         const bool has_states = words.member == "state";
         const auto resource = has_states ? words.name : words.subject();
         paused.samples[{resource}] = run->paused ? 1 : 0;
         for (const auto& node : run->nodes) {
+            if (const auto driver = has_states ? upgrade::recipe::driver_node_of(node) : std::nullopt) {
+                auto& held = downgrades.samples[{driver->node}];
+                if (node.cordon == upgrade::k_cordon_ours) held = 1;
+                continue;
+            }
             const auto slash = node.name.find('/');
             if (has_states)
                 states.samples[{node.name.substr(0, slash),
@@ -244,7 +251,8 @@ std::vector<report::MetricFamily> metrics_of(const std::optional<upgrade::Run>& 
             for (const char* state : {"pending", "running", "done", "failed", "skipped", "rolled-back"})
                 nodes.samples.try_emplace({resource, state}, 0);
     }
-    return {states, nodes, paused};
+    if (downgrades.samples.empty()) return {states, nodes, paused};
+    return {states, nodes, paused, downgrades};
 }
 
 }  // namespace

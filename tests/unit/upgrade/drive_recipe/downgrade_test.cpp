@@ -19,26 +19,6 @@ namespace {
 
 struct Killed {};
 
-class IdleClock final : public sys::Clock {
-public:
-    [[nodiscard]] std::int64_t now_unix() const override { return 1'790'000'000 + time_.count() / 1000; }
-    [[nodiscard]] std::chrono::milliseconds monotonic() const override { return time_; }
-    bool sleep_for(std::chrono::milliseconds duration) override {
-        time_ += duration;
-        return true;
-    }
-
-private:
-    std::chrono::milliseconds time_{0};
-};
-
-class FixedRandom final : public sys::Random {
-public:
-    void fill(std::span<std::uint8_t> bytes) override {
-        for (auto& byte : bytes) byte = 1;
-    }
-};
-
 Node node_object(const std::string& name) {
     return json("{apiVersion: v1, kind: Node, metadata: {name: " + name + "}, status: {nodeInfo: {kernelVersion: 6.1.0-1}}}");
 }

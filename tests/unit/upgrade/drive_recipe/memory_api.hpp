@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,6 +16,8 @@
 #include "base/text.hpp"
 #include "kube/client.hpp"
 #include "net/http.hpp"
+#include "sys/clock.hpp"
+#include "sys/random.hpp"
 #include "value/reader.hpp"
 #include "value/writer.hpp"
 
@@ -205,6 +209,15 @@ private:
                      {"spec", std::move(spec)},
                      {"status", json(std::string("{phase: Running, conditions: [{type: Ready, status: '") + (is_broken ? "False" : "True") + "'}]}")}}));
             }
+            if (pods.find("spec")->find("containers")->items().front().get_string({"image"}).ends_with("missing")) {
+                // Its Job builds it.
+                auto pod = at(pod_key);
+                const bool is_built = std::any_of(objects.begin(), objects.end(), [](const auto& entry) { return entry.first.starts_with("jobs/"); });
+                pod.set("status", json(is_built ? "{phase: Running, conditions: [{type: Ready, status: 'True'}]}"
+                                                : "{phase: Pending, conditions: [{type: Ready, status: 'False'}], containerStatuses: [{image: r/missing, "
+                                                  "state: {waiting: {reason: ErrImagePull, message: not found}}}]}"));
+                objects[pod_key] = pod;
+            }
             updated += text_at(pod_key, {"metadata", "labels", "pod-template-generation"}) == generation ? 1 : 0;
             ready += at(pod_key).find_path({"status", "conditions"})->items().front().get_string({"status"}) == "True" ? 1 : 0;
         }
@@ -288,6 +301,27 @@ private:
     static constexpr const char* k_generation = "deprecated.daemonset.template.generation";
     int version_ = 0;
     std::map<std::string, Node> applied_;
+};
+
+/// Time goes on by sleeping, which takes none.
+class IdleClock final : public sys::Clock {
+public:
+    [[nodiscard]] std::int64_t now_unix() const override { return 1'790'000'000 + time_.count() / 1000; }
+    [[nodiscard]] std::chrono::milliseconds monotonic() const override { return time_; }
+    bool sleep_for(std::chrono::milliseconds duration) override {
+        time_ += duration;
+        return true;
+    }
+
+private:
+    std::chrono::milliseconds time_{0};
+};
+
+class FixedRandom final : public sys::Random {
+public:
+    void fill(std::span<std::uint8_t> bytes) override {
+        for (auto& byte : bytes) byte = 1;
+    }
 };
 
 class MemoryHttp final : public net::HttpClient {

@@ -17,21 +17,10 @@ namespace {
 
 constexpr std::int64_t k_day = 86'400;
 
-struct StillClock final : sys::Clock {
-    [[nodiscard]] std::int64_t now_unix() const override { return 0; }
-    [[nodiscard]] std::chrono::milliseconds monotonic() const override { return {}; }
-    bool sleep_for(std::chrono::milliseconds) override { return true; }
-};
-struct ZeroRandom final : sys::Random {
-    void fill(std::span<std::uint8_t> bytes) override {
-        for (auto& byte : bytes) byte = 0;
-    }
-};
-
 struct Pools {
     MemoryApi api;
-    StillClock clock;
-    ZeroRandom random;
+    IdleClock clock;
+    FixedRandom random;
     std::unique_ptr<kube::Client> client;
     Pools() {
         pool("master", "node-role.kubernetes.io/master", false);
