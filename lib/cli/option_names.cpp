@@ -7,7 +7,7 @@
 namespace kmm::cli {
 
 std::span<const std::string_view> all_option_names() noexcept {
-    static constexpr std::array<std::string_view, 184> k_names = {
+    static constexpr auto k_names = std::to_array<std::string_view>({
         "action",
         "all",
         "all-namespaces",
@@ -192,7 +192,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "worker-namespace",
         "worker-style",
         "yes",
-    };
+    });
     return k_names;
 }
 
