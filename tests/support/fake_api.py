@@ -31,9 +31,7 @@ import http.server
 import json
 import os
 import pathlib
-import re
 import shlex
-import signal
 import subprocess
 import sys
 import threading
@@ -41,6 +39,7 @@ import time
 import urllib.parse
 
 import fake_policies
+import killing
 import node_lifecycle
 import played_controllers
 import scripted_operator
@@ -190,9 +189,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     options = None
+    killing = None
     clusters = {}
     refusals = -1  # how many evictions a budget refuses yet; below zero: for ever
-    failures = seen = fitted = 0
+    failures = 0
     lock = threading.Lock()
 
     def log_message(self, *arguments):
@@ -238,35 +238,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         allowed = f"{asked['verb']}:{resource}" not in self.options.deny
         return self.answer({"kind": "SelfSubjectAccessReview", "status": {"allowed": allowed}}, 201)
 
-    def is_last(self, number):
-        """Whether it is the request at which the process is killed. Requests that come beside others, as those of a Lease, are not counted
-        where patterns tell which one it is."""
-        wanted = self.options.kill.split(":", 1)[0]
-        if wanted.isdigit():
-            return number == int(wanted)
-        patterns = wanted.split(",")
-        if Handler.fitted == len(patterns) or not re.search(patterns[Handler.fitted], f"{self.command} {self.path}"):
-            return False
-        Handler.fitted += 1
-        return Handler.fitted == len(patterns)
-
-    def kill(self, when):
-        _, at, path = self.options.kill.split(":", 2)
-        if when == at:
-            try:
-                os.kill(int(pathlib.Path(path).read_text()), signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-
     def handle_request(self):
         with self.lock:
-            Handler.seen += 1
-            is_last = self.is_last(Handler.seen)
+            is_last = self.killing.is_now(f"{self.command} {self.path}")
         if is_last:
-            self.kill("before")
+            self.killing.kill("before")
         self.do_request()
         if is_last:
-            self.kill("after")
+            self.killing.kill("after")
 
     def do_request(self):
         length = int(self.headers.get("Content-Length", 0))
@@ -484,6 +463,7 @@ def main():
     if options.policies:
         fake_policies.serve(KINDS, BY_KIND)
     Handler.options, Handler.failures, Handler.refusals = options, int(count), options.budget_after
+    Handler.killing = killing.KillAt(options.kill)
     if options.controllers:
         KINDS.extend(played_controllers.KINDS)
         BY_KIND.update({kind: (plural, group, version, namespaced) for plural, group, version, kind, namespaced in KINDS})
