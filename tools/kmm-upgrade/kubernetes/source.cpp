@@ -105,10 +105,14 @@ std::string absolute_option(const cli::Args& args, const char* name) {
 }
 
 std::vector<cli::Option> switch_options(const char* help) {
-    auto way = option("switch", "WAY", help);
+    cli::Option way;
+    way.name = "switch";
+    way.value_name = "WAY";
+    way.help = help;
     way.choices = {"packages", "binaries", "command"};
-    auto longer = option("kubelet-switch", "WAY", "the same as --switch");
-    longer.choices = way.choices;
+    auto longer = way;
+    longer.name = "kubelet-switch";
+    longer.help = "the same as --switch";
     return {way, longer};
 }
 
