@@ -117,6 +117,21 @@ TEST_CASE("behaviour 7: an empty document is a fault of the operator's") {
     CHECK(count(one.text(), "---") == 1);
 }
 
+TEST_CASE("an object without a name, or with one that is no text, is refused before the API server does") {
+    const std::string head = "apiVersion: v1\nkind: ConfigMap\n";
+    Case one;
+    one.facts = one_kernel();
+    for (const auto* metadata : {"metadata: {}\n", "metadata:\n  name: \"\"\n", "metadata:\n  name:\n", "data: {a: b}\n"}) {
+        one.files = {{"templates/1000-a.yaml", head + metadata}};
+        CAPTURE(std::string(metadata));
+        CHECK(has(error_of([&] { (void)one.text(); }).message(), "ConfigMap: metadata.name is missing"));
+    }
+    one.files = {{"templates/1000-a.yaml", head + "metadata:\n  name: 12\n"}};
+    CHECK(has(error_of([&] { (void)one.text(); }).message(), "metadata.name: expected a text, found int64 12"));
+    one.files = {{"templates/1000-a.yaml", head + "metadata:\n  name: \"12\"\n"}};
+    CHECK(has(one.text(), "name: \"12\""));
+}
+
 TEST_CASE("behaviour 8: Pods that are never restarted are never made") {
     Case one;
     one.facts = one_kernel();
