@@ -116,6 +116,17 @@ WorkloadPod decode_workload_pod(const value::Node& pod) {
     return made;
 }
 
+LabelSelector decode_label_selector(const value::Node& selector) {
+    LabelSelector made;
+    made.match_labels = text_map_at(selector, {"matchLabels"});
+    for (const auto& item : sequence_at(selector, {"matchExpressions"}).items()) {
+        LabelExpression expression{item.get_string({"key"}), item.get_string({"operator"}), {}};
+        for (const auto& text : sequence_at(item, {"values"}).items()) expression.values.push_back(text.text());
+        made.expressions.push_back(std::move(expression));
+    }
+    return made;
+}
+
 DisruptionBudget decode_disruption_budget(const value::Node& budget) {
     DisruptionBudget made;
     made.namespace_ = budget.get_string({"metadata", "namespace"});
@@ -125,14 +136,7 @@ DisruptionBudget decode_disruption_budget(const value::Node& budget) {
     if (const auto* expected = budget.find_path({"status", "expectedPods"}); expected != nullptr)
         made.expected_pods = expected->as_int();
     const auto* selector = budget.find_path({"spec", "selector"});
-    if (selector == nullptr || !selector->is_mapping()) return made;
-    made.selector.emplace();
-    made.selector->match_labels = text_map_at(*selector, {"matchLabels"});
-    for (const auto& item : sequence_at(*selector, {"matchExpressions"}).items()) {
-        LabelExpression expression{item.get_string({"key"}), item.get_string({"operator"}), {}};
-        for (const auto& text : sequence_at(item, {"values"}).items()) expression.values.push_back(text.text());
-        made.selector->expressions.push_back(std::move(expression));
-    }
+    if (selector != nullptr && selector->is_mapping()) made.selector = decode_label_selector(*selector);
     return made;
 }
 

@@ -56,6 +56,9 @@ struct LabelSelector {
 /// An unknown operator matches nothing.
 [[nodiscard]] bool matches(const LabelSelector& selector, const Labels& labels);
 
+/// Of a document's LabelSelector.
+[[nodiscard]] LabelSelector decode_label_selector(const value::Node& selector);
+
 /// policy/v1 PodDisruptionBudget.
 struct DisruptionBudget {
     std::string namespace_, name;

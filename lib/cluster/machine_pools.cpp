@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source: OpenShift, "Updating clusters: canary rollouts"; kube-apiserver-operator rotates the signer at 80 % of its year.
+// Source: OpenShift, "Updating clusters: canary rollouts"; kube-apiserver-operator rotates the signer at 80 % of its
+// year.
 #include "cluster/machine_pools.hpp"
 
 #include <algorithm>
@@ -14,7 +15,8 @@ namespace {
 
 using value::Node;
 
-const kube::Resource k_pools{"machineconfiguration.openshift.io", "v1", "machineconfigpools", "MachineConfigPool", kube::Scope::cluster};
+const kube::Resource k_pools{"machineconfiguration.openshift.io", "v1", "machineconfigpools", "MachineConfigPool",
+                             kube::Scope::cluster};
 constexpr const char* k_owner = "kmmtools.dev/paused-by";
 constexpr const char* k_signer_space = "openshift-kube-apiserver-operator";
 constexpr const char* k_signer_name = "kube-apiserver-to-kubelet-signer";
@@ -44,35 +46,11 @@ std::optional<std::int64_t> written(const Node& pool) {
     return latest;
 }
 
-bool matches(const Node& expression, const Node* text) {
-    const auto kind = expression.get_string({"operator"});
-    const auto* values = expression.find("values");
-    const bool is_listed = text != nullptr && values != nullptr &&
-                           std::any_of(values->items().begin(), values->items().end(), [&](const Node& each) { return each.text() == text->text(); });
-    if (kind == "In") return is_listed;
-    if (kind == "NotIn") return !is_listed;
-    if (kind == "Exists") return text != nullptr;
-    return kind == "DoesNotExist" && text == nullptr;
-}
-
-bool selects(const Node& selector, const Node& node) {
-    const auto* texts = node.find_path({"metadata", "labels"});
-    const auto value_of = [&](const std::string& key) { return texts == nullptr ? nullptr : texts->find(key); };
-    const auto* wanted = selector.find("matchLabels");
-    const auto* expressions = selector.find("matchExpressions");
-    if (wanted == nullptr && expressions == nullptr) return false;
-    if (wanted != nullptr)
-        for (const auto& each : wanted->members())
-            if (const auto* found = value_of(each.key); found == nullptr || found->text() != each.value.text()) return false;
-    return expressions == nullptr || std::all_of(expressions->items().begin(), expressions->items().end(), [&](const Node& each) {
-        return matches(each, value_of(each.get_string({"key"})));
-    });
-}
-
 Node patch_of(bool paused, Node owner) {
     auto annotations = Node::mapping();
     annotations.set(k_owner, std::move(owner));
-    return Node::mapping({{"metadata", Node::mapping({{"annotations", std::move(annotations)}})}, {"spec", Node::mapping({{"paused", paused}})}});
+    return Node::mapping({{"metadata", Node::mapping({{"annotations", std::move(annotations)}})},
+                          {"spec", Node::mapping({{"paused", paused}})}});
 }
 
 std::string date_of(std::int64_t time) { return base::format_rfc3339(time).substr(0, 10); }
@@ -87,8 +65,12 @@ std::vector<MachinePool> MachinePools::read() {
         pool.name = object.get_string({"metadata", "name"});
         pool.paused = is_paused(object);
         pool.owner = annotation(object, k_owner);
-        if (const auto* selector = object.find_path({"spec", "nodeSelector"})) pool.selector = *selector;
-        if (const auto* machines = object.find_path({"status", "machineCount"})) pool.machines = machines->as_int().value_or(0);
+        const auto* selector = object.find_path({"spec", "nodeSelector"});
+        if (selector != nullptr &&
+            (selector->find("matchLabels") != nullptr || selector->find("matchExpressions") != nullptr))
+            pool.selector = api::decode_label_selector(*selector);
+        if (const auto* machines = object.find_path({"status", "machineCount"}))
+            pool.machines = machines->as_int().value_or(0);
         // A list leaves managedFields out.
         if (pool.paused)
             if (const auto whole = client_.find(k_pools, {"", pool.name})) pool.paused_since = written(*whole);
@@ -132,27 +114,37 @@ std::optional<Signer> MachinePools::signer() {
 
 std::vector<kube::Rule> MachinePools::rules() {
     std::vector<kube::Rule> rules;
-    for (const auto* verb : {"get", "list", "patch"}) rules.push_back({verb, k_pools.group, k_pools.plural, "", "", ""});
+    for (const auto* verb : {"get", "list", "patch"})
+        rules.push_back({verb, k_pools.group, k_pools.plural, "", "", ""});
     return rules;
 }
 
 const MachinePool* pool_of(const std::vector<MachinePool>& pools, const Node& node) {
+    api::Labels labels;
+    if (const auto* texts = node.find_path({"metadata", "labels"}))
+        for (const auto& label : texts->members()) labels[label.key] = label.value.text();
     const MachinePool* found = nullptr;
     const auto rank = [](const MachinePool& pool) { return pool.name == "master" ? 0 : pool.name == "worker" ? 2 : 1; };
     for (const auto& pool : pools)
-        if (selects(pool.selector, node) && (found == nullptr || rank(pool) < rank(*found))) found = &pool;
+        if (pool.selector && api::matches(*pool.selector, labels) && (found == nullptr || rank(pool) < rank(*found)))
+            found = &pool;
     return found;
 }
 
 std::string signer_warning(const MachinePool& pool, const Signer& signer, std::int64_t now) {
     const auto rotation = signer.not_before + k_rotated_on * k_day;
     if (pool.paused && pool.paused_since && *pool.paused_since < signer.not_before)
-        return fmt::format("MachineConfigPool {} is paused since {}, before the kubelets' signer certificate was replaced on {}: its nodes lose the API server on {}",
-                           pool.name, date_of(*pool.paused_since), date_of(signer.not_before),
-                           date_of(signer.not_before + (k_dropped_on - k_rotated_on) * k_day));
+        return fmt::format(
+            "MachineConfigPool {} is paused since {}, before the kubelets' signer certificate was replaced on {}: its "
+            "nodes lose the API server on {}",
+            pool.name, date_of(*pool.paused_since), date_of(signer.not_before),
+            date_of(signer.not_before + (k_dropped_on - k_rotated_on) * k_day));
     if (now < rotation - k_warned_before * k_day) return "";
-    return fmt::format("the kubelets' signer certificate is {} days old and replaced on {}: nodes of MachineConfigPool {} lose the API server on {} if it is paused until then",
-                       (now - signer.not_before) / k_day, date_of(rotation), pool.name, date_of(signer.not_before + k_dropped_on * k_day));
+    return fmt::format(
+        "the kubelets' signer certificate is {} days old and replaced on {}: nodes of MachineConfigPool {} lose the "
+        "API server on {} if it is paused until then",
+        (now - signer.not_before) / k_day, date_of(rotation), pool.name,
+        date_of(signer.not_before + k_dropped_on * k_day));
 }
 
 }  // namespace kmm::cluster

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "api/workload.hpp"
 #include "kube/access.hpp"
 #include "kube/client.hpp"
 #include "value/node.hpp"
@@ -19,7 +20,7 @@ struct MachinePool {
     std::string owner;                         ///< annotation kmmtools.dev/paused-by, "" if no run has paused it
     std::optional<std::int64_t> paused_since;  ///< unix seconds, of a paused pool, where managedFields tell
     std::int64_t machines = 0;                 ///< status.machineCount
-    value::Node selector;                      ///< spec.nodeSelector
+    std::optional<api::LabelSelector> selector;  ///< spec.nodeSelector; nullopt selects no node
 };
 
 /// The certificate authority that signs what kubelets accept: a paused pool does not get a new one.
@@ -33,7 +34,8 @@ public:
     explicit MachinePools(kube::Client& client) : client_(client) {}
     /// By name. Errors: those of the API server.
     [[nodiscard]] std::vector<MachinePool> read();
-    /// Pauses the pool for `owner`, in one write with the annotation. False, and nothing is written, for one that someone else has paused, or is gone.
+    /// Pauses the pool for `owner`, in one write with the annotation. False, and nothing is written, for one that
+    /// someone else has paused, or is gone.
     bool pause(const std::string& name, const std::string& owner);
     /// Ends the pause of `owner`. False, and nothing is written, for a pool that it has not paused, or that is gone.
     bool unpause(const std::string& name, const std::string& owner);
@@ -46,12 +48,12 @@ private:
     kube::Client& client_;
 };
 
-/// The pool of a Node: of those that select it master first, then any but worker. nullptr if none does. Expressions of selectors with the
-/// operators In, NotIn, Exists and DoesNotExist count.
+/// The pool of a Node: of those that select it master first, then any but worker. nullptr if none does.
 [[nodiscard]] const MachinePool* pool_of(const std::vector<MachinePool>& pools, const value::Node& node);
 
-/// Why a pool should not be, or stay, paused, for people: on day 292 of a signer OpenShift makes a new one, and drops the old one on day 365;
-/// nodes of a pool that was paused all the time lose the API server then. "" if there is time enough: more than 30 days.
+/// Why a pool should not be, or stay, paused, for people: on day 292 of a signer OpenShift makes a new one, and drops
+/// the old one on day 365; nodes of a pool that was paused all the time lose the API server then. "" if there is time
+/// enough: more than 30 days.
 [[nodiscard]] std::string signer_warning(const MachinePool& pool, const Signer& signer, std::int64_t now);
 
 }  // namespace kmm::cluster

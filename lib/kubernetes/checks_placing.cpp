@@ -71,6 +71,11 @@ std::vector<std::string> wanted_images(const CheckInput& input, const std::strin
     return wanted;
 }
 
+bool holds(const Node& images, const std::string& image) {
+    return std::any_of(images.items().begin(), images.items().end(),
+                       [&](const Node& one) { return one.text() == image; });
+}
+
 Finding images_present(const CheckInput& input) {
     std::vector<std::string> unknown;
     auto found =
@@ -85,10 +90,7 @@ Finding images_present(const CheckInput& input) {
                       }
                       std::vector<std::string> missing;
                       for (const auto& image : wanted_images(input, name, facts, unknown)) {
-                          const auto& all = images->items();
-                          const bool is_there =
-                              std::any_of(all.begin(), all.end(), [&](const auto& one) { return one.text() == image; });
-                          if (!is_there) {
+                          if (!holds(*images, image)) {
                               missing.push_back(base::escape(image));
                           }
                       }
@@ -118,10 +120,8 @@ Finding sandbox_image(const CheckInput& input) {
                 return std::string();
             }
             const auto wanted = image + ":" + tag;
-            const auto& all = images->items();
-            const bool is_there =
-                std::any_of(all.begin(), all.end(), [&](const auto& one) { return one.text() == wanted; });
-            return is_there ? std::string() : fmt::format("its image {} is not on the node", base::escape(wanted));
+            return holds(*images, wanted) ? std::string()
+                                          : fmt::format("its image {} is not on the node", base::escape(wanted));
         });
     return as_warning(known_or_skipped(std::move(found), unknown));
 }
