@@ -69,7 +69,8 @@ Certificate described(const X509* certificate, const std::string& source) {
     unsigned char* der = nullptr;
     const int length = i2d_X509(certificate, &der);
     if (length < 0) throw bug("a certificate that was read cannot be written");
-    Certificate result{std::string(reinterpret_cast<const char*>(der), static_cast<std::size_t>(length)), subject_of(certificate), source};
+    Certificate result{std::string(reinterpret_cast<const char*>(der), static_cast<std::size_t>(length)),
+                       subject_of(certificate), source};
     OPENSSL_free(der);
     return result;
 }
@@ -87,15 +88,18 @@ bool verifies(CMS_SignerInfo* signer, X509* certificate, std::string_view conten
     if (digest == nullptr || key == nullptr || signature == nullptr || !context) return false;
     return EVP_DigestVerifyInit(context.get(), nullptr, digest, nullptr, key) == 1 &&
            EVP_DigestVerifyUpdate(context.get(), content.data(), content.size()) == 1 &&
-           EVP_DigestVerifyFinal(context.get(), ASN1_STRING_get0_data(signature), static_cast<std::size_t>(ASN1_STRING_length(signature))) == 1;
+           EVP_DigestVerifyFinal(context.get(), ASN1_STRING_get0_data(signature),
+                                 static_cast<std::size_t>(ASN1_STRING_length(signature))) == 1;
 }
 
 bool issued(X509* issuer, X509* certificate) {
     EVP_PKEY* key = X509_get0_pubkey(issuer);
-    return X509_NAME_cmp(X509_get_subject_name(issuer), X509_get_issuer_name(certificate)) == 0 && key != nullptr && X509_verify(certificate, key) == 1;
+    return X509_NAME_cmp(X509_get_subject_name(issuer), X509_get_issuer_name(certificate)) == 0 && key != nullptr &&
+           X509_verify(certificate, key) == 1;
 }
 
-/// The trusted certificate that vouches for `certificate`, itself or by a chain through those in the message; nullptr if none.
+/// The trusted certificate that vouches for `certificate`, itself or by a chain through those in the message; nullptr
+/// if none.
 X509* voucher(X509* certificate, const std::vector<X509Ptr>& trusted, STACK_OF(X509)* carried) {
     for (int step = 0; step < k_chain_max && certificate != nullptr; ++step) {
         for (const auto& known : trusted)
@@ -112,14 +116,17 @@ X509* voucher(X509* certificate, const std::vector<X509Ptr>& trusted, STACK_OF(X
 
 SignatureCheck bad_signature(std::string fault) { return {Trust::bad, "", std::move(fault)}; }
 
-/// One of the message's signers. The kernel looks for its certificate in the message first, then among the trusted ones.
-SignatureCheck check_signer(CMS_SignerInfo* signer, std::string_view content, const std::vector<X509Ptr>& trusted, STACK_OF(X509)* carried) {
+/// One of the message's signers. The kernel looks for its certificate in the message first, then among the trusted
+/// ones.
+SignatureCheck check_signer(CMS_SignerInfo* signer, std::string_view content, const std::vector<X509Ptr>& trusted,
+                            STACK_OF(X509) * carried) {
     const std::string differs = "the module is not what was signed, or the signature was changed";
     for (int i = 0; i < sk_X509_num(carried); ++i) {
         X509* certificate = sk_X509_value(carried, i);
         if (CMS_SignerInfo_cert_cmp(signer, certificate) != 0) continue;
         if (!verifies(signer, certificate, content)) return bad_signature(differs);
-        if (X509* known = voucher(certificate, trusted, carried); known != nullptr) return {Trust::trusted, subject_of(known), ""};
+        if (X509* known = voucher(certificate, trusted, carried); known != nullptr)
+            return {Trust::trusted, subject_of(known), ""};
         return {Trust::unknown_key, "", ""};
     }
     for (const auto& certificate : trusted) {
@@ -135,19 +142,25 @@ SignatureCheck check_signer(CMS_SignerInfo* signer, std::string_view content, co
 std::vector<Certificate> read_certificates(const std::string& path) {
     std::error_code failed;
     if (!std::filesystem::exists(path, failed))
-        throw Error(Exit::not_found, "cert-not-found", fmt::format("there is no {}", base::escape(path))).hint("name a certificate in DER or PEM form");
+        throw Error(Exit::not_found, "cert-not-found", fmt::format("there is no {}", base::escape(path)))
+            .hint("name a certificate in DER or PEM form");
     const auto bytes = kmod::read_raw(path, k_certificates_bytes_max);
-    if (!bytes) throw Error(Exit::io, "io", fmt::format("{} cannot be read", base::escape(path))).hint("look at its permissions");
+    if (!bytes)
+        throw Error(Exit::io, "io", fmt::format("{} cannot be read", base::escape(path)))
+            .hint("look at its permissions");
     std::vector<Certificate> result;
     if (const auto certificate = decode_certificate(*bytes)) return {described(certificate.get(), path)};
     const BioPtr text(BIO_new_mem_buf(bytes->data(), static_cast<int>(bytes->size())));
-    while (const X509Ptr certificate{PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr)}) result.push_back(described(certificate.get(), path));
+    while (const X509Ptr certificate{PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr)})
+        result.push_back(described(certificate.get(), path));
     const auto reason = ERR_GET_REASON(ERR_peek_last_error());
     ERR_clear_error();
     if (result.empty() || reason != PEM_R_NO_START_LINE)
-        throw Error(Exit::data, "bad-certificate",
-                    result.empty() ? fmt::format("expected an X.509 certificate in DER or PEM form in {}, found none", base::escape(path))
-                                   : fmt::format("certificate {} of {} is damaged", result.size() + 1, base::escape(path)))
+        throw Error(
+            Exit::data, "bad-certificate",
+            result.empty()
+                ? fmt::format("expected an X.509 certificate in DER or PEM form in {}, found none", base::escape(path))
+                : fmt::format("certificate {} of {} is damaged", result.size() + 1, base::escape(path)))
             .hint("name the public certificate of the signing key, such as signing_key.x509 or MOK.der");
     return result;
 }
@@ -173,7 +186,8 @@ SignatureCheck check_signature(std::string_view bytes, const std::vector<Certifi
     STACK_OF(CMS_SignerInfo)* signers = message ? CMS_get0_SignerInfos(message.get()) : nullptr;
     if (signers == nullptr) return bad_signature("it is no PKCS#7 message");
     for (int i = 0; i < sk_CMS_SignerInfo_num(signers); ++i)
-        if (CMS_signed_get_attr_count(sk_CMS_SignerInfo_value(signers, i)) > 0) return bad_signature("it has signed attributes, which kernels refuse for modules");
+        if (CMS_signed_get_attr_count(sk_CMS_SignerInfo_value(signers, i)) > 0)
+            return bad_signature("it has signed attributes, which kernels refuse for modules");
     if (trusted.empty()) return {Trust::unchecked, "", ""};
     std::vector<X509Ptr> known;
     for (const auto& certificate : trusted) known.push_back(decode_certificate(certificate.der));
@@ -189,9 +203,11 @@ SignatureCheck check_signature(std::string_view bytes, const std::vector<Certifi
     return best;
 }
 
-std::map<std::string, SignatureCheck> check_signatures(const kmod::ModuleIndex& index, const std::vector<Certificate>& trusted) {
+std::map<std::string, SignatureCheck> check_signatures(const kmod::ModuleIndex& index,
+                                                       const std::vector<Certificate>& trusted) {
     std::map<std::string, SignatureCheck> result;
-    for (const auto& [name, module] : index.modules()) result.emplace(name, check_signature(kmod::plain_bytes(module), trusted));
+    for (const auto& [name, module] : index.modules())
+        result.emplace(name, check_signature(kmod::plain_bytes(module), trusted));
     return result;
 }
 

@@ -33,8 +33,8 @@ struct ReadModule {
 [[nodiscard]] ReadModule read_module(std::string bytes, const std::string& shown);
 
 /// Reads many module files in a confined process, several with each message, while the next are being opened. The
-/// process is this object's as long as it lives. If it dies, the files it has not read are read one by one by a new one,
-/// so that the error is that of one file; what follows that one has the same error.
+/// process is this object's as long as it lives. If it dies, the files it has not read are read one by one by a new
+/// one, so that the error is that of one file; what follows that one has the same error.
 class ModuleBatches {
 public:
     /// Called once for each file that was added, in their order: with what was read, or why it was not.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a Kubernetes upgrade on a node: each looks first, acts as a detached job, and proves what it did. Each is idempotent.
+// The steps of a Kubernetes upgrade on a node: each looks first, acts as a detached job, and proves what it did. Each
+// is idempotent.
 #pragma once
 
 #include <optional>
@@ -17,13 +18,16 @@ namespace kmm::kubeadm {
 struct Switch {
     enum class Way { none, packages, binaries, command };
     Way way = Way::none;
-    std::string directory = "/usr/local/kubernetes";  ///< of binaries: DIRECTORY/VERSION/stage1|stage2/usr/bin/PROGRAM, or DIRECTORY/VERSION/PROGRAM
+    std::string directory = "/usr/local/kubernetes";  ///< of binaries: DIRECTORY/VERSION/stage1|stage2/usr/bin/PROGRAM,
+                                                      ///< or DIRECTORY/VERSION/PROGRAM
     std::string command;  ///< gets VERSION, NODE and COMPONENT in its environment
 };
 
-/// Commands that put `programs` of version `target` in place. Binaries are proven first: their digest if a file PROGRAM.sha256 is beside them, and
-/// their --version. Errors: checks_failed "package-not-found", "package-unexpected"; not_found "binary-not-found"; integrity "digest-mismatch".
-[[nodiscard]] std::vector<nodejob::Command> placing_commands(const Node& node, const Switch& how, const kubernetes::Version& target,
+/// Commands that put `programs` of version `target` in place. Binaries are proven first: their digest if a file
+/// PROGRAM.sha256 is beside them, and their --version. Errors: checks_failed "package-not-found", "package-unexpected";
+/// not_found "binary-not-found"; integrity "digest-mismatch".
+[[nodiscard]] std::vector<nodejob::Command> placing_commands(const Node& node, const Switch& how,
+                                                             const kubernetes::Version& target,
                                                              const std::vector<std::string>& programs);
 
 /// What putting a program of a version in place would meet, found without changing anything.
@@ -42,8 +46,8 @@ struct PlacingTrial {
 
 /// The key of the job that puts kubeadm of this version in place.
 [[nodiscard]] std::string placing_key(const kubernetes::Version& target);
-/// Puts kubeadm of this version in place unless it is there. Errors: checks_failed "kubeadm-version" if it is not and `how` is none; switch-failed (1); those of
-/// placing_commands and run_job.
+/// Puts kubeadm of this version in place unless it is there. Errors: checks_failed "kubeadm-version" if it is not and
+/// `how` is none; switch-failed (1); those of placing_commands and run_job.
 void require_kubeadm(const Node& node, const Switch& how, const kubernetes::Version& target, StepResult& result);
 
 struct ControlPlaneOptions {
@@ -52,8 +56,8 @@ struct ControlPlaneOptions {
     std::vector<std::string> extra;   ///< further options of kubeadm
     Switch kubeadm;                   ///< how kubeadm gets there if it is not of `target`
 };
-/// Errors: not-control-plane, manifests-damaged, stray-manifest, kubeadm-version, preflight-failed (10), kubeadm-failed (1), not-upgraded (17),
-/// job-lost (11), job-running, kubeadm-running (75).
+/// Errors: not-control-plane, manifests-damaged, stray-manifest, kubeadm-version, preflight-failed (10), kubeadm-failed
+/// (1), not-upgraded (17), job-lost (11), job-running, kubeadm-running (75).
 [[nodiscard]] StepResult upgrade_control_plane(const Node& node, const ControlPlaneOptions& options);
 
 struct ImageOptions {
@@ -70,17 +74,20 @@ struct KubeletOptions {
     Switch how;
     std::string ignored_preflight;    ///< checks of kubeadm whose failure is a warning, separated by commas
 };
-/// On a worker `kubeadm upgrade node` runs before the kubelet changes. Errors: manifests-damaged, kubelet-newer (10), kubelet-failed (1),
-/// kubelet-not-switched (17), job-lost, job-running, kubeadm-running, and those of placing_commands.
+/// On a worker `kubeadm upgrade node` runs before the kubelet changes. Errors: manifests-damaged, kubelet-newer (10),
+/// kubelet-failed (1), kubelet-not-switched (17), job-lost, job-running, kubeadm-running, and those of
+/// placing_commands.
 [[nodiscard]] StepResult switch_kubelet(const Node& node, const KubeletOptions& options);
 
-/// Copies manifests, certificates, kubeconfigs and files of the kubelet below k_state_directory/backups/NAME, each with its digest, and reads
-/// them again. With `etcd` a snapshot of the data of etcd is taken through it, where etcd is one of the static Pods. A backup of that name that
-/// is there is verified and kept. Errors: integrity "backup-damaged"; checks_failed "backup-without-etcd"; those of save_etcd_snapshot; io.
+/// Copies manifests, certificates, kubeconfigs and files of the kubelet below k_state_directory/backups/NAME, each with
+/// its digest, and reads them again. With `etcd` a snapshot of the data of etcd is taken through it, where etcd is one
+/// of the static Pods. A backup of that name that is there is verified and kept. Errors: integrity "backup-damaged";
+/// checks_failed "backup-without-etcd"; those of save_etcd_snapshot; io.
 [[nodiscard]] StepResult make_backup(const Node& node, const std::string& name, net::HttpClient* etcd = nullptr);
 /// Only verifies. Errors: not_found "backup-not-found"; integrity "backup-damaged".
 [[nodiscard]] StepResult verify_backup(const Node& node, const std::string& name);
-/// Puts the files of a verified backup back, manifests last. Errors: those of verify_backup; checks_failed "etcd-differs"; job-running, kubeadm-running.
+/// Puts the files of a verified backup back, manifests last. Errors: those of verify_backup; checks_failed
+/// "etcd-differs"; job-running, kubeadm-running.
 [[nodiscard]] StepResult restore_backup(const Node& node, const std::string& name);
 
 /// The newest of kubeadm's own backups that has a whole manifest of the component.
@@ -90,8 +97,8 @@ struct KubeadmBackup {
 };
 [[nodiscard]] std::optional<KubeadmBackup> newest_kubeadm_backup(const Place& place, const std::string& component);
 
-/// Puts manifests that are missing or damaged back from kubeadm's newest backup that has them. Errors: not-control-plane, no-backup (10), job-running,
-/// kubeadm-running.
+/// Puts manifests that are missing or damaged back from kubeadm's newest backup that has them. Errors:
+/// not-control-plane, no-backup (10), job-running, kubeadm-running.
 [[nodiscard]] StepResult repair_manifests(const Node& node);
 
 /// Writes `text` under the node's `path` as a whole or not at all, with this mode and owner. Errors: from_errno.

@@ -22,7 +22,8 @@ using Words = std::vector<std::string>;
 constexpr const char* k_stage_directory = "/var/lib/kubernetes";
 constexpr std::size_t k_binary_max = 512U << 20U;
 
-/// The directory of versioned binaries in which a program is (as on StarlingX): what comes before the kubelet, and the kubelet.
+/// The directory of versioned binaries in which a program is (as on StarlingX): what comes before the kubelet, and the
+/// kubelet.
 std::string stage_of(const std::string& program) {
     return program == "kubelet" ? "stage2" : "stage1";
 }
@@ -44,17 +45,20 @@ struct Binary {
     std::string stage;  ///< directory of its stage, "" where there are none
 };
 
-Binary find_binary(const Place& place, const Switch& how, const kubernetes::Version& target, const std::string& program) {
+Binary find_binary(const Place& place, const Switch& how, const kubernetes::Version& target,
+                   const std::string& program) {
     std::vector<std::string> tried;
     for (const std::string& version : {bare(target), target.text()}) {
         const std::string directory = how.directory + "/" + version;
         const std::string stage = directory + "/" + stage_of(program);
-        for (const Binary& binary : {Binary{stage + "/usr/bin/" + program, stage}, Binary{directory + "/" + program, ""}}) {
+        for (const Binary& binary :
+             {Binary{stage + "/usr/bin/" + program, stage}, Binary{directory + "/" + program, ""}}) {
             if (place.exists(binary.file)) return binary;
             tried.push_back(binary.file);
         }
     }
-    throw Error(Exit::not_found, "binary-not-found", fmt::format("expected {} {} in {}, found none of its places", program, target.text(), how.directory))
+    throw Error(Exit::not_found, "binary-not-found",
+                fmt::format("expected {} {} in {}, found none of its places", program, target.text(), how.directory))
         .detail("looked for", base::join(tried, ", "))
         .hint("put it there, or correct --from");
 }
@@ -66,12 +70,18 @@ void prove_binary(const Node& node, const Binary& binary, const kubernetes::Vers
         const sys::Fd fd = node.place.open(binary.file, O_RDONLY);
         const std::string found = record::sha256_hex(sys::read_fd(fd.get(), binary.file, k_binary_max));
         if (base::to_lower(wanted) != found) {
-            throw Error(Exit::integrity, "digest-mismatch", fmt::format("{}: expected sha256 {}, found {}", binary.file, base::escape(wanted), found)).hint("copy the binary again");
+            throw Error(Exit::integrity, "digest-mismatch",
+                        fmt::format("{}: expected sha256 {}, found {}", binary.file, base::escape(wanted), found))
+                .hint("copy the binary again");
         }
     }
-    if (const auto found = version_of_program(node.place, binary.file.ends_with("/kubeadm") ? Words{binary.file, "version", "-o", "short"} : Words{binary.file, "--version"});
+    if (const auto found = version_of_program(node.place, binary.file.ends_with("/kubeadm")
+                                                              ? Words{binary.file, "version", "-o", "short"}
+                                                              : Words{binary.file, "--version"});
         found != target) {
-        throw Error(Exit::integrity, "binary-version", fmt::format("{}: expected {}, found {}", binary.file, target.text(), found.text())).hint("put the right binary there");
+        throw Error(Exit::integrity, "binary-version",
+                    fmt::format("{}: expected {}, found {}", binary.file, target.text(), found.text()))
+            .hint("put the right binary there");
     }
 }
 
@@ -80,14 +90,17 @@ void add(const Place& place, std::vector<nodejob::Command>& commands, Words word
 }
 
 /// A new link beside the old one, renamed over it: there is no moment without.
-void replace_link(const Place& place, std::vector<nodejob::Command>& commands, const std::string& target, const std::string& link) {
-    const std::string fresh = fmt::format("{}/.{}.kmm-new", link.substr(0, link.rfind('/')), link.substr(link.rfind('/') + 1));
+void replace_link(const Place& place, std::vector<nodejob::Command>& commands, const std::string& target,
+                  const std::string& link) {
+    const std::string fresh =
+        fmt::format("{}/.{}.kmm-new", link.substr(0, link.rfind('/')), link.substr(link.rfind('/') + 1));
     add(place, commands, {"rm", "-f", fresh});
     add(place, commands, {"ln", "-s", target, fresh});
     add(place, commands, {"mv", "-T", fresh, link});
 }
 
-void binaries(const Node& node, const Switch& how, const kubernetes::Version& target, const std::string& program, std::vector<nodejob::Command>& commands) {
+void binaries(const Node& node, const Switch& how, const kubernetes::Version& target, const std::string& program,
+              std::vector<nodejob::Command>& commands) {
     const Place& place = node.place;
     const Binary binary = find_binary(place, how, target, program);
     prove_binary(node, binary, target);
@@ -104,7 +117,10 @@ void binaries(const Node& node, const Switch& how, const kubernetes::Version& ta
     }
     if (!installed.empty()) {
         // The old one is kept for the way back.
-        const std::string kept = fmt::format("{}/replaced/{}", k_state_directory, bare(version_of_program(place, program == "kubeadm" ? Words{program, "version", "-o", "short"} : Words{program, "--version"})));
+        const std::string kept =
+            fmt::format("{}/replaced/{}", k_state_directory,
+                        bare(version_of_program(place, program == "kubeadm" ? Words{program, "version", "-o", "short"}
+                                                                            : Words{program, "--version"})));
         add(place, commands, {"mkdir", "-p", kept});
         add(place, commands, {"cp", "-p", installed, kept + "/" + program});
     }
@@ -132,8 +148,11 @@ void prove_apt(const Node& node, const Words& install, const Words& wanted, cons
     simulate.insert(simulate.begin() + 1, "-s");
     const auto told = ask(node.place, simulate);
     if (told.exit_code != 0 || told.signal != 0) {
-        throw Error(Exit::checks_failed, "package-not-found", fmt::format("apt-get cannot install {}: {}", base::join(wanted, " "), base::escape(last_lines(told.err, 1))))
-            .hint(fmt::format("a repository holds one minor: set it to {} on this node and run apt-get update", target.line().text()));
+        throw Error(Exit::checks_failed, "package-not-found",
+                    fmt::format("apt-get cannot install {}: {}", base::join(wanted, " "),
+                                base::escape(last_lines(told.err, 1))))
+            .hint(fmt::format("a repository holds one minor: set it to {} on this node and run apt-get update",
+                              target.line().text()));
     }
     const Words allowed{"kubeadm", "kubelet", "kubectl", "cri-tools", "kubernetes-cni"};
     Words unexpected;
@@ -146,14 +165,24 @@ void prove_apt(const Node& node, const Words& install, const Words& wanted, cons
         if (!is_wanted && (name == "kubelet" || name == "kubeadm")) unexpected.push_back("changes " + name);
     }
     if (unexpected.empty()) return;
-    throw Error(Exit::checks_failed, "package-unexpected", fmt::format("apt-get would do more than expected: {}", base::join(unexpected, ", ")))
+    throw Error(Exit::checks_failed, "package-unexpected",
+                fmt::format("apt-get would do more than expected: {}", base::join(unexpected, ", ")))
         .hint("apt-get -s " + base::join(Words(install.begin() + 1, install.end()), " ") + " shows all of it");
 }
 
-void packages(const Node& node, const kubernetes::Version& target, const Words& programs, std::vector<nodejob::Command>& commands) {
+void packages(const Node& node, const kubernetes::Version& target, const Words& programs,
+              std::vector<nodejob::Command>& commands) {
     const Place& place = node.place;
     if (!place.find_program("apt-get").empty()) {
-        Words install{"apt-get", "install", "-y", "--allow-downgrades", "--allow-change-held-packages", "-o", "Dpkg::Options::=--force-confold", "-o", "DPkg::Lock::Timeout=300"};
+        Words install{"apt-get",
+                      "install",
+                      "-y",
+                      "--allow-downgrades",
+                      "--allow-change-held-packages",
+                      "-o",
+                      "Dpkg::Options::=--force-confold",
+                      "-o",
+                      "DPkg::Lock::Timeout=300"};
         for (const std::string& program : programs) install.push_back(fmt::format("{}={}-*", program, bare(target)));
         prove_apt(node, install, programs, target);
         const auto with = [](Words words, const Words& more) {
@@ -173,7 +202,8 @@ void packages(const Node& node, const kubernetes::Version& target, const Words& 
         add(place, commands, install);
         return;
     }
-    throw Error(Exit::not_found, "command-not-found", "expected apt-get or dnf on this node, found neither").hint("use --switch binaries or --switch command");
+    throw Error(Exit::not_found, "command-not-found", "expected apt-get or dnf on this node, found neither")
+        .hint("use --switch binaries or --switch command");
 }
 
 /// Whether a package source that the node knows has that version. Nothing is downloaded by apt; dnf may refresh its
@@ -233,27 +263,33 @@ void require_kubeadm(const Node& node, const Switch& how, const kubernetes::Vers
     StepResult placing;
     const std::string key = placing_key(target);
     const auto failed = [](const nodejob::JobView& job, const std::string& output) {
-        Error error(Exit::other, "switch-failed", fmt::format("{} failed: {}", job.commands[job.failed_command], how_it_ended(job)));
+        Error error(Exit::other, "switch-failed",
+                    fmt::format("{} failed: {}", job.commands[job.failed_command], how_it_ended(job)));
         tell_output(error, output);
         return error;
     };
     const auto before = slot.look();
-    if (before.state == nodejob::JobState::running && before.key == key) slot.mark_received(finish_job(node, slot, before.id, placing, failed).id);
+    if (before.state == nodejob::JobState::running && before.key == key)
+        slot.mark_received(finish_job(node, slot, before.id, placing, failed).id);
     const auto found = kubeadm_version(node.place);
     if (found == target) return;
     if (how.way == Switch::Way::none) {
-        throw Error(Exit::checks_failed, "kubeadm-version", fmt::format("expected kubeadm {} on this node, found {}", target.text(), found.text()))
+        throw Error(Exit::checks_failed, "kubeadm-version",
+                    fmt::format("expected kubeadm {} on this node, found {}", target.text(), found.text()))
             .hint("install it first, or say how with --switch");
     }
-    slot.mark_received(run_job(node, slot, {key, placing_commands(node, how, target, {"kubeadm"})}, placing, failed).id);
+    slot.mark_received(
+        run_job(node, slot, {key, placing_commands(node, how, target, {"kubeadm"})}, placing, failed).id);
     result.warnings.insert(result.warnings.end(), placing.warnings.begin(), placing.warnings.end());
     if (const auto now = kubeadm_version(node.place); now != target) {
-        throw Error(Exit::unhealthy, "kubeadm-version", fmt::format("expected kubeadm {} after it was installed, found {}", target.text(), now.text()))
+        throw Error(Exit::unhealthy, "kubeadm-version",
+                    fmt::format("expected kubeadm {} after it was installed, found {}", target.text(), now.text()))
             .hint("another kubeadm comes first in PATH");
     }
 }
 
-std::vector<nodejob::Command> placing_commands(const Node& node, const Switch& how, const kubernetes::Version& target, const std::vector<std::string>& programs) {
+std::vector<nodejob::Command> placing_commands(const Node& node, const Switch& how, const kubernetes::Version& target,
+                                               const std::vector<std::string>& programs) {
     std::vector<nodejob::Command> commands;
     switch (how.way) {
         case Switch::Way::none: break;
@@ -264,7 +300,9 @@ std::vector<nodejob::Command> placing_commands(const Node& node, const Switch& h
         case Switch::Way::command: {
             const std::string name = node_name(node.place);
             for (const std::string& program : programs) {
-                commands.push_back({node.place.command({how.command}), {{"VERSION", target.text()}, {"NODE", name}, {"COMPONENT", program}}, false});
+                commands.push_back({node.place.command({how.command}),
+                                    {{"VERSION", target.text()}, {"NODE", name}, {"COMPONENT", program}},
+                                    false});
             }
             break;
         }

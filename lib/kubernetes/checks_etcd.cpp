@@ -26,7 +26,9 @@ EtcdView etcd_view(const CheckInput& input) {
     EtcdView view;
     for (const auto& [name, answer] : *input.nodes) {
         if (answer.facts.is_null()) {
-            if (is_control_plane_node(input, name)) { view.silent.push_back(fmt::format("{} (no answer)", base::escape(name))); }
+            if (is_control_plane_node(input, name)) {
+                view.silent.push_back(fmt::format("{} (no answer)", base::escape(name)));
+            }
             continue;
         }
         if (const auto* etcd = answer.facts.find("etcd"); etcd != nullptr && etcd->is_mapping()) {

@@ -43,8 +43,10 @@ cli::Option registry_option(const char* name, const char* value, const char* hel
 
 std::vector<registry::Credential> module_credentials(const api::Module& module, const api::Objects& objects) {
     for (const auto& secret : objects.secrets) {
-        if (!module.image_repo_secret.empty() && secret.meta.name == module.image_repo_secret && secret.meta.namespace_ == module.meta.namespace_)
-            return registry::secret_credentials(secret.data, fmt::format("Secret {}/{}", secret.meta.namespace_, secret.meta.name));
+        if (!module.image_repo_secret.empty() && secret.meta.name == module.image_repo_secret &&
+            secret.meta.namespace_ == module.meta.namespace_)
+            return registry::secret_credentials(secret.data,
+                                                fmt::format("Secret {}/{}", secret.meta.namespace_, secret.meta.name));
     }
     return {};
 }
@@ -53,14 +55,17 @@ Diagnostic refusal(const Error& error) {
     Diagnostic finding;
     finding.code = error.code();
     finding.message = error.message();
-    for (auto it = error.context().rbegin(); it != error.context().rend(); ++it) finding.message = *it + ": " + finding.message;
+    for (auto it = error.context().rbegin(); it != error.context().rend(); ++it)
+        finding.message = *it + ": " + finding.message;
     finding.hint = error.hint();
     finding.exit = Exit::checks_failed;
     return finding;
 }
 
 /// Exits that say "could not ask" rather than "no".
-bool is_unknown(Exit exit) { return exit == Exit::unavailable || exit == Exit::timeout || exit == Exit::no_permission || exit == Exit::io; }
+bool is_unknown(Exit exit) {
+    return exit == Exit::unavailable || exit == Exit::timeout || exit == Exit::no_permission || exit == Exit::io;
+}
 
 /// What is pulled or looked at.
 struct ImageTarget {
@@ -71,14 +76,17 @@ struct ImageTarget {
 };
 
 void end_at_interrupt() {
-    if (sys::interrupt_requested()) throw Error(Exit::interrupted, "interrupted", "interrupted while asking registries");
+    if (sys::interrupt_requested())
+        throw Error(Exit::interrupted, "interrupted", "interrupted while asking registries");
 }
 
 class Asker {
 public:
     /// `warnings` hears of credentials that cannot be used.
     Asker(const cli::Args& args, std::vector<image::MirrorRule> mirrors, std::vector<std::string>& warnings)
-        : args_(args), mirrors_(std::move(mirrors)), policy_(args.get("policy").value_or(""), args.all("signature-key")) {
+        : args_(args),
+          mirrors_(std::move(mirrors)),
+          policy_(args.get("policy").value_or(""), args.all("signature-key")) {
         auto patience = sys::k_patient;
         if (const auto timeout = args.get("timeout"))
             if (const auto duration = base::parse_duration(*timeout)) {
@@ -86,7 +94,8 @@ public:
                 end_ = clock_.monotonic() + *duration;
             }
         defaults_ = registry::default_credentials(args.get("authfile").value_or(""), warnings, patience);
-        for (auto& rule : registry::read_mirror_files(args.all("mirror-config"))) static_cast<void>(image::join_rule(mirrors_, std::move(rule)));
+        for (auto& rule : registry::read_mirror_files(args.all("mirror-config")))
+            static_cast<void>(image::join_rule(mirrors_, std::move(rule)));
     }
 
     /// Calls `ask`, which gives findings; a refusal becomes one.
@@ -111,7 +120,8 @@ public:
 
     /// Pulls, and gives the tree to `judge` before it is removed, with the process that parses its modules.
     Diagnostics pull(const ImageTarget& target, ImageAnswer& answer,
-                     const std::function<Diagnostics(const std::string& root, const registry::PullResult& pulled, sys::Confined* parser)>& judge) {
+                     const std::function<Diagnostics(const std::string& root, const registry::PullResult& pulled,
+                                                     sys::Confined* parser)>& judge) {
         const auto parser = parsers_ ? parsers_->twin() : nullptr;  // one for each image
         const sys::TempDir scratch(k_scratch);
         net::CurlHttpClient http;
@@ -129,7 +139,8 @@ private:
     void end_in_time() const {
         end_at_interrupt();
         if (!end_ || clock_.monotonic() < *end_) return;
-        throw Error(Exit::timeout, "timeout", "the modules of the image were not read within --timeout").hint("raise --timeout; if that does not help, the image may be an attack on the parser");
+        throw Error(Exit::timeout, "timeout", "the modules of the image were not read within --timeout")
+            .hint("raise --timeout; if that does not help, the image may be an attack on the parser");
     }
 
     registry::PullRequest request(const ImageTarget& target) {
@@ -154,7 +165,8 @@ private:
 
     const cli::Args& args_;
     /// Begun before credentials are read; none where there are threads already.
-    std::unique_ptr<sys::Confined> parsers_ = sys::Confined::if_alone({registry::layer_service(), kmod::module_service()}, end_at_interrupt);
+    std::unique_ptr<sys::Confined> parsers_ =
+        sys::Confined::if_alone({registry::layer_service(), kmod::module_service()}, end_at_interrupt);
     sys::LinuxClock clock_;
     std::vector<registry::Credential> defaults_;
     std::vector<image::MirrorRule> mirrors_;
@@ -181,22 +193,27 @@ kmod::ModuleIndex index_of(const std::string& root, const ImageTarget& target, s
 }
 
 /// How many symbols of a module the kernel lacks or has in another version.
-std::size_t misfitting_symbols(const kmod::ModuleFile& file, const kmod::ModuleIndex& index, const kernel::Interface& interface) {
-    const auto versions = kmod::compare_versions(file, index, [&](std::string_view symbol) -> std::optional<std::uint32_t> {
-        const auto found = interface.exports.find(std::string(symbol));
-        return found == interface.exports.end() || found->second.crc == 0 ? std::nullopt : std::optional(found->second.crc);
-    });
+std::size_t misfitting_symbols(const kmod::ModuleFile& file, const kmod::ModuleIndex& index,
+                               const kernel::Interface& interface) {
+    const auto versions =
+        kmod::compare_versions(file, index, [&](std::string_view symbol) -> std::optional<std::uint32_t> {
+            const auto found = interface.exports.find(std::string(symbol));
+            return found == interface.exports.end() || found->second.crc == 0 ? std::nullopt
+                                                                              : std::optional(found->second.crc);
+        });
     std::size_t count = versions.of_kernel.size();
     for (const auto& [exporter, symbols] : versions.of_modules) count += symbols.size();
     for (const auto& symbol : file.undefined) {
-        const bool is_there = symbol.weak || !index.exporter_of(symbol.name).empty() || interface.exports.count(symbol.name) != 0;
+        const bool is_there =
+            symbol.weak || !index.exporter_of(symbol.name).empty() || interface.exports.count(symbol.name) != 0;
         count += is_there ? 0 : 1;
     }
     return count;
 }
 
 /// Do the modules of a Module's image fit the kernel that it is for?
-Diagnostics judge_module(const ImageQuestion& question, const ImageTarget& target, const std::string& root, const registry::PullResult& pulled, ImageAnswer& answer, sys::Confined* parser) {
+Diagnostics judge_module(const ImageQuestion& question, const ImageTarget& target, const std::string& root,
+                         const registry::PullResult& pulled, ImageAnswer& answer, sys::Confined* parser) {
     const auto& config = question.resolved->config;
     const auto index = index_of(root, target, parser);
     kernel::Wish wish;
@@ -213,9 +230,11 @@ Diagnostics judge_module(const ImageQuestion& question, const ImageTarget& targe
     wish.signatures = kernel::check_signatures(index, question.trusted->certificates);
     wish.certificates_given = !question.trusted->certificates.empty();
     wish.signatures_enforced = question.trusted->enforced;
-    for (const auto& [name, module] : index.modules()) answer.files.push_back({name, module.image_path, module.file.signature(), wish.signatures.at(name)});
+    for (const auto& [name, module] : index.modules())
+        answer.files.push_back({name, module.image_path, module.file.signature(), wish.signatures.at(name)});
     for (const auto& [name, module] : index.modules()) {
-        if (question.interface != nullptr) answer.symbols += misfitting_symbols(module.file, index, *question.interface);
+        if (question.interface != nullptr)
+            answer.symbols += misfitting_symbols(module.file, index, *question.interface);
     }
     return kernel::judge(index, wish, question.interface);
 }
@@ -223,7 +242,8 @@ Diagnostics judge_module(const ImageQuestion& question, const ImageTarget& targe
 using Asks = std::map<std::string, std::function<ImageAnswer(Asker&)>>;
 
 /// Eight at a time.
-std::map<std::string, ImageAnswer> ask_all(const Asks& asks, std::vector<image::MirrorRule> mirrors, const cli::Args& args, cli::Context& context) {
+std::map<std::string, ImageAnswer> ask_all(const Asks& asks, std::vector<image::MirrorRule> mirrors,
+                                           const cli::Args& args, cli::Context& context) {
     (void)sys::remove_stale_temp_dirs(k_scratch);
     std::vector<const Asks::value_type*> distinct;
     std::map<std::string, ImageAnswer> answers;
@@ -271,7 +291,8 @@ std::vector<cli::Option> registry_options() {
     mirrors.repeatable = true;
     cli::Option policy = registry_option("policy", "FILE", "signature policy, as containers-policy.json(5)");
     policy.environment = "KMM_POLICY";
-    cli::Option key = registry_option("signature-key", "FILE", "public key (PEM) that must have signed the images; one of several must match");
+    cli::Option key = registry_option("signature-key", "FILE",
+                                      "public key (PEM) that must have signed the images; one of several must match");
     key.environment = "KMM_SIGNATURE_KEY";
     key.repeatable = true;
     return {
@@ -286,9 +307,12 @@ std::vector<cli::Option> registry_options() {
 }
 
 std::vector<cli::Option> signature_options() {
-    cli::Option certificate = registry_option("cert", "FILE", "X.509 certificate, DER or PEM, whose signatures the kernel trusts");
+    cli::Option certificate =
+        registry_option("cert", "FILE", "X.509 certificate, DER or PEM, whose signatures the kernel trusts");
     certificate.repeatable = true;
-    return {certificate, registry_option("sig-enforce", "", "the nodes refuse modules without a trusted signature: module.sig_enforce=1, Secure Boot")};
+    return {certificate,
+            registry_option("sig-enforce", "",
+                            "the nodes refuse modules without a trusted signature: module.sig_enforce=1, Secure Boot")};
 }
 
 Trusted read_trusted(const cli::Args& args) {
@@ -303,20 +327,26 @@ Trusted read_trusted(const cli::Args& args) {
 
 std::string ImageQuestion::key() const {
     const auto& config = resolved->config;
-    std::string key = fmt::format("{}|{}|{}|{}|{}|{}", config.container_image, architecture, config.insecure_pull, module->meta.namespace_, module->image_repo_secret,
-                                  depth == Depth::modules);
+    std::string key = fmt::format("{}|{}|{}|{}|{}|{}", config.container_image, architecture, config.insecure_pull,
+                                  module->meta.namespace_, module->image_repo_secret, depth == Depth::modules);
     if (depth == Depth::modules) key += fmt::format("|{}|{}", module->full_name(), resolved->kernel);
     return key;
 }
 
-std::map<std::string, ImageAnswer> ask_registries(const std::vector<ImageQuestion>& questions, const api::Objects& objects, const cli::Args& args, cli::Context& context) {
+std::map<std::string, ImageAnswer> ask_registries(const std::vector<ImageQuestion>& questions,
+                                                  const api::Objects& objects, const cli::Args& args,
+                                                  cli::Context& context) {
     Asks asks;
     for (const auto& question : questions) {
         const ImageTarget target = target_of(question, objects);
         asks.emplace(question.key(), [&question, target](Asker& asker) {
             return asker.answer([&](ImageAnswer& answer) {
                 if (question.depth == Depth::manifest) return asker.look(target, answer);
-                return asker.pull(target, answer, [&](const std::string& root, const registry::PullResult& pulled, sys::Confined* parser) { return judge_module(question, target, root, pulled, answer, parser); });
+                return asker.pull(
+                    target, answer,
+                    [&](const std::string& root, const registry::PullResult& pulled, sys::Confined* parser) {
+                        return judge_module(question, target, root, pulled, answer, parser);
+                    });
             });
         });
     }
@@ -325,12 +355,14 @@ std::map<std::string, ImageAnswer> ask_registries(const std::vector<ImageQuestio
 
 namespace {
 
-std::vector<registry::Credential> secret_credentials_of(const RecipeImage& image, const std::vector<value::Document>& documents) {
+std::vector<registry::Credential> secret_credentials_of(const RecipeImage& image,
+                                                        const std::vector<value::Document>& documents) {
     std::vector<registry::Credential> made;
     for (const auto& document : documents) {
         const value::Node& root = document.root;
         const std::string name = root.get_string({"metadata", "name"});
-        if (root.get_string({"kind"}) != "Secret" || root.get_string({"metadata", "namespace"}) != image.name_space) continue;
+        if (root.get_string({"kind"}) != "Secret" || root.get_string({"metadata", "namespace"}) != image.name_space)
+            continue;
         if (std::find(image.pull_secrets.begin(), image.pull_secrets.end(), name) == image.pull_secrets.end()) continue;
         std::map<std::string, std::string> data;
         if (const value::Node* members = root.find("data"))
@@ -345,11 +377,14 @@ std::vector<registry::Credential> secret_credentials_of(const RecipeImage& image
 }
 
 /// Every module of the image: a driver container loads what it has. The findings are of the modules that do not fit.
-Diagnostics judge_recipe(const RecipeImage& image, const ImageTarget& target, const std::string& root, ImageAnswer& answer, sys::Confined* parser) {
+Diagnostics judge_recipe(const RecipeImage& image, const ImageTarget& target, const std::string& root,
+                         ImageAnswer& answer, sys::Confined* parser) {
     const auto index = index_of(root, target, parser);
     Diagnostics findings = index.faults();
     if (index.modules().empty()) {
-        findings.push_back({Severity::error, "module-not-in-image", fmt::format("expected .ko files for kernel {}, found none", image.kernel), std::nullopt, "", Exit::checks_failed});
+        findings.push_back({Severity::error, "module-not-in-image",
+                            fmt::format("expected .ko files for kernel {}, found none", image.kernel), std::nullopt, "",
+                            Exit::checks_failed});
     }
     for (const auto& [name, module] : index.modules()) {
         kernel::Wish wish;
@@ -365,22 +400,27 @@ Diagnostics judge_recipe(const RecipeImage& image, const ImageTarget& target, co
 
 Diagnostics unmirrored(const std::string& reference, const std::vector<image::MirrorRule>& mirrors) {
     const auto parsed = image::parse_reference(reference);
-    const bool any = std::any_of(mirrors.begin(), mirrors.end(), [](const image::MirrorRule& rule) { return !rule.mirrors.empty(); });
+    const bool any = std::any_of(mirrors.begin(), mirrors.end(),
+                                 [](const image::MirrorRule& rule) { return !rule.mirrors.empty(); });
     const auto endpoints = image::endpoints_of(parsed, mirrors);
-    const bool served = std::any_of(endpoints.begin(), endpoints.end(), [](const image::Endpoint& endpoint) { return endpoint.mirror; });
+    const bool served = std::any_of(endpoints.begin(), endpoints.end(),
+                                    [](const image::Endpoint& endpoint) { return endpoint.mirror; });
     if (!any || served || parsed.digest) return {};
-    return {{Severity::warning, "tag-not-mirrored", fmt::format("no mirror serves {}: it is named by a tag", base::escape(reference)), std::nullopt,
+    return {{Severity::warning, "tag-not-mirrored",
+             fmt::format("no mirror serves {}: it is named by a tag", base::escape(reference)), std::nullopt,
              "name it by digest, or add an ImageTagMirrorSet for its repository", Exit::checks_failed}};
 }
 
 }  // namespace
 
 std::string RecipeImage::key() const {
-    return fmt::format("{}|{}|{}|{}|{}|{}", reference, architecture, name_space, base::join(pull_secrets, ","), kernel, interface == nullptr ? "" : interface->source);
+    return fmt::format("{}|{}|{}|{}|{}|{}", reference, architecture, name_space, base::join(pull_secrets, ","), kernel,
+                       interface == nullptr ? "" : interface->source);
 }
 
-std::map<std::string, ImageAnswer> ask_recipe_images(const std::vector<RecipeImage>& questions, const std::vector<value::Document>& documents, const cli::Args& args,
-                                                     cli::Context& context) {
+std::map<std::string, ImageAnswer> ask_recipe_images(const std::vector<RecipeImage>& questions,
+                                                     const std::vector<value::Document>& documents,
+                                                     const cli::Args& args, cli::Context& context) {
     Diagnostics faults;
     auto mirrors = image::read_mirror_sets(documents, faults);
     if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
@@ -400,7 +440,9 @@ std::map<std::string, ImageAnswer> ask_recipe_images(const std::vector<RecipeIma
                 told = unmirrored(question.reference, asker.mirrors());
                 if (question.kernel.empty()) return asker.look(target, made);
                 ImageTarget place = target;
-                const auto judge = [&](const std::string& root, const registry::PullResult&, sys::Confined* parser) { return judge_recipe(question, place, root, made, parser); };
+                const auto judge = [&](const std::string& root, const registry::PullResult&, sys::Confined* parser) {
+                    return judge_recipe(question, place, root, made, parser);
+                };
                 try {
                     place.dir_name = "/";  // where the operator's recipes put modules
                     return asker.pull(place, made, judge);

@@ -39,7 +39,7 @@ enum class Record : std::uint64_t { entry, content, shared_content, content_end,
 enum class Content : std::uint64_t { none, follows, on_demand };
 
 constexpr std::size_t k_small_file = 16U << 10U;       ///< what is not larger comes unasked: asking takes longer
-constexpr std::uint64_t k_large_layer = 256U << 10U;    ///< packed bytes: content goes through shared memory from here on
+constexpr std::uint64_t k_large_layer = 256U << 10U;  ///< packed bytes: content goes through shared memory from here on
 constexpr std::size_t k_shared_piece = 4U << 10U;       ///< what is shorter goes with the records
 constexpr std::size_t k_shared_message = 256U << 10U;   ///< records are sent when there is so much in shared memory
 constexpr std::size_t k_taken_piece = 128U << 10U;      ///< what is taken out of shared memory at a time

@@ -67,8 +67,8 @@ public:
     [[nodiscard]] bool try_send(std::string_view head, std::string_view body) { return channel_.send(head, body); }
     /// A short message beside the others, which does not wait behind them. Errors: as lost().
     void answer(std::string_view message);
-    /// The next message, of at most `most` bytes, into `message`. `on_wait` as `stop`. Errors: as lost(), those of `stop` and
-    /// `on_wait`; timeout (124) where nothing comes for ten minutes.
+    /// The next message, of at most `most` bytes, into `message`. `on_wait` as `stop`. Errors: as lost(), those of
+    /// `stop` and `on_wait`; timeout (124) where nothing comes for ten minutes.
     void receive(std::string& message, std::size_t most, const std::function<void()>& on_wait = {});
     [[nodiscard]] std::string receive(std::size_t most) {
         std::string message;
@@ -76,7 +76,8 @@ public:
         return message;
     }
     /// Ends the process, whatever it does, if it was asked for anything: the next request is served by a new one, which
-    /// knows nothing of the bytes that this one has seen. A thread in try_send() ends with false, and must have ended before that request.
+    /// knows nothing of the bytes that this one has seen. A thread in try_send() ends with false, and must have ended
+    /// before that request.
     void renew();
 
     /// What the process has given up; empty before the first answer.

@@ -36,23 +36,74 @@ constexpr long k_fchmodat2 = 452;      ///< Linux 6.6
 constexpr long k_modules[] = {SYS_init_module, SYS_finit_module, SYS_delete_module};
 
 /// What changes a file otherwise than by writing; truncate(2), which Landlock sees from Linux 6.2 only.
-constexpr long k_modes[] = {SYS_truncate, SYS_fchmod, SYS_fchmodat, k_fchmodat2, SYS_fchown, SYS_fchownat, SYS_utimensat, SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr, SYS_removexattr,
-                            SYS_lremovexattr, SYS_fremovexattr,
+constexpr long k_modes[] = {
+    SYS_truncate, SYS_fchmod,    SYS_fchmodat,  k_fchmodat2,     SYS_fchown,       SYS_fchownat,     SYS_utimensat,
+    SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr, SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr,
 #if defined(__x86_64__)
-                            SYS_chmod, SYS_chown, SYS_lchown, SYS_utime, SYS_utimes, SYS_futimesat,
+    SYS_chmod,    SYS_chown,     SYS_lchown,    SYS_utime,       SYS_utimes,       SYS_futimesat,
 #endif
 };
 
 /// Never needed after the start of the worker. LeakSanitizer looks at its own process with ptrace.
 constexpr long k_programs[] = {
-    SYS_execve, SYS_execveat, SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_setns, SYS_process_vm_readv, SYS_process_vm_writev,
-    SYS_kexec_load, SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_reboot, SYS_swapon, SYS_swapoff,
-    SYS_open_by_handle_at, SYS_add_key, SYS_keyctl, SYS_request_key, SYS_acct, SYS_personality, SYS_move_mount, SYS_open_tree, SYS_fsopen,
-    SYS_fsconfig, SYS_fsmount, SYS_fspick, k_mount_setattr, SYS_kexec_file_load, SYS_pidfd_getfd, SYS_process_madvise, SYS_kcmp, SYS_move_pages,
-    SYS_migrate_pages, SYS_quotactl, SYS_lookup_dcookie, SYS_name_to_handle_at, SYS_vhangup, SYS_sethostname, SYS_setdomainname, SYS_settimeofday,
-    SYS_clock_settime, SYS_adjtimex, SYS_clock_adjtime, SYS_mknodat, SYS_fanotify_init,
+    SYS_execve,
+    SYS_execveat,
+    SYS_mount,
+    SYS_umount2,
+    SYS_pivot_root,
+    SYS_chroot,
+    SYS_setns,
+    SYS_process_vm_readv,
+    SYS_process_vm_writev,
+    SYS_kexec_load,
+    SYS_bpf,
+    SYS_perf_event_open,
+    SYS_userfaultfd,
+    SYS_reboot,
+    SYS_swapon,
+    SYS_swapoff,
+    SYS_open_by_handle_at,
+    SYS_add_key,
+    SYS_keyctl,
+    SYS_request_key,
+    SYS_acct,
+    SYS_personality,
+    SYS_move_mount,
+    SYS_open_tree,
+    SYS_fsopen,
+    SYS_fsconfig,
+    SYS_fsmount,
+    SYS_fspick,
+    k_mount_setattr,
+    SYS_kexec_file_load,
+    SYS_pidfd_getfd,
+    SYS_process_madvise,
+    SYS_kcmp,
+    SYS_move_pages,
+    SYS_migrate_pages,
+    SYS_quotactl,
+    SYS_lookup_dcookie,
+    SYS_name_to_handle_at,
+    SYS_vhangup,
+    SYS_sethostname,
+    SYS_setdomainname,
+    SYS_settimeofday,
+    SYS_clock_settime,
+    SYS_adjtimex,
+    SYS_clock_adjtime,
+    SYS_mknodat,
+    SYS_fanotify_init,
 #if defined(__x86_64__)
-    SYS_iopl, SYS_ioperm, SYS_mknod, SYS_modify_ldt, SYS_uselib, SYS_create_module, SYS_get_kernel_syms, SYS_query_module, SYS_nfsservctl, SYS__sysctl,
+    SYS_iopl,
+    SYS_ioperm,
+    SYS_mknod,
+    SYS_modify_ldt,
+    SYS_uselib,
+    SYS_create_module,
+    SYS_get_kernel_syms,
+    SYS_query_module,
+    SYS_nfsservctl,
+    SYS__sysctl,
 #endif
 #if !defined(__SANITIZE_ADDRESS__)
     SYS_ptrace,
@@ -62,9 +113,13 @@ constexpr long k_programs[] = {
 constexpr long k_sockets[] = {SYS_socket, SYS_socketpair, SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4,
                               SYS_unshare, SYS_io_uring_setup, SYS_io_uring_enter};
 
-std::string fault_of(const char* what, int number) { return std::string(what) + ": " + errno_text(number) + " (" + errno_name(number) + ")"; }
+std::string fault_of(const char* what, int number) {
+    return std::string(what) + ": " + errno_text(number) + " (" + errno_name(number) + ")";
+}
 
-sock_filter load_word(std::size_t offset) { return BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offset)); }
+sock_filter load_word(std::size_t offset) {
+    return BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offset));
+}
 
 /// Commands of ioctl that type into the terminal of whoever has started us.
 constexpr std::uint32_t k_terminal_commands[] = {TIOCSTI, TIOCLINUX};
@@ -89,8 +144,10 @@ bool refuse_calls(std::span<const long> calls) {
         program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(call), 0, 1));
         program.push_back(BPF_STMT(BPF_RET | BPF_K, refusal));
     }
-    program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(SYS_ioctl), 0, static_cast<std::uint8_t>(1 + 2 * std::size(k_terminal_commands))));
-    program.push_back(load_word(offsetof(seccomp_data, args) + sizeof(std::uint64_t)));  // the lower half of the second argument
+    program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(SYS_ioctl), 0,
+                               static_cast<std::uint8_t>(1 + 2 * std::size(k_terminal_commands))));
+    program.push_back(
+        load_word(offsetof(seccomp_data, args) + sizeof(std::uint64_t)));  // the lower half of the second argument
     for (const std::uint32_t command : k_terminal_commands) {
         program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, command, 0, 1));
         program.push_back(BPF_STMT(BPF_RET | BPF_K, refusal));
@@ -103,10 +160,11 @@ bool refuse_calls(std::span<const long> calls) {
 constexpr std::uint64_t k_refer = 1ULL << 13U;      ///< ABI 2: renames between directories
 constexpr std::uint64_t k_truncate = 1ULL << 14U;   ///< ABI 3
 constexpr std::uint64_t k_ioctl_dev = 1ULL << 15U;  ///< ABI 5
-constexpr std::uint64_t k_devices = LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SOCK |
-                                    LANDLOCK_ACCESS_FS_MAKE_FIFO;
-constexpr std::uint64_t k_writes = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
-                                   LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SYM;
+constexpr std::uint64_t k_devices = LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
+                                    LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO;
+constexpr std::uint64_t k_writes = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |
+                                   LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR |
+                                   LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SYM;
 
 /// What the running kernel's Landlock can refuse; 0 with errno if it cannot do what is needed.
 std::uint64_t known_rights() {
@@ -151,7 +209,8 @@ int restrict_writes(const std::vector<std::string>& writable, const std::string&
     }
     landlock_ruleset_attr attributes{};
     attributes.handled_access_fs = known;
-    const Fd rules(static_cast<int>(::syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes.handled_access_fs, 0)));
+    const Fd rules(
+        static_cast<int>(::syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes.handled_access_fs, 0)));
     if (!rules) {
         return errno;
     }
@@ -162,7 +221,10 @@ int restrict_writes(const std::vector<std::string>& writable, const std::string&
             return fault;
         }
     }
-    if (const int fault = emptied.empty() ? 0 : add_rule(rules, emptied, LANDLOCK_ACCESS_FS_REMOVE_DIR, LANDLOCK_ACCESS_FS_WRITE_FILE); fault != 0) {
+    if (const int fault = emptied.empty()
+                              ? 0
+                              : add_rule(rules, emptied, LANDLOCK_ACCESS_FS_REMOVE_DIR, LANDLOCK_ACCESS_FS_WRITE_FILE);
+        fault != 0) {
         return fault;
     }
     return ::syscall(SYS_landlock_restrict_self, rules.get(), 0) == 0 ? 0 : errno;
@@ -207,7 +269,8 @@ void forbid_programs(SandboxReport& report, Keeps keeps) {
     const std::uint64_t more = keeps == Keeps::namespaces ? bit(CAP_SYS_ADMIN) | bit(CAP_SYSLOG) : 0;
     note(report, "no capabilities but for files", "capset", keep_capabilities(k_file_capabilities | more));
     calls.insert(calls.end(), std::begin(k_modules), std::end(k_modules));
-    note(report, "seccomp: no programs, modules, mounts or other processes", "seccomp", refuse_calls(calls) ? 0 : errno);
+    note(report, "seccomp: no programs, modules, mounts or other processes", "seccomp",
+         refuse_calls(calls) ? 0 : errno);
 }
 
 void leave_network(SandboxReport& report) {
@@ -219,7 +282,9 @@ void forbid_sockets(SandboxReport& report, Modes modes) {
     if (modes == Modes::fixed) {
         calls.insert(calls.end(), std::begin(k_modes), std::end(k_modes));
     }
-    note(report, modes == Modes::fixed ? "seccomp: no sockets, no other modes or owners of files" : "seccomp: no sockets", "seccomp", refuse_calls(calls) ? 0 : errno);
+    note(report,
+         modes == Modes::fixed ? "seccomp: no sockets, no other modes or owners of files" : "seccomp: no sockets",
+         "seccomp", refuse_calls(calls) ? 0 : errno);
 }
 
 void forbid_writes(const std::vector<std::string>& writable, SandboxReport& report, const std::string& emptied) {
@@ -228,7 +293,8 @@ void forbid_writes(const std::vector<std::string>& writable, SandboxReport& repo
 }
 
 void drop_capabilities(SandboxReport& report) {
-    note(report, "no capabilities but to read", "capset", keep_capabilities(bit(CAP_DAC_READ_SEARCH) | bit(CAP_SYSLOG)));
+    note(report, "no capabilities but to read", "capset",
+         keep_capabilities(bit(CAP_DAC_READ_SEARCH) | bit(CAP_SYSLOG)));
 }
 
 }  // namespace kmm::sys

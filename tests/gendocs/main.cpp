@@ -22,7 +22,8 @@ namespace {
 using kmm::cli::Program;
 
 std::vector<Program> programs() {
-    return {kmm::tool_plan::program(), kmm::tool_upgrade::program(kmm::tool_upgrade::all_crafts()), kmm::tool_worker::program()};
+    return {kmm::tool_plan::program(), kmm::tool_upgrade::program(kmm::tool_upgrade::all_crafts()),
+            kmm::tool_worker::program()};
 }
 
 /// lib/cli/option_names.cpp: what a configuration file shared by the commands may have.
@@ -35,7 +36,9 @@ std::string option_names() {
             }
         }
     }
-    std::string text = "// SPDX-License-Identifier: Apache-2.0\n// Written by tests/gendocs from the command trees.\n#include <array>\n\n";
+    std::string text =
+        "// SPDX-License-Identifier: Apache-2.0\n// Written by tests/gendocs from the command trees.\n#include "
+        "<array>\n\n";
     text += "#include \"cli/parse.hpp\"\n\nnamespace kmm::cli {\n\n";
     text += "std::span<const std::string_view> all_option_names() noexcept {\n";
     text += "    static constexpr auto k_names = std::to_array<std::string_view>({\n";

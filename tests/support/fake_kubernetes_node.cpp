@@ -61,7 +61,8 @@ int chroot(const std::vector<std::string>& arguments) {
         std::vector<char*> pointers{const_cast<char*>(name.c_str())};
         for (std::size_t i = 0; i < words.size(); ++i) {
             const bool is_target = name == "ln" && i + 1 < words.size();
-            if (words[i].starts_with("/") && !is_target) words[i] = (machine.root() / fs::path(words[i]).relative_path()).string();
+            if (words[i].starts_with("/") && !is_target)
+                words[i] = (machine.root() / fs::path(words[i]).relative_path()).string();
             pointers.push_back(words[i].data());
         }
         pointers.push_back(nullptr);
@@ -107,9 +108,10 @@ std::string take_fault(const fs::path& nodes, const std::string& node, const std
     return taken;
 }
 
-/// The node's side of a call, in a session of its own, which outlives ours. 'L' in `report`: the connection is lost; else the exit code.
-[[noreturn]] void serve(const fs::path& nodes, const std::string& node, const std::string& verb, const std::string& fault, const std::string& command,
-                        int out, int err, int report) {
+/// The node's side of a call, in a session of its own, which outlives ours. 'L' in `report`: the connection is lost;
+/// else the exit code.
+[[noreturn]] void serve(const fs::path& nodes, const std::string& node, const std::string& verb,
+                        const std::string& fault, const std::string& command, int out, int err, int report) {
     ::setsid();
     const Machine machine(nodes / node);
     const auto answer = [&](const std::string& text) {
@@ -138,7 +140,8 @@ std::string take_fault(const fs::path& nodes, const std::string& node, const std
     int status = 0;
     pid_t ended = 0;
     if (fault.ends_with("-in")) {
-        while ((ended = ::waitpid(pid, &status, WNOHANG)) == 0 && machine.log_size() == before) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        while ((ended = ::waitpid(pid, &status, WNOHANG)) == 0 && machine.log_size() == before)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
         if (fault == "reboot-in") machine.reboot();
         answer("L");
     }
@@ -146,14 +149,16 @@ std::string take_fault(const fs::path& nodes, const std::string& node, const std
     machine.await_reboot();
     if (fault == "reboot-after") machine.reboot();
     machine.follow();
-    if (!fault.ends_with("-in")) answer(fault.ends_with("-after") || !WIFEXITED(status) ? "L" : std::to_string(WEXITSTATUS(status)));
+    if (!fault.ends_with("-in"))
+        answer(fault.ends_with("-after") || !WIFEXITED(status) ? "L" : std::to_string(WEXITSTATUS(status)));
     ::_exit(0);
 }
 
 std::string read_all(int fd) {
     std::string text;
     std::array<char, 4096> buffer{};
-    for (ssize_t got = 0; (got = ::read(fd, buffer.data(), buffer.size())) > 0;) text.append(buffer.data(), static_cast<std::size_t>(got));
+    for (ssize_t got = 0; (got = ::read(fd, buffer.data(), buffer.size())) > 0;)
+        text.append(buffer.data(), static_cast<std::size_t>(got));
     ::close(fd);
     return text;
 }

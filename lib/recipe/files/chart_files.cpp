@@ -48,7 +48,9 @@ private:
 
     void directory(const std::string& below, int depth) {
         const std::string path = below.empty() ? root_ : root_ + '/' + below;
-        if (depth > k_depth_max) { too_large(path, fmt::format("directories are nested more than {} deep", k_depth_max)); }
+        if (depth > k_depth_max) {
+            too_large(path, fmt::format("directories are nested more than {} deep", k_depth_max));
+        }
         for (const auto& entry : sys::list_directory(path)) {
             const std::string name = below.empty() ? entry.name : below + '/' + entry.name;
             const std::string whole = root_ + '/' + name;
@@ -61,17 +63,21 @@ private:
             if (ignore_.ignores(name, false)) { continue; }
             if (!fs::is_regular_file(status)) {
                 throw Error(Exit::data, "bad-chart",
-                            fs::exists(status) ? "a chart holds files and directories only, found a device, socket or pipe" : "the link leads nowhere")
+                            fs::exists(status)
+                                ? "a chart holds files and directories only, found a device, socket or pipe"
+                                : "the link leads nowhere")
                     .at(Position{whole, 0, 0})
                     .hint("remove it, or leave it out by .helmignore");
             }
             if (fs::file_size(whole) > recipe::chart::k_file_size_max) {
-                too_large(whole, fmt::format("a file of a chart is larger than {}", base::format_bytes(recipe::chart::k_file_size_max)));
+                too_large(whole, fmt::format("a file of a chart is larger than {}",
+                                             base::format_bytes(recipe::chart::k_file_size_max)));
             }
             File file{name, sys::read_file(whole, recipe::chart::k_file_size_max)};
             size_ += file.data.size();
             if (size_ > recipe::chart::k_chart_size_max) {
-                too_large(root_, fmt::format("the chart is larger than {}", base::format_bytes(recipe::chart::k_chart_size_max)));
+                too_large(root_, fmt::format("the chart is larger than {}",
+                                             base::format_bytes(recipe::chart::k_chart_size_max)));
             }
             if (file.data.starts_with("\xEF\xBB\xBF")) { file.data.erase(0, 3); }
             files_.push_back(std::move(file));
@@ -85,7 +91,8 @@ recipe::chart::Chart read_chart(const std::string& path) {
     std::string place = path;
     while (place.size() > 1 && place.ends_with('/')) { place.pop_back(); }
     if (fs::is_directory(place)) { return recipe::chart::load_chart(ChartWalk(place).run(), place); }
-    return recipe::chart::load_chart(recipe::chart::read_archive(sys::read_file(place, recipe::chart::k_chart_size_max), place), place);
+    return recipe::chart::load_chart(
+        recipe::chart::read_archive(sys::read_file(place, recipe::chart::k_chart_size_max), place), place);
 }
 
 Value read_values(const std::vector<std::string>& files, const std::vector<std::string>& sets) {
@@ -95,10 +102,14 @@ Value read_values(const std::vector<std::string>& files, const std::vector<std::
         recipe::tmpl::YamlFault fault;
         const Value given = recipe::tmpl::read_yaml_text(text, fault);
         if (!fault.message.empty()) {
-            throw Error(Exit::data, "bad-values", base::escape(fault.message)).at(Position{file, fault.line, 0}).hint("correct the YAML");
+            throw Error(Exit::data, "bad-values", base::escape(fault.message))
+                .at(Position{file, fault.line, 0})
+                .hint("correct the YAML");
         }
         if (!given.is_map() && !given.is_nil()) {
-            throw Error(Exit::data, "bad-values", fmt::format("expected a mapping, found {}", recipe::tmpl::describe(given))).at(Position{file, 0, 0});
+            throw Error(Exit::data, "bad-values",
+                        fmt::format("expected a mapping, found {}", recipe::tmpl::describe(given)))
+                .at(Position{file, 0, 0});
         }
         values = recipe::chart::merge_values(values, given);
     }

@@ -23,7 +23,8 @@ namespace rp = recipe::plan;
 
 namespace {
 
-void add_fault(Diagnostics& faults, const std::string& code, std::string message, Position place, std::string hint, Exit exit = Exit::data) {
+void add_fault(Diagnostics& faults, const std::string& code, std::string message, Position place, std::string hint,
+               Exit exit = Exit::data) {
     faults.push_back({Severity::error, code, std::move(message), std::move(place), std::move(hint), exit});
 }
 
@@ -48,8 +49,11 @@ void add_document(value::Document document, std::vector<value::Document>& all) {
 
 /// Whether a directory above the file, among those that are read, holds a Chart.yaml: what is below is templates.
 bool is_in_chart(const std::string& file, const std::vector<std::string>& files) {
-    for (std::size_t slash = file.rfind('/'); slash != std::string::npos && slash > 0; slash = file.rfind('/', slash - 1)) {
-        if (std::find(files.begin(), files.end(), file.substr(0, slash) + "/Chart.yaml") != files.end()) { return true; }
+    for (std::size_t slash = file.rfind('/'); slash != std::string::npos && slash > 0;
+         slash = file.rfind('/', slash - 1)) {
+        if (std::find(files.begin(), files.end(), file.substr(0, slash) + "/Chart.yaml") != files.end()) {
+            return true;
+        }
     }
     return false;
 }
@@ -58,11 +62,13 @@ bool is_in_chart(const std::string& file, const std::vector<std::string>& files)
 void add_cluster_resources(kube::Client& client, std::vector<value::Document>& all) {
     const auto id_of = [](const value::Document& document) {
         const auto& root = document.root;
-        return root.get_string({"kind"}) + ' ' + root.get_string({"metadata", "namespace"}) + '/' + root.get_string({"metadata", "name"});
+        return root.get_string({"kind"}) + ' ' + root.get_string({"metadata", "namespace"}) + '/' +
+               root.get_string({"metadata", "name"});
     };
     for (auto& document : read_cluster_resources(client)) {
         const auto id = id_of(document);
-        const bool is_given = std::any_of(all.begin(), all.end(), [&](const value::Document& given) { return id_of(given) == id; });
+        const bool is_given =
+            std::any_of(all.begin(), all.end(), [&](const value::Document& given) { return id_of(given) == id; });
         if (!is_given) { all.push_back(std::move(document)); }
     }
 }
@@ -84,14 +90,16 @@ void read_document_file(const std::string& name, std::vector<value::Document>& a
         for (auto& document : value::read_any(text, name, faults)) { add_document(std::move(document), all); }
         cluster::hint_at_template(text, std::span(faults).subspan(before));
     } catch (const Error& error) {
-        add_fault(faults, error.exit() == Exit::not_found ? "file-not-found" : "unreadable-file", error.message(), Position{name, 0, 0}, "", error.exit());
+        add_fault(faults, error.exit() == Exit::not_found ? "file-not-found" : "unreadable-file", error.message(),
+                  Position{name, 0, 0}, "", error.exit());
     }
 }
 
 RecipeDocuments read_recipe_documents(const cli::Args& args, kube::Client* client) {
     const auto names = args.all("filename");
     if (names.empty() && client == nullptr) {
-        throw Error(Exit::usage, "no-source", "no documents given, expected -f FILE with SpecialResources").hint("add -f FILE; - is standard input");
+        throw Error(Exit::usage, "no-source", "no documents given, expected -f FILE with SpecialResources")
+            .hint("add -f FILE; - is standard input");
     }
     RecipeDocuments documents;
     Diagnostics faults;
@@ -107,21 +115,31 @@ RecipeDocuments read_recipe_documents(const cli::Args& args, kube::Client* clien
     }
     if (client != nullptr) { add_cluster_resources(*client, documents.all); }
     for (const auto& document : documents.all) {
-        if (rp::is_special_resource_module(document)) { documents.modules.push_back(rp::decode_special_resource_module(document, faults)); }
-        if (rp::is_release_validation(document)) { documents.validations.push_back(rp::decode_release_validation(document, faults)); }
+        if (rp::is_special_resource_module(document)) {
+            documents.modules.push_back(rp::decode_special_resource_module(document, faults));
+        }
+        if (rp::is_release_validation(document)) {
+            documents.validations.push_back(rp::decode_release_validation(document, faults));
+        }
         if (!rp::is_special_resource(document)) { continue; }
         auto resource = rp::decode_special_resource(document, faults);
-        if (const auto* other = rp::find_resource(documents.resources, resource.name); other != nullptr && !resource.name.empty()) {
-            add_fault(faults, "duplicate-object", fmt::format("SpecialResource {} stands twice, first at {}", base::escape(resource.name), other->origin.to_string()), resource.origin,
-                      "remove one of them");
+        if (const auto* other = rp::find_resource(documents.resources, resource.name);
+            other != nullptr && !resource.name.empty()) {
+            add_fault(faults, "duplicate-object",
+                      fmt::format("SpecialResource {} stands twice, first at {}", base::escape(resource.name),
+                                  other->origin.to_string()),
+                      resource.origin, "remove one of them");
             continue;
         }
         documents.resources.push_back(std::move(resource));
     }
     for (auto one = documents.modules.begin(); one != documents.modules.end(); ++one) {
-        const auto same = std::find_if(documents.modules.begin(), one, [&](const auto& other) { return other.resource.name == one->resource.name; });
+        const auto same = std::find_if(documents.modules.begin(), one,
+                                       [&](const auto& other) { return other.resource.name == one->resource.name; });
         if (same == one || one->resource.name.empty()) { continue; }
-        add_fault(faults, "duplicate-object", fmt::format("SpecialResourceModule {} stands twice, first at {}", base::escape(one->resource.name), same->resource.origin.to_string()),
+        add_fault(faults, "duplicate-object",
+                  fmt::format("SpecialResourceModule {} stands twice, first at {}", base::escape(one->resource.name),
+                              same->resource.origin.to_string()),
                   one->resource.origin, "remove one of them");
     }
     sort_and_merge(faults);
@@ -138,7 +156,10 @@ rp::Facts read_facts(const cli::Args& args, const RecipeDocuments& documents, bo
         Diagnostics faults;
         const std::string text = file == "-" ? sys::read_fd(0, "-") : sys::read_file(file);
         const auto read = value::read_any(text, file, faults);
-        if (read.size() > 1) { add_fault(faults, "bad-value", fmt::format("expected one document of facts, found {}", read.size()), Position{file, 0, 0}, ""); }
+        if (read.size() > 1) {
+            add_fault(faults, "bad-value", fmt::format("expected one document of facts, found {}", read.size()),
+                      Position{file, 0, 0}, "");
+        }
         for (const auto& document : read) { rp::overlay_facts(facts, rp::decode_facts(document, faults)); }
         if (has_errors(faults)) { throw Error::from_diagnostics(std::move(faults)); }
     }
@@ -147,7 +168,8 @@ rp::Facts read_facts(const cli::Args& args, const RecipeDocuments& documents, bo
     return facts;
 }
 
-ChartPlaces::ChartPlaces(const cli::Args& args, const RecipeDocuments& documents, const std::vector<std::string>& names) : documents_(documents) {
+ChartPlaces::ChartPlaces(const cli::Args& args, const RecipeDocuments& documents, const std::vector<std::string>& names)
+    : documents_(documents) {
     for (const auto& text : args.all("chart")) {
         const std::size_t equals = text.find('=');
         const bool named = equals != std::string::npos && text.find('/') > equals;
@@ -156,13 +178,17 @@ ChartPlaces::ChartPlaces(const cli::Args& args, const RecipeDocuments& documents
             const std::size_t count = documents.resources.size() + documents.modules.size();
             const bool single = names.size() == 1 || (names.empty() && count == 1);
             if (!single) {
-                throw Error(Exit::usage, "bad-value", fmt::format("--chart {}: which of {} resources is it for?", base::escape(text), count))
+                throw Error(Exit::usage, "bad-value",
+                            fmt::format("--chart {}: which of {} resources is it for?", base::escape(text), count))
                     .hint("write --chart NAME=DIR, or name one resource");
             }
-            name = !names.empty() ? names.front() : documents.resources.empty() ? documents.modules.front().resource.name : documents.resources.front().name;
+            name = !names.empty()                ? names.front()
+                   : documents.resources.empty() ? documents.modules.front().resource.name
+                                                 : documents.resources.front().name;
         }
         if (!given_.emplace(name, named ? text.substr(equals + 1) : text).second) {
-            throw Error(Exit::usage, "bad-value", fmt::format("--chart gives {} two charts", base::escape(name))).hint("leave one of them out");
+            throw Error(Exit::usage, "bad-value", fmt::format("--chart gives {} two charts", base::escape(name)))
+                .hint("leave one of them out");
         }
     }
 }
@@ -179,34 +205,48 @@ recipe::chart::Chart ChartPlaces::load(const std::string& resource, const rp::Ch
     const std::string& url = reference.url;
     if (url.starts_with("cm://")) { return from_config_map(resource, reference); }
     if (!url.starts_with("file://")) {
-        throw chart_not_found(resource, reference, fmt::format("chart {} is in repository {}, which is not read", base::escape(reference.name), base::escape(url)));
+        throw chart_not_found(resource, reference,
+                              fmt::format("chart {} is in repository {}, which is not read",
+                                          base::escape(reference.name), base::escape(url)));
     }
     std::string path = url.substr(7);
     while (path.size() > 1 && path.ends_with('/')) { path.pop_back(); }
     std::vector<std::string> tried;
-    for (const auto& candidate : {path + '/' + reference.name + '-' + reference.version + ".tgz", path + '/' + reference.name + '-' + reference.version,
-                                  path + '/' + reference.name, path}) {
+    for (const auto& candidate :
+         {path + '/' + reference.name + '-' + reference.version + ".tgz",
+          path + '/' + reference.name + '-' + reference.version, path + '/' + reference.name, path}) {
         if (has_chart(candidate)) { return read_chart(candidate); }
         tried.push_back(candidate);
     }
-    throw chart_not_found(resource, reference, fmt::format("there is no chart {} {} in {}", base::escape(reference.name), base::escape(reference.version), base::escape(url)))
+    throw chart_not_found(resource, reference,
+                          fmt::format("there is no chart {} {} in {}", base::escape(reference.name),
+                                      base::escape(reference.version), base::escape(url)))
         .detail("looked at", base::escape(base::join(tried, ", ")));
 }
 
-recipe::chart::Chart ChartPlaces::from_config_map(const std::string& resource, const rp::ChartReference& reference) const {
+recipe::chart::Chart ChartPlaces::from_config_map(const std::string& resource,
+                                                  const rp::ChartReference& reference) const {
     const std::string place = reference.url.substr(5);
     const std::string wanted = reference.name + '-' + reference.version + ".tgz";
     for (const auto& document : documents_.all) {
         const value::Node& root = document.root;
         if (root.get_string({"kind"}) != "ConfigMap") { continue; }
-        if (root.get_string({"metadata", "namespace"}) + '/' + root.get_string({"metadata", "name"}) != place) { continue; }
+        if (root.get_string({"metadata", "namespace"}) + '/' + root.get_string({"metadata", "name"}) != place) {
+            continue;
+        }
         const value::Node* data = root.find_path({"binaryData", wanted});
         const auto bytes = data == nullptr ? std::nullopt : base::from_base64(data->text());
-        if (!bytes) { throw chart_not_found(resource, reference, fmt::format("ConfigMap {} has no {} in binaryData", base::escape(place), base::escape(wanted))); }
+        if (!bytes) {
+            throw chart_not_found(
+                resource, reference,
+                fmt::format("ConfigMap {} has no {} in binaryData", base::escape(place), base::escape(wanted)));
+        }
         const std::string shown = fmt::format("{}({})", document.file, wanted);
         return recipe::chart::load_chart(recipe::chart::read_archive(*bytes, shown), shown);
     }
-    throw chart_not_found(resource, reference, fmt::format("ConfigMap {} with chart {} is not among the documents", base::escape(place), base::escape(wanted)));
+    throw chart_not_found(resource, reference,
+                          fmt::format("ConfigMap {} with chart {} is not among the documents", base::escape(place),
+                                      base::escape(wanted)));
 }
 
 }  // namespace kmm::recipe::files

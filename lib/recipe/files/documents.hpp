@@ -17,7 +17,8 @@
 
 namespace kmm::recipe::files {
 
-/// Reads a file, or standard input for "-"; items of a List stand for themselves. Faults: "file-not-found", "unreadable-file", those of the readers.
+/// Reads a file, or standard input for "-"; items of a List stand for themselves. Faults: "file-not-found",
+/// "unreadable-file", those of the readers.
 void read_document_file(const std::string& name, std::vector<value::Document>& all, Diagnostics& faults);
 
 /// What -f names.
@@ -28,30 +29,34 @@ struct RecipeDocuments {
     std::vector<recipe::plan::ReleaseValidation> validations;
 };
 
-/// -f, --facts and --fact. Documents without SpecialResources are among `all` only. With a `client`, SpecialResources of the server follow, but
-/// for names that -f has, with the ConfigMaps that their charts are in. Errors: usage "no-source" without -f and client; data or not_found with
-/// all faults of all files, two resources of one name among them; those of the client.
+/// -f, --facts and --fact. Documents without SpecialResources are among `all` only. With a `client`, SpecialResources
+/// of the server follow, but for names that -f has, with the ConfigMaps that their charts are in. Errors: usage
+/// "no-source" without -f and client; data or not_found with all faults of all files, two resources of one name among
+/// them; those of the client.
 [[nodiscard]] RecipeDocuments read_recipe_documents(const cli::Args& args, kube::Client* client = nullptr);
 
 /// What is known of the cluster: objects of the documents, --facts over them, then --fact.
-[[nodiscard]] recipe::plan::Facts read_facts(const cli::Args& args, const RecipeDocuments& documents, bool operator_only);
+[[nodiscard]] recipe::plan::Facts read_facts(const cli::Args& args, const RecipeDocuments& documents,
+                                             bool operator_only);
 
 /// Where charts come from: --chart, local repositories, ConfigMaps among the documents.
 class ChartPlaces {
 public:
-    /// `main` is the resource that a --chart without a name is for. Errors: usage "bad-value" for a chart given twice, or without a name
-    /// where there are several resources.
+    /// `main` is the resource that a --chart without a name is for. Errors: usage "bad-value" for a chart given twice,
+    /// or without a name where there are several resources.
     ChartPlaces(const cli::Args& args, const RecipeDocuments& documents, const std::vector<std::string>& names);
 
     /// Loads the chart of a resource, once. Errors: not_found "chart-not-found"; those of read_chart.
-    [[nodiscard]] recipe::chart::Chart chart(const std::string& resource, const recipe::plan::ChartReference& reference);
+    [[nodiscard]] recipe::chart::Chart chart(const std::string& resource,
+                                             const recipe::plan::ChartReference& reference);
 
 private:
     const RecipeDocuments& documents_;
     std::map<std::string, std::string> given_;
     std::map<std::string, recipe::chart::Chart> loaded_;
     recipe::chart::Chart load(const std::string& resource, const recipe::plan::ChartReference& reference) const;
-    recipe::chart::Chart from_config_map(const std::string& resource, const recipe::plan::ChartReference& reference) const;
+    recipe::chart::Chart from_config_map(const std::string& resource,
+                                         const recipe::plan::ChartReference& reference) const;
 };
 
 }  // namespace kmm::recipe::files

@@ -9,9 +9,11 @@ namespace kmm::recipe::files {
 
 namespace {
 
-const kube::Resource k_cluster_versions{"config.openshift.io", "v1", "clusterversions", "ClusterVersion", kube::Scope::cluster};
+const kube::Resource k_cluster_versions{"config.openshift.io", "v1", "clusterversions", "ClusterVersion",
+                                        kube::Scope::cluster};
 const kube::Resource k_proxies{"config.openshift.io", "v1", "proxies", "Proxy", kube::Scope::cluster};
-const kube::Resource k_image_streams{"image.openshift.io", "v1", "imagestreams", "ImageStream", kube::Scope::namespaced};
+const kube::Resource k_image_streams{"image.openshift.io", "v1", "imagestreams", "ImageStream",
+                                     kube::Scope::namespaced};
 
 void add_object(std::vector<value::Document>& all, const kube::Resource& resource, value::Node object) {
     object.set("apiVersion", resource.api_version());
@@ -22,7 +24,8 @@ void add_object(std::vector<value::Document>& all, const kube::Resource& resourc
     all.push_back(std::move(document));
 }
 
-void add_found(std::vector<value::Document>& all, kube::Client& client, const kube::Resource& resource, const kube::Key& key) {
+void add_found(std::vector<value::Document>& all, kube::Client& client, const kube::Resource& resource,
+               const kube::Key& key) {
     if (auto found = client.find(resource, key)) { add_object(all, resource, std::move(*found)); }
 }
 
@@ -36,13 +39,16 @@ value::Node discovered(kube::Client& client, const std::string& path) {
     return reply.failure ? value::Node() : kube::Client::parse(reply, call.action);
 }
 
-void add_kinds(kube::Client& client, const std::string& root, const std::string& version, std::vector<std::string>& known) {
+void add_kinds(kube::Client& client, const std::string& root, const std::string& version,
+               std::vector<std::string>& known) {
     const auto list = discovered(client, root + version);
     const auto* resources = list.find("resources");
     if (resources == nullptr) { return; }
     known.push_back(version);
     for (const auto& each : resources->items()) {
-        if (each.get_string({"name"}).find('/') == std::string::npos) { known.push_back(version + '/' + each.get_string({"kind"})); }
+        if (each.get_string({"name"}).find('/') == std::string::npos) {
+            known.push_back(version + '/' + each.get_string({"kind"}));
+        }
     }
 }
 
@@ -50,18 +56,22 @@ void add_kinds(kube::Client& client, const std::string& root, const std::string&
 
 std::vector<value::Document> read_cluster_objects(kube::Client& client) {
     std::vector<value::Document> all;
-    for (auto& node : client.list_all(kube::resources::k_nodes, {})) { add_object(all, kube::resources::k_nodes, std::move(node)); }
+    for (auto& node : client.list_all(kube::resources::k_nodes, {})) {
+        add_object(all, kube::resources::k_nodes, std::move(node));
+    }
     if (!client.serves(k_cluster_versions)) { return all; }
     add_found(all, client, k_cluster_versions, {"", "version"});
     add_found(all, client, k_proxies, {"", "cluster"});
     add_found(all, client, k_image_streams, {"openshift", "driver-toolkit"});
-    add_found(all, client, kube::resources::k_config_maps, {"openshift-machine-config-operator", "machine-config-osimageurl"});
+    add_found(all, client, kube::resources::k_config_maps,
+              {"openshift-machine-config-operator", "machine-config-osimageurl"});
     return all;
 }
 
 std::vector<value::Document> read_cluster_resources(kube::Client& client) {
     std::vector<value::Document> all;
-    const auto served = client.discover({"sro.openshift.io", "v1beta1", "specialresources", "SpecialResource", kube::Scope::cluster});
+    const auto served =
+        client.discover({"sro.openshift.io", "v1beta1", "specialresources", "SpecialResource", kube::Scope::cluster});
     if (!served) { return all; }
     std::set<std::string> places;
     const auto add_place = [&](const std::string& url) {
@@ -71,7 +81,9 @@ std::vector<value::Document> read_cluster_resources(kube::Client& client) {
         add_place(resource.get_string({"spec", "chart", "repository", "url"}));
         const auto* dependencies = resource.find_path({"spec", "dependencies"});
         if (dependencies != nullptr) {
-            for (const auto& each : dependencies->items()) { add_place(each.get_string({"chart", "repository", "url"})); }
+            for (const auto& each : dependencies->items()) {
+                add_place(each.get_string({"chart", "repository", "url"}));
+            }
         }
         add_object(all, *served, std::move(resource));
     }
@@ -93,7 +105,9 @@ void add_server_facts(kube::Client& client, plan::Facts& facts) {
     for (const auto& group : groups->items()) {
         const auto* versions = group.find("versions");
         if (versions == nullptr) { continue; }
-        for (const auto& version : versions->items()) { add_kinds(client, "/apis/", version.get_string({"groupVersion"}), facts.api_versions); }
+        for (const auto& version : versions->items()) {
+            add_kinds(client, "/apis/", version.get_string({"groupVersion"}), facts.api_versions);
+        }
     }
 }
 

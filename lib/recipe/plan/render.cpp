@@ -26,16 +26,20 @@ void note_other_chart(const SpecialResource& resource, const chart::Chart& chart
     const ChartReference& wanted = resource.chart;
     if (wanted.name.empty()) { return; }
     const auto& found = chart.metadata;
-    const bool has_version = wanted.version.empty() || wanted.version == found.version || tmpl::is_compatible(wanted.version, found.version);
+    const bool has_version =
+        wanted.version.empty() || wanted.version == found.version || tmpl::is_compatible(wanted.version, found.version);
     if (wanted.name == found.name && has_version) { return; }
-    findings.push_back({Severity::warning, "chart-differs",
-                        fmt::format("{}: the resource asks for chart {} {}, this is {} {}", resource.name, base::escape(wanted.name),
-                                    base::escape(wanted.version), base::escape(found.name), base::escape(found.version)),
-                        Position{chart.place, 0, 0}, "give the chart that it asks for, or correct spec.chart", Exit::data});
+    findings.push_back(
+        {Severity::warning, "chart-differs",
+         fmt::format("{}: the resource asks for chart {} {}, this is {} {}", resource.name, base::escape(wanted.name),
+                     base::escape(wanted.version), base::escape(found.name), base::escape(found.version)),
+         Position{chart.place, 0, 0}, "give the chart that it asks for, or correct spec.chart", Exit::data});
 }
 
-/// What the operator makes of a dependency that is not there: the file NAME.yaml of its chart, else a resource without values.
-Value dependency_object(const std::string& name, const ChartReference& reference, const chart::Chart& chart, Position& origin) {
+/// What the operator makes of a dependency that is not there: the file NAME.yaml of its chart, else a resource without
+/// values.
+Value dependency_object(const std::string& name, const ChartReference& reference, const chart::Chart& chart,
+                        Position& origin) {
     for (const auto& file : chart.files) {
         if (file.name != name + ".yaml") { continue; }
         tmpl::YamlFault fault;
@@ -44,17 +48,20 @@ Value dependency_object(const std::string& name, const ChartReference& reference
         if (!fault.message.empty()) { throw Error(Exit::data, "bad-manifest", base::escape(fault.message)).at(origin); }
         return object;
     }
-    const Value set = Value::map({{"kind", Value::string("Values")}, {"apiVersion", Value::string(std::string(k_group_version))}});
+    const Value set =
+        Value::map({{"kind", Value::string("Values")}, {"apiVersion", Value::string(std::string(k_group_version))}});
     return Value::map(
         {{"apiVersion", Value::string(std::string(k_group_version))},
          {"kind", Value::string("SpecialResource")},
          {"metadata", Value::map({{"name", Value::string(name)}})},
-         {"spec", Value::map({{"chart", Value::map({{"name", Value::string(name)},
-                                                    {"version", Value::string(chart.metadata.version)},
-                                                    {"repository", Value::map({{"name", Value::string(reference.repository)}, {"url", Value::string(reference.url)}})},
-                                                    {"tags", Value::list({})}})},
-                              {"namespace", Value::string(name)},
-                              {"set", set}})}});
+         {"spec",
+          Value::map({{"chart", Value::map({{"name", Value::string(name)},
+                                            {"version", Value::string(chart.metadata.version)},
+                                            {"repository", Value::map({{"name", Value::string(reference.repository)},
+                                                                       {"url", Value::string(reference.url)}})},
+                                            {"tags", Value::list({})}})},
+                      {"namespace", Value::string(name)},
+                      {"set", set}})}});
 }
 
 /// A dependency that is no document, as the operator makes it.
@@ -66,7 +73,8 @@ struct MadeResource {
 
 class Recipes {
 public:
-    Recipes(std::span<const SpecialResource> all, const ChartOf& chart_of, const Facts& facts, const RenderOptions& options)
+    Recipes(std::span<const SpecialResource> all, const ChartOf& chart_of, const Facts& facts,
+            const RenderOptions& options)
         : all_(all.begin(), all.end()), chart_of_(chart_of), facts_(facts), options_(options) {}
 
     RenderedRecipes run(const std::vector<std::string>& names) {
@@ -91,7 +99,8 @@ private:
         std::vector<std::string> made;
         for (const auto& resource : all_) {
             const bool needed = std::any_of(all_.begin(), all_.end(), [&](const SpecialResource& other) {
-                return std::any_of(other.dependencies.begin(), other.dependencies.end(), [&](const auto& dependency) { return dependency.name == resource.name; });
+                return std::any_of(other.dependencies.begin(), other.dependencies.end(),
+                                   [&](const auto& dependency) { return dependency.name == resource.name; });
             });
             if (!needed) { made.push_back(resource.name); }
         }
@@ -99,7 +108,8 @@ private:
     }
 
     void warn(std::string code, std::string message, Position place, std::string hint) {
-        rendered_.findings.push_back({Severity::warning, std::move(code), std::move(message), std::move(place), std::move(hint), Exit::data});
+        rendered_.findings.push_back(
+            {Severity::warning, std::move(code), std::move(message), std::move(place), std::move(hint), Exit::data});
     }
 
     /// Makes the resources of dependencies that are no documents, at any depth.
@@ -110,7 +120,9 @@ private:
         for (const auto& dependency : dependencies) {
             if (find_resource(all_, dependency.name) != nullptr) { continue; }
             if (dependency.chart.name.empty()) {
-                throw Error(Exit::not_found, "recipe-not-found", fmt::format("{} depends on SpecialResource {}, which is not among the documents", name, base::escape(dependency.name)))
+                throw Error(Exit::not_found, "recipe-not-found",
+                            fmt::format("{} depends on SpecialResource {}, which is not among the documents", name,
+                                        base::escape(dependency.name)))
                     .at(dependency.origin)
                     .hint("give its document in -f, or correct the name");
             }
@@ -121,7 +133,9 @@ private:
             Diagnostics faults;
             const auto documents = value::read_yaml(tmpl::write_yaml(made.object), made.origin.file, faults);
             if (documents.size() != 1 || !is_special_resource(documents[0])) {
-                throw Error(Exit::data, "bad-manifest", fmt::format("expected a SpecialResource {}", base::escape(dependency.name))).at(made.origin);
+                throw Error(Exit::data, "bad-manifest",
+                            fmt::format("expected a SpecialResource {}", base::escape(dependency.name)))
+                    .at(made.origin);
             }
             SpecialResource own = decode_special_resource(documents[0], faults);
             if (has_errors(faults)) { throw Error::from_diagnostics(std::move(faults)); }
@@ -155,17 +169,22 @@ private:
                     by = other.name;
                     giver = &other;
                 } else if (!tmpl::deep_equal(given->set, dependency.set)) {
-                    warn("dependency-values", fmt::format("{} and {} give {} different values; those of {} count", by, other.name, resource.name, by), dependency.origin,
-                         "give both the same set");
+                    warn("dependency-values",
+                         fmt::format("{} and {} give {} different values; those of {} count", by, other.name,
+                                     resource.name, by),
+                         dependency.origin, "give both the same set");
                 }
             }
         }
         if (given == nullptr) { return; }
         const Value own = resource.set();
-        const bool has_own = std::any_of(own.members().begin(), own.members().end(), [](const auto& one) { return one.first != "kind" && one.first != "apiVersion"; });
+        const bool has_own = std::any_of(own.members().begin(), own.members().end(), [](const auto& one) {
+            return one.first != "kind" && one.first != "apiVersion";
+        });
         if (has_own && !tmpl::deep_equal(own, given->set)) {
-            warn("dependency-values", fmt::format("spec.set of {} does not count: {} gives it values", resource.name, by), resource.place("spec.set"),
-                 fmt::format("move the values into spec.dependencies of {}", by));
+            warn("dependency-values",
+                 fmt::format("spec.set of {} does not count: {} gives it values", resource.name, by),
+                 resource.place("spec.set"), fmt::format("move the values into spec.dependencies of {}", by));
         }
         resource.object = tmpl::deep_copy(resource.object);
         (*(*resource.object.shared_map())["spec"].shared_map())["set"] = tmpl::deep_copy(given->set);
@@ -175,9 +194,11 @@ private:
     void render(const std::string& name) {
         SpecialResource resource = *find_resource(all_, name);
         if (resource.management != Management::managed) {
-            rendered_.findings.push_back({Severity::note, "not-managed", fmt::format("{}: spec.managementState is {}: nothing is applied", name,
-                                                                                     resource.management == Management::removed ? "Removed" : "Unmanaged"),
-                                          resource.place("spec.managementState"), "", Exit::data});
+            rendered_.findings.push_back(
+                {Severity::note, "not-managed",
+                 fmt::format("{}: spec.managementState is {}: nothing is applied", name,
+                             resource.management == Management::removed ? "Removed" : "Unmanaged"),
+                 resource.place("spec.managementState"), "", Exit::data});
             return;
         }
         if (options_.operator_only && (made_.contains(name) || makes_one(resource))) { return; }
@@ -196,15 +217,19 @@ private:
             if (!dependency.image_reference) { continue; }
             const std::string& space = find_resource(all_, dependency.name)->name_space;
             const auto reference = [](const char* kind, const std::string& name) {
-                return Value::map({{"apiGroup", Value::string("rbac.authorization.k8s.io")}, {"kind", Value::string(kind)}, {"name", Value::string(name)}});
+                return Value::map({{"apiGroup", Value::string("rbac.authorization.k8s.io")},
+                                   {"kind", Value::string(kind)},
+                                   {"name", Value::string(name)}});
             };
-            const Value object = Value::map({{"apiVersion", Value::string("rbac.authorization.k8s.io/v1")},
-                                             {"kind", Value::string("RoleBinding")},
-                                             {"metadata", Value::map({{"name", Value::string("system:image-puller-" + resource.name)},
-                                                                      {"namespace", Value::string(space)},
-                                                                      {"labels", Value::map({{"specialresource.openshift.io/owned", Value::string("true")}})}})},
-                                             {"roleRef", reference("ClusterRole", "system:image-puller")},
-                                             {"subjects", Value::list({reference("Group", "system:serviceaccounts:" + resource.name_space)})}});
+            const Value object = Value::map(
+                {{"apiVersion", Value::string("rbac.authorization.k8s.io/v1")},
+                 {"kind", Value::string("RoleBinding")},
+                 {"metadata", Value::map({{"name", Value::string("system:image-puller-" + resource.name)},
+                                          {"namespace", Value::string(space)},
+                                          {"labels", Value::map({{"specialresource.openshift.io/owned",
+                                                                  Value::string("true")}})}})},
+                 {"roleRef", reference("ClusterRole", "system:image-puller")},
+                 {"subjects", Value::list({reference("Group", "system:serviceaccounts:" + resource.name_space)})}});
             rendered_.objects.push_back({resource.name, "(dependency)", "", object, dependency.origin});
         }
     }
@@ -215,8 +240,10 @@ private:
             const auto made = made_.find(dependency.name);
             if (made == made_.end()) { continue; }
             put_made(dependency.name, made->second);
-            warn("sro-ignores", fmt::format("{}: the operator makes SpecialResource {} and nothing else in this pass", resource.name, dependency.name), dependency.origin,
-                 "give the document of the dependency in -f");
+            warn("sro-ignores",
+                 fmt::format("{}: the operator makes SpecialResource {} and nothing else in this pass", resource.name,
+                             dependency.name),
+                 dependency.origin, "give the document of the dependency in -f");
             return true;
         }
         return false;
@@ -225,22 +252,26 @@ private:
 
 }  // namespace
 
-RenderedRecipes render_recipes(std::span<const SpecialResource> all, const std::vector<std::string>& names, const ChartOf& chart_of, const Facts& facts,
-                               const RenderOptions& options) {
+RenderedRecipes render_recipes(std::span<const SpecialResource> all, const std::vector<std::string>& names,
+                               const ChartOf& chart_of, const Facts& facts, const RenderOptions& options) {
     return Recipes(all, chart_of, facts, options).run(names);
 }
 
-RenderedRecipes render_modules(std::span<const SpecialResourceModule> all, const std::vector<std::string>& names, std::span<const value::Document> objects,
-                               const ChartOf& chart_of, const Facts& facts, const RenderOptions& options) {
+RenderedRecipes render_modules(std::span<const SpecialResourceModule> all, const std::vector<std::string>& names,
+                               std::span<const value::Document> objects, const ChartOf& chart_of, const Facts& facts,
+                               const RenderOptions& options) {
     RenderedRecipes rendered;
     std::vector<const SpecialResourceModule*> chosen;
     std::vector<std::string> known;
     for (const auto& one : all) { known.push_back(one.resource.name); }
     for (const auto& name : names) {
-        const auto found = std::find_if(all.begin(), all.end(), [&](const SpecialResourceModule& one) { return one.resource.name == name; });
+        const auto found = std::find_if(all.begin(), all.end(),
+                                        [&](const SpecialResourceModule& one) { return one.resource.name == name; });
         if (found == all.end()) {
             const auto near = base::nearest(name, known);
-            throw Error(Exit::not_found, "recipe-not-found", fmt::format("there is no SpecialResourceModule {}", base::escape(name))).hint(near ? fmt::format("did you mean {}?", *near) : "");
+            throw Error(Exit::not_found, "recipe-not-found",
+                        fmt::format("there is no SpecialResourceModule {}", base::escape(name)))
+                .hint(near ? fmt::format("did you mean {}?", *near) : "");
         }
         chosen.push_back(&*found);
     }
@@ -264,7 +295,9 @@ std::string recipe_json(const RenderedRecipes& rendered) {
         if (!one.kernel.empty()) { entry["kernel"] = Value::string(one.kernel); }
         objects.push_back(Value::map(std::move(entry)));
     }
-    const Value document = Value::map({{"apiVersion", Value::string("kmmtools/v1")}, {"kind", Value::string("Recipe")}, {"objects", Value::list(std::move(objects))}});
+    const Value document = Value::map({{"apiVersion", Value::string("kmmtools/v1")},
+                                       {"kind", Value::string("Recipe")},
+                                       {"objects", Value::list(std::move(objects))}});
     return tmpl::write_json(document, {false, true}) + '\n';
 }
 

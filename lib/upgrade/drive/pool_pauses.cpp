@@ -10,7 +10,8 @@
 
 namespace kmm::drive {
 
-PoolPauses::PoolPauses(kube::Client* client, std::vector<std::string> names, std::string owner) : names_(std::move(names)), owner_(std::move(owner)) {
+PoolPauses::PoolPauses(kube::Client* client, std::vector<std::string> names, std::string owner)
+    : names_(std::move(names)), owner_(std::move(owner)) {
     if (client != nullptr && !names_.empty()) pools_.emplace(*client);
 }
 

@@ -13,13 +13,15 @@
 
 namespace kmm::drive {
 
-/// Every action may be repeated. What someone else has paused is never changed. `client` may be nullptr where there are no pools.
+/// Every action may be repeated. What someone else has paused is never changed. `client` may be nullptr where there are
+/// no pools.
 class PoolPauses {
 public:
     PoolPauses(kube::Client* client, std::vector<std::string> names, std::string owner);
     /// Of the stages k_stage_pause_pools and k_stage_unpause_pools. Errors: those of the API server.
     [[nodiscard]] Done act(std::string_view stage);
-    /// Pools are not paused while a run stands still after a failure, nor once it was aborted; a walk that goes on pauses them again.
+    /// Pools are not paused while a run stands still after a failure, nor once it was aborted; a walk that goes on
+    /// pauses them again.
     void before_move(const upgrade::Event& move, const upgrade::Header& run);
 
 private:

@@ -11,7 +11,8 @@ namespace kmm::drive {
 using upgrade::Event;
 using upgrade::EventKind;
 
-Event node_event(const Recorder& recorder, EventKind kind, const std::string& node, const std::string& step, const std::string& to) {
+Event node_event(const Recorder& recorder, EventKind kind, const std::string& node, const std::string& step,
+                 const std::string& to) {
     Event made;
     made.kind = kind;
     made.node = node;
@@ -23,7 +24,8 @@ Event node_event(const Recorder& recorder, EventKind kind, const std::string& no
 }
 
 bool StepRunner::ends_walk(const Error& error) const {
-    return error.code() == "bug" || error.code() == "state-damaged" || error.code() == "state-changed" || cluster::ends_run(error);
+    return error.code() == "bug" || error.code() == "state-damaged" || error.code() == "state-changed" ||
+           cluster::ends_run(error);
 }
 
 StepEnd StepRunner::run(const upgrade::NodeStep& step) {
@@ -41,7 +43,8 @@ StepEnd StepRunner::run_stage(const std::string& name) {
     event.step = name;
     event.from = stage->during;
     try {
-        auto done = actor_.act({"", name}, {}, Deadline(clock_, std::chrono::milliseconds(header.options.node_timeout_ms)));
+        auto done =
+            actor_.act({"", name}, {}, Deadline(clock_, std::chrono::milliseconds(header.options.node_timeout_ms)));
         event.kind = EventKind::done;
         event.to = stage->done;
         event.message = std::move(done.message);
@@ -65,7 +68,8 @@ StepEnd StepRunner::run_stage(const std::string& name) {
 StepEnd StepRunner::run_node(const upgrade::NodeStep& step) {
     const auto& header = recorder_.header();
     const auto* data = upgrade::procedure_of(header).table().find_step(step.step);
-    if (data == nullptr || data->scope != upgrade::Scope::node) throw bug(fmt::format("{} is no step of a node", step.step));
+    if (data == nullptr || data->scope != upgrade::Scope::node)
+        throw bug(fmt::format("{} is no step of a node", step.step));
     const Deadline deadline(clock_, std::chrono::milliseconds(header.options.node_timeout_ms));
     const auto sight = actor_.look(step, deadline);
     if (sight.is_interrupted) return StepEnd::left;
@@ -94,7 +98,8 @@ StepEnd StepRunner::run_node(const upgrade::NodeStep& step) {
         record_failure(step, *data, error);
         return StepEnd::failed;
     }
-    auto done = node_event(recorder_, EventKind::done, step.node, step.step, result.state.empty() ? data->done : result.state);
+    auto done =
+        node_event(recorder_, EventKind::done, step.node, step.step, result.state.empty() ? data->done : result.state);
     done.message = std::move(result.message);
     if (!result.facts.is_null()) done.facts = std::move(result.facts);
     recorder_.record(done);
@@ -119,7 +124,9 @@ void StepRunner::record_failure(const upgrade::NodeStep& step, const upgrade::St
 }
 
 void StepRunner::release(const std::string& node) {
-    const auto lifted = with_context([&] { return fmt::format("node {} is still {}", node, upgrade::describe(recorder_.run()).hold); }, [&] { return actor_.release(node); });
+    const auto lifted =
+        with_context([&] { return fmt::format("node {} is still {}", node, upgrade::describe(recorder_.run()).hold); },
+                     [&] { return actor_.release(node); });
     auto released = node_event(recorder_, EventKind::observed, node, "");
     const auto before = recorder_.node(node).message;
     released.message = before.empty() ? lifted : before + "; " + lifted;

@@ -48,16 +48,20 @@ std::string text_of(const std::map<std::string, LoadedDriver>& drivers) {
 
 }  // namespace
 
-KernelActor::KernelActor(cluster::ClusterStore& store, cluster::Workloads& workloads, cluster::NodeRunner& runner, Recorder& recorder,
-                         sys::Clock& clock, std::function<bool()> interrupted, bool has_kubelets, PoolPauses pools)
+KernelActor::KernelActor(cluster::ClusterStore& store, cluster::Workloads& workloads, cluster::NodeRunner& runner,
+                         Recorder& recorder, sys::Clock& clock, std::function<bool()> interrupted, bool has_kubelets,
+                         PoolPauses pools)
     : store_(store),
       recorder_(recorder),
       clock_(clock),
       interrupted_(std::move(interrupted)),
       subject_(subject_of(recorder.header())),
       has_kubelets_(has_kubelets),
-      agent_(runner, clock, interrupted_, [this](const std::string& node, const std::string& text) { tell(node, text); }),
-      drivers_(store, runner, clock, interrupted_, [this](const std::string& node, const std::string& text) { tell(node, text); }, subject_.loader),
+      agent_(runner, clock, interrupted_,
+             [this](const std::string& node, const std::string& text) { tell(node, text); }),
+      drivers_(
+          store, runner, clock, interrupted_,
+          [this](const std::string& node, const std::string& text) { tell(node, text); }, subject_.loader),
       cordons_(workloads, recorder),
       drainer_(workloads, recorder, clock, interrupted_),
       pools_(std::move(pools)) {}
@@ -85,9 +89,11 @@ Sight KernelActor::look(const upgrade::NodeStep& step, const Deadline& deadline)
             boots_[step.node] = seen.boot_id;
         }
         if (step.step == k_step_validate && seen.boot_id != before.boot_id) {
-            auto changed = node_event(recorder_, EventKind::observed, step.node, "", std::string(upgrade::k_node_pending));
+            auto changed =
+                node_event(recorder_, EventKind::observed, step.node, "", std::string(upgrade::k_node_pending));
             changed.reason = "node-rebooted";
-            changed.message = fmt::format("the node rebooted into kernel {}: its steps begin again", base::escape(seen.kernel));
+            changed.message =
+                fmt::format("the node rebooted into kernel {}: its steps begin again", base::escape(seen.kernel));
             changed.facts = facts_of(seen);
             sight.changed = std::move(changed);
         } else if (before.open) {
@@ -102,7 +108,8 @@ Sight KernelActor::look(const upgrade::NodeStep& step, const Deadline& deadline)
     } catch (const Error& error) {
         if (error.code() == "interrupted" && interrupted_()) sight.is_interrupted = true;
         else if (cluster::ends_run(error)) throw;
-        else if (step.step == k_step_reboot && before.open && error.code() == "node-unreachable") sight.error = not_back(step.node);
+        else if (step.step == k_step_reboot && before.open && error.code() == "node-unreachable")
+            sight.error = not_back(step.node);
         else sight.error = error;
     }
     return sight;
@@ -113,11 +120,13 @@ value::Node KernelActor::intent(const upgrade::NodeStep& step) {
     auto facts = value::Node::mapping();
     if (!reboots(step.step)) return facts;
     facts.set("currentKnown", false);
-    // The boot from which a step that was cut off has asked for the reboot stays: it tells whether the node has rebooted since.
+    // The boot from which a step that was cut off has asked for the reboot stays: it tells whether the node has
+    // rebooted since.
     const auto node = recorder_.node(step.node);
     const bool goes_on = node.open && node.step == step.step && !boot_before(node).empty();
     if (!goes_on) set_boot_before(facts, seen_boot(step.node).value_or(node.boot_id));
-    if (step.step == upgrade::k_step_rollback && is_emptied_for_rollback(node)) facts.set("cordon", upgrade::k_cordon_ours);
+    if (step.step == upgrade::k_step_rollback && is_emptied_for_rollback(node))
+        facts.set("cordon", upgrade::k_cordon_ours);
     return facts;
 }
 
@@ -145,7 +154,9 @@ Done KernelActor::act(const upgrade::NodeStep& step, const Sight& sight, const D
 }
 
 Done KernelActor::check(const std::string& name, const SystemSight& seen, const Deadline& /*deadline*/) {
-    require_node(name, seen, Deadline(clock_, std::min(milliseconds(recorder_.header().options.node_timeout_ms), k_check_patience)));
+    require_node(
+        name, seen,
+        Deadline(clock_, std::min(milliseconds(recorder_.header().options.node_timeout_ms), k_check_patience)));
     Done done;
     done.facts = facts_of(seen);
     done.message = fmt::format("kernel {}", seen.kernel);
@@ -170,11 +181,17 @@ void KernelActor::require_node(const std::string& name, const SystemSight& seen,
         if (is_same && is_ready) return;
         if (deadline.passed()) {
             if (is_same)
-                throw Error(Exit::timeout, "node-not-ready", fmt::format("node {} is not Ready", name)).hint(fmt::format("kubectl describe node {}", name));
-            throw Error(Exit::timeout, "node-differs",
-                        fmt::format("node {}: its Node says kernel {} and boot {}, the host that answers has kernel {} and boot {}", name,
-                                    base::escape(node->kernel_version), base::escape(node->boot_id), base::escape(seen.kernel), base::escape(seen.boot_id)))
-                .hint("is the kubelet running there? If it is, another host was reached: correct the name in the ssh configuration or /etc/hosts");
+                throw Error(Exit::timeout, "node-not-ready", fmt::format("node {} is not Ready", name))
+                    .hint(fmt::format("kubectl describe node {}", name));
+            throw Error(
+                Exit::timeout, "node-differs",
+                fmt::format(
+                    "node {}: its Node says kernel {} and boot {}, the host that answers has kernel {} and boot {}",
+                    name, base::escape(node->kernel_version), base::escape(node->boot_id), base::escape(seen.kernel),
+                    base::escape(seen.boot_id)))
+                .hint(
+                    "is the kubelet running there? If it is, another host was reached: correct the name in the ssh "
+                    "configuration or /etc/hosts");
         }
         if (interrupted_()) throw Leave{StepEnd::left};
         static_cast<void>(store_.await_news(news, std::min(k_kubelet_pause, deadline.left())));
@@ -245,13 +262,15 @@ Done KernelActor::uncordon(const std::string& name) {
     watch(name, recorder_.node(name).cordon.empty() ? value::Node() : value::Node::mapping({{"cordon", ""}}));
     Done done;
     done.facts = value::Node::mapping({{"cordon", ""}});
-    done.message = fmt::format("kernel {}, {}{}", recorder_.header().to_version, text_of(decode_drivers(drivers_of(recorder_.node(name)))),
-                               lifted.empty() ? "" : ", " + lifted);
+    done.message =
+        fmt::format("kernel {}, {}{}", recorder_.header().to_version,
+                    text_of(decode_drivers(drivers_of(recorder_.node(name)))), lifted.empty() ? "" : ", " + lifted);
     return done;
 }
 
 bool KernelActor::is_emptied_for_rollback(const upgrade::NodeRecord& node) const {
-    return recorder_.header().options.drain && node.kernel != node.from_version && node.cordon != upgrade::k_cordon_foreign;
+    return recorder_.header().options.drain && node.kernel != node.from_version &&
+           node.cordon != upgrade::k_cordon_foreign;
 }
 
 Done KernelActor::roll_back(const std::string& name, const SystemSight& seen, const Deadline& deadline) {
@@ -264,7 +283,8 @@ Done KernelActor::roll_back(const std::string& name, const SystemSight& seen, co
             static_cast<void>(drainer_.drain(name, drain_rules_of(recorder_.header().options), deadline));
         }
         // A node that has rebooted since this step asked for it has its word on what it boots: it is not tried again.
-        if (seen.boot_id == boot_before(node)) static_cast<void>(agent_.install(name, node.from_version, subject_.command, deadline));
+        if (seen.boot_id == boot_before(node))
+            static_cast<void>(agent_.install(name, node.from_version, subject_.command, deadline));
         now = agent_.reboot_into(name, node.from_version, boot_before(node), seen, deadline);
     }
     require_node(name, now, deadline);
@@ -280,9 +300,11 @@ Done KernelActor::roll_back(const std::string& name, const SystemSight& seen, co
 
 void KernelActor::explain(const upgrade::NodeStep& step, const Error& error, Event& failed) {
     for (const auto& [key, text] : error.details()) {
-        if (key == "transport") failed.message = fmt::format("{}: {}", error.message(), text.substr(text.rfind('\n') + 1));
+        if (key == "transport")
+            failed.message = fmt::format("{}: {}", error.message(), text.substr(text.rfind('\n') + 1));
         if (key == "output" || key == "kernel") failed.message = fmt::format("{}: {}", error.message(), text);
-        if (key == "errno" && error.message().find(text) == std::string::npos) failed.message = fmt::format("{}: {}", text, failed.message);
+        if (key == "errno" && error.message().find(text) == std::string::npos)
+            failed.message = fmt::format("{}: {}", text, failed.message);
     }
     if (step.step == k_step_cordon || step.step == k_step_drain) {
         cordons_.give_back(step.node, [] { return true; }, failed);
@@ -296,8 +318,11 @@ void KernelActor::explain(const upgrade::NodeStep& step, const Error& error, Eve
 
 std::optional<Error> KernelActor::lost_for_good(const upgrade::NodeStep& step, const Error& error) {
     const auto snapshot = store_.read();
-    if (has_errors(snapshot.diagnostics) || plan::find_named(snapshot.objects.nodes, step.node) != nullptr) return std::nullopt;
-    return error.code() == "node-not-found" ? error : Error(Exit::not_found, "node-not-found", fmt::format("there is no Node {}", step.node));
+    if (has_errors(snapshot.diagnostics) || plan::find_named(snapshot.objects.nodes, step.node) != nullptr)
+        return std::nullopt;
+    return error.code() == "node-not-found"
+               ? error
+               : Error(Exit::not_found, "node-not-found", fmt::format("there is no Node {}", step.node));
 }
 
 value::Node KernelActor::glance(const std::string& node) {
@@ -317,12 +342,15 @@ std::vector<Event> KernelActor::confirm() {
         if (node.state != upgrade::k_node_done) continue;
         const auto* found = plan::find_named(snapshot.objects.nodes, node.name);
         if (found == nullptr && has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
-        if (found == nullptr || found->kernel_version == run.to_version) continue;  // a node that has left the cluster runs nothing
+        if (found == nullptr || found->kernel_version == run.to_version)
+            continue;  // a node that has left the cluster runs nothing
         auto changed = node_event(recorder_, EventKind::observed, node.name, "", "validating-failed");
         changed.reason = "version-changed";
-        changed.message = fmt::format("runs kernel {}, not {}, after it was done", base::escape(found->kernel_version), run.to_version);
+        changed.message = fmt::format("runs kernel {}, not {}, after it was done", base::escape(found->kernel_version),
+                                      run.to_version);
         changed.facts.set("currentKnown", false);
-        changed.facts.set("hint", fmt::format("find out who changed it; kmm-upgrade retry {} brings it there again", node.name));
+        changed.facts.set(
+            "hint", fmt::format("find out who changed it; kmm-upgrade retry {} brings it there again", node.name));
         events.push_back(std::move(changed));
     }
     return events;

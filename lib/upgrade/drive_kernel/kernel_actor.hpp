@@ -21,13 +21,15 @@
 
 namespace kmm::drive {
 
-/// Each step looks at the node, acts by kmm-worker there, and is proved by boot id, kernel release and the live modules. Thread safe for different
-/// nodes. The references outlive it.
+/// Each step looks at the node, acts by kmm-worker there, and is proved by boot id, kernel release and the live
+/// modules. Thread safe for different nodes. The references outlive it.
 class KernelActor final : public Actor {
 public:
-    /// `pools`: those that the run pauses. `has_kubelets`: Nodes are kept up to date by kubelets, whose word is waited for; else the store gets what nodes say of themselves.
-    KernelActor(cluster::ClusterStore& store, cluster::Workloads& workloads, cluster::NodeRunner& runner, Recorder& recorder, sys::Clock& clock,
-                std::function<bool()> interrupted, bool has_kubelets, PoolPauses pools);
+    /// `pools`: those that the run pauses. `has_kubelets`: Nodes are kept up to date by kubelets, whose word is waited
+    /// for; else the store gets what nodes say of themselves.
+    KernelActor(cluster::ClusterStore& store, cluster::Workloads& workloads, cluster::NodeRunner& runner,
+                Recorder& recorder, sys::Clock& clock, std::function<bool()> interrupted, bool has_kubelets,
+                PoolPauses pools);
 
     [[nodiscard]] Sight look(const upgrade::NodeStep& step, const Deadline& deadline) override;
     [[nodiscard]] value::Node intent(const upgrade::NodeStep& step) override;
@@ -52,7 +54,8 @@ private:
 
     /// Whether the way back of the node reboots it, so that its Pods leave first: in a run that drains.
     [[nodiscard]] bool is_emptied_for_rollback(const upgrade::NodeRecord& node) const;
-    /// Waits until the Node says boot and kernel of `seen` and is Ready. Errors: timeout "node-not-ready", "node-differs". Throws Leave.
+    /// Waits until the Node says boot and kernel of `seen` and is Ready. Errors: timeout "node-not-ready",
+    /// "node-differs". Throws Leave.
     void require_node(const std::string& name, const SystemSight& seen, const Deadline& deadline);
     /// Waits for as long as the run asks for, and proves the node again.
     void watch(const std::string& name, value::Node facts);

@@ -35,7 +35,12 @@ Error hook_error(const std::string& name, const std::string& how, const sys::Pro
 }  // namespace
 
 Hooks::Hooks(std::string directory, const upgrade::Header& run, sys::Clock& clock, std::function<bool()> interrupted)
-    : directory_(std::move(directory)), from_(run.from_version), to_(run.to_version), lineage_(run.lineage), clock_(clock), interrupted_(std::move(interrupted)) {}
+    : directory_(std::move(directory)),
+      from_(run.from_version),
+      to_(run.to_version),
+      lineage_(run.lineage),
+      clock_(clock),
+      interrupted_(std::move(interrupted)) {}
 
 std::vector<std::string> hooks_for(const std::string& directory, Hooks::When when, const std::string& state,
                                    const std::string& node) {
@@ -49,7 +54,8 @@ std::vector<std::string> hooks_for(const std::string& directory, Hooks::When whe
     std::erase_if(names, [&](const std::string& name) {
         std::error_code failed;
         const auto status = std::filesystem::status(directory + "/" + name, failed);
-        if (failed && status.type() != std::filesystem::file_type::not_found) throw from_errno(failed.value(), fmt::format("cannot look for hook {}", base::escape(name)));
+        if (failed && status.type() != std::filesystem::file_type::not_found)
+            throw from_errno(failed.value(), fmt::format("cannot look for hook {}", base::escape(name)));
         return !std::filesystem::exists(status);
     });
     return names;
@@ -62,7 +68,8 @@ std::vector<std::string> Hooks::run(When when, const std::string& state, const s
     return names;
 }
 
-void Hooks::run_one(const std::string& name, const std::string& state, const std::string& node, const Deadline& deadline) const {
+void Hooks::run_one(const std::string& name, const std::string& state, const std::string& node,
+                    const Deadline& deadline) const {
     sys::ProcessSpec spec;
     spec.argv = {directory_ + "/" + name};
     spec.extra_env = {{"FROM", from_}, {"TO", to_}, {"STATE", state}, {"NODE", node}, {"UUID", lineage_}};
@@ -92,16 +99,25 @@ void require_hooks(const std::string& directory, const upgrade::Table& table, co
         const auto dot = name.find('.');
         const auto state = name.substr(0, dot);
         const bool is_state = std::find(known.begin() + 3, known.end(), state) != known.end();
-        if (dot == std::string::npos || !is_state || std::find(nodes.begin(), nodes.end(), name.substr(dot + 1)) == nodes.end()) unknown.push_back(name);
+        if (dot == std::string::npos || !is_state ||
+            std::find(nodes.begin(), nodes.end(), name.substr(dot + 1)) == nodes.end())
+            unknown.push_back(name);
     }
     if (unknown.empty()) return;
-    Error error(Exit::usage, "unknown-hook", fmt::format("--hook-dir: expected hooks in {}, found other names: they would never run", base::escape(directory)));
+    Error error(Exit::usage, "unknown-hook",
+                fmt::format("--hook-dir: expected hooks in {}, found other names: they would never run",
+                            base::escape(directory)));
     for (const auto& name : unknown) {
         const auto dot = name.find('.');
         const auto near = base::nearest(name.substr(0, dot), known);
-        error.detail("found", base::escape(name) + (near && (*near != name.substr(0, dot)) ? fmt::format(" (did you mean {}?)", *near + (dot == std::string::npos ? "" : name.substr(dot))) : ""));
+        error.detail("found",
+                     base::escape(name) + (near && (*near != name.substr(0, dot))
+                                               ? fmt::format(" (did you mean {}?)",
+                                                             *near + (dot == std::string::npos ? "" : name.substr(dot)))
+                                               : ""));
     }
-    throw std::move(error).hint("pre-STATE or post-STATE, as pre-upgrading-kubelets; with .NODE for one node; pre-node and post-node for all");
+    throw std::move(error).hint(
+        "pre-STATE or post-STATE, as pre-upgrading-kubelets; with .NODE for one node; pre-node and post-node for all");
 }
 
 }  // namespace kmm::drive

@@ -93,7 +93,8 @@ public:
         // to it yet.
         for (const auto& document : documents)
             if (const auto resource = objects_.resource_of(document.root))
-                static_cast<void>(objects_.apply(*resource, placed(document.root, *resource), kube::Force::no, kube::DryRun::all));
+                static_cast<void>(
+                    objects_.apply(*resource, placed(document.root, *resource), kube::Force::no, kube::DryRun::all));
         std::size_t changed = 0;
         std::vector<std::pair<kube::Resource, kube::Key>> watched;
         for (const auto& document : documents) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source: seed of the Special Resource Operator, "Downgrade". Kubernetes' taint manager evicts without asking budgets. A DaemonSet's Pods have the
-// label pod-template-generation; the DaemonSet says in an annotation which one is that of its template.
+// Source: seed of the Special Resource Operator, "Downgrade". Kubernetes' taint manager evicts without asking budgets.
+// A DaemonSet's Pods have the label pod-template-generation; the DaemonSet says in an annotation which one is that of
+// its template.
 #include "upgrade/drive_recipe/downgrade.hpp"
 
 #include <algorithm>
@@ -32,7 +33,9 @@ std::string member_of(const Node& object, std::initializer_list<std::string_view
     return found == nullptr ? "" : found->text();
 }
 
-bool is_our_taint(const Node& taint) { return taint.get_string({"key"}) == k_downgrade_taint && taint.get_string({"effect"}) == k_effect; }
+bool is_our_taint(const Node& taint) {
+    return taint.get_string({"key"}) == k_downgrade_taint && taint.get_string({"effect"}) == k_effect;
+}
 
 Node toleration() { return Node::mapping({{"key", k_downgrade_taint}, {"operator", "Exists"}, {"effect", k_effect}}); }
 
@@ -52,16 +55,21 @@ bool is_finished(const Node& pod) {
 }
 
 /// Of the kubelet's own files: no taint evicts it.
-bool is_static(const Node& pod) { return !member_of(pod, {"metadata", "annotations"}, "kubernetes.io/config.mirror").empty(); }
+bool is_static(const Node& pod) {
+    return !member_of(pod, {"metadata", "annotations"}, "kubernetes.io/config.mirror").empty();
+}
 
 bool is_ready_pod(const Node& pod) {
     const auto* conditions = pod.find_path({"status", "conditions"});
-    return conditions != nullptr && std::any_of(conditions->items().begin(), conditions->items().end(), [](const Node& each) {
-        return each.get_string({"type"}) == "Ready" && each.get_string({"status"}) == "True";
-    });
+    return conditions != nullptr &&
+           std::any_of(conditions->items().begin(), conditions->items().end(), [](const Node& each) {
+               return each.get_string({"type"}) == "Ready" && each.get_string({"status"}) == "True";
+           });
 }
 
-kube::Key key_of_pod(const Node& pod) { return {pod.get_string({"metadata", "namespace"}), pod.get_string({"metadata", "name"})}; }
+kube::Key key_of_pod(const Node& pod) {
+    return {pod.get_string({"metadata", "namespace"}), pod.get_string({"metadata", "name"})};
+}
 
 kube::Key key_of_text(const std::string& text) {
     const auto slash = text.find('/');
@@ -83,17 +91,19 @@ std::string names_of_pods(const std::vector<Node>& pods) {
 /// Whether the DaemonSet's nodeSelector selects a node with these labels.
 bool selects_labels(const Node& daemon_set, const Node& labels) {
     const auto* selector = daemon_set.find_path({"spec", "template", "spec", "nodeSelector"});
-    return selector == nullptr || std::all_of(selector->members().begin(), selector->members().end(), [&](const value::Member& each) {
-        const auto* found = labels.find(each.key);
-        return found != nullptr && found->text() == each.value.text();
-    });
+    return selector == nullptr ||
+           std::all_of(selector->members().begin(), selector->members().end(), [&](const value::Member& each) {
+               const auto* found = labels.find(each.key);
+               return found != nullptr && found->text() == each.value.text();
+           });
 }
 
 }  // namespace
 
 bool is_driver(const ReleaseObject& one) {
     if (one.object.get_string({"kind"}) != "DaemonSet") return false;
-    return !one.kernel.empty() || member_of(one.object, {"metadata", "annotations"}, "specialresource.openshift.io/state") == "driver-container";
+    return !one.kernel.empty() || member_of(one.object, {"metadata", "annotations"},
+                                            "specialresource.openshift.io/state") == "driver-container";
 }
 
 bool tolerates_downgrade(const Node& pod_spec) {
@@ -101,13 +111,16 @@ bool tolerates_downgrade(const Node& pod_spec) {
     return all != nullptr && std::any_of(all->items().begin(), all->items().end(), [](const Node& each) {
         const auto key = each.get_string({"key"}), effect = each.get_string({"effect"});
         const bool exists = each.get_string({"operator"}) == "Exists";
-        const bool matches = key.empty() ? exists : key == k_downgrade_taint && (exists || each.get_string({"value"}) == k_value);
+        const bool matches =
+            key.empty() ? exists : key == k_downgrade_taint && (exists || each.get_string({"value"}) == k_value);
         return matches && (effect.empty() || effect == k_effect) && each.find("tolerationSeconds") == nullptr;
     });
 }
 
 void tolerate_downgrade(Release& now, const Release* previous, bool is_downgrade) {
-    const auto pod_spec_of = [](const ReleaseObject& one) { return one.object.find_path({"spec", "template", "spec"}); };
+    const auto pod_spec_of = [](const ReleaseObject& one) {
+        return one.object.find_path({"spec", "template", "spec"});
+    };
     for (auto& state : now.states) {
         for (auto& one : state.objects) {
             const auto* spec = pod_spec_of(one);
@@ -165,8 +178,14 @@ std::vector<DriverNode> driver_nodes(kube::Client& client, Objects& objects, con
     return all;
 }
 
-Downgrade::Downgrade(kube::Client& client, Objects& objects, Gates& gates, sys::Clock& clock, std::function<bool()> interrupted, std::string owner)
-    : client_(client), objects_(objects), gates_(gates), clock_(clock), interrupted_(std::move(interrupted)), owner_(std::move(owner)) {}
+Downgrade::Downgrade(kube::Client& client, Objects& objects, Gates& gates, sys::Clock& clock,
+                     std::function<bool()> interrupted, std::string owner)
+    : client_(client),
+      objects_(objects),
+      gates_(gates),
+      clock_(clock),
+      interrupted_(std::move(interrupted)),
+      owner_(std::move(owner)) {}
 
 std::vector<Node> Downgrade::pods_on(const std::string& node) {
     return client_.list_all(kube::resources::k_pods, {"", "", "spec.nodeName=" + node});
@@ -178,32 +197,37 @@ Downgrade::Taint Downgrade::taint(const DriverNode& node) {
     // Only additions to the tolerations of a Pod that runs are allowed.
     std::vector<std::string> uids;
     for (const auto& driver : node.drivers)
-        if (const auto live = client_.find(kube::resources::k_daemon_sets, key_of_text(driver))) uids.push_back(live->get_string({"metadata", "uid"}));
+        if (const auto live = client_.find(kube::resources::k_daemon_sets, key_of_text(driver)))
+            uids.push_back(live->get_string({"metadata", "uid"}));
     for (const auto& pod : pods_on(node.node)) {
         const auto* spec = pod.find("spec");
         const auto* owners = pod.find_path({"metadata", "ownerReferences"});
-        const bool is_ours = owners != nullptr && std::any_of(owners->items().begin(), owners->items().end(), [&](const Node& each) {
-            return std::find(uids.begin(), uids.end(), each.get_string({"uid"})) != uids.end();
-        });
+        const bool is_ours =
+            owners != nullptr && std::any_of(owners->items().begin(), owners->items().end(), [&](const Node& each) {
+                return std::find(uids.begin(), uids.end(), each.get_string({"uid"})) != uids.end();
+            });
         if (!is_ours || is_ending(pod) || spec == nullptr || tolerates_downgrade(*spec)) continue;
-        static_cast<void>(client_.merge_patch(kube::resources::k_pods, key_of_pod(pod),
-                                              Node::mapping({{"spec", Node::mapping({{"tolerations", with_toleration(*spec)}})}})));
+        static_cast<void>(
+            client_.merge_patch(kube::resources::k_pods, key_of_pod(pod),
+                                Node::mapping({{"spec", Node::mapping({{"tolerations", with_toleration(*spec)}})}})));
     }
     auto whose = Taint::ours;
-    static_cast<void>(client_.change(kube::resources::k_nodes, {"", node.node}, [&](const Node& current) -> std::optional<Node> {
-        const auto* taints = current.find_path({"spec", "taints"});
-        auto all = taints == nullptr || !taints->is_sequence() ? Node::sequence() : *taints;
-        if (std::any_of(all.items().begin(), all.items().end(), is_our_taint)) {
-            whose = member_of(current, {"metadata", "annotations"}, k_downgrade_owner) == owner_ ? Taint::ours : Taint::foreign;
-            return std::nullopt;
-        }
-        whose = Taint::ours;
-        all.push_back(Node::mapping({{"key", k_downgrade_taint}, {"value", k_value}, {"effect", k_effect}}));
-        auto annotations = Node::mapping();
-        annotations.set(std::string(k_downgrade_owner), owner_);
-        return Node::mapping({{"metadata", Node::mapping({{"annotations", std::move(annotations)}})},
-                              {"spec", Node::mapping({{"taints", std::move(all)}})}});
-    }));
+    static_cast<void>(
+        client_.change(kube::resources::k_nodes, {"", node.node}, [&](const Node& current) -> std::optional<Node> {
+            const auto* taints = current.find_path({"spec", "taints"});
+            auto all = taints == nullptr || !taints->is_sequence() ? Node::sequence() : *taints;
+            if (std::any_of(all.items().begin(), all.items().end(), is_our_taint)) {
+                whose = member_of(current, {"metadata", "annotations"}, k_downgrade_owner) == owner_ ? Taint::ours
+                                                                                                     : Taint::foreign;
+                return std::nullopt;
+            }
+            whose = Taint::ours;
+            all.push_back(Node::mapping({{"key", k_downgrade_taint}, {"value", k_value}, {"effect", k_effect}}));
+            auto annotations = Node::mapping();
+            annotations.set(std::string(k_downgrade_owner), owner_);
+            return Node::mapping({{"metadata", Node::mapping({{"annotations", std::move(annotations)}})},
+                                  {"spec", Node::mapping({{"taints", std::move(all)}})}});
+        }));
     return whose;
 }
 
@@ -218,18 +242,20 @@ std::size_t Downgrade::await_evictions(const std::string& node, const Deadline& 
             });
             if (!first) first = pods.size();
             if (pods.empty()) return std::string();
-            return fmt::format("{} that the taint evicts {} still on node {}: {}", pods.size() == 1 ? "1 Pod" : fmt::format("{} Pods", pods.size()),
+            return fmt::format("{} that the taint evicts {} still on node {}: {}",
+                               pods.size() == 1 ? "1 Pod" : fmt::format("{} Pods", pods.size()),
                                pods.size() == 1 ? "is" : "are", node, names_of_pods(pods));
         });
     } catch (const Error& error) {
         if (error.code() != "not-verified") throw;
-        throw Error(Exit::timeout, "drain-timeout", error.message()).hint(fmt::format("kubectl get pods -A --field-selector spec.nodeName={}", node));
+        throw Error(Exit::timeout, "drain-timeout", error.message())
+            .hint(fmt::format("kubectl get pods -A --field-selector spec.nodeName={}", node));
     }
     return first.value_or(0);
 }
 
-std::string Downgrade::restart_one(const std::string& driver, const std::string& node, const Node& labels, const std::string& pattern,
-                                   std::vector<std::string>& deleted) {
+std::string Downgrade::restart_one(const std::string& driver, const std::string& node, const Node& labels,
+                                   const std::string& pattern, std::vector<std::string>& deleted) {
     const auto live = client_.find(kube::resources::k_daemon_sets, key_of_text(driver));
     if (!live) return fmt::format("DaemonSet {} does not exist", driver);
     if (!selects_labels(*live, labels)) return "";
@@ -237,14 +263,17 @@ std::string Downgrade::restart_one(const std::string& driver, const std::string&
         const auto* found = live->find_path(path);
         return found == nullptr ? std::int64_t{0} : found->as_int().value_or(0);
     };
-    if (number({"status", "observedGeneration"}) < number({"metadata", "generation"})) return fmt::format("DaemonSet {}: its controller has not seen it yet", driver);
+    if (number({"status", "observedGeneration"}) < number({"metadata", "generation"}))
+        return fmt::format("DaemonSet {}: its controller has not seen it yet", driver);
     const auto wanted = member_of(*live, {"metadata", "annotations"}, "deprecated.daemonset.template.generation");
     const Node* current = nullptr;
-    const auto pods = client_.list_all(kube::resources::k_pods, {key_of_text(driver).namespace_, "", "spec.nodeName=" + node});
+    const auto pods =
+        client_.list_all(kube::resources::k_pods, {key_of_text(driver).namespace_, "", "spec.nodeName=" + node});
     std::string old;
     for (const auto& pod : pods) {
         if (!is_owned_by(pod, *live)) continue;
-        if (!wanted.empty() && member_of(pod, {"metadata", "labels"}, "pod-template-generation") == wanted && !is_ending(pod)) {
+        if (!wanted.empty() && member_of(pod, {"metadata", "labels"}, "pod-template-generation") == wanted &&
+            !is_ending(pod)) {
             current = &pod;
             continue;
         }
@@ -256,7 +285,11 @@ std::string Downgrade::restart_one(const std::string& driver, const std::string&
         static_cast<void>(client_.remove(kube::resources::k_pods, key_of_pod(pod), options));
         if (std::find(deleted.begin(), deleted.end(), uid) == deleted.end()) deleted.push_back(uid);
     }
-    if (wanted.empty()) return fmt::format("DaemonSet {} has no annotation deprecated.daemonset.template.generation: which Pods are new cannot be seen", driver);
+    if (wanted.empty())
+        return fmt::format(
+            "DaemonSet {} has no annotation deprecated.daemonset.template.generation: which Pods are new cannot be "
+            "seen",
+            driver);
     if (!old.empty()) return fmt::format("Pod {} of the release before is not gone", old);
     if (current == nullptr) return fmt::format("DaemonSet {} has no Pod on node {}", driver, node);
     if (!is_ready_pod(*current)) return fmt::format("Pod {} is not ready", key_of_pod(*current).to_string());
@@ -265,39 +298,47 @@ std::string Downgrade::restart_one(const std::string& driver, const std::string&
 
 std::size_t Downgrade::restart(const DriverNode& node, const State& state, const Deadline& deadline) {
     std::vector<std::string> deleted;
-    await_clear(clock_, deadline, interrupted_, fmt::format("kubectl get pods -A --field-selector spec.nodeName={}", node.node), [&] {
-        const auto there = client_.find(kube::resources::k_nodes, {"", node.node});
-        if (!there) return std::string();
-        const auto* labels = there->find_path({"metadata", "labels"});
-        std::vector<std::string> problems;
-        for (const auto& driver : node.drivers) {
-            const auto wanted = std::find_if(state.objects.begin(), state.objects.end(), [&](const ReleaseObject& one) {
-                return is_driver(one) && key_of_pod(placed(one.object, kube::resources::k_daemon_sets)).to_string() == driver;
-            });
-            const auto pattern = wanted == state.objects.end() ? std::string() : log_pattern(wanted->object);
-            if (auto problem = restart_one(driver, node.node, labels == nullptr ? Node::mapping() : *labels, pattern, deleted); !problem.empty())
-                problems.push_back(std::move(problem));
-        }
-        return base::join(problems, "; ");
-    });
+    await_clear(
+        clock_, deadline, interrupted_, fmt::format("kubectl get pods -A --field-selector spec.nodeName={}", node.node),
+        [&] {
+            const auto there = client_.find(kube::resources::k_nodes, {"", node.node});
+            if (!there) return std::string();
+            const auto* labels = there->find_path({"metadata", "labels"});
+            std::vector<std::string> problems;
+            for (const auto& driver : node.drivers) {
+                const auto wanted =
+                    std::find_if(state.objects.begin(), state.objects.end(), [&](const ReleaseObject& one) {
+                        return is_driver(one) &&
+                               key_of_pod(placed(one.object, kube::resources::k_daemon_sets)).to_string() == driver;
+                    });
+                const auto pattern = wanted == state.objects.end() ? std::string() : log_pattern(wanted->object);
+                if (auto problem =
+                        restart_one(driver, node.node, labels == nullptr ? Node::mapping() : *labels, pattern, deleted);
+                    !problem.empty())
+                    problems.push_back(std::move(problem));
+            }
+            return base::join(problems, "; ");
+        });
     return deleted.size();
 }
 
 std::string Downgrade::untaint(const std::string& node) {
     if (!client_.find(kube::resources::k_nodes, {"", node})) return "the node is gone";
     bool is_removed = false;
-    static_cast<void>(client_.change(kube::resources::k_nodes, {"", node}, [&](const Node& current) -> std::optional<Node> {
-        if (member_of(current, {"metadata", "annotations"}, k_downgrade_owner) != owner_) return std::nullopt;
-        is_removed = true;
-        auto rest = Node::sequence();
-        if (const auto* taints = current.find_path({"spec", "taints"}))
-            for (const auto& taint : taints->items())
-                if (!is_our_taint(taint)) rest.push_back(taint);
-        auto annotations = Node::mapping();
-        annotations.set(std::string(k_downgrade_owner), Node());
-        return Node::mapping({{"metadata", Node::mapping({{"annotations", std::move(annotations)}})},
-                              {"spec", Node::mapping({{"taints", rest.items().empty() ? Node() : std::move(rest)}})}});
-    }));
+    static_cast<void>(
+        client_.change(kube::resources::k_nodes, {"", node}, [&](const Node& current) -> std::optional<Node> {
+            if (member_of(current, {"metadata", "annotations"}, k_downgrade_owner) != owner_) return std::nullopt;
+            is_removed = true;
+            auto rest = Node::sequence();
+            if (const auto* taints = current.find_path({"spec", "taints"}))
+                for (const auto& taint : taints->items())
+                    if (!is_our_taint(taint)) rest.push_back(taint);
+            auto annotations = Node::mapping();
+            annotations.set(std::string(k_downgrade_owner), Node());
+            return Node::mapping(
+                {{"metadata", Node::mapping({{"annotations", std::move(annotations)}})},
+                 {"spec", Node::mapping({{"taints", rest.items().empty() ? Node() : std::move(rest)}})}});
+        }));
     return is_removed ? "untainted" : "";
 }
 

@@ -21,7 +21,8 @@ constexpr const char* k_log_lines = "50";
 std::string selector_text(const Node* labels) {
     std::string text;
     if (labels == nullptr) return text;
-    for (const auto& label : labels->members()) text += (text.empty() ? "" : ",") + label.key + "=" + label.value.text();
+    for (const auto& label : labels->members())
+        text += (text.empty() ? "" : ",") + label.key + "=" + label.value.text();
     return text;
 }
 
@@ -38,20 +39,24 @@ std::string Gates::problem(const ReleaseObject& wanted) {
     if (!gated && pattern.empty()) return "";
     const auto resource = objects_.resource_of(wanted.object);
     if (!resource)
-        return fmt::format("the API server does not serve kind {} of {}", wanted.object.get_string({"kind"}), wanted.object.get_string({"apiVersion"}));
+        return fmt::format("the API server does not serve kind {} of {}", wanted.object.get_string({"kind"}),
+                           wanted.object.get_string({"apiVersion"}));
     const auto object = placed(wanted.object, *resource);
     const auto live = objects_.find(*resource, object);
     if (!live) return object_text(object) + " does not exist";
     // Logs of Pods that are not there yet, or are to be replaced, say nothing.
     if (gated || resource->kind != "Pod") {
         std::vector<Node> builds;
-        if (resource->kind == "BuildConfig") builds = client_.list_all(k_builds, {object.get_string({"metadata", "namespace"}), "", ""});
+        if (resource->kind == "BuildConfig")
+            builds = client_.list_all(k_builds, {object.get_string({"metadata", "namespace"}), "", ""});
         if (auto found = readiness_problem(*live, builds); !found.empty()) return found;
         if (!wanted.kernel.empty() && resource->kind == "DaemonSet") {
             const auto names = nodes_without_kernel_label(*live, wanted.kernel, nodes());
             if (!names.empty())
-                return fmt::format("{}: no Pod for kernel {} on {}: the label feature.node.kubernetes.io/kernel-version.full is missing there", object_text(object),
-                                   wanted.kernel, base::join(names, ", "));
+                return fmt::format(
+                    "{}: no Pod for kernel {} on {}: the label feature.node.kubernetes.io/kernel-version.full is "
+                    "missing there",
+                    object_text(object), wanted.kernel, base::join(names, ", "));
         }
     }
     if (resource->kind == "DaemonSet" && desired_pods(*live) == 0) idle_.push_back(object_text(object) + " wants");
@@ -61,12 +66,14 @@ std::string Gates::problem(const ReleaseObject& wanted) {
 std::string Gates::readiness(const ReleaseObject& wanted) {
     const auto resource = objects_.resource_of(wanted.object);
     if (!resource)
-        return fmt::format("the API server does not serve kind {} of {}", wanted.object.get_string({"kind"}), wanted.object.get_string({"apiVersion"}));
+        return fmt::format("the API server does not serve kind {} of {}", wanted.object.get_string({"kind"}),
+                           wanted.object.get_string({"apiVersion"}));
     const auto object = placed(wanted.object, *resource);
     const auto live = objects_.find(*resource, object);
     if (!live) return object_text(object) + " does not exist";
     std::vector<Node> builds;
-    if (resource->kind == "BuildConfig") builds = client_.list_all(k_builds, {object.get_string({"metadata", "namespace"}), "", ""});
+    if (resource->kind == "BuildConfig")
+        builds = client_.list_all(k_builds, {object.get_string({"metadata", "namespace"}), "", ""});
     return readiness_problem(*live, builds);
 }
 
@@ -104,7 +111,8 @@ std::string Gates::log_problem(const Node& live, const std::string& pattern) {
     std::vector<Node> pods;
     for (auto& pod : client_.list_all(kube::resources::k_pods, {space, selector, ""}))
         if (pod.get_string({"metadata", "deletionTimestamp"}).empty()) pods.push_back(std::move(pod));
-    if (live.get_string({"kind"}) == "DaemonSet") std::erase_if(pods, [&](const Node& pod) { return !is_owned_by(pod, live); });
+    if (live.get_string({"kind"}) == "DaemonSet")
+        std::erase_if(pods, [&](const Node& pod) { return !is_owned_by(pod, live); });
     const auto wanted = live.get_string({"kind"}) != "DaemonSet" ? 1 : desired_pods(live);
     if (static_cast<std::int64_t>(pods.size()) < wanted)
         return fmt::format("{}: {} of {} Pods whose logs are waited for exist", object_text(live), pods.size(), wanted);
@@ -120,14 +128,17 @@ std::string Gates::log_problem_of_pod(const Node& pod, const std::string& patter
     call.path = kube::path_of(kube::resources::k_pods, key, "log");
     call.accept = "*/*";
     call.action = {"get", "", "pods", "log", key.namespace_, key.name};
-    if (containers != nullptr && !containers->items().empty()) call.query.emplace_back("container", containers->items().front().get_string({"name"}));
+    if (containers != nullptr && !containers->items().empty())
+        call.query.emplace_back("container", containers->items().front().get_string({"name"}));
     call.query.emplace_back("tailLines", k_log_lines);
     // A container that has not started has no log.
     call.is_answer = [](const kube::Failure& failure) { return failure.code == 400 || failure.code == 404; };
     const auto reply = client_.exchange(call);
-    if (reply.failure) return fmt::format("Pod {} has no log: {}", key.to_string(), base::escape(reply.failure->message));
+    if (reply.failure)
+        return fmt::format("Pod {} has no log: {}", key.to_string(), base::escape(reply.failure->message));
     if (log_matches(pattern, reply.body)) return "";
-    return fmt::format("Pod {}: the last 100 bytes of its log do not match \"{}\"", key.to_string(), base::escape(pattern));
+    return fmt::format("Pod {}: the last 100 bytes of its log do not match \"{}\"", key.to_string(),
+                       base::escape(pattern));
 }
 
 }  // namespace kmm::drive

@@ -16,15 +16,16 @@ namespace kmm::drive {
 class Gates {
 public:
     Gates(kube::Client& client, Objects& objects) : client_(client), objects_(objects) {}
-    /// What the object still lacks, "" if it is ready: its own kind's rule; of a copy for a kernel, that every node of the kernel gets a Pod;
-    /// the annotation wait-for-logs on every Pod, once the rollout of its workload is complete. Objects that no gate waits for are always ready. Errors: those of the API server; unhealthy
-    /// "gate-failed".
+    /// What the object still lacks, "" if it is ready: its own kind's rule; of a copy for a kernel, that every node of
+    /// the kernel gets a Pod; the annotation wait-for-logs on every Pod, once the rollout of its workload is complete.
+    /// Objects that no gate waits for are always ready. Errors: those of the API server; unhealthy "gate-failed".
     [[nodiscard]] std::string problem(const upgrade::recipe::ReleaseObject& wanted);
     /// What the object lacks by its own kind's rule, whether a gate waits for it or not. Errors: as problem.
     [[nodiscard]] std::string readiness(const upgrade::recipe::ReleaseObject& wanted);
     /// Why Pods of a DaemonSet have not started, as missing_image; "" for other kinds.
     [[nodiscard]] std::string image_problem(const upgrade::recipe::ReleaseObject& wanted);
-    /// The same of an object that was ready before and has to stay so: work that ends, as of a Job, is not looked at again.
+    /// The same of an object that was ready before and has to stay so: work that ends, as of a Job, is not looked at
+    /// again.
     [[nodiscard]] std::string lasting_problem(const upgrade::recipe::ReleaseObject& wanted);
 
     /// What the log of the Pod's first container lacks of `pattern`, "" if it matches.

@@ -25,7 +25,8 @@ using value::Node;
 
 Node tree_of(const recipe::plan::RecipeObject& rendered) {
     Diagnostics faults;
-    auto documents = value::read_json(recipe::tmpl::write_json(rendered.object, {false, false}), rendered.origin.file, faults);
+    auto documents =
+        value::read_json(recipe::tmpl::write_json(rendered.object, {false, false}), rendered.origin.file, faults);
     if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
     return std::move(documents.front().root);
 }
@@ -75,7 +76,8 @@ std::set<std::pair<std::string, std::string>> brought_kinds(const Release& relea
     for (const auto& state : release.states)
         for (const auto& one : state.objects)
             if (one.object.get_string({"kind"}) == "CustomResourceDefinition")
-                kinds.emplace(one.object.get_string({"spec", "group"}), one.object.get_string({"spec", "names", "kind"}));
+                kinds.emplace(one.object.get_string({"spec", "group"}),
+                              one.object.get_string({"spec", "names", "kind"}));
     return kinds;
 }
 
@@ -120,7 +122,8 @@ void require_kinds(const Release& release, Objects& objects) {
             const auto id = upgrade::recipe::id_of(one.object);
             if (one.on_demand || brought.contains({id.group, id.kind}) || objects.resource_of(one.object)) continue;
             throw Error(Exit::data, "kind-unknown",
-                        fmt::format("{}: the API server does not serve kind {} of {}", object_text(one.object), id.kind, one.object.get_string({"apiVersion"})))
+                        fmt::format("{}: the API server does not serve kind {} of {}", object_text(one.object), id.kind,
+                                    one.object.get_string({"apiVersion"})))
                 .hint("install what brings this kind, or leave the object out");
         }
     }
@@ -128,8 +131,8 @@ void require_kinds(const Release& release, Objects& objects) {
 
 }  // namespace
 
-std::vector<State> states_of(const recipe::plan::RenderedRecipes& rendered, std::span<const recipe::plan::SpecialResource> all,
-                             const std::string& update_vendor) {
+std::vector<State> states_of(const recipe::plan::RenderedRecipes& rendered,
+                             std::span<const recipe::plan::SpecialResource> all, const std::string& update_vendor) {
     std::vector<State> states;
     std::map<std::string, int> used;
     Diagnostics faults;
@@ -149,18 +152,21 @@ std::vector<State> states_of(const recipe::plan::RenderedRecipes& rendered, std:
         }
         auto object = without_owner(tree_of(one));
         if (auto fault = log_pattern_fault(object); !fault.empty())
-            faults.push_back({Severity::error, "bad-gate", std::move(fault), one.origin, "correct the annotation specialresource.openshift.io/wait-for-logs", Exit::data});
+            faults.push_back({Severity::error, "bad-gate", std::move(fault), one.origin,
+                              "correct the annotation specialresource.openshift.io/wait-for-logs", Exit::data});
         const bool on_demand = is_paired_build(object) && driver_vendor(object) != update_vendor;
         states.back().objects.push_back({one.kernel, std::move(object), on_demand});
     }
     if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
     if (states.empty())
-        throw Error(Exit::data, "nothing-to-apply", fmt::format("recipe {} renders no object", rendered.main)).hint("see kmm-plan render recipe");
+        throw Error(Exit::data, "nothing-to-apply", fmt::format("recipe {} renders no object", rendered.main))
+            .hint("see kmm-plan render recipe");
     drop_early_labels(states);
     return states;
 }
 
-std::vector<Judged> review(const Release& release, kube::Client& client, Objects& objects, OwnObjects& own, kube::Force force) {
+std::vector<Judged> review(const Release& release, kube::Client& client, Objects& objects, OwnObjects& own,
+                           kube::Force force) {
     require_kinds(release, objects);
     std::map<std::string, bool> namespaces;
     const auto has_namespace = [&](const std::string& name) {
@@ -185,7 +191,8 @@ std::vector<Judged> review(const Release& release, kube::Client& client, Objects
     return judged;
 }
 
-std::set<std::string> needed_kernels(kube::Client& client, const upgrade::recipe::Subject& subject, const std::vector<Release>& all) {
+std::set<std::string> needed_kernels(kube::Client& client, const upgrade::recipe::Subject& subject,
+                                     const std::vector<Release>& all) {
     std::set<std::string> kernels(subject.keep_kernels.begin(), subject.keep_kernels.end());
     const auto pools = cluster::MachinePools(client).read();
     std::set<std::string> with_nodes;
@@ -193,7 +200,9 @@ std::set<std::string> needed_kernels(kube::Client& client, const upgrade::recipe
         kernels.insert(node.get_string({"status", "nodeInfo", "kernelVersion"}));
         if (const auto* pool = cluster::pool_of(pools, node)) with_nodes.insert(pool->name);
     }
-    const auto is_open = [&](const cluster::MachinePool& pool) { return pool.paused && !with_nodes.contains(pool.name); };
+    const auto is_open = [&](const cluster::MachinePool& pool) {
+        return pool.paused && !with_nodes.contains(pool.name);
+    };
     if (std::none_of(pools.begin(), pools.end(), is_open)) return kernels;
     for (const auto& release : all) {
         for (const auto& state : release.states)
@@ -225,8 +234,10 @@ std::vector<std::string> uncovered_nodes(kube::Client& client, const Release& re
     return found;
 }
 
-upgrade::Run rollout_run(const RecipeRequest& request, const Release& now, const Release* previous, const std::vector<DriverNode>& nodes) {
-    auto run = run_of(request, nodes.empty() ? upgrade::recipe::procedure_rollout() : upgrade::recipe::procedure_downgrade());
+upgrade::Run rollout_run(const RecipeRequest& request, const Release& now, const Release* previous,
+                         const std::vector<DriverNode>& nodes) {
+    auto run =
+        run_of(request, nodes.empty() ? upgrade::recipe::procedure_rollout() : upgrade::recipe::procedure_downgrade());
     auto subject = request.subject;
     subject.revision = now.revision;
     subject.previous = previous == nullptr ? 0 : previous->revision;
@@ -236,7 +247,8 @@ upgrade::Run rollout_run(const RecipeRequest& request, const Release& now, const
     for (const auto& state : now.states) {
         for (const auto& node : nodes)
             if (node.state == state.name) run.nodes.push_back(record_of(node, run.from_version));
-        run.nodes.push_back(record_of(state, previous == nullptr || previous->find(state.name) == nullptr ? "" : previous->version));
+        run.nodes.push_back(
+            record_of(state, previous == nullptr || previous->find(state.name) == nullptr ? "" : previous->version));
     }
     return run;
 }
@@ -247,7 +259,8 @@ upgrade::Run removal_run(const RecipeRequest& request, const Release& everything
     subject.revision = everything.revision;
     upgrade::recipe::set_subject(run, subject);
     run.from_version = everything.version;
-    for (auto state = everything.states.rbegin(); state != everything.states.rend(); ++state) run.nodes.push_back(record_of(*state, everything.version));
+    for (auto state = everything.states.rbegin(); state != everything.states.rend(); ++state)
+        run.nodes.push_back(record_of(*state, everything.version));
     return run;
 }
 

@@ -16,11 +16,13 @@
 
 namespace kmm::drive {
 
-/// The states of `rendered` in apply order, without owner references to SpecialResources: what a rollout made is removed by a removal. Node
-/// labels are for the nodes that a resource of `all` selects. Errors: data "bad-gate" with every annotation wait-for-logs that cannot be
-/// obeyed; "nothing-to-apply" if nothing was rendered. Builds that are paired with drivers by the annotation driver-container-vendor are on
-/// demand, but for those of `update_vendor`, whose images are known to be missing.
-[[nodiscard]] std::vector<upgrade::recipe::State> states_of(const recipe::plan::RenderedRecipes& rendered, std::span<const recipe::plan::SpecialResource> all,
+/// The states of `rendered` in apply order, without owner references to SpecialResources: what a rollout made is
+/// removed by a removal. Node labels are for the nodes that a resource of `all` selects. Errors: data "bad-gate" with
+/// every annotation wait-for-logs that cannot be obeyed; "nothing-to-apply" if nothing was rendered. Builds that are
+/// paired with drivers by the annotation driver-container-vendor are on demand, but for those of `update_vendor`, whose
+/// images are known to be missing.
+[[nodiscard]] std::vector<upgrade::recipe::State> states_of(const recipe::plan::RenderedRecipes& rendered,
+                                                            std::span<const recipe::plan::SpecialResource> all,
                                                             const std::string& update_vendor = "");
 
 /// What would become of an object.
@@ -29,16 +31,18 @@ struct Judged {
     const upgrade::recipe::ReleaseObject* object = nullptr;
     std::optional<Change> change;  ///< nullopt: only the rollout itself can ask, as its namespace or kind comes with it
 };
-/// Asks the server about every object, without changing anything. Errors: data "kind-unknown" for a kind that the server lacks and the
-/// release does not bring; those of OwnObjects::apply.
-[[nodiscard]] std::vector<Judged> review(const upgrade::recipe::Release& release, kube::Client& client, Objects& objects, OwnObjects& own, kube::Force force);
+/// Asks the server about every object, without changing anything. Errors: data "kind-unknown" for a kind that the
+/// server lacks and the release does not bring; those of OwnObjects::apply.
+[[nodiscard]] std::vector<Judged> review(const upgrade::recipe::Release& release, kube::Client& client,
+                                         Objects& objects, OwnObjects& own, kube::Force force);
 
-/// Kernels whose copies are not obsolete: those that nodes run, and those that a person keeps; those of `all` copies while a paused
-/// MachineConfigPool has no node, as a new one comes with the kernel that it was paused at. Lists nodes and pools.
+/// Kernels whose copies are not obsolete: those that nodes run, and those that a person keeps; those of `all` copies
+/// while a paused MachineConfigPool has no node, as a new one comes with the kernel that it was paused at. Lists nodes
+/// and pools.
 [[nodiscard]] std::set<std::string> needed_kernels(kube::Client& client, const upgrade::recipe::Subject& subject,
                                                    const std::vector<upgrade::recipe::Release>& all);
-/// Nodes that states of `release` select and whose kernel it has no copy for, though it has copies for kernels: "node-a runs KERNEL". They came,
-/// or were updated, after it was rendered. Lists the nodes.
+/// Nodes that states of `release` select and whose kernel it has no copy for, though it has copies for kernels: "node-a
+/// runs KERNEL". They came, or were updated, after it was rendered. Lists the nodes.
 [[nodiscard]] std::vector<std::string> uncovered_nodes(kube::Client& client, const upgrade::recipe::Release& release);
 
 /// Who asks, and since when.
@@ -47,9 +51,10 @@ struct RecipeRequest {
     upgrade::Options options;
     upgrade::recipe::Subject subject;
 };
-/// The run that brings `now`, after `previous` (nullptr for none). It is a downgrade if there are `nodes`, whose drivers are restarted one node
-/// after the other before their state is applied.
-[[nodiscard]] upgrade::Run rollout_run(const RecipeRequest& request, const upgrade::recipe::Release& now, const upgrade::recipe::Release* previous,
+/// The run that brings `now`, after `previous` (nullptr for none). It is a downgrade if there are `nodes`, whose
+/// drivers are restarted one node after the other before their state is applied.
+[[nodiscard]] upgrade::Run rollout_run(const RecipeRequest& request, const upgrade::recipe::Release& now,
+                                       const upgrade::recipe::Release* previous,
                                        const std::vector<upgrade::recipe::DriverNode>& nodes = {});
 /// The run that removes `everything`, the last state first.
 [[nodiscard]] upgrade::Run removal_run(const RecipeRequest& request, const upgrade::recipe::Release& everything);

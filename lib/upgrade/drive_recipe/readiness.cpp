@@ -41,9 +41,11 @@ std::string condition(const Node& object, std::string_view type, std::string* me
 
 Error gate_failed(const Node& object, const std::string& how) {
     return Error(Exit::unhealthy, "gate-failed", fmt::format("{} {}", object_text(object), how))
-        .hint(fmt::format("kubectl describe {} {}{}; correct it, then kmm-upgrade resume", base::to_lower(object.get_string({"kind"})),
-                          object.get_string({"metadata", "name"}),
-                          object.get_string({"metadata", "namespace"}).empty() ? "" : " -n " + object.get_string({"metadata", "namespace"})));
+        .hint(fmt::format("kubectl describe {} {}{}; correct it, then kmm-upgrade resume",
+                          base::to_lower(object.get_string({"kind"})), object.get_string({"metadata", "name"}),
+                          object.get_string({"metadata", "namespace"}).empty()
+                              ? ""
+                              : " -n " + object.get_string({"metadata", "namespace"})));
 }
 
 std::int64_t build_number(const Node& build) {
@@ -58,16 +60,19 @@ std::int64_t build_number(const Node& build) {
 std::string build_problem(const Node& config, const std::vector<Node>& builds) {
     const Node* newest = nullptr;
     for (const auto& build : builds)
-        if (is_owned_by(build, config) && (newest == nullptr || build_number(build) > build_number(*newest))) newest = &build;
+        if (is_owned_by(build, config) && (newest == nullptr || build_number(build) > build_number(*newest)))
+            newest = &build;
     if (newest == nullptr) return object_text(config) + ": no Build has been started";
     const auto* last = config.find_path({"status", "lastVersion"});
-    if (last != nullptr && build_number(*newest) < last->as_int().value_or(0)) return object_text(config) + ": its newest Build is not there yet";
+    if (last != nullptr && build_number(*newest) < last->as_int().value_or(0))
+        return object_text(config) + ": its newest Build is not there yet";
     const auto phase = newest->get_string({"status", "phase"});
     if (phase == "Complete") return "";
     if (phase == "Failed" || phase == "Error" || phase == "Cancelled")
-        throw gate_failed(config, fmt::format("has Build {} in phase {}: {}", newest->get_string({"metadata", "name"}), phase,
-                                              base::escape(newest->get_string({"status", "message"}))));
-    return fmt::format("{}: Build {} is in phase {}", object_text(config), newest->get_string({"metadata", "name"}), phase.empty() ? "New" : phase);
+        throw gate_failed(config, fmt::format("has Build {} in phase {}: {}", newest->get_string({"metadata", "name"}),
+                                              phase, base::escape(newest->get_string({"status", "message"}))));
+    return fmt::format("{}: Build {} is in phase {}", object_text(config), newest->get_string({"metadata", "name"}),
+                       phase.empty() ? "New" : phase);
 }
 
 std::string pod_problem(const Node& pod) {
@@ -106,9 +111,10 @@ std::string missing_image(const std::vector<Node>& pods) {
                 const auto reason = status.get_string({"state", "waiting", "reason"});
                 if (reason != "ErrImagePull" && reason != "ImagePullBackOff") continue;
                 const auto message = status.get_string({"state", "waiting", "message"});
-                return fmt::format("image {} of Pod {}/{} cannot be pulled: {}{}", base::escape(status.get_string({"image"})),
-                                   pod.get_string({"metadata", "namespace"}), pod.get_string({"metadata", "name"}), reason,
-                                   message.empty() ? "" : ": " + base::escape(message));
+                return fmt::format("image {} of Pod {}/{} cannot be pulled: {}{}",
+                                   base::escape(status.get_string({"image"})),
+                                   pod.get_string({"metadata", "namespace"}), pod.get_string({"metadata", "name"}),
+                                   reason, message.empty() ? "" : ": " + base::escape(message));
             }
         }
     }
@@ -122,7 +128,9 @@ std::string log_pattern_fault(const Node& object) {
     if (pattern.empty()) return "";
     const auto kind = object.get_string({"kind"});
     if (kind != "Pod" && kind != "DaemonSet" && kind != "Deployment" && kind != "StatefulSet")
-        return fmt::format("{} has the annotation wait-for-logs, expected it on a Pod, DaemonSet, Deployment or StatefulSet", object_text(object));
+        return fmt::format(
+            "{} has the annotation wait-for-logs, expected it on a Pod, DaemonSet, Deployment or StatefulSet",
+            object_text(object));
     try {
         static_cast<void>(recipe::tmpl::regex_matches(pattern, ""));
     } catch (const recipe::tmpl::Fault& fault) {
@@ -142,7 +150,8 @@ std::string readiness_problem(const Node& live, const std::vector<Node>& builds)
     if (kind == "Job") return job_problem(live);
     if (kind == "BuildConfig") return build_problem(live, builds);
     if (kind == "DaemonSet" || kind == "Deployment" || kind == "StatefulSet") return rollout_problem(live);
-    if (kind == "CustomResourceDefinition") return condition(live, "Established") == "True" ? "" : object_text(live) + " is not established";
+    if (kind == "CustomResourceDefinition")
+        return condition(live, "Established") == "True" ? "" : object_text(live) + " is not established";
     if (kind == "Namespace") {
         const auto phase = live.get_string({"status", "phase"});
         return phase == "Active" || phase.empty() ? "" : fmt::format("{} is in phase {}", object_text(live), phase);
@@ -151,12 +160,14 @@ std::string readiness_problem(const Node& live, const std::vector<Node>& builds)
         std::string message;
         const auto status = condition(live, type, &message);
         if (!status.empty() && status != "True")
-            return fmt::format("{}: condition {} is {}{}", object_text(live), type, status, message.empty() ? "" : ": " + base::escape(message));
+            return fmt::format("{}: condition {} is {}{}", object_text(live), type, status,
+                               message.empty() ? "" : ": " + base::escape(message));
     }
     return "";
 }
 
-std::vector<std::string> nodes_without_kernel_label(const Node& daemon_set, const std::string& kernel, const std::vector<Node>& nodes) {
+std::vector<std::string> nodes_without_kernel_label(const Node& daemon_set, const std::string& kernel,
+                                                    const std::vector<Node>& nodes) {
     std::vector<std::string> names;
     const auto* selector = daemon_set.find_path({"spec", "template", "spec", "nodeSelector"});
     const auto* wanted = selector == nullptr ? nullptr : selector->find(k_kernel_label);
@@ -168,10 +179,11 @@ std::vector<std::string> nodes_without_kernel_label(const Node& daemon_set, cons
             const auto* found = labels == nullptr ? nullptr : labels->find(key);
             return found != nullptr && found->text() == text;
         };
-        const bool is_selected = std::all_of(selector->members().begin(), selector->members().end(), [&](const value::Member& each) {
-            return each.key == k_kernel_label || has(each.key, each.value.text());
-        });
-        if (is_selected && !has(std::string(k_kernel_label), wanted->text())) names.push_back(node.get_string({"metadata", "name"}));
+        const bool is_selected = std::all_of(
+            selector->members().begin(), selector->members().end(),
+            [&](const value::Member& each) { return each.key == k_kernel_label || has(each.key, each.value.text()); });
+        if (is_selected && !has(std::string(k_kernel_label), wanted->text()))
+            names.push_back(node.get_string({"metadata", "name"}));
     }
     return names;
 }
@@ -179,9 +191,9 @@ std::vector<std::string> nodes_without_kernel_label(const Node& daemon_set, cons
 bool is_owned_by(const Node& owned, const Node& owner) {
     const auto* owners = owned.find_path({"metadata", "ownerReferences"});
     const auto uid = owner.get_string({"metadata", "uid"});
-    return owners != nullptr && !uid.empty() && std::any_of(owners->items().begin(), owners->items().end(), [&](const Node& each) {
-        return each.get_string({"uid"}) == uid;
-    });
+    return owners != nullptr && !uid.empty() &&
+           std::any_of(owners->items().begin(), owners->items().end(),
+                       [&](const Node& each) { return each.get_string({"uid"}) == uid; });
 }
 
 }  // namespace kmm::drive

@@ -10,33 +10,37 @@
 
 namespace kmm::drive {
 
-/// Whether the rollout waits for the object: the annotation specialresource.openshift.io/wait is "true", or it is a definition of a kind.
+/// Whether the rollout waits for the object: the annotation specialresource.openshift.io/wait is "true", or it is a
+/// definition of a kind.
 [[nodiscard]] bool is_gated(const value::Node& object);
 
 /// The annotation driver-container-vendor, "" for none: it pairs drivers with what builds their image.
 [[nodiscard]] std::string driver_vendor(const value::Node& object);
 /// Whether the object builds the image of drivers of its vendor: a BuildConfig or a Job.
 [[nodiscard]] bool is_paired_build(const value::Node& object);
-/// Why one of the Pods has not started: "image r/a of Pod demo/a-x cannot be pulled: ErrImagePull: ..."; "" if all images are there, as far as
-/// kubelets say.
+/// Why one of the Pods has not started: "image r/a of Pod demo/a-x cannot be pulled: ErrImagePull: ..."; "" if all
+/// images are there, as far as kubelets say.
 [[nodiscard]] std::string missing_image(const std::vector<value::Node>& pods);
 
 /// The annotation wait-for-logs, "" for none.
 [[nodiscard]] std::string log_pattern(const value::Node& object);
-/// Why the annotation wait-for-logs cannot be obeyed: a bad regular expression, or a kind without Pods. "" if it can, or is absent.
+/// Why the annotation wait-for-logs cannot be obeyed: a bad regular expression, or a kind without Pods. "" if it can,
+/// or is absent.
 [[nodiscard]] std::string log_pattern_fault(const value::Node& object);
 /// Whether the end of a log, its last 100 bytes, matches `pattern`.
 [[nodiscard]] bool log_matches(const std::string& pattern, std::string_view log);
 
-/// What a live object still lacks, "" if it is ready. A Pod is ready when it has succeeded; a Job when it is complete; DaemonSet, Deployment and
-/// StatefulSet when all Pods are updated and available; a BuildConfig when its newest Build, one of `builds`, is complete; a definition of a kind
-/// when it is established; a Namespace when it is active. Other objects are ready when they exist and no condition Ready or Available denies it.
-/// Errors: unhealthy "gate-failed" for what will not become ready: a failed Job, Pod or Build.
+/// What a live object still lacks, "" if it is ready. A Pod is ready when it has succeeded; a Job when it is complete;
+/// DaemonSet, Deployment and StatefulSet when all Pods are updated and available; a BuildConfig when its newest Build,
+/// one of `builds`, is complete; a definition of a kind when it is established; a Namespace when it is active. Other
+/// objects are ready when they exist and no condition Ready or Available denies it. Errors: unhealthy "gate-failed" for
+/// what will not become ready: a failed Job, Pod or Build.
 [[nodiscard]] std::string readiness_problem(const value::Node& live, const std::vector<value::Node>& builds);
 
-/// Of a DaemonSet that is the copy for `kernel`: nodes that run this kernel and are selected but for the label of the kernel, which they lack. No
-/// Pod would come there, and the DaemonSet would look ready.
-[[nodiscard]] std::vector<std::string> nodes_without_kernel_label(const value::Node& daemon_set, const std::string& kernel,
+/// Of a DaemonSet that is the copy for `kernel`: nodes that run this kernel and are selected but for the label of the
+/// kernel, which they lack. No Pod would come there, and the DaemonSet would look ready.
+[[nodiscard]] std::vector<std::string> nodes_without_kernel_label(const value::Node& daemon_set,
+                                                                  const std::string& kernel,
                                                                   const std::vector<value::Node>& nodes);
 
 /// Whether `owned` has an owner with the uid of `owner`.

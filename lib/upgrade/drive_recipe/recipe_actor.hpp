@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hands of the recipe procedures: apply, gate and prune of a rollout, remove and verify of a removal, rollback of both.
+// The hands of the recipe procedures: apply, gate and prune of a rollout, remove and verify of a removal, rollback of
+// both.
 #pragma once
 
 #include <functional>
@@ -24,7 +25,7 @@ namespace kmm::drive {
 
 /// The releases of a run.
 struct RunReleases {
-    upgrade::recipe::Release now;                    ///< of a rollout: what it brings; of a removal: everything that there is
+    upgrade::recipe::Release now;  ///< of a rollout: what it brings; of a removal: everything that there is
     std::vector<upgrade::recipe::Release> all;       ///< of the recipe, by revision
     std::vector<upgrade::recipe::Release> others;    ///< of other recipes
     [[nodiscard]] const upgrade::recipe::Release* previous(const upgrade::recipe::Subject& subject) const;
@@ -37,7 +38,8 @@ class RecipeActor final : public Actor {
 public:
     /// Reads nothing: the releases are read when a step first needs them, so that a run can be aborted without them.
     /// `is_forced`: fields of other managers are taken over, as if the run had been started so.
-    RecipeActor(kube::Client& client, Recorder& recorder, sys::Clock& clock, std::function<bool()> interrupted, bool is_forced);
+    RecipeActor(kube::Client& client, Recorder& recorder, sys::Clock& clock, std::function<bool()> interrupted,
+                bool is_forced);
 
     [[nodiscard]] Sight look(const upgrade::NodeStep& step, const Deadline& deadline) override;
     [[nodiscard]] value::Node intent(const upgrade::NodeStep& step) override;
@@ -62,17 +64,21 @@ private:
     [[nodiscard]] const upgrade::recipe::State& state_of(const std::string& name);
     enum class Drivers { as_rendered, replaced_by_hand };
     /// Applies objects in the order of ApplyOrder. Drivers that are replaced by hand are not waited for.
-    [[nodiscard]] Done apply(const std::vector<ReleaseObject>& objects, const Deadline& deadline, Drivers drivers = Drivers::as_rendered);
+    [[nodiscard]] Done apply(const std::vector<ReleaseObject>& objects, const Deadline& deadline,
+                             Drivers drivers = Drivers::as_rendered);
     /// A step of a node whose drivers go to a lower version.
-    [[nodiscard]] Done act_on_node(std::string_view step, const upgrade::recipe::DriverNode& node, const Deadline& deadline);
-    [[nodiscard]] Done roll_back_node(const std::string& member, const upgrade::recipe::DriverNode& node, const Deadline& deadline);
+    [[nodiscard]] Done act_on_node(std::string_view step, const upgrade::recipe::DriverNode& node,
+                                   const Deadline& deadline);
+    [[nodiscard]] Done roll_back_node(const std::string& member, const upgrade::recipe::DriverNode& node,
+                                      const Deadline& deadline);
     [[nodiscard]] Done gate(const upgrade::recipe::State& state, const Deadline& deadline);
     [[nodiscard]] Done prune(const Deadline& deadline);
     [[nodiscard]] Done remove(const upgrade::recipe::State& state, const Deadline& deadline);
     [[nodiscard]] Done verify(const Deadline& deadline);
     /// `member` is the state, or a node of it.
     [[nodiscard]] Done roll_back(const std::string& member, const std::string& state, const Deadline& deadline);
-    /// What the object lacks, as Gates::problem. Where the image of a driver cannot be pulled, what builds it is applied and waited for.
+    /// What the object lacks, as Gates::problem. Where the image of a driver cannot be pulled, what builds it is
+    /// applied and waited for.
     [[nodiscard]] std::string gate_problem(const ReleaseObject& one);
     void await_gates(const std::vector<ReleaseObject>& objects, const Deadline& deadline);
     /// Sets the label of the state on the nodes that it selects; their number.
@@ -93,7 +99,8 @@ private:
     Downgrade downgrade_;
     PoolPauses pools_;
     std::unique_ptr<Loaded> loaded_;
-    const upgrade::recipe::Release* building_ = nullptr;  ///< whose builds are applied, nullptr: those of what the run brings
+    const upgrade::recipe::Release* building_ =
+        nullptr;                                    ///< whose builds are applied, nullptr: those of what the run brings
     std::set<upgrade::recipe::ObjectId> demanded_;  ///< builds that were applied by this process
 };
 

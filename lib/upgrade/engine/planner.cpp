@@ -46,7 +46,9 @@ struct Now {
         const auto place = index.place_of(name);
         return place ? &run.nodes[*place] : nullptr;
     }
-    [[nodiscard]] bool is_in_flight(const NodeRecord& node) const { return !in_flight.empty() && in_flight.contains(node.name); }
+    [[nodiscard]] bool is_in_flight(const NodeRecord& node) const {
+        return !in_flight.empty() && in_flight.contains(node.name);
+    }
 };
 
 /// Nodes whose cordon must be lifted though no step of theirs will do it.
@@ -59,7 +61,8 @@ std::vector<std::string> left_cordoned(const Now& now) {
     for (const auto place : now.index.under_way()) {
         const auto& node = run.nodes[place];
         const bool is_over = is_final_node_state(node.state) || run.state == k_run_aborting;
-        if (node.cordon == k_cordon_ours && is_over && !others.contains(node.name) && !now.is_in_flight(node)) names.push_back(node.name);
+        if (node.cordon == k_cordon_ours && is_over && !others.contains(node.name) && !now.is_in_flight(node))
+            names.push_back(node.name);
     }
     return names;
 }
@@ -68,7 +71,8 @@ Decision next_of_abort(const Run& run, const std::set<std::string>& in_flight) {
     if (!in_flight.empty()) return simple(Next::wait);
     for (const auto& node : run.nodes)
         if (node.state == "rolling-back-failed" && run.rollback.value_or(Rollback::none) != Rollback::none)
-            return move(run, EventKind::failed, std::string(k_step_abort), std::string(k_run_aborting_failed), node.name + ": " + node.message);
+            return move(run, EventKind::failed, std::string(k_step_abort), std::string(k_run_aborting_failed),
+                        node.name + ": " + node.message);
     const auto left = rollback_nodes(run, run.rollback.value_or(Rollback::none));
     if (left.empty()) return move(run, EventKind::done, std::string(k_step_abort), std::string(k_run_aborted));
     Decision decision;
@@ -89,7 +93,8 @@ bool is_turn_of_zone(const Run& run, const NodeRecord& node) {
 
 /// True for a node that `stage` has nothing left to do with.
 bool is_through(const Procedure& procedure, const Run& run, const NodeRecord& node, const Stage& stage) {
-    return is_final_node_state(node.state) || (!is_failed_node_state(node.state) && procedure.next_step(run, node, stage).empty());
+    return is_final_node_state(node.state) ||
+           (!is_failed_node_state(node.state) && procedure.next_step(run, node, stage).empty());
 }
 
 Decision next_of_walk(const Procedure& procedure, const Now& now, const Stage& stage, const Members& members) {
@@ -103,7 +108,9 @@ Decision next_of_walk(const Procedure& procedure, const Now& now, const Stage& s
     Decision decision;
     // Begun by the driver, but its intent is not recorded yet.
     for (const auto& name : now.in_flight)
-        if (const auto* node = now.find(name); node != nullptr && !is_active_node(run, *node) && !is_final_node_state(node->state)) ++active;
+        if (const auto* node = now.find(name);
+            node != nullptr && !is_active_node(run, *node) && !is_final_node_state(node->state))
+            ++active;
     for (const auto place : now.index.under_way()) {
         const auto& node = run.nodes[place];
         if (!is_active_node(run, node)) continue;
@@ -113,13 +120,15 @@ Decision next_of_walk(const Procedure& procedure, const Now& now, const Stage& s
             if (failed == nullptr) failed = &node;
             continue;
         }
-        // More nodes than may be in flight can have failed, with a failure budget or at the last look: those that are tried again take turns.
+        // More nodes than may be in flight can have failed, with a failure budget or at the last look: those that are
+        // tried again take turns.
         if (node.state == k_node_pending && !now.is_in_flight(node)) {
             again.push_back(&node);
             continue;
         }
         ++active;
-        if (!now.is_in_flight(node)) decision.steps.push_back(NodeStep{node.name, procedure.next_step(run, node, stage)});
+        if (!now.is_in_flight(node))
+            decision.steps.push_back(NodeStep{node.name, procedure.next_step(run, node, stage)});
     }
     for (const auto* node : again) {
         // A node that a person sends back is begun although others that have failed count as unavailable.
@@ -150,7 +159,8 @@ Decision next_of_walk(const Procedure& procedure, const Now& now, const Stage& s
     if (std::all_of(members.places.begin(), members.places.end(),
                     [&](std::size_t place) { return is_through(procedure, run, run.nodes[place], stage); }))
         return move(run, EventKind::done, stage.name, stage.done);
-    const auto nodes = run.options.pause_after == 1 ? std::string("1 node") : fmt::format("{} nodes", run.options.pause_after);
+    const auto nodes =
+        run.options.pause_after == 1 ? std::string("1 node") : fmt::format("{} nodes", run.options.pause_after);
     return pause("pause-after", nodes + " since the last stop, as --pause-after asks");
 }
 
@@ -164,10 +174,13 @@ Decision next_of_stage(const Procedure& procedure, const Now& now, const Stage& 
     return decision;
 }
 
-/// `stage` has failed: it goes on once a failed node was sent back or left out; a step of the run itself once a person begins it again.
+/// `stage` has failed: it goes on once a failed node was sent back or left out; a step of the run itself once a person
+/// begins it again.
 Decision after_failure(const Run& run, const Stage& stage) {
-    if (!stage.is_walk()) return pause("step-failed", fmt::format("{}: {}", stage.name, run.step_reason) + cordon_note(run));
-    const auto failed = std::find_if(run.nodes.begin(), run.nodes.end(), [](const NodeRecord& node) { return is_failed_node_state(node.state); });
+    if (!stage.is_walk())
+        return pause("step-failed", fmt::format("{}: {}", stage.name, run.step_reason) + cordon_note(run));
+    const auto failed = std::find_if(run.nodes.begin(), run.nodes.end(),
+                                     [](const NodeRecord& node) { return is_failed_node_state(node.state); });
     const bool is_retried = std::any_of(run.nodes.begin(), run.nodes.end(), [&](const NodeRecord& node) {
         return is_active_node(run, node) && !is_failed_node_state(node.state);
     });
@@ -177,10 +190,12 @@ Decision after_failure(const Run& run, const Stage& stage) {
 
 /// The stage `last` is done, or none was begun (nullptr): the next one that is not left out.
 Decision after_stage(const Procedure& procedure, const Run& run, const Stage* last) {
-    if (last != nullptr && last->pauses && run.resumed_in != run.state) return pause(last->name, procedure.pause_note(run, *last));
+    if (last != nullptr && last->pauses && run.resumed_in != run.state)
+        return pause(last->name, procedure.pause_note(run, *last));
     bool is_passed = last == nullptr;
     for (const auto& stage : procedure.table().stages()) {
-        if (is_passed && !procedure.members(run, stage).is_left_out) return move(run, EventKind::intent, stage.name, stage.during);
+        if (is_passed && !procedure.members(run, stage).is_left_out)
+            return move(run, EventKind::intent, stage.name, stage.during);
         is_passed = is_passed || &stage == last;
     }
     return move(run, EventKind::done, std::string(k_step_complete), std::string(k_run_complete));
@@ -188,7 +203,9 @@ Decision after_stage(const Procedure& procedure, const Run& run, const Stage* la
 
 }  // namespace
 
-std::pair<std::string, std::string> Procedure::aspect(const Header& /*run*/, const NodeRecord& node) const { return {"KERNEL", node.kernel}; }
+std::pair<std::string, std::string> Procedure::aspect(const Header& /*run*/, const NodeRecord& node) const {
+    return {"KERNEL", node.kernel};
+}
 
 std::int64_t Members::limit(const Run& run) const {
     return at_once == 0 ? run.options.max_unavailable : std::min(at_once, run.options.max_unavailable);
@@ -208,7 +225,8 @@ std::vector<std::string> active_nodes(const Run& run) {
 std::vector<std::string> busy_nodes(const Run& run) {
     std::vector<std::string> names;
     for (const auto& node : run.nodes)
-        if (is_active_node(run, node) && (run.options.failure_budget == 0 || !is_failed_node_state(node.state))) names.push_back(node.name);
+        if (is_active_node(run, node) && (run.options.failure_budget == 0 || !is_failed_node_state(node.state)))
+            names.push_back(node.name);
     return names;
 }
 
@@ -239,7 +257,9 @@ Counts count(const Run& run) {
     return counts;
 }
 
-Decision next_steps(const Run& run, const std::set<std::string>& in_flight) { return next_steps(run, in_flight, NodeIndex(run)); }
+Decision next_steps(const Run& run, const std::set<std::string>& in_flight) {
+    return next_steps(run, in_flight, NodeIndex(run));
+}
 
 Decision next_steps(const Run& run, const std::set<std::string>& in_flight, const NodeIndex& index) {
     const Now now{run, in_flight, index};
@@ -261,8 +281,9 @@ Decision next_steps(const Run& run, const std::set<std::string>& in_flight, cons
 
 bool is_through(const Run& run) {
     const auto counts = count(run);
-    return !run.rollback && counts.failed > 0 && static_cast<std::int64_t>(counts.failed) <= run.options.failure_budget &&
-           counts.pending == 0 && counts.active == 0;
+    return !run.rollback && counts.failed > 0 &&
+           static_cast<std::int64_t>(counts.failed) <= run.options.failure_budget && counts.pending == 0 &&
+           counts.active == 0;
 }
 
 std::vector<std::string> cordoned_nodes(const Run& run) {
@@ -288,7 +309,8 @@ std::vector<std::string> next_commands(const Run& run) {
     for (const auto& node : run.nodes) {
         if (!is_failed_node_state(node.state)) continue;
         std::vector<std::string> commands{"kmm-upgrade retry " + node.name};
-        if (procedure_of(run).skip_refusal(run, node).empty()) commands.push_back("kmm-upgrade skip " + node.name + " --reason TEXT");
+        if (procedure_of(run).skip_refusal(run, node).empty())
+            commands.push_back("kmm-upgrade skip " + node.name + " --reason TEXT");
         commands.emplace_back("kmm-upgrade abort --rollback current");
         return commands;
     }

@@ -21,14 +21,17 @@ struct Members {
     bool is_left_out = false;         ///< the run goes on without this stage
     std::vector<std::size_t> places;  ///< of a walk: places in Run::nodes, in the order in which they begin
     std::int64_t failure_budget = 0;  ///< of a walk: nodes that may fail before no other one begins
-    std::int64_t at_once = 0;         ///< of a walk: nodes that may be between two rests at a time, 0: as many as the run allows
+    std::int64_t at_once =
+        0;  ///< of a walk: nodes that may be between two rests at a time, 0: as many as the run allows
     /// The smaller one of `at_once` and what the run allows.
     [[nodiscard]] std::int64_t limit(const Run& run) const;
 };
 
-/// What a member of a procedure may be: text or a mapping, which are not there when they are empty, or a document, which may be empty.
+/// What a member of a procedure may be: text or a mapping, which are not there when they are empty, or a document,
+/// which may be empty.
 enum class MemberKind { text, mapping, document };
-/// How long it is kept: as long as the node; `plan`: until the node goes back; `outcome`: until another step begins, or the node goes back.
+/// How long it is kept: as long as the node; `plan`: until the node goes back; `outcome`: until another step begins, or
+/// the node goes back.
 enum class Life { lasting, plan, outcome };
 
 /// A member that a procedure has in the record beside those of the engine.
@@ -43,14 +46,18 @@ struct Member {
 struct Description {
     std::string kind;                ///< what the subject is, in one word
     std::string member = "node";     ///< what the members of the run are, in one word
-    std::string hold = "cordoned";   ///< what a member is that the run keeps others away from (k_cordon_ours), in one word
-    std::string space, name;         ///< namespace and name of the subject; the run's Lease is in that namespace unless a person names another
+    std::string hold =
+        "cordoned";           ///< what a member is that the run keeps others away from (k_cordon_ours), in one word
+    std::string space, name;  ///< namespace and name of the subject; the run's Lease is in that namespace unless a
+                              ///< person names another
     std::string from, to;            ///< versions, or what there is instead: "none", "removed"
     bool is_one_of_many = false;     ///< runs of the same call may go before it and follow it: outputs name the subject
-    std::vector<std::string> follows;  ///< subjects that are to follow this run; once it has ended well, resume goes on with them
+    std::vector<std::string>
+        follows;  ///< subjects that are to follow this run; once it has ended well, resume goes on with them
     std::string again;               ///< the command that starts such a run
-    std::string elsewhere;           ///< the command, in words, that brings nodes to another version once the run has ended
-    /// Commands beside those of Options that the run executes: the option that they are from, and the text. They are under the record's seal.
+    std::string elsewhere;  ///< the command, in words, that brings nodes to another version once the run has ended
+    /// Commands beside those of Options that the run executes: the option that they are from, and the text. They are
+    /// under the record's seal.
     std::vector<std::pair<std::string, std::string>> commands;
     std::vector<std::pair<std::string, std::string>> notes;  ///< further lines of a summary: key and text
     /// NAMESPACE/NAME.
@@ -68,7 +75,8 @@ class Procedure {
 public:
     virtual ~Procedure() = default;
     [[nodiscard]] virtual const Table& table() const = 0;
-    /// Members of the header and of a node that are the procedure's own, each name once, none of them one of the engine's.
+    /// Members of the header and of a node that are the procedure's own, each name once, none of them one of the
+    /// engine's.
     [[nodiscard]] virtual const std::vector<Member>& run_members() const = 0;
     [[nodiscard]] virtual const std::vector<Member>& node_members() const = 0;
     /// Errors: io "state-damaged" for a header that lacks what the procedure needs.
@@ -77,11 +85,13 @@ public:
     [[nodiscard]] virtual Description describe(const Run& run) const = 0;
     /// For people: what `node` has in the end, "-" for nothing.
     [[nodiscard]] virtual std::string target_text(const Header& run, const NodeRecord& node) const = 0;
-    /// What a table of nodes tells beside versions and state: the title of that column, and what it says of `node`, "" for nothing.
+    /// What a table of nodes tells beside versions and state: the title of that column, and what it says of `node`, ""
+    /// for nothing.
     [[nodiscard]] virtual std::pair<std::string, std::string> aspect(const Header& run, const NodeRecord& node) const;
     /// Costs at most O(nodes).
     [[nodiscard]] virtual Members members(const Run& run, const Stage& stage) const = 0;
-    /// The step that `node` stands before or in the middle of on its way through `stage`; "" if none is left, or it has failed.
+    /// The step that `node` stands before or in the middle of on its way through `stage`; "" if none is left, or it has
+    /// failed.
     [[nodiscard]] virtual std::string next_step(const Run& run, const NodeRecord& node, const Stage& stage) const = 0;
     /// The state that a node goes back to when a person sends it back after a failure, or it is found changed.
     [[nodiscard]] virtual std::string restart_state(const Run& run, const NodeRecord& node) const = 0;
@@ -95,7 +105,8 @@ public:
     [[nodiscard]] virtual std::string pause_note(const Run& run, const Stage& stage) const = 0;
 };
 
-/// Procedures that a program knows, which it hands to whoever reads a record. One that names no procedure is of the first.
+/// Procedures that a program knows, which it hands to whoever reads a record. One that names no procedure is of the
+/// first.
 using Procedures = std::vector<const Procedure*>;
 
 }  // namespace kmm::upgrade

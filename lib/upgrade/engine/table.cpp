@@ -45,12 +45,14 @@ void Table::add_state(Scope scope, const std::string& state, StateKind kind) {
         found->second = kind;
         return;
     }
-    throw bug(fmt::format("procedure {}: state {} is {} and {}", parts_.name, state, to_string(found->second), to_string(kind)));
+    throw bug(fmt::format("procedure {}: state {} is {} and {}", parts_.name, state, to_string(found->second),
+                          to_string(kind)));
 }
 
 void Table::add_step(const Step& step) {
     if (find_step(step.name) != nullptr) throw bug(fmt::format("procedure {}: two steps {}", parts_.name, step.name));
-    if (step.during.empty() && step.done.empty()) throw bug(fmt::format("procedure {}: step {} has no states", parts_.name, step.name));
+    if (step.during.empty() && step.done.empty())
+        throw bug(fmt::format("procedure {}: step {} has no states", parts_.name, step.name));
     if (!step.during.empty()) add_state(step.scope, step.during, StateKind::transitory);
     if (!step.done.empty()) add_state(step.scope, step.done, StateKind::resting);
     if (!step.failed.empty()) add_state(step.scope, step.failed, StateKind::failed);
@@ -93,17 +95,21 @@ void Table::check_stages() const {
     for (const auto& stage : parts_.stages) {
         for (const auto& name : stage.steps)
             if (const auto* step = find_step(name); step == nullptr || step->scope != Scope::node)
-                throw bug(fmt::format("procedure {}: stage {} walks {}, which is not a step of a node", parts_.name, stage.name, name));
+                throw bug(fmt::format("procedure {}: stage {} walks {}, which is not a step of a node", parts_.name,
+                                      stage.name, name));
         if (stage.is_walk() != kind(Scope::node, stage.until).has_value())
-            throw bug(fmt::format("procedure {}: stage {} ends at nodes in state \"{}\"", parts_.name, stage.name, stage.until));
+            throw bug(fmt::format("procedure {}: stage {} ends at nodes in state \"{}\"", parts_.name, stage.name,
+                                  stage.until));
     }
 }
 
 Table::Table(Parts parts) : parts_(std::move(parts)) {
     add_state(Scope::run, std::string(k_run_started), StateKind::resting);
     add_state(Scope::node, std::string(k_node_pending), StateKind::resting);
-    for (const auto state : {k_run_complete, k_run_aborted}) add_state(Scope::run, std::string(state), StateKind::final);
-    for (const auto state : {k_node_done, k_node_skipped, k_node_rolled_back}) add_state(Scope::node, std::string(state), StateKind::final);
+    for (const auto state : {k_run_complete, k_run_aborted})
+        add_state(Scope::run, std::string(state), StateKind::final);
+    for (const auto state : {k_node_done, k_node_skipped, k_node_rolled_back})
+        add_state(Scope::node, std::string(state), StateKind::final);
     std::vector<std::string> before = {std::string(k_run_started)}, abortable = before;
     for (const auto& stage : parts_.stages) {
         add_step(Step{stage.name, Scope::run, before, stage.during, stage.done, stage.failed});
@@ -118,8 +124,8 @@ Table::Table(Parts parts) : parts_(std::move(parts)) {
         if (!stage->is_optional) break;
     }
     add_step(Step{std::string(k_step_complete), Scope::run, std::move(ends), "", std::string(k_run_complete), ""});
-    add_step(Step{std::string(k_step_abort), Scope::run, abortable, std::string(k_run_aborting), std::string(k_run_aborted),
-                  std::string(k_run_aborting_failed)});
+    add_step(Step{std::string(k_step_abort), Scope::run, abortable, std::string(k_run_aborting),
+                  std::string(k_run_aborted), std::string(k_run_aborting_failed)});
     check_stages();
     add_common_moves();
     for (const auto& move : parts_.side_moves) moves_.push_back(move);
@@ -127,7 +133,8 @@ Table::Table(Parts parts) : parts_(std::move(parts)) {
     moves_.erase(std::unique(moves_.begin(), moves_.end()), moves_.end());
     for (const auto& move : moves_)
         if (!kind(move.scope, move.from) || !kind(move.scope, move.to))
-            throw bug(fmt::format("procedure {}: move {} -> {} names an unknown state", parts_.name, move.from, move.to));
+            throw bug(
+                fmt::format("procedure {}: move {} -> {} names an unknown state", parts_.name, move.from, move.to));
 }
 
 const Stage* Table::find_stage(std::string_view name) const noexcept {
@@ -150,7 +157,9 @@ const Step* Table::find_step(std::string_view name) const noexcept {
 
 bool Table::legal(const Move& move) const { return std::binary_search(moves_.begin(), moves_.end(), move); }
 
-bool Table::is_rest(std::string_view state) const noexcept { return std::find(rests_.begin(), rests_.end(), state) != rests_.end(); }
+bool Table::is_rest(std::string_view state) const noexcept {
+    return std::find(rests_.begin(), rests_.end(), state) != rests_.end();
+}
 
 std::optional<StateKind> Table::kind(Scope scope, std::string_view state) const {
     const auto& states = scope == Scope::run ? run_states_ : node_states_;

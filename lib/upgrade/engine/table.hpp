@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of one procedure: its stages, the steps of a node, and the moves between states that follow from them. Immutable data; the only
-// place that knows what may follow what. Everything that changes a state asks it.
+// The table of one procedure: its stages, the steps of a node, and the moves between states that follow from them.
+// Immutable data; the only place that knows what may follow what. Everything that changes a state asks it.
 #pragma once
 
 #include <map>
@@ -12,10 +12,12 @@
 namespace kmm::upgrade {
 
 /// States of a run that every procedure has.
-inline constexpr std::string_view k_run_started = "upgrade-started", k_run_complete = "upgrade-complete", k_run_aborting = "upgrade-aborting",
+inline constexpr std::string_view k_run_started = "upgrade-started", k_run_complete = "upgrade-complete",
+                                  k_run_aborting = "upgrade-aborting",
                                   k_run_aborting_failed = "upgrade-aborting-failed", k_run_aborted = "upgrade-aborted";
 /// States of a node that every procedure has: before the first step, and the three that nothing but a rollback follows.
-inline constexpr std::string_view k_node_pending = "pending", k_node_done = "done", k_node_skipped = "skipped", k_node_rolled_back = "rolled-back";
+inline constexpr std::string_view k_node_pending = "pending", k_node_done = "done", k_node_skipped = "skipped",
+                                  k_node_rolled_back = "rolled-back";
 /// Steps that every procedure has: two of the run, and the way back of a node.
 inline constexpr std::string_view k_step_complete = "complete", k_step_abort = "abort", k_step_rollback = "rollback";
 
@@ -26,8 +28,8 @@ inline constexpr std::string_view k_stage_pause_pools = "pause-pools", k_stage_u
 enum class Scope { run, node };
 
 /// `resting`: nothing is under way; `transitory`: a step is under way (its outcome is unknown after a crash);
-/// `failed`: the step ended badly, the name ends in "-failed"; `final`: nothing follows except a rollback or a removal of the record, and for
-/// a done node what the last look of the run finds.
+/// `failed`: the step ended badly, the name ends in "-failed"; `final`: nothing follows except a rollback or a removal
+/// of the record, and for a done node what the last look of the run finds.
 enum class StateKind { resting, transitory, failed, final };
 
 /// What makes a state change.
@@ -40,7 +42,8 @@ enum class Cause { begin, finish, fail, retry, skip, observe };
 [[nodiscard]] std::string_view to_string(Cause cause) noexcept;
 [[nodiscard]] std::string_view to_string(StateKind kind) noexcept;
 
-/// A step and the states it passes through. `during` "": it is immediate. `done` or `failed` "": the state stays what it was under way.
+/// A step and the states it passes through. `during` "": it is immediate. `done` or `failed` "": the state stays what
+/// it was under way.
 struct Step {
     std::string name;
     Scope scope = Scope::node;
@@ -48,12 +51,13 @@ struct Step {
     std::string during, done, failed;
 };
 
-/// A part of a run: a walk of nodes through steps, or one step of the run itself. It follows any stage before it whose `done` the run has.
+/// A part of a run: a walk of nodes through steps, or one step of the run itself. It follows any stage before it whose
+/// `done` the run has.
 struct Stage {
     std::string name;
     std::string during, done, failed;  ///< states of the run
     std::vector<std::string> steps;    ///< steps of a node that it walks; empty: it is a step of the run itself
-    std::string until;                 ///< state in which a node is through: k_node_done, or one in which it rests until a later stage
+    std::string until;  ///< state in which a node is through: k_node_done, or one in which it rests until a later stage
     bool pauses = false;               ///< once it is done, a person lets the run go on
     bool is_optional = false;          ///< at the end: a run may be complete without it
     [[nodiscard]] bool is_walk() const noexcept { return !steps.empty(); }
@@ -73,11 +77,13 @@ class Table {
 public:
     struct Parts {
         std::string name;              ///< of the procedure, as records spell it
-        std::vector<Stage> stages;     ///< in order; the last one that is not optional is never left out, and leads to k_run_complete
+        std::vector<Stage>
+            stages;  ///< in order; the last one that is not optional is never left out, and leads to k_run_complete
         std::vector<Step> steps;       ///< of a node, in the order of a walk
         std::vector<Move> side_moves;  ///< moves that follow from no stage or step
     };
-    /// Throws a bug if a state plays two roles, a step has no states, a name is used twice, or a stage names an unknown step or state.
+    /// Throws a bug if a state plays two roles, a step has no states, a name is used twice, or a stage names an unknown
+    /// step or state.
     explicit Table(Parts parts);
 
     [[nodiscard]] const std::string& name() const noexcept { return parts_.name; }

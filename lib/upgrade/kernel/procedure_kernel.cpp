@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The update of the kernel, node by node. A node that runs the release already is neither emptied nor rebooted: its drivers are
-// proved as on every other node.
+// The update of the kernel, node by node. A node that runs the release already is neither emptied nor rebooted: its
+// drivers are proved as on every other node.
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "upgrade/engine/canary.hpp"
@@ -18,19 +18,34 @@ Step node_step(std::string_view name, std::vector<std::string> from, std::string
 
 Stage walk_stage(std::string_view name, bool pauses) {
     std::vector<std::string> steps;
-    for (const auto step : {k_step_check, k_step_cordon, k_step_drain, k_step_install, k_step_reboot, k_step_load, k_step_validate,
-                            k_step_uncordon})
+    for (const auto step : {k_step_check, k_step_cordon, k_step_drain, k_step_install, k_step_reboot, k_step_load,
+                            k_step_validate, k_step_uncordon})
         steps.emplace_back(step);
     const auto text = std::string(name), during = "updating-" + text;
-    return Stage{text, during, "updated-" + text, during + "-failed", std::move(steps), std::string(k_node_done), pauses, false};
+    return Stage{text,   during, "updated-" + text, during + "-failed", std::move(steps), std::string(k_node_done),
+                 pauses, false};
 }
 
 Table make_table() {
     Table::Parts parts;
     parts.name = "kernel";
-    parts.stages = {Stage{std::string(k_stage_pause_pools), "pausing-pools", "paused-pools", "pausing-pools-failed", {}, "", false, false},
+    parts.stages = {Stage{std::string(k_stage_pause_pools),
+                          "pausing-pools",
+                          "paused-pools",
+                          "pausing-pools-failed",
+                          {},
+                          "",
+                          false,
+                          false},
                     walk_stage(k_stage_canary, true), walk_stage(k_stage_nodes, false),
-                    Stage{std::string(k_stage_unpause_pools), "unpausing-pools", "unpaused-pools", "unpausing-pools-failed", {}, "", false, true}};
+                    Stage{std::string(k_stage_unpause_pools),
+                          "unpausing-pools",
+                          "unpaused-pools",
+                          "unpausing-pools-failed",
+                          {},
+                          "",
+                          false,
+                          true}};
     parts.steps = {
         node_step(k_step_check, {"pending"}, "checking", "checked"),
         node_step(k_step_cordon, {"checked"}, "cordoning", "cordoned"),
@@ -41,14 +56,17 @@ Table make_table() {
         node_step(k_step_validate, {"loaded"}, "validating", std::string(k_node_done)),
         node_step(k_step_uncordon, {"validating"}, "uncordoning", std::string(k_node_done)),
     };
-    std::vector<std::string> touched = {std::string(k_node_pending), std::string(k_node_done), std::string(k_node_skipped)};
+    std::vector<std::string> touched = {std::string(k_node_pending), std::string(k_node_done),
+                                        std::string(k_node_skipped)};
     for (const auto& step : parts.steps) {
         for (const auto& state : {step.during, step.failed}) touched.push_back(state);
         if (step.done != k_node_done) touched.push_back(step.done);
     }
-    parts.steps.push_back(node_step(k_step_rollback, std::move(touched), "rolling-back", std::string(k_node_rolled_back)));
+    parts.steps.push_back(
+        node_step(k_step_rollback, std::move(touched), "rolling-back", std::string(k_node_rolled_back)));
     // Where a cordon is still to be lifted, a validated node is not done.
-    parts.side_moves.push_back(Move{Scope::node, "validating", "validating", Cause::finish, std::string(k_step_validate)});
+    parts.side_moves.push_back(
+        Move{Scope::node, "validating", "validating", Cause::finish, std::string(k_step_validate)});
     // At the end of a run a node that was done turns out to run another kernel.
     parts.side_moves.push_back(Move{Scope::node, "done", "validating-failed", Cause::observe, ""});
     return Table(std::move(parts));
@@ -90,7 +108,8 @@ public:
         description.name = "kernel";
         description.from = run.from_version.empty() ? "unknown" : run.from_version;
         description.to = run.to_version;
-        description.again = fmt::format("kmm-upgrade start kernel --to {} --install {}", run.to_version, quoted(command));
+        description.again =
+            fmt::format("kmm-upgrade start kernel --to {} --install {}", run.to_version, quoted(command));
         description.elsewhere = "kmm-upgrade start kernel --to RELEASE";
         description.commands.emplace_back("install", command);
         if (const auto pools = subject_of(run).pools; !pools.empty())
@@ -98,7 +117,9 @@ public:
         return description;
     }
 
-    [[nodiscard]] std::string target_text(const Header& run, const NodeRecord& /*node*/) const override { return run.to_version; }
+    [[nodiscard]] std::string target_text(const Header& run, const NodeRecord& /*node*/) const override {
+        return run.to_version;
+    }
 
     [[nodiscard]] Members members(const Run& run, const Stage& stage) const override {
         if (stage.is_walk()) return canary_members(run, stage);
@@ -131,7 +152,9 @@ public:
         return std::string(k_node_pending);
     }
 
-    [[nodiscard]] std::string pause_note(const Run& run, const Stage& stage) const override { return canary_note(run, stage); }
+    [[nodiscard]] std::string pause_note(const Run& run, const Stage& stage) const override {
+        return canary_note(run, stage);
+    }
 
 private:
     Table table_;

@@ -27,7 +27,8 @@ struct Subject {
     std::string networking;     ///< directory of manifests on the administrator's host, "" for none
     std::string versions_file;  ///< metadata that the way was found with, "" for the usual one
     std::string patch_query;    ///< command that lists patches, "" for none
-    std::vector<std::string> applied_patches, available_patches;  ///< that `control_plane`, or else `kubelet`, needs; looked at with `patch_query` only
+    std::vector<std::string> applied_patches,
+        available_patches;      ///< that `control_plane`, or else `kubelet`, needs; looked at with `patch_query` only
     std::string freeze;         ///< for how long applications are frozen, as "24h"; "" for not at all
     std::vector<std::string> freeze_except;  ///< namespaces, or "user:NAME", that the freeze leaves out
     std::string app_check;      ///< directory of programs that say whether applications support a version, "" for none

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rollout of a recipe: each state in turn is applied and waited for, then what the release no longer has is removed. The removal: each
-// state in reverse order, then a list proves that nothing is left. A downgrade is a rollout that, before it applies a state with drivers,
-// restarts these node by node, while nothing on the node uses them.
+// The rollout of a recipe: each state in turn is applied and waited for, then what the release no longer has is
+// removed. The removal: each state in reverse order, then a list proves that nothing is left. A downgrade is a rollout
+// that, before it applies a state with drivers, restarts these node by node, while nothing on the node uses them.
 #include <fmt/format.h>
 
 #include "base/error.hpp"
@@ -12,11 +12,13 @@ namespace kmm::upgrade::recipe {
 namespace {
 
 const std::vector<Member> k_run_members = {{"recipe", MemberKind::mapping, "toVersion"}};
-const std::vector<Member> k_node_members = {{"objects", MemberKind::text, "architecture"}, {"driverNode", MemberKind::mapping, "architecture"}};
+const std::vector<Member> k_node_members = {{"objects", MemberKind::text, "architecture"},
+                                            {"driverNode", MemberKind::mapping, "architecture"}};
 
 Step state_step(std::string_view name, std::vector<std::string> from, std::string during, std::string_view done) {
     auto failed = during + "-failed";
-    return Step{std::string(name), Scope::node, std::move(from), std::move(during), std::string(done), std::move(failed)};
+    return Step{std::string(name), Scope::node,       std::move(from),
+                std::move(during), std::string(done), std::move(failed)};
 }
 
 Stage stage_of(std::string_view name, const std::string& during, std::string done, std::vector<std::string> steps) {
@@ -29,7 +31,8 @@ Table rollout_table(bool is_downgrade) {
     parts.name = is_downgrade ? "recipe-downgrade" : "recipe";
     parts.stages = {
         stage_of(k_stage_pause_pools, "pausing-pools", "paused-pools", {}),
-        stage_of(k_stage_states, "rolling-out-states", "rolled-out-states", {std::string(k_step_apply), std::string(k_step_gate)}),
+        stage_of(k_stage_states, "rolling-out-states", "rolled-out-states",
+                 {std::string(k_step_apply), std::string(k_step_gate)}),
         stage_of(k_stage_unpause_pools, "unpausing-pools", "unpaused-pools", {}),
         stage_of(k_stage_prune, "pruning", "pruned", {}),
     };
@@ -67,7 +70,8 @@ Table removal_table() {
     };
     parts.steps = {
         state_step(k_step_remove, {"pending"}, "removing", k_node_done),
-        state_step(k_step_rollback, {"pending", "removing", "removing-failed", "done", "skipped"}, "rolling-back", k_node_rolled_back),
+        state_step(k_step_rollback, {"pending", "removing", "removing-failed", "done", "skipped"}, "rolling-back",
+                   k_node_rolled_back),
     };
     return Table(std::move(parts));
 }
@@ -102,10 +106,11 @@ public:
         description.again = fmt::format("kmm-upgrade {} recipe {}", is_removal_ ? "remove" : "start", subject.name);
         description.elsewhere = fmt::format("kmm-upgrade start recipe {} --to VERSION", subject.name);
         if (!is_removal_)
-            description.notes.emplace_back("release", subject.previous == 0
-                                                          ? fmt::format("{}", subject.revision)
-                                                          : fmt::format("{}, after {}", subject.revision, subject.previous));
-        if (const auto pools = subject.pools; !pools.empty()) description.notes.emplace_back("pools", base::join(pools, ", ") + ": paused during the rollout");
+            description.notes.emplace_back(
+                "release", subject.previous == 0 ? fmt::format("{}", subject.revision)
+                                                 : fmt::format("{}, after {}", subject.revision, subject.previous));
+        if (const auto pools = subject.pools; !pools.empty())
+            description.notes.emplace_back("pools", base::join(pools, ", ") + ": paused during the rollout");
         return description;
     }
 
@@ -113,7 +118,8 @@ public:
         return is_removal_ ? "-" : run.to_version;
     }
 
-    [[nodiscard]] std::pair<std::string, std::string> aspect(const Header& /*run*/, const NodeRecord& node) const override {
+    [[nodiscard]] std::pair<std::string, std::string> aspect(const Header& /*run*/,
+                                                             const NodeRecord& node) const override {
         return {"OBJECTS", fmt::format("{}", objects_of(node))};
     }
 
@@ -121,7 +127,8 @@ public:
     [[nodiscard]] Members members(const Run& run, const Stage& stage) const override {
         Members members;
         members.at_once = 1;
-        members.is_left_out = stage.name != k_stage_prune && stage.name != k_stage_verify && !stage.is_walk() && subject_of(run).pools.empty();
+        members.is_left_out = stage.name != k_stage_prune && stage.name != k_stage_verify && !stage.is_walk() &&
+                              subject_of(run).pools.empty();
         if (!stage.is_walk()) return members;
         for (std::size_t place = 0; place < run.nodes.size(); ++place) members.places.push_back(place);
         return members;
@@ -146,7 +153,9 @@ public:
         return is_removal_ ? "its objects would be left" : "the states after it need it";
     }
 
-    [[nodiscard]] std::string pause_note(const Run& /*run*/, const Stage& stage) const override { return stage.name + " is done"; }
+    [[nodiscard]] std::string pause_note(const Run& /*run*/, const Stage& stage) const override {
+        return stage.name + " is done";
+    }
 
 private:
     [[nodiscard]] static std::string next_on_node(const std::string& state) {

@@ -35,7 +35,8 @@ std::vector<ReleaseObject> decode_objects(const Node* list, const std::string& p
         if (object == nullptr || !object->is_mapping())
             throw Error(Exit::io, "state-damaged", fmt::format("{}: expected an object, found none", place));
         const auto* on_demand = entry.find("onDemand");
-        objects.push_back({entry.get_string({"kernel"}), *object, on_demand != nullptr && on_demand->as_bool() == true});
+        objects.push_back(
+            {entry.get_string({"kernel"}), *object, on_demand != nullptr && on_demand->as_bool() == true});
     }
     return objects;
 }
@@ -95,7 +96,9 @@ ObjectId id_of(const Node& object) {
 
 bool NodeChoice::selects(const Node& node) const {
     const auto* found = node.find_path({"metadata", "labels"});
-    const auto value_of = [&](const std::string& name) -> const Node* { return found == nullptr ? nullptr : found->find(name); };
+    const auto value_of = [&](const std::string& name) -> const Node* {
+        return found == nullptr ? nullptr : found->find(name);
+    };
     const bool has_all = std::all_of(labels.begin(), labels.end(), [&](const auto& wanted) {
         const auto* text = value_of(wanted.first);
         return text != nullptr && text->text() == wanted.second;
@@ -178,7 +181,8 @@ Leftovers leftovers(const std::vector<Release>& all, const Release& now, const s
     std::vector<const Release*> older;
     for (const auto& release : all)
         if (release.revision != now.revision) older.push_back(&release);
-    std::sort(older.begin(), older.end(), [](const Release* left, const Release* right) { return left->revision > right->revision; });
+    std::sort(older.begin(), older.end(),
+              [](const Release* left, const Release* right) { return left->revision > right->revision; });
     std::set<ObjectId> known;
     for (const auto& state : now.states)
         for (const auto& one : state.objects) known.insert(id_of(one.object));
@@ -188,7 +192,8 @@ Leftovers leftovers(const std::vector<Release>& all, const Release& now, const s
         obsolete.emplace_back();
         const auto take = [&](const ReleaseObject& one) {
             if (!known.insert(id_of(one.object)).second) return;
-            const bool was_rendered = std::find(now.kernels.begin(), now.kernels.end(), one.kernel) != now.kernels.end();
+            const bool was_rendered =
+                std::find(now.kernels.begin(), now.kernels.end(), one.kernel) != now.kernels.end();
             const bool is_needed = !one.kernel.empty() && needed.contains(one.kernel) && !was_rendered;
             (is_needed ? found.kept : obsolete.back()).push_back(one);
         };
@@ -200,12 +205,14 @@ Leftovers leftovers(const std::vector<Release>& all, const Release& now, const s
 }
 
 Release merged(std::vector<Release> releases) {
-    std::sort(releases.begin(), releases.end(), [](const Release& left, const Release& right) { return left.revision > right.revision; });
+    std::sort(releases.begin(), releases.end(),
+              [](const Release& left, const Release& right) { return left.revision > right.revision; });
     Release all = releases.front();
     std::set<ObjectId> known = all.ids();
     const auto add = [&](const State& from, const ReleaseObject& one) {
         if (!known.insert(id_of(one.object)).second) return;
-        auto place = std::find_if(all.states.begin(), all.states.end(), [&](const State& state) { return state.name == from.name; });
+        auto place = std::find_if(all.states.begin(), all.states.end(),
+                                  [&](const State& state) { return state.name == from.name; });
         if (place == all.states.end()) {
             all.states.push_back(State{from.name, from.resource, from.label, from.nodes, {}});
             place = std::prev(all.states.end());
@@ -235,7 +242,8 @@ Release merged(std::vector<Release> releases) {
 std::string state_label(std::string_view resource, std::string_view state) {
     constexpr std::size_t k_digits = 4;
     const auto number = state.substr(0, k_digits);
-    const bool is_number = number.size() == k_digits && number.find_first_not_of("0123456789") == std::string_view::npos;
+    const bool is_number =
+        number.size() == k_digits && number.find_first_not_of("0123456789") == std::string_view::npos;
     return is_number ? fmt::format("specialresource.openshift.io/state-{}-{}", resource, number) : "";
 }
 

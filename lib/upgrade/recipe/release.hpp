@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A release of a recipe: the objects of its states in the order in which they are applied. It is kept in a Secret of the cluster.
+// A release of a recipe: the objects of its states in the order in which they are applied. It is kept in a Secret of
+// the cluster.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@
 
 namespace kmm::upgrade::recipe {
 
-/// On every object that a rollout created: the recipe that it belongs to. Objects without it were there before, and are not removed.
+/// On every object that a rollout created: the recipe that it belongs to. Objects without it were there before, and are
+/// not removed.
 inline constexpr std::string_view k_label_recipe = "kmmtools.dev/recipe";
 
 /// Which object: versions of one group are the same object.
@@ -41,12 +43,14 @@ struct NodeChoice {
 struct State {
     std::string name;       ///< RESOURCE/STATE, as the record has it: "simple-kmod/1000-driver"
     std::string resource;
-    std::string label;      ///< of nodes, once it is ready; "" for none: (namespace), (stateless), all but the last of states with one number
+    std::string label;  ///< of nodes, once it is ready; "" for none: (namespace), (stateless), all but the last of
+                        ///< states with one number
     NodeChoice nodes;
     std::vector<ReleaseObject> objects;
 };
 
-/// `pending`: a rollout has begun and was not completed; `deployed`: what the cluster has; `superseded`: was deployed before another one.
+/// `pending`: a rollout has begun and was not completed; `deployed`: what the cluster has; `superseded`: was deployed
+/// before another one.
 enum class Status { pending, deployed, superseded };
 [[nodiscard]] std::string_view to_string(Status status) noexcept;
 
@@ -72,17 +76,20 @@ struct Release {
 
 /// What a release does not have of those before it.
 struct Leftovers {
-    std::vector<ReleaseObject> obsolete;  ///< in the order in which they are removed: the reverse of that in which they were applied
+    std::vector<ReleaseObject>
+        obsolete;  ///< in the order in which they are removed: the reverse of that in which they were applied
     std::vector<ReleaseObject> kept;      ///< copies for kernels of `needed` that the release was not rendered for
 };
 /// `all` are the releases of the recipe in any order; those of the same revision as `now` are left out. O(objects).
-[[nodiscard]] Leftovers leftovers(const std::vector<Release>& all, const Release& now, const std::set<std::string>& needed);
+[[nodiscard]] Leftovers leftovers(const std::vector<Release>& all, const Release& now,
+                                  const std::set<std::string>& needed);
 
-/// Everything that `releases` (not empty) have, as one release: the states of the newest one, then what only earlier ones have. An object
-/// is there once.
+/// Everything that `releases` (not empty) have, as one release: the states of the newest one, then what only earlier
+/// ones have. An object is there once.
 [[nodiscard]] Release merged(std::vector<Release> releases);
 
-/// The name of the node label of a state: "specialresource.openshift.io/state-NAME-1000"; "" for a state without a number.
+/// The name of the node label of a state: "specialresource.openshift.io/state-NAME-1000"; "" for a state without a
+/// number.
 [[nodiscard]] std::string state_label(std::string_view resource, std::string_view state);
 
 }  // namespace kmm::upgrade::recipe

@@ -34,7 +34,8 @@ Subject subject_of(const Header& run) {
 }
 
 void set_subject(Header& run, const Subject& subject) {
-    auto tree = value::Node::mapping({{"name", subject.name}, {"namespace", subject.space}, {"revision", subject.revision}});
+    auto tree =
+        value::Node::mapping({{"name", subject.name}, {"namespace", subject.space}, {"revision", subject.revision}});
     if (subject.previous != 0) tree.set("previous", subject.previous);
     if (!subject.keep_kernels.empty()) tree.set("keepKernels", value::Node::strings(subject.keep_kernels));
     if (subject.is_forced) tree.set("forceConflicts", true);
@@ -65,8 +66,10 @@ std::optional<DriverNode> driver_node_of(const NodeRecord& member) {
 
 void set_driver_node(NodeRecord& member, const DriverNode& node) {
     if (!member.facts.is_mapping()) member.facts = value::Node::mapping();
-    member.facts.set(std::string(k_member_driver_node),
-                     value::Node::mapping({{"node", node.node}, {"state", node.state}, {"drivers", value::Node::strings(node.drivers)}}));
+    member.facts.set(
+        std::string(k_member_driver_node),
+        value::Node::mapping(
+            {{"node", node.node}, {"state", node.state}, {"drivers", value::Node::strings(node.drivers)}}));
 }
 
 }  // namespace kmm::upgrade::recipe

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rollout and the removal of a recipe keep in the record beside the members of the engine, as typed views. The members of such a
-// run, its nodes for the engine, are the states of the recipe.
+// What the rollout and the removal of a recipe keep in the record beside the members of the engine, as typed views. The
+// members of such a run, its nodes for the engine, are the states of the recipe.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,8 @@ void set_subject(Header& run, const Subject& subject);
 [[nodiscard]] std::int64_t objects_of(const NodeRecord& state);
 void set_objects(NodeRecord& state, std::int64_t objects);
 
-/// A member of a downgrade that is no state: the drivers of one state on one node, restarted before the state is applied.
+/// A member of a downgrade that is no state: the drivers of one state on one node, restarted before the state is
+/// applied.
 struct DriverNode {
     std::string node;                  ///< name of the Node
     std::string state;                 ///< whose drivers they are, as State::name
@@ -54,6 +55,7 @@ void set_driver_node(NodeRecord& member, const DriverNode& node);
 /// Stages and steps, as the tables name them.
 inline constexpr std::string_view k_stage_states = "states", k_stage_prune = "prune", k_stage_verify = "verify";
 inline constexpr std::string_view k_step_apply = "apply", k_step_gate = "gate", k_step_remove = "remove";
-inline constexpr std::string_view k_step_taint = "taint", k_step_evict = "evict", k_step_restart = "restart", k_step_untaint = "untaint";
+inline constexpr std::string_view k_step_taint = "taint", k_step_evict = "evict", k_step_restart = "restart",
+                                  k_step_untaint = "untaint";
 
 }  // namespace kmm::upgrade::recipe

@@ -166,7 +166,8 @@ TEST_CASE("many large answers and long names do not block the exchange") {
     });
     for (std::size_t i = 0; i < 100; ++i) {
         const std::string path = fmt::format("/proc/self/fd/{}", file.get());
-        batches.add(i, sys::Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), "/" + std::string(i % 2 == 0 ? 4000 : 10, 'n'));
+        batches.add(i, sys::Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)),
+                    "/" + std::string(i % 2 == 0 ? 4000 : 10, 'n'));
     }
     batches.finish();
     CHECK(read == 100);

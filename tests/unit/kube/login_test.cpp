@@ -19,7 +19,8 @@ void write_text(const std::string& path, const std::string& text) { std::ofstrea
 /// A login program that prints `body` and counts its runs in the file "runs".
 ExecPlugin plugin(const sys::TempDir& dir, const std::string& body) {
     const std::string path = dir.path() + "/login";
-    write_text(path, "#!/bin/sh\necho run >> " + dir.path() + "/runs\nprintf '%s' \"$KUBERNETES_EXEC_INFO\" > " + dir.path() + "/info\n" + body);
+    write_text(path, "#!/bin/sh\necho run >> " + dir.path() + "/runs\nprintf '%s' \"$KUBERNETES_EXEC_INFO\" > " +
+                         dir.path() + "/info\n" + body);
     ::chmod(path.c_str(), 0700);
     ExecPlugin result;
     result.command = path;
@@ -29,7 +30,8 @@ ExecPlugin plugin(const sys::TempDir& dir, const std::string& body) {
 }
 
 std::string credential(const std::string& status) {
-    return "cat <<'END'\n{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\",\"status\":{" + status + "}}\nEND\n";
+    return "cat <<'END'\n{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\",\"status\":{" +
+           status + "}}\nEND\n";
 }
 
 std::size_t runs(const sys::TempDir& dir) {
@@ -59,7 +61,8 @@ TEST_CASE("401: a token file is read again, once, and the request sent again") {
     FakeServer server([&](const FakeRequest& request) {
         seen.push_back(request.header("authorization"));
         write_text(file, "new\n");
-        return seen.back() == "Bearer new" ? reply(200, k_node_json) : status_reply(401, "Unauthorized", "Unauthorized");
+        return seen.back() == "Bearer new" ? reply(200, k_node_json)
+                                           : status_reply(401, "Unauthorized", "Unauthorized");
     });
     Scripted scripted({});
     Connection connection;
@@ -144,17 +147,20 @@ TEST_CASE("exec plugin: run once until its credential expires, and after a 401")
     CHECK(runs(dir) == 3);
     std::string info;
     std::getline(std::ifstream(dir.path() + "/info"), info);
-    CHECK(info == R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":false,)"
-                  R"("cluster":{"server":"https://api:6443"}}})");
+    CHECK(info ==
+          R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":false,)"
+          R"("cluster":{"server":"https://api:6443"}}})");
 }
 
 TEST_CASE("exec plugin: a certificate instead of a token; its standard error is passed on") {
     const sys::TempDir dir{"plugin"};
     Connection connection;
-    connection.exec = plugin(dir, "echo 'opening the browser' >&2\n" + credential(R"("clientCertificateData":"C","clientKeyData":"K")"));
+    connection.exec = plugin(
+        dir, "echo 'opening the browser' >&2\n" + credential(R"("clientCertificateData":"C","clientKeyData":"K")"));
     SleepyClock clock;
     std::vector<std::string> lines;
-    const Proof proof = Credentials(connection, clock, [&](std::string_view line) { lines.emplace_back(line); }).proof();
+    const Proof proof =
+        Credentials(connection, clock, [&](std::string_view line) { lines.emplace_back(line); }).proof();
     CHECK(proof.tls.client_certificate_pem == "C");
     CHECK(proof.tls.client_key_pem == "K");
     CHECK(proof.headers.empty());
@@ -168,9 +174,12 @@ TEST_CASE("exec plugin: everything it can do wrong") {
         {"kill -9 $$", "killed by signal 9"},
         {"echo hello", "expected an ExecCredential as JSON on its standard output, found something else"},
         {credential(""), "expected a token or a certificate in status, found neither"},
-        {credential(R"("clientKeyData":"K")"), "expected clientCertificateData and clientKeyData together, found one of them"},
-        {credential(R"("token":"t","expirationTimestamp":"tomorrow")"), "expected an RFC 3339 time as expirationTimestamp, found \"tomorrow\""},
-        {"echo '{\"kind\":\"ExecCredential\",\"apiVersion\":\"v9\"}'", "expected apiVersion client.authentication.k8s.io/v1, found \"v9\""},
+        {credential(R"("clientKeyData":"K")"),
+         "expected clientCertificateData and clientKeyData together, found one of them"},
+        {credential(R"("token":"t","expirationTimestamp":"tomorrow")"),
+         "expected an RFC 3339 time as expirationTimestamp, found \"tomorrow\""},
+        {"echo '{\"kind\":\"ExecCredential\",\"apiVersion\":\"v9\"}'",
+         "expected apiVersion client.authentication.k8s.io/v1, found \"v9\""},
     };
     for (const auto& row : rows) {
         CAPTURE(row.body);
@@ -243,12 +252,15 @@ TEST_CASE("exec plugin: ends when nobody wants to wait any more; two clients of 
 }
 
 TEST_CASE("who is taken for nobody is told why, and not to give nobody rights") {
-    const auto refusal = [](const std::string& user) { return status_reply(403, "Forbidden", "nodes is forbidden: User \\\"" + user + "\\\" cannot get"); };
+    const auto refusal = [](const std::string& user) {
+        return status_reply(403, "Forbidden", "nodes is forbidden: User \\\"" + user + "\\\" cannot get");
+    };
     struct Row { FakeReply answer; bool has_token, is_withheld; std::string hint; };
     const std::vector<Row> rows{
         {refusal("system:anonymous"), false, false, "nothing to log in with: the user of context prod of config"},
         {status_reply(401, "Unauthorized", "Unauthorized"), false, false, "nothing to log in with"},
-        {status_reply(401, "Unauthorized", "Unauthorized"), false, true, "no credentials are sent over http: cluster.server"},
+        {status_reply(401, "Unauthorized", "Unauthorized"), false, true,
+         "no credentials are sent over http: cluster.server"},
         {refusal("system:anonymous"), true, false, "the credentials were sent, but"},
         {refusal("jane"), true, false, "this rule is missing"},
         {status_reply(401, "Unauthorized", "Unauthorized"), true, false, "log in again"},
@@ -276,7 +288,8 @@ TEST_CASE("exec plugin: not there, or in want of a terminal") {
     CHECK(absent.message() == "login program /nowhere/login: there is no such program");
     CHECK(absent.hint() == "install it so:\n  get login");
     connection.exec->interactive = Interactive::always;
-    CHECK(error_of([&] { return Credentials(connection, clock, {}).proof(); }).message().find("wants a terminal") != std::string::npos);
+    CHECK(error_of([&] { return Credentials(connection, clock, {}).proof(); }).message().find("wants a terminal") !=
+          std::string::npos);
 }
 
 }

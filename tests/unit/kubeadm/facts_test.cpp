@@ -29,7 +29,8 @@ std::string fault(const std::function<void()>& body) {
     return "no error";
 }
 
-void add_process(const Made& made, const std::string& pid, const std::string& name, const std::string& uid, const std::string& space) {
+void add_process(const Made& made, const std::string& pid, const std::string& name, const std::string& uid,
+                 const std::string& space) {
     made.write("/proc/" + pid + "/comm", name + "\n");
     made.write("/proc/" + pid + "/status", "Name:\t" + name + "\nUid:\t" + uid + "\t0\t0\t0\n");
     std::filesystem::create_directories(made.path("/proc/" + pid + "/ns"));
@@ -54,7 +55,10 @@ TEST_SUITE("kubeadm::unit") {
     TEST_CASE("the node's name is that of the kubelet's certificate, in the file or inline, of the current context") {
         Made made;
         const auto conf = [&](const std::string& user) {
-            made.write("/etc/kubernetes/kubelet.conf", "current-context: c\ncontexts: [{name: b, context: {user: v}}, {name: c, context: {user: u}}]\nusers:\n- {name: v, user: {}}\n- {name: u, user: {" + user + "}}\n");
+            made.write("/etc/kubernetes/kubelet.conf",
+                       "current-context: c\ncontexts: [{name: b, context: {user: v}}, {name: c, context: {user: "
+                       "u}}]\nusers:\n- {name: v, user: {}}\n- {name: u, user: {" +
+                           user + "}}\n");
         };
         conf("client-certificate-data: " + base::to_base64(pem("node")));
         CHECK(node_name(made.place()) == "cp1");
@@ -63,9 +67,11 @@ TEST_SUITE("kubeadm::unit") {
         made.write("/k.pem", pem("node"));
         CHECK(node_name(made.place()) == "cp1");
         made.write("/k.pem", pem("admin"));
-        CHECK(fault([&] { static_cast<void>(node_name(made.place())); }) == "/k.pem: expected the name system:node:NAME, found 'kubernetes-admin'");
+        CHECK(fault([&] { static_cast<void>(node_name(made.place())); }) ==
+              "/k.pem: expected the name system:node:NAME, found 'kubernetes-admin'");
         conf("token: x");
-        CHECK(fault([&] { static_cast<void>(node_name(made.place())); }) == "/etc/kubernetes/kubelet.conf: expected a certificate in PEM form");
+        CHECK(fault([&] { static_cast<void>(node_name(made.place())); }) ==
+              "/etc/kubernetes/kubelet.conf: expected a certificate in PEM form");
     }
 
     TEST_CASE("only root's processes of the node's own mount namespace count") {
@@ -81,7 +87,8 @@ TEST_SUITE("kubeadm::unit") {
         CHECK(node_processes(made.place(), "kubeadm").empty());
         require_no_kubeadm(made.place());
         add_process(made, "70", "kubeadm", "0", "mnt:[1]");
-        CHECK(fault([&] { require_no_kubeadm(made.place()); }) == "kubeadm is running on this node (pid 70), and not as a job of kmm-worker");
+        CHECK(fault([&] { require_no_kubeadm(made.place()); }) ==
+              "kubeadm is running on this node (pid 70), and not as a job of kmm-worker");
     }
 
     TEST_CASE("the runtime's socket: a flag wins over the instance's configuration, that over the shared one") {
@@ -91,7 +98,8 @@ TEST_SUITE("kubeadm::unit") {
         CHECK(runtime_socket(made.place()) == "/a");
         made.write("/var/lib/kubelet/instance-config.yaml", "containerRuntimeEndpoint: unix:///b\n");
         CHECK(runtime_socket(made.place()) == "/b");
-        made.write("/var/lib/kubelet/kubeadm-flags.env", "KUBELET_KUBEADM_ARGS=\"--container-runtime-endpoint=unix:///x --container-runtime-endpoint=/c\"\n");
+        made.write("/var/lib/kubelet/kubeadm-flags.env",
+                   "KUBELET_KUBEADM_ARGS=\"--container-runtime-endpoint=unix:///x --container-runtime-endpoint=/c\"\n");
         CHECK(runtime_socket(made.place()) == "/c");
     }
 

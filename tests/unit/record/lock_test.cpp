@@ -39,8 +39,8 @@ struct Channel {
     void put(char byte) const { [[maybe_unused]] const ssize_t written = ::write(ends[1], &byte, 1); }
 };
 
-/// 'W' if this process got the lock, 'L' if it was told who has it, 'X' for anything else. A winner keeps the lock until
-/// `release` is closed.
+/// 'W' if this process got the lock, 'L' if it was told who has it, 'X' for anything else. A winner keeps the lock
+/// until `release` is closed.
 char try_lock(const std::string& dir, const Channel& answers, Channel& release) {
     sys::LinuxFileOps ops;
     const FixedClock clock;
@@ -139,7 +139,8 @@ TEST_SUITE("record::unit") {
             const Lock lock = state.lock(current_owner("resume", clock));
             CHECK(std::chrono::steady_clock::now() - before < std::chrono::seconds(30));
             CHECK(state.holder()->pid == ::getpid());
-            CHECK_THROWS_AS(static_cast<void>(StateDir(scratch.path(), ops, clock).lock(current_owner("x", clock))), Error);
+            CHECK_THROWS_AS(static_cast<void>(StateDir(scratch.path(), ops, clock).lock(current_owner("x", clock))),
+                            Error);
             // Opening and closing the file once more must not lose the lock.
             static_cast<void>(sys::read_file(scratch.path() + "/lock"));
             CHECK(state.holder().has_value());
@@ -155,7 +156,8 @@ TEST_SUITE("record::unit") {
                 static_cast<void>(lock_cluster_directory(scratch.path(), current_owner("resume", clock)));
                 return std::string("done");
             } catch (const Error& error) {
-                return error.code() + " " + std::to_string(static_cast<int>(error.exit())) + " " + std::to_string(error.details().size());
+                return error.code() + " " + std::to_string(static_cast<int>(error.exit())) + " " +
+                       std::to_string(error.details().size());
             }
         };
         {

@@ -110,7 +110,8 @@ TEST_SUITE("record::unit") {
             std::function<void()> edit;
         };
         const std::vector<Row> rows = {
-            {"a byte", [&] { std::fstream(f.file("journal.ndjson"), std::ios::in | std::ios::out).seekp(20).put('#'); }},
+            {"a byte",
+             [&] { std::fstream(f.file("journal.ndjson"), std::ios::in | std::ios::out).seekp(20).put('#'); }},
             {"more text", [&] { std::ofstream(f.file("journal.ndjson"), std::ios::app) << "x\n"; }},
             {"less text", [&] { fs::resize_file(f.file("journal.ndjson"), 10); }},
             {"gone", [&] { fs::remove(f.file("journal.ndjson")); }},
@@ -161,8 +162,12 @@ TEST_SUITE("record::unit") {
         const std::vector<Row> rows = {
             {"gone", 0, [&] { fs::remove(f.file("upgrade.json")); }},
             {"cut", 1, [&] { fs::resize_file(f.file("upgrade.json"), 30); }},
-            {"changed", 1, [&] { std::fstream(f.file("upgrade.json"), std::ios::in | std::ios::out).seekp(60).put('#'); }},
-            {"older", 0, [&] { fs::copy_file(f.file("backup/2.json"), f.file("upgrade.json"), fs::copy_options::overwrite_existing); }},
+            {"changed", 1,
+             [&] { std::fstream(f.file("upgrade.json"), std::ios::in | std::ios::out).seekp(60).put('#'); }},
+            {"older", 0,
+             [&] {
+                 fs::copy_file(f.file("backup/2.json"), f.file("upgrade.json"), fs::copy_options::overwrite_existing);
+             }},
         };
         for (const Row& row : rows) {
             CAPTURE(row.name);
@@ -194,7 +199,8 @@ TEST_SUITE("record::unit") {
         fs::permissions(f.scratch.path(), fs::perms::owner_read | fs::perms::owner_exec);
         CHECK(f.another().load().entries.size() == 3);
         CHECK_FALSE(f.another().holder().has_value());
-        CHECK(sys::list_directory(f.scratch.path()).size() == 4);  // backup history journal.ndjson upgrade.json, no lock
+        CHECK(sys::list_directory(f.scratch.path()).size() ==
+              4);  // backup history journal.ndjson upgrade.json, no lock
         fs::permissions(f.scratch.path(), fs::perms::owner_all);
     }
 

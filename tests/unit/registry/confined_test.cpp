@@ -143,8 +143,12 @@ TEST_CASE("confined: a process that dies or babbles ends the pull, and nothing i
 }
 
 TEST_CASE("confined: large files come as they are, however long they are, and whether they are wanted or not") {
-    std::map<std::string, std::string> contents{{"a.ko", noise(2 * sys::k_ring_bytes + 4097)}, {"b.ko", "b"}, {"c.ko", noise(700'000)},
-                                                {"d.ko", ""}, {"e.ko", noise(sys::k_ring_bytes)}, {"f.ko", noise(16'385)}};
+    std::map<std::string, std::string> contents{{"a.ko", noise(2 * sys::k_ring_bytes + 4097)},
+                                                {"b.ko", "b"},
+                                                {"c.ko", noise(700'000)},
+                                                {"d.ko", ""},
+                                                {"e.ko", noise(sys::k_ring_bytes)},
+                                                {"f.ko", noise(16'385)}};
     TarBuilder tar;
     for (const auto& [name, bytes] : contents) {
         tar.file(k_modules + "/" + name, bytes);

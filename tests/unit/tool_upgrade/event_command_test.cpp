@@ -46,7 +46,8 @@ TEST_SUITE("tool_upgrade::unit") {
         EventCommand command(shell("until [ -e " + gate + " ]; do sleep 0.01; done; cat >>" + file), said.say(), never);
         for (int i = 0; i < 5; ++i) command.push(std::to_string(i) + "\n");
         std::ofstream(gate).flush();  // the first command has been waiting for it, and no push for the command
-        for (int i = 0; i < 6000 && contents(file) != "0\n1\n2\n3\n4\n"; ++i) std::this_thread::sleep_for(milliseconds(10));
+        for (int i = 0; i < 6000 && contents(file) != "0\n1\n2\n3\n4\n"; ++i)
+            std::this_thread::sleep_for(milliseconds(10));
         CHECK(command.finish());
         CHECK(contents(file) == "0\n1\n2\n3\n4\n");
         CHECK(said.lines.empty());
@@ -60,14 +61,17 @@ TEST_SUITE("tool_upgrade::unit") {
         EventCommand command(shell("read -r code; exit \"$code\""), said.say(), never);
         for (const auto* code : {"3\n", "3\n", "0\n", "4\n", "4\n"}) command.push(code);
         command.finish();
-        CHECK(said.lines == std::vector<std::string>{"warning: --on-event: sh exited with 3", "warning: --on-event: sh exited with 4"});
+        CHECK(said.lines == std::vector<std::string>{"warning: --on-event: sh exited with 3",
+                                                     "warning: --on-event: sh exited with 4"});
         EventCommand absent({"no-such-command-here"}, said.say(), never);
         absent.push("x");
         absent.finish();
         CHECK(said.lines.back().starts_with("warning: --on-event: no-such-command-here could not be started: "));
     }
 
-    TEST_CASE("the end waits for as long as it may, then ends the command with all that it has started and says what is missing") {
+    TEST_CASE(
+        "the end waits for as long as it may, then ends the command with all that it has started and says what is "
+        "missing") {
         const sys::TempDir directory("event-command");
         Said said;
         EventCommand command(shell("sleep 60 & echo $! >" + directory.path() + "/pid; wait"), said.say(), never);
@@ -76,7 +80,8 @@ TEST_SUITE("tool_upgrade::unit") {
         CHECK(command.finish(milliseconds(500)));
         CHECK(Clock::now() - begin > milliseconds(450));
         CHECK(Clock::now() - begin < milliseconds(30'000));
-        CHECK(said.lines == std::vector<std::string>{"warning: --on-event: sh did not get the last 3 events: it was still busy after 1s"});
+        CHECK(said.lines == std::vector<std::string>{
+                                "warning: --on-event: sh did not get the last 3 events: it was still busy after 1s"});
         const auto pid = std::stoi(contents(directory.path() + "/pid"));
         CHECK(contents("/proc/" + std::to_string(pid) + "/cmdline").empty());
     }
@@ -96,7 +101,8 @@ TEST_SUITE("tool_upgrade::unit") {
         CHECK(!command.finish());
         user.join();
         CHECK(Clock::now() - begin < milliseconds(30'000));
-        CHECK(said.lines == std::vector<std::string>{"warning: --on-event: sh did not get the last 2 events: the upgrade was stopped"});
+        CHECK(said.lines == std::vector<std::string>{
+                                "warning: --on-event: sh did not get the last 2 events: the upgrade was stopped"});
     }
 
     TEST_CASE("a long wait at the end is said") {

@@ -40,10 +40,12 @@ TEST_SUITE("tool_upgrade::unit") {
         const auto run = make_nodes(3);
         Progress progress(world.context, run);
         const auto observer = progress.observer();
-        for (const auto& node : run.nodes) observer(event_of(node.name, node.name + ": " + std::string(80, 'x')), "2026-09-21T14:13:00Z");
+        for (const auto& node : run.nodes)
+            observer(event_of(node.name, node.name + ": " + std::string(80, 'x')), "2026-09-21T14:13:00Z");
         progress.stop();
         CHECK(world.console.err_text ==
-              "14:13:00 node-0001 checking -> checking-failed  node-unreachable: node-0001: " + std::string(80, 'x') + "\n" +
+              "14:13:00 node-0001 checking -> checking-failed  node-unreachable: node-0001: " + std::string(80, 'x') +
+                  "\n" +
                   "14:13:00 node-0002 checking -> checking-failed  node-unreachable: as node-0001\n"
                   "14:13:00 node-0003 checking -> checking-failed  node-unreachable: as node-0001\n");
     }

@@ -25,17 +25,22 @@ namespace {
 std::unique_ptr<LiveCluster> live_cluster(const cli::Args& args, cli::Context& context) {
     const auto contexts = chosen_contexts(args);
     if (contexts.size() > 1) {
-        throw Error(Exit::usage, "bad-value", fmt::format("expected one --context, found {}", contexts.size())).hint("recipes are rendered for one cluster");
+        throw Error(Exit::usage, "bad-value", fmt::format("expected one --context, found {}", contexts.size()))
+            .hint("recipes are rendered for one cluster");
     }
-    const bool is_asked = (args.get("kubeconfig") && args.source("kubeconfig") != "environment") || !contexts.front().empty();
+    const bool is_asked =
+        (args.get("kubeconfig") && args.source("kubeconfig") != "environment") || !contexts.front().empty();
     return is_asked ? std::make_unique<LiveCluster>(args, contexts.front(), context) : nullptr;
 }
 
 Exit run_render_recipe(const cli::Args& args, cli::Context& context) {
     const auto live = live_cluster(args, context);
-    auto documents = live == nullptr ? read_recipe_documents(args) : recipe::files::read_recipe_documents(args, &live->client());
+    auto documents =
+        live == nullptr ? read_recipe_documents(args) : recipe::files::read_recipe_documents(args, &live->client());
     if (live != nullptr) {
-        for (auto& document : recipe::files::read_cluster_objects(live->client())) { documents.all.push_back(std::move(document)); }
+        for (auto& document : recipe::files::read_cluster_objects(live->client())) {
+            documents.all.push_back(std::move(document));
+        }
     }
     if (args.flag("print-facts")) {
         const bool operator_only = args.get("compat").value_or("none") == "sro";
@@ -47,10 +52,12 @@ Exit run_render_recipe(const cli::Args& args, cli::Context& context) {
     const bool asks = args.flag("check-images");
     auto rendered = render_named(args, documents, facts, args.positionals("NAME"), asks);
     if (asks) {
-        recipe::decide::drop_needless_builds(rendered, decide_recipes(rendered, documents, facts, args, context, rendered.findings));
+        recipe::decide::drop_needless_builds(
+            rendered, decide_recipes(rendered, documents, facts, args, context, rendered.findings));
     }
     report_findings(rendered.findings, args, context);
-    context.console.out(context.output == "json" ? recipe::plan::recipe_json(rendered) : recipe::plan::recipe_text(rendered));
+    context.console.out(context.output == "json" ? recipe::plan::recipe_json(rendered)
+                                                 : recipe::plan::recipe_text(rendered));
     return Exit::ok;
 }
 
@@ -101,9 +108,12 @@ cli::Verb render_recipe_verb() {
         "--compat sro renders what the operator creates, with its faults. Without it these are corrected, and a "
         "note says where the operator differs.";
     verb.examples = {
-        {"kmm-plan render recipe -f simple-kmod.yaml -f nodes.yaml --chart ./simple-kmod-0.0.1", "for the kernels of these Nodes"},
-        {"kmm-plan render recipe simple-kmod -f recipes/ --facts facts.yaml --compat sro", "exactly as the operator does"},
-        {"kubectl get nodes,proxies -o json | kmm-plan render recipe -f - -f recipes/ --print-facts", "the facts file of a cluster"},
+        {"kmm-plan render recipe -f simple-kmod.yaml -f nodes.yaml --chart ./simple-kmod-0.0.1",
+         "for the kernels of these Nodes"},
+        {"kmm-plan render recipe simple-kmod -f recipes/ --facts facts.yaml --compat sro",
+         "exactly as the operator does"},
+        {"kubectl get nodes,proxies -o json | kmm-plan render recipe -f - -f recipes/ --print-facts",
+         "the facts file of a cluster"},
     };
     verb.positionals = {{"NAME", "SpecialResource; what it depends on is rendered, too", false, true}};
     cli::Option compat = recipe_option("compat", "WHAT", "sro: with the faults of the Special Resource Operator");
@@ -111,7 +121,9 @@ cli::Verb render_recipe_verb() {
     compat.default_text = "none";
     std::vector<cli::Option> server;
     for (auto& option : source_options()) {
-        if (option.name == "kubeconfig" || option.name == "context" || option.name == "api-timeout") { server.push_back(std::move(option)); }
+        if (option.name == "kubeconfig" || option.name == "context" || option.name == "api-timeout") {
+            server.push_back(std::move(option));
+        }
     }
     verb.options = recipe_sources() + server +
                    std::vector<cli::Option>{
@@ -157,9 +169,11 @@ cli::Verb why_recipe_verb() {
         "Prints the wave and the dependencies of a SpecialResource, the source of its chart, its kernels with "
         "system and toolkit, and the objects of each state. For a driver container it says whether the image is "
         "only pulled, or built if it cannot be pulled. Registries are not asked.";
-    verb.examples = {{"kmm-plan why recipe simple-kmod -f recipes/ --facts facts.yaml", "one resource for the kernels of a cluster"}};
+    verb.examples = {{"kmm-plan why recipe simple-kmod -f recipes/ --facts facts.yaml",
+                      "one resource for the kernels of a cluster"}};
     verb.positionals = {{"NAME", "SpecialResource"}};
-    verb.options = recipe_sources() + std::vector<cli::Option>{recipe_option("strict", "", "warnings are errors")} + cli::common_options();
+    verb.options = recipe_sources() + std::vector<cli::Option>{recipe_option("strict", "", "warnings are errors")} +
+                   cli::common_options();
     verb.run = run_why_recipe;
     return verb;
 }

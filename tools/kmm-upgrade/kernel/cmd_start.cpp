@@ -206,7 +206,8 @@ void print_kernel_plan(cli::Context& context, const Preflight& found, const api:
                                    {"preflight", preflight_node_of(found)},
                                    {"nodes", std::move(nodes)}});
     if (!found.recipes.empty()) document.set("recipes", recipes_node_of(found));
-    if (const auto pools = upgrade::kernel::subject_of(run).pools; !pools.empty()) document.set("pausedPools", Node::strings(pools));
+    if (const auto pools = upgrade::kernel::subject_of(run).pools; !pools.empty())
+        document.set("pausedPools", Node::strings(pools));
     if (!run.left_out.empty()) document.set("leftOut", encode(run.left_out));
     if (cli::print_document(context, document)) return;
     if (context.output == "name") {

@@ -12,15 +12,16 @@ namespace {
 
 class KernelHands final : public Hands {
 public:
-    KernelHands(Access& access, std::unique_ptr<cluster::NodeRunner> runner) : access_(access), runner_(std::move(runner)) {}
+    KernelHands(Access& access, std::unique_ptr<cluster::NodeRunner> runner)
+        : access_(access), runner_(std::move(runner)) {}
 
     [[nodiscard]] std::unique_ptr<drive::Actor> actor(drive::Recorder& recorder) override {
         auto& cluster = access_.cluster.opened();
-        return std::make_unique<drive::KernelActor>(*cluster.store, *cluster.workloads, *runner_, recorder, access_.call.clock(),
-                                                    [this] { return access_.call.stopped(); }, cluster.server != nullptr,
-                                                    drive::PoolPauses(cluster.server == nullptr ? nullptr : &cluster.server->client(),
-                                                                      upgrade::kernel::subject_of(recorder.header()).pools,
-                                                                      recorder.header().cordon_owner()));
+        return std::make_unique<drive::KernelActor>(
+            *cluster.store, *cluster.workloads, *runner_, recorder, access_.call.clock(),
+            [this] { return access_.call.stopped(); }, cluster.server != nullptr,
+            drive::PoolPauses(cluster.server == nullptr ? nullptr : &cluster.server->client(),
+                              upgrade::kernel::subject_of(recorder.header()).pools, recorder.header().cordon_owner()));
     }
     void require_readable() override {
         auto faults = access_.cluster.opened().store->read().diagnostics;
@@ -46,7 +47,9 @@ public:
         return kernel_hands(access, run.options, run.lineage, extent != Extent::record);
     }
 
-    [[nodiscard]] Exit follow(Access& /*access*/, const upgrade::Run& /*run*/) const override { throw bug("nothing follows an update of the kernel"); }
+    [[nodiscard]] Exit follow(Access& /*access*/, const upgrade::Run& /*run*/) const override {
+        throw bug("nothing follows an update of the kernel");
+    }
 };
 
 }  // namespace
@@ -54,11 +57,13 @@ public:
 void choose_kernel_reach(Access& access, upgrade::Options& options, const cluster::Place& place) {
     access.reach.choose(options, place, Reach::Age::recorded);
     if (options.via == upgrade::Via::ssh || options.via == upgrade::Via::local) return;
-    throw Error(Exit::usage, "bad-value", fmt::format("--via {}: nodes are reached by ssh or local here", upgrade::to_string(options.via)))
+    throw Error(Exit::usage, "bad-value",
+                fmt::format("--via {}: nodes are reached by ssh or local here", upgrade::to_string(options.via)))
         .hint("a Pod ends when its node reboots: use --via ssh");
 }
 
-std::unique_ptr<Hands> kernel_hands(Access& access, const upgrade::Options& options, const std::string& lineage, bool to_change) {
+std::unique_ptr<Hands> kernel_hands(Access& access, const upgrade::Options& options, const std::string& lineage,
+                                    bool to_change) {
     const Target target{"kube-system", "kernel", "", lineage, {}};
     if (to_change) access.cluster.secure(options, target, ClusterAccess::Purpose::change);
     return std::make_unique<KernelHands>(access, access.reach.runner(options, target));

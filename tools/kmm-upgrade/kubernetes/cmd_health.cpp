@@ -12,7 +12,8 @@
 namespace kmm::tool_upgrade {
 namespace {
 
-Exit check(const cli::Args& args, cli::Context& context, const char* kind, std::optional<kubernetes::Version> target, Exit failed) {
+Exit check(const cli::Args& args, cli::Context& context, const char* kind, std::optional<kubernetes::Version> target,
+           Exit failed) {
     Access access(args, context);
     auto& call = access.call;
     const auto files = report::parse_files(args.all("report"));
@@ -33,7 +34,8 @@ Exit check(const cli::Args& args, cli::Context& context, const char* kind, std::
         const auto questions = target ? questions_before(catalogue, seen, *target, way, directory) : NodeQuestions{};
         answers = ask_nodes(call, *access.reach.runner(options, Target{}), inventory, questions);
     }
-    kubernetes::CheckInput input{inventory, seen, catalogue, std::move(target), answers ? &*answers : nullptr, call.clock().now_unix()};
+    kubernetes::CheckInput input{
+        inventory, seen, catalogue, std::move(target), answers ? &*answers : nullptr, call.clock().now_unix()};
     input.way = way;
     prerequisites.put_into(input);
     const auto results = kubernetes::run_checks(input, ignored);
@@ -43,7 +45,9 @@ Exit check(const cli::Args& args, cli::Context& context, const char* kind, std::
 
 }  // namespace
 
-Exit run_health(const cli::Args& args, cli::Context& context) { return check(args, context, "KubernetesHealth", std::nullopt, Exit::unhealthy); }
+Exit run_health(const cli::Args& args, cli::Context& context) {
+    return check(args, context, "KubernetesHealth", std::nullopt, Exit::unhealthy);
+}
 
 Exit run_check_kubernetes(const cli::Args& args, cli::Context& context) {
     return check(args, context, "KubernetesCheck", version_argument(args.positional("VERSION")), Exit::checks_failed);

@@ -167,7 +167,8 @@ Exit walk_hops(Access& access, const drive::KubernetesRequest& request, const ku
                std::unique_ptr<cluster::NodeRunner> runner) {
     auto run = drive::plan_run(request, seen, hops);
     put_place(run, access.cluster.opened().place);
-    auto launched = launch(access, std::move(run), std::make_unique<KubernetesHands>(access, std::move(runner), Extent::onward), until);
+    auto launched = launch(access, std::move(run),
+                           std::make_unique<KubernetesHands>(access, std::move(runner), Extent::onward), until);
     if (!upgrade::is_followed(launched.run)) return finish(access.call, launched.ended, launched.run);
     const auto exit = finish_one(access.call, launched.ended, launched.run);
     const auto next = go_on_to_target(access, launched.run, until);

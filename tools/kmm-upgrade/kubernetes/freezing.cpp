@@ -23,7 +23,8 @@ std::vector<cli::Option> freeze_options() {
     duration.default_text = k_freeze_default;
     auto except = option("freeze-except", "NAME,...", "namespaces, or user:NAME, that may change applications");
     except.repeatable = true;
-    return {option("no-freeze", "", "do not freeze Helm releases and GitOps objects during the upgrade"), duration, except};
+    return {option("no-freeze", "", "do not freeze Helm releases and GitOps objects during the upgrade"), duration,
+            except};
 }
 
 void take_freeze_options(const cli::Args& args, upgrade::kubernetes::Subject& subject) {
@@ -31,16 +32,21 @@ void take_freeze_options(const cli::Args& args, upgrade::kubernetes::Subject& su
         for (const auto piece : base::split(given, ',')) {
             const auto name = base::trim(piece);
             if (name.empty() || name == k_user || name.find_first_of(" \t\n") != std::string_view::npos)
-                throw Error(Exit::usage, "bad-value", fmt::format("--freeze-except: expected a namespace or user:NAME, found '{}'", base::escape(piece)));
+                throw Error(
+                    Exit::usage, "bad-value",
+                    fmt::format("--freeze-except: expected a namespace or user:NAME, found '{}'", base::escape(piece)));
             subject.freeze_except.emplace_back(name);
         }
     const auto text = args.get("freeze-for").value_or(k_freeze_default);
     const auto duration = base::parse_duration(text);
     if (!duration || duration->count() < 60'000)
-        throw Error(Exit::usage, "bad-value", fmt::format("--freeze-for: expected a duration from 1m, found '{}'", base::escape(text))).hint("leave the option out for 24h");
+        throw Error(Exit::usage, "bad-value",
+                    fmt::format("--freeze-for: expected a duration from 1m, found '{}'", base::escape(text)))
+            .hint("leave the option out for 24h");
     if (args.flag("no-freeze")) {
         for (const auto* other : {"freeze-for", "freeze-except"})
-            if (args.source(other) == "option") throw Error(Exit::usage, "bad-value", fmt::format("--{} and --no-freeze contradict each other", other));
+            if (args.source(other) == "option")
+                throw Error(Exit::usage, "bad-value", fmt::format("--{} and --no-freeze contradict each other", other));
         return;
     }
     subject.freeze = text;
@@ -73,12 +79,21 @@ void Freezing::set(const upgrade::Header& run) {
     notice.to = subject.target;
     notice.holder = run.created_by;
     std::tie(notice.users, notice.namespaces) = freeze_exceptions(subject);
-    const auto duration = base::parse_duration(subject.freeze.empty() ? k_freeze_default : subject.freeze).value_or(std::chrono::hours(24));
+    const auto duration = base::parse_duration(subject.freeze.empty() ? k_freeze_default : subject.freeze)
+                              .value_or(std::chrono::hours(24));
     freeze_ = std::make_unique<drive::Freeze>(*server, call.clock(), [&call] { return call.stopped(); });
-    mode_ = freeze_->set(std::move(notice), !subject.freeze.empty(), std::chrono::duration_cast<std::chrono::milliseconds>(duration));
-    if (mode_ == drive::FreezeMode::enforced) call.note(fmt::format("changes of Helm releases and GitOps objects are refused until the upgrade ends, {} at most", subject.freeze));
-    if (mode_ == drive::FreezeMode::advisory) call.note("the API server has no ValidatingAdmissionPolicy v1: changes of applications are not refused, only reported");
-    if (mode_ == drive::FreezeMode::lifted) call.note("applications are not frozen: kmm-upgrade unfreeze was run during this upgrade");
+    mode_ = freeze_->set(std::move(notice), !subject.freeze.empty(),
+                         std::chrono::duration_cast<std::chrono::milliseconds>(duration));
+    if (mode_ == drive::FreezeMode::enforced)
+        call.note(
+            fmt::format("changes of Helm releases and GitOps objects are refused until the upgrade ends, {} at most",
+                        subject.freeze));
+    if (mode_ == drive::FreezeMode::advisory)
+        call.note(
+            "the API server has no ValidatingAdmissionPolicy v1: changes of applications are not refused, only "
+            "reported");
+    if (mode_ == drive::FreezeMode::lifted)
+        call.note("applications are not frozen: kmm-upgrade unfreeze was run during this upgrade");
 }
 
 void Freezing::tell_changes() {
@@ -100,7 +115,8 @@ void Freezing::lift() {
         drive::Freeze freeze(*server, call.clock(), [&call] { return call.stopped(); });
         const auto notice = freeze.look();
         const bool was_set = freeze.lift();
-        if (was_set && notice && notice->mode == drive::FreezeMode::enforced) call.note("applications may be changed again");
+        if (was_set && notice && notice->mode == drive::FreezeMode::enforced)
+            call.note("applications may be changed again");
     } catch (const Error& error) {
         call.note(fmt::format("the freeze of applications is not lifted: {}; kmm-upgrade unfreeze", error.message()));
     }

@@ -23,9 +23,10 @@ namespace kmm::tool_upgrade {
 /// --filename, --versions.
 [[nodiscard]] std::vector<cli::Option> kubernetes_options();
 
-/// The objects of -f or --cluster, else of the API server that --kubeconfig and --context name or kubectl would find. With
-/// drive::ReadExtent::everything, kinds that this user may not list are noted in Inventory::unlisted.
-/// Errors: usage "several-sources", "no-cluster"; from_diagnostics for documents; those of kube::load_connection and kube::Client.
+/// The objects of -f or --cluster, else of the API server that --kubeconfig and --context name or kubectl would find.
+/// With drive::ReadExtent::everything, kinds that this user may not list are noted in Inventory::unlisted. Errors:
+/// usage "several-sources", "no-cluster"; from_diagnostics for documents; those of kube::load_connection and
+/// kube::Client.
 [[nodiscard]] kubernetes::Inventory read_inventory(Call& call, drive::ReadExtent extent);
 
 /// A path on the nodes, "" without that option. Errors: usage "bad-value" unless it is absolute.
@@ -59,7 +60,8 @@ struct NodeQuestions {
                                              const kubernetes::Observation& seen, const kubernetes::Version& target,
                                              std::string way, std::string directory);
 
-/// What every node says of itself, a few asked at once. Nothing is changed there. Errors: "interrupted"; a node that does not answer is in the result.
+/// What every node says of itself, a few asked at once. Nothing is changed there. Errors: "interrupted"; a node that
+/// does not answer is in the result.
 [[nodiscard]] kubernetes::NodeAnswers ask_nodes(Call& call, cluster::NodeRunner& runner,
                                                 const kubernetes::Inventory& inventory, const NodeQuestions& questions);
 
@@ -71,8 +73,9 @@ struct CheckCount {
 CheckCount require_checks(Call& call, const kubernetes::CheckInput& input, const std::vector<std::string>& ignored,
                           std::span<const std::string_view> only, const std::string& consequence);
 
-/// --versions FILE, else kubernetes-versions.yaml of the state directory, else that of /etc/kmm-tools, else what is built in. Minors that
-/// a file leaves out are those that are built in. Errors: those of sys::read_file; from_diagnostics with every fault.
+/// --versions FILE, else kubernetes-versions.yaml of the state directory, else that of /etc/kmm-tools, else what is
+/// built in. Minors that a file leaves out are those that are built in. Errors: those of sys::read_file;
+/// from_diagnostics with every fault.
 [[nodiscard]] kubernetes::Catalogue read_versions(Call& call);
 /// The same with `given` in place of --versions, "" for none.
 [[nodiscard]] kubernetes::Catalogue read_versions(Call& call, const std::string& given);

@@ -98,18 +98,18 @@ std::vector<cli::Verb> kubernetes_reading_verbs() {
     auto report = option("report", "FORMAT=FILE,...", "write reports: " + base::join(report::format_names(), ", "));
     report.repeatable = true;
     const auto from = option("from", "DIR", "with --switch binaries: their directory on the nodes");
-    auto check =
-        verb("check kubernetes", "run all checks before a Kubernetes upgrade",
-             "Runs every check before an upgrade to VERSION and prints all results at once. With --via ssh "
-             "every node is asked by kmm-worker, too; "
-             "without it, what needs a command on a node is skipped with the reason. Changes nothing. Exit 10 "
-             "if a check fails.",
-             {{"kmm-upgrade check kubernetes v1.35.4", "the current cluster"},
-              {"kmm-upgrade check kubernetes v1.35.4 --via ssh --switch packages", "ask every node, too"},
-              {"kmm-upgrade check kubernetes v1.35.4 --ignore-checks drain-local-data", "accept one failure"}},
-             kubernetes_options() + prerequisite_options() + std::vector<cli::Option>{ignore, report} +
-                 switch_options("with --via: check that programs can get onto nodes this way") + std::vector<cli::Option>{from},
-             run_check_kubernetes);
+    auto check = verb("check kubernetes", "run all checks before a Kubernetes upgrade",
+                      "Runs every check before an upgrade to VERSION and prints all results at once. With --via ssh "
+                      "every node is asked by kmm-worker, too; "
+                      "without it, what needs a command on a node is skipped with the reason. Changes nothing. Exit 10 "
+                      "if a check fails.",
+                      {{"kmm-upgrade check kubernetes v1.35.4", "the current cluster"},
+                       {"kmm-upgrade check kubernetes v1.35.4 --via ssh --switch packages", "ask every node, too"},
+                       {"kmm-upgrade check kubernetes v1.35.4 --ignore-checks drain-local-data", "accept one failure"}},
+                      kubernetes_options() + prerequisite_options() + std::vector<cli::Option>{ignore, report} +
+                          switch_options("with --via: check that programs can get onto nodes this way") +
+                          std::vector<cli::Option>{from},
+                      run_check_kubernetes);
     version.required = true;
     check.positionals = {version};
     return {about_kubernetes(std::move(versions), false), about_kubernetes(std::move(require), false),
@@ -125,16 +125,21 @@ std::vector<cli::Verb> guarding_verbs() {
     auto useless = runner_options() + std::vector<cli::Option>{trust_option()};
     for (auto& each : cli::cluster_options())
         if (each.name == "namespace") useless.push_back(std::move(each));
-    auto guard = verb("guard", "run a command only while no upgrade is under way",
-                      "Runs COMMAND if no Kubernetes upgrade of the cluster is under way, on whichever host, and no upgrade of "
-                      "any kind is recorded in --state-dir. While it runs, none can start: guard holds the Lease of Kubernetes upgrades and the lock "
-                      "of the record. The exit code is that of COMMAND, 128 plus the signal that ended it, or 75 if an upgrade is under "
-                      "way; who runs it and where is printed.",
-                      {{"kmm-upgrade guard -- helm upgrade web ./chart", "not during an upgrade"}}, {}, run_guard);
+    auto guard =
+        verb("guard", "run a command only while no upgrade is under way",
+             "Runs COMMAND if no Kubernetes upgrade of the cluster is under way, on whichever host, and no upgrade of "
+             "any kind is recorded in --state-dir. While it runs, none can start: guard holds the Lease of Kubernetes "
+             "upgrades and the lock "
+             "of the record. The exit code is that of COMMAND, 128 plus the signal that ended it, or 75 if an upgrade "
+             "is under "
+             "way; who runs it and where is printed.",
+             {{"kmm-upgrade guard -- helm upgrade web ./chart", "not during an upgrade"}}, {}, run_guard);
     guard.positionals = {command};
     auto unfreeze = verb("unfreeze", "allow changes of applications during a Kubernetes upgrade",
-                         "Removes the freeze that start kubernetes has set in the cluster. The upgrade goes on without it, and resume does not set it "
-                         "again. Without an upgrade in the local record, what is left of one that is lost is removed, too. The exit code is 0 as well if nothing "
+                         "Removes the freeze that start kubernetes has set in the cluster. The upgrade goes on without "
+                         "it, and resume does not set it "
+                         "again. Without an upgrade in the local record, what is left of one that is lost is removed, "
+                         "too. The exit code is 0 as well if nothing "
                          "is frozen.",
                          {{"kmm-upgrade unfreeze", "the cluster of the record, or the current one"}}, {}, run_unfreeze);
     return {without_selector(without_use(std::move(guard), useless, used), "no nodes are chosen"),

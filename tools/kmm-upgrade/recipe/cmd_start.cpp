@@ -40,7 +40,8 @@ std::optional<cluster::Place> place_of(Access& access, bool dry) {
 }
 
 bool asks_for_rollout(const upgrade::Run& run, const cli::Args& args) {
-    return (run.rules == &upgrade::recipe::procedure_rollout() || run.rules == &upgrade::recipe::procedure_downgrade()) &&
+    return (run.rules == &upgrade::recipe::procedure_rollout() ||
+            run.rules == &upgrade::recipe::procedure_downgrade()) &&
            upgrade::recipe::subject_of(run).name == args.positional("NAME") &&
            args.get("to").value_or(run.to_version) == run.to_version;
 }
@@ -51,7 +52,8 @@ Release render(Access& access, const std::string& name, kube::Client* client) {
     const auto& args = call.args();
     auto documents = recipe::files::read_recipe_documents(args, client);
     if (client != nullptr)
-        for (auto& document : recipe::files::read_cluster_objects(*client)) documents.all.push_back(std::move(document));
+        for (auto& document : recipe::files::read_cluster_objects(*client))
+            documents.all.push_back(std::move(document));
     const auto wanted = args.get("to");
     for (auto& resource : documents.resources)
         if (wanted && resource.name == name && !resource.is_built_in()) resource.chart.version = *wanted;
@@ -65,17 +67,20 @@ Release render(Access& access, const std::string& name, kube::Client* client) {
     release.version = versions[name];
     if (wanted && release.version != *wanted)
         throw Error(Exit::checks_failed, "version-differs",
-                    fmt::format("the chart of {} is version {}, expected {} as --to says", name, base::escape(release.version), base::escape(*wanted)))
+                    fmt::format("the chart of {} is version {}, expected {} as --to says", name,
+                                base::escape(release.version), base::escape(*wanted)))
             .hint("give that version of the chart with --chart, or another --to");
     for (const auto& node : facts.kernels)
-        if (std::find(release.kernels.begin(), release.kernels.end(), node.kernel) == release.kernels.end()) release.kernels.push_back(node.kernel);
+        if (std::find(release.kernels.begin(), release.kernels.end(), node.kernel) == release.kernels.end())
+            release.kernels.push_back(node.kernel);
     release.states = drive::states_of(rendered, documents.resources, facts.update_vendor.value_or(""));
     return release;
 }
 
 Node object_node(const ReleaseObject& one, const std::string& action) {
     const auto id = upgrade::recipe::id_of(one.object);
-    auto node = Node::mapping({{"action", action}, {"apiVersion", one.object.get_string({"apiVersion"})}, {"kind", id.kind}});
+    auto node =
+        Node::mapping({{"action", action}, {"apiVersion", one.object.get_string({"apiVersion"})}, {"kind", id.kind}});
     if (!id.space.empty()) node.set("namespace", id.space);
     node.set("name", id.name);
     if (!one.kernel.empty()) node.set("kernel", one.kernel);
@@ -87,7 +92,8 @@ Node object_node(const ReleaseObject& one, const std::string& action) {
 std::string object_line(const ReleaseObject& one, const std::string& action) {
     const auto pattern = drive::log_pattern(one.object);
     return fmt::format("  {:<9}  {}{}{}{}\n", action, base::escape(drive::object_text(one.object)),
-                       one.kernel.empty() ? "" : fmt::format(", kernel {}", base::escape(one.kernel)), drive::is_gated(one.object) ? ", waited for" : "",
+                       one.kernel.empty() ? "" : fmt::format(", kernel {}", base::escape(one.kernel)),
+                       drive::is_gated(one.object) ? ", waited for" : "",
                        pattern.empty() ? "" : fmt::format(", log \"{}\"", base::escape(pattern)));
 }
 
@@ -98,8 +104,9 @@ bool is_lower(const std::string& version, const std::string& than) {
 }
 
 /// What would be done, in order.
-void print_plan(cli::Context& context, const Release& now, const Release* before, const std::vector<drive::Judged>& judged,
-                const std::vector<upgrade::recipe::DriverNode>& nodes, const upgrade::recipe::Leftovers& left) {
+void print_plan(cli::Context& context, const Release& now, const Release* before,
+                const std::vector<drive::Judged>& judged, const std::vector<upgrade::recipe::DriverNode>& nodes,
+                const upgrade::recipe::Leftovers& left) {
     auto states = Node::sequence();
     std::string text;
     for (const auto& state : now.states) {
@@ -108,11 +115,14 @@ void print_plan(cli::Context& context, const Release& now, const Release* before
         for (const auto& node : nodes) {
             if (node.state != state.name) continue;
             downgraded.push_back(Node::mapping({{"node", node.node}, {"drivers", Node::strings(node.drivers)}}));
-            text += fmt::format("  {:<9}  DaemonSet {} on node {}, tainted while it restarts\n", "restart", base::escape(base::join(node.drivers, ", ")), base::escape(node.node));
+            text += fmt::format("  {:<9}  DaemonSet {} on node {}, tainted while it restarts\n", "restart",
+                                base::escape(base::join(node.drivers, ", ")), base::escape(node.node));
         }
         for (const auto& one : judged) {
             if (one.state->name != state.name) continue;
-            const std::string action(one.object->on_demand ? "on demand" : one.change ? to_string(*one.change) : "apply");
+            const std::string action(one.object->on_demand ? "on demand"
+                                     : one.change          ? to_string(*one.change)
+                                                           : "apply");
             objects.push_back(object_node(*one.object, action));
             text += object_line(*one.object, action);
         }
@@ -160,7 +170,8 @@ std::vector<drive::Judged> unjudged(const Release& release) {
 
 Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
     const auto name = args.positional("NAME");
-    if (is_to_be_resumed(args, context, [&](const upgrade::Run& run) { return asks_for_rollout(run, args); })) return run_resume(args, context);
+    if (is_to_be_resumed(args, context, [&](const upgrade::Run& run) { return asks_for_rollout(run, args); }))
+        return run_resume(args, context);
     Access access(args, context);
     const bool dry = args.flag("dry-run");
     auto request = recipe_request(access.call, name);
@@ -175,30 +186,38 @@ Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
     access.cluster.open(*place);
     auto& client = recipe_server(access).client();
     auto release = render(access, name, &client);
-    secure_recipe(access, request.options, request.subject, request.lineage, dry ? ClusterAccess::Purpose::look : ClusterAccess::Purpose::change);
+    secure_recipe(access, request.options, request.subject, request.lineage,
+                  dry ? ClusterAccess::Purpose::look : ClusterAccess::Purpose::change);
     drive::ReleaseStore store(client, request.subject.space);
     const auto all = store.of(name);
     const auto* previous = drive::deployed_of(all);
     release.revision = all.empty() ? 1 : all.back().revision + 1;
     release.lineage = request.lineage;
     release.created = request.created;
-    const bool is_downgrade = previous != nullptr && (args.flag("downgrade") || is_lower(release.version, previous->version));
+    const bool is_downgrade =
+        previous != nullptr && (args.flag("downgrade") || is_lower(release.version, previous->version));
     drive::tolerate_downgrade(release, previous, is_downgrade);
     drive::Objects objects(client);
-    drive::OwnObjects own(client, objects, access.call.clock(), [&] { return access.call.stopped(); }, name, store.of_others(name));
-    const auto judged = drive::review(release, client, objects, own, request.subject.is_forced ? kube::Force::yes : kube::Force::no);
+    drive::OwnObjects own(
+        client, objects, access.call.clock(), [&] { return access.call.stopped(); }, name, store.of_others(name));
+    const auto judged =
+        drive::review(release, client, objects, own, request.subject.is_forced ? kube::Force::yes : kube::Force::no);
     const auto chosen = [&](const Node& node) {
-        return std::any_of(release.states.begin(), release.states.end(), [&](const auto& state) { return state.nodes.selects(node); });
+        return std::any_of(release.states.begin(), release.states.end(),
+                           [&](const auto& state) { return state.nodes.selects(node); });
     };
     request.subject.pools = pools_to_pause(access, chosen);
-    const auto nodes = is_downgrade ? drive::driver_nodes(client, objects, judged) : std::vector<upgrade::recipe::DriverNode>();
+    const auto nodes =
+        is_downgrade ? drive::driver_nodes(client, objects, judged) : std::vector<upgrade::recipe::DriverNode>();
     if (dry) {
-        print_plan(context, release, previous, judged, nodes, upgrade::recipe::leftovers(all, release, drive::needed_kernels(client, request.subject, all)));
+        print_plan(context, release, previous, judged, nodes,
+                   upgrade::recipe::leftovers(all, release, drive::needed_kernels(client, request.subject, all)));
         return Exit::ok;
     }
     if (!nodes.empty()) recipe_server(access).require_rights(drive::Downgrade::rules());
     access.call.require_going_on();
-    // Before the run is on record: whoever takes it up finds its objects there. One that is left by a crash here is replaced by the next start.
+    // Before the run is on record: whoever takes it up finds its objects there. One that is left by a crash here is
+    // replaced by the next start.
     store.put(release);
     return launch_recipe(access, drive::rollout_run(request, release, previous, nodes));
 }

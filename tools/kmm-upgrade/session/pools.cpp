@@ -27,13 +27,15 @@ std::vector<std::string> pools_to_pause(Access& access, const std::function<bool
         std::set<std::string> used;
         if (!pools.empty())
             for (const auto& node : server->client().list_all(kube::resources::k_nodes, {}))
-                if (const auto* pool = is_chosen(node) ? cluster::pool_of(pools, node) : nullptr) used.insert(pool->name);
+                if (const auto* pool = is_chosen(node) ? cluster::pool_of(pools, node) : nullptr)
+                    used.insert(pool->name);
         const auto signer = used.empty() ? std::nullopt : access_to_pools.signer();
         for (const auto& pool : pools) {
             if (!used.contains(pool.name) || (!pool.paused && !is_asked)) continue;
             if (pool.paused)
-                access.call.note(fmt::format("MachineConfigPool {} is paused{}: it stays so", pool.name,
-                                             pool.paused_since ? " since " + base::format_rfc3339(*pool.paused_since) : ""));
+                access.call.note(
+                    fmt::format("MachineConfigPool {} is paused{}: it stays so", pool.name,
+                                pool.paused_since ? " since " + base::format_rfc3339(*pool.paused_since) : ""));
             else names.push_back(pool.name);
             const auto warning = signer ? signer_warning(pool, *signer, access.call.clock().now_unix()) : std::string();
             if (!warning.empty()) access.call.note("warning: " + warning);
@@ -67,7 +69,8 @@ std::vector<std::pair<std::string, std::string>> leave_paused_out(Access& access
     std::erase_if(run.nodes, [&](const auto& node) {
         return std::any_of(left.begin(), left.end(), [&](const auto& one) { return one.first == node.name; });
     });
-    std::sort(run.left_out.begin(), run.left_out.end(), [](const auto& one, const auto& other) { return one.name < other.name; });
+    std::sort(run.left_out.begin(), run.left_out.end(),
+              [](const auto& one, const auto& other) { return one.name < other.name; });
     return left;
 }
 

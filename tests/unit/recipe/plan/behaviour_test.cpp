@@ -24,7 +24,11 @@ TEST_CASE("behaviour 2: charts see the resource before the first pass; set is ex
     Case one;
     one.resource = cr("  driverContainer: {source: {git: {ref: 'v-{{ .Values.clusterVersion }}'}}}\n"
                       "  set: {ref: '{{ .Values.specialresource.spec.driverContainer.source.git.ref }}'}\n");
-    one.files = {{"templates/1000-a.yaml", config_map("a", "{raw: '{{ .Values.specialresource.spec.driverContainer.source.git.ref }}', set: '{{ .Values.ref }}'}")}};
+    one.files = {
+        {"templates/1000-a.yaml",
+         config_map(
+             "a",
+             "{raw: '{{ .Values.specialresource.spec.driverContainer.source.git.ref }}', set: '{{ .Values.ref }}'}")}};
     for (const bool compat : {false, true}) {
         one.compat = compat;
         CHECK(has(one.text(), "raw: v-{{ .Values.clusterVersion }}"));
@@ -64,24 +68,31 @@ TEST_CASE("behaviour 4: a state that is rendered once may fail where several ker
 
 TEST_CASE("behaviour 4: of several kernels the last one's fault counts") {
     Case one;
-    one.files = {{"templates/1000-a.yaml", "{{ if hasPrefix \"4.\" .Values.kernelFullVersion }}{{ fail \"no\" }}{{ end }}\n" + daemon_set(k_affine)}};
+    one.files = {
+        {"templates/1000-a.yaml",
+         "{{ if hasPrefix \"4.\" .Values.kernelFullVersion }}{{ fail \"no\" }}{{ end }}\n" + daemon_set(k_affine)}};
     CHECK(error_of([&] { (void)one.text(); }).code() == "template-fail");
     one.compat = true;
     CHECK(count(one.text(), "kind: DaemonSet") == 1);
-    one.files = {{"templates/1000-a.yaml", "{{ if hasPrefix \"5.\" .Values.kernelFullVersion }}{{ fail \"no\" }}{{ end }}\n" + daemon_set(k_affine)}};
+    one.files = {
+        {"templates/1000-a.yaml",
+         "{{ if hasPrefix \"5.\" .Values.kernelFullVersion }}{{ fail \"no\" }}{{ end }}\n" + daemon_set(k_affine)}};
     CHECK(error_of([&] { (void)one.text(); }).code() == "template-fail");
 }
 
 TEST_CASE("behaviour 5: the operator finds the annotation on a line of its own alone") {
     Case one;
-    one.files = {{"templates/1000-a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  annotations: {specialresource.openshift.io/kernel-affine: \"true\"}\n"}};
+    one.files = {{"templates/1000-a.yaml",
+                  "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  annotations: "
+                  "{specialresource.openshift.io/kernel-affine: \"true\"}\n"}};
     CHECK(count(one.text(), "kind: ConfigMap") == 2);
     CHECK(found(one.render().findings, "sro-differs"));
     one.compat = true;
     CHECK(count(one.text(), "kind: ConfigMap") == 1);
     CHECK(has(one.text(), "# kernel: 4.18.0-305.40.2.el8_4.x86_64\n"));
     CHECK(has(one.text(), "name: a-e383247e62b56585"));
-    one.files = {{"templates/1000-a.yaml", "{{/*\n specialresource.openshift.io/kernel-affine: mentioned\n*/}}" + config_map("a")}};
+    one.files = {{"templates/1000-a.yaml",
+                  "{{/*\n specialresource.openshift.io/kernel-affine: mentioned\n*/}}" + config_map("a")}};
     CHECK(count(one.text(), "kind: ConfigMap") == 2);
     one.files = {{"templates/a.yaml", daemon_set(k_affine)}};
     CHECK(count(one.text(), "kind: DaemonSet") == 1);
@@ -95,7 +106,8 @@ TEST_CASE("behaviour 6: objects of an affine state without the annotation have o
     CHECK(count(one.text(), "kind: ConfigMap") == 1);
     one.compat = true;
     CHECK(count(one.text(), "kind: ConfigMap") == 2);
-    one.files = {{"templates/1000-a.yaml", config_map("k", "{k: '{{ .Values.kernelFullVersion }}'}") + "---\n" + daemon_set(k_affine)}};
+    one.files = {{"templates/1000-a.yaml",
+                  config_map("k", "{k: '{{ .Values.kernelFullVersion }}'}") + "---\n" + daemon_set(k_affine)}};
     CHECK(count(one.text(), "kind: ConfigMap") == 2);
     one.compat = false;
     CHECK(error_of([&] { (void)one.text(); }).code() == "recipe-duplicate");
@@ -111,7 +123,8 @@ TEST_CASE("behaviour 7: an empty document is a fault of the operator's") {
     CHECK(count(one.text(), "kind: ConfigMap") == 2);
     one.compat = true;
     CHECK(has(error_of([&] { (void)one.text(); }).message(), "Object 'Kind' is missing in 'null'"));
-    one.files = {{"templates/1000-a.yaml", ""}, {"templates/2000-a.yaml", config_map("a") + "---\n---\n" + config_map("b")}};
+    one.files = {{"templates/1000-a.yaml", ""},
+                 {"templates/2000-a.yaml", config_map("a") + "---\n---\n" + config_map("b")}};
     CHECK(has(error_of([&] { (void)one.text(); }).message(), "Object 'Kind' is missing in 'null'"));
     one.files.resize(1);
     CHECK(count(one.text(), "---") == 1);
@@ -121,7 +134,8 @@ TEST_CASE("an object without a name, or with one that is no text, is refused bef
     const std::string head = "apiVersion: v1\nkind: ConfigMap\n";
     Case one;
     one.facts = one_kernel();
-    for (const auto* metadata : {"metadata: {}\n", "metadata:\n  name: \"\"\n", "metadata:\n  name:\n", "data: {a: b}\n"}) {
+    for (const auto* metadata :
+         {"metadata: {}\n", "metadata:\n  name: \"\"\n", "metadata:\n  name:\n", "data: {a: b}\n"}) {
         one.files = {{"templates/1000-a.yaml", head + metadata}};
         CAPTURE(std::string(metadata));
         CHECK(has(error_of([&] { (void)one.text(); }).message(), "ConfigMap: metadata.name is missing"));
@@ -149,9 +163,11 @@ TEST_CASE("behaviour 8: Pods that are never restarted are never made") {
 TEST_CASE("behaviour 9: labels of Pods are demanded; one annotation that is no text takes all others with it") {
     Case one;
     one.facts = one_kernel();
-    one.files = {{"templates/1000-a.yaml", "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d}\nspec: {template: {spec: {}}}\n"}};
+    one.files = {{"templates/1000-a.yaml",
+                  "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d}\nspec: {template: {spec: {}}}\n"}};
     CHECK(has(error_of([&] { (void)one.text(); }).message(), "labels not found"));
-    one.files = {{"templates/1000-a.yaml", config_map("a", "{}", "    keep: me\n    specialresource.openshift.io/kernel-affine: true\n")}};
+    one.files = {{"templates/1000-a.yaml",
+                  config_map("a", "{}", "    keep: me\n    specialresource.openshift.io/kernel-affine: true\n")}};
     CHECK(has(one.text(), "keep: me"));
     CHECK(has(one.text(), "name: a-"));
     CHECK(found(one.render().findings, "not-a-text"));
@@ -178,8 +194,10 @@ TEST_CASE("behaviour 10: node selectors") {
 TEST_CASE("behaviour 11: kinds without a namespace") {
     Case one;
     one.facts = one_kernel();
-    one.files = {{"templates/1000-a.yaml", "apiVersion: storage.k8s.io/v1\nkind: CSIDriver\nmetadata: {name: c}\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\n"
-                                           "metadata: {name: r}\n"}};
+    one.files = {{"templates/1000-a.yaml",
+                  "apiVersion: storage.k8s.io/v1\nkind: CSIDriver\nmetadata: {name: c}\n---\napiVersion: "
+                  "rbac.authorization.k8s.io/v1\nkind: ClusterRole\n"
+                  "metadata: {name: r}\n"}};
     CHECK(count(one.text(), "  namespace: demo") == 0);
     one.compat = true;
     CHECK(count(one.text(), "  namespace: demo") == 1);
@@ -189,7 +207,8 @@ TEST_CASE("behaviour 12: install order") {
     Case one;
     one.facts = one_kernel();
     std::string text;
-    for (const auto kind : {"Zebra", "Service", "BuildConfig", "ImageStream", "SecurityContextConstraints", "Issuer", "Certificates", "RoleBinding", "Certificate", "PriorityClass"}) {
+    for (const auto kind : {"Zebra", "Service", "BuildConfig", "ImageStream", "SecurityContextConstraints", "Issuer",
+                            "Certificates", "RoleBinding", "Certificate", "PriorityClass"}) {
         text += std::string("---\napiVersion: v1\nkind: ") + kind + "\nmetadata: {name: x}\n";
     }
     one.files = {{"templates/1000-a.yaml", text}};
@@ -198,29 +217,39 @@ TEST_CASE("behaviour 12: install order") {
         for (const auto& object : one.render().objects) { all += object.object.members().at("kind").text() + " "; }
         return all;
     };
-    CHECK(kinds() == "Namespace PriorityClass RoleBinding Certificates Issuer SecurityContextConstraints ImageStream BuildConfig Service Certificate Zebra ");
+    CHECK(kinds() ==
+          "Namespace PriorityClass RoleBinding Certificates Issuer SecurityContextConstraints ImageStream BuildConfig "
+          "Service Certificate Zebra ");
     one.compat = true;
-    CHECK(kinds() == "Namespace RoleBinding Certificates Issuer SecurityContextConstraints ImageStream BuildConfig Service Certificate PriorityClass Zebra ");
+    CHECK(kinds() ==
+          "Namespace RoleBinding Certificates Issuer SecurityContextConstraints ImageStream BuildConfig Service "
+          "Certificate PriorityClass Zebra ");
 }
 
 TEST_CASE("behaviour 13: names of states") {
     Case one;
     one.facts = one_kernel();
-    for (const auto name : {"6000-y.yaml", "sub/0100-x.yaml", "0100-B.yaml", "0100-a.yaml", "1234.yaml", "123-x.yaml", "12345-x.yaml", "1234-x.yml"}) {
+    for (const auto name : {"6000-y.yaml", "sub/0100-x.yaml", "0100-B.yaml", "0100-a.yaml", "1234.yaml", "123-x.yaml",
+                            "12345-x.yaml", "1234-x.yml"}) {
         one.files.push_back({std::string("templates/") + name, config_map("c" + std::to_string(one.files.size()))});
     }
     one.files.push_back({"templates/_1000-x.yaml", "{{ define \"x\" }}{{ end }}"});
     std::string states;
     for (const auto& object : one.render().objects) { states += object.state + " "; }
-    CHECK(states == "(namespace) 0100-B.yaml 0100-a.yaml 6000-y.yaml 0100-x.yaml (stateless) (stateless) (stateless) (stateless) ");
+    CHECK(
+        states ==
+        "(namespace) 0100-B.yaml 0100-a.yaml 6000-y.yaml 0100-x.yaml (stateless) (stateless) (stateless) (stateless) ");
 }
 
 TEST_CASE("behaviour 14: definitions and hooks") {
     Case one;
     one.facts = one_kernel();
-    one.files = {{"crds/c.yaml", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: x.y}\n"},
-                 {"templates/1000-a.yaml", config_map("h1", "{}", "    helm.sh/hook: pre-install\n") + "---\n" + config_map("a")},
-                 {"templates/2000-b.yaml", config_map("h2", "{}", "    helm.sh/hook: pre-install,pre-upgrade\n") + "---\n" + config_map("h3", "{}", "    helm.sh/hook: test\n")}};
+    one.files = {
+        {"crds/c.yaml", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: x.y}\n"},
+        {"templates/1000-a.yaml",
+         config_map("h1", "{}", "    helm.sh/hook: pre-install\n") + "---\n" + config_map("a")},
+        {"templates/2000-b.yaml", config_map("h2", "{}", "    helm.sh/hook: pre-install,pre-upgrade\n") + "---\n" +
+                                      config_map("h3", "{}", "    helm.sh/hook: test\n")}};
     CHECK(count(one.text(), "CustomResourceDefinition") == 1);
     CHECK(has(one.text(), "name: h1"));
     CHECK(has(one.text(), "name: h2"));
@@ -234,17 +263,23 @@ TEST_CASE("behaviour 14: definitions and hooks") {
 TEST_CASE("behaviour 15: sub-charts come again in every state; from the second on without alias and condition") {
     Case one;
     one.facts = one_kernel();
-    one.chart_yaml = "dependencies:\n- {name: sub, version: 0.1.0, alias: other}\n- {name: gated, version: 0.1.0, condition: gated.enabled}\n- {name: plain, version: 0.1.0}\n";
+    one.chart_yaml =
+        "dependencies:\n- {name: sub, version: 0.1.0, alias: other}\n- {name: gated, version: 0.1.0, condition: "
+        "gated.enabled}\n- {name: plain, version: 0.1.0}\n";
     one.values = "gated: {enabled: false}\n";
     one.files = {{"templates/1000-a.yaml", config_map("a")}, {"templates/2000-b.yaml", config_map("b")}};
     for (const char* name : {"sub", "gated", "plain"}) {
-        one.files.push_back({std::string("charts/") + name + "/Chart.yaml", std::string("apiVersion: v2\nname: ") + name + "\nversion: 0.1.0\n"});
-        one.files.push_back({std::string("charts/") + name + "/templates/c.yaml", config_map("{{ .Chart.Name }}-{{ .Release.Name }}")});
+        one.files.push_back({std::string("charts/") + name + "/Chart.yaml",
+                             std::string("apiVersion: v2\nname: ") + name + "\nversion: 0.1.0\n"});
+        one.files.push_back(
+            {std::string("charts/") + name + "/templates/c.yaml", config_map("{{ .Chart.Name }}-{{ .Release.Name }}")});
     }
     const auto names = [&](const std::string& state) {
         std::string made;
         for (const auto& object : one.render().objects) {
-            if (object.state == state) { made += object.object.members().at("metadata").members().at("name").text() + ' '; }
+            if (object.state == state) {
+                made += object.object.members().at("metadata").members().at("name").text() + ' ';
+            }
         }
         return made;
     };
@@ -266,9 +301,11 @@ TEST_CASE("behaviour 17: values merge, lists are replaced, null deletes, runtime
     one.facts = one_kernel();
     one.values = "a: {b: 1, c: 2}\nl: [1, 2]\ngone: here\nplatform: mine\ngroupName: {extra: kept}\n";
     one.resource = cr("  set: {a: {c: 3}, l: [9], gone: null}\n");
-    one.files = {{"templates/1000-a.yaml",
-                  config_map("a", "{v: '{{ .Values.a.b }} {{ .Values.a.c }} {{ .Values.l }} {{ hasKey .Values \"gone\" }} {{ .Values.platform }} {{ .Values.groupName.extra }} "
-                                  "{{ hasKey .Values.specialresource.spec.set \"gone\" }}'}")}};
+    one.files = {
+        {"templates/1000-a.yaml", config_map("a",
+                                             "{v: '{{ .Values.a.b }} {{ .Values.a.c }} {{ .Values.l }} {{ hasKey "
+                                             ".Values \"gone\" }} {{ .Values.platform }} {{ .Values.groupName.extra }} "
+                                             "{{ hasKey .Values.specialresource.spec.set \"gone\" }}'}")}};
     for (const bool compat : {false, true}) {
         one.compat = compat;
         CHECK(has(one.text(), "v: 1 3 [9] false OCP kept false"));
@@ -290,9 +327,12 @@ TEST_CASE("behaviour 18: numbers of set are int64, those of values.yaml float64"
 TEST_CASE("behaviour 19: dependencies") {
     Case one;
     one.facts = one_kernel();
-    one.files = {{"templates/1000-a.yaml", config_map("a", "{v: '{{ .Values.v }}', of: '{{ .Values.specialresource.metadata.name }}'}")}};
-    const std::string needs = "  set: {v: main}\n  dependencies:\n  - chart: {name: base, version: 0.0.1, repository: {name: r, url: 'file:///x'}}\n"
-                              "    set: {v: 'for {{ .Values.specialresource.metadata.name }}'}\n";
+    one.files = {{"templates/1000-a.yaml",
+                  config_map("a", "{v: '{{ .Values.v }}', of: '{{ .Values.specialresource.metadata.name }}'}")}};
+    const std::string needs =
+        "  set: {v: main}\n  dependencies:\n  - chart: {name: base, version: 0.0.1, repository: {name: r, url: "
+        "'file:///x'}}\n"
+        "    set: {v: 'for {{ .Values.specialresource.metadata.name }}'}\n";
     one.resource = cr(needs) + "---\n" + cr("  set: {v: own}\n", "base");
     for (const bool compat : {false, true}) {
         one.compat = compat;
@@ -316,14 +356,16 @@ TEST_CASE("behaviour 22: text in values as go-yaml reads it") {
     Case one;
     one.facts = one_kernel();
     one.values = "n: 014\nb: y\nt: 1:30\n";
-    one.files = {{"templates/1000-a.yaml", config_map("a", "{v: '{{ .Values.false }} {{ .Values.b }} {{ .Values.t }}'}")}};
+    one.files = {
+        {"templates/1000-a.yaml", config_map("a", "{v: '{{ .Values.false }} {{ .Values.b }} {{ .Values.t }}'}")}};
     CHECK(has(one.text(), "v: 12 true 1:30"));
 }
 
 TEST_CASE("behaviour 25: nil as a text, and literal <no value>") {
     Case one;
     one.facts = one_kernel();
-    one.files = {{"templates/1000-a.yaml", config_map("a", "{v: 'x{{ toString .Values.absent }}', w: '{{ printf \"%d\" .Values.f }}'}")}};
+    one.files = {{"templates/1000-a.yaml",
+                  config_map("a", "{v: 'x{{ toString .Values.absent }}', w: '{{ printf \"%d\" .Values.f }}'}")}};
     one.values = "f: 5\n";
     CHECK(has(one.text(), "v: x<nil>"));
     CHECK(found(one.render().findings, "no-value-text"));
@@ -334,11 +376,15 @@ TEST_CASE("behaviour 25: nil as a text, and literal <no value>") {
 
 TEST_CASE("behaviour 27: lookup, .Files.Get and .Files.Lines") {
     Case one;
-    one.files = {{"templates/1000-a.yaml", config_map("a", "{get: 'x{{ .Files.Get \"absent\" }}x', found: '{{ lookup \"v1\" \"Pod\" \"a\" \"b\" }}', lines: '{{ len (.Files.Lines \"f.txt\") }}',"
-                                                           " none: '{{ len (.Files.Lines \"absent\") }}', empty: '{{ len (.Files.Lines \"empty.txt\") }}',"
-                                                           " part: '{{ len ((.Files.Glob \"f*\").Lines \"f.txt\") }}'}")},
-                 {"f.txt", "one\ntwo\n"},
-                 {"empty.txt", ""}};
+    one.files = {
+        {"templates/1000-a.yaml",
+         config_map("a",
+                    "{get: 'x{{ .Files.Get \"absent\" }}x', found: '{{ lookup \"v1\" \"Pod\" \"a\" \"b\" }}', lines: "
+                    "'{{ len (.Files.Lines \"f.txt\") }}',"
+                    " none: '{{ len (.Files.Lines \"absent\") }}', empty: '{{ len (.Files.Lines \"empty.txt\") }}',"
+                    " part: '{{ len ((.Files.Glob \"f*\").Lines \"f.txt\") }}'}")},
+        {"f.txt", "one\ntwo\n"},
+        {"empty.txt", ""}};
     for (const bool compat : {false, true}) {
         one.compat = compat;
         const std::string text = one.text();
@@ -368,7 +414,9 @@ TEST_CASE("behaviour 32: values that a sub-chart exports win over those of its p
 TEST_CASE("behaviour 32: install order of Helm 3.7") {
     Case one;
     one.facts = one_kernel();
-    one.files = {{"templates/1000-a.yaml", "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: p}\n---\n" + config_map("a")}};
+    one.files = {
+        {"templates/1000-a.yaml",
+         "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: p}\n---\n" + config_map("a")}};
     const auto first = [&] { return one.render().objects.at(1).object.members().at("kind").text(); };
     CHECK(first() == "PriorityClass");
     one.compat = true;
@@ -378,7 +426,8 @@ TEST_CASE("behaviour 32: install order of Helm 3.7") {
 TEST_CASE("a state does not see what another state defines; the error says where it is") {
     Case one;
     one.facts = one_kernel();
-    one.files = {{"templates/1000-a.yaml", "{{ define \"h\" }}x{{ end }}" + config_map("a")}, {"templates/2000-b.yaml", "{{ include \"h\" . }}"}};
+    one.files = {{"templates/1000-a.yaml", "{{ define \"h\" }}x{{ end }}" + config_map("a")},
+                 {"templates/2000-b.yaml", "{{ include \"h\" . }}"}};
     const Error error = error_of([&] { (void)one.text(); });
     CHECK(has(error.hint(), "templates/1000-a.yaml defines it"));
 }

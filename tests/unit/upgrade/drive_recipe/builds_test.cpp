@@ -17,15 +17,21 @@ namespace rc = kmm::upgrade::recipe;
 namespace {
 
 Node build_job() {
-    return json("{apiVersion: batch/v1, kind: Job, metadata: {name: build, namespace: demo, annotations: {specialresource.openshift.io/driver-container-vendor: acme, "
-                "specialresource.openshift.io/wait: 'true'}}, spec: {template: {spec: {containers: [{name: c, image: r/builder}]}}}}");
+    return json(
+        "{apiVersion: batch/v1, kind: Job, metadata: {name: build, namespace: demo, annotations: "
+        "{specialresource.openshift.io/driver-container-vendor: acme, "
+        "specialresource.openshift.io/wait: 'true'}}, spec: {template: {spec: {containers: [{name: c, image: "
+        "r/builder}]}}}}");
 }
 
 Node vendor_driver(const std::string& image) {
-    return json("{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: driver, namespace: demo, annotations: {specialresource.openshift.io/state: driver-container, "
-                "specialresource.openshift.io/driver-container-vendor: acme, specialresource.openshift.io/wait: 'true'}}, "
-                "spec: {selector: {matchLabels: {app: driver}}, template: {metadata: {labels: {app: driver}}, spec: {containers: [{name: c, image: '" +
-                image + "'}]}}}}");
+    return json(
+        "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: driver, namespace: demo, annotations: "
+        "{specialresource.openshift.io/state: driver-container, "
+        "specialresource.openshift.io/driver-container-vendor: acme, specialresource.openshift.io/wait: 'true'}}, "
+        "spec: {selector: {matchLabels: {app: driver}}, template: {metadata: {labels: {app: driver}}, spec: "
+        "{containers: [{name: c, image: '" +
+        image + "'}]}}}}");
 }
 
 struct Rollout {
@@ -35,7 +41,8 @@ struct Rollout {
     MemoryJournal journal;
 
     Rollout(const std::string& image, bool has_build) {
-        api.put(json("{apiVersion: v1, kind: Node, metadata: {name: node-a}, status: {nodeInfo: {kernelVersion: 6.1.0-1}}}"));
+        api.put(json(
+            "{apiVersion: v1, kind: Node, metadata: {name: node-a}, status: {nodeInfo: {kernelVersion: 6.1.0-1}}}"));
         api.put(json("{apiVersion: v1, kind: Namespace, metadata: {name: demo}}"));
         rc::Release release;
         release.recipe = "demo";
@@ -57,7 +64,8 @@ struct Rollout {
     std::unique_ptr<kube::Client> client_of() {
         kube::Connection connection;
         connection.server = "http://127.0.0.1:1";
-        return std::make_unique<kube::Client>(std::move(connection), kube::Seams{[this] { return std::make_unique<MemoryHttp>(api); }, clock, random});
+        return std::make_unique<kube::Client>(
+            std::move(connection), kube::Seams{[this] { return std::make_unique<MemoryHttp>(api); }, clock, random});
     }
     [[nodiscard]] upgrade::Run replayed() const {
         std::vector<upgrade::TimedPayload> entries;
@@ -98,7 +106,8 @@ TEST_CASE("an image that nothing builds is waited for, and the reason is named")
     const auto driver = rollout.replayed().nodes[0];
     CHECK(driver.state == "gating-failed");
     CHECK(driver.message ==
-          "DaemonSet demo/driver: 0 of 1 Pods are updated and available; image r/missing of Pod demo/driver-node-a cannot be pulled: ErrImagePull: not found; "
+          "DaemonSet demo/driver: 0 of 1 Pods are updated and available; image r/missing of Pod demo/driver-node-a "
+          "cannot be pulled: ErrImagePull: not found; "
           "nothing of the recipe builds it after the time limit");
 }
 
@@ -106,7 +115,8 @@ TEST_CASE("a build on demand is on record as such") {
     rc::Release release;
     release.recipe = "demo";
     release.revision = 1;
-    release.states.push_back({"demo/0000-build", "demo", "", {}, {{"", build_job(), true}, {"", vendor_driver("r/a"), false}}});
+    release.states.push_back(
+        {"demo/0000-build", "demo", "", {}, {{"", build_job(), true}, {"", vendor_driver("r/a"), false}}});
     const auto again = rc::decode_release(rc::encode(release), "test");
     CHECK(again.states[0].objects[0].on_demand);
     CHECK_FALSE(again.states[0].objects[1].on_demand);

@@ -21,17 +21,22 @@ namespace {
 struct Killed {};
 
 Node node_object(const std::string& name) {
-    return json("{apiVersion: v1, kind: Node, metadata: {name: " + name + "}, status: {nodeInfo: {kernelVersion: 6.1.0-1}}}");
+    return json("{apiVersion: v1, kind: Node, metadata: {name: " + name +
+                "}, status: {nodeInfo: {kernelVersion: 6.1.0-1}}}");
 }
 
 Node driver_object(const std::string& image) {
-    return json("{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: driver, namespace: demo, annotations: {specialresource.openshift.io/state: driver-container, "
-                "specialresource.openshift.io/wait: 'true', specialresource.openshift.io/wait-for-logs: loaded}}, "
-                "spec: {selector: {matchLabels: {app: driver}}, template: {metadata: {labels: {app: driver}}, spec: {containers: [{name: c, image: 'r/" +
-                image + "'}]}}}}");
+    return json(
+        "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: driver, namespace: demo, annotations: "
+        "{specialresource.openshift.io/state: driver-container, "
+        "specialresource.openshift.io/wait: 'true', specialresource.openshift.io/wait-for-logs: loaded}}, "
+        "spec: {selector: {matchLabels: {app: driver}}, template: {metadata: {labels: {app: driver}}, spec: "
+        "{containers: [{name: c, image: 'r/" +
+        image + "'}]}}}}");
 }
 
-rc::Release release_of(const std::string& version, std::int64_t revision, const std::string& image, const std::string& lineage) {
+rc::Release release_of(const std::string& version, std::int64_t revision, const std::string& image,
+                       const std::string& lineage) {
     rc::Release release;
     release.recipe = "demo";
     release.version = version;
@@ -39,8 +44,15 @@ rc::Release release_of(const std::string& version, std::int64_t revision, const 
     release.created = "t0";
     release.revision = revision;
     release.status = revision == 1 ? rc::Status::deployed : rc::Status::pending;
-    release.states.push_back({"demo/1000-driver", "demo", "specialresource.openshift.io/state-demo-1000", {}, {{"", driver_object(image)}}});
-    release.states.push_back({"demo/2000-settings", "demo", "", {}, {{"", json("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: demo}, data: {version: '" + version + "'}}")}}});
+    release.states.push_back(
+        {"demo/1000-driver", "demo", "specialresource.openshift.io/state-demo-1000", {}, {{"", driver_object(image)}}});
+    release.states.push_back(
+        {"demo/2000-settings",
+         "demo",
+         "",
+         {},
+         {{"", json("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: demo}, data: {version: '" +
+                    version + "'}}")}}});
     return release;
 }
 
@@ -56,10 +68,12 @@ struct Scene {
         for (const auto* name : {"node-a", "node-b"}) api.put(node_object(name));
         api.put(json("{apiVersion: v1, kind: Namespace, metadata: {name: demo}}"));
         for (const auto* node : {"node-a", "node-b"})
-            api.put(json(std::string("{apiVersion: v1, kind: Pod, metadata: {name: app-") + node + ", namespace: apps}, spec: {nodeName: " + node +
-                         "}, status: {phase: Running}}"));
-        api.put(json("{apiVersion: v1, kind: Pod, metadata: {name: proxy, namespace: kube-system}, spec: {nodeName: node-a, tolerations: [{operator: Exists}]}, "
-                     "status: {phase: Running}}"));
+            api.put(json(std::string("{apiVersion: v1, kind: Pod, metadata: {name: app-") + node +
+                         ", namespace: apps}, spec: {nodeName: " + node + "}, status: {phase: Running}}"));
+        api.put(
+            json("{apiVersion: v1, kind: Pod, metadata: {name: proxy, namespace: kube-system}, spec: {nodeName: "
+                 "node-a, tolerations: [{operator: Exists}]}, "
+                 "status: {phase: Running}}"));
         auto client = client_of();
         // What runs is the release before, 0.0.2.
         auto running = driver_object("new");
@@ -91,7 +105,8 @@ struct Scene {
     std::unique_ptr<kube::Client> client_of() {
         kube::Connection connection;
         connection.server = "http://127.0.0.1:1";
-        return std::make_unique<kube::Client>(std::move(connection), kube::Seams{[this] { return std::make_unique<MemoryHttp>(api); }, clock, random});
+        return std::make_unique<kube::Client>(
+            std::move(connection), kube::Seams{[this] { return std::make_unique<MemoryHttp>(api); }, clock, random});
     }
     struct Dying final : Journal {
         explicit Dying(Scene& scene) : scene_(scene) {}
@@ -130,11 +145,16 @@ struct Scene {
         return false;
     }
     [[nodiscard]] std::string image_on(const std::string& node) const {
-        return api.at("pods/demo/driver-" + node).find_path({"spec", "containers"})->items().front().get_string({"image"});
+        return api.at("pods/demo/driver-" + node)
+            .find_path({"spec", "containers"})
+            ->items()
+            .front()
+            .get_string({"image"});
     }
 };
 
-/// Every `nth` point is tried, with KMM_FULL all of them; a fifth of that with sanitizers, which take ten times as long.
+/// Every `nth` point is tried, with KMM_FULL all of them; a fifth of that with sanitizers, which take ten times as
+/// long.
 int every(int nth) { return std::getenv("KMM_FULL") != nullptr ? 1 : sys::is_instrumented() ? 5 * nth : nth; }
 
 }  // namespace
@@ -143,7 +163,8 @@ TEST_SUITE("upgrade::drive_recipe") {
 
 TEST_CASE("a downgrade restarts drivers one node after the other while nothing else is there") {
     Scene scene;
-    // Whenever a driver Pod of the newer release goes, its node is tainted, and nothing is there that does not tolerate it; the other node is not.
+    // Whenever a driver Pod of the newer release goes, its node is tainted, and nothing is there that does not tolerate
+    // it; the other node is not.
     scene.api.on_request = [&](const std::string& request, bool is_done) {
         if (is_done || !request.starts_with("DELETE /api/v1/namespaces/demo/pods/driver-")) return;
         const auto node = request.substr(request.rfind("node-"));
@@ -253,7 +274,8 @@ TEST_CASE("a driver that does not come up fails on the first node, which is unta
 TEST_CASE("the taint of someone else stays") {
     Scene scene;
     auto node = scene.api.at("nodes//node-a");
-    node.set("spec", json("{taints: [{key: specialresource.openshift.io/downgrade, value: 'true', effect: NoExecute}]}"));
+    node.set("spec",
+             json("{taints: [{key: specialresource.openshift.io/downgrade, value: 'true', effect: NoExecute}]}"));
     scene.api.put(node);
     scene.api.settle();
     CHECK(scene.go() == Ended::complete);
@@ -263,8 +285,11 @@ TEST_CASE("the taint of someone else stays") {
 
 TEST_CASE("Pods that the taint does not move end the step with their names") {
     Scene scene;
-    scene.api.put(json("{apiVersion: v1, kind: Pod, metadata: {name: slow, namespace: apps}, spec: {nodeName: node-a, tolerations: [{key: "
-                       "specialresource.openshift.io/downgrade, operator: Exists, tolerationSeconds: 3600}]}, status: {phase: Running}}"));
+    scene.api.put(
+        json("{apiVersion: v1, kind: Pod, metadata: {name: slow, namespace: apps}, spec: {nodeName: node-a, "
+             "tolerations: [{key: "
+             "specialresource.openshift.io/downgrade, operator: Exists, tolerationSeconds: 3600}]}, status: {phase: "
+             "Running}}"));
     CHECK(scene.go() == Ended::paused);
     const auto run = scene.replayed();
     CHECK(run.nodes[0].state == "evicting-failed");

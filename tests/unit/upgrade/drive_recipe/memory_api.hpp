@@ -81,20 +81,22 @@ private:
         bool namespaced;
     };
     static const std::vector<Kind>& kinds() {
-        static const std::vector<Kind> all = {{"nodes", "", "Node", false},
-                                              {"pods", "", "Pod", true},
-                                              {"namespaces", "", "Namespace", false},
-                                              {"secrets", "", "Secret", true},
-                                              {"configmaps", "", "ConfigMap", true},
-                                              {"daemonsets", "apps", "DaemonSet", true},
-                                              {"jobs", "batch", "Job", true},
-                                              {"machineconfigpools", "machineconfiguration.openshift.io", "MachineConfigPool", false}};
+        static const std::vector<Kind> all = {
+            {"nodes", "", "Node", false},
+            {"pods", "", "Pod", true},
+            {"namespaces", "", "Namespace", false},
+            {"secrets", "", "Secret", true},
+            {"configmaps", "", "ConfigMap", true},
+            {"daemonsets", "apps", "DaemonSet", true},
+            {"jobs", "batch", "Job", true},
+            {"machineconfigpools", "machineconfiguration.openshift.io", "MachineConfigPool", false}};
         return all;
     }
     static std::string key_of(const Node& object) {
         for (const auto& kind : kinds())
             if (kind.name == object.get_string({"kind"}))
-                return kind.plural + "/" + (kind.namespaced ? object.get_string({"metadata", "namespace"}) : "") + "/" + object.get_string({"metadata", "name"});
+                return kind.plural + "/" + (kind.namespaced ? object.get_string({"metadata", "namespace"}) : "") + "/" +
+                       object.get_string({"metadata", "name"});
         FAIL("unknown kind");
         return "";
     }
@@ -119,7 +121,8 @@ private:
         for (const auto& each : patch.members()) {
             if (each.value.is_null()) into.erase(each.key);
             else if (each.value.is_mapping()) {
-                if (const auto* there = into.find(each.key); there == nullptr || !there->is_mapping()) into.set(each.key, Node::mapping());
+                if (const auto* there = into.find(each.key); there == nullptr || !there->is_mapping())
+                    into.set(each.key, Node::mapping());
                 merge(*into.find(each.key), each.value);
             } else into.set(each.key, each.value);
         }
@@ -129,7 +132,8 @@ private:
         for (const auto& each : before.members()) {
             const auto* stays = now.find(each.key);
             if (stays == nullptr) from.erase(each.key);
-            else if (each.value.is_mapping() && from.find(each.key) != nullptr) drop(*from.find(each.key), each.value, *stays);
+            else if (each.value.is_mapping() && from.find(each.key) != nullptr)
+                drop(*from.find(each.key), each.value, *stays);
         }
     }
     void store(const std::string& key, Node object) {
@@ -139,11 +143,14 @@ private:
         if (meta.find("uid") == nullptr) meta.set("uid", "uid-" + std::to_string(++version_));
         meta.set("resourceVersion", std::to_string(++version_));
         if (key.starts_with("daemonsets/")) {
-            const auto number = [](const Node* node) { return node == nullptr ? 0 : std::stoi(node->text().empty() ? "0" : node->text()); };
+            const auto number = [](const Node* node) {
+                return node == nullptr ? 0 : std::stoi(node->text().empty() ? "0" : node->text());
+            };
             const Node none;
             const auto& before = found == objects.end() ? none : found->second;
             const auto* spec = before.find("spec");
-            if (spec == nullptr || !spec->same_value(*object.find("spec"))) meta.set("generation", number(meta.find("generation")) + 1);
+            if (spec == nullptr || !spec->same_value(*object.find("spec")))
+                meta.set("generation", number(meta.find("generation")) + 1);
             const auto* pods = before.find_path({"spec", "template"});
             auto& notes = member(meta, "annotations");
             if (pods == nullptr || !pods->same_value(*object.find_path({"spec", "template"})))
@@ -192,34 +199,43 @@ private:
             const auto pod_name = set.get_string({"metadata", "name"}) + "-" + name;
             const auto pod_key = "pods/" + set.get_string({"metadata", "namespace"}) + "/" + pod_name;
             const bool is_there = objects.contains(pod_key);
-            if (!is_there || (!by_hand && text_at(pod_key, {"metadata", "labels", "pod-template-generation"}) != generation)) {
+            if (!is_there ||
+                (!by_hand && text_at(pod_key, {"metadata", "labels", "pod-template-generation"}) != generation)) {
                 auto labels = *pods.find_path({"metadata", "labels"});
                 labels.set("pod-template-generation", generation);
                 auto spec = *pods.find("spec");
                 spec.set("nodeName", name);
-                const bool is_broken = spec.find("containers")->items().front().get_string({"image"}).ends_with("broken");
+                const bool is_broken =
+                    spec.find("containers")->items().front().get_string({"image"}).ends_with("broken");
                 objects.erase(pod_key);
                 put(Node::mapping(
                     {{"apiVersion", "v1"},
                      {"kind", "Pod"},
-                     {"metadata", Node::mapping({{"name", pod_name},
-                                                 {"namespace", set.get_string({"metadata", "namespace"})},
-                                                 {"labels", std::move(labels)},
-                                                 {"ownerReferences", Node::sequence({Node::mapping({{"uid", set.get_string({"metadata", "uid"})}})})}})},
+                     {"metadata",
+                      Node::mapping({{"name", pod_name},
+                                     {"namespace", set.get_string({"metadata", "namespace"})},
+                                     {"labels", std::move(labels)},
+                                     {"ownerReferences", Node::sequence({Node::mapping(
+                                                             {{"uid", set.get_string({"metadata", "uid"})}})})}})},
                      {"spec", std::move(spec)},
-                     {"status", json(std::string("{phase: Running, conditions: [{type: Ready, status: '") + (is_broken ? "False" : "True") + "'}]}")}}));
+                     {"status", json(std::string("{phase: Running, conditions: [{type: Ready, status: '") +
+                                     (is_broken ? "False" : "True") + "'}]}")}}));
             }
             if (pods.find("spec")->find("containers")->items().front().get_string({"image"}).ends_with("missing")) {
                 // Its Job builds it.
                 auto pod = at(pod_key);
-                const bool is_built = std::any_of(objects.begin(), objects.end(), [](const auto& entry) { return entry.first.starts_with("jobs/"); });
+                const bool is_built = std::any_of(objects.begin(), objects.end(),
+                                                  [](const auto& entry) { return entry.first.starts_with("jobs/"); });
                 pod.set("status", json(is_built ? "{phase: Running, conditions: [{type: Ready, status: 'True'}]}"
-                                                : "{phase: Pending, conditions: [{type: Ready, status: 'False'}], containerStatuses: [{image: r/missing, "
+                                                : "{phase: Pending, conditions: [{type: Ready, status: 'False'}], "
+                                                  "containerStatuses: [{image: r/missing, "
                                                   "state: {waiting: {reason: ErrImagePull, message: not found}}}]}"));
                 objects[pod_key] = pod;
             }
             updated += text_at(pod_key, {"metadata", "labels", "pod-template-generation"}) == generation ? 1 : 0;
-            ready += at(pod_key).find_path({"status", "conditions"})->items().front().get_string({"status"}) == "True" ? 1 : 0;
+            ready += at(pod_key).find_path({"status", "conditions"})->items().front().get_string({"status"}) == "True"
+                         ? 1
+                         : 0;
         }
         set_status(key, Node::mapping({{"observedGeneration", *at(key).find_path({"metadata", "generation"})},
                                        {"desiredNumberScheduled", wanted},
@@ -227,7 +243,12 @@ private:
                                        {"numberAvailable", ready}}));
     }
     static std::pair<int, std::string> failure(int code, const std::string& reason) {
-        return {code, value::to_json(Node::mapping({{"kind", "Status"}, {"apiVersion", "v1"}, {"status", "Failure"}, {"reason", reason}, {"message", reason}, {"code", code}}))};
+        return {code, value::to_json(Node::mapping({{"kind", "Status"},
+                                                    {"apiVersion", "v1"},
+                                                    {"status", "Failure"},
+                                                    {"reason", reason},
+                                                    {"message", reason},
+                                                    {"code", code}}))};
     }
     std::pair<int, std::string> list(const Kind& kind, const std::string& space, const std::string& query) const {
         auto items = Node::sequence();
@@ -238,15 +259,22 @@ private:
             const auto equals = selector.find('=');
             const auto* labels = object.find_path({"metadata", "labels"});
             const auto* found = labels == nullptr ? nullptr : labels->find(selector.substr(0, equals));
-            if (!selector.empty() && (found == nullptr || (equals != std::string::npos && found->text() != selector.substr(equals + 1)))) continue;
+            if (!selector.empty() &&
+                (found == nullptr || (equals != std::string::npos && found->text() != selector.substr(equals + 1))))
+                continue;
             items.push_back(object);
         }
-        return {200, value::to_json(Node::mapping({{"kind", kind.name + "List"}, {"apiVersion", "v1"}, {"metadata", Node::mapping()}, {"items", std::move(items)}}))};
+        return {200, value::to_json(Node::mapping({{"kind", kind.name + "List"},
+                                                   {"apiVersion", "v1"},
+                                                   {"metadata", Node::mapping()},
+                                                   {"items", std::move(items)}}))};
     }
     std::pair<int, std::string> discover(const std::string& group) const {
         auto resources = Node::sequence();
         for (const auto& kind : kinds())
-            if (kind.group == group) resources.push_back(Node::mapping({{"name", kind.plural}, {"kind", kind.name}, {"namespaced", kind.namespaced}}));
+            if (kind.group == group)
+                resources.push_back(
+                    Node::mapping({{"name", kind.plural}, {"kind", kind.name}, {"namespaced", kind.namespaced}}));
         if (resources.items().empty()) return failure(404, "NotFound");
         return {200, value::to_json(Node::mapping({{"kind", "APIResourceList"}, {"resources", std::move(resources)}}))};
     }
@@ -268,9 +296,11 @@ private:
         if (kind == nullptr) return failure(404, "NotFound");
         if (parts.size() > 2 && parts[2] == "log") return {200, "modules loaded\n"};
         if (request.method == "GET" && parts.size() == 1) return list(*kind, space, query);
-        return change(request, parts, kind->plural + "/" + space + "/" + (parts.size() > 1 ? parts[1] : std::string()), query);
+        return change(request, parts, kind->plural + "/" + space + "/" + (parts.size() > 1 ? parts[1] : std::string()),
+                      query);
     }
-    std::pair<int, std::string> change(const net::Request& request, const std::vector<std::string>& parts, std::string key, const std::string& query) {
+    std::pair<int, std::string> change(const net::Request& request, const std::vector<std::string>& parts,
+                                       std::string key, const std::string& query) {
         const auto body = request.body.empty() ? Node() : from_json(request.body);
         if (parts.size() == 1) key += body.get_string({"metadata", "name"});
         const auto found = objects.find(key);
@@ -288,14 +318,16 @@ private:
         }
         auto object = found == objects.end() ? Node::mapping() : found->second;
         const auto wanted = body.get_string({"metadata", "resourceVersion"});
-        if (!wanted.empty() && wanted != object.get_string({"metadata", "resourceVersion"})) return failure(409, "Conflict");
+        if (!wanted.empty() && wanted != object.get_string({"metadata", "resourceVersion"}))
+            return failure(409, "Conflict");
         if (applies) drop(object, applied_[key], body);
         merge(object, body);
         if (option(query, "dryRun") == "All") return {200, value::to_json(object)};
         if (applies) applied_[key] = body;
         store(key, std::move(object));
         settle();
-        return {request.method == "POST" ? 201 : 200, value::to_json(objects.contains(key) ? objects.at(key) : Node::mapping())};
+        return {request.method == "POST" ? 201 : 200,
+                value::to_json(objects.contains(key) ? objects.at(key) : Node::mapping())};
     }
 
     static constexpr const char* k_generation = "deprecated.daemonset.template.generation";

@@ -28,14 +28,21 @@ struct Pools {
         pool("slow", "node-role.kubernetes.io/slow", true);
         kube::Connection connection;
         connection.server = "http://127.0.0.1:1";
-        client = std::make_unique<kube::Client>(std::move(connection), kube::Seams{[this] { return std::make_unique<MemoryHttp>(api); }, clock, random});
+        client = std::make_unique<kube::Client>(
+            std::move(connection), kube::Seams{[this] { return std::make_unique<MemoryHttp>(api); }, clock, random});
     }
     void pool(const std::string& name, const std::string& role, bool paused) {
-        api.put(json("{apiVersion: machineconfiguration.openshift.io/v1, kind: MachineConfigPool, metadata: {name: " + name +
-                     (paused ? ", managedFields: [{manager: kubectl, time: '2026-01-05T00:00:00Z', fieldsV1: {'f:spec': {'f:paused': {}}}}]" : "") +
-                     "}, spec: {paused: " + (paused ? "true" : "false") + ", nodeSelector: {matchLabels: {" + role + ": ''}}}}"));
+        api.put(json(
+            "{apiVersion: machineconfiguration.openshift.io/v1, kind: MachineConfigPool, metadata: {name: " + name +
+            (paused ? ", managedFields: [{manager: kubectl, time: '2026-01-05T00:00:00Z', fieldsV1: {'f:spec': "
+                      "{'f:paused': {}}}}]"
+                    : "") +
+            "}, spec: {paused: " + (paused ? "true" : "false") + ", nodeSelector: {matchLabels: {" + role +
+            ": ''}}}}"));
     }
-    [[nodiscard]] bool is_paused(const std::string& name) const { return api.text_at("machineconfigpools//" + name, {"spec", "paused"}) == "true"; }
+    [[nodiscard]] bool is_paused(const std::string& name) const {
+        return api.text_at("machineconfigpools//" + name, {"spec", "paused"}) == "true";
+    }
 };
 
 upgrade::Run rollout() {
@@ -78,7 +85,8 @@ TEST_CASE("after a failure and at the end of an abort pools go on; a walk that g
     PoolPauses pauses(world.client.get(), {"worker"}, "kmm-upgrade me");
     const auto run = rollout();
     using upgrade::EventKind;
-    for (const auto& end : {move(EventKind::failed, "states"), move(EventKind::done, "abort"), move(EventKind::failed, "abort")}) {
+    for (const auto& end :
+         {move(EventKind::failed, "states"), move(EventKind::done, "abort"), move(EventKind::failed, "abort")}) {
         pauses.before_move(move(EventKind::intent, "states"), run);
         CHECK(world.is_paused("worker"));
         pauses.before_move(end, run);
@@ -114,7 +122,8 @@ TEST_CASE("a node is in master, else in a pool of its own, else in worker") {
     CHECK(name("disk: fast").empty());
 }
 
-TEST_CASE("the age of the signer certificate is warned of 30 days before it is replaced, and once a pool has missed it") {
+TEST_CASE(
+    "the age of the signer certificate is warned of 30 days before it is replaced, and once a pool has missed it") {
     cluster::MachinePool pool;
     pool.name = "worker";
     const cluster::Signer signer{1'000 * k_day};
@@ -130,7 +139,9 @@ TEST_CASE("the age of the signer certificate is warned of 30 days before it is r
 
 TEST_CASE("copies for a kernel are kept while a paused pool has no node") {
     Pools world;
-    world.api.put(json("{apiVersion: v1, kind: Node, metadata: {name: n, labels: {node-role.kubernetes.io/worker: ''}}, status: {nodeInfo: {kernelVersion: new}}}"));
+    world.api.put(
+        json("{apiVersion: v1, kind: Node, metadata: {name: n, labels: {node-role.kubernetes.io/worker: ''}}, status: "
+             "{nodeInfo: {kernelVersion: new}}}"));
     rc::Release old;
     old.states.push_back({"a/1", "a", "", {}, {{"old", json("{kind: DaemonSet, metadata: {name: d}}")}}});
     CHECK(needed_kernels(*world.client, {}, {old}) == std::set<std::string>{"new", "old"});

@@ -70,7 +70,8 @@ TEST_CASE("pools are paused before the first node and unpaused behind the last o
 
 TEST_CASE("without a drain nobody is evicted, and the node is rebooted as well") {
     test::Journal journal(kernel_run(1));
-    CHECK(steps_of(journal.walk(), "node-a") == std::vector<std::string>{"check", "install", "reboot", "load", "validate"});
+    CHECK(steps_of(journal.walk(), "node-a") ==
+          std::vector<std::string>{"check", "install", "reboot", "load", "validate"});
 }
 
 TEST_CASE("a node that runs the release already is neither emptied nor rebooted, and its drivers are proved") {
@@ -92,10 +93,11 @@ TEST_CASE("each state of a node leads to its step, also after the step was cut o
     const auto& procedure = own::procedure_kernel();
     const auto& stage = *procedure.table().find_stage("nodes");
     for (const auto& [state, step] :
-         {Row{"pending", "check"}, Row{"checking", "check"}, Row{"checked", "cordon"}, Row{"cordoning", "cordon"}, Row{"cordoned", "drain"},
-          Row{"draining", "drain"}, Row{"drained", "install"}, Row{"installing", "install"}, Row{"installed", "reboot"}, Row{"rebooting", "reboot"},
-          Row{"rebooted", "load"}, Row{"loading", "load"}, Row{"loaded", "validate"}, Row{"validating", "uncordon"}, Row{"uncordoning", "uncordon"},
-          Row{"done", ""}, Row{"rebooting-failed", ""}, Row{"skipped", ""}}) {
+         {Row{"pending", "check"}, Row{"checking", "check"}, Row{"checked", "cordon"}, Row{"cordoning", "cordon"},
+          Row{"cordoned", "drain"}, Row{"draining", "drain"}, Row{"drained", "install"}, Row{"installing", "install"},
+          Row{"installed", "reboot"}, Row{"rebooting", "reboot"}, Row{"rebooted", "load"}, Row{"loading", "load"},
+          Row{"loaded", "validate"}, Row{"validating", "uncordon"}, Row{"uncordoning", "uncordon"}, Row{"done", ""},
+          Row{"rebooting-failed", ""}, Row{"skipped", ""}}) {
         CAPTURE(state);
         auto node = run.nodes.front();
         node.state = state;
@@ -111,7 +113,8 @@ TEST_CASE("each step may fail: the run pauses, no other node begins, and a retry
     for (const char* step : {"check", "cordon", "drain", "install", "reboot", "load", "validate"}) {
         CAPTURE(step);
         test::Journal journal(kernel_run(2, draining()));
-        static_cast<void>(journal.walk([&](const NodeStep& each) { return each.node == "node-a" && each.step == step; }));
+        static_cast<void>(
+            journal.walk([&](const NodeStep& each) { return each.node == "node-a" && each.step == step; }));
         REQUIRE(journal.run.paused);
         const auto& failed = *journal.run.find("node-a");
         CHECK(is_failed_node_state(failed.state));
@@ -153,7 +156,8 @@ TEST_CASE("what a run keeps is read back; a record without it, or with another l
     CHECK(own::subject_of(decode_run(encode(run), own::procedures())) == subject);
     run.subject = {};
     CHECK_THROWS_AS(static_cast<void>(decode_run(encode(run), own::procedures())), Error);
-    run.subject = value::Node::mapping({{"install", value::Node::mapping({{"command", "true"}, {"loader", "somebody"}})}});
+    run.subject =
+        value::Node::mapping({{"install", value::Node::mapping({{"command", "true"}, {"loader", "somebody"}})}});
     CHECK_THROWS_AS(static_cast<void>(decode_run(encode(run), own::procedures())), Error);
 }
 

@@ -48,7 +48,8 @@ TEST_CASE("a rollout applies and gates one state after the other, then prunes, w
     Options options;
     options.max_unavailable = 5;
     test::Journal journal(recipe_run(rc::procedure_rollout(), options));
-    CHECK(words(journal.walk()) == std::vector<std::string>{"a/0000-build apply", "a/0000-build gate", "a/1000-driver apply", "a/1000-driver gate",
+    CHECK(words(journal.walk()) == std::vector<std::string>{"a/0000-build apply", "a/0000-build gate",
+                                                            "a/1000-driver apply", "a/1000-driver gate",
                                                             "a/stateless apply", "a/stateless gate", "prune"});
     CHECK(journal.run.state == "upgrade-complete");
     const auto again = replay(journal.entries, rc::procedures());
@@ -79,10 +80,11 @@ TEST_CASE("of a downgrade, drivers are restarted on each node before their state
     }
     test::Journal journal(run);
     CHECK(words(journal.walk()) ==
-          std::vector<std::string>{"a/0000-build apply", "a/0000-build gate", "a/1000-driver/node-a taint", "a/1000-driver/node-a evict",
-                                   "a/1000-driver/node-a restart", "a/1000-driver/node-a untaint", "a/1000-driver/node-b taint",
-                                   "a/1000-driver/node-b evict", "a/1000-driver/node-b restart", "a/1000-driver/node-b untaint", "a/1000-driver apply",
-                                   "a/1000-driver gate", "a/stateless apply", "a/stateless gate", "prune"});
+          std::vector<std::string>{
+              "a/0000-build apply", "a/0000-build gate", "a/1000-driver/node-a taint", "a/1000-driver/node-a evict",
+              "a/1000-driver/node-a restart", "a/1000-driver/node-a untaint", "a/1000-driver/node-b taint",
+              "a/1000-driver/node-b evict", "a/1000-driver/node-b restart", "a/1000-driver/node-b untaint",
+              "a/1000-driver apply", "a/1000-driver gate", "a/stateless apply", "a/stateless gate", "prune"});
     CHECK(journal.run.state == "upgrade-complete");
     const auto again = replay(journal.entries, rc::procedures());
     CHECK(rc::driver_node_of(again.nodes[1]) == rc::DriverNode{"node-a", "a/1000-driver", {"demo/driver"}});
@@ -93,13 +95,15 @@ TEST_CASE("no state is begun behind one that fails, and a state that is tried ag
     for (const auto* step : {"apply", "gate"}) {
         CAPTURE(step);
         test::Journal journal(recipe_run(rc::procedure_rollout()));
-        static_cast<void>(journal.walk([&](const NodeStep& each) { return each.node == "a/0000-build" && each.step == step; }));
+        static_cast<void>(
+            journal.walk([&](const NodeStep& each) { return each.node == "a/0000-build" && each.step == step; }));
         REQUIRE(journal.run.paused);
         CHECK(journal.run.state == "rolling-out-states-failed");
         CHECK(journal.run.find("a/1000-driver")->touched == 0);
         const auto& failed = *journal.run.find("a/0000-build");
         CHECK_FALSE(procedure_of(journal.run).skip_refusal(journal.run, failed).empty());
-        journal.node(EventKind::retry, "a/0000-build", "", procedure_of(journal.run).restart_state(journal.run, failed));
+        journal.node(EventKind::retry, "a/0000-build", "",
+                     procedure_of(journal.run).restart_state(journal.run, failed));
         journal.decision(EventKind::resumed);
         CHECK(words(journal.walk()).front() == "a/0000-build apply");
         CHECK(journal.run.state == "upgrade-complete");
@@ -132,14 +136,16 @@ TEST_CASE("every state that was begun can be rolled back") {
 
 TEST_CASE("a removal ends with a list that proves it") {
     test::Journal journal(recipe_run(rc::procedure_removal()));
-    CHECK(words(journal.walk()) == std::vector<std::string>{"a/0000-build remove", "a/1000-driver remove", "a/stateless remove", "verify"});
+    CHECK(words(journal.walk()) ==
+          std::vector<std::string>{"a/0000-build remove", "a/1000-driver remove", "a/stateless remove", "verify"});
     CHECK(journal.run.state == "upgrade-complete");
     CHECK(describe(journal.run).versions() == "0.0.1 -> removed");
 }
 
 TEST_CASE("a record without what the procedure needs is damaged") {
     auto run = recipe_run(rc::procedure_rollout());
-    run.subject = value::Node::mapping({{"recipe", value::Node::mapping({{"name", "a"}, {"namespace", "kube-system"}})}});
+    run.subject =
+        value::Node::mapping({{"recipe", value::Node::mapping({{"name", "a"}, {"namespace", "kube-system"}})}});
     CHECK_THROWS_AS(rc::procedure_rollout().check(run), Error);
 }
 
