@@ -67,7 +67,8 @@ def main():
     verbs.add_parser("fetch", help="only download what `build` needs").set_defaults(call=fetch)
     verb = verbs.add_parser("up", help="build if needed, start an empty cluster, wait until it is ready")
     verb.add_argument("--nodes", type=int, default=0, help="create that many fake nodes, node-0 and so on")
-    verb.add_argument("--real", nargs="+", default=(), metavar="NAME", help="start that many machines with kubelets, too")
+    verb.add_argument("--real", nargs="+", default=[], metavar="NAME", help="start that many machines with kubelets, too")
+    verb.add_argument("--real-full", nargs="+", default=[], metavar="NAME", help="more of them, with KMM_FULL=1 in the environment")
     verb.add_argument("--programs", nargs="+", default=(), metavar="FILE", help="the kmm-worker and kmm-upgrade of their images, with tag 1")
     verb.set_defaults(call=up)
     verbs.add_parser("down", help="stop everything").set_defaults(call=down)
@@ -75,6 +76,8 @@ def main():
     verbs.add_parser("kubelet", help="play the kubelets of all nodes (`up` starts this)").set_defaults(call=kubelet)
     options = parser.parse_args()
     options.build = options.build or options.dir + ".build"
+    if options.verb == "up" and os.environ.get("KMM_FULL"):
+        options.real += options.real_full
     cluster = Cluster(options.dir)
     try:
         return options.call(cluster, options) or 0
