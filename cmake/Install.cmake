@@ -2,6 +2,19 @@
 # What `cmake --install` puts where. tests/install compares the result with its list of files.
 include(GNUInstallDirs)
 install(TARGETS kmm-plan kmm-upgrade kmm-worker RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+# Debug information is a file of its own, where gdb looks for that of a program of this prefix below its debug-file-directory.
+foreach(tool kmm-plan kmm-upgrade kmm-worker)
+  install(CODE "
+    set(program \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/${tool}\")
+    set(debug \"\${CMAKE_INSTALL_PREFIX}/lib/debug\${program}.debug\")
+    get_filename_component(directory \"\$ENV{DESTDIR}\${debug}\" DIRECTORY)
+    file(MAKE_DIRECTORY \"\${directory}\")
+    foreach(command \"--only-keep-debug;\$ENV{DESTDIR}\${program};\$ENV{DESTDIR}\${debug}\"
+                    \"--strip-all;--add-gnu-debuglink=\$ENV{DESTDIR}\${debug};\$ENV{DESTDIR}\${program}\")
+      execute_process(COMMAND ${CMAKE_OBJCOPY} \${command} COMMAND_ERROR_IS_FATAL ANY)
+    endforeach()
+    file(CHMOD \"\$ENV{DESTDIR}\${debug}\" PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)")
+endforeach()
 # kubectl finds its plugins by name: `kubectl kmm-plan` runs kubectl-kmm_plan.
 foreach(tool plan upgrade)
   install(CODE "file(CREATE_LINK kmm-${tool} \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/kubectl-kmm_${tool}\" SYMBOLIC)")

@@ -38,7 +38,7 @@ stage "packages"
 install_packages "${packages_build[@]}" "${packages_vm[@]}"
 
 stage "build"
-[ -f build/CMakeCache.txt ] || configure build RelWithDebInfo -DKMM_TESTS=OFF
+[ -f build/CMakeCache.txt ] || configure_programs build
 cmake --build build --target kmm-plan kmm-upgrade kmm-worker
 
 stage "three nodes with real kernels, and a registry"

@@ -14,3 +14,8 @@ configure() {
   cmake -G Ninja -S . -B "$directory" -DCMAKE_BUILD_TYPE="$type" -DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 \
     -DCMAKE_CXX_FLAGS_DEBUG=-O1 -DCMAKE_UNITY_BUILD=ON "${linker[@]}" "$@" >/dev/null
 }
+
+# configure_programs DIRECTORY: the programs as users install them, at their full speed, but for the debug information.
+configure_programs() {
+  configure "$1" RelWithDebInfo -DKMM_TESTS=OFF "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2 -DNDEBUG"
+}
