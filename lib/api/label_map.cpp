@@ -2,15 +2,34 @@
 #include "api/label_map.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <stdexcept>
 
 namespace kmm::api {
 
+namespace {
+
+/// A number of the length and of eight bytes at either end.
+std::uint64_t cheap_hash(std::string_view text) noexcept {
+    constexpr std::uint64_t k_odd = 0x9E3779B97F4A7C15U;
+    std::uint64_t head = 0, tail = 0;
+    const std::size_t part = std::min(text.size(), sizeof head);
+    std::memcpy(&head, text.data(), part);
+    std::memcpy(&tail, text.data() + (text.size() - part), part);
+    return ((head * k_odd + tail) * k_odd + text.size()) * k_odd >> 32U;
+}
+
+}  // namespace
+
 TextPool::Text TextPool::get(std::string_view text) {
-    if (const auto found = texts_.find(text); found != texts_.end()) { return found->second; }
-    auto fresh = std::make_shared<const std::string>(text);
-    texts_.emplace(*fresh, fresh);
-    return fresh;
+    if (text.empty()) { text = std::string_view(""); }
+    Text& recent = recent_[cheap_hash(text) % recent_.size()];
+    if (recent != nullptr && *recent == text) { return recent; }
+    if (const auto found = texts_.find(text); found != texts_.end()) { return recent = found->second; }
+    recent = std::make_shared<const std::string>(text);
+    texts_.emplace(*recent, recent);
+    return recent;
 }
 
 Labels::Slot& Labels::Slot::operator=(std::string_view text) {

@@ -2,6 +2,7 @@
 // Labels and annotations: a sorted map of texts, most of which thousands of objects have in common.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <initializer_list>
 #include <iterator>
@@ -23,6 +24,7 @@ public:
 
 private:
     std::unordered_map<std::string_view, Text> texts_;  ///< keys are views of the values
+    std::array<Text, 4096> recent_;                     ///< by a cheap hash: labels are the same from node to node
 };
 
 /// Keys and their texts, sorted by key, as std::map has them, but in one block and with texts that copies share.

@@ -56,7 +56,7 @@ public:
     explicit Resolver(api::Module&&) = delete;
     ~Resolver();
     Resolver(Resolver&&) noexcept;
-    /// As the free function. O(mappings * length of the kernel version).
+    /// As the free function. O(mappings * length of the kernel version), a copy of what was said if it was asked lately.
     [[nodiscard]] Resolution resolve(std::string_view kernel_version) const;
     /// The mappings in the order they were tried, up to the one that matched or is faulty; the last one tells which.
     [[nodiscard]] std::vector<Attempt> attempts(std::string_view kernel_version) const;
@@ -64,6 +64,7 @@ public:
 
 private:
     struct Compiled;
+    [[nodiscard]] Resolution resolve_afresh(std::string_view kernel_version) const;
     const api::Module& module_;
     std::unique_ptr<Compiled> compiled_;
 };

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel mapping: choice, merge with the container's fields, expansion. Source: KMM kernelmapper.go; facts: KMM 3.
+#include <unordered_map>
+
 #include <fmt/format.h>
 
 #include "api/names.hpp"
@@ -14,11 +16,13 @@ namespace kmm::plan {
 
 struct Resolver::Compiled {
     mutable std::vector<std::optional<Regexp>> regexps;  ///< compiled when first needed
+    std::unordered_map<std::string, Resolution> known;   ///< by kernel version, at most k_known_kernels
 };
 
 namespace {
 
 constexpr std::string_view k_default_dir_name = "/opt";
+constexpr std::size_t k_known_kernels = 128;  // a fleet has fewer; nodes in a row often have the same
 
 Diagnostic fault(std::string code, std::string message, std::optional<Position> position, std::string hint = "") {
     Diagnostic diagnostic;
@@ -153,6 +157,13 @@ std::vector<Attempt> Resolver::attempts(std::string_view kernel_version) const {
 }
 
 Resolution Resolver::resolve(std::string_view kernel_version) const {
+    const std::string version(kernel_version);
+    if (const auto found = compiled_->known.find(version); found != compiled_->known.end()) { return found->second; }
+    if (compiled_->known.size() >= k_known_kernels) { compiled_->known.clear(); }
+    return compiled_->known.emplace(version, resolve_afresh(kernel_version)).first->second;
+}
+
+Resolution Resolver::resolve_afresh(std::string_view kernel_version) const {
     // What no kernel is called is matched with nothing and stands in no image, path or Pod.
     if (!is_kernel_name(kernel_version)) { return unparsable_kernel(api::trim_kernel(kernel_version), "is none that a kernel can have"); }
     const auto tried = attempts(kernel_version);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "plan/regexp.hpp"
 #include "unit/plan/build.hpp"
@@ -230,6 +231,26 @@ TEST_SUITE("plan::unit") {
         CHECK_FALSE(attempts[1].matched);
         CHECK(attempts[2].matched);
         CHECK(attempts[2].index == 2);
+    }
+
+    TEST_CASE("a resolver that has been asked for more kernels than it remembers still answers as the free function") {
+        api::Module module = build::module();
+        module.module_loader->container.kernel_mappings = {build::literal("6.1.3-7"), build::regexp("^6\\.1\\.[0-5]-")};
+        const plan::Resolver resolver(module);
+        for (int round = 0; round < 2; ++round) {
+            for (int i = 0; i < 400; ++i) {
+                const std::string kernel = fmt::format("6.1.{}-{}{}", i % 8, i, i % 3 == 0 ? "+" : "");
+                CAPTURE(kernel);
+                const auto one = resolver.resolve(kernel), two = plan::resolve(module, kernel);
+                REQUIRE(one.index() == two.index());
+                const auto* found = std::get_if<plan::Resolved>(&one);
+                CHECK((found != nullptr) == (i % 8 <= 5));
+                if (found == nullptr) { continue; }
+                CHECK(found->mapping_index == std::get<plan::Resolved>(two).mapping_index);
+                CHECK(found->config == std::get<plan::Resolved>(two).config);
+                CHECK(found->kernel_real == kernel);
+            }
+        }
     }
 
     TEST_CASE("a Module without moduleLoader has no mapping") {
