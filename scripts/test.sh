@@ -30,14 +30,6 @@ configure build-asan Debug -DKMM_WERROR=ON -DKMM_TESTS=ON -DKMM_SANITIZE=ON
 configure build-tsan Debug -DKMM_WERROR=ON -DKMM_TESTS=ON -DKMM_SANITIZE_THREAD=ON
 cmake --build build
 
-# In CI a fuzz target gets 10 s, three minutes in all; where building alone took more than 500 s, the run could take
-# more than forty minutes, and a target gets five seconds, as everywhere else.
-if [ "${CI:-}" = true ] && [ -z "${KMM_FUZZ_SECONDS:-}" ]; then
-  export KMM_FUZZ_SECONDS=10
-  [ "$SECONDS" -lt 500 ] || KMM_FUZZ_SECONDS=5
-  echo "each fuzz target runs for $KMM_FUZZ_SECONDS s"
-fi
-
 stage "tests"
 results=$root/build/results.xml
 rm -f "$results"
