@@ -28,6 +28,8 @@ struct Scope {
     const Scope* outer = nullptr;
     std::map<std::string, std::shared_ptr<const Tree>, std::less<>> trees;
     [[nodiscard]] const Tree* find(std::string_view name) const;
+    /// What to do where `name` is not found.
+    [[nodiscard]] std::string hint(std::string_view name) const;
     /// As Go's Parse: an empty tree does not replace another.
     void add(std::shared_ptr<const Tree> tree);
 };
