@@ -138,6 +138,27 @@ TEST_CASE("charts that cannot be loaded") {
     CHECK(schema.diagnostics()[1].message == "port: expected string, found number 1");
 }
 
+TEST_CASE("a schema that is none is refused, whatever the values are") {
+    const auto fault = [](const std::string& schema) {
+        return error_of([&] { (void)rendered({{"values.schema.json", schema}}); });
+    };
+    for (const std::string wrong :
+         {R"({"type": "strin"})", R"({"type": []})", R"({"properties": []})", R"({"required": "x"})",
+          R"({"required": ["x", "x"]})", R"({"multipleOf": 0})", R"({"minLength": -1})", R"({"maxItems": 1.5})",
+          R"({"pattern": "("})", R"({"patternProperties": {"(": {}}})", R"({"allOf": []})", R"({"items": [{}]})",
+          R"({"$schema": "x"})", R"({"not": 5})", R"({"exclusiveMinimum": true})", R"({"$ref": "#/definitions/x"})",
+          R"({"properties": {"a": {"enum": 5}}})", "[]", "5"}) {
+        CAPTURE(wrong);
+        CHECK(fault(wrong).code() == "bad-schema");
+    }
+    CHECK(fault("{\n \"properties\": {\"a\": {\"type\": 5}}}").position()->to_string() ==
+          "dir/top/values.schema.json:2:31");
+    CHECK(fault("{\n \"type\": }").position()->to_string() == "dir/top/values.schema.json:2:10");
+    const std::string draft4 = "\"$schema\": \"http://json-schema.org/draft-04/schema#\"";
+    CHECK(rendered({{"values.schema.json", "{" + draft4 + ", \"minimum\": 1, \"exclusiveMinimum\": true}"}}) == "\n");
+    CHECK(fault("{" + draft4 + ", \"not\": true}").code() == "bad-schema");
+}
+
 TEST_CASE("what Chart.yaml asks for and is not there is shown where it asks") {
     const auto place = [](const std::string& more) {
         std::vector<File> files{{"Chart.yaml", k_chart.data + more}};
