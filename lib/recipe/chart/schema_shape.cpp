@@ -97,11 +97,12 @@ std::optional<int> draft_of(std::string_view text) {
         if (text.starts_with(scheme)) { text.remove_prefix(scheme.size()); }
     }
     if (text.ends_with('#')) { text.remove_suffix(1); }
-    constexpr std::array<std::pair<std::string_view, int>, 5> k_drafts{{{"json-schema.org/draft-04/schema", 4},
-                                                                        {"json-schema.org/draft-06/schema", 6},
-                                                                        {"json-schema.org/draft-07/schema", 7},
-                                                                        {"json-schema.org/draft/2019-09/schema", 2019},
-                                                                        {"json-schema.org/draft/2020-12/schema", 2020}}};
+    constexpr std::array<std::pair<std::string_view, int>, 5> k_drafts{
+        {{"json-schema.org/draft-04/schema", 4},
+         {"json-schema.org/draft-06/schema", 6},
+         {"json-schema.org/draft-07/schema", 7},
+         {"json-schema.org/draft/2019-09/schema", 2019},
+         {"json-schema.org/draft/2020-12/schema", 2020}}};
     const auto found = std::find_if(k_drafts.begin(), k_drafts.end(), [&](const auto& d) { return d.first == text; });
     return found == k_drafts.end() ? std::nullopt : std::optional(found->second);
 }
@@ -229,7 +230,8 @@ private:
             case Shape::type: return type(value);
             case Shape::texts:
                 distinct_texts(value);
-                return expect(draft_ > 4 || value.items().begin() != value.items().end(), "a string in the list", value);
+                return expect(draft_ > 4 || value.items().begin() != value.items().end(), "a string in the list",
+                              value);
             case Shape::choices:
                 expect(value.is_list(), "a list", value);
                 return expect(draft_ > 6 || value.items().begin() != value.items().end(), "an item in the list", value);
@@ -267,7 +269,9 @@ private:
     /// A pointer into this file leads somewhere.
     void reference(const std::string& text) const {
         if (!text.starts_with("#/")) { return; }
-        if (find_in_schema(root_, text) == nullptr) { throw bad(fmt::format("$ref {} leads nowhere", base::escape(text))); }
+        if (find_in_schema(root_, text) == nullptr) {
+            throw bad(fmt::format("$ref {} leads nowhere", base::escape(text)));
+        }
     }
 };
 

@@ -23,8 +23,8 @@ struct Source {
     [[nodiscard]] Position position(std::size_t at) const;
 };
 
-/// A fault of syntax at a byte of `source`, with the action that holds it; of a text that ends too early, with the action that still
-/// needs an {{end}}, the last of `open`.
+/// A fault of syntax at a byte of `source`, with the action that holds it; of a text that ends too early, with the
+/// action that still needs an {{end}}, the last of `open`.
 [[nodiscard]] Error syntax_error(const Source& source, std::size_t at, std::string code, std::string message,
                                  const std::vector<std::size_t>& open);
 

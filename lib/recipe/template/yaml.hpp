@@ -29,8 +29,8 @@ struct YamlFault {
 [[nodiscard]] Error yaml_error(std::string code, const YamlFault& fault, const std::string& file,
                                std::string_view text);
 
-/// Where the value at `path` (keys, and numbers of items) stands in the first document of `text`: line and column, from 1. Of a
-/// path that leads nowhere, the last member that is there.
+/// Where the value at `path` (keys, and numbers of items) stands in the first document of `text`: line and column, from
+/// 1. Of a path that leads nowhere, the last member that is there.
 [[nodiscard]] Position find_yaml_place(std::string_view text, const std::vector<std::string>& path);
 
 /// yaml.Unmarshal of the first document into any value: numbers are float64, keys texts, the last of equal keys wins, aliases and merges

@@ -199,6 +199,9 @@ TEST_CASE("a fault of syntax shows its action, and what is not closed") {
     CHECK(nil.hint() == "there is no .Valuse; did you mean .Values?");
     CHECK(nil.details() == std::vector<std::pair<std::string, std::string>>{{"expression", ".Valuse.x"},
                                                                             {"value", "nil in front of .x"}});
+    const Error field = fault("a: {{ .Chart.Bar }}\n");
+    CHECK(field.message() == "can't evaluate field Bar in type struct { chart.Metadata; IsRoot bool }");
+    CHECK(field.details().at(1).second.starts_with("struct { chart.Metadata; IsRoot bool } fields: Name Home"));
     const Error helper = fault("{{ define \"top.name\" }}x{{ end }}a: {{ include \"top.nam\" . }}\n");
     CHECK(helper.hint() == "did you mean \"top.name\"?");
     CHECK(helper.details() ==
