@@ -323,6 +323,10 @@ Value metadata_value(const Metadata& m, bool is_root) {
     }
     field("Dependencies", "dependencies", Value::list(std::move(dependencies)));
     text("Type", "type", m.type);
+    auto metadata = std::make_shared<tmpl::Record>(*record);
+    metadata->type = "chart.Metadata";
+    record->methods.push_back(
+        {"Metadata", "", [whole = Value::record(std::move(metadata))](const tmpl::List&) { return whole; }});
     record->embedded = record->fields.size();
     record->fields.push_back({"IsRoot", "IsRoot", false, Value::boolean(is_root)});
     return Value::record(std::move(record));
