@@ -94,6 +94,10 @@ def cases():
     for given in ["l: []", "l: [1]", "l: [1, 2, 3]", "l: [a]"]:
         yield chart({"values.schema.json": '{"properties": {"l": {"contains": {"type": "integer"}, "minContains": 1, "maxContains": 2}, "const": {}, "if": {"type": "array"}}}'}, [given])
         yield chart({"values.schema.json": '{%s"properties": {"l": {"contains": {"type": "integer"}, "minContains": 2}}}' % old.replace("04", "07")}, [given, "const: 1"])
+    for url in ["http://json-schema.org/schema#", "https://json-schema.org/schema", "http://json-schema.org/draft-07/schema", "https://json-schema.org/draft-06/schema#", "https://json-schema.org/draft/2019-09/schema",
+                "https://json-schema.org/draft/2020-12/schema#", "http://json-schema.org/draft-07/schema#/x", "json-schema.org/schema", "http://json-schema.org/draft-03/schema#", "http://json-schema.org/draft-08/schema#", ""]:
+        yield chart({"values.schema.json": '{"$schema": "%s", "const": {}}' % url})
+        yield chart({"values.schema.json": '{"$schema": "%s", "exclusiveMinimum": true, "minimum": 1}' % url})
     for whole in ["[]", "5", "true", "false", "null", "{} x", "\ufeff{}"]:
         yield chart({"values.schema.json": whole})
     yield chart({"templates/a.yaml": '{{ define "x" }}top{{ end }}a: {{ include "x" . }}', **sub("s"), "charts/s/templates/b.yaml": '{{ define "x" }}sub{{ end }}b: {{ include "x" . }}'})

@@ -97,8 +97,9 @@ std::optional<int> draft_of(std::string_view text) {
         if (text.starts_with(scheme)) { text.remove_prefix(scheme.size()); }
     }
     if (text.ends_with('#')) { text.remove_suffix(1); }
-    constexpr std::array<std::pair<std::string_view, int>, 5> k_drafts{
-        {{"json-schema.org/draft-04/schema", 4},
+    constexpr std::array<std::pair<std::string_view, int>, 6> k_drafts{
+        {{"json-schema.org/schema", k_newest},
+         {"json-schema.org/draft-04/schema", 4},
          {"json-schema.org/draft-06/schema", 6},
          {"json-schema.org/draft-07/schema", 7},
          {"json-schema.org/draft/2019-09/schema", 2019},
