@@ -208,7 +208,9 @@ Manifests sort_manifests(const std::vector<RenderedFile>& files) {
                                 file.text.begin(), file.text.begin() + static_cast<std::ptrdiff_t>(piece.at), '\n')) +
                             1;
             manifest.origin = [origin = file.origin, name = file.name, start = manifest.line](std::size_t line) {
-                return origin ? origin(start + line - 1) : Position{name, 0, 0};
+                Position place = origin ? origin(start + line - 1) : Position{name, 0, 0};
+                place.column = 0;  // an object is more than the start of its line
+                return place;
             };
             Head head(manifest, file);
             head.read();

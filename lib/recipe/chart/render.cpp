@@ -153,14 +153,19 @@ Position schema_fault_place(const Chart& chart, const Value& values, const std::
             path.emplace_back(piece);
         }
     }
+    constexpr std::string_view k_property = ": the property ";
+    const std::size_t property = message.find(k_property);
+    const bool is_missing = message.ends_with(" is missing");
+    if (property != std::string::npos && !is_missing) {
+        const std::size_t begin = property + k_property.size();
+        path.push_back(message.substr(begin, message.rfind(" is not allowed") - begin));
+    }
     const Value* given = member_at(values, path);
     const Value* own = member_at(chart.values, path);
-    if (given == nullptr || own == nullptr || path.empty() || !tmpl::deep_equal(*given, *own)) {
-        return {chart.place + "/values.schema.json", 0, 0};
-    }
     Position place = tmpl::find_yaml_place(chart.values_text, path);
     place.file = chart.place + "/values.yaml";
-    return place;
+    const bool is_own = given != nullptr && own != nullptr && (is_missing || tmpl::deep_equal(*given, *own));
+    return is_own && place.line != 0 ? place : Position{chart.place + "/values.schema.json", 0, 0};
 }
 
 void check_schemas(const Chart& chart, const Value& values, Diagnostics& faults) {

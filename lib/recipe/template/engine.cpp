@@ -227,8 +227,14 @@ Position Origin::position(std::size_t line) const {
     auto mark = std::prev(behind);
     while (mark != marks_.begin() && mark->line == line && std::prev(mark)->line == line) { --mark; }
     Position position = mark->source->position(mark->at);
-    if (mark->verbatim) { position.line += line - mark->line; }
-    position.column = 0;
+    if (mark->verbatim) {
+        // The first character of the line that is not a blank.
+        position.line += line - mark->line;
+        const auto lines = base::split(mark->source->text, '\n');
+        const std::string_view text = position.line <= lines.size() ? lines[position.line - 1] : std::string_view();
+        const std::size_t first = text.find_first_not_of(" \t");
+        position.column = first == std::string_view::npos ? 1 : first + 1;
+    }
     return position;
 }
 

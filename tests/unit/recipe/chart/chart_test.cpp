@@ -79,7 +79,7 @@ TEST_CASE("a fault of the output has the template's line and the key") {
     });
     CHECK(wrong.code() == "bad-manifest");
     CHECK(wrong.message() == "metadata.annotations[a/b]: expected a string, found []interface {} 0 items");
-    CHECK(wrong.position()->to_string() == "top/templates/t.yaml:4");
+    CHECK(wrong.position()->to_string() == "top/templates/t.yaml:4:13");
     const Error syntax =
         error_of([] { (void)rendered({{"templates/t.yaml", "a: 1\n{{ if true }}\nb: c: d\n{{ end }}"}}); });
     CHECK(syntax.position()->line == 3);
@@ -173,7 +173,7 @@ TEST_CASE("what Chart.yaml asks for and is not there is shown where it asks") {
 
 TEST_CASE("a line that is taken for a key is shown where it begins") {
     const Error error = error_of([] { (void)rendered({{"templates/t.yaml", "a: 1\nword\nb: 2\n"}}); });
-    CHECK(error.position()->to_string() == "top/templates/t.yaml:2");
+    CHECK(error.position()->to_string() == "top/templates/t.yaml:2:1");
 }
 
 TEST_CASE("a value that does not meet the schema is shown where values.yaml has it") {
@@ -185,6 +185,17 @@ TEST_CASE("a value that does not meet the schema is shown where values.yaml has 
     };
     CHECK(place("{}") == "dir/top/values.yaml:3:11");
     CHECK(place("port: {number: y}") == "dir/top/values.schema.json");
+    const auto closed = [](const std::string& schema) {
+        return error_of([&] {
+                   (void)rendered({{"values.yaml", "# c\na: 1\nb: {c: 1}\n"}, {"values.schema.json", schema}});
+               })
+            .diagnostics()
+            .at(0)
+            .position->to_string();
+    };
+    CHECK(closed(R"({"properties": {"a": {}, "global": {}}, "additionalProperties": false})") ==
+          "dir/top/values.yaml:3:4");
+    CHECK(closed(R"({"required": ["x"]})") == "dir/top/values.yaml:2:1");
 }
 
 TEST_CASE("a fault of syntax shows its action, and what is not closed") {
