@@ -81,6 +81,25 @@ def cases():
     for given in ["a: x", "a: xx", "a: null", "b: 5", "b: 6", "b: q", "c: 1", "c: x", "d: abc", "d: ab", "d: 3", "d: 4"]:
         yield chart({"values.schema.json": more}, [given])
     yield chart({"values.schema.json": "{"})
+    old = '"$schema": "http://json-schema.org/draft-04/schema#", '
+    for one in ['"type": "strin"', '"type": []', '"type": 5', '"properties": []', '"required": "x"', '"required": ["q"]', '"required": ["x", "x"]', '"required": []', '"multipleOf": 0', '"minLength": -1',
+                '"maxItems": 1.5', '"maxItems": 1.0', '"pattern": "("', '"patternProperties": {"(": {}}', '"allOf": []', '"items": [{}]', '"items": {}', '"items": 5', '"additionalItems": 5', '"$schema": "x"', '"not": 5',
+                '"not": {}', '"exclusiveMinimum": true', '"minimum": "1"', '"$ref": "#/definitions/x"', '"$ref": 5', '"properties": {"a": {"enum": 5}}', '"enum": []', '"enum": [1, 1]', '"const": [1]', '"if": 1', '"then": 1', '"title": 5',
+                '"uniqueItems": 1', '"examples": 1', '"dependencies": {"x": 1}', '"dependencies": {"x": ["q"]}', '"dependentRequired": {"x": ["q"]}', '"dependentRequired": {"x": 1}', '"$defs": 5', '"definitions": {"a": 5}', '"prefixItems": []',
+                '"contains": 1', '"propertyNames": 1', '"format": 1', '"unknown": 1', '"default": 1', '"description": 1', '"$comment": 1', '"$id": 5', '"$anchor": 5', '"minContains": -1', '"readOnly": "x"', '"deprecated": 1',
+                '"additionalProperties": 1', '"additionalProperties": true', '"contentEncoding": 1']:
+        yield chart({"values.schema.json": "{%s}" % one})
+        yield chart({"values.schema.json": "{%s%s}" % (old, one)})
+        yield chart({"values.schema.json": "{%s%s}" % (old.replace("04", "07"), one)})
+    for given in ["l: []", "l: [1]", "l: [1, 2, 3]", "l: [a]"]:
+        yield chart({"values.schema.json": '{"properties": {"l": {"contains": {"type": "integer"}, "minContains": 1, "maxContains": 2}, "const": {}, "if": {"type": "array"}}}'}, [given])
+        yield chart({"values.schema.json": '{%s"properties": {"l": {"contains": {"type": "integer"}, "minContains": 2}}}' % old.replace("04", "07")}, [given, "const: 1"])
+    for url in ["http://json-schema.org/schema#", "https://json-schema.org/schema", "http://json-schema.org/draft-07/schema", "https://json-schema.org/draft-06/schema#", "https://json-schema.org/draft/2019-09/schema",
+                "https://json-schema.org/draft/2020-12/schema#", "http://json-schema.org/draft-07/schema#/x", "json-schema.org/schema", "http://json-schema.org/draft-03/schema#", "http://json-schema.org/draft-08/schema#", ""]:
+        yield chart({"values.schema.json": '{"$schema": "%s", "const": {}}' % url})
+        yield chart({"values.schema.json": '{"$schema": "%s", "exclusiveMinimum": true, "minimum": 1}' % url})
+    for whole in ["[]", "5", "true", "false", "null", "{} x", "\ufeff{}"]:
+        yield chart({"values.schema.json": whole})
     yield chart({"templates/a.yaml": '{{ define "x" }}top{{ end }}a: {{ include "x" . }}', **sub("s"), "charts/s/templates/b.yaml": '{{ define "x" }}sub{{ end }}b: {{ include "x" . }}'})
     yield chart({"templates/a.yaml": '{{ $_ := set .Values "x" "changed" }}a: {{ .Values.x }}', "templates/b.yaml": "b: {{ .Values.x }}"})
     yield chart({"templates/a.yaml": '{{ include "loop" . }}', "templates/_l.tpl": '{{ define "loop" }}{{ include "loop" . }}{{ end }}'})

@@ -33,7 +33,7 @@ def build_reference(build):
     if not os.path.exists(go):
         print("SKIP: go is not installed")
         sys.exit(77)
-    program = build / "helm-reference"
+    program = build.resolve() / "helm-reference"
     build.mkdir(parents=True, exist_ok=True)
     result = subprocess.run([go, "build", "-o", str(program), "."], cwd=HERE / "reference", capture_output=True, text=True, check=False)
     if result.returncode != 0:

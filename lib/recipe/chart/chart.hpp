@@ -45,7 +45,9 @@ struct Chart {
     bool is_listed = false;   ///< of a sub-chart: it is there for an entry of its parent's dependencies
     std::string place;  ///< how messages name the chart's directory: "chart" or "chart/charts/sub"
     Metadata metadata;
+    std::string metadata_text;  ///< Chart.yaml
     tmpl::Value values = tmpl::Value::none(tmpl::Type::map);
+    std::string values_text;  ///< values.yaml
     std::optional<std::string> schema;
     std::vector<File> templates;
     std::vector<File> files;        ///< the others, that templates can read

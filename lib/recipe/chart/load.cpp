@@ -24,10 +24,12 @@ Chart load_nested(std::vector<File> files, const std::string& place, int depth) 
     chart.place = place;
     bool has_metadata = false;
     const auto named = [&](const std::string& name) { return place + '/' + name; };
+    ChartText metadata{named("Chart.yaml"), ""};
     for (const auto& file : files) {
         if (file.name != "Chart.yaml") { continue; }
         has_metadata = true;
-        decode_metadata(chart.metadata, read_chart_yaml(file.data, named(file.name)), named(file.name));
+        metadata.text = file.data;
+        decode_metadata(chart.metadata, metadata);
         if (chart.metadata.api_version.empty()) { chart.metadata.api_version = "v1"; }
     }
     std::map<std::string, std::vector<File>> children;
@@ -35,17 +37,18 @@ Chart load_nested(std::vector<File> files, const std::string& place, int depth) 
         const std::string& name = file.name;
         if (name == "Chart.yaml") { continue; }
         if (name == "Chart.lock" || name == "requirements.lock") {
-            (void)read_chart_yaml(file.data, named(name));
+            (void)read_chart_yaml({named(name), file.data});
             if (name == "requirements.lock" && chart.metadata.api_version == "v1") {
                 chart.files.push_back(std::move(file));
             }
         } else if (name == "values.yaml") {
-            chart.values = read_chart_yaml(file.data, named(name));
+            chart.values = read_chart_yaml({named(name), file.data});
+            chart.values_text = file.data;
             if (chart.values.is_nil()) { chart.values = tmpl::Value::none(tmpl::Type::map); }
         } else if (name == "values.schema.json") {
             chart.schema = file.data;
         } else if (name == "requirements.yaml") {
-            decode_metadata(chart.metadata, read_chart_yaml(file.data, named(name)), named(name));
+            decode_metadata(chart.metadata, {named(name), file.data});
             if (chart.metadata.api_version == "v1") { chart.files.push_back(std::move(file)); }
         } else if (name.starts_with("templates/")) {
             chart.templates.push_back(std::move(file));
@@ -63,9 +66,11 @@ Chart load_nested(std::vector<File> files, const std::string& place, int depth) 
     if (!has_metadata) {
         throw Error(Exit::data, "bad-chart", "Chart.yaml is missing")
             .at(Position{place, 0, 0})
-            .hint("name the directory that holds Chart.yaml");
+            .hint(depth == 0 ? "name the directory that holds Chart.yaml"
+                             : "all below charts/ is a chart, but for names that begin with '_' or '.'");
     }
-    validate_metadata(chart.metadata, named("Chart.yaml"));
+    validate_metadata(chart.metadata, metadata);
+    chart.metadata_text = std::move(metadata.text);
     for (auto& [name, inner] : children) {
         if (name.empty() || name[0] == '_' || name[0] == '.') { continue; }
         const std::string below = named("charts/" + name);

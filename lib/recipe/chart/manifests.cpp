@@ -99,10 +99,11 @@ public:
 
     void read() {
         tmpl::YamlFault fault;
-        manifest_.object = tmpl::read_yaml_text(manifest_.content, fault, tmpl::WholeNumbers::exact);
+        // What reads Helm's output ends the last line, and a block scalar at the end of an object keeps that.
+        manifest_.object = tmpl::read_yaml_text(manifest_.content + '\n', fault, tmpl::WholeNumbers::exact);
         const tmpl::Value& document = manifest_.object;
         if (!fault.message.empty()) {
-            throw bad(fmt::format("the output is not YAML: {}", base::escape(fault.message)), fault.line);
+            throw bad(fmt::format("the output is not YAML: {}", base::escape(fault.problem)), fault.line, fault.column);
         }
         if (document.is_nil()) { return; }
         if (!document.is_map()) { throw bad(fmt::format("expected an object, found {}", tmpl::describe(document)), 1); }
@@ -137,11 +138,12 @@ private:
         return found == mapping.members().end() ? nullptr : &found->second;
     }
 
-    Error bad(std::string message, std::size_t line) const {
+    Error bad(std::string message, std::size_t line, std::size_t column = 0) const {
         const std::size_t output_line = manifest_.line + (line > 0 ? line - 1 : 0);
         Error error(Exit::data, "bad-manifest", std::move(message));
         error.at(file_.origin ? file_.origin(output_line) : Position{file_.name, 0, 0});
-        error.detail("rendered line", std::to_string(output_line));
+        const std::string place = std::to_string(output_line);
+        error.detail("rendered line", column == 0 ? place : fmt::format("{}, column {}", place, column));
         const auto lines = base::split(file_.text, '\n');
         if (output_line > 0 && output_line <= lines.size()) {
             error.detail("rendered as", base::escape(lines[output_line - 1].substr(0, 120)));
@@ -206,7 +208,9 @@ Manifests sort_manifests(const std::vector<RenderedFile>& files) {
                                 file.text.begin(), file.text.begin() + static_cast<std::ptrdiff_t>(piece.at), '\n')) +
                             1;
             manifest.origin = [origin = file.origin, name = file.name, start = manifest.line](std::size_t line) {
-                return origin ? origin(start + line - 1) : Position{name, 0, 0};
+                Position place = origin ? origin(start + line - 1) : Position{name, 0, 0};
+                place.column = 0;  // an object is more than the start of its line
+                return place;
             };
             Head head(manifest, file);
             head.read();

@@ -21,14 +21,32 @@ using tmpl::Value;
 
 namespace {
 
-Error bad_chart(const std::string& file, std::string message) {
-    return Error(Exit::data, "bad-chart", std::move(message)).at(Position{file, 0, 0});
+using Path = std::vector<std::string>;
+
+/// A fault of the member at `path`.
+Error bad_chart(const ChartText& file, std::string message, const Path& path = {}) {
+    Position position = tmpl::find_yaml_place(file.text, path);
+    position.file = file.name;
+    return Error(Exit::data, "bad-chart", std::move(message)).at(std::move(position));
+}
+
+/// As messages write it: "dependencies[0].condition".
+std::string path_text(const Path& path) {
+    std::string text;
+    for (const auto& step : path) {
+        if (step.find_first_not_of("0123456789") == std::string::npos) {
+            text += '[' + step + ']';
+        } else {
+            text += (text.empty() ? "" : ".") + step;
+        }
+    }
+    return text;
 }
 
 /// Reads the members of one mapping; names of fields are matched as encoding/json does.
 class Fields {
 public:
-    Fields(const Value& mapping, std::string path, const std::string& file)
+    Fields(const Value& mapping, Path path, const ChartText& file)
         : mapping_(mapping), path_(std::move(path)), file_(file) {}
 
     const Value* find(std::string_view key) const {
@@ -50,7 +68,10 @@ public:
         if (value == nullptr || value->is_nil()) { return; }
         if (!value->is_list()) { throw wrong(key, "a list of strings", *value); }
         out.clear();
-        for (const auto& item : value->items()) { out.push_back(item.is_nil() ? "" : text_of(item, key)); }
+        for (std::size_t i = 0; i < value->items().size(); ++i) {
+            const Value& item = value->items()[i];
+            out.push_back(item.is_nil() ? "" : text_of(item, key, {std::to_string(i)}));
+        }
     }
 
     void flag(std::string_view key, bool& out) const {
@@ -66,29 +87,45 @@ public:
         const Value* value = find(key);
         if (value == nullptr || value->is_nil()) { return; }
         if (!value->is_list()) { throw wrong(key, "a list", *value); }
-        std::size_t index = 0;
-        for (const auto& item : value->items()) {
-            if (item.is_nil()) { throw bad_chart(file_, fmt::format("{} must not contain empty or null nodes", key)); }
-            if (!item.is_map()) { throw wrong(key, "a list of mappings", item); }
-            each(Fields(item, fmt::format("{}{}[{}].", path_, key, index++), file_));
+        for (std::size_t i = 0; i < value->items().size(); ++i) {
+            const Value& item = value->items()[i];
+            const Path path = below(key, {std::to_string(i)});
+            if (item.is_nil()) {
+                throw bad_chart(file_, fmt::format("{} must not contain empty or null nodes", key), path);
+            }
+            if (!item.is_map()) { throw wrong(key, "a mapping", item, {path.back()}); }
+            each(Fields(item, path, file_));
         }
     }
 
-    Error wrong(std::string_view key, std::string_view expected, const Value& found) const {
-        return bad_chart(file_, fmt::format("{}{}: expected {}, found {}", path_, key, expected, tmpl::describe(found)))
+    /// A fault of the member `key`, or of what is at `more` below it.
+    Error wrong(std::string_view key, std::string_view expected, const Value& found, const Path& more = {}) const {
+        const Path path = below(key, more);
+        return bad_chart(
+                   file_,
+                   fmt::format("{}: expected {}, found {}", base::escape(path_text(path)), expected,
+                               tmpl::describe(found)),
+                   path)
             .hint(found.type() == Type::float64 || found.type() == Type::boolean ? "put the value in quotes" : "");
     }
 
 private:
-    std::string text_of(const Value& value, std::string_view key) const {
+    [[nodiscard]] Path below(std::string_view key, const Path& more) const {
+        Path path = path_;
+        path.emplace_back(key);
+        path.insert(path.end(), more.begin(), more.end());
+        return path;
+    }
+
+    std::string text_of(const Value& value, std::string_view key, const Path& more = {}) const {
         const auto text = scalar_text(value);
-        if (!text) { throw wrong(key, "a string", value); }
+        if (!text) { throw wrong(key, "a string", value, more); }
         return *text;
     }
 
     const Value& mapping_;
-    std::string path_;
-    const std::string& file_;
+    Path path_;
+    const ChartText& file_;
 };
 
 void clean(std::string& text) {
@@ -117,22 +154,19 @@ std::optional<std::string> scalar_text(const Value& value) {
     return tmpl::format_real(number, whole ? 'f' : 'g', -1);
 }
 
-Value read_chart_yaml(const std::string& text, const std::string& file) {
+Value read_chart_yaml(const ChartText& file) {
     tmpl::YamlFault fault;
-    Value value = tmpl::read_yaml_text(text, fault);
-    if (!fault.message.empty()) {
-        throw Error(Exit::data, "bad-chart", base::escape(fault.message))
-            .at(Position{file, fault.line, 0})
-            .hint("correct the YAML");
-    }
+    Value value = tmpl::read_yaml_text(file.text, fault);
+    if (!fault.message.empty()) { throw tmpl::yaml_error("bad-chart", fault, file.name, file.text); }
     if (!value.is_nil() && !value.is_map()) {
         throw bad_chart(file, fmt::format("expected a mapping, found {}", tmpl::describe(value)));
     }
     return value;
 }
 
-void decode_metadata(Metadata& metadata, const Value& document, const std::string& file) {
-    const Fields fields(document, "", file);
+void decode_metadata(Metadata& metadata, const ChartText& file) {
+    const Value document = read_chart_yaml(file);
+    const Fields fields(document, {}, file);
     fields.text("name", metadata.name);
     fields.text("home", metadata.home);
     fields.text("version", metadata.version);
@@ -152,7 +186,7 @@ void decode_metadata(Metadata& metadata, const Value& document, const std::strin
         tmpl::Map texts;
         for (const auto& [key, value] : annotations->members()) {
             const auto text = scalar_text(value);
-            if (!text) { throw fields.wrong("annotations." + key, "a string", value); }
+            if (!text) { throw fields.wrong("annotations", "a string", value, {key}); }
             texts[key] = Value::string(*text);
         }
         metadata.annotations = Value::map(std::move(texts), Type::string_map);
@@ -186,7 +220,7 @@ void decode_metadata(Metadata& metadata, const Value& document, const std::strin
     });
 }
 
-void validate_metadata(Metadata& m, const std::string& file) {
+void validate_metadata(Metadata& m, const ChartText& file) {
     for (std::string* text :
          {&m.name, &m.description, &m.home, &m.icon, &m.condition, &m.tags, &m.app_version, &m.kube_version}) {
         clean(*text);
@@ -196,18 +230,23 @@ void validate_metadata(Metadata& m, const std::string& file) {
     }
     if (m.name.empty()) { throw bad_chart(file, "name is missing"); }
     if (m.name == "." || m.name == ".." || m.name != tmpl::base_path(m.name)) {
-        throw bad_chart(file, fmt::format("name: expected the name of a chart, found \"{}\"", base::escape(m.name)));
+        throw bad_chart(file, fmt::format("name: expected the name of a chart, found \"{}\"", base::escape(m.name)),
+                        {"name"});
     }
     if (m.version.empty()) { throw bad_chart(file, "version is missing"); }
     if (!tmpl::parse_version(m.version)) {
         throw bad_chart(file,
-                        fmt::format("version: expected a semantic version, found \"{}\"", base::escape(m.version)));
+                        fmt::format("version: expected a semantic version, found \"{}\"", base::escape(m.version)),
+                        {"version"});
     }
     if (!m.type.empty() && m.type != "application" && m.type != "library") {
-        throw bad_chart(file, fmt::format("type: expected application or library, found \"{}\"", base::escape(m.type)));
+        throw bad_chart(file, fmt::format("type: expected application or library, found \"{}\"", base::escape(m.type)),
+                        {"type"});
     }
     std::set<std::string> names;
-    for (auto& dependency : m.dependencies) {
+    for (std::size_t i = 0; i < m.dependencies.size(); ++i) {
+        auto& dependency = m.dependencies[i];
+        const Path path{"dependencies", std::to_string(i), dependency.alias.empty() ? "name" : "alias"};
         for (std::string* text :
              {&dependency.name, &dependency.version, &dependency.repository, &dependency.condition}) {
             clean(*text);
@@ -219,11 +258,13 @@ void validate_metadata(Metadata& m, const std::string& file) {
             throw bad_chart(
                 file,
                 fmt::format("dependency {}: the alias \"{}\" has other characters than letters, digits, '_' and '-'",
-                            base::escape(dependency.name), base::escape(dependency.alias)));
+                            base::escape(dependency.name), base::escape(dependency.alias)),
+                path);
         }
         const std::string& key = dependency.alias.empty() ? dependency.name : dependency.alias;
         if (!names.insert(key).second) {
-            throw bad_chart(file, fmt::format("more than one dependency with name or alias \"{}\"", base::escape(key)));
+            throw bad_chart(file, fmt::format("more than one dependency with name or alias \"{}\"", base::escape(key)),
+                            path);
         }
     }
 }
@@ -282,6 +323,10 @@ Value metadata_value(const Metadata& m, bool is_root) {
     }
     field("Dependencies", "dependencies", Value::list(std::move(dependencies)));
     text("Type", "type", m.type);
+    auto metadata = std::make_shared<tmpl::Record>(*record);
+    metadata->type = "chart.Metadata";
+    record->methods.push_back(
+        {"Metadata", "", [whole = Value::record(std::move(metadata))](const tmpl::List&) { return whole; }});
     record->embedded = record->fields.size();
     record->fields.push_back({"IsRoot", "IsRoot", false, Value::boolean(is_root)});
     return Value::record(std::move(record));

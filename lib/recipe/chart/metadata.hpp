@@ -9,15 +9,20 @@
 
 namespace kmm::recipe::chart {
 
-/// What sigs.k8s.io/yaml makes of a scalar where a string is wanted: numbers and booleans as text, "" for null; nullopt for lists and
-/// mappings. A whole number is written without an exponent.
+/// A file of a chart: how messages name it, and what is in it.
+struct ChartText {
+    std::string name, text;
+};
+
+/// What sigs.k8s.io/yaml makes of a scalar where a string is wanted: numbers and booleans as text, "" for null; nullopt
+/// for lists and mappings. A whole number is written without an exponent.
 [[nodiscard]] std::optional<std::string> scalar_text(const tmpl::Value& value);
-/// YAML of a file of a chart; nil if it is empty. Error: data "bad-chart" with file and line.
-[[nodiscard]] tmpl::Value read_chart_yaml(const std::string& text, const std::string& file);
+/// YAML of a file of a chart; nil if it is empty. Error: data "bad-chart" with file, line and column.
+[[nodiscard]] tmpl::Value read_chart_yaml(const ChartText& file);
 /// Takes the fields that are there into `metadata`. Error: data "bad-chart" for a field of another type.
-void decode_metadata(Metadata& metadata, const tmpl::Value& document, const std::string& file);
-/// What Helm demands of Chart.yaml. Error: data "bad-chart".
-void validate_metadata(Metadata& metadata, const std::string& file);
+void decode_metadata(Metadata& metadata, const ChartText& file);
+/// What Helm demands of Chart.yaml, which is `file`. Error: data "bad-chart".
+void validate_metadata(Metadata& metadata, const ChartText& file);
 /// .Chart of templates.
 [[nodiscard]] tmpl::Value metadata_value(const Metadata& metadata, bool is_root);
 

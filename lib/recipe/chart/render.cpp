@@ -14,6 +14,7 @@
 #include "recipe/template/text.hpp"
 #include "recipe/template/url.hpp"
 #include "recipe/template/version.hpp"
+#include "recipe/template/yaml.hpp"
 
 namespace kmm::recipe::chart {
 
@@ -125,12 +126,55 @@ std::vector<std::string> in_order(const std::map<std::string, Renderable>& templ
     return names;
 }
 
+/// The member of `values` that a path such as "image.tags[1]" leads to; null if there is none.
+const Value* member_at(const Value& values, const std::vector<std::string>& path) {
+    const Value* at = &values;
+    for (const auto& step : path) {
+        if (at->is_list() && step.size() < 7 && step.find_first_not_of("0123456789") == std::string::npos) {
+            const auto index = static_cast<std::size_t>(std::stoul(step));
+            at = index < at->items().size() ? &at->items()[index] : nullptr;
+        } else if (at->is_map()) {
+            const auto found = at->members().find(step);
+            at = found == at->members().end() ? nullptr : &found->second;
+        } else {
+            at = nullptr;
+        }
+        if (at == nullptr) { return nullptr; }
+    }
+    return at;
+}
+
+/// Where the value of a fault stands in values.yaml, if it comes from there; else the schema.
+Position schema_fault_place(const Chart& chart, const Value& values, const std::string& message) {
+    std::vector<std::string> path;
+    const std::string name = message.substr(0, message.find(": "));
+    if (name != "(root)") {
+        for (const auto piece : base::split(tmpl::replace_all(tmpl::replace_all(name, "[", "."), "]", ""), '.')) {
+            path.emplace_back(piece);
+        }
+    }
+    constexpr std::string_view k_property = ": the property ";
+    const std::size_t property = message.find(k_property);
+    const bool is_missing = message.ends_with(" is missing");
+    if (property != std::string::npos && !is_missing) {
+        const std::size_t begin = property + k_property.size();
+        path.push_back(message.substr(begin, message.rfind(" is not allowed") - begin));
+    }
+    const Value* given = member_at(values, path);
+    const Value* own = member_at(chart.values, path);
+    Position place = tmpl::find_yaml_place(chart.values_text, path);
+    place.file = chart.place + "/values.yaml";
+    const bool is_own = given != nullptr && own != nullptr && (is_missing || tmpl::deep_equal(*given, *own));
+    return is_own && place.line != 0 ? place : Position{chart.place + "/values.schema.json", 0, 0};
+}
+
 void check_schemas(const Chart& chart, const Value& values, Diagnostics& faults) {
-    const std::string file = chart.place + "/values.schema.json";
     if (chart.schema) {
-        for (auto& message : schema_faults(*chart.schema, file, values)) {
-            faults.push_back(
-                {Severity::error, "values-schema", std::move(message), Position{file, 0, 0}, "", Exit::data});
+        for (auto& message : schema_faults(*chart.schema, chart.place + "/values.schema.json", values)) {
+            const Position place = schema_fault_place(chart, values, message);
+            const std::string hint =
+                place.line == 0 ? "" : fmt::format("{}/values.schema.json asks for it", chart.place);
+            faults.push_back({Severity::error, "values-schema", std::move(message), place, hint, Exit::data});
         }
     }
     for (const auto& child : chart.children) {
@@ -155,17 +199,32 @@ void collect_crds(const Chart& chart, const std::string& path, std::vector<Manif
     for (const auto& child : chart.children) { collect_crds(child, path_of_child(path, child), crds); }
 }
 
-Error bad_chart(const Chart& chart, std::string message) {
-    return Error(Exit::data, "bad-chart", std::move(message)).at(Position{chart.place + "/Chart.yaml", 0, 0});
+/// A fault of the member of Chart.yaml, or of requirements.yaml, at `path`.
+Error bad_chart(const Chart& chart, std::string message, const std::vector<std::string>& path) {
+    Position place = tmpl::find_yaml_place(chart.metadata_text, path);
+    place.file = chart.place + "/Chart.yaml";
+    for (const auto& file : chart.files) {
+        if (path[0] == "dependencies" && file.name == "requirements.yaml") {
+            place = tmpl::find_yaml_place(file.data, path);
+            place.file = chart.place + '/' + file.name;
+        }
+    }
+    return Error(Exit::data, "bad-chart", std::move(message)).at(std::move(place));
 }
 
 void check_installable(const Chart& chart) {
     if (chart.metadata.is_library()) {
-        throw bad_chart(chart, "library charts cannot be rendered alone").hint("render the chart that depends on it");
+        throw bad_chart(chart, "library charts cannot be rendered alone", {"type"})
+            .hint("render the chart that depends on it");
     }
     if (const auto missing = missing_dependencies(chart); !missing.empty()) {
-        throw bad_chart(chart, fmt::format("found in Chart.yaml, but missing in charts/ directory: {}",
-                                           base::escape(base::join(missing, ", "))))
+        const auto& listed = chart.metadata.dependencies;
+        const auto first = std::find_if(listed.begin(), listed.end(),
+                                        [&](const Dependency& one) { return one.name == missing.front(); });
+        throw bad_chart(chart,
+                        fmt::format("found in Chart.yaml, but missing in charts/ directory: {}",
+                                    base::escape(base::join(missing, ", "))),
+                        {"dependencies", std::to_string(first - listed.begin()), "name"})
             .hint("helm dependency build");
     }
 }
@@ -180,8 +239,10 @@ std::vector<RenderedFile> render_files(Chart& chart, const Value& values, const 
     if (!faults.empty()) { throw Error::from_diagnostics(std::move(faults)); }
     if (!chart.metadata.kube_version.empty() &&
         !tmpl::is_compatible(chart.metadata.kube_version, release.kube_version.version)) {
-        throw bad_chart(chart, fmt::format("chart requires kubeVersion {}, which does not fit Kubernetes {}",
-                                           base::escape(chart.metadata.kube_version), release.kube_version.version))
+        throw bad_chart(chart,
+                        fmt::format("chart requires kubeVersion {}, which does not fit Kubernetes {}",
+                                    base::escape(chart.metadata.kube_version), release.kube_version.version),
+                        {"kubeVersion"})
             .hint("--kube-version names the cluster's");
     }
     const Value top =

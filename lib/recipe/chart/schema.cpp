@@ -12,6 +12,7 @@
 #include "recipe/template/functions.hpp"
 #include "recipe/template/json.hpp"
 #include "recipe/template/text.hpp"
+#include "recipe/template/tree.hpp"
 #include "recipe/template/unicode.hpp"
 
 namespace kmm::recipe::chart {
@@ -24,8 +25,8 @@ namespace {
 
 constexpr int k_schema_depth_max = 200;
 constexpr std::size_t k_faults_max = 100;
-constexpr std::array<std::string_view, 6> k_unsupported{"unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef", "minContains",
-                                                        "maxContains"};
+constexpr std::array<std::string_view, 4> k_unsupported{"unevaluatedProperties", "unevaluatedItems", "$dynamicRef",
+                                                        "$recursiveRef"};
 
 double number_of(const Value& value) { return value.type() == Type::float64 ? value.as_real() : static_cast<double>(value.as_int()); }
 bool is_number(const Value& value) { return value.type() == Type::float64 || value.is_int() || value.is_uint(); }
@@ -53,7 +54,7 @@ bool same_json(const Value& a, const Value& b) {
 
 class Checker {
 public:
-    Checker(const Value& root, const std::string& file) : root_(root), file_(file) {}
+    Checker(const Value& root, const std::string& file) : root_(root), file_(file), draft_(schema_draft(root)) {}
 
     std::vector<std::string> faults;
 
@@ -80,6 +81,7 @@ public:
 private:
     const Value& root_;
     const std::string& file_;
+    int draft_;
 
     Error bad(std::string message) const { return Error(Exit::data, "bad-schema", std::move(message)).at(Position{file_, 0, 0}); }
 
@@ -87,9 +89,21 @@ private:
         faults.push_back(fmt::format("{}: {}", path.empty() ? "(root)" : base::escape(path), message));
     }
 
-    static const Value* find(const Value& schema, std::string_view key) {
+    /// The keyword, if the draft has it.
+    const Value* find(const Value& schema, std::string_view key) const {
+        if (draft_ < first_draft(key)) { return nullptr; }
         const auto found = schema.members().find(key);
         return found == schema.members().end() ? nullptr : &found->second;
+    }
+
+    static int first_draft(std::string_view key) {
+        constexpr std::array<std::pair<std::string_view, int>, 15> k_since{
+            {{"const", 6}, {"contains", 6}, {"propertyNames", 6}, {"if", 7}, {"dependentRequired", 2019},
+             {"dependentSchemas", 2019}, {"minContains", 2019}, {"maxContains", 2019}, {"$recursiveRef", 2019},
+             {"unevaluatedProperties", 2019}, {"unevaluatedItems", 2019}, {"prefixItems", 2020}, {"$dynamicRef", 2020},
+             {"then", 7}, {"else", 7}}};
+        const auto since = std::find_if(k_since.begin(), k_since.end(), [&](const auto& one) { return one.first == key; });
+        return since == k_since.end() ? 0 : since->second;
     }
 
     static std::string below(const std::string& path, const std::string& key) { return path.empty() ? key : path + '.' + key; }
@@ -103,19 +117,12 @@ private:
     const Value& resolve(const Value& ref) const {
         const std::string& text = ref.text();
         if (text == "#") { return root_; }
-        if (!text.starts_with("#/")) { throw bad(fmt::format("$ref {}: only references within the file are supported", base::escape(text))); }
-        const Value* at = &root_;
-        for (auto piece : tmpl::split_text(text.substr(2), "/")) {
-            piece = tmpl::replace_all(tmpl::replace_all(piece, "~1", "/"), "~0", "~");
-            const Value* next = at->is_map() ? find(*at, piece) : nullptr;
-            if (at->is_list() && !piece.empty() && piece.find_first_not_of("0123456789") == std::string::npos && piece.size() < 7) {
-                const auto index = static_cast<std::size_t>(std::stoul(piece));
-                next = index < at->items().size() ? &at->items()[index] : nullptr;
-            }
-            if (next == nullptr) { throw bad(fmt::format("$ref {} leads nowhere", base::escape(text))); }
-            at = next;
+        if (!text.starts_with("#/")) {
+            throw bad(fmt::format("$ref {}: only references within the file are supported", base::escape(text)));
         }
-        return *at;
+        const Value* found = find_in_schema(root_, text);
+        if (found == nullptr) { throw bad(fmt::format("$ref {} leads nowhere", base::escape(text))); }
+        return *found;
     }
 
     static bool has_type(const Value& value, std::string_view type) {
@@ -129,7 +136,9 @@ private:
             if (type->is_text()) { names = {type->text()}; }
             for (const auto& item : type->items()) { names.push_back(item.text()); }
             if (std::none_of(names.begin(), names.end(), [&](const std::string& name) { return has_type(value, name); })) {
-                fault(path, fmt::format("expected {}, found {}", tmpl::join_texts(names, " or "), json_type(value)));
+                const bool shows = !value.is_map() && !value.is_list() && !value.is_nil();
+                fault(path, fmt::format("expected {}, found {}{}", tmpl::join_texts(names, " or "), json_type(value),
+                                        shows ? ' ' + short_json(value) : ""));
             }
         }
         if (const Value* choices = find(schema, "enum")) {
@@ -191,9 +200,9 @@ private:
         for (const auto& [key, member] : value.members()) {
             bool known = false;
             if (properties != nullptr) {
-                if (const Value* inner = find(*properties, key)) {
+                if (const auto inner = properties->members().find(key); inner != properties->members().end()) {
                     known = true;
-                    check(*inner, member, below(path, key), depth + 1);
+                    check(inner->second, member, below(path, key), depth + 1);
                 }
             }
             if (patterns != nullptr) {
@@ -239,7 +248,17 @@ private:
             }
         }
         if (const Value* contains = find(schema, "contains")) {
-            if (std::none_of(items.begin(), items.end(), [&](const Value& item) { return passes(*contains, item, depth); })) { fault(path, "no item meets the schema of contains"); }
+            const auto met = std::count_if(items.begin(), items.end(),
+                                           [&](const Value& item) { return passes(*contains, item, depth); });
+            const Value* least = find(schema, "minContains");
+            const Value* most = find(schema, "maxContains");
+            if (static_cast<double>(met) < (least == nullptr ? 1 : number_of(*least))) {
+                fault(path, least == nullptr ? "no item meets the schema of contains"
+                                             : fmt::format("{} items meet the schema of contains, fewer than minContains", met));
+            }
+            if (most != nullptr && static_cast<double>(met) > number_of(*most)) {
+                fault(path, fmt::format("{} items meet the schema of contains, more than maxContains", met));
+            }
         }
         const Value* each = find(schema, "items");
         const Value* front = find(schema, "prefixItems");
@@ -294,8 +313,13 @@ private:
 
 std::vector<std::string> schema_faults(std::string_view schema, const std::string& file, const Value& values) {
     std::string fault;
-    const Value root = tmpl::read_json_text(schema, fault);
-    if (!fault.empty()) { throw Error(Exit::data, "bad-schema", base::escape(fault)).at(Position{file, 0, 0}); }
+    std::size_t at = 0;
+    const Value root = tmpl::read_json_text(schema, fault, at);
+    if (!fault.empty()) {
+        throw tmpl::syntax_error(tmpl::Source{file, std::string(schema)}, at, "bad-schema", base::escape(fault), {})
+            .hint("correct the JSON");
+    }
+    check_schema(root, schema, file);
     Checker checker(root, file);
     checker.check(root, values, "");
     return std::move(checker.faults);

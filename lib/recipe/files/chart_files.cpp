@@ -102,14 +102,12 @@ Value read_values(const std::vector<std::string>& files, const std::vector<std::
         recipe::tmpl::YamlFault fault;
         const Value given = recipe::tmpl::read_yaml_text(text, fault);
         if (!fault.message.empty()) {
-            throw Error(Exit::data, "bad-values", base::escape(fault.message))
-                .at(Position{file, fault.line, 0})
-                .hint("correct the YAML");
+            throw recipe::tmpl::yaml_error("bad-values", fault, file, text);
         }
         if (!given.is_map() && !given.is_nil()) {
             throw Error(Exit::data, "bad-values",
                         fmt::format("expected a mapping, found {}", recipe::tmpl::describe(given)))
-                .at(Position{file, 0, 0});
+                .at(Position{file, 1, 1});
         }
         values = recipe::chart::merge_values(values, given);
     }

@@ -200,7 +200,9 @@ recipe::chart::Chart ChartPlaces::chart(const std::string& resource, const rp::C
 }
 
 recipe::chart::Chart ChartPlaces::load(const std::string& resource, const rp::ChartReference& reference) const {
-    if (const auto given = given_.find(resource); given != given_.end()) { return read_chart(given->second); }
+    for (const auto& name : {resource, reference.name}) {
+        if (const auto given = given_.find(name); given != given_.end()) { return read_chart(given->second); }
+    }
     if (reference.name.empty()) { return rp::built_in_recipe(); }
     const std::string& url = reference.url;
     if (url.starts_with("cm://")) { return from_config_map(resource, reference); }

@@ -12,21 +12,6 @@
 
 namespace kmm::recipe::tmpl {
 
-Position Source::position(std::size_t at) const {
-    at = std::min(at, text.size());
-    const auto line =
-        static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
-    const std::size_t start = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
-    return {name, line + 1, (start == std::string::npos ? at : at - start - 1) + 1};
-}
-
-bool Tree::is_empty() const {
-    return std::all_of(body.begin(), body.end(), [](const Statement& statement) {
-        return statement.kind == Statement::Kind::text &&
-               statement.text.find_first_not_of(" \t\r\n\v\f") == std::string::npos;
-    });
-}
-
 namespace {
 
 constexpr std::size_t k_written_max = 100;
@@ -39,6 +24,37 @@ std::string shortened(std::string text) {
 
 }  // namespace
 
+Position Source::position(std::size_t at) const {
+    at = std::min(at, text.size());
+    const auto line =
+        static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+    const std::size_t start = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
+    return {name, line + 1, (start == std::string::npos ? at : at - start - 1) + 1};
+}
+
+Error syntax_error(const Source& source, std::size_t at, std::string code, std::string message,
+                   const std::vector<std::size_t>& open) {
+    const bool unclosed = message == "unexpected EOF" && !open.empty();
+    const std::string_view text = source.text;
+    const std::size_t inside = unclosed ? open.back() : at;
+    const std::size_t begin = text.rfind("{{", inside);
+    Error error(Exit::data, std::move(code), std::move(message));
+    error.at(source.position(at));
+    if (begin == std::string_view::npos) { return error; }
+    const std::size_t close = text.find("}}", inside), line = std::min(text.find('\n', inside), text.size());
+    const std::size_t end = close < line ? close + 2 : line;
+    error.detail("expression", shortened(base::escape(base::trim(text.substr(begin, end - begin)))));
+    if (unclosed) { error.detail("opened at", source.position(begin).to_string()); }
+    return error;
+}
+
+bool Tree::is_empty() const {
+    return std::all_of(body.begin(), body.end(), [](const Statement& statement) {
+        return statement.kind == Statement::Kind::text &&
+               statement.text.find_first_not_of(" \t\r\n\v\f") == std::string::npos;
+    });
+}
+
 std::string written(const Operand& operand) {
     switch (operand.kind) {
         case Operand::Kind::text: return shortened(quote_text(operand.text));
@@ -46,6 +62,27 @@ std::string written(const Operand& operand) {
         case Operand::Kind::chain: return written(*operand.head) + operand.text;
         default: return operand.text;
     }
+}
+
+std::string nil_hint(const Value& first, const std::vector<std::string>& names, std::size_t from, std::size_t at) {
+    // A name that is not there, and another one is nearly the same.
+    const Value* parent = &first;
+    for (std::size_t i = from; i < at && parent->is_map(); ++i) {
+        const auto found = parent->members().find(names[i]);
+        if (found != parent->members().end()) {
+            parent = &found->second;
+            continue;
+        }
+        std::vector<std::string> known;
+        for (const auto& [key, member] : parent->members()) { known.push_back(key); }
+        if (const auto near = base::nearest(names[i], known)) {
+            return fmt::format("there is no .{}; did you mean .{}?", names[i], *near);
+        }
+        break;
+    }
+    return fmt::format(
+        "set the value in front of .{0}, or write (...).{0} in parentheses, or test it with `if` or `default`",
+        names[at]);
 }
 
 std::string written(const Command& command) {
@@ -75,6 +112,15 @@ const Tree* Scope::find(std::string_view name) const {
         if (const auto found = scope->trees.find(name); found != scope->trees.end()) { return found->second.get(); }
     }
     return nullptr;
+}
+
+std::string Scope::hint(std::string_view name) const {
+    std::vector<std::string> known;
+    for (const Scope* scope = this; scope != nullptr; scope = scope->outer) {
+        for (const auto& [one, tree] : scope->trees) { known.push_back(one); }
+    }
+    const auto near = base::nearest(name, known);
+    return near ? fmt::format("did you mean {}?", quote_text(*near)) : "is the helper in this chart?";
 }
 
 void Scope::add(std::shared_ptr<const Tree> tree) {
@@ -181,8 +227,14 @@ Position Origin::position(std::size_t line) const {
     auto mark = std::prev(behind);
     while (mark != marks_.begin() && mark->line == line && std::prev(mark)->line == line) { --mark; }
     Position position = mark->source->position(mark->at);
-    if (mark->verbatim) { position.line += line - mark->line; }
-    position.column = 0;
+    if (mark->verbatim) {
+        // The first character of the line that is not a blank.
+        position.line += line - mark->line;
+        const auto lines = base::split(mark->source->text, '\n');
+        const std::string_view text = position.line <= lines.size() ? lines[position.line - 1] : std::string_view();
+        const std::size_t first = text.find_first_not_of(" \t");
+        position.column = first == std::string_view::npos ? 1 : first + 1;
+    }
     return position;
 }
 

@@ -28,6 +28,8 @@ struct Scope {
     const Scope* outer = nullptr;
     std::map<std::string, std::shared_ptr<const Tree>, std::less<>> trees;
     [[nodiscard]] const Tree* find(std::string_view name) const;
+    /// What to do where `name` is not found.
+    [[nodiscard]] std::string hint(std::string_view name) const;
     /// As Go's Parse: an empty tree does not replace another.
     void add(std::shared_ptr<const Tree> tree);
 };
@@ -42,7 +44,7 @@ public:
         bool verbatim = false;  ///< text of the template: its lines are those of the output
     };
     void add(Mark mark) { marks_.push_back(std::move(mark)); }
-    /// The place that made line `line` of the output, or its start.
+    /// The place that made line `line` of the output, or its start: an action, or the first character of a line of text.
     [[nodiscard]] Position position(std::size_t line) const;
 
 private:

@@ -93,16 +93,15 @@ private:
         } catch (Error& error) {
             const std::string name = called();
             const auto levels = std::count_if(error.details().begin(), error.details().end(), [](const auto& d) { return d.first == "called from"; });
-            if (static_cast<std::size_t>(levels) < k_trace_max) {
-                error.detail("called from", fmt::format("{} ({})", tree_.source->position(at).to_string(), base::escape(name)));
+            const std::string place = tree_.source->position(at).to_string();
+            if (static_cast<std::size_t>(levels) < k_trace_max && !(error.position() && error.position()->to_string() == place)) {
+                error.detail("called from", fmt::format("{} ({})", place, base::escape(name)));
             }
             throw;
         }
     }
 
-    void step(std::size_t at) {
-        placed(at, shown_nothing, [&] { run_.step(); });
-    }
+    void step(std::size_t at) { placed(at, shown_nothing, [&] { run_.step(); }); }
 
     Flow list(const Value& dot, const std::vector<Statement>& statements) {
         const Nested nested(run_.blocks);
@@ -245,7 +244,7 @@ private:
     void call_template(const Value& dot, const Statement& statement) {
         const Tree* tree = scope_.find(statement.text);
         const std::string shown = "template " + quote_text(statement.text);
-        if (tree == nullptr) { throw fault(statement.at, shown + " not defined", shown); }
+        if (tree == nullptr) { throw fault(statement.at, shown + " not defined", shown).hint(scope_.hint(statement.text)); }
         const Value argument = statement.pipe ? pipeline(dot, *statement.pipe) : Value();
         traced(statement.at, [&] { return statement.text; }, [&] {
             if (run_.depth >= run_.limits().depth_max) {
@@ -338,7 +337,12 @@ private:
     }
 
     Value field_chain(const Value& dot, Value receiver, const Operand& operand, const std::vector<std::string>& names, std::size_t from, const Command* command, Final last) {
+        const Value first = receiver;
         for (std::size_t i = from; i < names.size(); ++i) {
+            if (receiver.type() == Type::nil) {
+                throw fault(operand.at, fmt::format("nil pointer evaluating interface {{}}.{}", names[i]), written(operand))
+                    .detail("value", fmt::format("nil in front of .{}", names[i])).hint(nil_hint(first, names, from, i));
+            }
             const bool final_name = i + 1 == names.size();
             receiver = field(dot, receiver, operand, names[i], final_name ? command : nullptr, final_name ? last : nullptr);
         }
@@ -347,10 +351,6 @@ private:
 
     Value field(const Value& dot, const Value& receiver, const Operand& operand, const std::string& name, const Command* command, Final last) {
         if (receiver.type() == Type::invalid) { return {}; }
-        if (receiver.type() == Type::nil) {
-            throw fault(operand.at, fmt::format("nil pointer evaluating interface {{}}.{}", name), written(operand))
-                .hint(fmt::format("set the value in front of .{0}, or write (...).{0} in parentheses, or test it with `if` or `default`", name));
-        }
         if (const BoundMethod method = find_method(receiver, name); method.call) {
             const List arguments = eval_arguments(dot, operand, name, method.parameters, false, command, last);
             return placed(operand.at, [&] { return std::pair(fmt::format("error calling {}", name), written(operand)); }, [&] { return method.call(arguments); });

@@ -21,7 +21,7 @@ Value include(Call& call, List& a) {
     const Tree* tree = call.scope.find(name);
     if (tree == nullptr) {
         throw Fault{fmt::format("no template {} associated with template \"gotpl\"", quote_text(name)),
-                    "template-error", "is the helper in this chart?"};
+                    "template-error", call.scope.hint(name)};
     }
     int& depth = call.run.included[name];
     if (depth > k_included_max) {

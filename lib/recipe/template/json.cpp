@@ -171,6 +171,9 @@ class JsonReader {
 public:
     JsonReader(std::string_view text, std::string& fault) : text_(text), fault_(fault) {}
 
+    /// Where the reading ended.
+    [[nodiscard]] std::size_t at() const { return at_; }
+
     Value run() {
         skip();
         Value value = any(0);
@@ -401,5 +404,12 @@ private:
 }  // namespace
 
 Value read_json_text(std::string_view text, std::string& fault) { return JsonReader(text, fault).run(); }
+
+Value read_json_text(std::string_view text, std::string& fault, std::size_t& at) {
+    JsonReader reader(text, fault);
+    Value value = reader.run();
+    at = reader.at();
+    return value;
+}
 
 }  // namespace kmm::recipe::tmpl

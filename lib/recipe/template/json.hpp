@@ -23,5 +23,7 @@ struct JsonStyle {
 /// All numbers are float64. On a fault, `fault` says what Go says and nil is returned; if the only fault is a number
 /// that float64 does not hold, the rest with nil in its place.
 [[nodiscard]] Value read_json_text(std::string_view text, std::string& fault);
+/// The same; `at` becomes the byte of the fault.
+[[nodiscard]] Value read_json_text(std::string_view text, std::string& fault, std::size_t& at);
 
 }  // namespace kmm::recipe::tmpl

@@ -255,6 +255,11 @@ private:
 
 }  // namespace
 
+std::string shown(const Token& token) {
+    if (token.kind == TokenKind::keyword) { return '<' + token.text + '>'; }
+    return token.text.size() > 10 ? quote_text(token.text.substr(0, 10)) + "..." : quote_text(token.text);
+}
+
 std::vector<Token> lex(std::string_view text) { return Lexer(text).run(); }
 
 }  // namespace kmm::recipe::tmpl

@@ -31,6 +31,12 @@ struct Token {
     std::string text;
 };
 
+[[nodiscard]] inline bool is_keyword(const Token& token, std::string_view word) {
+    return token.kind == TokenKind::keyword && token.text == word;
+}
+/// As Go's messages name a token.
+[[nodiscard]] std::string shown(const Token& token);
+
 /// All tokens up to eof or the first fault. O(text).
 [[nodiscard]] std::vector<Token> lex(std::string_view text);
 

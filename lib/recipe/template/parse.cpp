@@ -57,11 +57,13 @@ private:
     std::size_t next_ = 0;
     std::vector<std::string> variables_{"$"};
     std::vector<std::shared_ptr<const Tree>> trees_;
+    std::vector<std::size_t> open_;  ///< where the actions begin that still need an {{end}}
     int ranges_ = 0;
     int depth_ = 0;
 
-    [[noreturn]] void fail(std::size_t at, std::string message, std::string hint = "", std::string code = "template-syntax") const {
-        throw Error(Exit::data, std::move(code), std::move(message)).at(source_->position(at)).hint(std::move(hint));
+    [[noreturn]] void fail(std::size_t at, std::string message, std::string hint = "",
+                           std::string code = "template-syntax") const {
+        throw syntax_error(*source_, at, std::move(code), std::move(message), open_).hint(std::move(hint));
     }
 
     void check(const Token& token) const {
@@ -90,16 +92,9 @@ private:
         return take();
     }
 
-    static bool is_keyword(const Token& token, std::string_view word) { return token.kind == TokenKind::keyword && token.text == word; }
-
     [[noreturn]] void unexpected(const Token& token, std::string_view context) const {
         if (token.kind == TokenKind::eof) { fail(token.at, "unexpected EOF", "an {{end}} is missing"); }
         fail(token.at, fmt::format("unexpected {} in {}", base::escape(shown(token)), context));
-    }
-
-    static std::string shown(const Token& token) {
-        if (token.kind == TokenKind::keyword) { return '<' + token.text + '>'; }
-        return token.text.size() > 10 ? quote_text(token.text.substr(0, 10)) + "..." : quote_text(token.text);
     }
 
     void expect_right(std::string_view context) {
@@ -137,25 +132,28 @@ private:
     }
 
     void define() {
+        const std::size_t at = tokens_[next_ - 1].at;
         const std::string name = string_token("define clause");
         expect_right("define clause");
         const auto outer = std::exchange(variables_, {"$"});
         const int ranges = std::exchange(ranges_, 0);
         std::vector<Statement> body;
-        const End end = list(body);
+        const End end = list(body, at);
         if (end.kind != EndKind::end) { fail(end.at, "unexpected {{else}} in define clause"); }
         add(name, std::move(body));
         variables_ = outer;
         ranges_ = ranges;
     }
 
-    /// Statements until {{end}} or {{else}}.
-    End list(std::vector<Statement>& body) {
+    /// Statements until {{end}} or {{else}} of the action at `opened`.
+    End list(std::vector<Statement>& body, std::size_t opened) {
+        open_.push_back(opened);
         if (++depth_ > k_parse_depth_max) { fail(peek().at, "actions are nested too deep", "", "recipe-too-large"); }
         while (peek_non_space().kind != TokenKind::eof) {
             const End end = statement(body);
             if (end.kind != EndKind::none) {
                 --depth_;
+                open_.pop_back();
                 return end;
             }
         }
@@ -221,7 +219,7 @@ private:
         Statement statement = made(kind, at);
         statement.pipe = pipeline(word, TokenKind::right);
         if (kind == Statement::Kind::range) { ++ranges_; }
-        End end = list(statement.body);
+        End end = list(statement.body, at);
         if (kind == Statement::Kind::range) { --ranges_; }
         if (end.kind == EndKind::otherwise) {
             statement.has_otherwise = true;
@@ -235,7 +233,7 @@ private:
                 control(statement.otherwise, kind, word, after.at);
                 --depth_;
             } else {
-                end = list(statement.otherwise);
+                end = list(statement.otherwise, at);
                 if (end.kind != EndKind::end) { fail(end.at, "expected end; found {{else}}"); }
             }
         }
@@ -260,7 +258,7 @@ private:
         const auto outer = std::exchange(variables_, {"$"});
         const int ranges = std::exchange(ranges_, 0);
         std::vector<Statement> inner;
-        const End end = list(inner);
+        const End end = list(inner, at);
         if (end.kind != EndKind::end) { fail(end.at, "unexpected {{else}} in block clause"); }
         variables_ = outer;
         ranges_ = ranges;
@@ -447,7 +445,8 @@ private:
 
     [[noreturn]] void unknown(const Token& token) const {
         const auto near = base::nearest(token.text, function_names());
-        fail(token.at, fmt::format("function {} not defined", quote_text(token.text)), near ? fmt::format("did you mean {}?", *near) : "", "unknown-function");
+        fail(token.at, fmt::format("function {} not defined", quote_text(token.text)),
+             near ? fmt::format("did you mean {}?", *near) : "", "unknown-function");
     }
 
     void number(Operand& made_operand, const Token& token) const {

@@ -23,6 +23,11 @@ struct Source {
     [[nodiscard]] Position position(std::size_t at) const;
 };
 
+/// A fault of syntax at a byte of `source`, with the action that holds it; of a text that ends too early, with the
+/// action that still needs an {{end}}, the last of `open`.
+[[nodiscard]] Error syntax_error(const Source& source, std::size_t at, std::string code, std::string message,
+                                 const std::vector<std::size_t>& open);
+
 struct Pipe;
 struct Function;
 
@@ -76,6 +81,9 @@ struct Tree {
 
 /// How an operand is written, for messages; at most about 100 bytes.
 [[nodiscard]] std::string written(const Operand& operand);
+/// What to do where what `names` from `from` lead to in `first` is nil in front of the name `at`.
+[[nodiscard]] std::string nil_hint(const Value& first, const std::vector<std::string>& names, std::size_t from,
+                                   std::size_t at);
 [[nodiscard]] std::string written(const Command& command);
 [[nodiscard]] std::string written(const Pipe& pipe);
 

@@ -301,6 +301,12 @@ std::string describe(const Value& value) {
         }
     } else if (value.is_list()) {
         text = std::to_string(value.items().size()) + " items";
+    } else if (const Record* record = value.as_record()) {
+        // Printing one is a Fault where there is a pointer in it.
+        text = record->text.empty() ? "fields:" : record->text;
+        if (record->text.empty()) {
+            for (const auto& field : record->fields) { text += " " + field.name; }
+        }
     } else {
         text = value.is_text() ? quote_text(value.text()) : print_value(value);
     }

@@ -4,7 +4,9 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/error.hpp"
 #include "recipe/template/value.hpp"
 
 namespace kmm::recipe::tmpl {
@@ -18,9 +20,18 @@ namespace kmm::recipe::tmpl {
 
 /// A fault of a YAML text.
 struct YamlFault {
-    std::string message;   ///< empty: none
-    std::size_t line = 0;  ///< from 1, 0 unknown
+    std::string message;     ///< as Go words it; empty: none
+    std::string problem;     ///< the same without a line
+    std::size_t line = 0;    ///< from 1, 0 unknown
+    std::size_t column = 0;  ///< from 1, 0 unknown
 };
+/// The position of `fault` in `file`, and the line of `text` that it stands in as the detail "found".
+[[nodiscard]] Error yaml_error(std::string code, const YamlFault& fault, const std::string& file,
+                               std::string_view text);
+
+/// Where the value at `path` (keys, and numbers of items) stands in the first document of `text`: line and column, from
+/// 1. Of a path that leads nowhere, the last member that is there.
+[[nodiscard]] Position find_yaml_place(std::string_view text, const std::vector<std::string>& path);
 
 /// yaml.Unmarshal of the first document into any value: numbers are float64, keys texts, the last of equal keys wins, aliases and merges
 /// are expanded. Empty text is nil.

@@ -2,6 +2,7 @@
 // sigs.k8s.io/yaml's Unmarshal over libyaml, from which go-yaml's parser was translated.
 #include <yaml.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 
@@ -24,6 +25,8 @@ constexpr std::string_view k_long_tag = "tag:yaml.org,2002:";
 struct Stop {
     std::string message;
     std::size_t line = 0;
+    std::size_t column = 0;
+    std::string problem = "";
 };
 
 std::string_view view(const yaml_char_t* text) {
@@ -41,7 +44,7 @@ public:
 
 class Composer {
 public:
-    Composer(std::string_view text, WholeNumbers whole) : exact_(whole == WholeNumbers::exact) {
+    Composer(std::string_view text, WholeNumbers whole) : text_(text), exact_(whole == WholeNumbers::exact) {
         yaml_parser_initialize(&parser_);
         yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
         yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
@@ -49,6 +52,11 @@ public:
     ~Composer() { yaml_parser_delete(&parser_); }
     Composer(const Composer&) = delete;
     Composer& operator=(const Composer&) = delete;
+
+    /// The column of what was read last, if it began in `line`.
+    [[nodiscard]] std::size_t column_in(std::size_t line) const {
+        return last_.line + 1 == line ? last_.column + 1 : 0;
+    }
 
     Value first_document() {
         for (;;) {
@@ -74,18 +82,32 @@ public:
 
 private:
     yaml_parser_t parser_{};
+    std::string_view text_;
+    yaml_mark_t last_{};
     std::map<std::string, std::pair<Value, std::uint64_t>, std::less<>> anchors_;
     std::uint64_t nodes_ = 0;
     bool exact_;
 
     void next(Event& event) {
-        if (yaml_parser_parse(&parser_, &event.raw) == 1) { return; }
+        if (yaml_parser_parse(&parser_, &event.raw) == 1) {
+            last_ = event.raw.start_mark;
+            return;
+        }
         std::size_t line = parser_.context_mark.line != 0 ? parser_.context_mark.line : parser_.problem_mark.line;
         if (line != 0 && parser_.error == YAML_SCANNER_ERROR) { ++line; }
         const std::string problem =
             parser_.problem == nullptr ? "unknown problem parsing YAML content" : parser_.problem;
-        throw Stop{line != 0 ? fmt::format("yaml: line {}: {}", line, problem) : "yaml: " + problem,
-                   parser_.problem_mark.line + 1};
+        const std::string message = line != 0 ? fmt::format("yaml: line {}: {}", line, problem) : "yaml: " + problem;
+        const std::string context = parser_.context == nullptr ? "" : fmt::format(" {}", parser_.context);
+        if (parser_.error != YAML_READER_ERROR) {
+            // What was taken for a key began before the place where its colon was missed.
+            const bool is_key = context.ends_with("simple key");
+            const yaml_mark_t& mark = is_key ? parser_.context_mark : parser_.problem_mark;
+            throw Stop{message, mark.line + 1, mark.column + 1, problem + context};
+        }
+        const std::string_view before = text_.substr(0, parser_.problem_offset);
+        throw Stop{message, static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n')) + 1,
+                   before.size() - (before.rfind('\n') + 1) + 1, problem};
     }
 
     void count(std::uint64_t more, const Event& event) {
@@ -280,17 +302,91 @@ private:
     }
 };
 
+constexpr std::size_t k_yaml_shown_max = 120;
+
+/// The nodes of the first document, with their marks.
+class Nodes {
+public:
+    explicit Nodes(std::string_view text) {
+        yaml_parser_initialize(&parser_);
+        yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
+        yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
+        loaded_ = yaml_parser_load(&parser_, &document_) == 1;
+    }
+    ~Nodes() {
+        if (loaded_) { yaml_document_delete(&document_); }
+        yaml_parser_delete(&parser_);
+    }
+    Nodes(const Nodes&) = delete;
+    Nodes& operator=(const Nodes&) = delete;
+
+    const yaml_node_t* root() { return loaded_ ? yaml_document_get_root_node(&document_) : nullptr; }
+
+    /// The member or item `step` of `node`; null if there is none. Of equal keys the last.
+    const yaml_node_t* below(const yaml_node_t& node, const std::string& step) {
+        if (node.type == YAML_SEQUENCE_NODE) {
+            std::size_t index = 0;
+            for (const auto* item = node.data.sequence.items.start; item < node.data.sequence.items.top; ++item) {
+                if (std::to_string(index++) == step) { return yaml_document_get_node(&document_, *item); }
+            }
+            return nullptr;
+        }
+        if (node.type != YAML_MAPPING_NODE) { return nullptr; }
+        const yaml_node_t* found = nullptr;
+        for (const auto* pair = node.data.mapping.pairs.start; pair < node.data.mapping.pairs.top; ++pair) {
+            const yaml_node_t* key = yaml_document_get_node(&document_, pair->key);
+            if (key == nullptr || key->type != YAML_SCALAR_NODE) { continue; }
+            const std::string_view name(reinterpret_cast<const char*>(key->data.scalar.value),
+                                        key->data.scalar.length);
+            if (base::to_lower(name) == base::to_lower(step)) {
+                found = yaml_document_get_node(&document_, pair->value);
+            }
+        }
+        return found;
+    }
+
+private:
+    yaml_parser_t parser_{};
+    yaml_document_t document_{};
+    bool loaded_ = false;
+};
+
 }  // namespace
 
 Value read_yaml_text(std::string_view text, YamlFault& fault, WholeNumbers whole) {
+    Composer composer(text, whole);
     try {
-        Composer composer(text, whole);
         return composer.first_document();
     } catch (const Stop& stop) {
         fault.message = stop.message;
+        fault.problem = stop.problem.empty() ? stop.message : stop.problem;
+        if (fault.problem.starts_with("yaml: ")) { fault.problem.erase(0, 6); }
         fault.line = stop.line;
+        fault.column = stop.column != 0 ? stop.column : composer.column_in(stop.line);
         return Value::nil();
     }
+}
+
+Position find_yaml_place(std::string_view text, const std::vector<std::string>& path) {
+    Nodes nodes(text);
+    const yaml_node_t* node = nodes.root();
+    if (node == nullptr) { return {"", 0, 0}; }
+    for (const auto& step : path) {
+        const yaml_node_t* next = nodes.below(*node, step);
+        if (next == nullptr) { break; }
+        node = next;
+    }
+    return {"", node->start_mark.line + 1, node->start_mark.column + 1};
+}
+
+Error yaml_error(std::string code, const YamlFault& fault, const std::string& file, std::string_view text) {
+    Error error(Exit::data, std::move(code), base::escape(fault.problem));
+    error.at(Position{file, fault.line, fault.column}).hint("correct the YAML");
+    const auto lines = base::split(text, '\n');
+    if (fault.line > 0 && fault.line <= lines.size()) {
+        error.detail("found", base::escape(lines[fault.line - 1].substr(0, k_yaml_shown_max)));
+    }
+    return error;
 }
 
 }  // namespace kmm::recipe::tmpl

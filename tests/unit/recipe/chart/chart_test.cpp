@@ -79,7 +79,7 @@ TEST_CASE("a fault of the output has the template's line and the key") {
     });
     CHECK(wrong.code() == "bad-manifest");
     CHECK(wrong.message() == "metadata.annotations[a/b]: expected a string, found []interface {} 0 items");
-    CHECK(wrong.position()->to_string() == "top/templates/t.yaml:4");
+    CHECK(wrong.position()->to_string() == "top/templates/t.yaml:4:13");
     const Error syntax =
         error_of([] { (void)rendered({{"templates/t.yaml", "a: 1\n{{ if true }}\nb: c: d\n{{ end }}"}}); });
     CHECK(syntax.position()->line == 3);
@@ -118,8 +118,16 @@ TEST_CASE("charts that cannot be loaded") {
     CHECK(load({}).message() == "Chart.yaml is missing");
     CHECK(load({{"Chart.yaml", "name: a\nversion: [1]\n"}}).message() ==
           "version: expected a string, found []interface {} 1 items");
-    CHECK(load({{"Chart.yaml", "name: a\nversion: x.y\n"}}).position()->to_string() == "d/Chart.yaml");
-    CHECK(load({k_chart, {"values.yaml", "a: 1\nb: [\n"}}).position()->file == "d/values.yaml");
+    CHECK(load({{"Chart.yaml", "name: a\nversion: x.y\n"}}).position()->to_string() == "d/Chart.yaml:2:10");
+    CHECK(load({{"Chart.yaml", "# c\nversion: 1.0.0\n"}}).position()->to_string() == "d/Chart.yaml:2:1");
+    const Error condition = load({{"Chart.yaml", k_chart.data + "dependencies:\n- name: s\n  condition: [x]\n"}});
+    CHECK(condition.position()->to_string() == "d/Chart.yaml:6:14");
+    CHECK(condition.message() == "dependencies[0].condition: expected a string, found []interface {} 1 items");
+    const Error values = load({k_chart, {"values.yaml", "a: 1\nb: {c: d\ne: f\n"}});
+    CHECK(values.position()->to_string() == "d/values.yaml:3:2");
+    CHECK(values.message() == "did not find expected ',' or '}' while parsing a flow mapping");
+    CHECK(values.details() == std::vector<std::pair<std::string, std::string>>{{"found", "e: f"}});
+    CHECK(load({k_chart, {"values.yaml", "a: 1\nbc: \x01\n"}}).position()->to_string() == "d/values.yaml:2:5");
     CHECK(load({k_chart, {"charts/s.tgz", "no archive"}}).code() == "bad-archive");
     const Error schema = error_of([] {
         (void)rendered({{"values.schema.json", R"({"required": ["x"], "properties": {"port": {"type": "string"}}})"}},
@@ -127,7 +135,102 @@ TEST_CASE("charts that cannot be loaded") {
     });
     REQUIRE(schema.diagnostics().size() == 2);
     CHECK(schema.diagnostics()[0].message == "(root): the property x is missing");
-    CHECK(schema.diagnostics()[1].message == "port: expected string, found number");
+    CHECK(schema.diagnostics()[1].message == "port: expected string, found number 1");
+}
+
+TEST_CASE("a schema that is none is refused, whatever the values are") {
+    const auto fault = [](const std::string& schema) {
+        return error_of([&] { (void)rendered({{"values.schema.json", schema}}); });
+    };
+    for (const std::string wrong :
+         {R"({"type": "strin"})", R"({"type": []})", R"({"properties": []})", R"({"required": "x"})",
+          R"({"required": ["x", "x"]})", R"({"multipleOf": 0})", R"({"minLength": -1})", R"({"maxItems": 1.5})",
+          R"({"pattern": "("})", R"({"patternProperties": {"(": {}}})", R"({"allOf": []})", R"({"items": [{}]})",
+          R"({"$schema": "x"})", R"({"not": 5})", R"({"exclusiveMinimum": true})", R"({"$ref": "#/definitions/x"})",
+          R"({"properties": {"a": {"enum": 5}}})", "[]", "5"}) {
+        CAPTURE(wrong);
+        CHECK(fault(wrong).code() == "bad-schema");
+    }
+    CHECK(fault("{\n \"properties\": {\"a\": {\"type\": 5}}}").position()->to_string() ==
+          "dir/top/values.schema.json:2:31");
+    CHECK(fault("{\n \"type\": }").position()->to_string() == "dir/top/values.schema.json:2:10");
+    const std::string draft4 = "\"$schema\": \"http://json-schema.org/draft-04/schema#\"";
+    CHECK(rendered({{"values.schema.json", "{" + draft4 + ", \"minimum\": 1, \"exclusiveMinimum\": true}"}}) == "\n");
+    CHECK(fault("{" + draft4 + ", \"not\": true}").code() == "bad-schema");
+}
+
+TEST_CASE("what Chart.yaml asks for and is not there is shown where it asks") {
+    const auto place = [](const std::string& more) {
+        std::vector<File> files{{"Chart.yaml", k_chart.data + more}};
+        return error_of([&] {
+                   (void)recipe::chart::render_chart(recipe::chart::load_chart(files, "d"), values_of("{}"), {});
+               }).position()->to_string();
+    };
+    CHECK(place("kubeVersion: '>= 99'\n") == "d/Chart.yaml:4:14");
+    CHECK(place("dependencies:\n- {version: 1, name: x}\n") == "d/Chart.yaml:5:22");
+    CHECK(place("type: library\n") == "d/Chart.yaml:4:7");
+}
+
+TEST_CASE("a line that is taken for a key is shown where it begins") {
+    const Error error = error_of([] { (void)rendered({{"templates/t.yaml", "a: 1\nword\nb: 2\n"}}); });
+    CHECK(error.position()->to_string() == "top/templates/t.yaml:2:1");
+}
+
+TEST_CASE("a value that does not meet the schema is shown where values.yaml has it") {
+    const std::vector<File> files{{"values.yaml", "a: 1\nport:\n  number: x\n"},
+                                  {"values.schema.json",
+                                   R"({"properties": {"port": {"properties": {"number": {"type": "integer"}}}}})"}};
+    const auto place = [&](const std::string& values) {
+        return error_of([&] { (void)rendered(files, values); }).diagnostics().at(0).position->to_string();
+    };
+    CHECK(place("{}") == "dir/top/values.yaml:3:11");
+    CHECK(place("port: {number: y}") == "dir/top/values.schema.json");
+    const auto closed = [](const std::string& schema) {
+        return error_of([&] {
+                   (void)rendered({{"values.yaml", "# c\na: 1\nb: {c: 1}\n"}, {"values.schema.json", schema}});
+               })
+            .diagnostics()
+            .at(0)
+            .position->to_string();
+    };
+    CHECK(closed(R"({"properties": {"a": {}, "global": {}}, "additionalProperties": false})") ==
+          "dir/top/values.yaml:3:4");
+    CHECK(closed(R"({"required": ["x"]})") == "dir/top/values.yaml:2:1");
+}
+
+TEST_CASE("a fault of syntax shows its action, and what is not closed") {
+    const auto fault = [](const std::string& text) {
+        return error_of([&] { (void)rendered({{"templates/t.yaml", text}}); });
+    };
+    const Error unclosed = fault("a: 1\n  {{- if .Values.x }}\nb: {{ range .Values.y }}\n{{ end }}\n");
+    CHECK(unclosed.position()->to_string() == "top/templates/t.yaml:5:1");
+    CHECK(unclosed.details() == std::vector<std::pair<std::string, std::string>>{
+                                    {"expression", "{{- if .Values.x }}"}, {"opened at", "top/templates/t.yaml:2:3"}});
+    const Error nil = fault("a: {{ .Valuse.x }}\n");
+    CHECK(nil.hint() == "there is no .Valuse; did you mean .Values?");
+    CHECK(nil.details() == std::vector<std::pair<std::string, std::string>>{{"expression", ".Valuse.x"},
+                                                                            {"value", "nil in front of .x"}});
+    const Error field = fault("a: {{ .Chart.Bar }}\n");
+    CHECK(field.message() == "can't evaluate field Bar in type struct { chart.Metadata; IsRoot bool }");
+    CHECK(field.details().at(1).second.starts_with("struct { chart.Metadata; IsRoot bool } fields: Name Home"));
+    const Error helper = fault("{{ define \"top.name\" }}x{{ end }}a: {{ include \"top.nam\" . }}\n");
+    CHECK(helper.hint() == "did you mean \"top.name\"?");
+    CHECK(helper.details() ==
+          std::vector<std::pair<std::string, std::string>>{{"expression", "include \"top.nam\" ."}});
+    const Error stray = fault("a: {{ .Values.x @ }}\n");
+    CHECK(stray.details() ==
+          std::vector<std::pair<std::string, std::string>>{{"expression", "{{ .Values.x @ }}"}});
+}
+
+TEST_CASE("a block scalar at the end of an object keeps its line feed") {
+    const auto made = recipe::chart::render_chart(
+        recipe::chart::load_chart({k_chart, {"templates/t.yaml", "kind: A\ndata: |\n  x\n"},
+                                   {"templates/h.yaml", "kind: B\nmetadata:\n  annotations: {helm.sh/hook: test}\n"
+                                                        "data: |\n  x\n"}},
+                                  "dir/top"),
+        values_of("{}"), {});
+    CHECK(made.objects.at(0).object.members().at("data").text() == "x\n");
+    CHECK(made.hooks.at(0).object.members().at("data").text() == "x\n");
 }
 
 TEST_CASE("imported values win over the chart's own in Helm 3.7, and lose since") {

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a schema is one: what the metaschemas of JSON Schema say about each keyword.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "recipe/chart/schema.hpp"
+#include "recipe/template/functions.hpp"
+#include "recipe/template/text.hpp"
+#include "recipe/template/yaml.hpp"
+
+namespace kmm::recipe::chart {
+
+using tmpl::Type;
+using tmpl::Value;
+
+namespace {
+
+constexpr int k_depth_max = 200;
+constexpr int k_newest = 2020;
+constexpr std::array<std::string_view, 7> k_types{"array", "boolean", "integer", "null", "number", "object", "string"};
+
+enum class Shape {
+    schema, schema_or_flag, schemas, schemas_list, items, dependencies,
+    type, texts, choices, list, text, pattern, flag, number, size, factor, bound
+};
+
+struct Keyword {
+    std::string_view name;
+    Shape shape;
+    int since = 4;
+    int until = 2020;
+};
+
+/// Drafts are 4, 6, 7, 2019 and 2020.
+constexpr std::array k_keywords{Keyword{"type", Shape::type},
+                                Keyword{"enum", Shape::choices},
+                                Keyword{"required", Shape::texts},
+                                Keyword{"multipleOf", Shape::factor},
+                                Keyword{"minimum", Shape::number},
+                                Keyword{"maximum", Shape::number},
+                                Keyword{"exclusiveMinimum", Shape::bound},
+                                Keyword{"exclusiveMaximum", Shape::bound},
+                                Keyword{"minLength", Shape::size},
+                                Keyword{"maxLength", Shape::size},
+                                Keyword{"minItems", Shape::size},
+                                Keyword{"maxItems", Shape::size},
+                                Keyword{"minProperties", Shape::size},
+                                Keyword{"maxProperties", Shape::size},
+                                Keyword{"minContains", Shape::size, 2019},
+                                Keyword{"maxContains", Shape::size, 2019},
+                                Keyword{"pattern", Shape::pattern},
+                                Keyword{"uniqueItems", Shape::flag},
+                                Keyword{"readOnly", Shape::flag, 7},
+                                Keyword{"writeOnly", Shape::flag, 2019},
+                                Keyword{"deprecated", Shape::flag, 2019},
+                                Keyword{"title", Shape::text},
+                                Keyword{"description", Shape::text},
+                                Keyword{"$comment", Shape::text, 7},
+                                Keyword{"format", Shape::text},
+                                Keyword{"$ref", Shape::text},
+                                Keyword{"id", Shape::text, 4, 4},
+                                Keyword{"$id", Shape::text, 6},
+                                Keyword{"$anchor", Shape::text, 2019},
+                                Keyword{"contentEncoding", Shape::text, 7},
+                                Keyword{"contentMediaType", Shape::text, 7},
+                                Keyword{"examples", Shape::list, 6},
+                                Keyword{"properties", Shape::schemas},
+                                Keyword{"patternProperties", Shape::schemas},
+                                Keyword{"definitions", Shape::schemas},
+                                Keyword{"$defs", Shape::schemas, 2019},
+                                Keyword{"dependentSchemas", Shape::schemas, 2019},
+                                Keyword{"dependencies", Shape::dependencies},
+                                Keyword{"dependentRequired", Shape::dependencies, 2019},
+                                Keyword{"additionalProperties", Shape::schema_or_flag},
+                                Keyword{"propertyNames", Shape::schema, 6},
+                                Keyword{"contains", Shape::schema, 6},
+                                Keyword{"not", Shape::schema},
+                                Keyword{"if", Shape::schema, 7},
+                                Keyword{"then", Shape::schema, 7},
+                                Keyword{"else", Shape::schema, 7},
+                                Keyword{"items", Shape::items},
+                                Keyword{"additionalItems", Shape::schema_or_flag, 4, 2019},
+                                Keyword{"allOf", Shape::schemas_list},
+                                Keyword{"anyOf", Shape::schemas_list},
+                                Keyword{"oneOf", Shape::schemas_list},
+                                Keyword{"prefixItems", Shape::schemas_list, 2020}};
+
+/// The draft that "$schema" names; nullopt for another text.
+std::optional<int> draft_of(std::string_view text) {
+    for (const std::string_view scheme : {"http://", "https://"}) {
+        if (text.starts_with(scheme)) { text.remove_prefix(scheme.size()); }
+    }
+    if (text.ends_with('#')) { text.remove_suffix(1); }
+    constexpr std::array<std::pair<std::string_view, int>, 6> k_drafts{
+        {{"json-schema.org/schema", k_newest},
+         {"json-schema.org/draft-04/schema", 4},
+         {"json-schema.org/draft-06/schema", 6},
+         {"json-schema.org/draft-07/schema", 7},
+         {"json-schema.org/draft/2019-09/schema", 2019},
+         {"json-schema.org/draft/2020-12/schema", 2020}}};
+    const auto found = std::find_if(k_drafts.begin(), k_drafts.end(), [&](const auto& d) { return d.first == text; });
+    return found == k_drafts.end() ? std::nullopt : std::optional(found->second);
+}
+
+class ShapeCheck {
+public:
+    ShapeCheck(std::string_view text, const std::string& file, const Value& root)
+        : text_(text), file_(file), root_(root) {}
+
+    void run() {
+        if (root_.is_map()) {
+            if (const auto named = root_.members().find("$schema"); named != root_.members().end()) {
+                path_ = {"$schema"};
+                expect(named->second.is_text(), "a string", named->second);
+                const auto draft = draft_of(named->second.text());
+                if (!draft) {
+                    throw bad(fmt::format("$schema: expected the URL of a draft of json-schema.org, found {}",
+                                          tmpl::describe(named->second)));
+                }
+                draft_ = *draft;
+                path_.clear();
+            }
+        }
+        schema(root_, 0);
+    }
+
+private:
+    std::string_view text_;
+    const std::string& file_;
+    const Value& root_;
+    std::vector<std::string> path_;
+    int draft_ = k_newest;
+
+    Error bad(std::string message) const {
+        Position position = tmpl::find_yaml_place(text_, path_);
+        position.file = file_;
+        return Error(Exit::data, "bad-schema", std::move(message)).at(std::move(position));
+    }
+
+    void expect(bool holds, std::string_view expected, const Value& found) const {
+        if (holds) { return; }
+        const std::string name = path_.empty() ? "the schema" : base::escape(base::join(path_, "."));
+        throw bad(fmt::format("{}: expected {}, found {}", name, expected, tmpl::describe(found)));
+    }
+
+    template <typename Body>
+    void at(const std::string& step, Body&& body) {
+        path_.push_back(step);
+        body();
+        path_.pop_back();
+    }
+
+    void schema(const Value& value, int depth) {
+        if (depth > k_depth_max) { throw bad("the schema is nested too deep"); }
+        if (value.type() == Type::boolean && draft_ > 4) { return; }
+        expect(value.is_map(), draft_ > 4 ? "a schema: an object or a boolean" : "a schema: an object", value);
+        if (draft_ == 4) {
+            constexpr std::array<std::pair<std::string_view, std::string_view>, 2> k_pairs{
+                {{"exclusiveMinimum", "minimum"}, {"exclusiveMaximum", "maximum"}}};
+            for (const auto& [flag, limit] : k_pairs) {
+                if (value.members().contains(flag) && !value.members().contains(limit)) {
+                    throw bad(fmt::format("{} needs {} beside it", flag, limit));
+                }
+            }
+        }
+        for (const auto& keyword : k_keywords) {
+            const auto found = value.members().find(keyword.name);
+            if (found == value.members().end() || draft_ < keyword.since || draft_ > keyword.until) { continue; }
+            at(std::string(keyword.name), [&] { member(keyword, found->second, depth + 1); });
+        }
+    }
+
+    void each(const Value& list, int depth) {
+        for (std::size_t i = 0; i < list.items().size(); ++i) {
+            at(std::to_string(i), [&] { schema(list.items()[i], depth); });
+        }
+    }
+
+    void distinct_texts(const Value& list) const {
+        expect(list.is_list(), "a list of strings", list);
+        for (auto item = list.items().begin(); item != list.items().end(); ++item) {
+            expect(item->is_text(), "a list of strings", *item);
+            const bool repeated = std::any_of(list.items().begin(), item,
+                                              [&](const Value& other) { return other.text() == item->text(); });
+            expect(!repeated, "each string once", *item);
+        }
+    }
+
+    void regex(const std::string& pattern) const {
+        try {
+            (void)tmpl::regex_matches(pattern, "");
+        } catch (const tmpl::Fault& fault) { throw bad(fault.message); }
+    }
+
+    void member(const Keyword& keyword, const Value& value, int depth) {
+        const bool is_number = value.type() == Type::float64;
+        const double number = is_number ? value.as_real() : 0;
+        switch (keyword.shape) {
+            case Shape::schema: return schema(value, depth);
+            case Shape::schema_or_flag: return value.type() == Type::boolean ? void() : schema(value, depth);
+            case Shape::schemas:
+                expect(value.is_map(), "an object of schemas", value);
+                for (const auto& [key, inner] : value.members()) {
+                    at(key, [&] {
+                        if (keyword.name == "patternProperties") { regex(key); }
+                        schema(inner, depth);
+                    });
+                }
+                return;
+            case Shape::schemas_list:
+                expect(value.is_list() && value.items().begin() != value.items().end(), "a list of schemas", value);
+                return each(value, depth);
+            case Shape::items:
+                if (!value.is_list() || draft_ == 2020) { return schema(value, depth); }
+                return each(value, depth);
+            case Shape::dependencies:
+                expect(value.is_map(), "an object of schemas and of lists of strings", value);
+                for (const auto& [key, inner] : value.members()) {
+                    at(key, [&] {
+                        const bool texts = inner.is_list() || keyword.name == "dependentRequired";
+                        return texts ? distinct_texts(inner) : schema(inner, depth);
+                    });
+                }
+                return;
+            case Shape::type: return type(value);
+            case Shape::texts:
+                distinct_texts(value);
+                return expect(draft_ > 4 || value.items().begin() != value.items().end(), "a string in the list",
+                              value);
+            case Shape::choices:
+                expect(value.is_list(), "a list", value);
+                return expect(draft_ > 6 || value.items().begin() != value.items().end(), "an item in the list", value);
+            case Shape::list: return expect(value.is_list(), "a list", value);
+            case Shape::text:
+                expect(value.is_text(), "a string", value);
+                if (keyword.name == "$ref") { reference(value.text()); }
+                return;
+            case Shape::pattern:
+                expect(value.is_text(), "a regular expression", value);
+                return regex(value.text());
+            case Shape::flag: return expect(value.type() == Type::boolean, "true or false", value);
+            case Shape::number: return expect(is_number, "a number", value);
+            case Shape::size:
+                return expect(is_number && number >= 0 && std::trunc(number) == number, "a whole number, 0 or more",
+                              value);
+            case Shape::factor: return expect(is_number && number > 0, "a number above 0", value);
+            case Shape::bound:
+                if (draft_ == 4) { return expect(value.type() == Type::boolean, "true or false", value); }
+                return expect(is_number, "a number", value);
+        }
+    }
+
+    void type(const Value& value) const {
+        const auto known = [](const Value& name) {
+            return name.is_text() && std::find(k_types.begin(), k_types.end(), name.text()) != k_types.end();
+        };
+        constexpr std::string_view k_wanted = "array, boolean, integer, null, number, object, string or a list of them";
+        if (!value.is_list()) { return expect(known(value), k_wanted, value); }
+        expect(value.items().begin() != value.items().end(), k_wanted, value);
+        for (const auto& name : value.items()) { expect(known(name), k_wanted, name); }
+        distinct_texts(value);
+    }
+
+    /// A pointer into this file leads somewhere.
+    void reference(const std::string& text) const {
+        if (!text.starts_with("#/")) { return; }
+        if (find_in_schema(root_, text) == nullptr) {
+            throw bad(fmt::format("$ref {} leads nowhere", base::escape(text)));
+        }
+    }
+};
+
+}  // namespace
+
+const Value* find_in_schema(const Value& root, const std::string& pointer) {
+    const Value* at = &root;
+    for (auto piece : tmpl::split_text(pointer.substr(2), "/")) {
+        piece = tmpl::replace_all(tmpl::replace_all(piece, "~1", "/"), "~0", "~");
+        const Value* next = nullptr;
+        if (at->is_map()) {
+            const auto found = at->members().find(piece);
+            next = found == at->members().end() ? nullptr : &found->second;
+        } else if (at->is_list() && !piece.empty() && piece.find_first_not_of("0123456789") == std::string::npos &&
+                   piece.size() < 7) {
+            const auto index = static_cast<std::size_t>(std::stoul(piece));
+            next = index < at->items().size() ? &at->items()[index] : nullptr;
+        }
+        if (next == nullptr) { return nullptr; }
+        at = next;
+    }
+    return at;
+}
+
+int schema_draft(const Value& schema) {
+    if (!schema.is_map()) { return k_newest; }
+    const auto named = schema.members().find("$schema");
+    return named == schema.members().end() ? k_newest : draft_of(named->second.text()).value_or(k_newest);
+}
+
+void check_schema(const Value& schema, std::string_view text, const std::string& file) {
+    ShapeCheck(text, file, schema).run();
+}
+
+}  // namespace kmm::recipe::chart
