@@ -101,6 +101,10 @@ TEST_SUITE("kubeadm::unit") {
         made.write("/var/lib/kubelet/kubeadm-flags.env",
                    "KUBELET_KUBEADM_ARGS=\"--container-runtime-endpoint=unix:///x --container-runtime-endpoint=/c\"\n");
         CHECK(runtime_socket(made.place()) == "/c");
+        CHECK(kubelet_own_flags(made.place()).empty());
+        made.write("/etc/default/kubelet", "# --no\nKUBELET_EXTRA_ARGS=\"--a=b--c --d\"\n");
+        made.write("/etc/systemd/system/kubelet.service.d/20.conf", "Environment='X=--e=f' --g\n");
+        CHECK(kubelet_own_flags(made.place()) == std::vector<std::string>{"--a=b--c", "--d", "--e=f", "--g"});
     }
 
     TEST_CASE("swap and cgroup are read, never guessed") {
