@@ -159,6 +159,7 @@ Facts read_facts(const Node& node, net::HttpClient& client, const FactQuestions&
     if (facts.kubelet_pid)
         reader.take("kubelet.arguments", facts.kubelet_arguments,
                     [&] { return process_arguments(place, *facts.kubelet_pid); });
+    reader.take("kubelet.ownFlags", facts.kubelet_own_flags, [&] { return kubelet_own_flags(place); });
     reader.take("kubelet.config", facts.kubelet_config, [&] { return kubelet_configuration(place); });
     if (facts.kubelet_config)
         reader.take("kubelet.healthy", facts.kubelet_problem,
@@ -211,6 +212,7 @@ value::Node facts_document(const Facts& facts, std::int64_t now) {
              {"running", version_or_null(facts.kubelet_running)},
              {"pid", facts.kubelet_pid ? value::Node(*facts.kubelet_pid) : value::Node()},
              {"arguments", facts.kubelet_arguments ? value::Node::strings(*facts.kubelet_arguments) : value::Node()},
+             {"ownFlags", facts.kubelet_own_flags ? value::Node::strings(*facts.kubelet_own_flags) : value::Node()},
              {"config", facts.kubelet_config ? *facts.kubelet_config : value::Node()},
              {"healthy", facts.kubelet_problem ? value::Node(facts.kubelet_problem->empty()) : value::Node()},
              {"problem", text_or_null(facts.kubelet_problem)}}));

@@ -82,6 +82,7 @@ struct Facts {
     std::optional<EtcdFacts> etcd;         ///< only where there is a manifest of it
     std::optional<ApiServerFacts> api_server;  ///< only where there is a manifest of it
     std::optional<std::vector<std::string>> kubelet_arguments;  ///< of the process
+    std::optional<std::vector<std::string>> kubelet_own_flags;  ///< those that an administrator has written down
     std::optional<value::Node> kubelet_config;                  ///< /var/lib/kubelet/config.yaml
     std::optional<std::string> kubelet_problem;                 ///< why it is not healthy, "" if it is
     std::optional<bool> has_ca_key, needs_reboot;               ///< has_ca_key: only on control planes
@@ -117,6 +118,9 @@ struct Facts {
 [[nodiscard]] std::string node_name(const Place& place);
 [[nodiscard]] std::string cgroup_version(const Place& place);
 [[nodiscard]] std::vector<std::string> swap_devices(const Place& place);
+/// Flags of the kubelet in /etc/default/kubelet, /etc/sysconfig/kubelet, its units and their drop-ins: those that
+/// kubeadm does not write. Errors: as Place::read.
+[[nodiscard]] std::vector<std::string> kubelet_own_flags(const Place& place);
 /// Path of the container runtime's socket, from the kubelet's files. Errors: io "io" if none of them names it.
 [[nodiscard]] std::string runtime_socket(const Place& place);
 [[nodiscard]] DiskSpace disk_space(const Place& place, const std::string& path);

@@ -49,6 +49,31 @@ std::string first_line(const Place& place, const std::string& path) {
     return std::string(base::trim(place.read(path)));
 }
 
+std::vector<std::string> kubelet_own_flags(const Place& place) {
+    std::vector<std::string> files{"/etc/default/kubelet", "/etc/sysconfig/kubelet"}, flags;
+    for (const char* directory :
+         {"/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system"}) {
+        files.push_back(std::string(directory) + "/kubelet.service");
+        const std::string more = files.back() + ".d";
+        for (const std::string& name : place.list(more)) files.push_back(more + "/" + name);
+    }
+    for (const std::string& file : files) {
+        const auto text = place.read_if_there(file);
+        if (!text) continue;
+        for (std::string_view line : base::split(*text, '\n')) {
+            line = base::trim(line);
+            if (line.starts_with('#')) continue;
+            // As in KUBELET_EXTRA_ARGS="--a=b --c": a flag begins a word, a quotation or a value.
+            for (std::size_t at = line.find("--"); at != std::string_view::npos; at = line.find("--", at + 2)) {
+                constexpr std::string_view before = " \t\"'=";
+                if (at != 0 && before.find(line[at - 1]) == std::string_view::npos) continue;
+                flags.emplace_back(line.substr(at, line.find_first_of(" \t\"'", at) - at));
+            }
+        }
+    }
+    return flags;
+}
+
 std::string node_name(const Place& place) {
     const Certificate certificate = client_certificate(place, k_kubelet_conf);
     if (!certificate.problem.empty()) throw Error(Exit::io, "io", certificate.file + ": " + certificate.problem);

@@ -24,6 +24,15 @@ constexpr std::size_t k_output_shown = 256U << 10U;
 constexpr std::chrono::milliseconds k_answer_time{30'000};
 constexpr const char* k_program_directories[] = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/opt/bin"};
 
+/// As "W1127 00:08:05.780859    1278 logging.go:55] ...": of these, kubeadm's libraries write hundreds while an API is
+/// away.
+bool is_warning_of_libraries(std::string_view line) {
+    constexpr std::string_view digits = "0123456789";
+    return line.size() > 6 && (line.front() == 'W' || line.front() == 'I') &&
+           line.substr(1, 4).find_first_not_of(digits) == std::string_view::npos && line[5] == ' ' &&
+           line.find(".go:") != std::string_view::npos;
+}
+
 }  // namespace
 
 sys::Fd Place::open(const std::string& path, int flags) const {
@@ -147,7 +156,11 @@ std::string last_lines(const std::string& text, std::size_t lines) {
 }
 
 void tell_output(Error& error, const std::string& output) {
-    const std::string end = last_lines(output, 3);
+    std::vector<std::string> told;
+    for (const std::string_view line : base::split(output, '\n')) {
+        if (!is_warning_of_libraries(base::trim(line))) told.emplace_back(line);
+    }
+    const std::string end = last_lines(base::join(told, "\n"), 3);
     std::vector<std::string> lines;
     for (const std::string_view line : base::split(end, '\n')) lines.push_back(base::escape(base::trim(line)));
     if (const std::string text = base::join(lines, "; "); !text.empty()) error.detail("output", text);

@@ -149,7 +149,8 @@ std::vector<std::string> automatic_updaters(const Place& place) {
     std::vector<std::string> found;
     for (const auto& file : place.list("/etc/apt/apt.conf.d")) {
         const auto text = place.read_if_there("/etc/apt/apt.conf.d/" + file);
-        for (const auto line : base::split(text.value_or(""), '\n')) {
+        if (!text) continue;
+        for (const auto line : base::split(*text, '\n')) {
             const auto words = base::trim(line);
             if (words.starts_with("APT::Periodic::Unattended-Upgrade ") &&
                 words.find("\"0\"") == std::string_view::npos)

@@ -270,6 +270,27 @@ Finding removed_flags(const CheckInput& input) {
                              : "control planes use nothing that is gone in " + input.target->line().text()};
 }
 
+/// Flags that kubeadm gives the kubelet and `kubeadm upgrade` takes away before the kubelet is switched.
+constexpr std::string_view k_dropped_by_kubeadm[] = {"--pod-infra-container-image"};
+
+/// The arguments that a kubelet will have after `kubeadm upgrade`. One that is running may still have what kubeadm has
+/// taken out of kubeadm-flags.env.
+std::vector<std::string> lasting_arguments(const Node& facts) {
+    auto arguments = texts_of(facts, {"kubelet", "arguments"});
+    const auto* own = facts.find_path({"kubelet", "ownFlags"});
+    if (own == nullptr || !own->is_sequence()) { return arguments; }
+    const auto name_of = [](std::string_view word) { return word.substr(0, word.find('=')); };
+    const auto own_flags = texts_of(facts, {"kubelet", "ownFlags"});
+    std::erase_if(arguments, [&](const auto& word) {
+        const auto name = name_of(word);
+        return std::find(std::begin(k_dropped_by_kubeadm), std::end(k_dropped_by_kubeadm), name) !=
+                   std::end(k_dropped_by_kubeadm) &&
+               std::none_of(own_flags.begin(), own_flags.end(),
+                            [&](const auto& flag) { return name_of(flag) == name; });
+    });
+    return arguments;
+}
+
 /// Flags and gates of one kubelet that are gone.
 std::string removed_from_kubelet(const std::vector<std::string>& arguments, const Node* gates, const Crossed& crossed) {
     std::vector<std::string> found;
@@ -320,7 +341,7 @@ Finding removed_kubelet_flags(const CheckInput& input) {
                       if (arguments == nullptr || !arguments->is_sequence()) {
                           return "its flags are unknown: " + unread(facts, "kubelet.arguments");
                       }
-                      return removed_from_kubelet(texts_of(facts, {"kubelet", "arguments"}),
+                      return removed_from_kubelet(lasting_arguments(facts),
                                                   facts.find_path({"kubelet", "config", "featureGates"}), crossed);
                   });
     if (on_nodes.outcome == Outcome::fail) { found.push_back(on_nodes.detail); }

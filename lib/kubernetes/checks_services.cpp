@@ -128,6 +128,16 @@ Finding ca_available(const CheckInput& input) {
                      });
 }
 
+/// Packages that an update may change. Another kubectl changes nothing of the cluster.
+std::vector<std::string> loose_packages(const Node& packages) {
+    auto loose = texts_of(packages, {"installed"});
+    const auto held = texts_of(packages, {"held"});
+    std::erase_if(loose, [&](const auto& package) {
+        return package == "kubectl" || std::find(held.begin(), held.end(), package) != held.end();
+    });
+    return loose;
+}
+
 Finding package_held(const CheckInput& input) {
     std::vector<std::string> unknown;
     auto found = each_node(
@@ -139,12 +149,8 @@ Finding package_held(const CheckInput& input) {
                     fmt::format("{} ({})", base::escape(name), reason.empty() ? "it has no dpkg" : reason));
                 return std::string();
             }
-            auto installed = texts_of(*packages, {"installed"});
-            const auto held = texts_of(*packages, {"held"});
-            std::erase_if(installed, [&](const auto& package) {
-                return std::find(held.begin(), held.end(), package) != held.end();
-            });
-            return installed.empty() ? std::string() : fmt::format("not held: {}", base::join(installed, ", "));
+            const auto loose = loose_packages(*packages);
+            return loose.empty() ? std::string() : fmt::format("not held: {}", base::join(loose, ", "));
         });
     return known_or_skipped(std::move(found), unknown);
 }
@@ -154,10 +160,8 @@ Finding auto_updaters(const CheckInput& input) {
     return each_node(
         input, "nothing updates packages of Kubernetes by itself", [&](const std::string&, const Node& facts) {
             const auto found = texts_of(facts, {"updaters"});
-            if (found.empty() || (facts.find("packages") != nullptr && texts_of(facts, {"packages", "installed"}) ==
-                                                                           texts_of(facts, {"packages", "held"}))) {
-                return std::string();
-            }
+            const auto* packages = facts.find("packages");
+            if (found.empty() || (packages != nullptr && loose_packages(*packages).empty())) { return std::string(); }
             return fmt::format("{}, and packages are not held", base::join(found, ", "));
         });
 }

@@ -23,6 +23,13 @@ Diagnostic fault_of(const char* code, std::string message, std::optional<Positio
     return made;
 }
 
+/// What an image is called in its repository, as "kube-apiserver".
+std::string_view image_name(std::string_view reference) {
+    reference = reference.substr(0, reference.find('@'));
+    reference.remove_prefix(reference.rfind('/') + 1);
+    return reference.substr(0, reference.find(':'));
+}
+
 /// Reads the version of the Pod's container `component`.
 void read_version(const PodObject& pod, Running& running) {
     running.pod = &pod;
@@ -34,7 +41,9 @@ void read_version(const PodObject& pod, Running& running) {
     }
     running.position = container->position;
     if (const auto image = pod.running_images.find(running.component); image != pod.running_images.end()) {
-        running.version = Version::of_image(image->second);
+        // Images of the same content share their names: the runtime may tell the name of another one.
+        if (image_name(image->second) == image_name(container->image))
+            running.version = Version::of_image(image->second);
     }
     if (!running.version) { running.version = Version::of_image(container->image); }
     if (!running.version) {

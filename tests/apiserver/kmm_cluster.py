@@ -19,8 +19,8 @@ SKIPPED = 77
 
 
 def fetch(_, options):
-    for sources in (binaries.SOURCES, binaries.KUBELET):
-        binaries.fetch(pathlib.Path(options.build), sources)
+    for program in (binaries.SOURCES, binaries.KUBELET):
+        binaries.fetch(pathlib.Path(options.build), program)
 
 
 def build(_, options):

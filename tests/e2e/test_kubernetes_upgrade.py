@@ -145,6 +145,7 @@ class Walked(Case):
                 self.assertIn(node, shown)
                 self.assertEqual(self.run_states()[-1], f"{state}-failed", shown)
                 self.assertIn(f"{state}-failed", self.must("show"))
+                self.assertEqual("start with --ignore-preflight-errors" in shown, "preflight" in fault, shown)
                 # Nothing has been repaired: it stops at the same place.
                 self.must("retry", node, exit_code=11)
                 fleet.behave(node)

@@ -56,7 +56,7 @@ def start_kubelet(root, pid, text):
     put(proc / "status", "Name:\tkubelet\nUid:\t0\t0\t0\t0\n")
     (proc / "ns").mkdir()
     (proc / "ns/mnt").symlink_to("mnt:[1]")
-    put(proc / "cmdline", "/usr/bin/kubelet\0--config=/var/lib/kubelet/config.yaml\0")
+    put(proc / "cmdline", "/usr/bin/kubelet\0--config=/var/lib/kubelet/config.yaml\0--pod-infra-container-image=r/pause:3.10.1\0")
     put(proc / "exe", text, 0o755)
 
 
@@ -76,7 +76,7 @@ def make(root, version="v1.34.4", role="", name="cp1", certs=CERTS):
     put(root / "var/lib/kubelet/config.yaml", "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nstaticPodPath: /etc/kubernetes/manifests\nhealthzPort: 0\ncgroupDriver: systemd\n")
     (root / "run").mkdir(parents=True, exist_ok=True)
     os.mknod(root / "run/containerd.sock", stat.S_IFSOCK | 0o600)
-    put(root / "var/lib/kubelet/kubeadm-flags.env", 'KUBELET_KUBEADM_ARGS="--container-runtime-endpoint=unix:///run/containerd.sock"\n')
+    put(root / "var/lib/kubelet/kubeadm-flags.env", 'KUBELET_KUBEADM_ARGS="--pod-infra-container-image=r/pause:3.10.1 --container-runtime-endpoint=unix:///run/containerd.sock"\n')
     for tool in ("kubeadm", "kubelet", "crictl", "systemctl"):
         put(root / "usr/bin" / tool, program(tool, version), 0o755)
     start_kubelet(root, 77, program("kubelet", version))

@@ -101,6 +101,19 @@ TEST_SUITE("kubeadm::unit") {
         made.write("/var/lib/kubelet/kubeadm-flags.env",
                    "KUBELET_KUBEADM_ARGS=\"--container-runtime-endpoint=unix:///x --container-runtime-endpoint=/c\"\n");
         CHECK(runtime_socket(made.place()) == "/c");
+        CHECK(kubelet_own_flags(made.place()).empty());
+        made.write("/etc/default/kubelet", "# --no\nKUBELET_EXTRA_ARGS=\"--a=b--c --d\"\n");
+        made.write("/etc/systemd/system/kubelet.service.d/20.conf", "Environment='X=--e=f' --g\n");
+        CHECK(kubelet_own_flags(made.place()) == std::vector<std::string>{"--a=b--c", "--d", "--e=f", "--g"});
+    }
+
+    TEST_CASE("what kubeadm said last is told, not the warnings of its libraries") {
+        Error error(Exit::other, "kubeadm-failed", "kubeadm failed");
+        tell_output(error, "[upgrade/etcd] Failed to upgrade etcd: x\n[upgrade/etcd] Waiting\nW1127 00:08:05.780859    1278 "
+                           "logging.go:55] [core] grpc\nW1127 00:08:06.786526    1278 logging.go:55] [core] grpc\n"
+                           "Was not it\n");
+        REQUIRE(error.details().size() == 1);
+        CHECK(error.details().front().second == "[upgrade/etcd] Failed to upgrade etcd: x; [upgrade/etcd] Waiting; Was not it");
     }
 
     TEST_CASE("swap and cgroup are read, never guessed") {

@@ -25,10 +25,10 @@ value::Node yaml(const std::string& text) {
 /// What a node says where everything is fine; `member` 1 leads.
 std::string facts_of(const std::string& name, int member) {
     std::string text = "node: " + name + R"(
-kubelet: {healthy: true, problem: '', arguments: [kubelet, --config=/x], config: {kind: KubeletConfiguration, staticPodPath: /etc/kubernetes/manifests/, cgroupDriver: systemd}}
+kubelet: {healthy: true, problem: '', arguments: [kubelet, --config=/x, --pod-infra-container-image=p], ownFlags: [], config: {kind: KubeletConfiguration, staticPodPath: /etc/kubernetes/manifests/, cgroupDriver: systemd}}
 cgroup: v2
 rebootRequired: false
-packages: {installed: [kubelet], held: [kubelet]}
+packages: {installed: [kubectl, kubelet], held: [kubelet]}
 updaters: [unattended-upgrades]
 time: '2026-01-02T00:00:00Z'
 )";
@@ -130,6 +130,10 @@ TEST_CASE("what services of nodes say trips their checks") {
           "w: /run/reboot-required is there: something may reboot it");
     trips("removed-kubelet-flags", {{"w", {"--config=/x", "--feature-gates=PodIndexLabel=true"}}},
           "w: feature gate PodIndexLabel (gone in v1.35)");
+    // What kubeadm 1.34 has given every kubelet, kubeadm 1.35 takes away; nobody takes away what an administrator gave.
+    trips("removed-kubelet-flags",
+          {{"w", {"ownFlags: []", "ownFlags: [--pod-infra-container-image=q]"}}},
+          "w: flag --pod-infra-container-image (gone in v1.35)");
 }
 
 TEST_CASE("what an upgrade would find on nodes trips its checks") {

@@ -36,6 +36,21 @@ std::string states_of(std::string_view versions, std::string_view dump) {
 
 TEST_SUITE("kubernetes::observe") {
 
+TEST_CASE("the image that runs counts, unless the runtime tells another image's name for the same content") {
+    const auto running = [](const std::string& image) {
+        auto text = control_plane("a", "v1.43.1");
+        const std::string ready = "status: {phase: Running,";
+        text.replace(text.find(ready, text.find("kube-apiserver-a")), ready.size(),
+                     "status: {containerStatuses: [{name: kube-apiserver, image: '" + image + "'}], phase: Running,");
+        const auto inventory = inventory_of(text);
+        return observe(inventory).control_plane.front().version->text();
+    };
+    CHECK(running("mirror:5000/x/kube-apiserver:v1.43.0") == "v1.43.0");
+    CHECK(running("mirror:5000/kube-apiserver@sha256:12") == "v1.43.1");
+    CHECK(running("sha256:12") == "v1.43.1");
+    CHECK(running("mirror:5000/etcd:3.6.5-0") == "v1.43.1");
+}
+
 TEST_CASE("states of versions") {
     const auto* versions = "versions: [{version: v1.43.1}, {version: v1.43.2}, {version: v1.42.2}]";
     CHECK(states_of(versions, control_plane("a", "v1.43.1") + worker("b", "v1.43.1")) == "v1.42.2 unavailable\nv1.43.1* active\nv1.43.2 available\n");
