@@ -79,7 +79,9 @@ std::string node_name(const Place& place) {
     if (!certificate.problem.empty()) throw Error(Exit::io, "io", certificate.file + ": " + certificate.problem);
     constexpr std::string_view prefix = "system:node:";
     if (!certificate.common_name.starts_with(prefix) || certificate.common_name.size() == prefix.size()) {
-        throw Error(Exit::io, "io", fmt::format("{}: expected the name system:node:NAME, found '{}'", certificate.file, base::escape(certificate.common_name)));
+        throw Error(Exit::io, "io",
+                    fmt::format("{}: expected the name system:node:NAME, found '{}'", certificate.file,
+                                base::escape(certificate.common_name)));
     }
     return certificate.common_name.substr(prefix.size());
 }
@@ -102,12 +104,16 @@ std::vector<std::string> swap_devices(const Place& place) {
 }
 
 std::string runtime_socket(const Place& place) {
-    // kubeadm 1.34 moved it from the flags into instance-config.yaml, which is merged into config.yaml. A flag wins over both.
+    // kubeadm 1.34 moved it from the flags into instance-config.yaml, which is merged into config.yaml. A flag wins
+    // over both.
     if (const std::string flag = endpoint_in_flags(place); !flag.empty()) return without_scheme(flag);
     for (const char* path : {"/var/lib/kubelet/instance-config.yaml", "/var/lib/kubelet/config.yaml"}) {
-        if (const std::string endpoint = endpoint_in_config(place, path); !endpoint.empty()) return without_scheme(endpoint);
+        if (const std::string endpoint = endpoint_in_config(place, path); !endpoint.empty())
+            return without_scheme(endpoint);
     }
-    throw Error(Exit::io, "io", "neither kubeadm-flags.env nor instance-config.yaml nor config.yaml of /var/lib/kubelet names the container runtime");
+    throw Error(Exit::io, "io",
+                "neither kubeadm-flags.env nor instance-config.yaml nor config.yaml of /var/lib/kubelet names the "
+                "container runtime");
 }
 
 DiskSpace disk_space(const Place& place, const std::string& path) {

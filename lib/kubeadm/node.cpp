@@ -22,7 +22,8 @@ namespace {
 constexpr std::size_t k_file_max = 16U << 20U;
 constexpr std::size_t k_output_shown = 256U << 10U;
 constexpr std::chrono::milliseconds k_answer_time{30'000};
-constexpr const char* k_program_directories[] = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/opt/bin"};
+constexpr const char* k_program_directories[] = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin",
+                                                 "/sbin",           "/bin",           "/opt/bin"};
 
 /// As "W1127 00:08:05.780859    1278 logging.go:55] ...": of these, kubeadm's libraries write hundreds while an API is
 /// away.
@@ -51,7 +52,8 @@ sys::Fd Place::open(const std::string& path, int flags) const {
 std::string Place::read(const std::string& path) const {
     const sys::Fd fd = open(path, O_RDONLY | O_NONBLOCK);
     struct stat info {};
-    if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) throw Error(Exit::io, "io", fmt::format("cannot read {}: expected a regular file", path));
+    if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode))
+        throw Error(Exit::io, "io", fmt::format("cannot read {}: expected a regular file", path));
     return sys::read_fd(fd.get(), path, k_file_max);
 }
 
@@ -104,7 +106,9 @@ std::string Node::boot_id() const {
 }
 
 nodejob::JobSlot Node::slot_named(const std::string& name) const {
-    return nodejob::JobSlot({place.here(std::string(k_state_directory) + "/jobs/" + name), boot_id(), place.here("/sys/fs/cgroup")}, ops, clock, random);
+    return nodejob::JobSlot(
+        {place.here(std::string(k_state_directory) + "/jobs/" + name), boot_id(), place.here("/sys/fs/cgroup")}, ops,
+        clock, random);
 }
 
 sys::ProcessResult ask(const Place& place, const std::vector<std::string>& words) {
@@ -114,7 +118,8 @@ sys::ProcessResult ask(const Place& place, const std::vector<std::string>& words
     spec.output_max = k_output_shown;
     sys::ProcessResult result = sys::run_process(spec);
     if (result.timed_out) {
-        throw Error(Exit::timeout, "command-hung", fmt::format("{} did not answer within {}", words.front(), base::format_duration(k_answer_time)));
+        throw Error(Exit::timeout, "command-hung",
+                    fmt::format("{} did not answer within {}", words.front(), base::format_duration(k_answer_time)));
     }
     return result;
 }
@@ -124,14 +129,17 @@ kubernetes::Version version_of_program(const Place& place, const std::vector<std
     const std::string command = base::join(words, " ");
     if (result.signal != 0 || result.exit_code != 0) {
         const std::string told = last_lines(result.err, 1);
-        throw Error(result.exit_code == 127 ? Exit::not_found : Exit::io, result.exit_code == 127 ? "command-not-found" : "command-failed",
+        throw Error(result.exit_code == 127 ? Exit::not_found : Exit::io,
+                    result.exit_code == 127 ? "command-not-found" : "command-failed",
                     fmt::format("{} failed{}{}", command, told.empty() ? "" : ": ", base::escape(told)));
     }
     std::string_view text = base::trim(result.out);
     constexpr std::string_view prefix = "Kubernetes ";
     if (text.starts_with(prefix)) text.remove_prefix(prefix.size());
     if (const auto version = kubernetes::Version::parse(text)) return *version;
-    throw Error(Exit::io, "command-failed", fmt::format("{}: expected a version as v1.34.4, found '{}'", command, base::escape(text.substr(0, 80))));
+    throw Error(
+        Exit::io, "command-failed",
+        fmt::format("{}: expected a version as v1.34.4, found '{}'", command, base::escape(text.substr(0, 80))));
 }
 
 kubernetes::Version kubeadm_version(const Place& place) {
@@ -179,12 +187,14 @@ nodejob::JobView finish_job(const Node& node, nodejob::JobSlot& slot, const std:
                             const std::function<Error(const nodejob::JobView&, const std::string& output)>& fail) {
     nodejob::JobView job = slot.wait(node.deadline);
     if (job.id != id) {
-        throw Error(Exit::paused, "job-lost", "another call has taken the job's result and started the next job").hint("run the same command again: it looks at the node first");
+        throw Error(Exit::paused, "job-lost", "another call has taken the job's result and started the next job")
+            .hint("run the same command again: it looks at the node first");
     }
     result.job = job;
     if (job.state != nodejob::JobState::finished) {
-        throw Error(Exit::paused, "job-lost", fmt::format("the job '{}' ended without a result: {}", base::escape(job.key),
-                                                          job.lost_reason == "rebooted" ? "the node was rebooted" : "it was killed"))
+        throw Error(Exit::paused, "job-lost",
+                    fmt::format("the job '{}' ended without a result: {}", base::escape(job.key),
+                                job.lost_reason == "rebooted" ? "the node was rebooted" : "it was killed"))
             .hint("run the same command again: it looks at the node first");
     }
     if (job.succeeded()) return job;
@@ -194,8 +204,8 @@ nodejob::JobView finish_job(const Node& node, nodejob::JobSlot& slot, const std:
     throw error;
 }
 
-bool settle_job(const Node& node, nodejob::JobSlot& slot, const std::optional<nodejob::JobView>& adopted, StepResult& result,
-                const std::function<bool()>& is_in_effect,
+bool settle_job(const Node& node, nodejob::JobSlot& slot, const std::optional<nodejob::JobView>& adopted,
+                StepResult& result, const std::function<bool()>& is_in_effect,
                 const std::function<Error(const nodejob::JobView&, const std::string& output)>& fail,
                 const std::function<void()>& proof) {
     if (!adopted) return false;
@@ -214,8 +224,9 @@ nodejob::JobView run_job(const Node& node, nodejob::JobSlot& slot, const nodejob
     const auto begun = slot.begin(spec);
     result.adopted = begun.adopted;
     if (begun.replaced) {
-        result.warnings.push_back(fmt::format("job-lost: the job '{}' of {} ended without a result ({}); it was started again", base::escape(begun.replaced->key),
-                                              begun.replaced->started, begun.replaced->lost_reason));
+        result.warnings.push_back(
+            fmt::format("job-lost: the job '{}' of {} ended without a result ({}); it was started again",
+                        base::escape(begun.replaced->key), begun.replaced->started, begun.replaced->lost_reason));
     }
     return finish_job(node, slot, begun.job.id, result, fail);
 }

@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::string_view k_dump = "kubectl get nodes,pods,configmaps -A -o json";
 
-Diagnostic fault_of(const char* code, std::string message, std::optional<Position> position, Exit exit, std::string hint) {
+Diagnostic fault_of(const char* code, std::string message, std::optional<Position> position, Exit exit,
+                    std::string hint) {
     Diagnostic made;
     made.code = code;
     made.message = std::move(message);
@@ -34,9 +35,11 @@ std::string_view image_name(std::string_view reference) {
 void read_version(const PodObject& pod, Running& running) {
     running.pod = &pod;
     running.position = pod.meta.position;
-    const auto container = std::find_if(pod.containers.begin(), pod.containers.end(), [&](const auto& each) { return each.name == running.component; });
+    const auto container = std::find_if(pod.containers.begin(), pod.containers.end(),
+                                        [&](const auto& each) { return each.name == running.component; });
     if (container == pod.containers.end()) {
-        running.problem = fmt::format("Pod {} has no container {}", base::escape(pod.meta.full_name()), running.component);
+        running.problem =
+            fmt::format("Pod {} has no container {}", base::escape(pod.meta.full_name()), running.component);
         return;
     }
     running.position = container->position;
@@ -47,12 +50,14 @@ void read_version(const PodObject& pod, Running& running) {
     }
     if (!running.version) { running.version = Version::of_image(container->image); }
     if (!running.version) {
-        running.problem = fmt::format("Pod {}: expected an image with a tag {}, found '{}'", base::escape(pod.meta.full_name()), k_version_form,
-                                      base::escape(container->image));
+        running.problem =
+            fmt::format("Pod {}: expected an image with a tag {}, found '{}'", base::escape(pod.meta.full_name()),
+                        k_version_form, base::escape(container->image));
     }
 }
 
-Running component_of(std::string_view component, const NodeObject& node, const std::map<std::string_view, const PodObject*>& system_pods) {
+Running component_of(std::string_view component, const NodeObject& node,
+                     const std::map<std::string_view, const PodObject*>& system_pods) {
     Running running;
     running.component = component;
     running.node = node.meta.name;
@@ -61,7 +66,8 @@ Running component_of(std::string_view component, const NodeObject& node, const s
     if (found != system_pods.end()) {
         read_version(*found->second, running);
     } else {
-        running.problem = fmt::format("control-plane node {}: Pod kube-system/{} was not found", base::escape(node.meta.name), base::escape(name));
+        running.problem = fmt::format("control-plane node {}: Pod kube-system/{} was not found",
+                                      base::escape(node.meta.name), base::escape(name));
         running.exit = Exit::not_found;
         running.position = node.meta.position;
     }
@@ -76,9 +82,10 @@ Running kubelet_of(const NodeObject& node) {
     running.version = Version::parse(node.kubelet);
     if (!running.version) {
         running.problem = node.kubelet.empty()
-                              ? fmt::format("Node {}: status.nodeInfo.kubeletVersion is missing, expected {}", base::escape(node.meta.name), k_version_form)
-                              : fmt::format("Node {}: status.nodeInfo.kubeletVersion: expected {}, found '{}'", base::escape(node.meta.name), k_version_form,
-                                            base::escape(node.kubelet));
+                              ? fmt::format("Node {}: status.nodeInfo.kubeletVersion is missing, expected {}",
+                                            base::escape(node.meta.name), k_version_form)
+                              : fmt::format("Node {}: status.nodeInfo.kubeletVersion: expected {}, found '{}'",
+                                            base::escape(node.meta.name), k_version_form, base::escape(node.kubelet));
     }
     return running;
 }
@@ -96,13 +103,17 @@ std::optional<Version> extreme(const std::vector<Running>& all, Pick&& better) {
 /// The component of k_components that the Pod is, "" for other Pods.
 std::string component_of_pod(const PodObject& pod) {
     for (const auto component : k_components) {
-        if (pod.meta.ns == "kube-system" && !pod.node.empty() && pod.meta.name == fmt::format("{}-{}", component, pod.node)) { return std::string(component); }
+        if (pod.meta.ns == "kube-system" && !pod.node.empty() &&
+            pod.meta.name == fmt::format("{}-{}", component, pod.node)) {
+            return std::string(component);
+        }
     }
     return "";
 }
 
 bool is_control_plane_node(const Observation& seen, const std::string& node) {
-    return std::find(seen.control_plane_nodes.begin(), seen.control_plane_nodes.end(), node) != seen.control_plane_nodes.end();
+    return std::find(seen.control_plane_nodes.begin(), seen.control_plane_nodes.end(), node) !=
+           seen.control_plane_nodes.end();
 }
 
 std::string source_hint(const Inventory& inventory) {
@@ -119,33 +130,42 @@ void collect_strays(const Inventory& inventory, Observation& seen) {
         running.node = pod.node;
         read_version(pod, running);
         seen.control_plane.push_back(std::move(running));
-        const bool known = std::any_of(inventory.nodes.begin(), inventory.nodes.end(), [&](const auto& each) { return each.meta.name == pod.node; });
+        const bool known = std::any_of(inventory.nodes.begin(), inventory.nodes.end(),
+                                       [&](const auto& each) { return each.meta.name == pod.node; });
         const auto node = base::escape(pod.node), name = base::escape(pod.meta.full_name());
         seen.faults.push_back(fault_of(
             "not-seen",
-            known ? fmt::format("Pod {} runs on Node {}, which has no label node-role.kubernetes.io/control-plane", name, node)
+            known ? fmt::format("Pod {} runs on Node {}, which has no label node-role.kubernetes.io/control-plane",
+                                name, node)
                   : fmt::format("Pod {} runs on Node {}, which was not found", name, node),
-            pod.meta.position, Exit::not_found, known ? fmt::format("kubectl label node {} node-role.kubernetes.io/control-plane=", node) : source_hint(inventory)));
+            pod.meta.position, Exit::not_found,
+            known ? fmt::format("kubectl label node {} node-role.kubernetes.io/control-plane=", node)
+                  : source_hint(inventory)));
     }
 }
 
 void collect_faults(const Inventory& inventory, Observation& seen) {
     const std::string source = source_hint(inventory);
     if (inventory.nodes.empty()) {
-        seen.faults.push_back(fault_of("no-nodes", inventory.is_live ? "the cluster has no Node" : "the documents contain no Node", std::nullopt, Exit::not_found,
-                                       inventory.is_live ? "name another cluster with --context" : source));
+        seen.faults.push_back(fault_of(
+            "no-nodes", inventory.is_live ? "the cluster has no Node" : "the documents contain no Node", std::nullopt,
+            Exit::not_found, inventory.is_live ? "name another cluster with --context" : source));
         return;
     }
     if (seen.control_plane_nodes.empty()) {
-        seen.faults.push_back(fault_of("no-control-plane",
-                                       "no Node has the label node-role.kubernetes.io/control-plane, so the version of the control plane is not known", std::nullopt,
-                                       Exit::not_found, "kubeadm sets the label; the control plane of a managed cluster cannot be observed"));
+        seen.faults.push_back(
+            fault_of("no-control-plane",
+                     "no Node has the label node-role.kubernetes.io/control-plane, so the version of the control plane "
+                     "is not known",
+                     std::nullopt, Exit::not_found,
+                     "kubeadm sets the label; the control plane of a managed cluster cannot be observed"));
     }
     for (const auto* list : {&seen.control_plane, &seen.kubelets}) {
         for (const auto& running : *list) {
             if (running.version) { continue; }
             const bool absent = running.exit == Exit::not_found;
-            seen.faults.push_back(fault_of(absent ? "not-seen" : "bad-version", running.problem, running.position, running.exit, absent ? source : ""));
+            seen.faults.push_back(fault_of(absent ? "not-seen" : "bad-version", running.problem, running.position,
+                                           running.exit, absent ? source : ""));
         }
     }
     sort_and_merge(seen.faults);
@@ -189,7 +209,9 @@ Observation observe(const Inventory& inventory) {
         seen.kubelets.push_back(kubelet_of(node));
         if (!node.is_control_plane()) { continue; }
         seen.control_plane_nodes.push_back(node.meta.name);
-        for (const auto component : k_components) { seen.control_plane.push_back(component_of(component, node, system_pods)); }
+        for (const auto component : k_components) {
+            seen.control_plane.push_back(component_of(component, node, system_pods));
+        }
         auto etcd = component_of("etcd", node, system_pods);
         if (etcd.pod != nullptr) { seen.etcd.push_back(std::move(etcd)); }
     }

@@ -56,7 +56,8 @@ public:
     explicit Resolver(api::Module&&) = delete;
     ~Resolver();
     Resolver(Resolver&&) noexcept;
-    /// As the free function. O(mappings * length of the kernel version), a copy of what was said if it was asked lately.
+    /// As the free function. O(mappings * length of the kernel version), a copy of what was said if it was asked
+    /// lately.
     [[nodiscard]] Resolution resolve(std::string_view kernel_version) const;
     /// The mappings in the order they were tried, up to the one that matched or is faulty; the last one tells which.
     [[nodiscard]] std::vector<Attempt> attempts(std::string_view kernel_version) const;
@@ -72,8 +73,8 @@ private:
 enum class Action { load, keep, reload, unload, blocked, none };
 [[nodiscard]] std::string_view to_string(Action action) noexcept;
 
-/// One line of the plan. `version`, `image` and `config` are those of what is loaded in the end (load, keep, reload) or is
-/// unloaded (unload); otherwise `version` is the Module's and the others are absent.
+/// One line of the plan. `version`, `image` and `config` are those of what is loaded in the end (load, keep, reload) or
+/// is unloaded (unload); otherwise `version` is the Module's and the others are absent.
 struct Entry {
     std::string node, kernel, boot_id, namespace_, module, version;
     std::optional<std::size_t> mapping_index;
@@ -84,7 +85,8 @@ struct Entry {
     std::string reason;   ///< closed list of kebab-case codes
     std::string message;  ///< for people
     std::optional<api::ModuleConfig> config;
-    /// Rank among the Modules (see load_order), and what the Module needs; nullopt if no Module of the plan needs another.
+    /// Rank among the Modules (see load_order), and what the Module needs; nullopt if no Module of the plan needs
+    /// another.
     std::optional<std::size_t> order;
     std::vector<std::string> needs;
 };
@@ -110,8 +112,8 @@ struct Options {
 /// The plan over everything in `objects`. Tables: facts KMM 4.1, 4.2.
 [[nodiscard]] Plan make_plan(const api::Objects& objects, const Options& options);
 
-/// True if every taint with effect NoSchedule or NoExecute is tolerated (facts: KMM 4.1). On false `blocking`, if given,
-/// receives the first taint that is not.
+/// True if every taint with effect NoSchedule or NoExecute is tolerated (facts: KMM 4.1). On false `blocking`, if
+/// given, receives the first taint that is not.
 [[nodiscard]] bool tolerates(const std::vector<api::Toleration>& tolerations, const std::vector<api::Taint>& taints,
                              api::Taint* blocking = nullptr);
 /// The Module's tolerations followed by KMM's three internal ones.

@@ -47,7 +47,8 @@ std::optional<Position> image_place(const api::Module& module, std::size_t index
 }
 
 /// The deprecated single name wins over every list; a mapping's list, even an empty one, wins over the container's.
-std::vector<std::string> in_tree_modules(const api::ModuleLoaderContainer& container, const api::KernelMapping& mapping) {
+std::vector<std::string> in_tree_modules(const api::ModuleLoaderContainer& container,
+                                         const api::KernelMapping& mapping) {
     const std::string& single = mapping.in_tree_module_to_remove.empty() ? container.in_tree_module_to_remove
                                                                          : mapping.in_tree_module_to_remove;
     if (!single.empty()) { return {single}; }
@@ -57,21 +58,22 @@ std::vector<std::string> in_tree_modules(const api::ModuleLoaderContainer& conta
 
 /// `what` is wrong with the kernel version of a node.
 MappingFault unparsable_kernel(std::string_view kernel, std::string_view what) {
-    MappingFault unparsable{fault("kernel-unparsable",
-                                  fmt::format("kernel version \"{}\" {}, expected like 6.1.0-56-amd64", base::escape(kernel), what),
-                                  std::nullopt, "correct status.nodeInfo.kernelVersion of the Node")};
+    MappingFault unparsable{
+        fault("kernel-unparsable",
+              fmt::format("kernel version \"{}\" {}, expected like 6.1.0-56-amd64", base::escape(kernel), what),
+              std::nullopt, "correct status.nodeInfo.kernelVersion of the Node")};
     unparsable.diagnostic.severity = Severity::warning;  // the Module is fine
     return unparsable;
 }
 
 /// `what` is "image template" or the like, for messages.
-std::variant<std::string, MappingFault> expand_text(const std::string& text, const Variables& variables, const char* what,
-                                                    const std::optional<Position>& place) {
+std::variant<std::string, MappingFault> expand_text(const std::string& text, const Variables& variables,
+                                                    const char* what, const std::optional<Position>& place) {
     const Expansion expansion = expand(text, variables);
     if (!expansion.error.empty()) {
         return MappingFault{fault("bad-template",
-                                  fmt::format("{} \"{}\": {} (at character {})", what, base::escape(text), expansion.error,
-                                              expansion.error_offset + 1),
+                                  fmt::format("{} \"{}\": {} (at character {})", what, base::escape(text),
+                                              expansion.error, expansion.error_offset + 1),
                                   place)};
     }
     for (const auto& use : expansion.uses) {
@@ -88,8 +90,8 @@ std::variant<std::string, MappingFault> expand_image(const api::Module& module, 
     const std::string& text = mapping.container_image.empty() ? container.container_image : mapping.container_image;
     const auto place = image_place(module, index);
     if (text.empty()) {
-        return MappingFault{fault("missing-image", fmt::format("no containerImage for kernelMappings[{}]", index), place,
-                                  "set containerImage in the mapping or in the container")};
+        return MappingFault{fault("missing-image", fmt::format("no containerImage for kernelMappings[{}]", index),
+                                  place, "set containerImage in the mapping or in the container")};
     }
     return expand_text(text, variables, "image template", place);
 }
@@ -115,14 +117,15 @@ std::optional<MappingFault> expand_sign(api::Sign& sign, const api::Module& modu
 
 }  // namespace
 
-Diagnostic unknown_variable(const VariableUse& use, std::string_view what, std::string_view text, const Variables& variables,
-                            std::optional<Position> place) {
+Diagnostic unknown_variable(const VariableUse& use, std::string_view what, std::string_view text,
+                            const Variables& variables, std::optional<Position> place) {
     std::vector<std::string> names;
     for (const auto& [name, value] : variables) { names.push_back(name); }
     const auto near = base::nearest(use.name, names);
     const bool is_of_images = use.name.starts_with("MOD_") && !variables.contains("MOD_NAME");
     return fault("unknown-template-variable",
-                 fmt::format("{} \"{}\": there is no variable {}", what, base::escape(text), use.name), std::move(place),
+                 fmt::format("{} \"{}\": there is no variable {}", what, base::escape(text), use.name),
+                 std::move(place),
                  is_of_images ? "MOD_NAME and MOD_NAMESPACE are known in containerImage only"
                  : near       ? fmt::format("did you mean {}?", *near)
                               : "known: " + base::join(names, ", "));
@@ -165,7 +168,9 @@ Resolution Resolver::resolve(std::string_view kernel_version) const {
 
 Resolution Resolver::resolve_afresh(std::string_view kernel_version) const {
     // What no kernel is called is matched with nothing and stands in no image, path or Pod.
-    if (!is_kernel_name(kernel_version)) { return unparsable_kernel(api::trim_kernel(kernel_version), "is none that a kernel can have"); }
+    if (!is_kernel_name(kernel_version)) {
+        return unparsable_kernel(api::trim_kernel(kernel_version), "is none that a kernel can have");
+    }
     const auto tried = attempts(kernel_version);
     if (tried.empty()) { return NoMapping{}; }
     const Attempt& last = tried.back();

@@ -28,7 +28,9 @@ constexpr std::size_t k_faults_max = 100;
 constexpr std::array<std::string_view, 4> k_unsupported{"unevaluatedProperties", "unevaluatedItems", "$dynamicRef",
                                                         "$recursiveRef"};
 
-double number_of(const Value& value) { return value.type() == Type::float64 ? value.as_real() : static_cast<double>(value.as_int()); }
+double number_of(const Value& value) {
+    return value.type() == Type::float64 ? value.as_real() : static_cast<double>(value.as_int());
+}
 bool is_number(const Value& value) { return value.type() == Type::float64 || value.is_int() || value.is_uint(); }
 
 std::string_view json_type(const Value& value) {
@@ -45,10 +47,13 @@ bool same_json(const Value& a, const Value& b) {
     if (json_type(a) != json_type(b)) { return false; }
     if (a.is_map()) {
         return a.members().size() == b.members().size() &&
-               std::equal(a.members().begin(), a.members().end(), b.members().begin(),
-                          [](const auto& x, const auto& y) { return x.first == y.first && same_json(x.second, y.second); });
+               std::equal(
+                   a.members().begin(), a.members().end(), b.members().begin(),
+                   [](const auto& x, const auto& y) { return x.first == y.first && same_json(x.second, y.second); });
     }
-    if (a.is_list()) { return std::equal(a.items().begin(), a.items().end(), b.items().begin(), b.items().end(), same_json); }
+    if (a.is_list()) {
+        return std::equal(a.items().begin(), a.items().end(), b.items().begin(), b.items().end(), same_json);
+    }
     return tmpl::deep_equal(a, b);
 }
 
@@ -65,9 +70,13 @@ public:
             if (!schema.as_bool()) { fault(path, "is not allowed"); }
             return;
         }
-        if (!schema.is_map()) { throw bad(fmt::format("a schema is an object or a boolean, found {}", json_type(schema))); }
+        if (!schema.is_map()) {
+            throw bad(fmt::format("a schema is an object or a boolean, found {}", json_type(schema)));
+        }
         for (const auto keyword : k_unsupported) {
-            if (find(schema, keyword) != nullptr) { throw bad(fmt::format("the keyword {} is not supported", keyword)); }
+            if (find(schema, keyword) != nullptr) {
+                throw bad(fmt::format("the keyword {} is not supported", keyword));
+            }
         }
         if (const Value* ref = find(schema, "$ref")) { check(resolve(*ref), value, path, depth + 1); }
         check_any(schema, value, path);
@@ -83,7 +92,9 @@ private:
     const std::string& file_;
     int draft_;
 
-    Error bad(std::string message) const { return Error(Exit::data, "bad-schema", std::move(message)).at(Position{file_, 0, 0}); }
+    Error bad(std::string message) const {
+        return Error(Exit::data, "bad-schema", std::move(message)).at(Position{file_, 0, 0});
+    }
 
     void fault(const std::string& path, std::string_view message) {
         faults.push_back(fmt::format("{}: {}", path.empty() ? "(root)" : base::escape(path), message));
@@ -102,11 +113,14 @@ private:
              {"dependentSchemas", 2019}, {"minContains", 2019}, {"maxContains", 2019}, {"$recursiveRef", 2019},
              {"unevaluatedProperties", 2019}, {"unevaluatedItems", 2019}, {"prefixItems", 2020}, {"$dynamicRef", 2020},
              {"then", 7}, {"else", 7}}};
-        const auto since = std::find_if(k_since.begin(), k_since.end(), [&](const auto& one) { return one.first == key; });
+        const auto since =
+            std::find_if(k_since.begin(), k_since.end(), [&](const auto& one) { return one.first == key; });
         return since == k_since.end() ? 0 : since->second;
     }
 
-    static std::string below(const std::string& path, const std::string& key) { return path.empty() ? key : path + '.' + key; }
+    static std::string below(const std::string& path, const std::string& key) {
+        return path.empty() ? key : path + '.' + key;
+    }
 
     bool passes(const Value& schema, const Value& value, int depth) {
         Checker inner(root_, file_);
@@ -135,7 +149,8 @@ private:
             std::vector<std::string> names;
             if (type->is_text()) { names = {type->text()}; }
             for (const auto& item : type->items()) { names.push_back(item.text()); }
-            if (std::none_of(names.begin(), names.end(), [&](const std::string& name) { return has_type(value, name); })) {
+            if (std::none_of(names.begin(), names.end(),
+                             [&](const std::string& name) { return has_type(value, name); })) {
                 const bool shows = !value.is_map() && !value.is_list() && !value.is_nil();
                 fault(path, fmt::format("expected {}, found {}{}", tmpl::join_texts(names, " or "), json_type(value),
                                         shows ? ' ' + short_json(value) : ""));
@@ -144,11 +159,13 @@ private:
         if (const Value* choices = find(schema, "enum")) {
             const auto& items = choices->items();
             if (std::none_of(items.begin(), items.end(), [&](const Value& item) { return same_json(item, value); })) {
-                fault(path, fmt::format("expected one of {}, found {}", tmpl::write_json(*choices, {false, false}), short_json(value)));
+                fault(path, fmt::format("expected one of {}, found {}", tmpl::write_json(*choices, {false, false}),
+                                        short_json(value)));
             }
         }
         if (const Value* constant = find(schema, "const"); constant != nullptr && !same_json(*constant, value)) {
-            fault(path, fmt::format("expected {}, found {}", tmpl::write_json(*constant, {false, false}), short_json(value)));
+            fault(path,
+                  fmt::format("expected {}, found {}", tmpl::write_json(*constant, {false, false}), short_json(value)));
         }
     }
 
@@ -162,25 +179,33 @@ private:
             for (const auto& one : all->items()) { check(one, value, path, depth + 1); }
         }
         const auto count = [&](const Value& list) {
-            return std::count_if(list.items().begin(), list.items().end(), [&](const Value& one) { return passes(one, value, depth); });
+            return std::count_if(list.items().begin(), list.items().end(),
+                                 [&](const Value& one) { return passes(one, value, depth); });
         };
-        if (const Value* any = find(schema, "anyOf"); any != nullptr && count(*any) == 0) { fault(path, "does not meet any schema of anyOf"); }
+        if (const Value* any = find(schema, "anyOf"); any != nullptr && count(*any) == 0) {
+            fault(path, "does not meet any schema of anyOf");
+        }
         if (const Value* one = find(schema, "oneOf")) {
             const auto met = count(*one);
             if (met != 1) { fault(path, fmt::format("must meet one schema of oneOf, meets {}", met)); }
         }
-        if (const Value* none = find(schema, "not"); none != nullptr && passes(*none, value, depth)) { fault(path, "meets the schema of not"); }
+        if (const Value* none = find(schema, "not"); none != nullptr && passes(*none, value, depth)) {
+            fault(path, "meets the schema of not");
+        }
         if (const Value* condition = find(schema, "if")) {
             const Value* then = find(schema, passes(*condition, value, depth) ? "then" : "else");
             if (then != nullptr) { check(*then, value, path, depth + 1); }
         }
     }
 
-    void limits(const Value& schema, std::string_view least, std::string_view most, std::size_t size, const std::string& path, std::string_view unit) {
-        if (const Value* limit = find(schema, least); limit != nullptr && static_cast<double>(size) < number_of(*limit)) {
+    void limits(const Value& schema, std::string_view least, std::string_view most, std::size_t size,
+                const std::string& path, std::string_view unit) {
+        if (const Value* limit = find(schema, least);
+            limit != nullptr && static_cast<double>(size) < number_of(*limit)) {
             fault(path, fmt::format("expected at least {} {}, found {}", number_of(*limit), unit, size));
         }
-        if (const Value* limit = find(schema, most); limit != nullptr && static_cast<double>(size) > number_of(*limit)) {
+        if (const Value* limit = find(schema, most);
+            limit != nullptr && static_cast<double>(size) > number_of(*limit)) {
             fault(path, fmt::format("expected at most {} {}, found {}", number_of(*limit), unit, size));
         }
     }
@@ -189,7 +214,9 @@ private:
         limits(schema, "minProperties", "maxProperties", value.members().size(), path, "properties");
         const auto require = [&](const Value& names) {
             for (const auto& name : names.items()) {
-                if (!value.members().contains(name.text())) { fault(path, fmt::format("the property {} is missing", base::escape(name.text()))); }
+                if (!value.members().contains(name.text())) {
+                    fault(path, fmt::format("the property {} is missing", base::escape(name.text())));
+                }
             }
         };
         if (const Value* names = find(schema, "required")) { require(*names); }
@@ -240,7 +267,8 @@ private:
         limits(schema, "minItems", "maxItems", items.size(), path, "items");
         if (const Value* unique = find(schema, "uniqueItems"); unique != nullptr && unique->as_bool()) {
             for (std::size_t i = 0; i < items.size(); ++i) {
-                const auto same = std::find_if(items.begin(), items.begin() + static_cast<std::ptrdiff_t>(i), [&](const Value& v) { return same_json(v, items[i]); });
+                const auto same = std::find_if(items.begin(), items.begin() + static_cast<std::ptrdiff_t>(i),
+                                               [&](const Value& v) { return same_json(v, items[i]); });
                 if (same != items.begin() + static_cast<std::ptrdiff_t>(i)) {
                     fault(path, fmt::format("the items {} and {} are equal", same - items.begin(), i));
                     break;
@@ -253,8 +281,9 @@ private:
             const Value* least = find(schema, "minContains");
             const Value* most = find(schema, "maxContains");
             if (static_cast<double>(met) < (least == nullptr ? 1 : number_of(*least))) {
-                fault(path, least == nullptr ? "no item meets the schema of contains"
-                                             : fmt::format("{} items meet the schema of contains, fewer than minContains", met));
+                fault(path, least == nullptr
+                                ? "no item meets the schema of contains"
+                                : fmt::format("{} items meet the schema of contains, fewer than minContains", met));
             }
             if (most != nullptr && static_cast<double>(met) > number_of(*most)) {
                 fault(path, fmt::format("{} items meet the schema of contains, more than maxContains", met));
@@ -301,11 +330,15 @@ private:
         const Value* open_high = find(schema, "exclusiveMaximum");
         const bool low = open_low != nullptr && open_low->type() == Type::boolean && open_low->as_bool();
         const bool high = open_high != nullptr && open_high->type() == Type::boolean && open_high->as_bool();
-        compare("minimum", low ? "more than" : "at least", [&](double limit) { return low ? number > limit : number >= limit; });
-        compare("maximum", high ? "less than" : "at most", [&](double limit) { return high ? number < limit : number <= limit; });
+        compare("minimum", low ? "more than" : "at least",
+                [&](double limit) { return low ? number > limit : number >= limit; });
+        compare("maximum", high ? "less than" : "at most",
+                [&](double limit) { return high ? number < limit : number <= limit; });
         compare("exclusiveMinimum", "more than", [&](double limit) { return number > limit; });
         compare("exclusiveMaximum", "less than", [&](double limit) { return number < limit; });
-        compare("multipleOf", "a multiple of", [&](double factor) { return factor == 0 || std::fabs(std::remainder(number, factor)) < 1e-9 * std::fabs(factor); });
+        compare("multipleOf", "a multiple of", [&](double factor) {
+            return factor == 0 || std::fabs(std::remainder(number, factor)) < 1e-9 * std::fabs(factor);
+        });
     }
 };
 

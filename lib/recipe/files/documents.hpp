@@ -39,8 +39,8 @@ struct RecipeDocuments {
 [[nodiscard]] recipe::plan::Facts read_facts(const cli::Args& args, const RecipeDocuments& documents,
                                              bool operator_only);
 
-/// Where charts come from: --chart, by the name of the resource or of its chart, local repositories, ConfigMaps among the
-/// documents.
+/// Where charts come from: --chart, by the name of the resource or of its chart, local repositories, ConfigMaps among
+/// the documents.
 class ChartPlaces {
 public:
     /// `main` is the resource that a --chart without a name is for. Errors: usage "bad-value" for a chart given twice,

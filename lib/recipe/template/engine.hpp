@@ -44,7 +44,8 @@ public:
         bool verbatim = false;  ///< text of the template: its lines are those of the output
     };
     void add(Mark mark) { marks_.push_back(std::move(mark)); }
-    /// The place that made line `line` of the output, or its start: an action, or the first character of a line of text.
+    /// The place that made line `line` of the output, or its start: an action, or the first character of a line of
+    /// text.
     [[nodiscard]] Position position(std::size_t line) const;
 
 private:

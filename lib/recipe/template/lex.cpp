@@ -48,10 +48,15 @@ private:
         done_ = true;
     }
 
-    bool starts(std::string_view what, std::size_t place) const { return text_.substr(std::min(place, text_.size())).starts_with(what); }
-    bool left_trim(std::size_t place) const { return place + 1 < text_.size() && text_[place] == '-' && is_blank(text_[place + 1]); }
+    bool starts(std::string_view what, std::size_t place) const {
+        return text_.substr(std::min(place, text_.size())).starts_with(what);
+    }
+    bool left_trim(std::size_t place) const {
+        return place + 1 < text_.size() && text_[place] == '-' && is_blank(text_[place + 1]);
+    }
     bool right_trim(std::size_t place) const {
-        return place + 1 < text_.size() && is_blank(text_[place]) && text_[place + 1] == '-' && starts(k_right, place + 2);
+        return place + 1 < text_.size() && is_blank(text_[place]) && text_[place + 1] == '-' &&
+               starts(k_right, place + 2);
     }
 
     void outside() {
@@ -122,7 +127,9 @@ private:
                 return one(TokenKind::right_paren);
             default: break;
         }
-        if (c == '.' && (at_ + 1 >= text_.size() || !is_digit(static_cast<unsigned char>(text_[at_ + 1])))) { return word_after(TokenKind::field); }
+        if (c == '.' && (at_ + 1 >= text_.size() || !is_digit(static_cast<unsigned char>(text_[at_ + 1])))) {
+            return word_after(TokenKind::field);
+        }
         if (c == '.' || c == '+' || c == '-' || is_digit(static_cast<unsigned char>(c))) { return number(); }
         const Decoded d = decode(text_, at_);
         if (alphanumeric(d.rune)) { return identifier(); }
@@ -135,7 +142,9 @@ private:
         put(kind, at_ - 1, at_);
     }
 
-    static std::string rune_name(char32_t rune) { return sprintf("%#U", {Value::integer(static_cast<std::int64_t>(rune))}); }
+    static std::string rune_name(char32_t rune) {
+        return sprintf("%#U", {Value::integer(static_cast<std::int64_t>(rune))});
+    }
 
     static bool alphanumeric(char32_t rune) { return rune == '_' || is_digit(rune) || is_letter(rune); }
 
@@ -248,7 +257,11 @@ private:
             // Complex: 1+2i.
             good = scan_number() && text_[at_ - 1] == 'i';
         }
-        if (!good) { return fail("bad number syntax: " + quote_text(text_.substr(start, std::min(at_ + 1, text_.size()) - start)), start); }
+        if (!good) {
+            return fail(
+                "bad number syntax: " + quote_text(text_.substr(start, std::min(at_ + 1, text_.size()) - start)),
+                start);
+        }
         put(TokenKind::number, start, at_);
     }
 };

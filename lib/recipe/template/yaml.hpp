@@ -33,8 +33,8 @@ struct YamlFault {
 /// 1. Of a path that leads nowhere, the last member that is there.
 [[nodiscard]] Position find_yaml_place(std::string_view text, const std::vector<std::string>& path);
 
-/// yaml.Unmarshal of the first document into any value: numbers are float64, keys texts, the last of equal keys wins, aliases and merges
-/// are expanded. Empty text is nil.
+/// yaml.Unmarshal of the first document into any value: numbers are float64, keys texts, the last of equal keys wins,
+/// aliases and merges are expanded. Empty text is nil.
 enum class WholeNumbers { real, exact };  ///< exact: whole numbers are int64 and uint64, as in objects of the API
 [[nodiscard]] Value read_yaml_text(std::string_view text, YamlFault& fault, WholeNumbers whole = WholeNumbers::real);
 

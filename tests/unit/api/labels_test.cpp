@@ -26,7 +26,8 @@ TEST_SUITE("api::unit") {
         for (int round = 0; round < 3; ++round) {
             for (int i = 0; i < 20000; ++i) {
                 // The first and last eight bytes are those of many others.
-                const std::string text = i == 0 ? "" : "example.com/" + std::to_string(i / 7) + (i % 7 == 0 ? "" : "/of-all-nodes");
+                const std::string text =
+                    i == 0 ? "" : "example.com/" + std::to_string(i / 7) + (i % 7 == 0 ? "" : "/of-all-nodes");
                 const auto shared = pool.get(text);
                 REQUIRE(*shared == text);
                 CHECK(known.emplace(text, shared.get()).first->second == shared.get());

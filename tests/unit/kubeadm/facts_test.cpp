@@ -109,11 +109,13 @@ TEST_SUITE("kubeadm::unit") {
 
     TEST_CASE("what kubeadm said last is told, not the warnings of its libraries") {
         Error error(Exit::other, "kubeadm-failed", "kubeadm failed");
-        tell_output(error, "[upgrade/etcd] Failed to upgrade etcd: x\n[upgrade/etcd] Waiting\nW1127 00:08:05.780859    1278 "
-                           "logging.go:55] [core] grpc\nW1127 00:08:06.786526    1278 logging.go:55] [core] grpc\n"
-                           "Was not it\n");
+        tell_output(error,
+                    "[upgrade/etcd] Failed to upgrade etcd: x\n[upgrade/etcd] Waiting\nW1127 00:08:05.780859    1278 "
+                    "logging.go:55] [core] grpc\nW1127 00:08:06.786526    1278 logging.go:55] [core] grpc\n"
+                    "Was not it\n");
         REQUIRE(error.details().size() == 1);
-        CHECK(error.details().front().second == "[upgrade/etcd] Failed to upgrade etcd: x; [upgrade/etcd] Waiting; Was not it");
+        CHECK(error.details().front().second ==
+              "[upgrade/etcd] Failed to upgrade etcd: x; [upgrade/etcd] Waiting; Was not it");
     }
 
     TEST_CASE("swap and cgroup are read, never guessed") {

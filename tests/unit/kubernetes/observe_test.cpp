@@ -28,7 +28,9 @@ std::string states_of(std::string_view versions, std::string_view dump) {
     const auto seen = observe(inventory);
     CHECK(seen.faults.empty());
     std::string text;
-    for (const auto& row : version_rows(catalogue, seen)) { text += row.version.text() + (row.is_target ? "* " : " ") + std::string(to_string(row.state)) + "\n"; }
+    for (const auto& row : version_rows(catalogue, seen)) {
+        text += row.version.text() + (row.is_target ? "* " : " ") + std::string(to_string(row.state)) + "\n";
+    }
     return text;
 }
 
@@ -53,16 +55,21 @@ TEST_CASE("the image that runs counts, unless the runtime tells another image's 
 
 TEST_CASE("states of versions") {
     const auto* versions = "versions: [{version: v1.43.1}, {version: v1.43.2}, {version: v1.42.2}]";
-    CHECK(states_of(versions, control_plane("a", "v1.43.1") + worker("b", "v1.43.1")) == "v1.42.2 unavailable\nv1.43.1* active\nv1.43.2 available\n");
-    CHECK(states_of(versions, control_plane("a", "v1.43.1") + worker("b", "v1.42.2")) == "v1.42.2 partial\nv1.43.1 partial\nv1.43.2 unavailable\n");
-    CHECK(states_of(versions, control_plane("a", "v1.43.1") + control_plane("b", "v1.43.2")) == "v1.42.2 unavailable\nv1.43.1 partial\nv1.43.2 partial\n");
+    CHECK(states_of(versions, control_plane("a", "v1.43.1") + worker("b", "v1.43.1")) ==
+          "v1.42.2 unavailable\nv1.43.1* active\nv1.43.2 available\n");
+    CHECK(states_of(versions, control_plane("a", "v1.43.1") + worker("b", "v1.42.2")) ==
+          "v1.42.2 partial\nv1.43.1 partial\nv1.43.2 unavailable\n");
+    CHECK(states_of(versions, control_plane("a", "v1.43.1") + control_plane("b", "v1.43.2")) ==
+          "v1.42.2 unavailable\nv1.43.1 partial\nv1.43.2 partial\n");
     // A version that the metadata lacks counts: the cluster is not all of v1.43.1.
-    CHECK(states_of(versions, control_plane("a", "v1.43.1") + worker("b", "v1.42.9")) == "v1.42.2 unavailable\nv1.42.9 partial\nv1.43.1 partial\nv1.43.2 unavailable\n");
+    CHECK(states_of(versions, control_plane("a", "v1.43.1") + worker("b", "v1.42.9")) ==
+          "v1.42.2 unavailable\nv1.42.9 partial\nv1.43.1 partial\nv1.43.2 unavailable\n");
     CHECK(states_of("versions: []", control_plane("a", "v1.43.1")) == "v1.43.1* active\n");
 }
 
 TEST_CASE("a list is taken object by object as it is taken whole") {
-    const std::string text = R"({"apiVersion":"v1","kind":"NodeList","items":[{"metadata":{"name":"b","managedFields":[{"a":1}]},"status":{"nodeInfo":{"kubeletVersion":"v1.2.3"},"images":[{}]}},
+    const std::string text =
+        R"({"apiVersion":"v1","kind":"NodeList","items":[{"metadata":{"name":"b","managedFields":[{"a":1}]},"status":{"nodeInfo":{"kubeletVersion":"v1.2.3"},"images":[{}]}},
 {"metadata":{"name":"a"},"status":{"nodeInfo":{"kubeletVersion":"v1.2.4"}}}]})";
     std::size_t at = 0;
     InventorySink sink;
@@ -101,11 +108,14 @@ TEST_CASE("selectors") {
 }
 
 TEST_CASE("requirements are satisfied by every instance or not at all") {
-    const auto inventory = inventory_of(control_plane("a", "v1.34.4") + control_plane("b", "v1.35.4") + worker("c", "v1.34.4-eks-1"));
+    const auto inventory =
+        inventory_of(control_plane("a", "v1.34.4") + control_plane("b", "v1.35.4") + worker("c", "v1.34.4-eks-1"));
     const auto seen = observe(inventory);
     const auto offenders = [&](const char* text) {
         std::string names;
-        for (const auto& each : evaluate(parse_requirements(text), seen).offenders) { names += each.component + "/" + each.node + "=" + each.found + " "; }
+        for (const auto& each : evaluate(parse_requirements(text), seen).offenders) {
+            names += each.component + "/" + each.node + "=" + each.found + " ";
+        }
         return names;
     };
     CHECK(offenders("apiserver >= 1.34.4") == "");

@@ -201,7 +201,8 @@ TEST_SUITE("plan::unit") {
         api::Module module = build::module();
         auto& image = module.module_loader->container.container_image;
         CHECK(fault_code(module, "6.1") == "kernel-unparsable");
-        for (const std::string kernel : {"", "../../etc", "6.1.0-1/x", "6.1.0 x-1", "6.1.0-1\n", "6.1.0-\xc3\xa9", ".6.1.0-1"}) {
+        for (const std::string kernel :
+             {"", "../../etc", "6.1.0-1/x", "6.1.0 x-1", "6.1.0-1\n", "6.1.0-\xc3\xa9", ".6.1.0-1"}) {
             CAPTURE(kernel);
             CHECK(fault_code(module, kernel) == "kernel-unparsable");
         }
