@@ -128,9 +128,10 @@ class Machines:
         self.fleet.each(f"[ ! -d /sys/module/{MODULE} ] || rmmod {MODULE}")
 
     def restart_kubelet_without(self, name):
-        """Waits until the module has left the kernel of a machine, and kills its kubelet at that moment; init starts it again.
-        Returns the id of the process that was killed."""
-        return self.fleet.shell(name, f"{UNTIL_GONE} && pidof kubelet && kill -9 $(pidof kubelet)").strip()
+        """Waits until the module has left the kernel of a machine, kills its kubelet at that moment, and waits until init has started
+        it again. Returns the ids of the process that was killed and of the next one."""
+        return self.fleet.shell(name, f"{UNTIL_GONE} && old=$(pidof kubelet) && kill -9 $old && "
+                                      "until new=$(pidof kubelet) && [ $new != $old ]; do sleep 0.3; done && echo $old $new").split()
 
     def restart_with(self, name):
         """Waits until a module that replaces another is live in the kernel of a machine, and resets it at that moment, as a power
