@@ -149,9 +149,8 @@ Position schema_fault_place(const Chart& chart, const Value& values, const std::
     std::vector<std::string> path;
     const std::string name = message.substr(0, message.find(": "));
     if (name != "(root)") {
-        for (const auto piece : base::split(tmpl::replace_all(tmpl::replace_all(name, "[", "."), "]", ""), '.')) {
-            path.emplace_back(piece);
-        }
+        const std::string dotted = tmpl::replace_all(tmpl::replace_all(name, "[", "."), "]", "");
+        for (const auto piece : base::split(dotted, '.')) { path.emplace_back(piece); }
     }
     constexpr std::string_view k_property = ": the property ";
     const std::size_t property = message.find(k_property);
