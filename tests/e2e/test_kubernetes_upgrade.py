@@ -211,8 +211,22 @@ class Steered(Case):
     def test_older_data_of_etcd_needs_a_snapshot(self):
         fleet = self.fleet
         self.must(*START, "--until", "upgraded-first-master", exit_code=11)
+        before = self.run_states()
+        shown = self.must("abort", "--rollback", "all", exit_code=10)
+        self.assertIn("etcd-differs", shown)
+        self.assertIn("cp1 runs etcd", shown)
+        # As if nobody had asked: the way on is open.
+        self.assertEqual((fleet.control_plane("cp1"), self.run_states()), (NEW, before))
+        self.must("resume")
+        self.require_complete()
+
+    def test_a_way_back_that_could_not_be_asked_for_changes_nothing(self):
+        fleet = self.fleet
+        self.must(*START, "--until", "upgraded-first-master", exit_code=11)
+        # The node does not answer when it is asked whether there is a way back, and does afterwards.
+        (fleet.nodes / "faults").write_text("cp1 facts unreachable\n")
         self.assertIn("etcd-differs", self.must("abort", "--rollback", "all", exit_code=11))
-        self.assertEqual((fleet.control_plane("cp1"), self.run_states()[-1]), (NEW, "upgrade-aborting-failed"))
+        self.assertEqual((fleet.control_plane("cp1"), fleet.kubelet("cp1"), self.run_states()[-1]), (NEW, FROM, "upgrade-aborting-failed"))
 
     def test_a_worker_that_cannot_be_reached(self):
         fleet = self.fleet

@@ -395,6 +395,7 @@ Ended Driver::abort(upgrade::Rollback rollback) {
     if (run.state == "upgrade-aborted") return Ended::aborted;
     if (run.state == "upgrade-complete")
         throw Error(Exit::paused, "not-abortable", "the upgrade is complete").hint("kmm-upgrade delete");
+    if (!run.rollback) actor_.require_way_back(upgrade::rollback_nodes(run, rollback));
     if (run.paused || run.state == "upgrade-aborting-failed") record_run(EventKind::resumed, "", "");
     // Without a rollback the nodes that could not be rolled back stay on record as such.
     if (run.state == "upgrade-aborting-failed" && rollback != upgrade::Rollback::none) retry_failed(true);

@@ -24,6 +24,14 @@ std::optional<bool> flag_in(const value::Node& tree, std::string_view name) {
     return found == nullptr ? std::nullopt : found->as_bool();
 }
 
+std::string version_of_etcd(const value::Node& document) {
+    const auto* manifests = document.find("manifests");
+    if (manifests == nullptr) return "";
+    for (const auto& manifest : manifests->items())
+        if (manifest.get_string({"component"}) == "etcd") return text_in(manifest, {"version"}).value_or("");
+    return "";
+}
+
 /// The lowest version of the manifests of Kubernetes itself; nullopt if one of them has none.
 std::optional<kubernetes::Version> lowest_manifest(const value::Node& document) {
     constexpr std::array<std::string_view, 3> k_components{"kube-apiserver", "kube-controller-manager",
@@ -54,6 +62,7 @@ NodeSight read_sight(value::Node document) {
     sight.are_manifests_whole = flag_in(document, "manifestsWhole");
     if (sight.is_control_plane) sight.control_plane = lowest_manifest(document);
     sight.kubelet = version_in(document, {"kubelet", "running"});
+    sight.etcd = version_of_etcd(document);
     sight.document = std::move(document);
     return sight;
 }

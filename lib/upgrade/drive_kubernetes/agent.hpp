@@ -22,6 +22,7 @@ struct NodeSight {
     std::optional<kubernetes::Version>
         control_plane;  ///< the lowest of its manifests of Kubernetes; nullopt on workers and where one is not whole
     std::optional<kubernetes::Version> kubelet;        ///< that runs
+    std::string etcd;                                  ///< version of its manifest, "" where it is none or not whole
     value::Node document;
 };
 

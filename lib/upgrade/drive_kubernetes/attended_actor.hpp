@@ -34,6 +34,7 @@ public:
     [[nodiscard]] std::string release(const std::string& node) override { return inner_->release(node); }
     [[nodiscard]] std::map<std::string, std::string> unavailable() override { return inner_->unavailable(); }
     void before_move(const upgrade::Event& move) override;
+    void require_way_back(const std::vector<std::string>& nodes) override { inner_->require_way_back(nodes); }
 
 private:
     void require_patches(const upgrade::NodeStep& step) const;

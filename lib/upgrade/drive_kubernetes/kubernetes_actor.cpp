@@ -175,6 +175,7 @@ Done KubernetesActor::prepare(const std::string& name, const NodeSight& seen, co
     }
     Done done;
     done.facts = value::Node::mapping({{"backup", backup}});
+    if (!seen.etcd.empty() && read(recorder_.node(name)).etcd.empty()) done.facts.set("etcd", seen.etcd);
     if (!subject_.control_plane.empty() && is_first(name) && read(recorder_.node(name)).cluster_configuration.empty())
         if (const auto text = cluster_configuration_text(view_.about(name)))
             done.facts.set("clusterConfiguration", *text);

@@ -38,6 +38,8 @@ public:
     [[nodiscard]] value::Node glance(const std::string& node) override;
     /// Nodes that run another version than when they were done ("version-changed"). Reads the cluster once.
     [[nodiscard]] std::vector<upgrade::Event> confirm() override;
+    /// Errors: checks_failed "etcd-differs" where a control plane would need the data of an older etcd.
+    void require_way_back(const std::vector<std::string>& nodes) override;
     [[nodiscard]] std::string release(const std::string& node) override;
     [[nodiscard]] std::map<std::string, std::string> unavailable() override;
 

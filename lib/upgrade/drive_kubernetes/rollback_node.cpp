@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The way back of one node: its kubelet, then the files of its control plane from the backup that was made before
 // anything changed; with the first control plane also kubeadm-config, as the record has it.
+#include <chrono>
+
 #include <fmt/format.h>
 
 #include "base/text.hpp"
@@ -12,8 +14,46 @@ namespace kmm::drive {
 
 using kubernetes::Version;
 
+namespace {
+
+/// Whether the files of the control plane would be restored, and their etcd cannot read what the one that runs has
+/// written.
+bool is_etcd_newer(const upgrade::kubernetes::Node& node, const NodeSight& seen) {
+    const bool is_changed = node.is_control_plane && seen.control_plane != Version::parse(node.from_control_plane);
+    return is_changed && !node.etcd.empty() && !seen.etcd.empty() && seen.etcd != node.etcd;
+}
+
+Error etcd_differs(std::string message) {
+    return Error(Exit::checks_failed, "etcd-differs", std::move(message))
+        .hint("an older etcd cannot read what a newer one has written: go on to the target, or restore the snapshots "
+              "of all members by hand (etcdutl snapshot restore)");
+}
+
+}  // namespace
+
+void KubernetesActor::require_way_back(const std::vector<std::string>& nodes) {
+    if (subject_.control_plane.empty()) return;
+    constexpr std::chrono::milliseconds k_patience{15'000};
+    std::vector<std::string> found;
+    for (const auto& name : nodes) {
+        const auto node = upgrade::kubernetes::read(recorder_.node(name));
+        if (!node.is_control_plane || node.etcd.empty()) continue;
+        auto reply = agent_.facts_once(name, k_patience);
+        if (!reply.value) continue;
+        const auto seen = read_sight(std::move(*reply.value));
+        if (is_etcd_newer(node, seen))
+            found.push_back(fmt::format("{} runs etcd {}, its backup is of etcd {}", name, base::escape(seen.etcd),
+                                        base::escape(node.etcd)));
+    }
+    if (!found.empty()) throw etcd_differs(fmt::format("there is no way back: {}", base::join(found, "; ")));
+}
+
 Done KubernetesActor::roll_back(const std::string& name, const NodeSight& seen, const Deadline& deadline) {
     const auto node = upgrade::kubernetes::read(recorder_.node(name));
+    // Nothing is half done: the kubelet would be back, its control plane could not follow.
+    if (!subject_.control_plane.empty() && is_etcd_newer(node, seen))
+        throw etcd_differs(fmt::format("node {} runs etcd {}, its backup is of etcd {}", name, base::escape(seen.etcd),
+                                       base::escape(node.etcd)));
     std::vector<std::string> told;
     const auto say = [&](const value::Node& document) { told.push_back(document.get_string({"message"})); };
     const auto before = Version::parse(node.from_version);

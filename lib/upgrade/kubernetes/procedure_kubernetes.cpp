@@ -90,6 +90,7 @@ const std::vector<Member> k_node_members = {
     {"fromControlPlane", MemberKind::text, "fromVersion"},
     {"controlPlane", MemberKind::text, "fromVersion"},
     {"backup", MemberKind::text, "fromVersion"},
+    {"etcd", MemberKind::text, "fromVersion"},
     {"clusterConfiguration", MemberKind::text, "fromVersion"},
 };
 

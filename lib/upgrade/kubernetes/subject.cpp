@@ -88,6 +88,7 @@ Node read(const NodeRecord& record) {
     node.control_plane = record.facts.get_string({"controlPlane"});
     node.from_control_plane = record.facts.get_string({"fromControlPlane"});
     node.backup = record.facts.get_string({"backup"});
+    node.etcd = record.facts.get_string({"etcd"});
     node.cluster_configuration = record.facts.get_string({"clusterConfiguration"});
     return node;
 }
@@ -97,6 +98,7 @@ NodeRecord record_of(Node node) {
     set_text(facts, "controlPlane", node.control_plane);
     set_text(facts, "fromControlPlane", node.from_control_plane);
     set_text(facts, "backup", node.backup);
+    set_text(facts, "etcd", node.etcd);
     set_text(facts, "clusterConfiguration", node.cluster_configuration);
     NodeRecord record = std::move(node);
     record.facts = std::move(facts);

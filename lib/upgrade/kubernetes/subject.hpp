@@ -45,6 +45,7 @@ struct Node : NodeRecord {
     std::string control_plane;       ///< version of its control plane at the last look, "" if it has none
     std::string from_control_plane;  ///< the same before the run
     std::string backup;              ///< name of the backup on the node, "" before there is one
+    std::string etcd;                ///< version of the etcd that the backup is of, "" where there is none, or unknown
     std::string cluster_configuration;  ///< of kubeadm-config before the run; only of the first control plane
 };
 [[nodiscard]] Node read(const NodeRecord& record);
