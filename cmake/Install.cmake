@@ -2,7 +2,8 @@
 # What `cmake --install` puts where. tests/install compares the result with its list of files.
 include(GNUInstallDirs)
 install(TARGETS kmm-plan kmm-upgrade kmm-worker RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-# Debug information is a file of its own, where gdb looks for that of a program of this prefix below its debug-file-directory.
+# Debug information is a file of its own, where gdb looks for that of a program of this prefix below its
+# debug-file-directory.
 foreach(tool kmm-plan kmm-upgrade kmm-worker)
   install(CODE "
     set(program \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/${tool}\")

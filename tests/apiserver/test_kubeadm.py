@@ -47,22 +47,21 @@ class LabCase(unittest.TestCase):
 
     def tool(self, *words, expect=0):
         begun = time.monotonic()
-        done = subprocess.run(self.words(*words), env=self.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              check=False, timeout=UPGRADE_SECONDS)
-        self.assertEqual(done.returncode, expect, f"{words}\n{done.stdout[-6000:]}{done.stderr[-6000:]}")
+        done = self.ended(*words, expect=expect)
         say(f"kmm-upgrade {' '.join(words[:3])}: {time.monotonic() - begun:.1f} s")
         return done.stdout + done.stderr
 
     def checks(self, *words, expect=0):
         """{id: (outcome, detail)} of the checks for the new version."""
-        text = self.lab_output("check", "kubernetes", NEW, "--via", "ssh", "--switch", "binaries", "-o", "json", *words, expect=expect)
-        return {check["id"]: (check["outcome"], check["detail"]) for check in json.loads(text)["checks"]}
+        done = self.ended("check", "kubernetes", NEW, "--via", "ssh", "--switch", "binaries", "-o", "json", *words, expect=expect)
+        return {check["id"]: (check["outcome"], check["detail"]) for check in json.loads(done.stdout)["checks"]}
 
-    def lab_output(self, *words, expect=0):
+    def ended(self, *words, expect):
+        """A command of kmm-upgrade that has ended as it should."""
         done = subprocess.run(self.words(*words), env=self.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               check=False, timeout=UPGRADE_SECONDS)
         self.assertEqual(done.returncode, expect, f"{words}\n{done.stdout[-6000:]}{done.stderr[-6000:]}")
-        return done.stdout
+        return done
 
     def assert_runs(self, version, kubelets=None):
         """Nothing of kmm-upgrade is believed: what runs is asked of each kubelet's process and of each component."""

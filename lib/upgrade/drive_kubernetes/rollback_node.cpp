@@ -2,6 +2,7 @@
 // The way back of one node: its kubelet, then the files of its control plane from the backup that was made before
 // anything changed; with the first control plane also kubeadm-config, as the record has it.
 #include <chrono>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -23,10 +24,12 @@ bool is_etcd_newer(const upgrade::kubernetes::Node& node, const NodeSight& seen)
     return is_changed && !node.etcd.empty() && !seen.etcd.empty() && seen.etcd != node.etcd;
 }
 
-Error etcd_differs(std::string message) {
+/// `way` is what can be done instead.
+Error etcd_differs(std::string message, std::string_view way) {
     return Error(Exit::checks_failed, "etcd-differs", std::move(message))
-        .hint("an older etcd cannot read what a newer one has written: go on to the target, or restore the snapshots "
-              "of all members by hand (etcdutl snapshot restore)");
+        .hint(fmt::format("an older etcd cannot read what a newer one has written: {}; or restore the snapshots of all "
+                          "members by hand (etcdutl snapshot restore), then the same again",
+                          way));
 }
 
 }  // namespace
@@ -45,7 +48,9 @@ void KubernetesActor::require_way_back(const std::vector<std::string>& nodes) {
             found.push_back(fmt::format("{} runs etcd {}, its backup is of etcd {}", name, base::escape(seen.etcd),
                                         base::escape(node.etcd)));
     }
-    if (!found.empty()) throw etcd_differs(fmt::format("there is no way back: {}", base::join(found, "; ")));
+    if (!found.empty())
+        throw etcd_differs(fmt::format("there is no way back: {}", base::join(found, "; ")),
+                           "kmm-upgrade resume goes on to the target");
 }
 
 Done KubernetesActor::roll_back(const std::string& name, const NodeSight& seen, const Deadline& deadline) {
@@ -53,7 +58,8 @@ Done KubernetesActor::roll_back(const std::string& name, const NodeSight& seen, 
     // Nothing is half done: the kubelet would be back, its control plane could not follow.
     if (!subject_.control_plane.empty() && is_etcd_newer(node, seen))
         throw etcd_differs(fmt::format("node {} runs etcd {}, its backup is of etcd {}", name, base::escape(seen.etcd),
-                                       base::escape(node.etcd)));
+                                       base::escape(node.etcd)),
+                           "kmm-upgrade abort --rollback none, then start again with --ignore-checks versions-uniform");
     std::vector<std::string> told;
     const auto say = [&](const value::Node& document) { told.push_back(document.get_string({"message"})); };
     const auto before = Version::parse(node.from_version);
