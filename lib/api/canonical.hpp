@@ -11,11 +11,12 @@
 
 namespace kmm::api {
 
-/// Kind, namespace, name and canonical JSON of one object: one line, keys sorted, absent parts left out, no places. Of a
-/// Secret only the type: nothing about its data may be learnt from a digest. Annotations: those of kmmtools.dev only.
+/// Kind, namespace, name and canonical JSON of one object: one line, keys sorted, absent parts left out, no places. Of
+/// a Secret only the type: nothing about its data may be learnt from a digest. Annotations: those of kmmtools.dev only.
 using CanonicalSink = std::function<void(std::string_view kind, const ObjectMeta& meta, const std::string& json)>;
 
-/// Calls `sink` for every object, kind after kind (Module, Node, ...), within a kind in the order of `objects`. O(size).
+/// Calls `sink` for every object, kind after kind (Module, Node, ...), within a kind in the order of `objects`.
+/// O(size).
 void canonical(const Objects& objects, const CanonicalSink& sink);
 
 }  // namespace kmm::api

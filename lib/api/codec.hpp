@@ -13,13 +13,14 @@
 namespace kmm::api {
 
 /// Decodes one document, which may be an object of a known kind or a `kind: List` (also NodeList, ModuleList, ...), and
-/// appends to `objects`. Unknown kinds are a diagnostic `unknown-kind` (severity warning). Objects with faults are still
-/// appended as far as they could be read, so that later checks can run; callers must look at `diagnostics`.
+/// appends to `objects`. Unknown kinds are a diagnostic `unknown-kind` (severity warning). Objects with faults are
+/// still appended as far as they could be read, so that later checks can run; callers must look at `diagnostics`.
 /// Codes: unknown-field (hint names the nearest field), wrong-type, missing-field, unknown-kind, unknown-api-version,
 /// bad-value, duplicate-object (two documents with the same kind, namespace and name; names both places).
-/// `given_namespace` is that of objects of namespaced kinds that say none, as kubectl has -n for; without it, or with "", such an
-/// object lacks a required field, and "" says that one could have been given.
-void decode(const value::Document& document, Objects& objects, Diagnostics& diagnostics, std::optional<std::string_view> given_namespace = std::nullopt);
+/// `given_namespace` is that of objects of namespaced kinds that say none, as kubectl has -n for; without it, or with
+/// "", such an object lacks a required field, and "" says that one could have been given.
+void decode(const value::Document& document, Objects& objects, Diagnostics& diagnostics,
+            std::optional<std::string_view> given_namespace = std::nullopt);
 
 /// Appends the objects of `from`, in their order, to those of `to`.
 void append(Objects& to, const Objects& from);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kinds of hubs, and those that only admission rules look at. Fields of KMM's kinds: kmm.schema; of others: Open Cluster
-// Management's cluster/v1, core/v1 Namespace.
+// Kinds of hubs, and those that only admission rules look at. Fields of KMM's kinds: kmm.schema; of others: Open
+// Cluster Management's cluster/v1, core/v1 Namespace.
 #include <fmt/format.h>
 
 #include "api/decode.hpp"

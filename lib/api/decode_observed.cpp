@@ -16,7 +16,9 @@ namespace {
 std::string ending_message(const value::Node& ended) {
     std::string message = ended.get_string({"message"});
     const auto* code = ended.find("exitCode");
-    if (message.empty() && code != nullptr && code->as_int()) { message = "exit code " + std::to_string(*code->as_int()); }
+    if (message.empty() && code != nullptr && code->as_int()) {
+        message = "exit code " + std::to_string(*code->as_int());
+    }
     return message;
 }
 
@@ -30,8 +32,11 @@ void add_container_problem(const value::Node& status, Pod& pod) {
         if (reason.empty() || reason == "PodInitializing" || reason == "ContainerCreating") { return; }
         std::string message = waiting->get_string({"message"});
         // What a container that is started again and again says of itself is how it ended the last time.
-        if (const value::Node* last = status.find_path({"lastState", "terminated"}); last != nullptr && last->is_mapping()) {
-            if (std::string text = ending_message(*last); !text.empty()) { message = message.empty() ? text : message + "; last: " + text; }
+        if (const value::Node* last = status.find_path({"lastState", "terminated"});
+            last != nullptr && last->is_mapping()) {
+            if (std::string text = ending_message(*last); !text.empty()) {
+                message = message.empty() ? text : message + "; last: " + text;
+            }
         }
         pod.problems.push_back({name, reason, std::move(message)});
     } else if (ended != nullptr && ended->is_mapping()) {
@@ -70,7 +75,9 @@ Pod decode_pod(Scope& scope, const value::Node& root) {
     pod.phase = status->string("phase");
     for (const auto& item : status->items("containerStatuses")) {
         Fields container(scope, *item.node, item.path);
-        if (container.string("name") == "worker") { pod.worker_restarts = container.integer("restartCount").value_or(0); }
+        if (container.string("name") == "worker") {
+            pod.worker_restarts = container.integer("restartCount").value_or(0);
+        }
     }
     add_problems(status->node(), pod);
     return pod;
@@ -86,7 +93,9 @@ std::map<std::string, std::string> image_states(const value::Node& root) {
         if (items == nullptr || !items->is_sequence()) { return; }
         for (const auto& item : items->items()) {
             std::string text = state == nullptr ? std::string() : item.get_string({state});
-            if (const std::string image = item.get_string({"image"}); !image.empty()) { states[image] = std::move(text); }
+            if (const std::string image = item.get_string({"image"}); !image.empty()) {
+                states[image] = std::move(text);
+            }
         }
     };
     each({"spec", "images"}, nullptr);
@@ -111,7 +120,8 @@ ModuleBuildSignConfig decode_module_build_sign_config(Scope& scope, const value:
     const value::Node* items = root.find_path({"status", "images"});
     if (items == nullptr || !items->is_sequence()) { return object; }
     for (const auto& item : items->items()) {
-        object.results.push_back({item.get_string({"image"}), item.get_string({"action"}), item.get_string({"status"})});
+        object.results.push_back(
+            {item.get_string({"image"}), item.get_string({"action"}), item.get_string({"status"})});
     }
     return object;
 }

@@ -27,7 +27,8 @@ std::string_view to_string(ScheduleKey key) noexcept {
     return key == ScheduleKey::schedule_pod ? "version-schedule-pod" : "version-device-plugin";
 }
 std::string label_version_schedule(ScheduleKey key, std::string_view ns, std::string_view name) {
-    return key == ScheduleKey::schedule_pod ? label_version_schedule_pod(ns, name) : label_version_device_plugin(ns, name);
+    return key == ScheduleKey::schedule_pod ? label_version_schedule_pod(ns, name)
+                                            : label_version_device_plugin(ns, name);
 }
 std::string label_device_plugin_ready(std::string_view ns, std::string_view name) {
     return fmt::format("kmm.node.kubernetes.io/{}.{}.device-plugin-ready", ns, name);

@@ -14,8 +14,16 @@ namespace kmm::api {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, Form>, 10> k_scalars{{
-    {"string", Form::string}, {"bool", Form::boolean}, {"int", Form::integer}, {"int32", Form::int32}, {"int64", Form::int64},
-    {"quantity", Form::quantity}, {"time", Form::time}, {"subdomain", Form::subdomain}, {"any", Form::any}, {"empty", Form::empty},
+    {"string", Form::string},
+    {"bool", Form::boolean},
+    {"int", Form::integer},
+    {"int32", Form::int32},
+    {"int64", Form::int64},
+    {"quantity", Form::quantity},
+    {"time", Form::time},
+    {"subdomain", Form::subdomain},
+    {"any", Form::any},
+    {"empty", Form::empty},
 }};
 
 Error bad_schema(std::string_view line) { return bug("kmm.schema: unexpected \"" + std::string(line) + "\""); }
@@ -56,7 +64,8 @@ ReleaseSpan take_span(std::string_view& text) {
 }
 
 SchemaMember& member_named(SchemaType& type, std::string_view name) {
-    const auto found = std::find_if(type.members.begin(), type.members.end(), [&](const auto& member) { return member.name == name; });
+    const auto found =
+        std::find_if(type.members.begin(), type.members.end(), [&](const auto& member) { return member.name == name; });
     if (found == type.members.end()) { throw bad_schema(name); }
     return *found;
 }
@@ -81,7 +90,8 @@ void read_list_limits(SchemaType& list, std::string_view rest) {
 }  // namespace
 
 const SchemaMember* SchemaType::find(std::string_view member) const noexcept {
-    const auto found = std::find_if(members.begin(), members.end(), [&](const auto& one) { return one.name == member; });
+    const auto found =
+        std::find_if(members.begin(), members.end(), [&](const auto& one) { return one.name == member; });
     return found == members.end() ? nullptr : &*found;
 }
 
@@ -151,7 +161,8 @@ const SchemaType* Schema::type_named(std::string_view name) {
     const auto [place, is_new] = types_.try_emplace(std::string(name));
     SchemaType& type = place->second;
     if (!is_new) { return &type; }
-    const auto* const scalar = std::find_if(k_scalars.begin(), k_scalars.end(), [&](const auto& row) { return row.first == name; });
+    const auto* const scalar =
+        std::find_if(k_scalars.begin(), k_scalars.end(), [&](const auto& row) { return row.first == name; });
     const std::size_t end = name.find_last_of("]}");
     if (scalar != k_scalars.end()) {
         type.form = scalar->second;
@@ -170,7 +181,9 @@ const SchemaType* Schema::type_named(std::string_view name) {
 }
 
 const SchemaKind* Schema::find_kind(std::string_view kind, std::string_view api_version) const noexcept {
-    const auto found = std::find_if(kinds_.begin(), kinds_.end(), [&](const auto& one) { return one.kind == kind && one.api_version == api_version; });
+    const auto found = std::find_if(kinds_.begin(), kinds_.end(), [&](const auto& one) {
+        return one.kind == kind && one.api_version == api_version;
+    });
     return found == kinds_.end() ? nullptr : &*found;
 }
 

@@ -13,7 +13,22 @@
 
 namespace kmm::api {
 
-enum class Form { string, boolean, integer, int32, int64, quantity, time, subdomain, any, empty, choice, object, list, map };
+enum class Form {
+    string,
+    boolean,
+    integer,
+    int32,
+    int64,
+    quantity,
+    time,
+    subdomain,
+    any,
+    empty,
+    choice,
+    object,
+    list,
+    map
+};
 
 /// Minor versions of KMM v2: from `since` on, and before `until`.
 struct ReleaseSpan {

@@ -47,7 +47,8 @@ void add_resources(const value::Node& containers, std::set<std::string>& names) 
             const auto* wanted = container.find_path({"resources", part});
             if (wanted == nullptr) continue;
             for (const auto& member : wanted->members()) {
-                const bool none = member.value.as_int() == 0 || (member.value.is_string() && member.value.text() == "0");
+                const bool none =
+                    member.value.as_int() == 0 || (member.value.is_string() && member.value.text() == "0");
                 if (is_extended_resource(member.key) && !none) names.insert(member.key);
             }
         }
@@ -60,7 +61,8 @@ bool matches(const LabelSelector& selector, const Labels& labels) {
     const auto has = [&](const LabelExpression& expression) {
         const auto found = labels.find(expression.key);
         const auto& values = expression.values;
-        const bool listed = found != labels.end() && std::find(values.begin(), values.end(), found->second) != values.end();
+        const bool listed =
+            found != labels.end() && std::find(values.begin(), values.end(), found->second) != values.end();
         if (expression.operator_ == "In") return listed;
         if (expression.operator_ == "NotIn") return !listed;
         if (expression.operator_ == "Exists") return found != labels.end();
@@ -92,8 +94,10 @@ WorkloadPod decode_workload_pod(const value::Node& pod) {
     made.labels = text_map_at(pod, {"metadata", "labels"});
     made.is_ending = !pod.get_string({"metadata", "deletionTimestamp"}).empty();
     read_ending(pod, made);
-    for (const auto& finalizer : sequence_at(pod, {"metadata", "finalizers"}).items()) made.finalizers.push_back(finalizer.text());
-    made.is_worker = made.labels.contains(std::string(k_label_worker_action)) || made.labels.contains(k_label_worker_verb);
+    for (const auto& finalizer : sequence_at(pod, {"metadata", "finalizers"}).items())
+        made.finalizers.push_back(finalizer.text());
+    made.is_worker =
+        made.labels.contains(std::string(k_label_worker_action)) || made.labels.contains(k_label_worker_verb);
     made.is_mirror = text_map_at(pod, {"metadata", "annotations"}).contains("kubernetes.io/config.mirror");
     for (const auto& owner : sequence_at(pod, {"metadata", "ownerReferences"}).items()) {
         const auto* controller = owner.find("controller");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text that CI systems must not obey. They read commands out of what a step prints: lines that begin with "::" after blanks (GitHub,
-// Gitea), "##[", "##vso[" and "##teamcity[" anywhere. Source: actions/runner, src/Runner.Common/ActionCommand.cs.
+// Text that CI systems must not obey. They read commands out of what a step prints: lines that begin with "::" after
+// blanks (GitHub, Gitea), "##[", "##vso[" and "##teamcity[" anywhere. Source: actions/runner,
+// src/Runner.Common/ActionCommand.cs.
 #pragma once
 
 #include <string>
@@ -8,7 +9,8 @@
 
 namespace kmm::base {
 
-/// Passes a stream of text on, piece by piece, with every form of a command made harmless: "::" at the start of a line becomes ":\x3a", the
+/// Passes a stream of text on, piece by piece, with every form of a command made harmless: "::" at the start of a line
+/// becomes ":\x3a", the
 /// '[' of "##word[" becomes "\x5b". Other text stays as it is.
 class CiFilter {
 public:

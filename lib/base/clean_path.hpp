@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths as texts, as Go's path/filepath treats them. KMM joins dirName and firmwarePath this way. No file system is asked.
+// Paths as texts, as Go's path/filepath treats them. KMM joins dirName and firmwarePath this way. No file system is
+// asked.
 #pragma once
 
 #include <initializer_list>
@@ -8,8 +9,8 @@
 
 namespace kmm::base {
 
-/// Go's filepath.Clean: without doubled and trailing slashes, "." and "..", as far as the text alone allows. "" is ".". What leads above
-/// the root is the root; a relative path may keep leading "..".
+/// Go's filepath.Clean: without doubled and trailing slashes, "." and "..", as far as the text alone allows. "" is ".".
+/// What leads above the root is the root; a relative path may keep leading "..".
 [[nodiscard]] std::string clean_path(std::string_view path);
 
 /// Go's filepath.Join: the non-empty parts with '/' between them, cleaned. "" if all parts are empty.

@@ -56,7 +56,8 @@ Error Error::from_diagnostics(Diagnostics diagnostics, std::size_t left_out) {
     }
     if (first == nullptr) return bug("from_diagnostics called without an error");
     const Exit exit = missing == errors ? Exit::not_found : (first->exit == Exit::not_found ? Exit::data : first->exit);
-    Error error(exit, first->code, errors + left_out == 1 ? first->message : fmt::format("{} faults found", errors + left_out));
+    Error error(exit, first->code,
+                errors + left_out == 1 ? first->message : fmt::format("{} faults found", errors + left_out));
     if (errors + left_out == 1) {
         if (first->position) error.at(*first->position);
         error.hint(first->hint);
@@ -132,7 +133,8 @@ constexpr KernelErrno k_kernel_errnos[] = {
 };
 
 const KernelErrno* kernel_errno(int number) {
-    const auto* it = std::find_if(std::begin(k_kernel_errnos), std::end(k_kernel_errnos), [&](const KernelErrno& row) { return row.number == number; });
+    const auto* it = std::find_if(std::begin(k_kernel_errnos), std::end(k_kernel_errnos),
+                                  [&](const KernelErrno& row) { return row.number == number; });
     return it == std::end(k_kernel_errnos) ? nullptr : it;
 }
 
@@ -154,7 +156,8 @@ Error from_errno(int saved_errno, std::string what, std::string code) {
     Exit exit = Exit::io;
     if (saved_errno == EACCES || saved_errno == EPERM) exit = Exit::no_permission;
     if (saved_errno == ENOENT || saved_errno == ENOTDIR) exit = Exit::not_found;
-    Error error(exit, std::move(code), fmt::format("{}: {} ({})", what, errno_text(saved_errno), errno_name(saved_errno)));
+    Error error(exit, std::move(code),
+                fmt::format("{}: {} ({})", what, errno_text(saved_errno), errno_name(saved_errno)));
     error.cause_errno(saved_errno);
     if (saved_errno == EMFILE) error.hint("raise the limit of open files of this process: ulimit -n");
     if (saved_errno == ENFILE) error.hint("raise the limit of open files of this host: sysctl fs.file-max");

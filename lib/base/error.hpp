@@ -115,8 +115,8 @@ private:
 /// The C library's English text, e.g. "No such file or directory". Pure table lookup, locale independent.
 [[nodiscard]] std::string errno_text(int number);
 
-/// An error for a failed system call: message "WHAT: Text (ENAME)". `saved_errno` must have been saved on the line after
-/// the call. Exit: EACCES and EPERM 77, ENOENT and ENOTDIR 66, everything else 74. Code: "io" unless given.
+/// An error for a failed system call: message "WHAT: Text (ENAME)". `saved_errno` must have been saved on the line
+/// after the call. Exit: EACCES and EPERM 77, ENOENT and ENOTDIR 66, everything else 74. Code: "io" unless given.
 [[nodiscard]] Error from_errno(int saved_errno, std::string what, std::string code = "io");
 
 /// Runs `body`; if it throws Error, adds `text()` as context and rethrows. `text` is only called on failure.

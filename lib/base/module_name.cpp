@@ -8,7 +8,8 @@ namespace kmm::base {
 bool is_module_name(std::string_view name) noexcept {
     if (name.empty() || name.size() >= k_module_name_bytes || name.front() == '.') return false;
     return std::all_of(name.begin(), name.end(), [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+               c == '.';
     });
 }
 

@@ -9,8 +9,9 @@
 
 namespace kmm::base {
 
-/// The integer that the whole of `text` writes: digits of `radix` (2 to 36), "-" before them if `Number` is signed, no "+", no blanks, no
-/// "0x". Independent of the locale. Nothing if other bytes follow, or if the value does not fit in `Number`. O(length), without allocation.
+/// The integer that the whole of `text` writes: digits of `radix` (2 to 36), "-" before them if `Number` is signed, no
+/// "+", no blanks, no "0x". Independent of the locale. Nothing if other bytes follow, or if the value does not fit in
+/// `Number`. O(length), without allocation.
 template <typename Number>
 std::optional<Number> parse_number(std::string_view text, int radix = 10) noexcept {
     static_assert(std::is_integral_v<Number>);

@@ -162,19 +162,35 @@ std::optional<std::string> from_base64(std::string_view text) {
 
 namespace {
 
-/// Characters of a valid sequence that nobody sees, or that turn the direction of what stands around them: blanks other than
-/// U+0020, zero width, bidirectional controls, tags.
+/// Characters of a valid sequence that nobody sees, or that turn the direction of what stands around them: blanks other
+/// than U+0020, zero width, bidirectional controls, tags.
 bool is_invisible(std::string_view sequence) noexcept {
-    const auto bits = [&](std::size_t i) { return static_cast<std::uint32_t>(static_cast<unsigned char>(sequence[i]) & 0x3FU); };
+    const auto bits = [&](std::size_t i) {
+        return static_cast<std::uint32_t>(static_cast<unsigned char>(sequence[i]) & 0x3FU);
+    };
     std::uint32_t point = 0;
     if (sequence.size() == 2) point = ((static_cast<unsigned char>(sequence[0]) & 0x1FU) << 6U) | bits(1);
-    if (sequence.size() == 3) point = ((static_cast<unsigned char>(sequence[0]) & 0x0FU) << 12U) | (bits(1) << 6U) | bits(2);
-    if (sequence.size() == 4) point = ((static_cast<unsigned char>(sequence[0]) & 0x07U) << 18U) | (bits(1) << 12U) | (bits(2) << 6U) | bits(3);
+    if (sequence.size() == 3)
+        point = ((static_cast<unsigned char>(sequence[0]) & 0x0FU) << 12U) | (bits(1) << 6U) | bits(2);
+    if (sequence.size() == 4)
+        point =
+            ((static_cast<unsigned char>(sequence[0]) & 0x07U) << 18U) | (bits(1) << 12U) | (bits(2) << 6U) | bits(3);
     constexpr std::array<std::pair<std::uint32_t, std::uint32_t>, 12> k_ranges = {{
-        {0x80, 0xA0}, {0xAD, 0xAD}, {0x61C, 0x61C}, {0x180E, 0x180E}, {0x2000, 0x200F}, {0x2028, 0x202F}, {0x205F, 0x206F}, {0x3000, 0x3000},
-        {0x3164, 0x3164}, {0xFEFF, 0xFEFF}, {0xFFF9, 0xFFFB}, {0xE0000, 0xE0FFF},
+        {0x80, 0xA0},
+        {0xAD, 0xAD},
+        {0x61C, 0x61C},
+        {0x180E, 0x180E},
+        {0x2000, 0x200F},
+        {0x2028, 0x202F},
+        {0x205F, 0x206F},
+        {0x3000, 0x3000},
+        {0x3164, 0x3164},
+        {0xFEFF, 0xFEFF},
+        {0xFFF9, 0xFFFB},
+        {0xE0000, 0xE0FFF},
     }};
-    return std::any_of(k_ranges.begin(), k_ranges.end(), [&](const auto& range) { return point >= range.first && point <= range.second; });
+    return std::any_of(k_ranges.begin(), k_ranges.end(),
+                       [&](const auto& range) { return point >= range.first && point <= range.second; });
 }
 
 }  // namespace
@@ -194,7 +210,8 @@ std::string escape(std::string_view text) {
         } else if (length == 0 || byte < 0x20 || byte == 0x7F) {
             safe.append(fmt::format("\\x{:02x}", byte));
         } else if (length > 1 && is_invisible(text.substr(i, length))) {
-            for (const char c : text.substr(i, length)) safe.append(fmt::format("\\x{:02x}", static_cast<unsigned char>(c)));
+            for (const char c : text.substr(i, length))
+                safe.append(fmt::format("\\x{:02x}", static_cast<unsigned char>(c)));
         } else {
             safe.append(text.substr(i, length));
         }
@@ -314,11 +331,13 @@ std::optional<std::int64_t> parse_rfc3339(std::string_view text) {
     const int hour = number(11, 2);
     const int minute = number(14, 2);
     const int second = number(17, 2);
-    const bool marks = text[4] == '-' && text[7] == '-' && text[10] == 'T' && text[13] == ':' && text[16] == ':' && text[19] == 'Z';
-    if (!marks || year < 0 || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 59) return std::nullopt;
+    const bool marks =
+        text[4] == '-' && text[7] == '-' && text[10] == 'T' && text[13] == ':' && text[16] == ':' && text[19] == 'Z';
+    if (!marks || year < 0 || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 59)
+        return std::nullopt;
     if (month < 1 || day < 1) return std::nullopt;
-    const std::chrono::year_month_day date{
-        std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)), std::chrono::day(static_cast<unsigned>(day))};
+    const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),
+                                           std::chrono::day(static_cast<unsigned>(day))};
     if (!date.ok()) return std::nullopt;
     const auto seconds = std::chrono::sys_days(date).time_since_epoch();
     return std::chrono::duration_cast<std::chrono::seconds>(seconds).count() + hour * 3600 + minute * 60 + second;

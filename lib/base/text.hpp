@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -13,10 +14,14 @@
 
 namespace kmm::base {
 
-/// Splits at every `separator`; n separators give n+1 pieces, empty pieces are kept. Views into `text`.
+/// Splits at every `separator`; n separators give n+1 pieces, empty pieces are kept. Views into `text`, which must
+/// outlive them: a std::string that dies with the expression does not compile.
 [[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
+template <typename Text>
+    requires std::same_as<Text, std::string>
+std::vector<std::string_view> split(Text&& text, char separator) = delete;
 [[nodiscard]] std::string join(std::span<const std::string> pieces, std::string_view separator);
-/// Without ASCII blanks, tabs, CR and LF at both ends.
+/// Without ASCII blanks, tabs, CR and LF at both ends. A view into `text`, as of split().
 [[nodiscard]] std::string_view trim(std::string_view text) noexcept;
 /// ASCII lower case only; bytes >= 0x80 stay.
 [[nodiscard]] std::string to_lower(std::string_view text);
@@ -31,7 +36,8 @@ namespace kmm::base {
 /// Accepts the standard alphabet, padded or not, ignoring white space; nullopt otherwise.
 [[nodiscard]] std::optional<std::string> from_base64(std::string_view text);
 
-/// Controls, invalid UTF-8 and what nobody sees (zero width, marks of direction) as \n, \t, \xNN, a backslash as \\: safe to print to a terminal.
+/// Controls, invalid UTF-8 and what nobody sees (zero width, marks of direction) as \n, \t, \xNN, a backslash as \\:
+/// safe to print to a terminal.
 [[nodiscard]] std::string escape(std::string_view text);
 /// True if `text` is valid UTF-8 (no surrogates, no overlong forms, at most U+10FFFF).
 [[nodiscard]] bool is_utf8(std::string_view text) noexcept;

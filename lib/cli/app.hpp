@@ -29,7 +29,7 @@ struct Option {
     std::string default_text;          ///< shown in help and returned when nothing else is given; "" for none
     bool hidden = false;               ///< left out of --help, still accepted
     bool required = false;             ///< stands in the usage line; the verb itself says what is missing
-    bool in_files = true;              ///< false: configuration files do not set it, as the name has another meaning in other verbs
+    bool in_files = true;  ///< false: configuration files do not set it, as the name has another meaning in other verbs
 };
 
 struct Positional {
@@ -84,7 +84,8 @@ struct Program {
     std::map<std::string, std::string> files;
     /// Verbs of a later version, and what to do instead: asked for, they are refused as "unsupported", not as unknown.
     std::map<std::string, std::string, std::less<>> planned;
-    /// Told of every error that ends the program, before it is printed: those of the command line, too. May be empty; must not throw.
+    /// Told of every error that ends the program, before it is printed: those of the command line, too. May be empty;
+    /// must not throw.
     std::function<void(const Error&)> on_error;
 };
 

@@ -33,8 +33,10 @@ std::vector<std::string> with_empty_values(const std::vector<Option>& options, c
 /// CLI11's words for what happened to one of `options` are replaced by ours.
 Error mismatch_error(const std::vector<Option>& options, const std::string& text) {
     for (const auto& option : options) {
-        if (text.find(option.name + " ") == std::string::npos && text.find("--" + option.name) == std::string::npos) continue;
-        if (option.value_name.empty()) return Error(Exit::usage, "usage", fmt::format("option --{} takes no value", option.name));
+        if (text.find(option.name + " ") == std::string::npos && text.find("--" + option.name) == std::string::npos)
+            continue;
+        if (option.value_name.empty())
+            return Error(Exit::usage, "usage", fmt::format("option --{} takes no value", option.name));
         const auto expected = option.choices.empty() ? option.value_name : "one of " + base::join(option.choices, ", ");
         return Error(Exit::usage, "usage", fmt::format("option --{} needs a value: {}", option.name, expected));
     }
@@ -82,7 +84,8 @@ RawArgs parse_tokens(const std::vector<Option>& options, const std::vector<std::
         else values = made->results();
     }
     for (const auto& token : app.remaining()) {
-        const bool option = token.starts_with('-') && token.find_first_not_of("0123456789", 1) != std::string::npos;  // -22 is none, nor is -
+        const bool option = token.starts_with('-') &&
+                            token.find_first_not_of("0123456789", 1) != std::string::npos;  // -22 is none, nor is -
         (option ? raw.unknown : raw.positionals).push_back(token);
     }
     if (end != tokens.end()) raw.positionals.insert(raw.positionals.end(), end + 1, tokens.end());

@@ -23,7 +23,8 @@ std::map<std::string, Option, std::less<>> settable_options(const Program& progr
     std::map<std::string, Option, std::less<>> options;
     const auto add = [&](const std::vector<Option>& list) {
         for (const auto& option : list) {
-            if (option.in_files && option.name != "help" && option.name != "version") options.emplace(option.name, option);
+            if (option.in_files && option.name != "help" && option.name != "version")
+                options.emplace(option.name, option);
         }
     };
     for (const auto& verb : program.verbs) add(verb.options);
@@ -48,10 +49,9 @@ Setting read_setting(const Option& option, const value::Member& member, const va
     if (option.value_name.empty()) {
         const auto flag = member.value.as_bool();
         if (!flag) {
-            throw bad(
-                fmt::format("expected true or false for '{}', found {}", member.key, value::kind_name(member.value.kind())),
-                document.position(member.value.mark())
-            );
+            throw bad(fmt::format("expected true or false for '{}', found {}", member.key,
+                                  value::kind_name(member.value.kind())),
+                      document.position(member.value.mark()));
         }
         if (*flag) setting.values.emplace_back("true");
         return setting;
@@ -71,10 +71,8 @@ Setting read_setting(const Option& option, const value::Member& member, const va
     return setting;
 }
 
-void read_mapping(
-    const std::map<std::string, Option, std::less<>>& options, const value::Node& mapping, const value::Document& document,
-    bool top, Settings& settings
-) {
+void read_mapping(const std::map<std::string, Option, std::less<>>& options, const value::Node& mapping,
+                  const value::Document& document, bool top, Settings& settings) {
     for (const auto& member : mapping.members()) {
         if (top && std::find(k_commands.begin(), k_commands.end(), member.key) != k_commands.end()) continue;
         const auto found = options.find(member.key);
@@ -132,7 +130,8 @@ Settings read_one(const Program& program, const std::string& path, const std::st
 
 std::string user_configuration_file(const Surroundings& surroundings) {
     const auto variable = [&](const std::string& name) { return surroundings.environment(name).value_or(""); };
-    if (const auto directory = variable("XDG_CONFIG_HOME"); directory.starts_with('/')) return directory + "/kmm-tools/config.yaml";
+    if (const auto directory = variable("XDG_CONFIG_HOME"); directory.starts_with('/'))
+        return directory + "/kmm-tools/config.yaml";
     const auto home = variable("HOME");
     return home.empty() ? "" : home + "/.config/kmm-tools/config.yaml";
 }
@@ -148,7 +147,10 @@ std::vector<Settings> read_configuration(const Program& program, const Surroundi
             if (error.exit() != Exit::no_permission || error.code() == "untrusted-file") throw;
             // What stands there may say which cluster is meant: to go on without it would be a guess.
             Error told = error;
-            throw std::move(told).hint(path == paths.front() ? "make it readable for this user" : "make it readable for this user, or name another directory with XDG_CONFIG_HOME");
+            throw std::move(told).hint(
+                path == paths.front()
+                    ? "make it readable for this user"
+                    : "make it readable for this user, or name another directory with XDG_CONFIG_HOME");
         }
     };
     for (const auto& path : paths) {

@@ -157,7 +157,8 @@ bool await_input(std::optional<std::chrono::steady_clock::time_point> end) {
         if (sys::interrupt_requested()) return false;
         int wait_ms = -1;
         if (end) {
-            const auto left = std::chrono::ceil<std::chrono::milliseconds>(*end - std::chrono::steady_clock::now()).count();
+            const auto left =
+                std::chrono::ceil<std::chrono::milliseconds>(*end - std::chrono::steady_clock::now()).count();
             if (left <= 0) return false;
             wait_ms = static_cast<int>(std::min<std::int64_t>(left, 60'000));
         }
@@ -170,7 +171,8 @@ bool await_input(std::optional<std::chrono::steady_clock::time_point> end) {
 
 }  // namespace
 
-std::optional<std::string> StdConsole::ask(std::string_view question, std::optional<std::chrono::milliseconds> patience) {
+std::optional<std::string> StdConsole::ask(std::string_view question,
+                                           std::optional<std::chrono::milliseconds> patience) {
     err(question);
     std::optional<std::chrono::steady_clock::time_point> end;
     if (patience) end = std::chrono::steady_clock::now() + *patience;

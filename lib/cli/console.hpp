@@ -14,8 +14,8 @@
 
 namespace kmm::cli {
 
-/// Owns the live block, lines at the bottom of a terminal that are redrawn in place: whatever any thread prints appears above it.
-/// `out`, `err` and `draw` are thread safe.
+/// Owns the live block, lines at the bottom of a terminal that are redrawn in place: whatever any thread prints appears
+/// above it. `out`, `err` and `draw` are thread safe.
 class Console {
 public:
     virtual ~Console() = default;
@@ -24,9 +24,10 @@ public:
     void out(std::string_view text);
     /// Messages and progress.
     void err(std::string_view text);
-    /// Replaces the live block; no lines remove it. Lines are cut to the width, and a block higher than the terminal ends with
-    /// "… N more". The terminal may have been resized since the last call. Does nothing where stderr is no terminal. While the text
-    /// that was printed last has no line end, e.g. a question, the block is not on the screen. O(lines).
+    /// Replaces the live block; no lines remove it. Lines are cut to the width, and a block higher than the terminal
+    /// ends with "… N more". The terminal may have been resized since the last call. Does nothing where stderr is no
+    /// terminal. While the text that was printed last has no line end, e.g. a question, the block is not on the screen.
+    /// O(lines).
     void draw(std::vector<std::string> lines);
     /// True for a terminal that understands escape sequences (TERM is not "dumb").
     [[nodiscard]] virtual bool out_is_terminal() const = 0;
@@ -37,20 +38,23 @@ public:
     [[nodiscard]] virtual bool out_ok() const = 0;
     /// The errno of the first failed write to stdout, 0 if there was none.
     [[nodiscard]] virtual int out_errno() const { return 0; }
-    /// True if what is written to stdout from now on reaches nobody: a write has failed, or the reader of the pipe went away.
+    /// True if what is written to stdout from now on reaches nobody: a write has failed, or the reader of the pipe went
+    /// away.
     [[nodiscard]] virtual bool out_is_gone() const { return false; }
     /// True if somebody can be asked: standard input is a terminal.
     [[nodiscard]] virtual bool in_is_terminal() const { return false; }
-    /// Writes the question to standard error and reads one line. nullopt at the end of the input, once a signal has come
-    /// (sys::interrupt_requested), and after `patience` (nullopt: without end).
-    [[nodiscard]] virtual std::optional<std::string> ask(std::string_view question, std::optional<std::chrono::milliseconds> patience) {
+    /// Writes the question to standard error and reads one line. nullopt at the end of the input, once a signal has
+    /// come (sys::interrupt_requested), and after `patience` (nullopt: without end).
+    [[nodiscard]] virtual std::optional<std::string> ask(std::string_view question,
+                                                         std::optional<std::chrono::milliseconds> patience) {
         static_cast<void>(patience);
         err(question);
         return std::nullopt;
     }
     /// Rows of the terminal (LINES overrides), 24 when unknown. At least 4.
     [[nodiscard]] virtual std::size_t height() const { return 24; }
-    /// Commands for a CI system, which out() and err() never let through (base/ci_text.hpp). With `beside_result` to standard error.
+    /// Commands for a CI system, which out() and err() never let through (base/ci_text.hpp). With `beside_result` to
+    /// standard error.
     virtual void ci_commands(std::string_view text, bool beside_result) { beside_result ? err(text) : out(text); }
 
 protected:
@@ -83,7 +87,8 @@ public:
     [[nodiscard]] int out_errno() const override { return out_errno_; }
     [[nodiscard]] bool out_is_gone() const override;
     [[nodiscard]] bool in_is_terminal() const override;
-    [[nodiscard]] std::optional<std::string> ask(std::string_view question, std::optional<std::chrono::milliseconds> patience) override;
+    [[nodiscard]] std::optional<std::string> ask(std::string_view question,
+                                                 std::optional<std::chrono::milliseconds> patience) override;
 
 private:
     void write_out(std::string_view text) override;

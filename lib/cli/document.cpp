@@ -73,19 +73,25 @@ void write_report(Context& context, const std::string& file, const std::string& 
     const auto kind = std::filesystem::status(file, error).type();
     const bool is_file = kind == std::filesystem::file_type::regular || kind == std::filesystem::file_type::not_found;
     if (own || (!is_file && kind != std::filesystem::file_type::directory)) {
-        return with_context([&] { return "writing " + file; }, [&] { own ? ops.write(*own, text) : write_to(ops, file, text); });
+        return with_context([&] { return "writing " + file; },
+                            [&] { own ? ops.write(*own, text) : write_to(ops, file, text); });
     }
-    std::filesystem::path target = file;  // a link stays one: what it leads to is written, also if that is not there yet
+    std::filesystem::path target =
+        file;  // a link stays one: what it leads to is written, also if that is not there yet
     while (std::filesystem::is_symlink(target, error)) {
         sys::require_own_link(target.native());
         target = target.parent_path() / std::filesystem::read_symlink(target, error);
     }
-    if (!sys::trust_fault(sys::parent_of(target.native()))) return sys::write_file_atomically(ops, target.native(), text, k_report_mode);
+    if (!sys::trust_fault(sys::parent_of(target.native())))
+        return sys::write_file_atomically(ops, target.native(), text, k_report_mode);
     // Somebody else may redirect the way there while this is written: the directory is opened once.
     const sys::Fd directory = sys::open_directory(sys::parent_of(target.native()));
-    with_context([&] { return "writing " + target.native(); }, [&] {
-        sys::write_file_atomically(ops, fmt::format("/proc/self/fd/{}/{}", directory.get(), sys::name_of(target.native())), text, k_report_mode);
-    });
+    with_context([&] { return "writing " + target.native(); },
+                 [&] {
+                     sys::write_file_atomically(
+                         ops, fmt::format("/proc/self/fd/{}/{}", directory.get(), sys::name_of(target.native())), text,
+                         k_report_mode);
+                 });
 }
 
 }  // namespace kmm::cli

@@ -14,14 +14,16 @@ namespace kmm::cli {
 
 /// The form of documents that -o json, yaml or jsonl asks for; nullopt for the other formats.
 [[nodiscard]] std::optional<value::Form> document_form(const Context& context);
-/// Prints a document, `sequence` in it as its items are made, as -o json, yaml or jsonl asks; false, and nothing printed, for the other
-/// formats.
+/// Prints a document, `sequence` in it as its items are made, as -o json, yaml or jsonl asks; false, and nothing
+/// printed, for the other formats.
 bool print_document(Context& context, const value::Node& node, const value::LongSequence& sequence = {});
-/// As print_document, of a document that is a list: with jsonl a line for each of the sequence `member`, and nothing around them.
+/// As print_document, of a document that is a list: with jsonl a line for each of the sequence `member`, and nothing
+/// around them.
 [[nodiscard]] bool print_list(Context& context, const value::Node& node, std::string_view member = "items");
 
-/// Writes a report to what an option names: a file as a whole, or not at all, also behind a link; standard output for "-"; a pipe, a terminal, or a
-/// descriptor of this process such as /dev/stdout or /dev/fd/3 as it is. Errors: those of sys::write_file_atomically.
+/// Writes a report to what an option names: a file as a whole, or not at all, also behind a link; standard output for
+/// "-"; a pipe, a terminal, or a descriptor of this process such as /dev/stdout or /dev/fd/3 as it is. Errors: those of
+/// sys::write_file_atomically.
 void write_report(Context& context, const std::string& file, const std::string& text);
 
 }  // namespace kmm::cli

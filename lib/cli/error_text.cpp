@@ -48,8 +48,8 @@ void append_field(std::string& text, std::string_view key, std::string_view valu
 
 using Details = std::vector<std::pair<std::string, std::string>>;
 
-/// Of details with one text, but for the name in it, only the first stays, with the names of all: "node-a, node-b, 58 more", or "node-a, node-b hint" of keys that
-/// have a word after the name.
+/// Of details with one text, but for the name in it, only the first stays, with the names of all: "node-a, node-b, 58
+/// more", or "node-a, node-b hint" of keys that have a word after the name.
 Details grouped(const Details& details) {
     constexpr std::size_t k_names = 4;
     struct Group {
@@ -120,7 +120,8 @@ std::string error_text(const Error& error, bool color) {
     const auto& found = error.diagnostics();
     const bool is_one = found.size() == 1;
     const bool repeats = is_one && found.front().message == error.message();
-    const bool listed = found.size() > 1 || (is_one && (found.front().position || (found.front().severity != Severity::error && !repeats)));
+    const bool listed = found.size() > 1 ||
+                        (is_one && (found.front().position || (found.front().severity != Severity::error && !repeats)));
     if (listed) {
         for (const auto& diagnostic : found) text.append(diagnostic_text(diagnostic, color));
     }
@@ -133,7 +134,8 @@ std::string error_text(const Error& error, bool color) {
     if (error.position() && !listed) text.append(base::printable(error.position()->to_string())).append(": ");
     text.append(counts ? "1 fault found" : indented(error.message(), 2)).append("\n");
     for (const auto& [key, value] : grouped(error.details())) append_field(text, key, value);
-    if (const auto number = error.errno_cause(); number && error.message().find(errno_name(*number)) == std::string::npos) {
+    if (const auto number = error.errno_cause();
+        number && error.message().find(errno_name(*number)) == std::string::npos) {
         append_field(text, "cause", fmt::format("{} ({})", errno_text(*number), errno_name(*number)));
     }
     if (const auto status = error.http_cause()) {

@@ -24,14 +24,17 @@ void append_part(std::string& text, std::string_view key, const std::string& wor
 }
 
 value::Node code_node(const Code& code) {
-    value::Node node = value::Node::mapping({{"code", code.code}, {"kinds", value::Node::sequence()}, {"verdict", code.verdict}});
+    value::Node node =
+        value::Node::mapping({{"code", code.code}, {"kinds", value::Node::sequence()}, {"verdict", code.verdict}});
     for (const auto kind : base::split(code.kind, ',')) node.find("kinds")->push_back(base::trim(kind));
     if (!code.meaning.empty()) node.set("meaning", code.meaning);
     if (!code.remedy.empty()) node.set("remedy", code.remedy);
     return node;
 }
 
-value::Node headed(std::string_view kind) { return value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", kind}}); }
+value::Node headed(std::string_view kind) {
+    return value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", kind}});
+}
 
 std::string_view heading(std::string_view kind) {
     if (kind == "reason") return "Reasons of plan lines";
@@ -74,7 +77,8 @@ Exit explain_code(const Code& code, Context& context) {
     value::Node node = headed("Explanation");
     const value::Node fields = code_node(code);
     for (const auto& member : fields.members()) node.set(member.key, member.value);
-    if (!print_document(context, node)) context.console.out(context.output == "name" ? code.code + "\n" : explanation_text(code));
+    if (!print_document(context, node))
+        context.console.out(context.output == "name" ? code.code + "\n" : explanation_text(code));
     return Exit::ok;
 }
 
@@ -97,14 +101,17 @@ Verb explain_verb(Verb verb, const std::vector<Code>& codes, const std::vector<C
         const std::string name = args.positional("CODE");
         if (name.empty()) return list_codes(codes, context);
         for (const auto* each : {&codes, &known}) {
-            const auto found = std::find_if(each->begin(), each->end(), [&](const Code& code) { return code.code == name; });
+            const auto found =
+                std::find_if(each->begin(), each->end(), [&](const Code& code) { return code.code == name; });
             if (found != each->end()) return explain_code(*found, context);
         }
         std::vector<std::string> near;
         for (const auto& code : codes) near.push_back(code.code);
         const auto nearest = base::nearest(name, near);
-        throw Error(Exit::not_found, "not-found", fmt::format("'{}' is no code of {}", base::escape(name), context.program.name))
-            .hint(nearest ? fmt::format("did you mean {}?", *nearest) : fmt::format("{} explain lists all; {}", context.program.name, others));
+        throw Error(Exit::not_found, "not-found",
+                    fmt::format("'{}' is no code of {}", base::escape(name), context.program.name))
+            .hint(nearest ? fmt::format("did you mean {}?", *nearest)
+                          : fmt::format("{} explain lists all; {}", context.program.name, others));
     };
     return verb;
 }

@@ -10,10 +10,12 @@
 
 namespace kmm::cli {
 
-/// Completes `verb`, which has its texts and examples, to one that explains a code of `codes`, or lists them all. `codes` are sorted
-/// and live as long as the program; `known` are those of commands whose codes this one says as well, explained and not listed;
-/// `others` tells where more are. The verb fails with not_found "not-found", and with the nearest code as hint.
-[[nodiscard]] Verb explain_verb(Verb verb, const std::vector<Code>& codes, const std::vector<Code>& known, std::string others);
+/// Completes `verb`, which has its texts and examples, to one that explains a code of `codes`, or lists them all.
+/// `codes` are sorted and live as long as the program; `known` are those of commands whose codes this one says as well,
+/// explained and not listed; `others` tells where more are. The verb fails with not_found "not-found", and with the
+/// nearest code as hint.
+[[nodiscard]] Verb explain_verb(Verb verb, const std::vector<Code>& codes, const std::vector<Code>& known,
+                                std::string others);
 
 /// Verdict, kind, meaning and remedy, at most 80 columns wide. Ends with a newline.
 [[nodiscard]] std::string explanation_text(const Code& code);

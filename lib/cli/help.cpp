@@ -82,7 +82,8 @@ std::string verb_help(const Program& program, const Verb& verb) {
     if (!verb.description.empty()) text.append(wrap(verb.description, k_width)).append("\n");
     if (!verb.positionals.empty()) {
         text.append("Arguments:\n");
-        for (const auto& positional : verb.positionals) text.append(entry(positional.name, positional.help, k_help_column));
+        for (const auto& positional : verb.positionals)
+            text.append(entry(positional.name, positional.help, k_help_column));
         text.append("\n");
     }
     const auto groups = option_groups(verb);

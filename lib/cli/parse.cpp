@@ -16,7 +16,9 @@
 namespace kmm::cli {
 namespace {
 
-Error usage_error(std::string code, std::string message) { return Error(Exit::usage, std::move(code), std::move(message)); }
+Error usage_error(std::string code, std::string message) {
+    return Error(Exit::usage, std::move(code), std::move(message));
+}
 
 const Option* find_option(const std::vector<Option>& options, std::string_view name) {
     const auto found = std::find_if(options.begin(), options.end(), [&](const Option& o) { return o.name == name; });
@@ -24,7 +26,8 @@ const Option* find_option(const std::vector<Option>& options, std::string_view n
 }
 
 const Option* find_short(const std::vector<Option>& options, char name) {
-    const auto found = std::find_if(options.begin(), options.end(), [&](const Option& o) { return o.short_name == name; });
+    const auto found =
+        std::find_if(options.begin(), options.end(), [&](const Option& o) { return o.short_name == name; });
     return found == options.end() ? nullptr : &*found;
 }
 
@@ -81,7 +84,8 @@ Scan scan_tokens(const Program& program, const std::vector<std::string>& tokens)
 }
 
 const Verb* find_verb(const Program& program, std::string_view name) {
-    const auto found = std::find_if(program.verbs.begin(), program.verbs.end(), [&](const Verb& v) { return v.name == name; });
+    const auto found =
+        std::find_if(program.verbs.begin(), program.verbs.end(), [&](const Verb& v) { return v.name == name; });
     return found == program.verbs.end() ? nullptr : &*found;
 }
 
@@ -112,7 +116,8 @@ Error unknown_verb(const Program& program, const std::vector<std::string>& words
     for (const auto& name : {words.front(), words.size() > 1 ? words[0] + " " + words[1] : std::string()}) {
         const auto later = program.planned.find(name);
         if (later == program.planned.end()) continue;
-        return usage_error("unsupported", fmt::format("'{}' is for a later version of {}", name, program.name)).hint(later->second);
+        return usage_error("unsupported", fmt::format("'{}' is for a later version of {}", name, program.name))
+            .hint(later->second);
     }
     const auto below = verbs_below(program, words.front());
     if (!below.empty() && words.size() == 1) {
@@ -138,7 +143,8 @@ Error unknown_option(const Program& program, const Verb* verb, const std::string
         if (!option.hidden) names.push_back("--" + option.name);
     }
     auto error = usage_error("unknown-option", fmt::format("unknown option {}", written));
-    if (const auto near = base::nearest(written, names)) return std::move(error).hint(fmt::format("did you mean {}?", *near));
+    if (const auto near = base::nearest(written, names))
+        return std::move(error).hint(fmt::format("did you mean {}?", *near));
     std::vector<std::string> owners;
     for (const auto& other : program.verbs) {
         if (!other.hidden && written.size() > 2 && find_option(other.options, written.substr(2)) != nullptr) {
@@ -155,7 +161,8 @@ void assign_positionals(const Program& program, const Verb& verb, const std::vec
     for (const auto& positional : verb.positionals) {
         if (next == given.size()) {
             if (!positional.required) continue;
-            throw usage_error("missing-argument", fmt::format("missing argument {}: {}", positional.name, positional.help))
+            throw usage_error("missing-argument",
+                              fmt::format("missing argument {}: {}", positional.name, positional.help))
                 .hint(usage_line(program, verb));
         }
         auto& values = args.positional_values[positional.name];
@@ -164,7 +171,8 @@ void assign_positionals(const Program& program, const Verb& verb, const std::vec
         } while (positional.repeatable && next < given.size());
     }
     if (next < given.size()) {
-        throw usage_error("usage", fmt::format("unexpected argument '{}'", given[next])).hint(usage_line(program, verb));
+        throw usage_error("usage", fmt::format("unexpected argument '{}'", given[next]))
+            .hint(usage_line(program, verb));
     }
 }
 
@@ -173,15 +181,12 @@ std::vector<std::string> flag_values(const Option& option, const std::string& te
     const std::string word = base::to_lower(text);
     if (word == "1" || word == "true" || word == "yes" || word == "on") return {"true"};
     if (word == "0" || word == "false" || word == "no" || word == "off") return {};
-    throw usage_error(
-        "bad-value", fmt::format("environment variable {}: expected true or false, found '{}'", option.environment, text)
-    );
+    throw usage_error("bad-value", fmt::format("environment variable {}: expected true or false, found '{}'",
+                                               option.environment, text));
 }
 
-void resolve_option(
-    const Option& option, const RawArgs& raw, const std::vector<Settings>& configuration, const Surroundings& surroundings,
-    Args& args
-) {
+void resolve_option(const Option& option, const RawArgs& raw, const std::vector<Settings>& configuration,
+                    const Surroundings& surroundings, Args& args) {
     const auto put = [&](std::vector<std::string> values, std::string source) {
         args.values[option.name] = std::move(values);
         args.sources[option.name] = std::move(source);
@@ -261,29 +266,34 @@ std::vector<Option> accepted_options(const Verb& verb) {
 
 void check_value(const Option& option, const std::string& value, const std::string& origin) {
     // Else an empty variable of a script would mean every namespace, or another cluster.
-    static constexpr std::array k_never_empty{std::string_view("cluster"), std::string_view("context"), std::string_view("filename"),
-                                              std::string_view("kubeconfig"), std::string_view("namespace")};
+    static constexpr std::array k_never_empty{std::string_view("cluster"), std::string_view("context"),
+                                              std::string_view("filename"), std::string_view("kubeconfig"),
+                                              std::string_view("namespace")};
     if (value.empty() && std::find(k_never_empty.begin(), k_never_empty.end(), option.name) != k_never_empty.end()) {
         throw usage_error("bad-value", fmt::format("{}: expected {}, found ''", origin, option.value_name))
             .hint("name one, or leave the option out");
     }
-    if (!option.choices.empty() && std::find(option.choices.begin(), option.choices.end(), value) == option.choices.end()) {
-        auto error = usage_error(
-            "bad-value", fmt::format("{}: expected one of {}, found '{}'", origin, base::join(option.choices, ", "), value)
-        );
-        if (const auto near = base::nearest(value, option.choices)) error.hint(fmt::format("did you mean '{}'?", *near));
+    if (!option.choices.empty() &&
+        std::find(option.choices.begin(), option.choices.end(), value) == option.choices.end()) {
+        auto error = usage_error("bad-value", fmt::format("{}: expected one of {}, found '{}'", origin,
+                                                          base::join(option.choices, ", "), value));
+        if (const auto near = base::nearest(value, option.choices))
+            error.hint(fmt::format("did you mean '{}'?", *near));
         throw std::move(error);
     }
     if (option.value_name == "DURATION" && !base::parse_duration(value)) {
-        throw usage_error("bad-value", fmt::format("{}: expected a duration such as 90s or 5m, found '{}'", origin, value))
+        throw usage_error("bad-value",
+                          fmt::format("{}: expected a duration such as 90s or 5m, found '{}'", origin, value))
             .hint("a number and its unit, which is ms, s, m or h");
     }
     if (option.value_name == "N" && !base::parse_number<std::uint32_t>(value)) {
-        throw usage_error("bad-value", fmt::format("{}: expected a number, found '{}'", origin, value)).hint("digits alone, up to 4294967295");
+        throw usage_error("bad-value", fmt::format("{}: expected a number, found '{}'", origin, value))
+            .hint("digits alone, up to 4294967295");
     }
 }
 
-Command parse_command(const Program& program, const std::vector<std::string>& tokens, const Surroundings& surroundings) {
+Command parse_command(const Program& program, const std::vector<std::string>& tokens,
+                      const Surroundings& surroundings) {
     const Scan scan = scan_tokens(program, tokens);
     std::vector<std::string> words;
     for (const std::size_t index : scan.words) words.push_back(tokens[index]);

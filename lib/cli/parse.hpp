@@ -66,8 +66,8 @@ using Settings = std::map<std::string, Setting, std::less<>>;
 
 /// The files in ascending precedence: /etc/kmm-tools/config.yaml, then $XDG_CONFIG_HOME/kmm-tools/config.yaml (or
 /// ~/.config). Both are shared by the three commands: the top level is a mapping of long option names, of which each
-/// command takes those it has; a key that no command has is a fault. A member named after a command ("kmm-upgrade") is a
-/// mapping for that command alone and wins over the top level.
+/// command takes those it has; a key that no command has is a fault. A member named after a command ("kmm-upgrade") is
+/// a mapping for that command alone and wins over the top level.
 [[nodiscard]] std::vector<Settings> read_configuration(const Program& program, const Surroundings& surroundings);
 
 /// The user's own file of the two, whether it is there or not; "" without XDG_CONFIG_HOME and HOME.

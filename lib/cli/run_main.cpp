@@ -45,7 +45,8 @@ bool use_color(const std::string& when, bool terminal, const Surroundings& surro
     return terminal && surroundings.environment("NO_COLOR").value_or("").empty();
 }
 
-int report(const Program& program, const Error& error, const Presentation& presentation, const Surroundings& surroundings, Console& console) {
+int report(const Program& program, const Error& error, const Presentation& presentation,
+           const Surroundings& surroundings, Console& console) {
     if (program.on_error) program.on_error(error);
     const bool writable = console.out_ok();  // a full disk is not told to the disk
     if (presentation.output == "json" && writable) {
@@ -68,9 +69,11 @@ Error with_code(const Error& error, Exit exit, const std::string& code) {
     return told;
 }
 
-/// Rooms that wait say "interrupted" whatever ended the wait. The exit code names the signal, and --timeout has a code of its own.
+/// Rooms that wait say "interrupted" whatever ended the wait. The exit code names the signal, and --timeout has a code
+/// of its own.
 Error by_cause(const Error& error) {
-    if (error.exit() == Exit::timeout && error.code() == "interrupted") return with_code(error, Exit::timeout, "timeout");
+    if (error.exit() == Exit::timeout && error.code() == "interrupted")
+        return with_code(error, Exit::timeout, "timeout");
     if (error.exit() != Exit::interrupted || sys::interrupt_signal() != SIGTERM) return error;
     return with_code(error, Exit::terminated, error.code());
 }
@@ -99,7 +102,8 @@ Exit run_command(const Program& program, const Command& command, const Surroundi
 
 int run_main(const Program& program, int argc, const char* const* argv, Console& console) {
     (void)std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an EPIPE, which the console remembers
-    (void)std::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files is an EFBIG, which is told with the file's name
+    (void)std::signal(SIGXFSZ,
+                      SIG_IGN);  // a limit on the size of files is an EFBIG, which is told with the file's name
     const Surroundings surroundings = process_surroundings();
     const std::vector<std::string> tokens(argv + (argc > 0 ? 1 : 0), argv + argc);
     Presentation presentation = guess_presentation(tokens);
@@ -127,8 +131,10 @@ int run_main(const Program& program, int argc, const char* const* argv, Console&
     } catch (const std::system_error& fault) {
         if (fault.code() != std::errc::resource_unavailable_try_again)
             return unexpected(Error(Exit::bug, "bug", fmt::format("unexpected failure: {}", fault.what())));
-        return report(program, from_errno(EAGAIN, "cannot start a thread").hint("a limit of processes or memory is too low: ulimit -a"),
-                      presentation, surroundings, console);
+        return report(
+            program,
+            from_errno(EAGAIN, "cannot start a thread").hint("a limit of processes or memory is too low: ulimit -a"),
+            presentation, surroundings, console);
     } catch (const std::exception& fault) {
         return unexpected(Error(Exit::bug, "bug", fmt::format("unexpected failure: {}", fault.what())));
     }

@@ -65,8 +65,8 @@ void fit(std::vector<std::size_t>& widths, std::size_t width) {
 
 }  // namespace
 
-std::string
-format_table(const std::vector<std::string>& headers, const std::vector<std::vector<std::string>>& rows, std::size_t width) {
+std::string format_table(const std::vector<std::string>& headers, const std::vector<std::vector<std::string>>& rows,
+                         std::size_t width) {
     std::vector<std::vector<std::string_view>> safe;
     safe.reserve(rows.size());
     std::deque<std::string> escaped;  // of the few cells that are not as they are given
@@ -75,7 +75,8 @@ format_table(const std::vector<std::string>& headers, const std::vector<std::vec
         auto& cells = safe.emplace_back();
         cells.reserve(headers.size());
         for (std::size_t i = 0; i < row.size() && i < headers.size(); ++i) {
-            cells.push_back(is_plain(row[i]) ? std::string_view(row[i]) : escaped.emplace_back(base::printable(row[i])));
+            cells.push_back(is_plain(row[i]) ? std::string_view(row[i])
+                                             : escaped.emplace_back(base::printable(row[i])));
         }
         widen(widths, cells);
     }
@@ -86,7 +87,8 @@ format_table(const std::vector<std::string>& headers, const std::vector<std::vec
     return text;
 }
 
-void print_table(const std::vector<std::string>& headers, const std::function<void(const std::function<void(const std::vector<std::string>&)>&)>& rows,
+void print_table(const std::vector<std::string>& headers,
+                 const std::function<void(const std::function<void(const std::vector<std::string>&)>&)>& rows,
                  std::size_t width, const std::function<void(std::string_view)>& out) {
     auto widths = widths_of(headers);
     std::vector<std::string> cells;

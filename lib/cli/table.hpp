@@ -14,14 +14,15 @@
 namespace kmm::cli {
 
 /// Upper-case headers, two blanks between columns, no borders, no trailing blanks. Cells are escaped; width counts
-/// code points. When `width` > 0 and the table is wider, the last column is cut with "…" (never below 8), then columns are
-/// cut from the right; width 0 never cuts (used when stdout is no terminal).
-[[nodiscard]] std::string
-format_table(const std::vector<std::string>& headers, const std::vector<std::vector<std::string>>& rows, std::size_t width);
+/// code points. When `width` > 0 and the table is wider, the last column is cut with "…" (never below 8), then columns
+/// are cut from the right; width 0 never cuts (used when stdout is no terminal).
+[[nodiscard]] std::string format_table(const std::vector<std::string>& headers,
+                                       const std::vector<std::vector<std::string>>& rows, std::size_t width);
 
-/// The same of rows that are not kept: `rows` gives each one to its argument, in the same order whenever it is called, which is twice. The
-/// text goes to `out` piece by piece.
-void print_table(const std::vector<std::string>& headers, const std::function<void(const std::function<void(const std::vector<std::string>&)>&)>& rows,
+/// The same of rows that are not kept: `rows` gives each one to its argument, in the same order whenever it is called,
+/// which is twice. The text goes to `out` piece by piece.
+void print_table(const std::vector<std::string>& headers,
+                 const std::function<void(const std::function<void(const std::vector<std::string>&)>&)>& rows,
                  std::size_t width, const std::function<void(std::string_view)>& out);
 
 /// Whether no line of `text` is wider than `width`.

@@ -32,19 +32,24 @@ std::size_t point_length(std::string_view text, std::size_t at) noexcept {
     return length;
 }
 
-bool is_of_name(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.'; }
+bool is_of_name(char c) noexcept {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+           c == '.';
+}
 
 /// "-b7k2p" at its end, as Kubernetes makes names unique.
 bool has_generated_end(std::string_view name) noexcept {
     constexpr std::size_t k_end = 6;
     return name.size() > k_end && name[name.size() - k_end] == '-' &&
-           name.substr(name.size() - k_end + 1).find_first_not_of("bcdfghjklmnpqrstvwxz2456789") == std::string_view::npos;
+           name.substr(name.size() - k_end + 1).find_first_not_of("bcdfghjklmnpqrstvwxz2456789") ==
+               std::string_view::npos;
 }
 
 /// A name, which is not `node` itself, without it.
 std::string name_without(std::string_view name, std::string_view node) {
     const auto at = name.find(node);
-    if (at == std::string_view::npos || at == 0 || name[at - 1] != '-' || !has_generated_end(name)) return std::string(name);
+    if (at == std::string_view::npos || at == 0 || name[at - 1] != '-' || !has_generated_end(name))
+        return std::string(name);
     const auto rest = name.substr(at + node.size());
     if (!rest.starts_with('-')) return std::string(name);
     return std::string(name.substr(0, at)) + "NODE" + std::string(rest.substr(0, rest.size() - 5)) + "…";

@@ -27,8 +27,9 @@ namespace kmm::cli {
 /// kept as it is. Every line ends with a line feed; "" gives "".
 [[nodiscard]] std::string wrap(std::string_view text, std::size_t width = 80, std::size_t indent = 0);
 
-/// `text` with the word NODE for each place where it names `node` as a word of its own ("node-1" is not in "node-10"), and in names
-/// that were generated for it: "status-node-1-x-b7k2p" becomes "status-NODE-x-…". Texts of several nodes that are then equal say the same.
+/// `text` with the word NODE for each place where it names `node` as a word of its own ("node-1" is not in "node-10"),
+/// and in names that were generated for it: "status-node-1-x-b7k2p" becomes "status-NODE-x-…". Texts of several nodes
+/// that are then equal say the same.
 [[nodiscard]] std::string without_node(std::string_view text, std::string_view node);
 
 }  // namespace kmm::cli

@@ -27,7 +27,8 @@ kube::ConfigRequest connection_request(const Place& place) {
 
 std::string Place::text() const {
     if (!is_live()) return directory;
-    return fmt::format("{}{}{}", k_context_mark, context, kubeconfig ? fmt::format("{}{}", k_file_mark, *kubeconfig) : "");
+    return fmt::format("{}{}{}", k_context_mark, context,
+                       kubeconfig ? fmt::format("{}{}", k_file_mark, *kubeconfig) : "");
 }
 
 Place Place::read(std::string_view text, const std::string& context) {
@@ -37,7 +38,9 @@ Place Place::read(std::string_view text, const std::string& context) {
         return place;
     }
     text.remove_prefix(k_context_mark.size());
-    const auto at = context.empty() ? text.rfind(" of /") : text.starts_with(context) ? context.size() : std::string_view::npos;
+    const auto at = context.empty()             ? text.rfind(" of /")
+                    : text.starts_with(context) ? context.size()
+                                                : std::string_view::npos;
     if (at < text.size() && text.substr(at).starts_with(k_file_mark)) {
         place.kubeconfig = text.substr(at + k_file_mark.size());
         text = text.substr(0, at);

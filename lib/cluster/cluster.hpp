@@ -26,8 +26,8 @@ struct Place {
     [[nodiscard]] bool is_live() const noexcept { return directory.empty(); }
     /// For people and for the record: the directory, "context NAME" or "context NAME of FILE".
     [[nodiscard]] std::string text() const;
-    /// Inverse of text(). `context` is the name of the context where it is known: a name may contain " of /". Where it is "", the text
-    /// after the last " of /" is the file.
+    /// Inverse of text(). `context` is the name of the context where it is known: a name may contain " of /". Where it
+    /// is "", the text after the last " of /" is the file.
     [[nodiscard]] static Place read(std::string_view text, const std::string& context);
     friend bool operator==(const Place&, const Place&) = default;
 };

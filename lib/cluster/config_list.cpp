@@ -22,8 +22,8 @@ std::string shown_label(const std::optional<std::string>& value) {
     return value ? fmt::format("'{}'", base::escape(*value)) : "no label";
 }
 
-std::optional<value::Node> changed_list(const value::Node& root, std::string_view part, const std::string& ns, const std::string& name,
-                                        const std::optional<api::NodeModule>& wanted) {
+std::optional<value::Node> changed_list(const value::Node& root, std::string_view part, const std::string& ns,
+                                        const std::string& name, const std::optional<api::NodeModule>& wanted) {
     value::Node list = value::Node::sequence();
     if (const auto* old = root.find_path({part, "modules"}); old != nullptr && old->is_sequence()) list = *old;
     auto& items = list.items();
@@ -58,8 +58,10 @@ bool has_entry(const value::Node& root, std::string_view part, const std::string
     });
 }
 
-std::vector<std::pair<std::string, std::optional<std::string>>>
-config_label_changes(const value::Node& root, const std::string& ns, const std::string& name, bool in_spec, bool in_status) {
+std::vector<std::pair<std::string, std::optional<std::string>>> config_label_changes(const value::Node& root,
+                                                                                     const std::string& ns,
+                                                                                     const std::string& name,
+                                                                                     bool in_spec, bool in_status) {
     std::vector<std::pair<std::string, std::optional<std::string>>> changes;
     const auto follow = [&](std::string key, bool wanted, bool keep) {
         const bool present = label_of(root, key).has_value();

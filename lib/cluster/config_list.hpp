@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lists spec.modules and status.modules of a NodeModulesConfig as trees: entries of others stay as they are. Internal to
-// lib/cluster.
+// The lists spec.modules and status.modules of a NodeModulesConfig as trees: entries of others stay as they are.
+// Internal to lib/cluster.
 #pragma once
 
 #include <optional>
@@ -21,15 +21,17 @@ namespace kmm::cluster {
 [[nodiscard]] std::string shown_label(const std::optional<std::string>& value);
 
 /// The list at `root`.PART.modules with the entry of (ns, name) replaced, added or removed; nullopt for "as it is".
-[[nodiscard]] std::optional<value::Node> changed_list(const value::Node& root, std::string_view part, const std::string& ns,
-                                                      const std::string& name, const std::optional<api::NodeModule>& wanted);
+[[nodiscard]] std::optional<value::Node> changed_list(const value::Node& root, std::string_view part,
+                                                      const std::string& ns, const std::string& name,
+                                                      const std::optional<api::NodeModule>& wanted);
 
 /// True if `root`.PART.modules has an entry of (ns, name).
-[[nodiscard]] bool has_entry(const value::Node& root, std::string_view part, const std::string& ns, const std::string& name);
+[[nodiscard]] bool has_entry(const value::Node& root, std::string_view part, const std::string& ns,
+                             const std::string& name);
 
-/// Labels module-configured and module-in-use as KMM keeps them: what has to change for the entries being in spec and status
-/// or not.
-[[nodiscard]] std::vector<std::pair<std::string, std::optional<std::string>>>
-config_label_changes(const value::Node& root, const std::string& ns, const std::string& name, bool in_spec, bool in_status);
+/// Labels module-configured and module-in-use as KMM keeps them: what has to change for the entries being in spec and
+/// status or not.
+[[nodiscard]] std::vector<std::pair<std::string, std::optional<std::string>>> config_label_changes(
+    const value::Node& root, const std::string& ns, const std::string& name, bool in_spec, bool in_status);
 
 }  // namespace kmm::cluster

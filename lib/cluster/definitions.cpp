@@ -20,8 +20,11 @@ constexpr std::chrono::milliseconds k_definition_pause{200};
 Node definition_of(const kube::Resource& kind) {
     const bool is_module = kind.kind == kube::resources::k_modules.kind;
     Diagnostics faults;
-    auto documents = value::read_yaml(is_module ? k_module_definition : k_node_modules_config_definition, kind.full_name(), faults);
-    if (documents.size() != 1 || has_errors(faults)) { throw bug(fmt::format("the definition of {} cannot be read", kind.kind)); }
+    auto documents =
+        value::read_yaml(is_module ? k_module_definition : k_node_modules_config_definition, kind.full_name(), faults);
+    if (documents.size() != 1 || has_errors(faults)) {
+        throw bug(fmt::format("the definition of {} cannot be read", kind.kind));
+    }
     return std::move(documents.front().root);
 }
 
@@ -41,7 +44,9 @@ std::string trouble_of(const Node& definition) {
     const Node* conditions = definition.find_path({"status", "conditions"});
     for (const auto& condition : conditions == nullptr ? std::vector<Node>() : conditions->items()) {
         const std::string type = condition.get_string({"type"});
-        if ((type != "NamesAccepted" && type != "Established") || condition.get_string({"status"}) == "True") { continue; }
+        if ((type != "NamesAccepted" && type != "Established") || condition.get_string({"status"}) == "True") {
+            continue;
+        }
         return fmt::format("{}: {}: {}", type, condition.get_string({"reason"}), condition.get_string({"message"}));
     }
     return "";
@@ -60,14 +65,17 @@ std::vector<kube::Resource> lacking_kinds(kube::Client& client) {
 }
 
 Error lacking_error(const std::string& place, const kube::Resource& kind) {
-    return Error(Exit::not_found, "kmm-not-installed", fmt::format("{} has no kind {} ({})", place, kind.kind, kind.api_version()))
+    return Error(Exit::not_found, "kmm-not-installed",
+                 fmt::format("{} has no kind {} ({})", place, kind.kind, kind.api_version()))
         .hint("kubectl apply -k manifests/crd");
 }
 
 std::vector<kube::Rule> definition_rules(const std::vector<kube::Resource>& kinds) {
     const auto& definitions = k_custom_resource_definitions;
     std::vector<kube::Rule> rules{{"create", definitions.group, definitions.plural, "", "", ""}};
-    for (const auto& kind : kinds) { rules.push_back({"get", definitions.group, definitions.plural, "", "", kind.full_name()}); }
+    for (const auto& kind : kinds) {
+        rules.push_back({"get", definitions.group, definitions.plural, "", "", kind.full_name()});
+    }
     return rules;
 }
 
@@ -81,20 +89,25 @@ void require_creatable(kube::Client& client, const std::string& place, const std
         if (std::none_of(missing.begin(), missing.end(), is_definition_right)) { throw forbidden; }
         Error error = lacking_error(place, kinds.front());
         for (const auto& [key, text] : forbidden.details()) { error.detail(key, text); }
-        throw std::move(error).hint("as an admin of the cluster: kubectl apply -k manifests/crd\nor, for this command to do it, " + forbidden.hint());
+        throw std::move(error).hint(
+            "as an admin of the cluster: kubectl apply -k manifests/crd\nor, for this command to do it, " +
+            forbidden.hint());
     }
     for (const auto& kind : kinds) {
         const auto there = client.find(k_custom_resource_definitions, {"", kind.full_name()});
         if (!there) { continue; }
         const auto versions = served_versions(*there);
         if (std::find(versions.begin(), versions.end(), kind.version) != versions.end()) { continue; }
-        throw Error(Exit::not_found, "kmm-other-version",
-                    fmt::format("CustomResourceDefinition {} serves {}, expected {}; it is left as it is", kind.full_name(),
-                                versions.empty() ? "no version" : base::join(versions, ", "), kind.version))
-            .hint(fmt::format("install a KMM that has {}, or remove the old one with all that it manages", kind.api_version()));
+        throw Error(
+            Exit::not_found, "kmm-other-version",
+            fmt::format("CustomResourceDefinition {} serves {}, expected {}; it is left as it is", kind.full_name(),
+                        versions.empty() ? "no version" : base::join(versions, ", "), kind.version))
+            .hint(fmt::format("install a KMM that has {}, or remove the old one with all that it manages",
+                              kind.api_version()));
     }
     const auto is_lacking = [&](const kube::Resource& wanted) {
-        return std::any_of(kinds.begin(), kinds.end(), [&](const kube::Resource& kind) { return kind.kind == wanted.kind; });
+        return std::any_of(kinds.begin(), kinds.end(),
+                           [&](const kube::Resource& kind) { return kind.kind == wanted.kind; });
     };
     const auto& configs = kube::resources::k_node_modules_configs;
     if (!is_lacking(kube::resources::k_modules) || is_lacking(configs)) { return; }
@@ -103,9 +116,11 @@ void require_creatable(kube::Client& client, const std::string& place, const std
             const Node* modules = config.find_path({part, "modules"});
             if (modules == nullptr || modules->items().empty()) { continue; }
             throw Error(Exit::not_found, "modules-lost",
-                        fmt::format("{} has no kind Module, but NodeModulesConfig {} tells of {}/{}: were the kind created now, all that is "
+                        fmt::format("{} has no kind Module, but NodeModulesConfig {} tells of {}/{}: were the kind "
+                                    "created now, all that is "
                                     "loaded would be unloaded",
-                                    place, config.get_string({"metadata", "name"}), modules->items().front().get_string({"namespace"}),
+                                    place, config.get_string({"metadata", "name"}),
+                                    modules->items().front().get_string({"namespace"}),
                                     modules->items().front().get_string({"name"})))
                 .hint("kubectl apply -f manifests/crd/module.yaml, then the Modules that are to stay, then this again");
         }
@@ -129,14 +144,21 @@ bool create_definition(kube::Client& client, const kube::Resource& kind, std::ch
         if (client.serves(kind)) { return is_ours; }
         if (client.clock().monotonic() >= end) { break; }
         if (!client.clock().sleep_for(k_definition_pause)) {
-            throw Error(Exit::interrupted, "interrupted", fmt::format("interrupted while {} is made known", kind.full_name())).hint("start again");
+            throw Error(Exit::interrupted, "interrupted",
+                        fmt::format("interrupted while {} is made known", kind.full_name()))
+                .hint("start again");
         }
     }
     const auto there = client.find(k_custom_resource_definitions, key);
     Error error(Exit::unavailable, "kind-not-served",
-                fmt::format("CustomResourceDefinition {} is there, but the kind is not served after {}", key.name, base::format_duration(patience)));
-    if (const auto trouble = there ? trouble_of(*there) : "it is gone again"; !trouble.empty()) { error.detail("server", trouble); }
-    throw std::move(error).hint(fmt::format("kubectl get crd {} -o yaml; then the same command again", key.name)).retryable();
+                fmt::format("CustomResourceDefinition {} is there, but the kind is not served after {}", key.name,
+                            base::format_duration(patience)));
+    if (const auto trouble = there ? trouble_of(*there) : "it is gone again"; !trouble.empty()) {
+        error.detail("server", trouble);
+    }
+    throw std::move(error)
+        .hint(fmt::format("kubectl get crd {} -o yaml; then the same command again", key.name))
+        .retryable();
 }
 
 }  // namespace kmm::cluster

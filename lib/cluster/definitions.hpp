@@ -25,15 +25,18 @@ extern const std::string_view k_module_definition, k_node_modules_config_definit
 /// The rights that create_definition needs for these kinds.
 [[nodiscard]] std::vector<kube::Rule> definition_rules(const std::vector<kube::Resource>& kinds);
 
-/// Looks whether `kinds`, none of which is served, may be created: `rights` and those of definition_rules are allowed, no definition of
-/// the name is there in another version, and no NodeModulesConfig tells of Modules that a new, empty kind Module would have lost.
-/// Changes nothing. Errors: not_found "kmm-not-installed", with the manifests of the rights that are missing as hint;
-/// no_permission "forbidden" where only others are missing; not_found "kmm-other-version", "modules-lost"; those of kube::Client.
+/// Looks whether `kinds`, none of which is served, may be created: `rights` and those of definition_rules are allowed,
+/// no definition of the name is there in another version, and no NodeModulesConfig tells of Modules that a new, empty
+/// kind Module would have lost. Changes nothing. Errors: not_found "kmm-not-installed", with the manifests of the
+/// rights that are missing as hint; no_permission "forbidden" where only others are missing; not_found
+/// "kmm-other-version", "modules-lost"; those of kube::Client.
 void require_creatable(kube::Client& client, const std::string& place, const std::vector<kube::Resource>& kinds,
                        const std::vector<kube::Rule>& rights);
 
-/// Creates the definition of `kind` as manifests/crd has it, unless one of that name is there, which stays as it is; then waits
-/// until the server serves the kind. False: it was there. Errors: unavailable "kind-not-served" after `patience`; those of kube::Client.
-bool create_definition(kube::Client& client, const kube::Resource& kind, std::chrono::milliseconds patience = std::chrono::seconds(30));
+/// Creates the definition of `kind` as manifests/crd has it, unless one of that name is there, which stays as it is;
+/// then waits until the server serves the kind. False: it was there. Errors: unavailable "kind-not-served" after
+/// `patience`; those of kube::Client.
+bool create_definition(kube::Client& client, const kube::Resource& kind,
+                       std::chrono::milliseconds patience = std::chrono::seconds(30));
 
 }  // namespace kmm::cluster

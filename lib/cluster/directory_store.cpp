@@ -98,7 +98,8 @@ private:
         if (S_ISDIR(info.st_mode)) {
             enter(path);
         } else if (is_object_file(entry.name) && !S_ISREG(info.st_mode)) {
-            diagnostics_.push_back(fault_at("unreadable-file", "expected a regular file, found something else", Position{path, 0, 0},
+            diagnostics_.push_back(fault_at("unreadable-file", "expected a regular file, found something else",
+                                            Position{path, 0, 0},
                                             "remove it, or give it a name without .yaml, .yml or .json"));
         } else if (is_object_file(entry.name)) {
             if (seen_.insert(std::pair(info.st_dev, info.st_ino)).second) files_.push_back(path);
@@ -125,8 +126,8 @@ bool is_abandoned(const std::string& path) {
     return ::lstat(path.c_str(), &info) == 0 && std::time(nullptr) - info.st_mtime > k_minute;
 }
 
-/// Removes .NAME.PID-N.kmm-tmp files of processes that are gone. A pid that is not here may be one of another pid namespace, whose process
-/// is writing just now: such a file is older than any write takes.
+/// Removes .NAME.PID-N.kmm-tmp files of processes that are gone. A pid that is not here may be one of another pid
+/// namespace, whose process is writing just now: such a file is older than any write takes.
 void remove_orphans(const std::string& directory) {
     for (const auto& entry : sys::list_directory(directory)) {
         if (entry.type != sys::EntryType::file || entry.name[0] != '.' || !entry.name.ends_with(".kmm-tmp")) continue;
@@ -184,13 +185,17 @@ Snapshot DirectoryStore::read_about(const Subject& subject) {
     /// False if the object was moved, or may be new.
     const auto read_one = [&](const Key& key, const auto& list) {
         const auto at = files_.find(key);
-        if (at == files_.end()) return key.first == "NodeModulesConfig" && indexed_ && !read_image(config_file(key.second)).exists;
+        if (at == files_.end())
+            return key.first == "NodeModulesConfig" && indexed_ && !read_image(config_file(key.second)).exists;
         read_object(at->second, snapshot);
-        return std::any_of(list.begin(), list.end(), [&](const auto& object) { return object.meta.full_name() == key.second; });
+        return std::any_of(list.begin(), list.end(),
+                           [&](const auto& object) { return object.meta.full_name() == key.second; });
     };
-    const bool is_whole = (subject.node.empty() || (read_one({"Node", subject.node}, objects.nodes) &&
-                                                    read_one({"NodeModulesConfig", subject.node}, objects.node_modules_configs))) &&
-                          (subject.module.empty() || read_one({"Module", subject.module_namespace + "/" + subject.module}, objects.modules));
+    const bool is_whole =
+        (subject.node.empty() || (read_one({"Node", subject.node}, objects.nodes) &&
+                                  read_one({"NodeModulesConfig", subject.node}, objects.node_modules_configs))) &&
+        (subject.module.empty() ||
+         read_one({"Module", subject.module_namespace + "/" + subject.module}, objects.modules));
     return is_whole && !has_errors(snapshot.diagnostics) ? snapshot : read_locked();
 }
 
@@ -198,8 +203,9 @@ Snapshot DirectoryStore::read_locked() {
     struct stat info {};
     const int failed = ::stat(path_.c_str(), &info) != 0 ? errno : 0;
     if (failed == ENOENT || failed == ENOTDIR || (failed == 0 && !S_ISDIR(info.st_mode))) {
-        throw Error(Exit::not_found, "cluster-not-found",
-                    fmt::format("expected a cluster directory, found {}: {}", failed == 0 ? "a file" : "nothing", path_))
+        throw Error(
+            Exit::not_found, "cluster-not-found",
+            fmt::format("expected a cluster directory, found {}: {}", failed == 0 ? "a file" : "nothing", path_))
             .hint(std::string(k_layout_hint));
     }
     if (failed != 0) throw from_errno(failed, "cannot read " + path_);
@@ -214,7 +220,8 @@ Snapshot DirectoryStore::read_locked() {
     cache_.forget([&](const std::string& file) { return !present.contains(file); });
     for (const auto& file : files) read_object(file, snapshot);
     if (files.empty() && snapshot.diagnostics.empty()) {
-        auto none = fault_at("no-documents", "no *.yaml, *.yml or *.json file in this directory", Position{path_, 0, 0}, "", Exit::data);
+        auto none = fault_at("no-documents", "no *.yaml, *.yml or *.json file in this directory", Position{path_, 0, 0},
+                             "", Exit::data);
         none.severity = Severity::warning;
         snapshot.diagnostics.push_back(std::move(none));
     }
@@ -225,7 +232,8 @@ Snapshot DirectoryStore::read_locked() {
     for (const auto& config : snapshot.objects.node_modules_configs) {
         files_.emplace(Key("NodeModulesConfig", config.meta.name), config.meta.origin.file);
     }
-    for (const auto& module : snapshot.objects.modules) files_.emplace(Key("Module", module.meta.full_name()), module.meta.origin.file);
+    for (const auto& module : snapshot.objects.modules)
+        files_.emplace(Key("Module", module.meta.full_name()), module.meta.origin.file);
     faults_ = snapshot.diagnostics;
     indexed_ = true;
     return snapshot;
@@ -236,13 +244,16 @@ void DirectoryStore::read_object(const std::string& file, Snapshot& snapshot) {
     try {
         bytes = sys::read_file(file);
     } catch (const Error& error) {
-        snapshot.diagnostics.push_back(fault_at("unreadable-file", error.message(), Position{file, 0, 0}, "", error.exit()));
+        snapshot.diagnostics.push_back(
+            fault_at("unreadable-file", error.message(), Position{file, 0, 0}, "", error.exit()));
         return;
     }
     cache_.append(file, std::move(bytes), snapshot.objects, snapshot.diagnostics);
 }
 
-std::string DirectoryStore::config_file(const std::string& node) const { return fmt::format("{}/nodemodulesconfigs/{}.yaml", path_, node); }
+std::string DirectoryStore::config_file(const std::string& node) const {
+    return fmt::format("{}/nodemodulesconfigs/{}.yaml", path_, node);
+}
 
 std::optional<std::string> DirectoryStore::locate(const std::string& kind, const std::string& name) {
     if (!indexed_) (void)read_locked();
@@ -252,7 +263,8 @@ std::optional<std::string> DirectoryStore::locate(const std::string& kind, const
 }
 
 bool DirectoryStore::has_new_files() {
-    // By their names: to ask what each file is takes longer than much that is done with a node. That is done where there are links.
+    // By their names: to ask what each file is takes longer than much that is done with a node. That is done where
+    // there are links.
     bool has_links = false;
     bool is_new = false;
     std::uint64_t sum = 0;
@@ -285,18 +297,21 @@ bool DirectoryStore::has_new_files() {
     Walk walk(faults);
     walk.enter(path_);
     const auto names = std::move(walk).names();
-    return !faults.empty() || std::any_of(names.begin(), names.end(), [&](const std::string& name) { return !listed_.contains(name); });
+    return !faults.empty() ||
+           std::any_of(names.begin(), names.end(), [&](const std::string& name) { return !listed_.contains(name); });
 }
 
 bool DirectoryStore::change(const std::string& kind, const std::string& name, const MakeEdits& make_edits) {
     for (const bool last_try : {false, true}) {
         const auto file = locate(kind, name);
         const auto image = file ? read_image(*file) : FileImage();
-        // An object that no file had, when all of them could be read, can only be in a new file: else the whole fleet is not read again.
+        // An object that no file had, when all of them could be read, can only be in a new file: else the whole fleet
+        // is not read again.
         if (!file && !has_errors(faults_) && !has_new_files()) { break; }
         if (image.exists) {
             const auto document = cache_.document(*file, image.bytes);
-            if (document && document->root.get_string({"kind"}) == kind && document->root.get_string({"metadata", "name"}) == name) {
+            if (document && document->root.get_string({"kind"}) == kind &&
+                document->root.get_string({"metadata", "name"}) == name) {
                 const auto edits = make_edits(document->root);
                 if (edits.empty()) return true;
                 auto edited = value::edit_text(image.bytes, *file, edits, document->root);
@@ -315,11 +330,13 @@ bool DirectoryStore::change(const std::string& kind, const std::string& name, co
 }
 
 Error DirectoryStore::node_not_found(const std::string& node) const {
-    return Error(Exit::not_found, "node-not-found", fmt::format("expected a Node {} in {}, found none", base::escape(node), path_))
+    return Error(Exit::not_found, "node-not-found",
+                 fmt::format("expected a Node {} in {}, found none", base::escape(node), path_))
         .hint(fmt::format("create nodes/{}.yaml there", base::escape(node)));
 }
 
-void DirectoryStore::patch_node_labels(const std::string& node, const LabelChange& change_set, const LabelChange& expected) {
+void DirectoryStore::patch_node_labels(const std::string& node, const LabelChange& change_set,
+                                       const LabelChange& expected) {
     const std::lock_guard lock(mutex_);
     const bool found = change("Node", node, [&](const value::Node& root) {
         for (const auto& [key, value] : expected) {
@@ -327,8 +344,8 @@ void DirectoryStore::patch_node_labels(const std::string& node, const LabelChang
             const auto wanted = change_set.find(key);
             if (current == value || (wanted != change_set.end() && current == wanted->second)) continue;
             throw Error(Exit::locked, "conflict",
-                        fmt::format("label {} of node {} was changed meanwhile: expected {}, found {}", key, node, shown_label(value),
-                                    shown_label(current)))
+                        fmt::format("label {} of node {} was changed meanwhile: expected {}, found {}", key, node,
+                                    shown_label(value), shown_label(current)))
                 .hint("nothing was written; run the command again")
                 .retryable();
         }
@@ -400,14 +417,16 @@ void DirectoryStore::put_node_module(const std::string& node, const std::string&
 
 void DirectoryStore::create_config(const std::string& node, const value::Node& object) {
     if (!api::is_dns1123_subdomain(node)) {
-        throw Error(Exit::data, "bad-value", fmt::format("expected a Kubernetes name, found node '{}'", base::escape(node)));
+        throw Error(Exit::data, "bad-value",
+                    fmt::format("expected a Kubernetes name, found node '{}'", base::escape(node)));
     }
     const auto file = config_file(node);
     sys::make_directories(sys::parent_of(file), 0755);
     ops_.sync_dir(path_);
     const auto image = read_image(file);
     if (image.exists) {
-        throw Error(Exit::locked, "conflict", fmt::format("expected no file or NodeModulesConfig {}, found something else in {}", node, file))
+        throw Error(Exit::locked, "conflict",
+                    fmt::format("expected no file or NodeModulesConfig {}, found something else in {}", node, file))
             .hint("give that file another name, or correct its kind and metadata.name");
     }
     replace_file(ops_, image, value::to_yaml(object));
@@ -447,7 +466,8 @@ void DirectoryStore::check_writable() {
     for (const auto& directory : directories) {
         const int failed = ::access(directory.c_str(), R_OK | W_OK | X_OK) != 0 ? errno : 0;
         if (failed != 0) {
-            throw from_errno(failed, "cannot write to " + directory).hint("the cluster directory must be writable for this user");
+            throw from_errno(failed, "cannot write to " + directory)
+                .hint("the cluster directory must be writable for this user");
         }
         remove_orphans(directory);
     }

@@ -19,25 +19,27 @@
 
 namespace kmm::cluster {
 
-/// The *.yaml, *.yml and *.json below a directory, sorted by path; links are followed, names that start with a dot are skipped, and a
-/// file that several links lead to is there once. Faults: unreadable-file (also a link that leads nowhere), symlink-loop.
+/// The *.yaml, *.yml and *.json below a directory, sorted by path; links are followed, names that start with a dot are
+/// skipped, and a file that several links lead to is there once. Faults: unreadable-file (also a link that leads
+/// nowhere), symlink-loop.
 [[nodiscard]] std::vector<std::string> object_files(const std::string& directory, Diagnostics& diagnostics);
 
-/// Every *.yaml, *.yml and *.json below the directory holds one object; where a file lies does not matter, only its kind
-/// and name. Names that start with a dot are skipped. Objects that the store creates go to nodemodulesconfigs/NAME.yaml.
-/// Changes touch the changed fields only: comments, order and unknown fields stay (entries of spec.modules and
-/// status.modules are rewritten as a list). Every write re-reads the file first and gives up with "conflict" if somebody
-/// else changes it meanwhile. Thread safe.
+/// Every *.yaml, *.yml and *.json below the directory holds one object; where a file lies does not matter, only its
+/// kind and name. Names that start with a dot are skipped. Objects that the store creates go to
+/// nodemodulesconfigs/NAME.yaml. Changes touch the changed fields only: comments, order and unknown fields stay
+/// (entries of spec.modules and status.modules are rewritten as a list). Every write re-reads the file first and gives
+/// up with "conflict" if somebody else changes it meanwhile. Thread safe.
 class DirectoryStore final : public ClusterStore {
 public:
     /// Nothing is read yet. `ops` must outlive the store.
     DirectoryStore(std::string path, sys::FileOps& ops);
 
-    /// Codes of diagnostics beyond those of the readers and decoders: unreadable-file, one-object-per-file, symlink-loop.
-    /// Errors: not_found "cluster-not-found" when there is no such directory.
+    /// Codes of diagnostics beyond those of the readers and decoders: unreadable-file, one-object-per-file,
+    /// symlink-loop. Errors: not_found "cluster-not-found" when there is no such directory.
     [[nodiscard]] Snapshot read() override;
 
-    /// Reads the files in which the objects were last time. If one is not there any more, or cannot be read, it reads everything.
+    /// Reads the files in which the objects were last time. If one is not there any more, or cannot be read, it reads
+    /// everything.
     [[nodiscard]] Snapshot read_about(const Subject& subject) override;
     /// As ClusterStore. A label of `expected` that already has the value of `change` is no conflict.
     void patch_node_labels(const std::string& node, const LabelChange& change, const LabelChange& expected) override;
@@ -54,14 +56,17 @@ public:
 
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
-    /// Changes one Node by the edits that `make_edits` finds for its tree; none is nothing to do. Errors: as patch_node_labels.
-    void change_node(const std::string& node, const std::function<std::vector<value::Edit>(const value::Node& root)>& make_edits);
+    /// Changes one Node by the edits that `make_edits` finds for its tree; none is nothing to do. Errors: as
+    /// patch_node_labels.
+    void change_node(const std::string& node,
+                     const std::function<std::vector<value::Edit>(const value::Node& root)>& make_edits);
 
     /// Fails now rather than in the middle of a run: every directory that holds a Node or a NodeModulesConfig, and the
-    /// top, must accept new files. Removes temporary files of killed writers. Errors: from_errno (77 or 74) with a hint.
+    /// top, must accept new files. Removes temporary files of killed writers. Errors: from_errno (77 or 74) with a
+    /// hint.
     void check_writable();
-    /// Tries, in memory, the changes that an upgrade makes to the documents of these nodes; `label` is one that it sets. Errors: data "cannot-edit" with
-    /// position and hint; those of patch_node_labels.
+    /// Tries, in memory, the changes that an upgrade makes to the documents of these nodes; `label` is one that it
+    /// sets. Errors: data "cannot-edit" with position and hint; those of patch_node_labels.
     void check_editable(const std::vector<std::string>& nodes, const std::string& label);
 
 private:
@@ -77,8 +82,8 @@ private:
     [[nodiscard]] std::optional<std::string> locate(const std::string& kind, const std::string& name);
     /// True if there is a file that was not there when everything was read last. Reads no file.
     [[nodiscard]] bool has_new_files();
-    /// True if the object was found and is now as wanted. Not finding it counts only if every file could be read: else the
-    /// faults are thrown, because it may be in one of those.
+    /// True if the object was found and is now as wanted. Not finding it counts only if every file could be read: else
+    /// the faults are thrown, because it may be in one of those.
     bool change(const std::string& kind, const std::string& name, const MakeEdits& make_edits);
     void create_config(const std::string& node, const value::Node& object);
     [[nodiscard]] Error node_not_found(const std::string& node) const;
@@ -87,8 +92,8 @@ private:
     sys::FileOps& ops_;
     std::mutex mutex_;
     std::map<Key, std::string> files_;
-    std::unordered_set<std::string> listed_;                 ///< all files, when everything was read last, and those made since
-    std::uint64_t listed_sum_ = 0;                           ///< of the names that has_new_files found last, or of listed_
+    std::unordered_set<std::string> listed_;  ///< all files, when everything was read last, and those made since
+    std::uint64_t listed_sum_ = 0;            ///< of the names that has_new_files found last, or of listed_
     FileCache cache_;
     Diagnostics faults_;  ///< of the last reading
     bool indexed_ = false;

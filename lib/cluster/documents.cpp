@@ -38,7 +38,8 @@ void report(Diagnostics& diagnostics, Severity severity, const char* code, Exit 
 
 void report_unreadable(Diagnostics& diagnostics, const std::string& file, const Error& error) {
     const bool absent = error.exit() == Exit::not_found;
-    report(diagnostics, Severity::error, absent ? "file-not-found" : "unreadable-file", error.exit(), file, error.message());
+    report(diagnostics, Severity::error, absent ? "file-not-found" : "unreadable-file", error.exit(), file,
+           error.message());
 }
 
 /// With the position before it, the message needs no path.
@@ -49,11 +50,14 @@ void report_unreadable(Diagnostics& diagnostics, const std::string& file, int nu
 /// Objects that decisions need.
 class ObjectsTarget final : public DocumentTarget {
 public:
-    ObjectsTarget(api::Objects& objects, const std::string& given_namespace) : objects_(objects), given_namespace_(given_namespace) {}
+    ObjectsTarget(api::Objects& objects, const std::string& given_namespace)
+        : objects_(objects), given_namespace_(given_namespace) {}
 
     value::ObjectSink& begin() override { return decoder_.emplace(given_namespace_); }
     void commit(Diagnostics& diagnostics) override { std::move(*decoder_).commit(objects_, diagnostics); }
-    void take(const value::Document& document, Diagnostics& diagnostics) override { api::decode(document, objects_, diagnostics, given_namespace_); }
+    void take(const value::Document& document, Diagnostics& diagnostics) override {
+        api::decode(document, objects_, diagnostics, given_namespace_);
+    }
 
 private:
     api::Objects& objects_;
@@ -63,7 +67,8 @@ private:
 
 class DocumentReader {
 public:
-    DocumentReader(DocumentTarget& target, Diagnostics& diagnostics, const std::function<bool(std::string_view)>& is_ignored)
+    DocumentReader(DocumentTarget& target, Diagnostics& diagnostics,
+                   const std::function<bool(std::string_view)>& is_ignored)
         : target_(target), diagnostics_(diagnostics), is_ignored_(is_ignored) {}
 
     void read_named(const std::string& name) {
@@ -87,20 +92,22 @@ public:
 private:
     void read_directory(const std::string& name) {
         const std::size_t faults = diagnostics_.size();
-        const auto found = object_files(name.size() > 1 && name.ends_with('/') ? name.substr(0, name.size() - 1) : name, diagnostics_);
+        const auto found =
+            object_files(name.size() > 1 && name.ends_with('/') ? name.substr(0, name.size() - 1) : name, diagnostics_);
         if (found.empty() && diagnostics_.size() == faults) {
             report(diagnostics_, Severity::warning, "no-documents", Exit::data, name,
                    "no *.yaml, *.yml or *.json file in this directory");
         }
         const std::size_t prefix = name.ends_with('/') ? name.size() : name.size() + 1;
         for (const auto& file : found) {
-            const bool ignored = is_ignored_ && is_ignored_(std::string_view(file).substr(std::min(prefix, file.size())));
+            const bool ignored =
+                is_ignored_ && is_ignored_(std::string_view(file).substr(std::min(prefix, file.size())));
             if (!ignored) { read_text(file, Empty::fine); }
         }
     }
 
-    /// What it means if there is not a byte. Where a command was to write something it has failed: kubectl get > FILE leaves such a file,
-    /// and a plan without nodes would be taken for an answer.
+    /// What it means if there is not a byte. Where a command was to write something it has failed: kubectl get > FILE
+    /// leaves such a file, and a plan without nodes would be taken for an answer.
     enum class Empty { fine, fault };
 
     void read_text(const std::string& file, Empty empty) {
@@ -111,8 +118,9 @@ private:
                 const bool is_input = file == "-";
                 report(diagnostics_, Severity::error, "no-documents", Exit::data, file,
                        fmt::format("{} is empty, expected documents", is_input ? "standard input" : "the file"));
-                diagnostics_.back().hint = is_input ? "look how the command before the pipe ended; in a shell, set -o pipefail"
-                                                    : "look how the command that wrote it ended, or leave the file out";
+                diagnostics_.back().hint =
+                    is_input ? "look how the command before the pipe ended; in a shell, set -o pipefail"
+                             : "look how the command that wrote it ended, or leave the file out";
                 return;
             }
             const auto doubt = stream(source, file);
@@ -149,7 +157,8 @@ private:
         constexpr std::string_view k_limit = "document-limit";
         constexpr std::size_t k_large = std::size_t{16} << 20U;
         // A dump that is too large for a tree has a first doubt that says more.
-        if (text->size() > k_large && doubt.code != k_limit && std::any_of(faults.begin(), faults.end(), [](const Diagnostic& fault) { return fault.code == k_limit; })) {
+        if (text->size() > k_large && doubt.code != k_limit &&
+            std::any_of(faults.begin(), faults.end(), [](const Diagnostic& fault) { return fault.code == k_limit; })) {
             diagnostics_.push_back(doubt);
         }
         diagnostics_.insert(diagnostics_.end(), faults.begin(), faults.end());
@@ -176,8 +185,8 @@ void overlay_kind(std::vector<T>& base, std::vector<T>&& over) {
     result.reserve(base.size() + over.size());
     // set_union takes equal elements from the first range.
     std::set_union(std::make_move_iterator(over.begin()), std::make_move_iterator(over.end()),
-                   std::make_move_iterator(base.begin()), std::make_move_iterator(base.end()), std::back_inserter(result),
-                   less);
+                   std::make_move_iterator(base.begin()), std::make_move_iterator(base.end()),
+                   std::back_inserter(result), less);
     base = std::move(result);
 }
 
@@ -185,7 +194,9 @@ void overlay_kind(std::vector<T>& base, std::vector<T>&& over) {
 void overlay_marks(api::Objects& base, const api::Objects& over) {
     std::set<std::string> subjects;
     for (const auto& module : over.modules) { subjects.insert("Module " + module.full_name()); }
-    for (const auto& object : over.managed_cluster_modules) { subjects.insert("ManagedClusterModule " + object.meta.name); }
+    for (const auto& object : over.managed_cluster_modules) {
+        subjects.insert("ManagedClusterModule " + object.meta.name);
+    }
     for (const auto& object : over.preflight_validations) { subjects.insert(object.kind + " " + object.meta.name); }
     std::erase_if(base.release_marks, [&](const api::ReleaseMark& mark) { return subjects.contains(mark.subject); });
     base.release_marks.insert(base.release_marks.end(), over.release_marks.begin(), over.release_marks.end());
@@ -203,13 +214,15 @@ void hint_at_template(std::string_view text, std::span<Diagnostic> faults) {
     }
 }
 
-std::vector<std::string> read_documents(const std::vector<std::string>& names, api::Objects& objects, Diagnostics& diagnostics,
-                                        const std::string& given_namespace, const std::function<bool(std::string_view path)>& is_ignored) {
+std::vector<std::string> read_documents(const std::vector<std::string>& names, api::Objects& objects,
+                                        Diagnostics& diagnostics, const std::string& given_namespace,
+                                        const std::function<bool(std::string_view path)>& is_ignored) {
     ObjectsTarget target(objects, given_namespace);
     return read_documents(names, target, diagnostics, is_ignored);
 }
 
-std::vector<std::string> read_documents(const std::vector<std::string>& names, DocumentTarget& target, Diagnostics& diagnostics,
+std::vector<std::string> read_documents(const std::vector<std::string>& names, DocumentTarget& target,
+                                        Diagnostics& diagnostics,
                                         const std::function<bool(std::string_view path)>& is_ignored) {
     DocumentReader reader(target, diagnostics, is_ignored);
     for (const auto& name : names) { reader.read_named(name); }
@@ -234,7 +247,8 @@ void overlay(api::Objects& base, api::Objects over) {
     overlay_kind(base.module_images_configs, std::move(over.module_images_configs));
     overlay_kind(base.module_build_sign_configs, std::move(over.module_build_sign_configs));
     overlay_kind(base.boot_module_configs, std::move(over.boot_module_configs));
-    base.operator_configs.insert(base.operator_configs.end(), over.operator_configs.begin(), over.operator_configs.end());
+    base.operator_configs.insert(base.operator_configs.end(), over.operator_configs.begin(),
+                                 over.operator_configs.end());
     base.doubles.insert(base.doubles.end(), over.doubles.begin(), over.doubles.end());
 }
 

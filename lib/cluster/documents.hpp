@@ -27,18 +27,19 @@ public:
 };
 
 /// Reads as the other read_documents does, and gives everything to `target`.
-std::vector<std::string> read_documents(const std::vector<std::string>& names, DocumentTarget& target, Diagnostics& diagnostics,
+std::vector<std::string> read_documents(const std::vector<std::string>& names, DocumentTarget& target,
+                                        Diagnostics& diagnostics,
                                         const std::function<bool(std::string_view path)>& is_ignored = {});
 
 /// Reads YAML or JSON (one or more documents, lists, output of kubectl get) from each of `names` in order and appends
-/// the objects; a directory stands for all its *.yaml, *.yml and *.json files, at any depth, names with a leading dot left
-/// out; "-" is standard input. Nothing throws for bad input: all faults of all files are in `diagnostics`, with the
-/// codes of the readers and decoders and file-not-found (exit 66), unreadable-file, no-documents (a directory
-/// without any document file: a warning; standard input or a named file without a byte). Call api::finish afterwards. Returns the files that were read, in order.
-/// Objects that say no namespace are in `given_namespace`; with "" that is a fault. Files of a directory for whose path below it `is_ignored`
-/// is true are left out.
-std::vector<std::string> read_documents(const std::vector<std::string>& names, api::Objects& objects, Diagnostics& diagnostics,
-                                        const std::string& given_namespace = {},
+/// the objects; a directory stands for all its *.yaml, *.yml and *.json files, at any depth, names with a leading dot
+/// left out; "-" is standard input. Nothing throws for bad input: all faults of all files are in `diagnostics`, with
+/// the codes of the readers and decoders and file-not-found (exit 66), unreadable-file, no-documents (a directory
+/// without any document file: a warning; standard input or a named file without a byte). Call api::finish afterwards.
+/// Returns the files that were read, in order. Objects that say no namespace are in `given_namespace`; with "" that is
+/// a fault. Files of a directory for whose path below it `is_ignored` is true are left out.
+std::vector<std::string> read_documents(const std::vector<std::string>& names, api::Objects& objects,
+                                        Diagnostics& diagnostics, const std::string& given_namespace = {},
                                         const std::function<bool(std::string_view path)>& is_ignored = {});
 
 /// Gives the first fault of syntax in `text` the hint that it is a template of a Helm chart, if it looks like one.

@@ -34,8 +34,8 @@ void take_identity(FileImage& image, const struct stat& info) {
 }
 
 bool same_file(const FileImage& a, const FileImage& b) {
-    return a.exists == b.exists && a.device == b.device && a.inode == b.inode && a.size == b.size && a.mtime_ns == b.mtime_ns &&
-           a.bytes == b.bytes;
+    return a.exists == b.exists && a.device == b.device && a.inode == b.inode && a.size == b.size &&
+           a.mtime_ns == b.mtime_ns && a.bytes == b.bytes;
 }
 
 /// Forwards every operation, and looks at the file once more before its name changes hands.
@@ -86,7 +86,8 @@ FileImage read_image(const std::string& path) {
         throw from_errno(stat_errno, fmt::format("cannot look at {}", path));
     }
     if (!S_ISREG(info.st_mode)) {
-        throw Error(Exit::data, "unreadable-file", fmt::format("expected a regular file, found something else: {}", path));
+        throw Error(Exit::data, "unreadable-file",
+                    fmt::format("expected a regular file, found something else: {}", path));
     }
     take_identity(image, info);
     image.bytes = sys::read_fd(fd.get(), path);

@@ -22,10 +22,10 @@ struct FileImage {
 /// Reads `path`. An absent file gives exists = false. Errors: from_errno for anything else.
 [[nodiscard]] FileImage read_image(const std::string& path);
 
-/// Replaces the file of `image` (or creates it, `mode` then counts) by `bytes`, atomically and durably. Mode is kept, and
-/// owner and group where the process may. Right before the rename the file is looked at again: if it is no longer the one
-/// of `image` (device, inode, time, size, bytes), nothing is changed.
-/// Errors: exit 75 "conflict" (retryable); io; from_errno, with a hint for a read-only file system.
+/// Replaces the file of `image` (or creates it, `mode` then counts) by `bytes`, atomically and durably. Mode is kept,
+/// and owner and group where the process may. Right before the rename the file is looked at again: if it is no longer
+/// the one of `image` (device, inode, time, size, bytes), nothing is changed. Errors: exit 75 "conflict" (retryable);
+/// io; from_errno, with a hint for a read-only file system.
 void replace_file(sys::FileOps& ops, const FileImage& image, const std::string& bytes, unsigned mode = 0644);
 
 }  // namespace kmm::cluster

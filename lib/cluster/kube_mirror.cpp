@@ -78,10 +78,11 @@ void MirrorReceiver::changed(const kube::WatchEvent& event) {
     const std::string name = mirror_name(event.object);
     const auto found = mirror_.entries.find(name);
     const std::string version = event.object.get_string({"metadata", "resourceVersion"});
-    // What is awaited was made after an older object of that name was deleted: what the watch brings of that one is over.
+    // What is awaited was made after an older object of that name was deleted: what the watch brings of that one is
+    // over.
     const std::string uid = event.object.get_string({"metadata", "uid"});
-    const bool is_older = found != mirror_.entries.end() && !found->second.awaited.empty() && !uid.empty() && !found->second.uid.empty() &&
-                          uid != found->second.uid;
+    const bool is_older = found != mirror_.entries.end() && !found->second.awaited.empty() && !uid.empty() &&
+                          !found->second.uid.empty() && uid != found->second.uid;
     if (is_older) {
         // Nothing to take over.
     } else if (event.type == kube::EventType::deleted) {

@@ -38,10 +38,13 @@ std::string label_pointer(std::string_view key) {
     return path;
 }
 
-Node patch_step(const char* operation, const std::string& path) { return Node::mapping({{"op", operation}, {"path", path}}); }
+Node patch_step(const char* operation, const std::string& path) {
+    return Node::mapping({{"op", operation}, {"path", path}});
+}
 
 Error node_not_found(const std::string& node, const std::string& place) {
-    return Error(Exit::not_found, "node-not-found", fmt::format("expected a Node {} in {}, found none", base::escape(node), place));
+    return Error(Exit::not_found, "node-not-found",
+                 fmt::format("expected a Node {} in {}, found none", base::escape(node), place));
 }
 
 /// Appends those of `more` that are not in `rules` yet.
@@ -166,7 +169,8 @@ void KubeStore::Cache::begin() {
 void KubeStore::Cache::wait_listed() {
     std::unique_lock lock(mutex);
     const auto is_done = [&] {
-        return std::all_of(mirrors.begin(), mirrors.end(), [](const Mirror& mirror) { return mirror.listed || mirror.failure; });
+        return std::all_of(mirrors.begin(), mirrors.end(),
+                           [](const Mirror& mirror) { return mirror.listed || mirror.failure; });
     };
     changed.wait(lock, is_done);
     for (auto& mirror : mirrors) {
@@ -193,7 +197,9 @@ std::string KubeStore::Cache::uid_of_node(const std::string& node, const std::st
     {
         const std::lock_guard lock(mutex);
         const auto found = nodes().entries.find(node);
-        if (found != nodes().entries.end() && !found->second.objects.nodes.empty()) { return found->second.objects.nodes.front().meta.uid; }
+        if (found != nodes().entries.end() && !found->second.objects.nodes.empty()) {
+            return found->second.objects.nodes.front().meta.uid;
+        }
     }
     const auto object = refresh(nodes(), {"", node});
     if (!object) { throw node_not_found(node, place); }
@@ -234,13 +240,16 @@ Snapshot KubeStore::read_about(const Subject& subject) {
         const auto entry = mirror.entries.find(key);
         if (entry == mirror.entries.end()) { return; }
         api::append(snapshot.objects, entry->second.objects);
-        snapshot.diagnostics.insert(snapshot.diagnostics.end(), entry->second.diagnostics.begin(), entry->second.diagnostics.end());
+        snapshot.diagnostics.insert(snapshot.diagnostics.end(), entry->second.diagnostics.begin(),
+                                    entry->second.diagnostics.end());
     };
     {
         const std::lock_guard lock(cache_->mutex);
         take(cache_->nodes(), subject.node);
         take(cache_->configs(), subject.node);
-        if (!subject.module.empty()) { take(cache_->modules(), Key{subject.module_namespace, subject.module}.to_string()); }
+        if (!subject.module.empty()) {
+            take(cache_->modules(), Key{subject.module_namespace, subject.module}.to_string());
+        }
     }
     const bool is_missing = (!subject.node.empty() && snapshot.objects.nodes.empty()) ||
                             (!subject.module.empty() && snapshot.objects.modules.empty());
@@ -257,7 +266,8 @@ Snapshot KubeStore::read() {
             end_waiting(mirror, cache_->client->clock().monotonic());
             for (const auto& [name, entry] : mirror.entries) {
                 api::append(snapshot.objects, entry.objects);
-                snapshot.diagnostics.insert(snapshot.diagnostics.end(), entry.diagnostics.begin(), entry.diagnostics.end());
+                snapshot.diagnostics.insert(snapshot.diagnostics.end(), entry.diagnostics.begin(),
+                                            entry.diagnostics.end());
             }
         }
     }
@@ -362,7 +372,8 @@ void KubeStore::put_node_module(const std::string& node, const std::string& ns, 
         object.meta.name = node;
         if (has_spec) {
             object.spec.push_back(**spec);
-            object.meta.labels = {{api::label_module_configured(ns, name), ""}, {api::label_module_in_use(ns, name), ""}};
+            object.meta.labels = {{api::label_module_configured(ns, name), ""},
+                                  {api::label_module_in_use(ns, name), ""}};
         }
         Node tree = api::encode(object);
         // As KMM does it: a Node that is deleted takes it along.
@@ -397,7 +408,8 @@ void KubeStore::put_node_module(const std::string& node, const std::string& ns, 
         }
         const bool in_spec = spec ? spec->has_value() : has_entry(current, "spec", ns, name);
         Node labels = Node::mapping();
-        for (auto& [label, value] : config_label_changes(current, ns, name, in_spec, has_entry(current, "status", ns, name))) {
+        for (auto& [label, value] :
+             config_label_changes(current, ns, name, in_spec, has_entry(current, "status", ns, name))) {
             labels.set(label, value ? Node(*value) : Node());
         }
         if (!labels.members().empty()) { patch.set("metadata", Node::mapping({{"labels", std::move(labels)}})); }
@@ -406,8 +418,8 @@ void KubeStore::put_node_module(const std::string& node, const std::string& ns, 
     }));
 }
 
-void KubeStore::put_node_info(const std::string& /*node*/, const std::string& /*kernel*/, const std::string& /*boot_id*/,
-                              const std::string& /*architecture*/) {}
+void KubeStore::put_node_info(const std::string& /*node*/, const std::string& /*kernel*/,
+                              const std::string& /*boot_id*/, const std::string& /*architecture*/) {}
 
 std::string KubeStore::identity(bool create) {
     if (create && !cache_->is_allowed) { require_allowed(*cache_->client, rights()); }
@@ -422,7 +434,8 @@ std::uint64_t KubeStore::await_news(std::uint64_t seen, std::chrono::millisecond
         return sum;
     };
     const auto has_failed = [&] {
-        return std::any_of(cache_->mirrors.begin(), cache_->mirrors.end(), [](const Mirror& mirror) { return mirror.failure != nullptr; });
+        return std::any_of(cache_->mirrors.begin(), cache_->mirrors.end(),
+                           [](const Mirror& mirror) { return mirror.failure != nullptr; });
     };
     std::unique_lock lock(cache_->mutex);
     cache_->changed.wait_for(lock, timeout, [&] { return count() != seen || has_failed(); });
@@ -447,7 +460,8 @@ void KubeStore::require_rights(const std::vector<kube::Rule>& more) {
     cache_->is_allowed = true;
 }
 
-value::Node KubeStore::change_node(const std::string& node, const std::function<std::optional<Node>(const Node& current)>& decide) {
+value::Node KubeStore::change_node(const std::string& node,
+                                   const std::function<std::optional<Node>(const Node& current)>& decide) {
     try {
         Node stored = cache_->client->change(kube::resources::k_nodes, {"", node}, decide);
         cache_->keep(cache_->nodes(), stored);
@@ -460,7 +474,9 @@ value::Node KubeStore::change_node(const std::string& node, const std::function<
 
 bool is_server_trouble(const Error& error) { return kube::is_server_trouble(error) || kube::is_right_missing(error); }
 
-bool ends_run(const Error& error) { return error.code() == "lease-lost" || error.code() == "interrupted" || is_server_trouble(error); }
+bool ends_run(const Error& error) {
+    return error.code() == "lease-lost" || error.code() == "interrupted" || is_server_trouble(error);
+}
 
 std::vector<kube::Rule> kube_store_rules(KubeStore::Writes writes) {
     std::vector<kube::Rule> rules;

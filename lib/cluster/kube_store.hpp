@@ -14,9 +14,9 @@
 
 namespace kmm::cluster {
 
-/// Reads come from lists that watches keep fresh, writes go to the server one by one: a label is a JSON patch with `test` on
-/// what the decision was based on, a NodeModulesConfig a patch that names the version that was read. What was written is in
-/// the next read. The watches begin with the first read. Thread safe.
+/// Reads come from lists that watches keep fresh, writes go to the server one by one: a label is a JSON patch with
+/// `test` on what the decision was based on, a NodeModulesConfig a patch that names the version that was read. What was
+/// written is in the next read. The watches begin with the first read. Thread safe.
 class KubeStore final : public ClusterStore {
 public:
     /// Nothing is sent yet. The seams of `client` must outlive the store.
@@ -26,8 +26,8 @@ public:
     KubeStore& operator=(const KubeStore&) = delete;
 
     /// Nodes, Modules, NodeModulesConfigs and worker Pods, and the pull Secrets that Modules name.
-    /// Errors: those of kube::Client, also when they befell a watch since the last read; "forbidden" tells all rights that are
-    /// missing.
+    /// Errors: those of kube::Client, also when they befell a watch since the last read; "forbidden" tells all rights
+    /// that are missing.
     [[nodiscard]] Snapshot read() override;
     [[nodiscard]] Snapshot read_about(const Subject& subject) override;
     /// As ClusterStore. A label of `expected` that already has the value of `change` is no conflict.
@@ -38,22 +38,22 @@ public:
     /// Does nothing: the kubelet writes these fields.
     void put_node_info(const std::string& node, const std::string& kernel, const std::string& boot_id,
                        const std::string& architecture) override;
-    /// The uid of the Namespace kube-system, which is as old as the cluster; never "". `create` stands before the first change:
-    /// rights that are missing are an error then, no_permission "forbidden", with the RBAC manifests as hint.
+    /// The uid of the Namespace kube-system, which is as old as the cluster; never "". `create` stands before the first
+    /// change: rights that are missing are an error then, no_permission "forbidden", with the RBAC manifests as hint.
     [[nodiscard]] std::string identity(bool create) override;
     /// Also returns when a watch has failed, which the next read tells.
     [[nodiscard]] std::uint64_t await_news(std::uint64_t seen, std::chrono::milliseconds timeout) override;
     /// "cluster CONTEXT (SERVER)".
     [[nodiscard]] std::string describe() const override;
 
-    /// What the store may change: everything, or labels alone. Where it is labels alone no other rights are asked for, and any
-    /// other write is a bug. To be called before the first request.
+    /// What the store may change: everything, or labels alone. Where it is labels alone no other rights are asked for,
+    /// and any other write is a bug. To be called before the first request.
     enum class Writes { all, labels };
     void limit_writes(Writes writes) noexcept;
     /// Errors: not_found "kmm-not-installed" when the server has not the kinds that an upgrade reads and writes.
     void require_kinds();
-    /// Rights that will be needed besides the store's own. Whenever rights turn out to be missing, these are asked for as well, so that all are
-    /// told at once. Sends nothing.
+    /// Rights that will be needed besides the store's own. Whenever rights turn out to be missing, these are asked for
+    /// as well, so that all are told at once. Sends nothing.
     void expect_rights(const std::vector<kube::Rule>& more);
     /// The rights of the store, and those that are expected.
     [[nodiscard]] std::vector<kube::Rule> rights() const;

@@ -30,7 +30,8 @@ bool is_operator_image(std::string_view image) {
     image = image.substr(0, image.find('@'));
     image.remove_prefix(image.rfind('/') == std::string_view::npos ? 0 : image.rfind('/') + 1);
     image = image.substr(0, image.find(':'));
-    return image.starts_with("kernel-module-management-") && image.ends_with("operator") && image.find("hub") == std::string_view::npos;
+    return image.starts_with("kernel-module-management-") && image.ends_with("operator") &&
+           image.find("hub") == std::string_view::npos;
 }
 
 /// By what a Pod is KMM's controller, "" if it is not.
@@ -46,10 +47,12 @@ std::string controller_sign(const Node& pod) {
 }
 
 /// True if an item of the list at `path` has `text` as `key`.
-bool has_item(const Node& object, const char* list, const char* key, const std::function<bool(const std::string&)>& is_wanted) {
+bool has_item(const Node& object, const char* list, const char* key,
+              const std::function<bool(const std::string&)>& is_wanted) {
     const Node* items = object.find_path({"metadata", list});
     if (items == nullptr) { return false; }
-    return std::any_of(items->items().begin(), items->items().end(), [&](const Node& item) { return is_wanted(item.get_string({key})); });
+    return std::any_of(items->items().begin(), items->items().end(),
+                       [&](const Node& item) { return is_wanted(item.get_string({key})); });
 }
 
 }  // namespace
@@ -64,19 +67,24 @@ OperatorSigns look_for_operator(kube::Client& client) {
             if (pod.get_string({"metadata", "labels", k_label_component}) == "worker" || is_over(pod)) { continue; }
             const std::string sign = selector == part_of ? "label " + part_of : controller_sign(pod);
             if (sign.empty()) { continue; }
-            signs.pods.push_back({kube::Key{pod.get_string({"metadata", "namespace"}), pod.get_string({"metadata", "name"})}.to_string(), sign});
+            signs.pods.push_back(
+                {kube::Key{pod.get_string({"metadata", "namespace"}), pod.get_string({"metadata", "name"})}.to_string(),
+                 sign});
         }
         if (!signs.pods.empty()) { break; }
     }
-    std::sort(signs.pods.begin(), signs.pods.end(), [](const OperatorPod& left, const OperatorPod& right) { return left.name < right.name; });
+    std::sort(signs.pods.begin(), signs.pods.end(),
+              [](const OperatorPod& left, const OperatorPod& right) { return left.name < right.name; });
     if (!signs.pods.empty() || !client.serves(kube::resources::k_node_modules_configs)) { return signs; }
     static const value::Shape metadata_only{{"spec", "status"}, {}};
     for (const auto& config : client.list_all(kube::resources::k_node_modules_configs, {}, nullptr, &metadata_only)) {
         // Ours have the Node for an owner, too.
         const bool is_said = has_item(config, "managedFields", "manager", [](const std::string&) { return true; });
         const bool foreign =
-            is_said ? has_item(config, "managedFields", "manager", [&](const std::string& manager) { return manager != client.options().field_manager; })
-                    : has_item(config, "ownerReferences", "kind", [](const std::string& kind) { return kind == "Node"; });
+            is_said
+                ? has_item(config, "managedFields", "manager",
+                           [&](const std::string& manager) { return manager != client.options().field_manager; })
+                : has_item(config, "ownerReferences", "kind", [](const std::string& kind) { return kind == "Node"; });
         if (!foreign) { continue; }
         signs.config = config.get_string({"metadata", "name"});
         break;
@@ -101,8 +109,8 @@ ImageWords look_for_images(kube::Client& client, const kube::Key& module, const 
             }
         }
         // One image that is not there is enough to know how it ends.
-        return words.lacking.empty() ||
-               std::any_of(words.lacking.begin(), words.lacking.end(), [](const auto& entry) { return entry.second == "DoesNotExist"; });
+        return words.lacking.empty() || std::any_of(words.lacking.begin(), words.lacking.end(),
+                                                    [](const auto& entry) { return entry.second == "DoesNotExist"; });
     };
     static_cast<void>(kube::wait_for(client, kube::resources::k_module_images_configs, module, look, patience));
     return words;

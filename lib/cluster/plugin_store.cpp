@@ -22,7 +22,9 @@ using value::Node;
 const kube::Resource k_device_classes{"resource.k8s.io", "v1", "deviceclasses", "DeviceClass", kube::Scope::cluster};
 constexpr milliseconds k_idle_patience{60'000};  // until a DaemonSet's status says that no node asks for it
 
-std::string plugin_label(const Node& object, std::string_view key) { return object.get_string({"metadata", "labels", key}); }
+std::string plugin_label(const Node& object, std::string_view key) {
+    return object.get_string({"metadata", "labels", key});
+}
 
 std::string version_text(const Node& object) { return object.get_string({"metadata", "resourceVersion"}); }
 
@@ -46,7 +48,8 @@ bool is_ready(const Node& pod) {
 class PluginPodWatch final : public kube::WatchReceiver {
 public:
     using Pods = std::map<std::string, Node>;
-    PluginPodWatch(sys::Clock& clock, milliseconds timeout, const std::function<bool(const Pods&)>& done, const std::function<bool()>& stop)
+    PluginPodWatch(sys::Clock& clock, milliseconds timeout, const std::function<bool(const Pods&)>& done,
+                   const std::function<bool()>& stop)
         : clock_(clock), end_(clock.monotonic() + timeout), done_(done), stop_(stop) {}
 
     void listed(std::vector<Node> objects) override {
@@ -79,7 +82,9 @@ private:
     const std::function<bool()>& stop_;
 };
 
-bool is_unversioned(const api::Module& module) { return !module.module_loader || module.module_loader->container.version.empty(); }
+bool is_unversioned(const api::Module& module) {
+    return !module.module_loader || module.module_loader->container.version.empty();
+}
 
 std::string titles(const std::map<std::string, Node>& pods) {
     std::vector<std::string> names;
@@ -90,7 +95,9 @@ std::string titles(const std::map<std::string, Node>& pods) {
 /// Roles of the Module's DaemonSets, and the labels that say they serve.
 std::vector<std::pair<std::string, std::string>> roles_of(const api::Module& module) {
     std::vector<std::pair<std::string, std::string>> roles;
-    if (module.device_plugin) { roles.emplace_back("device-plugin", api::label_device_plugin_ready(module.meta.namespace_, module.meta.name)); }
+    if (module.device_plugin) {
+        roles.emplace_back("device-plugin", api::label_device_plugin_ready(module.meta.namespace_, module.meta.name));
+    }
     if (module.dra) { roles.emplace_back("dra", api::label_dra_ready(module.meta.namespace_, module.meta.name)); }
     return roles;
 }
@@ -106,7 +113,9 @@ std::vector<kube::Rule> plugin_rules(const api::Module& module) {
         rules.push_back({verb, "apps", "daemonsets", "", module.meta.namespace_, ""});
     }
     if (!module.dra) { return rules; }
-    for (const char* verb : {"get", "create", "patch"}) { rules.push_back({verb, k_device_classes.group, k_device_classes.plural, "", "", ""}); }
+    for (const char* verb : {"get", "create", "patch"}) {
+        rules.push_back({verb, k_device_classes.group, k_device_classes.plural, "", "", ""});
+    }
     return rules;
 }
 
@@ -128,7 +137,9 @@ bool PluginStore::wait_for_pods(const std::string& node, const std::function<boo
     const auto& asked = store_.client().options().stop_waiting;
     PluginPodWatch watch(store_.client().clock(), timeout_, done, asked);
     kube::follow(store_.client(), kube::resources::k_pods, query, watch);
-    if (!watch.is_done && asked && asked()) { throw kube::stopped_waiting(fmt::format("Pods of {}/{} on node {}", namespace_, name_, node)); }
+    if (!watch.is_done && asked && asked()) {
+        throw kube::stopped_waiting(fmt::format("Pods of {}/{} on node {}", namespace_, name_, node));
+    }
     last = std::move(watch.pods);
     return watch.is_done;
 }
@@ -137,30 +148,39 @@ void PluginStore::wait_gone(const std::string& node) {
     Pods left;
     if (wait_for_pods(node, [](const Pods& pods) { return pods.empty(); }, left)) { return; }
     throw Error(Exit::busy, "plugin-still-there",
-                fmt::format("Pods of the previous version have not ended within {}: {}", base::format_duration(timeout_), titles(left)))
-        .hint(fmt::format("kubectl describe pod -n {} {}", namespace_, left.begin()->second.get_string({"metadata", "name"})));
+                fmt::format("Pods of the previous version have not ended within {}: {}",
+                            base::format_duration(timeout_), titles(left)))
+        .hint(fmt::format("kubectl describe pod -n {} {}", namespace_,
+                          left.begin()->second.get_string({"metadata", "name"})));
 }
 
 void PluginStore::wait_ready(const std::string& node, const api::Module& module, const std::string& version) {
     const std::string key = api::label_version_schedule_pod(namespace_, name_);
     const auto ready_role = [&](const Pods& pods, const std::string& role) {
         return std::any_of(pods.begin(), pods.end(), [&](const auto& entry) {
-            return plugin_label(entry.second, api::k_label_role) == role && plugin_label(entry.second, key) == version && is_ready(entry.second);
+            return plugin_label(entry.second, api::k_label_role) == role &&
+                   plugin_label(entry.second, key) == version && is_ready(entry.second);
         });
     };
     const auto roles = roles_of(module);
     Pods pods;
     const bool ready = wait_for_pods(
-        node, [&](const Pods& now) { return std::all_of(roles.begin(), roles.end(), [&](const auto& role) { return ready_role(now, role.first); }); },
+        node,
+        [&](const Pods& now) {
+            return std::all_of(roles.begin(), roles.end(),
+                               [&](const auto& role) { return ready_role(now, role.first); });
+        },
         pods);
     for (const auto& [role, label] : roles) {
         if (ready_role(pods, role)) {
             store_.patch_node_labels(node, {{label, ""}}, {});
         } else if (!ready) {
             throw Error(Exit::unhealthy, "plugin-not-ready",
-                        fmt::format("the {} of {} is not ready after {}{}", role, version.empty() ? module.full_name() : version, base::format_duration(timeout_),
+                        fmt::format("the {} of {} is not ready after {}{}", role,
+                                    version.empty() ? module.full_name() : version, base::format_duration(timeout_),
                                     pods.empty() ? "; it has no Pod there" : ": " + titles(pods)))
-                .hint(fmt::format("kubectl get pods -n {} -l {}={} -o wide", namespace_, api::k_label_module_name, name_));
+                .hint(fmt::format("kubectl get pods -n {} -l {}={} -o wide", namespace_, api::k_label_module_name,
+                                  name_));
         }
     }
 }
@@ -170,7 +190,9 @@ void PluginStore::collect(const std::string& version) {
     const std::string key = api::label_version_schedule_pod(namespace_, name_);
     std::set<std::string> asked_for{version};
     for (const auto& node : store_.read().objects.nodes) {
-        if (const auto found = node.meta.labels.find(key); found != node.meta.labels.end()) { asked_for.insert(found->second); }
+        if (const auto found = node.meta.labels.find(key); found != node.meta.labels.end()) {
+            asked_for.insert(found->second);
+        }
     }
     kube::ListQuery query;
     query.namespace_ = namespace_;
@@ -199,8 +221,8 @@ std::vector<std::string> PluginStore::apply(kube::Force force) {
     kube::Client& client = store_.client();
     if (wanted->dra && !client.serves(k_device_classes)) {
         throw Error(Exit::checks_failed, "dra-not-served",
-                    fmt::format("Module {} has a DRA driver, but {} does not serve {}", wanted->full_name(), store_.describe(),
-                                k_device_classes.api_version()))
+                    fmt::format("Module {} has a DRA driver, but {} does not serve {}", wanted->full_name(),
+                                store_.describe(), k_device_classes.api_version()))
             .hint("DRA needs Kubernetes 1.34");
     }
     api::Objects objects;
@@ -251,7 +273,8 @@ void PluginStore::patch_node_labels(const std::string& node, const LabelChange& 
     if (wanted && has_plugins(*wanted) && is_unversioned(*wanted)) {
         // The ready label alone brings them and sends them away.
         if (wanted->device_plugin && (loaded || unready)) {
-            all[api::label_device_plugin_target(namespace_, name_)] = loaded ? std::optional<std::string>("") : std::nullopt;
+            all[api::label_device_plugin_target(namespace_, name_)] =
+                loaded ? std::optional<std::string>("") : std::nullopt;
         }
         if (unready) {
             for (const auto& [role, label] : roles_of(*wanted)) { all[label] = std::nullopt; }

@@ -14,16 +14,17 @@
 
 namespace kmm::cluster {
 
-/// A live store that sees what an ordered upgrade does to the labels of a node, and does beside it what KMM's controllers would
-/// (facts: KMM 8.1, 9):
+/// A live store that sees what an ordered upgrade does to the labels of a node, and does beside it what KMM's
+/// controllers would (facts: KMM 8.1, 9):
 ///   the worker's version label goes  only when no Pod of the Module's DaemonSets is on the node any more;
 ///   .ready is set                    together with the label that lets device plugins onto the node;
-///   .version.ready is set            only when the Pods of the new version's DaemonSets are ready on the node; their own ready
-///                                    labels are set then, and DaemonSets of versions that no node asks for are deleted.
-/// Of a Module without versions the DaemonSets follow `.ready` alone: when it goes, their Pods are waited for until they are gone,
-/// and when it is set, until they are ready.
-/// All other calls go through unchanged. Not for a Module with neither device plugin nor DRA driver: there it does nothing more.
-/// Thread safe.
+///   .version.ready is set            only when the Pods of the new version's DaemonSets are ready on the node; their
+///   own ready
+///                                    labels are set then, and DaemonSets of versions that no node asks for are
+///                                    deleted.
+/// Of a Module without versions the DaemonSets follow `.ready` alone: when it goes, their Pods are waited for until
+/// they are gone, and when it is set, until they are ready. All other calls go through unchanged. Not for a Module with
+/// neither device plugin nor DRA driver: there it does nothing more. Thread safe.
 class PluginStore final : public ClusterStore {
 public:
     /// Nothing is sent. `store` must outlive it; `timeout` is for each wait.
@@ -48,9 +49,9 @@ public:
     }
     [[nodiscard]] std::string describe() const override { return store_.describe(); }
 
-    /// Applies the DaemonSets and DeviceClasses that the Module asks for now, as kmm-plan renders them. A DaemonSet of the same role
-    /// and version with another name is taken over. Returns those that are new or were not so before: "DaemonSet NS/NAME", "DeviceClass NAME".
-    /// Errors: those of kube::Client; checks_failed "dra-not-served".
+    /// Applies the DaemonSets and DeviceClasses that the Module asks for now, as kmm-plan renders them. A DaemonSet of
+    /// the same role and version with another name is taken over. Returns those that are new or were not so before:
+    /// "DaemonSet NS/NAME", "DeviceClass NAME". Errors: those of kube::Client; checks_failed "dra-not-served".
     std::vector<std::string> apply(kube::Force force);
 
 private:

@@ -50,7 +50,8 @@ std::string reason_and_message(const Node& node) {
 }
 
 std::string starting_hint(std::string_view reason) {
-    const bool is_image = reason.find("Image") != std::string_view::npos || reason.find("Pull") != std::string_view::npos;
+    const bool is_image =
+        reason.find("Image") != std::string_view::npos || reason.find("Pull") != std::string_view::npos;
     if (is_image) { return "push the image, or name another with --worker-image, then try again"; }
     if (reason.starts_with("OutOf")) { return "the node is full: make room there, then try again"; }
     return "mend what the kubelet says, then try again";
@@ -74,11 +75,13 @@ WorkerReply ended(const Node& pod, const Node& terminated) {
     const std::string message = terminated.get_string({"message"});
     const Node* code = terminated.find("exitCode");
     const int exit_code = static_cast<int>(code == nullptr ? 1 : code->as_int().value_or(1));
-    if (reason == "StartError" || reason == "ContainerCannotRun") { return not_started(pod, reason, reason_and_message(terminated)); }
+    if (reason == "StartError" || reason == "ContainerCannotRun") {
+        return not_started(pod, reason, reason_and_message(terminated));
+    }
     Node document = worker_document(message);
     if (document.is_null()) {
-        const bool is_killed = exit_code == k_killed || exit_code == k_terminated || exit_code == k_lost || reason == "Unknown" ||
-                               reason == "ContainerStatusUnknown";
+        const bool is_killed = exit_code == k_killed || exit_code == k_terminated || exit_code == k_lost ||
+                               reason == "Unknown" || reason == "ContainerStatusUnknown";
         if (is_killed && reason != "OOMKilled") {
             const std::string why = reason_and_message(*pod.find("status"));
             return killed(pod, fmt::format("the worker was killed{}{}", why.empty() ? "" : ": ", why));
@@ -96,8 +99,9 @@ WorkerReply ended(const Node& pod, const Node& terminated) {
 
 /// What the kubelet itself refuses leaves no container status.
 bool is_refused_by_kubelet(const std::string& reason) {
-    constexpr std::array<std::string_view, 8> k_refusals{"NodeAffinity",      "UnexpectedAdmissionError", "NodePorts", "AppArmor",
-                                                         "PodOSNotSupported", "InvalidNodeInfo",          "Forbidden", "TaintToleration"};
+    constexpr std::array<std::string_view, 8> k_refusals{"NodeAffinity", "UnexpectedAdmissionError", "NodePorts",
+                                                         "AppArmor",     "PodOSNotSupported",        "InvalidNodeInfo",
+                                                         "Forbidden",    "TaintToleration"};
     return reason.starts_with("OutOf") || std::find(k_refusals.begin(), k_refusals.end(), reason) != k_refusals.end();
 }
 
@@ -111,7 +115,8 @@ bool is_pod_over(const Node& pod) {
 bool is_pod_unstarted(const Node& pod) {
     if (is_pod_over(pod)) { return false; }
     const Node* status = worker_status(pod);
-    return status == nullptr || (status->find_path({"state", "running"}) == nullptr && status->find_path({"state", "terminated"}) == nullptr);
+    return status == nullptr || (status->find_path({"state", "running"}) == nullptr &&
+                                 status->find_path({"state", "terminated"}) == nullptr);
 }
 
 bool is_pod_starting(const Node& pod) {
@@ -133,12 +138,16 @@ std::string pod_situation(const Node& pod) {
 }
 
 std::optional<WorkerReply> PodOutcome::take(const Node& pod) {
-    if (const Node* terminated = worker_state(pod, "terminated"); terminated != nullptr) { return ended(pod, *terminated); }
+    if (const Node* terminated = worker_state(pod, "terminated"); terminated != nullptr) {
+        return ended(pod, *terminated);
+    }
     if (is_pod_over(pod)) {
         const Node& status = *pod.find("status");
         const std::string reason = status.get_string({"reason"});
         const std::string text = reason_and_message(status);
-        if (worker_state(pod, "running") == nullptr && is_refused_by_kubelet(reason)) { return not_started(pod, reason, text); }
+        if (worker_state(pod, "running") == nullptr && is_refused_by_kubelet(reason)) {
+            return not_started(pod, reason, text);
+        }
         return killed(pod, text.empty() ? "it ended without saying how" : text);
     }
     const Node* waiting = worker_state(pod, "waiting");
@@ -159,7 +168,8 @@ WorkerReply error_reply(const Error& error) {
     WorkerReply reply;
     reply.of_worker = false;
     reply.exit_code = static_cast<int>(error.exit());
-    reply.document = Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Error"}, {"code", error.code()}, {"message", error.message()}});
+    reply.document = Node::mapping(
+        {{"apiVersion", "kmmtools/v1"}, {"kind", "Error"}, {"code", error.code()}, {"message", error.message()}});
     if (!error.hint().empty()) { reply.document.set("hint", error.hint()); }
     Node details = Node::mapping();
     for (const auto& [key, text] : error.details()) { details.set(key, text); }

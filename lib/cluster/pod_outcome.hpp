@@ -11,8 +11,8 @@
 
 namespace kmm::cluster {
 
-/// True once the worker does not run and will not run again: its container has terminated (a kubelet says so seconds before it says
-/// so of the Pod), or the phase is Succeeded or Failed.
+/// True once the worker does not run and will not run again: its container has terminated (a kubelet says so seconds
+/// before it says so of the Pod), or the phase is Succeeded or Failed.
 [[nodiscard]] bool is_pod_over(const value::Node& pod);
 /// True while it is certain that no container of the Pod has been started: none is in the status but as waiting.
 [[nodiscard]] bool is_pod_unstarted(const value::Node& pod);
@@ -28,8 +28,10 @@ class PodOutcome {
 public:
     /// Takes the Pod as it is now; the reply once the end is known, else nullopt.
     ///   completed   the worker has ended: its document (null if it left none) and exit code; or it cannot be started
-    ///               (image, configuration, admission by the kubelet): a document of kind Error, code worker-not-started;
-    ///   unknown     the worker, or all that is known of it, was killed: evicted, the node shut down or lost, deadline over.
+    ///               (image, configuration, admission by the kubelet): a document of kind Error, code
+    ///               worker-not-started;
+    ///   unknown     the worker, or all that is known of it, was killed: evicted, the node shut down or lost, deadline
+    ///   over.
     /// A first failed pull is not yet the end: the kubelet tries again.
     [[nodiscard]] std::optional<WorkerReply> take(const value::Node& pod);
 

@@ -23,10 +23,13 @@ using value::Node;
 constexpr const char* k_firmware_directory = "/lib/firmware";
 constexpr std::chrono::seconds k_look_again{20};    // a watch that tells nothing is not believed for longer
 constexpr std::chrono::seconds k_deadline_extra{60};  // what a Pod outlives the call it was made for
-constexpr std::chrono::minutes k_start_patience{4};   // for the first pull of the worker's image, by a node that is ready
+constexpr std::chrono::minutes k_start_patience{
+    4};  // for the first pull of the worker's image, by a node that is ready
 constexpr int k_start_tries = 3;
 
-Key key_of(const Node& pod) { return {pod.get_string({"metadata", "namespace"}), pod.get_string({"metadata", "name"})}; }
+Key key_of(const Node& pod) {
+    return {pod.get_string({"metadata", "namespace"}), pod.get_string({"metadata", "name"})};
+}
 std::string uid_of(const Node& pod) { return pod.get_string({"metadata", "uid"}); }
 std::string label_text(const Node& pod, std::string_view key) { return pod.get_string({"metadata", "labels", key}); }
 
@@ -52,8 +55,10 @@ Error refusal_of(const Error& error) {
 
 /// What to do about a Pod that cannot end.
 std::string removal_hint(const Key& key, const std::string& node) {
-    return fmt::format("only if node {} is off or has restarted since, so that no worker runs there: kubectl delete pod -n {} {} --force --grace-period=0",
-                       node, key.namespace_, key.name);
+    return fmt::format(
+        "only if node {} is off or has restarted since, so that no worker runs there: kubectl delete pod -n {} {} "
+        "--force --grace-period=0",
+        node, key.namespace_, key.name);
 }
 
 /// Who has made a Pod that is none of ours.
@@ -62,12 +67,15 @@ std::string whose(const Node& pod) {
     for (const auto& owner : owners == nullptr ? std::vector<Node>() : owners->items()) {
         const Node* is_controller = owner.find("controller");
         if (is_controller == nullptr || !is_controller->as_bool().value_or(false)) { continue; }
-        return fmt::format("of {} {}", base::escape(owner.get_string({"kind"})), base::escape(owner.get_string({"name"})));
+        return fmt::format("of {} {}", base::escape(owner.get_string({"kind"})),
+                           base::escape(owner.get_string({"name"})));
     }
     const Node* fields = pod.find_path({"metadata", "managedFields"});
     for (const auto& entry : fields == nullptr ? std::vector<Node>() : fields->items()) {
         // A kubelet writes status alone.
-        if (entry.get_string({"subresource"}).empty()) { return "made by " + base::escape(entry.get_string({"manager"})); }
+        if (entry.get_string({"subresource"}).empty()) {
+            return "made by " + base::escape(entry.get_string({"manager"}));
+        }
     }
     return "that kmm-upgrade has not made";
 }
@@ -104,7 +112,9 @@ std::vector<std::string> task_arguments(const WorkerCall& call) {
 
 std::vector<kube::Rule> worker_pod_rules(const std::string& ns) {
     std::vector<kube::Rule> rules;
-    for (const char* verb : {"get", "list", "watch", "create", "delete"}) { rules.push_back({verb, "", "pods", "", ns, ""}); }
+    for (const char* verb : {"get", "list", "watch", "create", "delete"}) {
+        rules.push_back({verb, "", "pods", "", ns, ""});
+    }
     return rules;
 }
 
@@ -119,7 +129,8 @@ render::WorkerTask PodRunner::task_of(const WorkerCall& call) const {
     task.service_account = options_.service_account;
     task.args = task_arguments(call);
     const auto timeout = std::chrono::ceil<std::chrono::seconds>(call.timeout);
-    task.deadline = (is_change(call.args.front()) ? timeout : 2 * timeout) + k_start_patience + k_deadline_extra;  // see wait()
+    task.deadline =
+        (is_change(call.args.front()) ? timeout : 2 * timeout) + k_start_patience + k_deadline_extra;  // see wait()
     if (call.stdin_text.empty()) { return task; }
     Diagnostics faults;
     const auto documents = value::read_any(call.stdin_text, "the worker's input", faults);
@@ -147,7 +158,8 @@ bool PodRunner::take_away(const Key& key, const std::string& uid) {
     } catch (const Error& error) {
         // Whoever lost the Lease, or wants to stop, says so; whoever resumes takes the Pod away.
         if (options_.warn && error.code() != "interrupted" && error.code() != "lease-lost")
-            options_.warn(fmt::format("worker Pod {} is left behind, it could not be deleted: {}", key.to_string(), error.message()));
+            options_.warn(fmt::format("worker Pod {} is left behind, it could not be deleted: {}", key.to_string(),
+                                      error.message()));
         return false;
     }
 }
@@ -166,7 +178,8 @@ void PodRunner::set_clear(const std::string& node, bool clear) {
     }
 }
 
-std::optional<PodRunner::Obstacle> PodRunner::clear_pod(const Node& pod, const std::string& wanted_name, milliseconds end) {
+std::optional<PodRunner::Obstacle> PodRunner::clear_pod(const Node& pod, const std::string& wanted_name,
+                                                        milliseconds end) {
     const Key key = key_of(pod);
     const std::string uid = uid_of(pod);
     const bool is_ours = label_text(pod, render::k_label_run) == options_.run;
@@ -193,12 +206,13 @@ std::optional<PodRunner::Obstacle> PodRunner::clear_pod(const Node& pod, const s
     delete_pod(client_, key, uid);
     const bool gone = kube::wait_for(client_, kube::resources::k_pods, key, is_gone, left(), k_look_again);
     if (gone) { return std::nullopt; }
-    return Obstacle{fmt::format("worker Pod {} was deleted, but is still there: the node's kubelet has not ended it", key.to_string()),
+    return Obstacle{fmt::format("worker Pod {} was deleted, but is still there: the node's kubelet has not ended it",
+                                key.to_string()),
                     removal_hint(key, pod.get_string({"spec", "nodeName"}))};
 }
 
-/// True for a Pod that a kmm-upgrade of this namespace can have made: its name follows from its labels and its node. Labels alone are no
-/// proof, anybody may set them.
+/// True for a Pod that a kmm-upgrade of this namespace can have made: its name follows from its labels and its node.
+/// Labels alone are no proof, anybody may set them.
 bool PodRunner::can_be_ours(const Node& pod) const {
     const Key key = key_of(pod);
     const std::string prefix = std::string(render::k_task_manager) + "-";
@@ -261,7 +275,9 @@ std::optional<WorkerReply> PodRunner::start(const render::WorkerTask& task, mill
                 return error_reply(refusal_of(error));
             }
             WorkerReply reply = unreachable(error.message());
-            if (error.code() != "already-exists") { reply.end = CallEnd::unknown; }  // it may have been made all the same
+            if (error.code() != "already-exists") {
+                reply.end = CallEnd::unknown;
+            }  // it may have been made all the same
             return reply;
         }
     }
@@ -281,7 +297,8 @@ std::string PodRunner::node_trouble(const std::string& node) {
 }
 
 std::string PodRunner::why_unstarted(const std::string& node, const std::optional<Node>& pod) {
-    std::string text = pod ? fmt::format("worker Pod {} was not started in time: {}", pod_title(*pod), pod_situation(*pod)) : "";
+    std::string text =
+        pod ? fmt::format("worker Pod {} was not started in time: {}", pod_title(*pod), pod_situation(*pod)) : "";
     try {
         text += node_trouble(node);
     } catch (const Error& error) {
@@ -325,14 +342,18 @@ WorkerReply PodRunner::wait(const WorkerCall& call, const Node& created, millise
         if (error.code() != "interrupted") { throw; }
         const bool goes_on = changes_the_node(*last) && !is_pod_unstarted(*last);
         if (!goes_on) { static_cast<void>(take_away(key, uid)); }
-        throw Error(error.exit(), "interrupted",
-                    goes_on ? fmt::format("interrupted; worker Pod {} goes on, and is looked for before anything else is done there", key.to_string())
-                            : error.message());
+        throw Error(
+            error.exit(), "interrupted",
+            goes_on ? fmt::format(
+                          "interrupted; worker Pod {} goes on, and is looked for before anything else is done there",
+                          key.to_string())
+                    : error.message());
     }
     if (vanished) {
         WorkerReply lost;
         lost.end = CallEnd::unknown;
-        lost.transport = fmt::format("worker Pod {} vanished before its result was read; somebody has deleted it", key.to_string());
+        lost.transport =
+            fmt::format("worker Pod {} vanished before its result was read; somebody has deleted it", key.to_string());
         return lost;
     }
     if (!told) {
@@ -340,9 +361,12 @@ WorkerReply PodRunner::wait(const WorkerCall& call, const Node& created, millise
         const bool unstarted = is_pod_unstarted(*last);
         silent.end = unstarted ? CallEnd::unreachable : CallEnd::unknown;
         silent.transport = unstarted ? why_unstarted(call.node, last)
-                                     : fmt::format("worker Pod {} has not ended within the time limit: {}", key.to_string(), pod_situation(*last));
+                                     : fmt::format("worker Pod {} has not ended within the time limit: {}",
+                                                   key.to_string(), pod_situation(*last));
         reply = silent;
-        if (!unstarted && changes_the_node(*last)) { return *reply; }  // it may be in the middle of the kernel: the next call waits for it
+        if (!unstarted && changes_the_node(*last)) {
+            return *reply;
+        }  // it may be in the middle of the kernel: the next call waits for it
     }
     // What is left of it is its kubelet's work, and in nobody's way but that of a Pod of the same name.
     if (take_away(key, uid) && is_pod_over(*last)) { set_clear(call.node, true); }
@@ -350,7 +374,9 @@ WorkerReply PodRunner::wait(const WorkerCall& call, const Node& created, millise
 }
 
 WorkerReply PodRunner::run(const WorkerCall& call) {
-    if (const auto& asked = client_.options().stop_waiting; asked && asked()) { throw kube::stopped_waiting("node " + call.node); }
+    if (const auto& asked = client_.options().stop_waiting; asked && asked()) {
+        throw kube::stopped_waiting("node " + call.node);
+    }
     const milliseconds end = client_.clock().monotonic() + call.timeout;
     const render::WorkerTask task = task_of(call);
     Node created;

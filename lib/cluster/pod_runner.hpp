@@ -18,30 +18,33 @@
 namespace kmm::cluster {
 
 struct PodRunnerOptions {
-    std::string namespace_;       ///< where the Pods are made: of the Module, or another one that has its pull Secret under the same name
+    std::string namespace_;  ///< where the Pods are made: of the Module, or another one that has its pull Secret under
+                             ///< the same name
     std::string module;           ///< metadata.name of the Module
     std::string image;            ///< of kmm-worker
     std::string service_account;  ///< of the Module's worker Pods, "" for the default one
     std::string run;              ///< lineage of the upgrade; a label value
-    std::function<void(const std::string&)> warn = {};  ///< gets what is left behind, if set; called by whoever calls run()
+    std::function<void(const std::string&)> warn =
+        {};                             ///< gets what is left behind, if set; called by whoever calls run()
     std::string module_namespace = {};  ///< of the Module, if the Pods are made elsewhere
 };
 
-/// Each call is one Pod of one container, whose termination message is the result. The Pod is deleted when its result was read.
+/// Each call is one Pod of one container, whose termination message is the result. The Pod is deleted when its result
+/// was read.
 ///
-/// There is never more than one worker at work on a node: before the first call of a node, and after any that ended badly, Pods
-/// that an earlier process left there are looked for. What asks only is deleted and waited for until it is gone; a load or
-/// unload that is still under way is waited for, not killed; its result is not taken, since a step that was cut off begins with
-/// a look at the node. Pods of another run are waited for and never touched, unless they have ended and bear the very name that
-/// is needed.
+/// There is never more than one worker at work on a node: before the first call of a node, and after any that ended
+/// badly, Pods that an earlier process left there are looked for. What asks only is deleted and waited for until it is
+/// gone; a load or unload that is still under way is waited for, not killed; its result is not taken, since a step that
+/// was cut off begins with a look at the node. Pods of another run are waited for and never touched, unless they have
+/// ended and bear the very name that is needed.
 ///
-/// How calls end: PodOutcome::take; a Pod that vanished, or of which nothing was heard until the timeout though it was started, is
-/// `unknown`; one that no kubelet has started until the timeout is `unreachable`. What the API server refuses (rights, admission,
-/// a namespace that is missing) is a result of kind Error. A node that is Ready and pulls the worker's image has four minutes more
-/// for a call that only asks. Waits by watches.
+/// How calls end: PodOutcome::take; a Pod that vanished, or of which nothing was heard until the timeout though it was
+/// started, is `unknown`; one that no kubelet has started until the timeout is `unreachable`. What the API server
+/// refuses (rights, admission, a namespace that is missing) is a result of kind Error. A node that is Ready and pulls
+/// the worker's image has four minutes more for a call that only asks. Waits by watches.
 ///
-/// When the client's stop_waiting says so, no worker is begun and none is waited for: "interrupted" is thrown, after a Pod that only asks
-/// or has not begun was deleted; a load or unload goes on.
+/// When the client's stop_waiting says so, no worker is begun and none is waited for: "interrupted" is thrown, after a
+/// Pod that only asks or has not begun was deleted; a load or unload goes on.
 class PodRunner final : public NodeRunner {
 public:
     /// Nothing is sent. `client` must outlive it.
@@ -59,15 +62,19 @@ private:
     [[nodiscard]] bool can_be_ours(const value::Node& pod) const;
     [[nodiscard]] std::optional<Obstacle> clear_node(const render::WorkerTask& task, std::chrono::milliseconds end);
     /// Handles one Pod that is there; nullopt when it is no obstacle any more.
-    [[nodiscard]] std::optional<Obstacle> clear_pod(const value::Node& pod, const std::string& wanted_name, std::chrono::milliseconds end);
+    [[nodiscard]] std::optional<Obstacle> clear_pod(const value::Node& pod, const std::string& wanted_name,
+                                                    std::chrono::milliseconds end);
     /// Creates the Pod once the node is clear; the Pod as it was stored, or what the call ends with.
-    [[nodiscard]] std::optional<WorkerReply> start(const render::WorkerTask& task, std::chrono::milliseconds end, value::Node& created);
+    [[nodiscard]] std::optional<WorkerReply> start(const render::WorkerTask& task, std::chrono::milliseconds end,
+                                                   value::Node& created);
     [[nodiscard]] WorkerReply wait(const WorkerCall& call, const value::Node& created, std::chrono::milliseconds end);
-    /// What is not as it should be with the node's condition Ready: "; node NAME ...", "" if it is ready. Errors: of kube::Client.
+    /// What is not as it should be with the node's condition Ready: "; node NAME ...", "" if it is ready. Errors: of
+    /// kube::Client.
     [[nodiscard]] std::string node_trouble(const std::string& node);
     /// What a Pod that did not start in time says about itself and its node.
     [[nodiscard]] std::string why_unstarted(const std::string& node, const std::optional<value::Node>& pod);
-    /// Deletes a Pod that is not needed any more. False, with a warning, if that was not possible: the next call of this node, or a resume, finds it.
+    /// Deletes a Pod that is not needed any more. False, with a warning, if that was not possible: the next call of
+    /// this node, or a resume, finds it.
     [[nodiscard]] bool take_away(const kube::Key& key, const std::string& uid);
     [[nodiscard]] bool is_clear(const std::string& node);
     void set_clear(const std::string& node, bool clear);

@@ -12,10 +12,12 @@
 
 namespace kmm::cluster {
 
-/// Thread safe. A token may be renewed at any time, so a Secret is read again once it is five seconds old, and each time while it is missing.
+/// Thread safe. A token may be renewed at any time, so a Secret is read again once it is five seconds old, and each
+/// time while it is missing.
 class PullSecrets {
 public:
-    /// The Secret, no object if there is none; its faults go to `diagnostics`. At most one request. Errors: of kube::Client.
+    /// The Secret, no object if there is none; its faults go to `diagnostics`. At most one request. Errors: of
+    /// kube::Client.
     [[nodiscard]] api::Objects get(kube::Client& client, const kube::Key& key, Diagnostics& diagnostics);
 
 private:

@@ -25,8 +25,10 @@ enum class CallEnd { completed, unknown, unreachable };
 struct WorkerReply {
     CallEnd end = CallEnd::completed;
     int exit_code = 0;         ///< of kmm-worker, when completed
-    int signal = 0;            ///< when completed without a document: the signal that ended kmm-worker, k_some_signal if only that is known
-    bool started = true;       ///< when completed: false if the login shell or a forced command ended before it started kmm-worker
+    int signal = 0;  ///< when completed without a document: the signal that ended kmm-worker, k_some_signal if only
+                     ///< that is known
+    bool started =
+        true;  ///< when completed: false if the login shell or a forced command ended before it started kmm-worker
     bool of_worker = true;     ///< false: `document` is an Error of this program about the call, not the node's word
     value::Node document;      ///< WorkerResult, ModuleStatus, Node facts or Error; null when there was none
     std::string transport;     ///< last lines of the transport's own stderr, for messages
@@ -40,8 +42,8 @@ inline constexpr int k_some_signal = -1;
 class NodeRunner {
 public:
     virtual ~NodeRunner() = default;
-    /// Runs to the end or the timeout. Never throws for what happens on the node; throws Error when the transport itself
-    /// is not usable at all (no ssh client). Thread safe: different nodes may be called at the same time.
+    /// Runs to the end or the timeout. Never throws for what happens on the node; throws Error when the transport
+    /// itself is not usable at all (no ssh client). Thread safe: different nodes may be called at the same time.
     [[nodiscard]] virtual WorkerReply run(const WorkerCall& call) = 0;
     /// "self", "ssh" or "local".
     [[nodiscard]] virtual std::string describe() const = 0;

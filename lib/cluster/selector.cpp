@@ -44,9 +44,11 @@ public:
 
 private:
     [[noreturn]] void fail(std::size_t at, const std::string& expected) const {
-        const auto found = at < text_.size() ? fmt::format("'{}'", base::escape(text_.substr(at, 20))) : std::string("the end");
+        const auto found =
+            at < text_.size() ? fmt::format("'{}'", base::escape(text_.substr(at, 20))) : std::string("the end");
         throw Error(Exit::usage, "bad-selector",
-                    fmt::format("selector '{}': expected {} at character {}, found {}", base::escape(text_), expected, at + 1, found))
+                    fmt::format("selector '{}': expected {} at character {}, found {}", base::escape(text_), expected,
+                                at + 1, found))
             .at(Position{"-l", 1, at + 1})
             .hint("for example: zone=a,disk in (ssd,nvme),!spare");
     }
@@ -146,7 +148,8 @@ bool Selector::matches(const api::Labels& labels) const {
         const auto label = labels.find(requirement.key);
         const bool present = label != labels.end();
         const auto is_listed = [&] {
-            return present && std::find(requirement.values.begin(), requirement.values.end(), label->second) != requirement.values.end();
+            return present && std::find(requirement.values.begin(), requirement.values.end(), label->second) !=
+                                  requirement.values.end();
         };
         const auto compares = [&](bool (*holds)(std::int64_t, std::int64_t)) {
             const auto found = integer_of(label->second), limit = integer_of(requirement.values.front());
@@ -157,8 +160,10 @@ bool Selector::matches(const api::Labels& labels) const {
             case Test::not_in: return !is_listed();
             case Test::exists: return present;
             case Test::absent: return !present;
-            case Test::greater: return present && compares([](std::int64_t found, std::int64_t limit) { return found > limit; });
-            case Test::less: return present && compares([](std::int64_t found, std::int64_t limit) { return found < limit; });
+            case Test::greater:
+                return present && compares([](std::int64_t found, std::int64_t limit) { return found > limit; });
+            case Test::less:
+                return present && compares([](std::int64_t found, std::int64_t limit) { return found < limit; });
         }
         return false;
     });

@@ -16,8 +16,9 @@ public:
     /// Matches everything.
     Selector() = default;
 
-    /// "k=v", "k==v", "k!=v", "k in (a,b)", "k notin (a,b)", "k", "!k", "k>1", "k<1", joined by commas. Blanks are free. "" matches
-    /// everything. Errors: usage "bad-selector"; the message names the character, the position is in "-l".
+    /// "k=v", "k==v", "k!=v", "k in (a,b)", "k notin (a,b)", "k", "!k", "k>1", "k<1", joined by commas. Blanks are
+    /// free. "" matches everything. Errors: usage "bad-selector"; the message names the character, the position is in
+    /// "-l".
     [[nodiscard]] static Selector parse(std::string_view text);
 
     /// `!=` and `notin` also match objects without the label.

@@ -30,8 +30,8 @@ constexpr int k_not_found = 127;
 /// One command line for whatever login shell the node has: a POSIX sh that announces the start and becomes the worker.
 std::string remote_command(const std::vector<std::string>& argv) {
     const auto script = fmt::format(
-        "command -v \"$1\" >/dev/null 2>&1 || {{ echo {} >&2; exit {}; }}; echo {}; echo {} >&2; exec \"$@\"", k_missing_marker,
-        k_not_found, k_started_marker, k_started_marker);
+        "command -v \"$1\" >/dev/null 2>&1 || {{ echo {} >&2; exit {}; }}; echo {}; echo {} >&2; exec \"$@\"",
+        k_missing_marker, k_not_found, k_started_marker, k_started_marker);
     std::string command = fmt::format("exec sh -c {} sh", shell_quote(script));
     for (const auto& argument : argv) command += " " + shell_quote(argument);
     return command;
@@ -49,9 +49,11 @@ struct SshLog {
 };
 
 bool is_chatter(std::string_view line) {
-    constexpr std::array<std::string_view, 6> k_chatter{"OpenSSH_", "Killed by signal ", "Authenticated to ", "Transferred: sent",
-                                                        "Bytes per second: sent", "Warning: Permanently added "};
-    return std::any_of(k_chatter.begin(), k_chatter.end(), [&](std::string_view start) { return line.starts_with(start); });
+    constexpr std::array<std::string_view, 6> k_chatter{
+        "OpenSSH_",          "Killed by signal ",      "Authenticated to ",
+        "Transferred: sent", "Bytes per second: sent", "Warning: Permanently added "};
+    return std::any_of(k_chatter.begin(), k_chatter.end(),
+                       [&](std::string_view start) { return line.starts_with(start); });
 }
 
 /// Reads ssh's own lines. A client that does not know -E writes them to stderr, between those of the node.
@@ -76,7 +78,8 @@ void read_log(std::string_view text, SshLog& log) {
     }
 }
 
-/// A file in memory for ssh's own log, for -E. Without it ssh's lines and those of the node's programs break into each other.
+/// A file in memory for ssh's own log, for -E. Without it ssh's lines and those of the node's programs break into each
+/// other.
 class LogFile {
 public:
     LogFile() : fd_(::memfd_create("kmm-ssh-log", MFD_CLOEXEC)) {
@@ -86,7 +89,9 @@ public:
     }
     /// The name ssh can open it by, "" if there is none.
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
-    [[nodiscard]] std::string text() const { return path_.empty() ? std::string() : sys::read_fd(fd_.get(), "the log of ssh"); }
+    [[nodiscard]] std::string text() const {
+        return path_.empty() ? std::string() : sys::read_fd(fd_.get(), "the log of ssh");
+    }
 
 private:
     sys::Fd fd_;
@@ -108,7 +113,8 @@ SshRunner::SshRunner(SshOptions options) : options_(std::move(options)) {
 
 WorkerReply SshRunner::run(const WorkerCall& call) {
     if (!api::is_dns1123_subdomain(call.node)) {
-        throw Error(Exit::data, "bad-value", fmt::format("expected a host name, found node '{}'", base::escape(call.node)));
+        throw Error(Exit::data, "bad-value",
+                    fmt::format("expected a host name, found node '{}'", base::escape(call.node)));
     }
     sys::ProcessSpec spec;
     spec.argv = {options_.ssh_command,
@@ -123,7 +129,8 @@ WorkerReply SshRunner::run(const WorkerCall& call) {
                  "-o",
                  "ServerAliveCountMax=3"};
     // Before the configuration file, which these win over: the node gets neither keys nor a way back.
-    for (const char* closed : {"ForwardAgent=no", "ForwardX11=no", "ClearAllForwardings=yes", "Tunnel=no", "PermitLocalCommand=no"}) {
+    for (const char* closed :
+         {"ForwardAgent=no", "ForwardX11=no", "ClearAllForwardings=yes", "Tunnel=no", "PermitLocalCommand=no"}) {
         spec.argv.insert(spec.argv.end(), {"-o", closed});
     }
     if (!options_.config_file.empty()) spec.argv.insert(spec.argv.end(), {"-F", options_.config_file});
@@ -138,9 +145,11 @@ WorkerReply SshRunner::run(const WorkerCall& call) {
         return sys::run_process(now);
     };
     const LogFile file;
-    auto result = run_with(file.path().empty() ? std::vector<std::string>() : std::vector<std::string>{"-E", file.path()});
+    auto result =
+        run_with(file.path().empty() ? std::vector<std::string>() : std::vector<std::string>{"-E", file.path()});
     // A client in another namespace, or of another user, cannot open it. It has not connected.
-    if (result.exit_code == k_ssh_failed && result.err.find("Couldn't open logfile") != std::string::npos) result = run_with({});
+    if (result.exit_code == k_ssh_failed && result.err.find("Couldn't open logfile") != std::string::npos)
+        result = run_with({});
     SshLog log;
     read_log(file.text(), log);
     read_log(result.err, log);

@@ -16,12 +16,13 @@ struct SshOptions {
     std::string ssh_command = "ssh";            ///< looked up in PATH
 };
 
-/// Host = node name; the user's ssh_config maps it. Never asks (BatchMode). The node needs a POSIX sh. Arguments reach the
-/// worker byte for byte, the stdin text only through stdin: nothing secret is ever in an argument.
+/// Host = node name; the user's ssh_config maps it. Never asks (BatchMode). The node needs a POSIX sh. Arguments reach
+/// the worker byte for byte, the stdin text only through stdin: nothing secret is ever in an argument.
 ///
-/// What a login shell prints before or after the worker's document is skipped. A call whose exit code or signal the node reported is
-/// `completed`, with or without a document. Another one counts as `unreachable` only when it is proven that nothing ran: ssh's own log (-v) has no "Sending command",
-/// no shared connection was in use, and the node has not announced the worker's start on stderr.
+/// What a login shell prints before or after the worker's document is skipped. A call whose exit code or signal the
+/// node reported is `completed`, with or without a document. Another one counts as `unreachable` only when it is proven
+/// that nothing ran: ssh's own log (-v) has no "Sending command", no shared connection was in use, and the node has not
+/// announced the worker's start on stderr.
 class SshRunner final : public NodeRunner {
 public:
     explicit SshRunner(SshOptions options);

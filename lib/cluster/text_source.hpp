@@ -11,8 +11,8 @@
 
 namespace kmm::cluster {
 
-/// A file, or standard input as "-". Of what cannot be read twice, such as a pipe, the bytes are kept as long as they are
-/// within `k_whole_max`.
+/// A file, or standard input as "-". Of what cannot be read twice, such as a pipe, the bytes are kept as long as they
+/// are within `k_whole_max`.
 class TextSource {
 public:
     static constexpr std::size_t k_whole_max = std::size_t{256} << 20U;

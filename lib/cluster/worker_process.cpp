@@ -21,7 +21,8 @@ std::string last_lines(std::string_view text) {
         const auto content = base::trim(line);
         if (!content.empty()) lines.push_back(base::escape(content));
     }
-    if (lines.size() > k_transport_lines) lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(k_transport_lines));
+    if (lines.size() > k_transport_lines)
+        lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(k_transport_lines));
     return base::join(lines, "\n");
 }
 
@@ -61,9 +62,11 @@ value::Node only_object(std::string_view text) {
     return std::move(documents[0].root);
 }
 
-/// What the worker itself printed: all that follows the last marker, everything if there is none (an older side, a forced command).
+/// What the worker itself printed: all that follows the last marker, everything if there is none (an older side, a
+/// forced command).
 std::string_view after_marker(std::string_view out, bool& marked) {
-    for (auto at = out.rfind(k_started_marker); at != std::string_view::npos; at = at == 0 ? at : out.rfind(k_started_marker, at - 1)) {
+    for (auto at = out.rfind(k_started_marker); at != std::string_view::npos;
+         at = at == 0 ? at : out.rfind(k_started_marker, at - 1)) {
         auto rest = out.substr(at + k_started_marker.size());
         if (rest.starts_with('\r')) rest.remove_prefix(1);
         if (rest.starts_with('\n')) {
@@ -113,7 +116,8 @@ value::Node worker_document(std::string_view text) {
         if (format == std::string_view::npos) break;
         from = format + k_format.size();
         auto begin = format;
-        if (!step_back(text, begin, ":") || !step_back(text, begin, "\"apiVersion\"") || !step_back(text, begin, "{")) continue;
+        if (!step_back(text, begin, ":") || !step_back(text, begin, "\"apiVersion\"") || !step_back(text, begin, "{"))
+            continue;
         const auto object = object_at(text, begin);
         auto node = only_object(object);
         if (node.is_null()) continue;

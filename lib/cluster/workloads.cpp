@@ -26,8 +26,8 @@ Cordon cordon_of(const Node& node) {
     return cordon;
 }
 
-/// True if the server knows who has set spec.unschedulable, and that is not `manager`: a cordon of ours was lifted, and another one
-/// set, while our annotation stayed.
+/// True if the server knows who has set spec.unschedulable, and that is not `manager`: a cordon of ours was lifted, and
+/// another one set, while our annotation stayed.
 bool is_set_by_others(const Node& node, std::string_view manager) {
     const auto* fields = node.find_path({"metadata", "managedFields"});
     bool is_known = false;
@@ -82,7 +82,8 @@ public:
         std::vector<api::WorkloadPod> found;
         for (const auto& tree : store_.client().list_all(kube::resources::k_pods, query)) {
             auto pod = api::decode_workload_pod(tree);
-            if (pod.controller_kind == "DaemonSet") pod.is_controller_gone = !has_daemon_set({pod.namespace_, pod.controller_name});
+            if (pod.controller_kind == "DaemonSet")
+                pod.is_controller_gone = !has_daemon_set({pod.namespace_, pod.controller_name});
             pod.is_self = is_own(pod);
             found.push_back(std::move(pod));
         }
@@ -101,7 +102,8 @@ public:
         std::vector<api::DeviceClaim> found;
         const auto resource = store_.client().discover(kube::resources::k_resource_claims);
         if (!resource) return found;
-        for (const auto& tree : store_.client().list_all(*resource, {})) found.push_back(api::decode_device_claim(tree));
+        for (const auto& tree : store_.client().list_all(*resource, {}))
+            found.push_back(api::decode_device_claim(tree));
         return found;
     }
 
@@ -126,16 +128,19 @@ private:
     Cordon change(const std::string& node, const std::string& owner, const Decide& decide) {
         const auto annotation = [](const std::string& by) {
             const auto text = by.empty() ? Node() : Node(by);
-            return Node::mapping({{"annotations", Node::mapping({{std::string(api::k_annotation_cordoned_by), text}})}});
+            return Node::mapping(
+                {{"annotations", Node::mapping({{std::string(api::k_annotation_cordoned_by), text}})}});
         };
         const Node stored = store_.change_node(node, [&](const Node& current) -> std::optional<Node> {
             const auto found = cordon_of(current);
-            const bool is_stale = found.unschedulable && found.owner == owner && is_set_by_others(current, store_.client().options().field_manager);
+            const bool is_stale = found.unschedulable && found.owner == owner &&
+                                  is_set_by_others(current, store_.client().options().field_manager);
             if (is_stale) return Node::mapping({{"metadata", annotation("")}});
             const auto wanted = decide(found);
             if (!wanted) return std::nullopt;
-            return Node::mapping({{"spec", Node::mapping({{"unschedulable", wanted->unschedulable ? Node(true) : Node()}})},
-                                  {"metadata", annotation(wanted->owner)}});
+            return Node::mapping(
+                {{"spec", Node::mapping({{"unschedulable", wanted->unschedulable ? Node(true) : Node()}})},
+                 {"metadata", annotation(wanted->owner)}});
         });
         return cordon_of(stored);
     }
@@ -149,7 +154,8 @@ private:
     bool has_daemon_set(const kube::Key& key) {
         {
             const std::lock_guard lock(mutex_);
-            if (const auto known = daemon_sets_.find(key.to_string()); known != daemon_sets_.end()) return known->second;
+            if (const auto known = daemon_sets_.find(key.to_string()); known != daemon_sets_.end())
+                return known->second;
         }
         const bool found = store_.client().find(kube::resources::k_daemon_sets, key).has_value();
         const std::lock_guard lock(mutex_);
@@ -170,7 +176,8 @@ void remove_members(const Node& root, const std::vector<std::string>& parent, co
     for (const auto& name : parent) there = there == nullptr ? nullptr : there->find(name);
     if (there == nullptr) return;
     std::vector<std::string> found;
-    std::copy_if(names.begin(), names.end(), std::back_inserter(found), [&](const auto& name) { return there->find(name) != nullptr; });
+    std::copy_if(names.begin(), names.end(), std::back_inserter(found),
+                 [&](const auto& name) { return there->find(name) != nullptr; });
     if (!found.empty() && found.size() == there->members().size()) {
         edits.push_back({parent, std::nullopt});
         return;

@@ -21,8 +21,8 @@ struct Cordon {
     friend bool operator==(const Cordon&, const Cordon&) = default;
 };
 
-/// How asking for one eviction went. `blocked`: not now, a PodDisruptionBudget forbids it; `never`: the Pod is under several
-/// budgets, which the API server does not evaluate; `ending`: the Namespace is going away and the Pod with it.
+/// How asking for one eviction went. `blocked`: not now, a PodDisruptionBudget forbids it; `never`: the Pod is under
+/// several budgets, which the API server does not evaluate; `ending`: the Namespace is going away and the Pod with it.
 struct PodEviction {
     enum class Outcome { evicted, gone, blocked, never, ending } outcome = Outcome::evicted;
     std::string reason;  ///< of blocked and never, in the server's words
@@ -36,9 +36,9 @@ public:
     enum class Leaving { all, users };
     /// The rights that a drain needs are asked for with those of the store, as KubeStore::expect_rights. Sends nothing.
     virtual void expect_rights(Leaving leaving) = 0;
-    /// Sets spec.unschedulable and the annotation, in one write, unless the node is unschedulable already. Returns what is
-    /// there now: with another owner than `owner` it is somebody else's cordon, and nothing was written.
-    /// Errors: not_found "node-not-found"; conflict; those of the store.
+    /// Sets spec.unschedulable and the annotation, in one write, unless the node is unschedulable already. Returns what
+    /// is there now: with another owner than `owner` it is somebody else's cordon, and nothing was written. Errors:
+    /// not_found "node-not-found"; conflict; those of the store.
     virtual Cordon cordon(const std::string& node, const std::string& owner) = 0;
     /// Takes both away, in one write, if the annotation says `owner`; else writes nothing. Returns what is there now.
     /// Errors: as cordon.
@@ -57,8 +57,8 @@ class KubeStore;
 
 /// Those of an API server; `store` must outlive them. `own`: the Pod of this process, if it runs in one.
 [[nodiscard]] std::unique_ptr<Workloads> workloads_of(KubeStore& store, std::optional<kube::OwnPod> own = std::nullopt);
-/// Those of a directory, which must outlive them. It has neither kubelets nor controllers: a cordon is written into the Node's file with the
-/// taint that a controller would add, and there is nothing to evict.
+/// Those of a directory, which must outlive them. It has neither kubelets nor controllers: a cordon is written into the
+/// Node's file with the taint that a controller would add, and there is nothing to evict.
 [[nodiscard]] std::unique_ptr<Workloads> workloads_of(DirectoryStore& store);
 
 }  // namespace kmm::cluster

@@ -30,23 +30,29 @@ Error bad(const std::string& where, const std::string& what) {
     return Error(Exit::data, "bad-manifest", where.empty() ? what : where + ": " + what);
 }
 
-/// `key` as Go's encoding/json compares members: without case, and with the two letters outside ASCII that fold into it.
+/// `key` as Go's encoding/json compares members: without case, and with the two letters outside ASCII that fold into
+/// it.
 std::string folded(std::string_view key) {
     std::string text(key);
     for (const auto& [letter, plain] : {std::pair<std::string_view, char>{"\xc5\xbf", 's'}, {"\xe2\x84\xaa", 'k'}}) {
-        for (std::size_t at = text.find(letter); at != std::string::npos; at = text.find(letter, at)) text.replace(at, letter.size(), 1, plain);
+        for (std::size_t at = text.find(letter); at != std::string::npos; at = text.find(letter, at))
+            text.replace(at, letter.size(), 1, plain);
     }
     return base::to_lower(text);
 }
 
-/// Refuses a member that readers in Go (docker, containerd, podman) take for one of `known` and we do not: the same image would be two.
+/// Refuses a member that readers in Go (docker, containerd, podman) take for one of `known` and we do not: the same
+/// image would be two.
 void expect_exact(const Node& node, std::initializer_list<std::string_view> known, const std::string& where) {
     for (const value::Member& member : node.members()) {
         const std::string plain = folded(member.key);
-        const auto* const fit = std::find_if(known.begin(), known.end(), [&](std::string_view name) { return folded(name) == plain; });
+        const auto* const fit =
+            std::find_if(known.begin(), known.end(), [&](std::string_view name) { return folded(name) == plain; });
         if (fit != known.end() && member.key != *fit) {
             throw bad(where, fmt::format("expected the member {}, found {}", *fit, shown(member.key)))
-                .hint("readers differ in whether that is the same member: build and push the image again with a container build tool");
+                .hint(
+                    "readers differ in whether that is the same member: build and push the image again with a "
+                    "container build tool");
         }
     }
 }
@@ -153,7 +159,8 @@ std::string_view to_string(Compression compression) noexcept {
 }
 
 bool is_plain_type(std::string_view content_type) {
-    static constexpr std::string_view types[] = {"application/json", "text/json", "text/plain", "application/octet-stream", "binary/octet-stream"};
+    static constexpr std::string_view types[] = {"application/json", "text/json", "text/plain",
+                                                 "application/octet-stream", "binary/octet-stream"};
     const std::string type = base::to_lower(base::trim(content_type.substr(0, content_type.find(';'))));
     return std::find(std::begin(types), std::end(types), type) != std::end(types);
 }
@@ -223,7 +230,8 @@ std::string artifact_type(const Node& root) {
     }
     const auto type_of = [](const Node& layer) { return layer.get_string({"mediaType"}); };
     const auto is_layer = [&](const Node& layer) {
-        return type_of(layer).starts_with("application/vnd.oci.image.layer.") || type_of(layer).starts_with("application/vnd.docker.image.rootfs.");
+        return type_of(layer).starts_with("application/vnd.oci.image.layer.") ||
+               type_of(layer).starts_with("application/vnd.docker.image.rootfs.");
     };
     const auto& items = layers->items();
     return std::any_of(items.begin(), items.end(), is_layer) ? std::string() : type_of(items.front());

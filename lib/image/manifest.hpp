@@ -56,26 +56,28 @@ enum class Compression { none, gzip, zstd };
 /// "plain", "gzip" or "zstd".
 [[nodiscard]] std::string_view to_string(Compression compression) noexcept;
 
-/// True for types that say nothing about a document, as servers of plain files give them: application/json, text/plain and the like.
+/// True for types that say nothing about a document, as servers of plain files give them: application/json, text/plain
+/// and the like.
 [[nodiscard]] bool is_plain_type(std::string_view content_type);
 
-/// What a manifest document is. `content_type` is the response header (parameters are ignored; "" if absent). With a plain one the document's
-/// own mediaType counts, and without that its members.
-/// Errors: data "bad-manifest" if the header, the mediaType field and the members do not agree (CVE-2021-41190);
-/// data "unsupported-image" for Docker schema 1 and for anything that is not an image.
+/// What a manifest document is. `content_type` is the response header (parameters are ignored; "" if absent). With a
+/// plain one the document's own mediaType counts, and without that its members. Errors: data "bad-manifest" if the
+/// header, the mediaType field and the members do not agree (CVE-2021-41190); data "unsupported-image" for Docker
+/// schema 1 and for anything that is not an image.
 [[nodiscard]] DocumentKind document_kind(const value::Node& root, std::string_view content_type);
 
 /// Decode one document. Errors: data "bad-manifest" naming the member; data "unsupported-image" where said below.
 [[nodiscard]] Index decode_index(const value::Node& root);
-/// The media type of what a manifest that is no container image holds (a signature, a Helm chart): of its configuration, or, where that calls
-/// itself an image's, of its content, none of which is a layer. "" for an image, and for what says none.
+/// The media type of what a manifest that is no container image holds (a signature, a Helm chart): of its
+/// configuration, or, where that calls itself an image's, of its content, none of which is a layer. "" for an image,
+/// and for what says none.
 [[nodiscard]] std::string artifact_type(const value::Node& root);
 /// Also "unsupported-image" if the configuration is not an image configuration (Helm charts and other artifacts).
 [[nodiscard]] Manifest decode_manifest(const value::Node& root);
 [[nodiscard]] ImageConfig decode_config(const value::Node& root);
 
-/// How a layer is compressed, by its media type alone. Errors: data "unsupported-image" for non-distributable (foreign),
-/// encrypted and unknown layer types.
+/// How a layer is compressed, by its media type alone. Errors: data "unsupported-image" for non-distributable
+/// (foreign), encrypted and unknown layer types.
 [[nodiscard]] Compression layer_compression(const Descriptor& layer);
 
 }  // namespace kmm::image

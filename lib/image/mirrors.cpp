@@ -28,7 +28,8 @@ public:
     MirrorFields(const value::Document& document, const Node& node, std::string what, Diagnostics& faults)
         : document_(document), node_(node), what_(std::move(what)), faults_(faults) {
         if (!node.is_mapping()) {
-            fault("bad-value", fmt::format("{}: expected a mapping, found a {}", what_, value::kind_name(node.kind())), node.mark());
+            fault("bad-value", fmt::format("{}: expected a mapping, found a {}", what_, value::kind_name(node.kind())),
+                  node.mark());
         }
     }
 
@@ -81,7 +82,8 @@ public:
         }
         const Node* found = node_.find(key);
         fault("bad-value",
-              fmt::format("{}: expected HOST[:PORT][/PATH]{}, found \"{}\"", key, wildcard_allowed ? " or *.DOMAIN" : "", base::escape(text)),
+              fmt::format("{}: expected HOST[:PORT][/PATH]{}, found \"{}\"", key,
+                          wildcard_allowed ? " or *.DOMAIN" : "", base::escape(text)),
               found->mark());
         return {};
     }
@@ -90,7 +92,8 @@ public:
         const bool wildcard = wildcard_allowed && text.starts_with(k_wildcard);
         static constexpr std::string_view k_tail = "/x/y";
         try {
-            const Reference parsed = parse_reference((wildcard ? "any." + text.substr(k_wildcard.size()) : text) + std::string(k_tail));
+            const Reference parsed =
+                parse_reference((wildcard ? "any." + text.substr(k_wildcard.size()) : text) + std::string(k_tail));
             const std::string first = base::to_lower(std::string_view(text).substr(0, text.find('/')));
             const bool hub = first == "docker.io" || first == "registry-1.docker.io" || first == "index.docker.io";
             if (parsed.registry == "index.docker.io" && !hub) {
@@ -104,13 +107,17 @@ public:
         }
     }
 
-    void missing(std::string_view key) { fault("missing-field", fmt::format("{}: expected {}, found none", what_, key), node_.mark()); }
+    void missing(std::string_view key) {
+        fault("missing-field", fmt::format("{}: expected {}, found none", what_, key), node_.mark());
+    }
     void wrong(std::string_view key, const Node& found, const std::string& expected) {
-        const std::string text = found.text().empty() ? "a " + std::string(value::kind_name(found.kind())) : "\"" + base::escape(found.text()) + "\"";
+        const std::string text = found.text().empty() ? "a " + std::string(value::kind_name(found.kind()))
+                                                      : "\"" + base::escape(found.text()) + "\"";
         fault("bad-value", fmt::format("{}: expected {}, found {}", key, expected, text), found.mark());
     }
     void fault(std::string code, std::string message, value::Mark mark, std::string hint = {}) {
-        faults_.push_back({Severity::error, std::move(code), std::move(message), document_.position(mark), std::move(hint), Exit::data});
+        faults_.push_back({Severity::error, std::move(code), std::move(message), document_.position(mark),
+                           std::move(hint), Exit::data});
     }
     void allow(std::string_view key) { known_.emplace_back(key); }
     void done() {
@@ -146,7 +153,8 @@ std::vector<const Node*> items_of(MirrorFields& fields, std::string_view key) {
     return result;
 }
 
-void read_registry(const value::Document& document, const Node& node, std::vector<MirrorRule>& rules, Diagnostics& faults) {
+void read_registry(const value::Document& document, const Node& node, std::vector<MirrorRule>& rules,
+                   Diagnostics& faults) {
     MirrorFields fields(document, node, "registry", faults);
     MirrorRule rule;
     rule.prefix = fields.location("prefix", true);
@@ -173,25 +181,31 @@ void read_registry(const value::Document& document, const Node& node, std::vecto
     if (rule.prefix.empty()) {
         rule.prefix = rule.location;
     }
-    if (rule.prefix.empty() && node.is_mapping() && node.find("prefix") == nullptr && node.find("location") == nullptr) {
+    if (rule.prefix.empty() && node.is_mapping() && node.find("prefix") == nullptr &&
+        node.find("location") == nullptr) {
         fields.missing("prefix or location");
     }
-    const auto same = std::find_if(rules.begin(), rules.end(), [&](const MirrorRule& r) { return r.prefix == rule.prefix; });
+    const auto same =
+        std::find_if(rules.begin(), rules.end(), [&](const MirrorRule& r) { return r.prefix == rule.prefix; });
     const bool differs = same != rules.end() && same->insecure != rule.insecure;
     if (differs || !join_rule(rules, std::move(rule))) {
-        fields.fault("bad-value", "registry: expected one location and one insecure for each prefix, found a second [[registry]] that differs", node.mark(),
-                     "write one [[registry]] for each prefix, with all of its mirrors");
+        fields.fault("bad-value",
+                     "registry: expected one location and one insecure for each prefix, found a second [[registry]] "
+                     "that differs",
+                     node.mark(), "write one [[registry]] for each prefix, with all of its mirrors");
     }
 }
 
-/// The first format of registries.conf, which containers/image still reads: `registries`, lists of hosts, below [registries.search],
-/// [registries.insecure] and [registries.block]. It has no mirrors.
-void read_first_format(const value::Document& document, const Node& node, std::vector<MirrorRule>& rules, Diagnostics& faults) {
+/// The first format of registries.conf, which containers/image still reads: `registries`, lists of hosts, below
+/// [registries.search], [registries.insecure] and [registries.block]. It has no mirrors.
+void read_first_format(const value::Document& document, const Node& node, std::vector<MirrorRule>& rules,
+                       Diagnostics& faults) {
     struct Table {
         const char* name;
         bool MirrorRule::*effect;  ///< none for what only concerns short names
     };
-    static constexpr Table k_tables[] = {{"search", nullptr}, {"insecure", &MirrorRule::insecure}, {"block", &MirrorRule::blocked}};
+    static constexpr Table k_tables[] = {
+        {"search", nullptr}, {"insecure", &MirrorRule::insecure}, {"block", &MirrorRule::blocked}};
     MirrorFields tables(document, node, "registries", faults);
     for (const auto& [name, effect] : k_tables) {
         const Node* table = tables.get(name);
@@ -224,12 +238,13 @@ void read_toml_rules(const value::Document& document, std::vector<MirrorRule>& r
         read_registry(document, *item, rules, faults);
     }
     if (const Node* first = fields.get("registries"); first != nullptr && document.root.find("registry") != nullptr) {
-        fields.fault("bad-value", "expected one format of registries.conf, found [[registry]] and [registries]", first->mark(),
-                     "write every registry as [[registry]] with location, insecure and blocked");
+        fields.fault("bad-value", "expected one format of registries.conf, found [[registry]] and [registries]",
+                     first->mark(), "write every registry as [[registry]] with location, insecure and blocked");
     } else if (first != nullptr) {
         read_first_format(document, *first, rules, faults);
     }
-    for (const char* key : {"unqualified-search-registries", "short-name-mode", "aliases", "credential-helpers", "additional-layer-store-auth-helper"}) {
+    for (const char* key : {"unqualified-search-registries", "short-name-mode", "aliases", "credential-helpers",
+                            "additional-layer-store-auth-helper"}) {
         fields.allow(key);
     }
     fields.done();
@@ -255,14 +270,16 @@ void read_set(const value::Document& document, const Node& root, std::vector<Mir
         }
         return;
     }
-    const auto row = std::find_if(std::begin(k_kinds), std::end(k_kinds), [&](const MirrorKind& r) { return r.kind == kind; });
+    const auto row =
+        std::find_if(std::begin(k_kinds), std::end(k_kinds), [&](const MirrorKind& r) { return r.kind == kind; });
     MirrorFields top(document, root, kind.empty() ? "document" : base::escape(kind), faults);
     if (row == std::end(k_kinds)) {
         if (root.is_mapping()) {
-            top.fault("unknown-kind",
-                      fmt::format("expected an ImageDigestMirrorSet, ImageTagMirrorSet or ImageContentSourcePolicy, found {}",
-                                  kind.empty() ? "no kind" : "kind " + base::escape(kind)),
-                      root.mark());
+            top.fault(
+                "unknown-kind",
+                fmt::format("expected an ImageDigestMirrorSet, ImageTagMirrorSet or ImageContentSourcePolicy, found {}",
+                            kind.empty() ? "no kind" : "kind " + base::escape(kind)),
+                root.mark());
         }
         return;
     }
@@ -284,7 +301,8 @@ void read_set(const value::Document& document, const Node& root, std::vector<Mir
             entry.missing("source");
         }
         for (const Node* mirror : items_of(entry, "mirrors")) {
-            const auto normal = mirror->is_string() ? MirrorFields::normal_location(mirror->text(), false) : std::nullopt;
+            const auto normal =
+                mirror->is_string() ? MirrorFields::normal_location(mirror->text(), false) : std::nullopt;
             if (!normal) {
                 entry.wrong("mirrors", *mirror, "HOST[:PORT][/PATH]");
             } else {
@@ -322,7 +340,8 @@ std::optional<std::string> rest_of(const std::string& name, const std::string& p
         if (domain.find(':') == std::string_view::npos) {
             host = host.substr(0, host.find(':'));  // whatever its port, as containers/image reads it
         }
-        return host.ends_with(domain) ? rest_of(name.substr(slash), std::string(pattern.substr(domain.size()))) : std::nullopt;
+        return host.ends_with(domain) ? rest_of(name.substr(slash), std::string(pattern.substr(domain.size())))
+                                      : std::nullopt;
     }
     if (!name.starts_with(prefix) || (name.size() > prefix.size() && name[prefix.size()] != '/')) {
         return std::nullopt;
@@ -364,7 +383,8 @@ std::vector<MirrorRule> read_mirror_sets(std::span<const value::Document> object
     std::vector<MirrorRule> rules;
     for (const auto& document : objects) {
         const std::string kind = document.root.get_string({"kind"});
-        const bool is_set = std::any_of(std::begin(k_kinds), std::end(k_kinds), [&](const MirrorKind& row) { return row.kind == kind; });
+        const bool is_set = std::any_of(std::begin(k_kinds), std::end(k_kinds),
+                                        [&](const MirrorKind& row) { return row.kind == kind; });
         if (is_set) {
             read_set(document, document.root, rules, faults);
         }
@@ -373,7 +393,8 @@ std::vector<MirrorRule> read_mirror_sets(std::span<const value::Document> object
 }
 
 bool join_rule(std::vector<MirrorRule>& rules, MirrorRule rule) {
-    const auto same = std::find_if(rules.begin(), rules.end(), [&](const MirrorRule& r) { return r.prefix == rule.prefix; });
+    const auto same =
+        std::find_if(rules.begin(), rules.end(), [&](const MirrorRule& r) { return r.prefix == rule.prefix; });
     if (same == rules.end()) {
         rules.push_back(std::move(rule));
         return true;
@@ -393,9 +414,11 @@ bool join_rule(std::vector<MirrorRule>& rules, MirrorRule rule) {
 std::vector<Endpoint> endpoints_of(const Reference& reference, const std::vector<MirrorRule>& rules) {
     const MirrorRule* rule = nullptr;
     std::string rest;
-    // As containers/image has it, how much of the name a prefix stands for decides; of equals, the one that says more itself.
+    // As containers/image has it, how much of the name a prefix stands for decides; of equals, the one that says more
+    // itself.
     const auto rank = [](const MirrorRule& one, const std::string& tail) {
-        return std::tuple(-static_cast<std::ptrdiff_t>(tail.size()), !one.prefix.starts_with(k_wildcard), one.prefix.size());
+        return std::tuple(-static_cast<std::ptrdiff_t>(tail.size()), !one.prefix.starts_with(k_wildcard),
+                          one.prefix.size());
     };
     for (const MirrorRule& candidate : rules) {
         const auto tail = rest_of(reference.name(), candidate.prefix);
@@ -414,7 +437,8 @@ std::vector<Endpoint> endpoints_of(const Reference& reference, const std::vector
         }
     }
     if (!rule->blocked) {
-        result.push_back({rule->location.empty() ? reference : moved(reference, rule->location + rest), rule->insecure, false});
+        result.push_back(
+            {rule->location.empty() ? reference : moved(reference, rule->location + rest), rule->insecure, false});
     }
     return result;
 }

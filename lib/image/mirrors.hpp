@@ -31,21 +31,22 @@ struct MirrorRule {
     std::vector<Mirror> mirrors;
 };
 
-/// Reads a mirror configuration. TOML (containers-registries.conf(5)): [[registry]] with prefix, location, insecure, blocked,
-/// mirror-by-digest-only, and [[registry.mirror]] with location, insecure, pull-from-mirror; the keys that only concern
-/// short names (unqualified-search-registries, short-name-mode, aliases) and programs that are never run (credential-helpers,
-/// additional-layer-store-auth-helper) are accepted and mean nothing here. Its first format, too:
-/// [registries.insecure] and [registries.block] with lists of hosts; [registries.search] means nothing here. YAML or JSON:
-/// ImageDigestMirrorSet, ImageTagMirrorSet, ImageContentSourcePolicy, or a List of them. Rules of one prefix are joined.
-/// Errors: all faults with their places: data "unknown-field", "bad-value", "missing-field", "unknown-kind", and those of
-/// the readers.
+/// Reads a mirror configuration. TOML (containers-registries.conf(5)): [[registry]] with prefix, location, insecure,
+/// blocked, mirror-by-digest-only, and [[registry.mirror]] with location, insecure, pull-from-mirror; the keys that
+/// only concern short names (unqualified-search-registries, short-name-mode, aliases) and programs that are never run
+/// (credential-helpers, additional-layer-store-auth-helper) are accepted and mean nothing here. Its first format, too:
+/// [registries.insecure] and [registries.block] with lists of hosts; [registries.search] means nothing here. YAML or
+/// JSON: ImageDigestMirrorSet, ImageTagMirrorSet, ImageContentSourcePolicy, or a List of them. Rules of one prefix are
+/// joined. Errors: all faults with their places: data "unknown-field", "bad-value", "missing-field", "unknown-kind",
+/// and those of the readers.
 [[nodiscard]] std::vector<MirrorRule> read_mirrors(std::string_view text, std::string_view file);
 
-/// The rules of the mirror sets (ImageDigestMirrorSet, ImageTagMirrorSet, ImageContentSourcePolicy) among objects of a cluster; objects of other
-/// kinds are passed over. Faults as read_mirrors, appended.
+/// The rules of the mirror sets (ImageDigestMirrorSet, ImageTagMirrorSet, ImageContentSourcePolicy) among objects of a
+/// cluster; objects of other kinds are passed over. Faults as read_mirrors, appended.
 [[nodiscard]] std::vector<MirrorRule> read_mirror_sets(std::span<const value::Document> objects, Diagnostics& faults);
 
-/// Adds `rule` to `rules`, joined with the one of the same prefix. False, and nothing changed, if both have a location and not the same.
+/// Adds `rule` to `rules`, joined with the one of the same prefix. False, and nothing changed, if both have a location
+/// and not the same.
 [[nodiscard]] bool join_rule(std::vector<MirrorRule>& rules, MirrorRule rule);
 
 /// One place to ask for an image.
@@ -55,8 +56,8 @@ struct Endpoint {
     bool mirror = false;  ///< false for the source itself, which comes last
 };
 
-/// Mirrors in their order, then the source. The rule whose prefix stands for most of the name applies. Empty if the source is blocked and no
-/// mirror serves this reference.
+/// Mirrors in their order, then the source. The rule whose prefix stands for most of the name applies. Empty if the
+/// source is blocked and no mirror serves this reference.
 [[nodiscard]] std::vector<Endpoint> endpoints_of(const Reference& reference, const std::vector<MirrorRule>& rules);
 
 }  // namespace kmm::image

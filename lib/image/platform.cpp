@@ -9,7 +9,8 @@ namespace {
 
 /// As container runtimes read it (containerd's platforms.Normalize), but that an "arm" without a variant says none.
 Platform normal(const Platform& platform) {
-    Platform result{base::to_lower(platform.os), base::to_lower(platform.architecture), base::to_lower(platform.variant)};
+    Platform result{base::to_lower(platform.os), base::to_lower(platform.architecture),
+                    base::to_lower(platform.variant)};
     std::string& name = result.architecture;
     std::string& variant = result.variant;
     if (name == "x86_64" || name == "x86-64" || name == "amd64") {
@@ -43,7 +44,8 @@ std::string Platform::to_string() const {
 bool matches(const Platform& offered, const Platform& wanted) {
     const Platform left = normal(offered);
     const Platform right = normal(wanted);
-    return left.os == right.os && left.architecture == right.architecture && (left.variant.empty() || right.variant.empty() || left.variant == right.variant);
+    return left.os == right.os && left.architecture == right.architecture &&
+           (left.variant.empty() || right.variant.empty() || left.variant == right.variant);
 }
 
 }  // namespace kmm::image

@@ -18,7 +18,8 @@ struct Platform {
 };
 
 /// True if `offered` satisfies `wanted`: same os and architecture, and the variants are equal, or one side says none.
-/// "v8" of arm64 and "v1" of amd64 count as none; other spellings of an architecture (x86_64, aarch64) are read as container runtimes do.
+/// "v8" of arm64 and "v1" of amd64 count as none; other spellings of an architecture (x86_64, aarch64) are read as
+/// container runtimes do.
 [[nodiscard]] bool matches(const Platform& offered, const Platform& wanted);
 
 }  // namespace kmm::image

@@ -70,12 +70,14 @@ private:
         const std::size_t scheme = text_.find("://");
         const std::size_t begin = scheme == std::string_view::npos ? 0 : scheme + 3;
         const std::size_t at = scheme == std::string_view::npos ? text_.find('@') : text_.rfind('@');
-        if (at == std::string_view::npos || at < begin || text_.substr(at + 1).starts_with("sha") || text_.find('/', at) == std::string_view::npos ||
+        if (at == std::string_view::npos || at < begin || text_.substr(at + 1).starts_with("sha") ||
+            text_.find('/', at) == std::string_view::npos ||
             (scheme == std::string_view::npos && text_.substr(0, at).find('/') != std::string_view::npos)) {
             return;
         }
         const std::string shown = fmt::format("{}…{}", text_.substr(0, begin), text_.substr(at));
-        throw Error(Exit::data, "bad-reference", fmt::format("image reference, column {}: expected no user name and password", begin + 1))
+        throw Error(Exit::data, "bad-reference",
+                    fmt::format("image reference, column {}: expected no user name and password", begin + 1))
             .detail("text", base::escape(shown))
             .hint("credentials belong into a pull Secret or the file of --authfile");
     }

@@ -28,14 +28,16 @@ std::string release_in(std::string_view path) {
         const auto at = path.find(before);
         if (at == std::string_view::npos) continue;
         const auto rest = path.substr(at + before.size());
-        if (const auto end = rest.find('/'); end != std::string_view::npos && end > 0) return std::string(rest.substr(0, end));
+        if (const auto end = rest.find('/'); end != std::string_view::npos && end > 0)
+            return std::string(rest.substr(0, end));
     }
     return {};
 }
 
 Interface assemble(const Parts& parts, const std::string& source) {
     if (parts.symvers.empty())
-        throw Error(Exit::data, "no-symvers", fmt::format("expected a Module.symvers in {}, found none", base::escape(source)))
+        throw Error(Exit::data, "no-symvers",
+                    fmt::format("expected a Module.symvers in {}, found none", base::escape(source)))
             .hint("name the kernel's headers: linux-headers-RELEASE on Debian, kernel-devel on Red Hat");
     Interface result;
     result.source = source;
@@ -44,7 +46,8 @@ Interface assemble(const Parts& parts, const std::string& source) {
     read_symvers(parts.symvers, parts.symvers_name, result);
     if (!parts.configuration.empty()) read_configuration(parts.configuration, result);
     // "module: Disable matching missing version CRC", a patch of theirs.
-    if (parts.package.find("LINUX_PACKAGE_ID \" Debian ") != std::string::npos) result.missing_versions = kmod::MissingVersions::refused;
+    if (parts.package.find("LINUX_PACKAGE_ID \" Debian ") != std::string::npos)
+        result.missing_versions = kmod::MissingVersions::refused;
     return result;
 }
 
@@ -53,7 +56,9 @@ std::string text_at(const fs::path& path) { return kmod::read_text(path.native()
 /// A compressed file as a whole.
 std::string inflated(const std::string& path) {
     std::string text;
-    read_package(path, [](std::string_view) { return true; }, [&](std::string_view, std::string content) { text = std::move(content); });
+    read_package(
+        path, [](std::string_view) { return true; },
+        [&](std::string_view, std::string content) { text = std::move(content); });
     return text;
 }
 
@@ -86,7 +91,8 @@ Interface read_members(const std::string& path) {
         return name.ends_with(ending) && (name.size() == ending.size() || name[name.size() - ending.size() - 1] == '/');
     };
     const auto wanted = [&](std::string_view name) {
-        for (const char* ending : {"Module.symvers", "include/generated/utsrelease.h", "include/generated/package.h", "include/config/auto.conf", ".config", "symvers.gz", "symvers.xz"})
+        for (const char* ending : {"Module.symvers", "include/generated/utsrelease.h", "include/generated/package.h",
+                                   "include/config/auto.conf", ".config", "symvers.gz", "symvers.xz"})
             if (ends(name, ending)) return true;
         return name.find("/lib/modules/") != std::string_view::npos && ends(name, "config");
     };

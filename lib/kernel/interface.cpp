@@ -19,8 +19,9 @@ std::string_view base_name(std::string_view path) {
 }
 
 [[noreturn]] void bad_line(const std::string& file, std::size_t line, std::string_view text) {
-    throw Error(Exit::data, "bad-symvers",
-                fmt::format("expected CRC, symbol, module and export type parted by tabs, found '{}'", text.substr(0, 80)))
+    throw Error(
+        Exit::data, "bad-symvers",
+        fmt::format("expected CRC, symbol, module and export type parted by tabs, found '{}'", text.substr(0, 80)))
         .at(Position{file, line, 1})
         .hint("name the Module.symvers of the kernel's build, or the package that holds it");
 }

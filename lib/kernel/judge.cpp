@@ -19,7 +19,8 @@ constexpr std::size_t k_named_max = 5;
 /// The first few of a list, and how many more there are.
 std::string few(const std::vector<std::string>& all) {
     const std::size_t shown = std::min(all.size(), k_named_max);
-    auto text = base::join(std::vector<std::string>(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(shown)), ", ");
+    auto text =
+        base::join(std::vector<std::string>(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(shown)), ", ");
     if (all.size() > shown) text += fmt::format(" and {} more", all.size() - shown);
     return text;
 }
@@ -55,20 +56,24 @@ public:
 
 private:
     void find(Severity severity, std::string code, std::string message, std::string hint = {}) {
-        out_.push_back(Diagnostic{severity, std::move(code), std::move(message), std::nullopt, std::move(hint), Exit::checks_failed});
+        out_.push_back(Diagnostic{severity, std::move(code), std::move(message), std::nullopt, std::move(hint),
+                                  Exit::checks_failed});
     }
 
     [[nodiscard]] kmod::VersionResult versions_of(const kmod::ModuleFile& info) const {
         return kmod::compare_versions(info, index_, [&](std::string_view symbol) -> std::optional<std::uint32_t> {
             const auto it = interface_->exports.find(std::string(symbol));
-            return it == interface_->exports.end() || it->second.crc == 0 ? std::nullopt : std::optional(it->second.crc);
+            return it == interface_->exports.end() || it->second.crc == 0 ? std::nullopt
+                                                                          : std::optional(it->second.crc);
         });
     }
 
     void file(const kmod::IndexedModule& module, const kmod::VersionResult& versions) {
         const auto& info = module.file;
         if (!interface_->architecture.empty() && info.machine != interface_->architecture) {
-            find(Severity::error, "module-format", fmt::format("{} is for {}, kernel {} is for {}", module.image_path, info.machine, wish_.release, interface_->architecture),
+            find(Severity::error, "module-format",
+                 fmt::format("{} is for {}, kernel {} is for {}", module.image_path, info.machine, wish_.release,
+                             interface_->architecture),
                  "build the image for this architecture");
         }
         vermagic(info, versions);
@@ -84,41 +89,53 @@ private:
         const SignatureCheck check = found != wish_.signatures.end() ? found->second
                                      : info.is_signed               ? SignatureCheck{Trust::unchecked, "", ""}
                                                                     : SignatureCheck{};
-        const std::string takes = enforced     ? fmt::format("kernel {} takes trusted modules only", wish_.release)
-                                  : configured ? fmt::format("kernel {} loads it and is tainted", wish_.release)
-                                               : fmt::format("it is not known whether kernel {} takes it", wish_.release);
-        const std::string sign = enforced || configured ? "sign the module with a key that the kernel trusts"
-                                                        : "name the kernel's headers with --kernel-devel, or give --sig-enforce";
+        const std::string takes = enforced ? fmt::format("kernel {} takes trusted modules only", wish_.release)
+                                  : configured
+                                      ? fmt::format("kernel {} loads it and is tainted", wish_.release)
+                                      : fmt::format("it is not known whether kernel {} takes it", wish_.release);
+        const std::string sign = enforced || configured
+                                     ? "sign the module with a key that the kernel trusts"
+                                     : "name the kernel's headers with --kernel-devel, or give --sig-enforce";
         const auto severity = enforced ? Severity::error : Severity::warning;
-        // Kernels take it, whoever wants trusted modules only should not: the configuration of the headers alone is no such wish.
+        // Kernels take it, whoever wants trusted modules only should not: the configuration of the headers alone is no
+        // such wish.
         if (info.is_signed && kmod::is_weak_digest(info.signature().digest))
             find(wish_.signatures_enforced ? Severity::error : Severity::warning, "weak-digest",
-                 fmt::format("the signature of module {} is of its {} digest, and another module with the same digest can be made", info.name, info.signature().digest),
+                 fmt::format("the signature of module {} is of its {} digest, and another module with the same digest "
+                             "can be made",
+                             info.name, info.signature().digest),
                  "sign the module again with sha256 or sha512");
         switch (check.trust) {
             case Trust::trusted: return;
             case Trust::none:
                 if (enforced || wish_.certificates_given)
-                    find(severity, "unsigned-module", fmt::format("module {} is not signed, and {}", info.name, takes), sign);
+                    find(severity, "unsigned-module", fmt::format("module {} is not signed, and {}", info.name, takes),
+                         sign);
                 return;
             case Trust::unknown_key:
                 find(severity, "key-not-trusted",
-                     fmt::format("module {} is signed with a key of none of the certificates ({}), and {}", info.name, kmod::signature_text(info.signature()), takes),
-                     enforced || configured ? "give its certificate with --cert if the kernel trusts it, or sign with a trusted key" : sign);
+                     fmt::format("module {} is signed with a key of none of the certificates ({}), and {}", info.name,
+                                 kmod::signature_text(info.signature()), takes),
+                     enforced || configured
+                         ? "give its certificate with --cert if the kernel trusts it, or sign with a trusted key"
+                         : sign);
                 return;
             case Trust::bad:
                 find(enforced || configured ? Severity::error : Severity::warning, "bad-signature",
-                     fmt::format("the signature of module {} is bad: {}", info.name, check.fault), "sign the module again, and do not strip it afterwards");
+                     fmt::format("the signature of module {} is bad: {}", info.name, check.fault),
+                     "sign the module again, and do not strip it afterwards");
                 return;
             case Trust::unchecked: break;
         }
         if (enforced)
             find(Severity::warning, "key-not-checked",
-                 fmt::format("whether kernel {} trusts the key of module {} ({}) was not checked", wish_.release, info.name, kmod::signature_text(info.signature())),
+                 fmt::format("whether kernel {} trusts the key of module {} ({}) was not checked", wish_.release,
+                             info.name, kmod::signature_text(info.signature())),
                  "give the certificates that it trusts with --cert FILE");
     }
 
-    /// The release does not matter to a kernel where a module has rows in __versions: Linux kernel/module/version.c, same_magic().
+    /// The release does not matter to a kernel where a module has rows in __versions: Linux kernel/module/version.c,
+    /// same_magic().
     void vermagic(const kmod::ModuleFile& info, const kmod::VersionResult& versions) {
         const std::string found = info.vermagic();
         std::string expected = interface_->vermagic;
@@ -126,21 +143,28 @@ private:
         if (expected.empty()) {
             expected = wish_.release;
             if (found.substr(0, found.find(' ')) != expected) differing.push_back(expected);
-            if (!vermagic_told_) find(Severity::warning, "vermagic-not-checked",
-                 fmt::format("{} does not tell how kernel {} was configured: only the release of vermagic was compared", base::escape(interface_->source), wish_.release));
+            if (!vermagic_told_)
+                find(Severity::warning, "vermagic-not-checked",
+                     fmt::format(
+                         "{} does not tell how kernel {} was configured: only the release of vermagic was compared",
+                         base::escape(interface_->source), wish_.release));
             vermagic_told_ = true;
         } else {
             differing = kmod::vermagic_differences(found, expected);
         }
         if (differing.empty()) return;
         const std::string release = found.substr(0, found.find(' '));
-        if (!interface_->vermagic.empty() && differing == std::vector{expected.substr(0, expected.find(' '))} && info.has_versions && versions.fits()) {
+        if (!interface_->vermagic.empty() && differing == std::vector{expected.substr(0, expected.find(' '))} &&
+            info.has_versions && versions.fits()) {
             find(Severity::warning, "vermagic-differs",
-                 fmt::format("module {} was built for kernel {}, but has the version of every symbol as kernel {}, which takes it", info.name, base::escape(release), wish_.release));
+                 fmt::format("module {} was built for kernel {}, but has the version of every symbol as kernel {}, "
+                             "which takes it",
+                             info.name, base::escape(release), wish_.release));
             return;
         }
         find(Severity::error, "vermagic-differs",
-             fmt::format("module {} was built for another kernel: vermagic '{}', expected '{}', differing: {}", info.name, base::escape(found), expected, base::join(differing, ", ")),
+             fmt::format("module {} was built for another kernel: vermagic '{}', expected '{}', differing: {}",
+                         info.name, base::escape(found), expected, base::join(differing, ", ")),
              "rebuild the module against the headers of kernel " + wish_.release);
     }
 
@@ -163,15 +187,19 @@ private:
         }
         const std::string rebuild = "rebuild the module against the headers of kernel " + wish_.release;
         if (!unknown.empty())
-            find(Severity::error, "unknown-symbol", fmt::format("module {} needs {}, which neither kernel {} nor a module of the image exports", info.name, few(unknown), wish_.release),
+            find(Severity::error, "unknown-symbol",
+                 fmt::format("module {} needs {}, which neither kernel {} nor a module of the image exports", info.name,
+                             few(unknown), wish_.release),
                  "add the module that exports it to the image, or " + rebuild);
         kmod::report_versions(info, versions, interface_->missing_versions, rebuild, out_);
         if (!unimported.empty())
             find(interface_->lenient_namespaces ? Severity::warning : Severity::error, "namespace-missing",
-                 fmt::format("module {} does not import the namespace of {}", info.name, few(unimported)), "add MODULE_IMPORT_NS to its source");
+                 fmt::format("module {} does not import the namespace of {}", info.name, few(unimported)),
+                 "add MODULE_IMPORT_NS to its source");
         if (!reserved.empty())
             find(Severity::error, "gpl-only",
-                 fmt::format("module {} with licence '{}' may not use {}", info.name, base::escape(info.info("license")), few(reserved)),
+                 fmt::format("module {} with licence '{}' may not use {}", info.name,
+                             base::escape(info.info("license")), few(reserved)),
                  "these symbols are for modules with a GPL-compatible licence");
     }
 
@@ -179,7 +207,8 @@ private:
         for (const auto& name : order.external) {
             if (interface_->modules.contains(kmod::normalise_name(name))) continue;
             find(Severity::warning, "dependency-not-known",
-                 fmt::format("module {} is needed, is not in the image, and exports nothing in kernel {}", base::escape(name), wish_.release),
+                 fmt::format("module {} is needed, is not in the image, and exports nothing in kernel {}",
+                             base::escape(name), wish_.release),
                  "see that the kernel's module package has it");
         }
     }
@@ -188,7 +217,9 @@ private:
         if (!wish_.has_firmware) return;
         for (const auto& name : module.file.info_all("firmware")) {
             if (std::binary_search(wish_.firmware.begin(), wish_.firmware.end(), name)) continue;
-            find(Severity::warning, "firmware-not-in-image", fmt::format("module {} may ask for firmware {}, which is not in the image", module.file.name, base::escape(name)));
+            find(Severity::warning, "firmware-not-in-image",
+                 fmt::format("module {} may ask for firmware {}, which is not in the image", module.file.name,
+                             base::escape(name)));
         }
     }
 

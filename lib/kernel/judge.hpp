@@ -26,13 +26,13 @@ struct Wish {
     bool signatures_enforced = false;        ///< the nodes take trusted modules only, whatever the configuration says
 };
 
-/// All that speaks against it, sorted. Errors (exit checks_failed): module-not-in-image, dependency-cycle, module-format,
-/// vermagic-differs, unknown-symbol, symbol-version-differs, symbol-version-missing, namespace-missing, gpl-only, unsigned-module,
-/// key-not-trusted, bad-signature, weak-digest, unknown-parameter, bad-parameter. Warnings: dependency-not-known, firmware-not-in-image,
-/// odd-parameter, vermagic-not-checked, key-not-checked, and those three of signatures where that kernel loads the module all the same or
-/// nobody said what it does. A kernel refuses a bad signature even if it does not want one, unless it was built without
-/// CONFIG_MODULE_SIG (Linux kernel/module/signing.c module_sig_check).
-/// `interface` nullptr: only what the files alone tell (architecture is not known then either).
+/// All that speaks against it, sorted. Errors (exit checks_failed): module-not-in-image, dependency-cycle,
+/// module-format, vermagic-differs, unknown-symbol, symbol-version-differs, symbol-version-missing, namespace-missing,
+/// gpl-only, unsigned-module, key-not-trusted, bad-signature, weak-digest, unknown-parameter, bad-parameter. Warnings:
+/// dependency-not-known, firmware-not-in-image, odd-parameter, vermagic-not-checked, key-not-checked, and those three
+/// of signatures where that kernel loads the module all the same or nobody said what it does. A kernel refuses a bad
+/// signature even if it does not want one, unless it was built without CONFIG_MODULE_SIG (Linux kernel/module/signing.c
+/// module_sig_check). `interface` nullptr: only what the files alone tell (architecture is not known then either).
 /// Cost: linear in the symbols of the modules that would be loaded. Source: Linux kernel/module (check_version,
 /// verify_namespace_is_imported, resolve_symbol, check_modinfo).
 [[nodiscard]] Diagnostics judge(const kmod::ModuleIndex& index, const Wish& wish, const Interface* interface);

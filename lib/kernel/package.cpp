@@ -26,7 +26,8 @@ using Reader = std::unique_ptr<archive, ArchiveFree>;
 [[noreturn]] void bad(const std::string& path, archive* reader, const char* expected) {
     const char* text = reader == nullptr ? nullptr : archive_error_string(reader);
     throw Error(Exit::data, "bad-package",
-                fmt::format("{}: expected {}{}", base::escape(path), expected, text == nullptr ? "" : fmt::format(": {}", base::escape(text))));
+                fmt::format("{}: expected {}{}", base::escape(path), expected,
+                            text == nullptr ? "" : fmt::format(": {}", base::escape(text))));
 }
 
 /// Filters that distributions use for packages and symvers; nothing that starts a program.
@@ -45,7 +46,8 @@ std::string content_of(archive* reader, const std::string& path) {
         const auto got = archive_read_data(reader, piece.data(), piece.size());
         if (got < 0) bad(path, reader, "a package that can be read to its end");
         if (got == 0) return content;
-        if (content.size() + static_cast<std::size_t>(got) > k_member_max) bad(path, nullptr, "members of at most 64 MiB");
+        if (content.size() + static_cast<std::size_t>(got) > k_member_max)
+            bad(path, nullptr, "members of at most 64 MiB");
         content.append(piece, 0, static_cast<std::size_t>(got));
     }
 }
@@ -88,7 +90,8 @@ void read_deb(archive* outer, const std::string& path, const std::function<bool(
         const Reader reader(archive_read_new());
         allow_filters(reader.get());
         archive_read_support_format_tar(reader.get());
-        if (archive_read_open(reader.get(), &inner, nullptr, &Inner::read, nullptr) != ARCHIVE_OK) bad(path, reader.get(), "a data.tar in the package");
+        if (archive_read_open(reader.get(), &inner, nullptr, &Inner::read, nullptr) != ARCHIVE_OK)
+            bad(path, reader.get(), "a data.tar in the package");
         each_member(reader.get(), path, wanted, take);
         return;
     }

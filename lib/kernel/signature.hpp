@@ -13,7 +13,8 @@
 
 namespace kmm::kernel {
 
-/// An X.509 certificate that a kernel is taken to trust. Its validity in time does not count: kernels do not look at it.
+/// An X.509 certificate that a kernel is taken to trust. Its validity in time does not count: kernels do not look at
+/// it.
 struct Certificate {
     std::string der;      ///< the certificate itself
     std::string subject;  ///< common name, else organisation, "" if it has neither
@@ -42,11 +43,12 @@ struct SignatureCheck {
     std::string fault;        ///< with `bad`: why, a clause
 };
 
-/// Checks the signature at the end of `bytes`, an uncompressed module file. Without certificates: none, unchecked or bad.
-/// Cost: one digest of the file. Never throws for whatever the bytes are.
+/// Checks the signature at the end of `bytes`, an uncompressed module file. Without certificates: none, unchecked or
+/// bad. Cost: one digest of the file. Never throws for whatever the bytes are.
 [[nodiscard]] SignatureCheck check_signature(std::string_view bytes, const std::vector<Certificate>& trusted);
 
 /// check_signature of every module of `index`, by module name; reads the files again. Errors: those of reading.
-[[nodiscard]] std::map<std::string, SignatureCheck> check_signatures(const kmod::ModuleIndex& index, const std::vector<Certificate>& trusted);
+[[nodiscard]] std::map<std::string, SignatureCheck> check_signatures(const kmod::ModuleIndex& index,
+                                                                     const std::vector<Certificate>& trusted);
 
 }  // namespace kmm::kernel

@@ -15,12 +15,14 @@ namespace {
 
 /// The first error among `findings`, nullptr if there is none.
 const Diagnostic* first_error(const Diagnostics& findings) {
-    const auto found = std::find_if(findings.begin(), findings.end(), [](const Diagnostic& each) { return each.severity == Severity::error; });
+    const auto found = std::find_if(findings.begin(), findings.end(),
+                                    [](const Diagnostic& each) { return each.severity == Severity::error; });
     return found == findings.end() ? nullptr : &*found;
 }
 
 /// True if `name` cannot be loaded without another one of `faulty`.
-bool needs_another(const kmod::ModuleIndex& index, const std::string& name, const std::map<std::string, Diagnostic>& faulty) {
+bool needs_another(const kmod::ModuleIndex& index, const std::string& name,
+                   const std::map<std::string, Diagnostic>& faulty) {
     std::set<std::string> seen{name};
     std::vector<std::string> next{name};
     while (!next.empty()) {
@@ -38,9 +40,12 @@ bool needs_another(const kmod::ModuleIndex& index, const std::string& name, cons
 
 }  // namespace
 
-bool is_earlier_release(const std::string& left, const std::string& right) { return base::compare_natural(left, right) < 0; }
+bool is_earlier_release(const std::string& left, const std::string& right) {
+    return base::compare_natural(left, right) < 0;
+}
 
-std::vector<WeakJudgement> judge_weak(const std::vector<WeakCandidate>& candidates, const std::vector<kmod::IndexedModule>& own, const Interface& interface) {
+std::vector<WeakJudgement> judge_weak(const std::vector<WeakCandidate>& candidates,
+                                      const std::vector<kmod::IndexedModule>& own, const Interface& interface) {
     std::vector<WeakJudgement> result(candidates.size());
     for (std::size_t i = 0; i < candidates.size(); ++i) result[i].candidate = &candidates[i];
     const auto refuse = [&](std::size_t index, std::string code, std::string reason) {
@@ -49,17 +54,23 @@ std::vector<WeakJudgement> judge_weak(const std::vector<WeakCandidate>& candidat
     };
     std::set<std::string> own_names;
     for (const auto& module : own) own_names.insert(module.file.name);
-    const bool has_versions = std::any_of(interface.exports.begin(), interface.exports.end(), [](const auto& each) { return each.second.crc != 0; });
+    const bool has_versions = std::any_of(interface.exports.begin(), interface.exports.end(),
+                                          [](const auto& each) { return each.second.crc != 0; });
     // Of each module the builds that are left, the latest one at the end.
     std::map<std::string, std::vector<std::size_t>> left;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         const auto& name = candidates[i].module.file.name;
-        if (own_names.contains(name)) refuse(i, "own-module", fmt::format("kernel {} has a build of its own", interface.release));
-        else if (!has_versions) refuse(i, "kernel-without-versions", fmt::format("the symbols of kernel {} have no versions to compare", interface.release));
+        if (own_names.contains(name))
+            refuse(i, "own-module", fmt::format("kernel {} has a build of its own", interface.release));
+        else if (!has_versions)
+            refuse(i, "kernel-without-versions",
+                   fmt::format("the symbols of kernel {} have no versions to compare", interface.release));
         else left[name].push_back(i);
     }
     for (auto& [name, builds] : left)
-        std::stable_sort(builds.begin(), builds.end(), [&](std::size_t a, std::size_t b) { return is_earlier_release(candidates[a].home, candidates[b].home); });
+        std::stable_sort(builds.begin(), builds.end(), [&](std::size_t a, std::size_t b) {
+            return is_earlier_release(candidates[a].home, candidates[b].home);
+        });
     for (bool is_stable = false; !is_stable;) {
         is_stable = true;
         kmod::ModuleIndex index;
@@ -93,10 +104,13 @@ std::vector<WeakJudgement> judge_weak(const std::vector<WeakCandidate>& candidat
         if (builds.empty()) continue;
         const auto taken = builds.back();
         for (const auto index : builds)
-            if (index != taken) refuse(index, "later-build", fmt::format("the build for {} fits, too, and is later", candidates[taken].home));
+            if (index != taken)
+                refuse(index, "later-build",
+                       fmt::format("the build for {} fits, too, and is later", candidates[taken].home));
         const auto [place, is_new] = by_path.emplace(candidates[taken].subpath, taken);
         if (!is_new) {
-            refuse(taken, "same-path", fmt::format("{} has the same path below weak-updates", candidates[place->second].module.path));
+            refuse(taken, "same-path",
+                   fmt::format("{} has the same path below weak-updates", candidates[place->second].module.path));
             continue;
         }
         result[taken].fits = true;

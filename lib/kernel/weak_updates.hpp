@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modules that were built for another kernel release and fit this one by the version of every symbol: what weak-modules links. Pure but for the
-// modules, which were read before.
+// Modules that were built for another kernel release and fit this one by the version of every symbol: what weak-modules
+// links. Pure but for the modules, which were read before.
 #pragma once
 
 #include <string>
@@ -24,12 +24,14 @@ struct WeakJudgement {
     std::string code, reason;     ///< why it does not, or what is to be known of one that does
 };
 
-/// Judges each candidate on kernel `interface`, whose release and vermagic are known. A module is judged with all that it needs of the others; one that
-/// does not fit is taken out, and those that need it are judged again, until nothing changes. Of one module for several releases the latest that fits is taken. A
-/// module that `own` has, which were built for this kernel, is not taken; what they export counts. Reason codes: "own-module", "later-build", "same-path",
+/// Judges each candidate on kernel `interface`, whose release and vermagic are known. A module is judged with all that
+/// it needs of the others; one that does not fit is taken out, and those that need it are judged again, until nothing
+/// changes. Of one module for several releases the latest that fits is taken. A module that `own` has, which were built
+/// for this kernel, is not taken; what they export counts. Reason codes: "own-module", "later-build", "same-path",
 /// "kernel-without-versions", and those of judge.
 /// In the order of `candidates`. Cost: candidates x (their symbols), and again for each that is taken out.
-[[nodiscard]] std::vector<WeakJudgement> judge_weak(const std::vector<WeakCandidate>& candidates, const std::vector<kmod::IndexedModule>& own,
+[[nodiscard]] std::vector<WeakJudgement> judge_weak(const std::vector<WeakCandidate>& candidates,
+                                                    const std::vector<kmod::IndexedModule>& own,
                                                     const Interface& interface);
 
 /// Compares releases as versions: runs of digits by their numbers.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an errno of the kernel's module loader most likely means, and what to do. Source: Linux 6.1 kernel/module/main.c,
-// man 2 init_module, man 2 delete_module.
+// What an errno of the kernel's module loader most likely means, and what to do. Source: Linux 6.1
+// kernel/module/main.c, man 2 init_module, man 2 delete_module.
 #pragma once
 
 #include <span>
@@ -47,12 +47,13 @@ struct Suspect {
     std::string parameters;  ///< as given to the kernel
 };
 
-/// The causes of an errno of loading, in the order in which the kernel checks them, each tested on this host where that is
-/// possible. Never empty. Source: Linux 6.1 kernel/module/main.c and signing.c.
-[[nodiscard]] std::vector<Cause> load_causes(int number, const HostPaths& host, const KernelState& state, const Suspect& suspect = {});
+/// The causes of an errno of loading, in the order in which the kernel checks them, each tested on this host where that
+/// is possible. Never empty. Source: Linux 6.1 kernel/module/main.c and signing.c.
+[[nodiscard]] std::vector<Cause> load_causes(int number, const HostPaths& host, const KernelState& state,
+                                             const Suspect& suspect = {});
 
-/// True if every reason that the kernel itself has for an errno, as far as it can be tested here, was tested, and none applies: then it is
-/// the answer of the module's own init function.
+/// True if every reason that the kernel itself has for an errno, as far as it can be tested here, was tested, and none
+/// applies: then it is the answer of the module's own init function.
 [[nodiscard]] bool all_excluded(const std::vector<Cause>& causes);
 
 /// Whether the kernel answers with this errno for want of a signature that it trusts: of a module without any, too.

@@ -38,23 +38,27 @@ constexpr const char* k_unfinished = ".kmm-new";
 /// Whether a file of this name would be taken for one that is kept here beside the firmware.
 bool is_own_name(const std::string& name) {
     const std::string_view kept = std::string_view(name).substr(0, name.find_last_not_of("0123456789") + 1);
-    return name == k_manifest || name.ends_with(k_saved) || name.ends_with(k_unfinished) || (kept != name && kept.ends_with(std::string(k_saved) + "."));
+    return name == k_manifest || name.ends_with(k_saved) || name.ends_with(k_unfinished) ||
+           (kept != name && kept.ends_with(std::string(k_saved) + "."));
 }
 
-/// `path` with `ending`, for a file that is kept beside it. A name that would be too long for that is cut, and told from others by its digest.
+/// `path` with `ending`, for a file that is kept beside it. A name that would be too long for that is cut, and told
+/// from others by its digest.
 std::string beside(const std::string& path, std::string_view ending) {
     constexpr std::size_t longest = 240;  // of the 255 bytes of a name; a number may follow
     constexpr std::size_t digits = 16;
     const auto slash = path.rfind('/') + 1;
     const std::string name = path.substr(slash);
     if (name.size() + ending.size() <= longest) return path + std::string(ending);
-    return fmt::format("{}{}-{}{}", path.substr(0, slash), name.substr(0, longest - ending.size() - digits - 1), sha256_hex(name).substr(0, digits), ending);
+    return fmt::format("{}{}-{}{}", path.substr(0, slash), name.substr(0, longest - ending.size() - digits - 1),
+                       sha256_hex(name).substr(0, digits), ending);
 }
 
 /// Where a file below the firmware directory came from.
 enum class Origin { created, replaced, found };
 
-constexpr std::pair<Origin, std::string_view> k_origins[] = {{Origin::created, "created"}, {Origin::replaced, "replaced"}, {Origin::found, "found"}};
+constexpr std::pair<Origin, std::string_view> k_origins[] = {
+    {Origin::created, "created"}, {Origin::replaced, "replaced"}, {Origin::found, "found"}};
 
 struct Owned {
     std::string sha256;
@@ -70,12 +74,17 @@ struct Manifest {
 
 constexpr std::string_view k_directory_line = "directory ";
 
-bool is_above(const std::string& directory) { return directory == "." || directory == ".." || directory.starts_with("../"); }
+bool is_above(const std::string& directory) {
+    return directory == "." || directory == ".." || directory.starts_with("../");
+}
 
-bool leaves_directory(const std::string& path) { return path.empty() || path.front() == '/' || ("/" + path + "/").find("/../") != std::string::npos; }
+bool leaves_directory(const std::string& path) {
+    return path.empty() || path.front() == '/' || ("/" + path + "/").find("/../") != std::string::npos;
+}
 
 [[noreturn]] void damaged_manifest(const std::string& path, std::size_t line) {
-    throw Error(Exit::io, "firmware-manifest", fmt::format("{}:{}: expected SHA256 ORIGIN MODULES PATH", base::escape(path), line))
+    throw Error(Exit::io, "firmware-manifest",
+                fmt::format("{}:{}: expected SHA256 ORIGIN MODULES PATH", base::escape(path), line))
         .hint("the list of installed firmware is damaged; look at the files beside it and remove it");
 }
 
@@ -90,7 +99,8 @@ Manifest read_manifest(const std::string& directory) {
         if (line.empty()) continue;
         if (line.starts_with(k_directory_line)) {
             const std::string made(line.substr(k_directory_line.size()));
-            if (is_above(made) ? made.find_first_not_of("./") != std::string::npos : leaves_directory(made)) damaged_manifest(path, number);
+            if (is_above(made) ? made.find_first_not_of("./") != std::string::npos : leaves_directory(made))
+                damaged_manifest(path, number);
             manifest.directories.insert(made);
             continue;
         }
@@ -98,7 +108,8 @@ Manifest read_manifest(const std::string& directory) {
         if (words.size() < 4 || words[0].size() != 64) damaged_manifest(path, number);
         Owned owned;
         owned.sha256 = words[0];
-        const auto origin = std::find_if(std::begin(k_origins), std::end(k_origins), [&](const auto& o) { return o.second == words[1]; });
+        const auto origin = std::find_if(std::begin(k_origins), std::end(k_origins),
+                                         [&](const auto& o) { return o.second == words[1]; });
         if (origin == std::end(k_origins)) damaged_manifest(path, number);
         owned.origin = origin->first;
         for (const auto name : base::split(words[2], ',')) owned.owners.emplace(name);
@@ -112,14 +123,17 @@ Manifest read_manifest(const std::string& directory) {
 void write_manifest(sys::FileOps& ops, const std::string& directory, const Manifest& manifest) {
     const std::string path = directory + "/" + k_manifest;
     if (manifest.files.empty()) {
-        if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw LastErrno().error(fmt::format("cannot remove {}", base::escape(path)));
+        if (::unlink(path.c_str()) != 0 && errno != ENOENT)
+            throw LastErrno().error(fmt::format("cannot remove {}", base::escape(path)));
         return;
     }
     std::string text;
     for (const auto& made : manifest.directories) text += fmt::format("{}{}\n", k_directory_line, made);
     for (const auto& [file, owned] : manifest.files) {
-        const auto origin = std::find_if(std::begin(k_origins), std::end(k_origins), [&](const auto& o) { return o.first == owned.origin; });
-        text += fmt::format("{} {} {} {}\n", owned.sha256, origin->second, base::join(std::vector<std::string>(owned.owners.begin(), owned.owners.end()), ","), file);
+        const auto origin = std::find_if(std::begin(k_origins), std::end(k_origins),
+                                         [&](const auto& o) { return o.first == owned.origin; });
+        text += fmt::format("{} {} {} {}\n", owned.sha256, origin->second,
+                            base::join(std::vector<std::string>(owned.owners.begin(), owned.owners.end()), ","), file);
     }
     sys::write_file_atomically(ops, path, text, 0644);
 }
@@ -128,7 +142,8 @@ void write_manifest(sys::FileOps& ops, const std::string& directory, const Manif
 std::string directory_at(const std::string& to, const std::string& made) {
     if (!is_above(made)) return to + "/" + made;
     std::string path = to;
-    for (std::size_t levels = made == "." ? 0 : (made.size() + 1) / 3; levels > 0; --levels) path = sys::parent_of(path);
+    for (std::size_t levels = made == "." ? 0 : (made.size() + 1) / 3; levels > 0; --levels)
+        path = sys::parent_of(path);
     return path;
 }
 
@@ -142,7 +157,8 @@ std::set<std::string> missing_directories(const std::string& to, const std::map<
         above = above == "." ? ".." : above + "/..";
     }
     for (const auto& [file, source] : files) {
-        for (auto slash = file.rfind('/'); slash != std::string::npos && slash > 0; slash = file.rfind('/', slash - 1)) {
+        for (auto slash = file.rfind('/'); slash != std::string::npos && slash > 0;
+             slash = file.rfind('/', slash - 1)) {
             const std::string below = file.substr(0, slash);
             if (missing.contains(below) || fs::exists(fs::symlink_status(to + "/" + below, error))) break;
             missing.insert(below);
@@ -154,7 +170,8 @@ std::set<std::string> missing_directories(const std::string& to, const std::map<
 /// Removes those that are empty, the innermost first. What is not empty, or cannot be removed, does no harm.
 void remove_directories(const std::string& to, const std::set<std::string>& made) {
     std::vector<std::string> order(made.rbegin(), made.rend());
-    const auto above = std::stable_partition(order.begin(), order.end(), [](const std::string& each) { return !is_above(each); });
+    const auto above =
+        std::stable_partition(order.begin(), order.end(), [](const std::string& each) { return !is_above(each); });
     std::reverse(above, order.end());
     for (const auto& each : order) (void)::rmdir(directory_at(to, each).c_str());
 }
@@ -179,13 +196,14 @@ std::string sum_of_file(const std::string& path) {
     return sha256_hex(read_module_bytes(path));
 }
 
-/// Makes the name free under which the file at `target` will be kept. What is there is of an earlier load whose list is gone, so
-/// nobody can tell which of the two is the host's own: it gets a number, unless it has the same bytes.
+/// Makes the name free under which the file at `target` will be kept. What is there is of an earlier load whose list is
+/// gone, so nobody can tell which of the two is the host's own: it gets a number, unless it has the same bytes.
 void make_room_to_keep(const std::string& target, sys::DurableNames& names) {
     const std::string saved = beside(target, k_saved);
     std::error_code error;
     if (!fs::exists(fs::symlink_status(saved, error))) return;
-    if (const auto sum = sum_of_file(saved); !sum.empty() && sum == sum_of_file(target)) return;  // whichever is put back
+    if (const auto sum = sum_of_file(saved); !sum.empty() && sum == sum_of_file(target))
+        return;  // whichever is put back
     int number = 1;
     while (fs::exists(fs::symlink_status(fmt::format("{}.{}", saved, number), error))) ++number;
     names.move(saved, fmt::format("{}.{}", saved, number));
@@ -211,7 +229,10 @@ public:
 
 private:
     void walk(const std::string& below, int depth) {
-        if (depth > k_firmware_depth_max) throw Error(Exit::unsafe, "image-limit", fmt::format("the firmware in {} is more than {} directories deep", base::escape(from_), k_firmware_depth_max));
+        if (depth > k_firmware_depth_max)
+            throw Error(Exit::unsafe, "image-limit",
+                        fmt::format("the firmware in {} is more than {} directories deep", base::escape(from_),
+                                    k_firmware_depth_max));
         std::error_code error;
         for (fs::directory_iterator it(root_ + "/" + below, error), end; !error && it != end; it.increment(error)) {
             take(below + it->path().filename().native(), it->symlink_status().type(), depth);
@@ -226,7 +247,8 @@ private:
             const std::string target = fs::canonical(source, error).native();
             if (error) return;  // leads nowhere
             if (!target.starts_with(root_ + "/")) {
-                throw Error(Exit::unsafe, "image-unsafe", fmt::format("the firmware link '{}' leaves its directory", base::escape(file)))
+                throw Error(Exit::unsafe, "image-unsafe",
+                            fmt::format("the firmware link '{}' leaves its directory", base::escape(file)))
                     .hint("copy the file instead of linking it when the image is built");
             }
             type = fs::status(target, error).type();
@@ -235,11 +257,17 @@ private:
         if (type == fs::file_type::directory) walk(file + "/", depth + 1);
         if (type != fs::file_type::regular) return;
         if (is_own_name(fs::path(file).filename().native())) {
-            throw Error(Exit::unsafe, "image-unsafe", fmt::format("firmware file '{}' has a name that kmm-worker keeps for its own files", base::escape(file)))
+            throw Error(Exit::unsafe, "image-unsafe",
+                        fmt::format("firmware file '{}' has a name that kmm-worker keeps for its own files",
+                                    base::escape(file)))
                 .hint("leave the file out when the image is built");
         }
-        if (file.find('\n') != std::string::npos) throw Error(Exit::unsafe, "image-unsafe", fmt::format("firmware file '{}' has a line break in its name", base::escape(file)));
-        if (files_.size() >= k_firmware_files_max) throw Error(Exit::unsafe, "image-limit", fmt::format("more than {} firmware files in {}", k_firmware_files_max, base::escape(from_)));
+        if (file.find('\n') != std::string::npos)
+            throw Error(Exit::unsafe, "image-unsafe",
+                        fmt::format("firmware file '{}' has a line break in its name", base::escape(file)));
+        if (files_.size() >= k_firmware_files_max)
+            throw Error(Exit::unsafe, "image-limit",
+                        fmt::format("more than {} firmware files in {}", k_firmware_files_max, base::escape(from_)));
         files_.emplace(file, std::move(source));
     }
 
@@ -259,14 +287,20 @@ std::string firmware_directory(const HostPaths& host, const std::string& wanted)
 }
 
 void check_firmware_path(const std::string& path) {
-    const auto refuse = [](const std::string& what) { throw Error(Exit::data, "bad-firmware-path", "the firmware path " + what); };
+    const auto refuse = [](const std::string& what) {
+        throw Error(Exit::data, "bad-firmware-path", "the firmware path " + what);
+    };
     if (path.empty()) return;
-    if (path.size() > k_path_max) refuse(fmt::format("has {} bytes, the kernel takes at most {}", path.size(), k_path_max));
-    if (std::any_of(path.begin(), path.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; })) {
+    if (path.size() > k_path_max)
+        refuse(fmt::format("has {} bytes, the kernel takes at most {}", path.size(), k_path_max));
+    if (std::any_of(path.begin(), path.end(),
+                    [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; })) {
         refuse(fmt::format("'{}' has control characters", base::escape(path)));
     }
     if (path.front() != '/') refuse(fmt::format("'{}' is relative, expected an absolute one", base::escape(path)));
-    if (fs::path(path).lexically_normal() == "/") refuse(fmt::format("'{}' is the root of the file system, where firmware of an image could replace any file", base::escape(path)));
+    if (fs::path(path).lexically_normal() == "/")
+        refuse(fmt::format("'{}' is the root of the file system, where firmware of an image could replace any file",
+                           base::escape(path)));
 }
 
 bool set_firmware_search_path(const HostPaths& host, const std::string& path) {
@@ -284,12 +318,14 @@ namespace {
 
 /// `sources` as FirmwareLister has them, `missing` the directories that are to be made for them.
 Error firmware_changed(const std::string& file) {
-    return Error(Exit::integrity, "firmware-changed", fmt::format("firmware file '{}' is no longer what the image holds", base::escape(file)))
+    return Error(Exit::integrity, "firmware-changed",
+                 fmt::format("firmware file '{}' is no longer what the image holds", base::escape(file)))
         .hint("find out who writes to the directory where images are extracted, TMPDIR, then load again");
 }
 
-std::vector<FirmwareFile> install_files(sys::FileOps& ops, const std::map<std::string, std::string>& sources, const std::set<std::string>& missing,
-                                        const std::string& to, const std::string& owner, const FileDigests& digests) {
+std::vector<FirmwareFile> install_files(sys::FileOps& ops, const std::map<std::string, std::string>& sources,
+                                        const std::set<std::string>& missing, const std::string& to,
+                                        const std::string& owner, const FileDigests& digests) {
     sys::DurableNames names(ops);
     sys::make_directories(to, 0755);
     (void)sys::remove_temp_files(to);
@@ -299,7 +335,8 @@ std::vector<FirmwareFile> install_files(sys::FileOps& ops, const std::map<std::s
     for (const auto& [file, source] : sources) {
         const std::string target = to + "/" + file;
         std::string sum = sha256_hex(read_module_bytes(source));
-        if (const auto expected = digests.find(source); expected != digests.end() && expected->second != sum) throw firmware_changed(file);
+        if (const auto expected = digests.find(source); expected != digests.end() && expected->second != sum)
+            throw firmware_changed(file);
         const std::string there = sum_of_file(target);
         if (const auto it = manifest.files.find(file); it == manifest.files.end()) {
             std::error_code error;
@@ -311,7 +348,9 @@ std::vector<FirmwareFile> install_files(sys::FileOps& ops, const std::map<std::s
         }
         Owned& owned = manifest.files[file];
         std::vector<std::string> others;
-        if (owned.sha256 != sum) std::copy_if(owned.owners.begin(), owned.owners.end(), std::back_inserter(others), [&](const std::string& name) { return name != owner; });
+        if (owned.sha256 != sum)
+            std::copy_if(owned.owners.begin(), owned.owners.end(), std::back_inserter(others),
+                         [&](const std::string& name) { return name != owner; });
         owned.sha256 = sum;
         owned.owners.insert(owner);
         files.push_back({target, std::move(sum), std::move(others)});
@@ -325,7 +364,8 @@ std::vector<FirmwareFile> install_files(sys::FileOps& ops, const std::map<std::s
             sys::make_directories(sys::parent_of(file.path), 0755);
             std::error_code error;
             const std::string saved = beside(file.path, k_saved);
-            if (manifest.files[relative].origin == Origin::replaced && !fs::exists(fs::symlink_status(saved, error))) names.move(file.path, saved);
+            if (manifest.files[relative].origin == Origin::replaced && !fs::exists(fs::symlink_status(saved, error)))
+                names.move(file.path, saved);
             const std::string bytes = read_module_bytes(sources.at(relative));
             if (sha256_hex(bytes) != file.sha256) throw firmware_changed(relative);
             place_firmware(ops, bytes, file.path, names);
@@ -345,7 +385,8 @@ std::vector<FirmwareFile> install_files(sys::FileOps& ops, const std::map<std::s
 
 }  // namespace
 
-std::vector<FirmwareFile> install_firmware(const std::string& from, const std::string& to, const std::string& owner, const FileDigests& digests) {
+std::vector<FirmwareFile> install_firmware(const std::string& from, const std::string& to, const std::string& owner,
+                                           const FileDigests& digests) {
     sys::LinuxFileOps ops;
     return install_firmware(ops, from, to, owner, digests);
 }
@@ -355,7 +396,8 @@ std::vector<std::string> remove_firmware(const std::string& to, const std::strin
     return remove_firmware(ops, to, owner);
 }
 
-std::vector<FirmwareFile> install_firmware(sys::FileOps& ops, const std::string& from, const std::string& to, const std::string& owner, const FileDigests& digests) {
+std::vector<FirmwareFile> install_firmware(sys::FileOps& ops, const std::string& from, const std::string& to,
+                                           const std::string& owner, const FileDigests& digests) {
     const auto sources = FirmwareLister(from).run();
     const auto missing = missing_directories(to, sources);
     try {
@@ -398,16 +440,19 @@ std::vector<std::string> remove_firmware(sys::FileOps& ops, const std::string& t
             if (!fs::exists(fs::symlink_status(saved, error)) && owned.origin == Origin::replaced) {
                 // killed before anything was done: the host's own file still stands
             } else {
-                left.push_back(path);  // and what was there before us stays beside it: a kill in the middle of a load looks the same
+                left.push_back(path);  // and what was there before us stays beside it: a kill in the middle of a load
+                                       // looks the same
             }
         } else if (owned.origin == Origin::replaced) {
             try {
                 if (fs::exists(fs::symlink_status(saved, error))) names.move(saved, path);
             } catch (const Error& refused) {
-                fault = from_errno(refused.errno_cause().value_or(EIO), fmt::format("cannot remove {}", base::escape(path)));
+                fault = from_errno(refused.errno_cause().value_or(EIO),
+                                   fmt::format("cannot remove {}", base::escape(path)));
             }
         } else {
-            if (::unlink(path.c_str()) != 0) fault = LastErrno().error(fmt::format("cannot remove {}", base::escape(path)));
+            if (::unlink(path.c_str()) != 0)
+                fault = LastErrno().error(fmt::format("cannot remove {}", base::escape(path)));
             names.note(sys::parent_of(path));
         }
         if (fault) {  // it is still ours, and the others go all the same
@@ -423,7 +468,8 @@ std::vector<std::string> remove_firmware(sys::FileOps& ops, const std::string& t
         write_manifest(ops, to, manifest);
         remove_directories(to, manifest.directories);
         const auto is_gone = [&](const std::string& each) { return !fs::exists(directory_at(to, each), absent); };
-        if (!manifest.files.empty() && std::erase_if(manifest.directories, is_gone) > 0) write_manifest(ops, to, manifest);
+        if (!manifest.files.empty() && std::erase_if(manifest.directories, is_gone) > 0)
+            write_manifest(ops, to, manifest);
     }
     if (failed) throw std::move(*failed);
     return left;

@@ -33,22 +33,25 @@ void check_firmware_path(const std::string& path);
 /// Errors: data as above; from_errno.
 bool set_firmware_search_path(const HostPaths& host, const std::string& path);
 
-/// Copies every regular file below `from`, and what a link in it to another of them means, to the same relative path below `to`,
-/// on behalf of `owner` (a module). Directories are created 0755, and noted. Which module put which file there is kept in
-/// `to`/.kmm-worker-firmware, written before any file, so that a kill or a reboot leaves no file without an owner. A file that has
-/// these bytes already is left alone; a file of somebody else with other bytes is kept beside as NAME.kmm-saved; where an earlier load's stands under that
-/// name, which no list mentions, that becomes NAME.kmm-saved.1 (or the next free number). Returned in path
-/// order. On an error the owner's files are removed again. Errors: from_errno; io "firmware-manifest" for a damaged list; unsafe
-/// "image-unsafe" for a link that leaves `from` and for names of the files that are kept here, "image-limit" for too many files or levels;
-/// integrity "firmware-changed" for a file whose bytes are not those of `digests`, or change while it is copied.
-/// When it returns, files and names are durable. Cost: one fsync per file and per directory.
-std::vector<FirmwareFile> install_firmware(const std::string& from, const std::string& to, const std::string& owner, const FileDigests& digests = {});
-std::vector<FirmwareFile> install_firmware(sys::FileOps& ops, const std::string& from, const std::string& to, const std::string& owner,
+/// Copies every regular file below `from`, and what a link in it to another of them means, to the same relative path
+/// below `to`, on behalf of `owner` (a module). Directories are created 0755, and noted. Which module put which file
+/// there is kept in `to`/.kmm-worker-firmware, written before any file, so that a kill or a reboot leaves no file
+/// without an owner. A file that has these bytes already is left alone; a file of somebody else with other bytes is
+/// kept beside as NAME.kmm-saved; where an earlier load's stands under that name, which no list mentions, that becomes
+/// NAME.kmm-saved.1 (or the next free number). Returned in path order. On an error the owner's files are removed again.
+/// Errors: from_errno; io "firmware-manifest" for a damaged list; unsafe "image-unsafe" for a link that leaves `from`
+/// and for names of the files that are kept here, "image-limit" for too many files or levels; integrity
+/// "firmware-changed" for a file whose bytes are not those of `digests`, or change while it is copied. When it returns,
+/// files and names are durable. Cost: one fsync per file and per directory.
+std::vector<FirmwareFile> install_firmware(const std::string& from, const std::string& to, const std::string& owner,
                                            const FileDigests& digests = {});
-/// Gives up the owner's files below `to`: one that no other module owns is removed, or what was there before is put back,
-/// unless its bytes have changed: then somebody has put a newer one there, which stays. Files that were there anyway stay. Returns
-/// the paths that were left because they changed. Directories that install_firmware made, also `to` and those above it, go when they are empty.
-/// No list means nothing to do. Errors as above; a file that cannot be removed stays the owner's, and the others go first.
+std::vector<FirmwareFile> install_firmware(sys::FileOps& ops, const std::string& from, const std::string& to,
+                                           const std::string& owner, const FileDigests& digests = {});
+/// Gives up the owner's files below `to`: one that no other module owns is removed, or what was there before is put
+/// back, unless its bytes have changed: then somebody has put a newer one there, which stays. Files that were there
+/// anyway stay. Returns the paths that were left because they changed. Directories that install_firmware made, also
+/// `to` and those above it, go when they are empty. No list means nothing to do. Errors as above; a file that cannot be
+/// removed stays the owner's, and the others go first.
 std::vector<std::string> remove_firmware(const std::string& to, const std::string& owner);
 std::vector<std::string> remove_firmware(sys::FileOps& ops, const std::string& to, const std::string& owner);
 

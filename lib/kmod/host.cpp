@@ -22,7 +22,9 @@ namespace fs = std::filesystem;
 constexpr std::string_view k_taint_letters = "PFSRMBUDAWCIOELKXTN";
 constexpr unsigned k_cap_sys_module = 16;
 
-std::string text_or(const std::string& path, std::string fallback = {}) { return read_text(path).value_or(std::move(fallback)); }
+std::string text_or(const std::string& path, std::string fallback = {}) {
+    return read_text(path).value_or(std::move(fallback));
+}
 
 std::string go_architecture() {
     utsname name{};
@@ -39,7 +41,8 @@ std::string os_image(const std::string& etc) {
     for (const auto line : base::split(text, '\n')) {
         if (!line.starts_with("PRETTY_NAME=")) continue;
         std::string_view value = base::trim(line.substr(12));
-        if (value.size() >= 2 && (value.front() == '"' || value.front() == '\'')) value = value.substr(1, value.size() - 2);
+        if (value.size() >= 2 && (value.front() == '"' || value.front() == '\''))
+            value = value.substr(1, value.size() - 2);
         return std::string(value);
     }
     return "";
@@ -53,8 +56,8 @@ std::string bracketed(const std::string& text) {
     return text.substr(open + 1, close - open - 1);
 }
 
-/// Whether a load by this user on this host may ask the kernel. A check gives its capabilities up before it looks at an image, but a program that
-/// root starts has all that the bounding set allows.
+/// Whether a load by this user on this host may ask the kernel. A check gives its capabilities up before it looks at an
+/// image, but a program that root starts has all that the bounding set allows.
 bool has_capability(const HostPaths& host) {
     const std::string status = text_or(host.proc + "/self/status");
     std::string_view uids, effective, bounding;
@@ -84,7 +87,8 @@ std::string build_id_of_note(const std::string& note) {
     if (note.size() < 16) return {};
     const auto word = [&](std::size_t at) {
         std::uint32_t value = 0;
-        for (std::size_t i = 0; i < 4; ++i) value |= static_cast<std::uint32_t>(static_cast<unsigned char>(note[at + i])) << (8 * i);
+        for (std::size_t i = 0; i < 4; ++i)
+            value |= static_cast<std::uint32_t>(static_cast<unsigned char>(note[at + i])) << (8 * i);
         return value;
     };
     const std::size_t name_bytes = word(0);
@@ -106,7 +110,8 @@ ProcLine line_in_proc(const HostPaths& host, const std::string& name) {
     const std::string text = text_or(host.proc + "/modules");
     for (const auto line : base::split(text, '\n')) {
         const auto words = base::split(line, ' ');
-        if (words.size() >= 5 && words[0] == name) return {std::string(words[3]), words[4] == "Live" ? "live" : words[4] == "Loading" ? "coming" : "going"};
+        if (words.size() >= 5 && words[0] == name)
+            return {std::string(words[3]), words[4] == "Live" ? "live" : words[4] == "Loading" ? "coming" : "going"};
     }
     return {};
 }
@@ -155,7 +160,9 @@ NodeFacts node_facts(const HostPaths& host) {
     return facts;
 }
 
-std::optional<std::uint64_t> known_taint(const HostPaths& host) { return base::parse_number<std::uint64_t>(text_or(host.proc + "/sys/kernel/tainted")); }
+std::optional<std::uint64_t> known_taint(const HostPaths& host) {
+    return base::parse_number<std::uint64_t>(text_or(host.proc + "/sys/kernel/tainted"));
+}
 
 std::uint64_t taint_bits(const HostPaths& host) { return known_taint(host).value_or(0); }
 
@@ -174,7 +181,8 @@ KernelState kernel_state(const HostPaths& host) {
     state.sig_enforce = text_or(host.sys + "/module/module/parameters/sig_enforce") == "Y";
     state.modules_disabled = text_or(host.proc + "/sys/kernel/modules_disabled", "0") != "0";
     state.tainted = taint_bits(host);
-    if (const auto packing = read_text(host.sys + "/module/compression"); packing && !packing->empty()) state.decompression = *packing;
+    if (const auto packing = read_text(host.sys + "/module/compression"); packing && !packing->empty())
+        state.decompression = *packing;
     state.cap_sys_module = has_capability(host);
     return state;
 }
@@ -201,7 +209,8 @@ std::optional<LiveModule> live_module(const HostPaths& host, const std::string& 
     if (const auto refcount = read_text(directory + "/refcnt")) module.refcount = base::parse_number<long>(*refcount);
     module.holders = entries_of(directory + "/holders");
     for (const auto& parameter : entries_of(directory + "/parameters")) {
-        if (auto value = read_text(directory + "/parameters/" + parameter)) module.parameters.emplace(parameter, std::move(*value));
+        if (auto value = read_text(directory + "/parameters/" + parameter))
+            module.parameters.emplace(parameter, std::move(*value));
     }
     if (const auto note = read_raw(directory + "/notes/.note.gnu.build-id")) module.build_id = build_id_of_note(*note);
     return module;
@@ -224,8 +233,8 @@ std::vector<std::string> live_modules(const HostPaths& host) {
 
 namespace {
 
-/// What kallsyms has of some names: those with an entry in an export table, and those that are plain symbols; with the module of each, "" for
-/// the kernel itself.
+/// What kallsyms has of some names: those with an entry in an export table, and those that are plain symbols; with the
+/// module of each, "" for the kernel itself.
 struct NamedSymbols {
     std::map<std::string, std::string> exported, plain;
     bool has_table = false;  ///< kernels without CONFIG_KALLSYMS_ALL show none
@@ -233,7 +242,8 @@ struct NamedSymbols {
 
 enum class Seek { exports, functions };
 
-/// nullopt when kallsyms cannot be read or is empty. Stops as soon as all are found: the rest is long, and the kernel writes each line anew.
+/// nullopt when kallsyms cannot be read or is empty. Stops as soon as all are found: the rest is long, and the kernel
+/// writes each line anew.
 std::optional<NamedSymbols> find_symbols(const HostPaths& host, const std::set<std::string>& wanted, Seek seek) {
     constexpr std::string_view prefix = "__ksymtab_";
     const std::set<std::string_view> names(wanted.begin(), wanted.end());
@@ -250,9 +260,12 @@ std::optional<NamedSymbols> find_symbols(const HostPaths& host, const std::set<s
         if (entry) name.remove_prefix(prefix.size());
         if (!names.contains(name)) return Lines::more;
         const auto bracket = rest.find('[');
-        const std::string owner = bracket == std::string_view::npos ? "" : normalise_name(rest.substr(bracket + 1, rest.find(']') - bracket - 1));
+        const std::string owner = bracket == std::string_view::npos
+                                      ? ""
+                                      : normalise_name(rest.substr(bracket + 1, rest.find(']') - bracket - 1));
         (entry ? found.exported : found.plain).emplace(name, owner);
-        return (seek == Seek::exports ? found.exported : found.plain).size() == names.size() ? Lines::enough : Lines::more;
+        return (seek == Seek::exports ? found.exported : found.plain).size() == names.size() ? Lines::enough
+                                                                                             : Lines::more;
     });
     if (read == Reading::failed || !any) return std::nullopt;
     return found;
@@ -272,7 +285,8 @@ std::optional<std::set<std::string>> kernel_exports(const HostPaths& host, const
     return keys_of(found->has_table ? found->exported : found->plain);
 }
 
-std::optional<std::map<std::string, std::string>> exporters_of(const HostPaths& host, const std::set<std::string>& wanted) {
+std::optional<std::map<std::string, std::string>> exporters_of(const HostPaths& host,
+                                                               const std::set<std::string>& wanted) {
     auto found = find_symbols(host, wanted, Seek::exports);
     if (!found || !found->has_table) return std::nullopt;
     return std::move(found->exported);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the running kernel and its module sub-system say about themselves. Every root is a field, so that tests use trees
-// of their own.
+// What the running kernel and its module sub-system say about themselves. Every root is a field, so that tests use
+// trees of their own.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct HostPaths {
     std::string root = "";  ///< where the host's root is mounted, "" for here: what the kernel calls /x is root + "/x"
 };
 
-/// Where what the host, and so the kernel, calls `path` is to be found here. Below host.root, symbolic links lead where they lead on the host;
-/// what is not there yet stays as it is written.
+/// Where what the host, and so the kernel, calls `path` is to be found here. Below host.root, symbolic links lead where
+/// they lead on the host; what is not there yet stays as it is written.
 [[nodiscard]] std::string here_of(const HostPaths& host, const std::string& path);
 
 /// The machine and its kernel, from procfs and /etc.
@@ -71,20 +71,25 @@ struct LiveModule {
 
 /// nullopt when no such module is known to the kernel. Names in either spelling.
 [[nodiscard]] std::optional<LiveModule> live_module(const HostPaths& host, const std::string& name);
-/// Whether /proc/modules has it as "[permanent]": it has an init function and no exit function, and the kernel never unloads it.
+/// Whether /proc/modules has it as "[permanent]": it has an init function and no exit function, and the kernel never
+/// unloads it.
 [[nodiscard]] bool is_permanent(const HostPaths& host, const std::string& name);
 /// Names in /proc/modules, sorted.
 [[nodiscard]] std::vector<std::string> live_modules(const HostPaths& host);
 
-/// Those of `wanted` that the kernel or a live module exports, from the __ksymtab_ entries of kallsyms; kernels that hide
-/// these are asked for plain names. nullopt when kallsyms cannot be read or is empty.
-[[nodiscard]] std::optional<std::set<std::string>> kernel_exports(const HostPaths& host, const std::set<std::string>& wanted);
+/// Those of `wanted` that the kernel or a live module exports, from the __ksymtab_ entries of kallsyms; kernels that
+/// hide these are asked for plain names. nullopt when kallsyms cannot be read or is empty.
+[[nodiscard]] std::optional<std::set<std::string>> kernel_exports(const HostPaths& host,
+                                                                  const std::set<std::string>& wanted);
 
-/// Those of `wanted` in the export tables, with the module that exports each, "" for the kernel itself. nullopt also for a kernel that
-/// hides these tables.
-[[nodiscard]] std::optional<std::map<std::string, std::string>> exporters_of(const HostPaths& host, const std::set<std::string>& wanted);
+/// Those of `wanted` in the export tables, with the module that exports each, "" for the kernel itself. nullopt also
+/// for a kernel that hides these tables.
+[[nodiscard]] std::optional<std::map<std::string, std::string>> exporters_of(const HostPaths& host,
+                                                                             const std::set<std::string>& wanted);
 
-/// Those of `wanted` that kallsyms has as symbols, exported or not. nullopt when it cannot be read or is empty. Cost: may read all of it.
-[[nodiscard]] std::optional<std::set<std::string>> kernel_functions(const HostPaths& host, const std::set<std::string>& wanted);
+/// Those of `wanted` that kallsyms has as symbols, exported or not. nullopt when it cannot be read or is empty. Cost:
+/// may read all of it.
+[[nodiscard]] std::optional<std::set<std::string>> kernel_functions(const HostPaths& host,
+                                                                    const std::set<std::string>& wanted);
 
 }  // namespace kmm::kmod

@@ -30,47 +30,50 @@ struct CheckInput {
 /// Blacklists, install commands and options of modprobe.d and the kernel command line. Errors "blacklisted-module",
 /// "install-command"; warnings "blacklisted-module", "install-command", "host-options".
 void check_configuration(const CheckInput& input, Diagnostics& findings);
-/// firmware= files that are neither in the image nor where the kernel looks, or only in a form that it cannot read. Warnings
-/// "firmware-missing", "firmware-compressed".
+/// firmware= files that are neither in the image nor where the kernel looks, or only in a form that it cannot read.
+/// Warnings "firmware-missing", "firmware-compressed".
 void check_firmware_files(const CheckInput& input, Diagnostics& findings);
 /// Signer and keyrings. Errors "unsigned-module", "bad-signature", "key-not-trusted"; warning "key-not-trusted".
 void check_signatures(const CheckInput& input, Diagnostics& findings);
 /// Built-in modules, modules of the host with the same name or the same aliases, another live build. Error
 /// "builtin-module"; warnings "name-conflict", "alias-conflict", "other-build-live".
 void check_conflicts(const CheckInput& input, Diagnostics& findings);
-/// Properties of a module that the kernel accepts with a taint or warning; `reference` is a module of the kernel's own, nullptr if there is none.
-/// Warnings "license-taint", "no-retpoline", "intree-flag".
+/// Properties of a module that the kernel accepts with a taint or warning; `reference` is a module of the kernel's own,
+/// nullptr if there is none. Warnings "license-taint", "no-retpoline", "intree-flag".
 void check_marks(const CheckInput& input, const HostModule* reference, Diagnostics& findings);
-/// What is live and stands in the way right now: modules that are coming or going, and ones that are to give way and are in use.
-/// Warnings "module-on-its-way", "in-tree-in-use".
+/// What is live and stands in the way right now: modules that are coming or going, and ones that are to give way and
+/// are in use. Warnings "module-on-its-way", "in-tree-in-use".
 void check_live(const CheckInput& input, Diagnostics& findings);
 /// Capability, SELinux, memory. Error "no-memory"; warnings "no-capability", "selinux".
 void check_process(const CheckInput& input, Diagnostics& findings);
 
-/// Symbols that a module of the order exports and that the kernel, a live module or another one of the order exports, too. Error
-/// "duplicate-symbol".
+/// Symbols that a module of the order exports and that the kernel, a live module or another one of the order exports,
+/// too. Error "duplicate-symbol".
 void check_duplicate_symbols(const CheckInput& input, Diagnostics& findings);
 
 /// GPL-only exports and symbol namespaces, as far as headers and module files tell. Errors "gpl-only",
 /// "namespace-missing" (a warning where the kernel's configuration allows it).
 void check_exports(const CheckInput& input, Diagnostics& findings);
 
-/// The versions of symbols that the running kernel compares those of modules with, as far as this host tells: by a module of the kernel's own,
-/// its headers, the modules of its tree that are loaded first, and, where these do not do, the files of live modules.
+/// The versions of symbols that the running kernel compares those of modules with, as far as this host tells: by a
+/// module of the kernel's own, its headers, the modules of its tree that are loaded first, and, where these do not do,
+/// the files of live modules.
 class KernelVersions {
 public:
     /// `reference` may be null. All arguments must outlive this.
-    KernelVersions(const ModuleIndex& index, const HostPaths& host, const std::string& directory, const HostModule* reference)
+    KernelVersions(const ModuleIndex& index, const HostPaths& host, const std::string& directory,
+                   const HostModule* reference)
         : index_(index), host_(host), directory_(directory), reference_(reference) {}
 
-    /// Whether the kernel's own rule for modules of another release is known to be met: rows in __versions, and every symbol the module
-    /// uses, module_layout among them, with the version that the running kernel has.
+    /// Whether the kernel's own rule for modules of another release is known to be met: rows in __versions, and every
+    /// symbol the module uses, module_layout among them, with the version that the running kernel has.
     [[nodiscard]] bool fit(const ModuleFile& file, const std::vector<HostModule>& host_modules);
     /// Whether a symbol that the module uses is known to have another version in the running kernel.
     [[nodiscard]] bool differ(const ModuleFile& file) { return !compare(file, {}).of_kernel.empty(); }
-    /// Tells what differs or is missing (see report_versions), and by a warning "versions-not-checked" what nothing here tells
-    /// of symbols but `unexported`, which are refused anyway.
-    void check(const ModuleFile& file, const std::vector<HostModule>& host_modules, const std::set<std::string>& unexported, Diagnostics& findings);
+    /// Tells what differs or is missing (see report_versions), and by a warning "versions-not-checked" what nothing
+    /// here tells of symbols but `unexported`, which are refused anyway.
+    void check(const ModuleFile& file, const std::vector<HostModule>& host_modules,
+               const std::set<std::string>& unexported, Diagnostics& findings);
 
 private:
     [[nodiscard]] VersionResult compare(const ModuleFile& file, const std::vector<HostModule>& host_modules);
@@ -94,14 +97,16 @@ private:
 [[nodiscard]] std::optional<bool> kernel_option(const CheckInput& input, std::string_view option);
 
 /// In which forms firmware `file` is in `directories`: "" as it is, ".xz", ".zst", ".gz".
-[[nodiscard]] std::vector<std::string> firmware_forms(const std::vector<std::string>& directories, const std::string& file);
+[[nodiscard]] std::vector<std::string> firmware_forms(const std::vector<std::string>& directories,
+                                                      const std::string& file);
 
-/// Whether some device fits both aliases, which are glob patterns: `*` before the lower-case name of the next field fits a value, which has no
-/// lower-case letters, any other `*` all; `[...]` is taken to fit any character.
+/// Whether some device fits both aliases, which are glob patterns: `*` before the lower-case name of the next field
+/// fits a value, which has no lower-case letters, any other `*` all; `[...]` is taken to fit any character.
 [[nodiscard]] bool aliases_meet(std::string_view a, std::string_view b);
 
 /// Appends a finding of the checks.
-void add_finding(Diagnostics& findings, Severity severity, std::string code, std::string message, std::string hint = {});
+void add_finding(Diagnostics& findings, Severity severity, std::string code, std::string message,
+                 std::string hint = {});
 
 /// True if modules without a valid signature are refused.
 [[nodiscard]] bool wants_signatures(const KernelState& state);

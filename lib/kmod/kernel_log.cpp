@@ -25,7 +25,8 @@ const std::vector<std::string>& KernelLog::lines() {
         const ssize_t got = ::read(fd_.get(), buffer.data(), buffer.size());
         if (got < 0 && (errno == EINTR || errno == EPIPE)) continue;  // EPIPE: records were overwritten
         if (got <= 0) break;
-        // "6,1234,5678,-;text\n KEY=value\n": lines that start with a blank describe the record. The number is facility * 8 + level.
+        // "6,1234,5678,-;text\n KEY=value\n": lines that start with a blank describe the record. The number is facility
+        // * 8 + level.
         for (const auto line : base::split(std::string_view(buffer.data(), static_cast<std::size_t>(got)), '\n')) {
             if (line.starts_with(" DEVICE=") && grave_) device_lines_.push_back(lines_.back());
             if (line.empty() || line.front() == ' ') continue;
@@ -47,7 +48,9 @@ std::vector<std::string> lines_of_load(KernelLog& log, std::string_view module) 
     std::vector<std::string> result = lines_about(log.lines(), module);
     const std::size_t named = result.size();
     for (const auto& line : log.device_lines()) {
-        if (std::find(result.begin(), result.begin() + static_cast<std::ptrdiff_t>(named), line) == result.begin() + static_cast<std::ptrdiff_t>(named)) result.push_back(line);
+        if (std::find(result.begin(), result.begin() + static_cast<std::ptrdiff_t>(named), line) ==
+            result.begin() + static_cast<std::ptrdiff_t>(named))
+            result.push_back(line);
     }
     return result;
 }

@@ -17,7 +17,8 @@ public:
     explicit KernelLog(const std::string& path);
     /// Message texts since construction, in order, without priority and time stamp.
     [[nodiscard]] const std::vector<std::string>& lines();
-    /// Those of lines() that a driver logged about one of its devices, as a warning or worse. The module of the driver need not be named in them.
+    /// Those of lines() that a driver logged about one of its devices, as a warning or worse. The module of the driver
+    /// need not be named in them.
     [[nodiscard]] const std::vector<std::string>& device_lines();
     [[nodiscard]] bool available() const noexcept { return fd_.get() >= 0; }
 

@@ -19,7 +19,9 @@ namespace kmm::kmod {
 namespace {
 
 std::string directory_of(const HostPaths& host) { return host.run + "/loaded"; }
-std::string path_of(const HostPaths& host, const std::string& module) { return directory_of(host) + "/" + normalise_name(module); }
+std::string path_of(const HostPaths& host, const std::string& module) {
+    return directory_of(host) + "/" + normalise_name(module);
+}
 
 std::string text_of(const LoadRecord& record) {
     std::string text = fmt::format("module {}\n", record.module);
@@ -29,7 +31,8 @@ std::string text_of(const LoadRecord& record) {
     for (const auto& name : record.removed_in_tree) text += fmt::format("removed-in-tree {}\n", name);
     if (record.old_firmware_path) text += fmt::format("old-firmware-path {}\n", *record.old_firmware_path);
     if (record.new_firmware_path) text += fmt::format("new-firmware-path {}\n", *record.new_firmware_path);
-    for (const auto& directory : record.former_firmware_directories) text += fmt::format("former-firmware-directory {}\n", directory);
+    for (const auto& directory : record.former_firmware_directories)
+        text += fmt::format("former-firmware-directory {}\n", directory);
     if (!record.firmware_directory.empty()) text += fmt::format("firmware-directory {}\n", record.firmware_directory);
     for (const auto& [module, devices] : record.devices) {
         for (const auto& device : devices) text += fmt::format("device {} {}\n", module, device);
@@ -37,14 +40,27 @@ std::string text_of(const LoadRecord& record) {
     return text;
 }
 
-bool holds(const std::vector<std::string>& list, const std::string& name) { return std::find(list.begin(), list.end(), name) != list.end(); }
+bool holds(const std::vector<std::string>& list, const std::string& name) {
+    return std::find(list.begin(), list.end(), name) != list.end();
+}
 
 /// Whether `text` is one of text_of(), as far as one can tell.
 bool is_record(std::string_view text, const std::string& module) {
     if (!text.starts_with("module " + normalise_name(module) + "\n") || !text.ends_with('\n')) return false;
-    static constexpr std::string_view keys[] = {"module", "state", "dependency", "removed-in-tree", "old-firmware-path", "new-firmware-path", "former-firmware-directory", "firmware-directory", "device"};
+    static constexpr std::string_view keys[] = {"module",
+                                                "state",
+                                                "dependency",
+                                                "removed-in-tree",
+                                                "old-firmware-path",
+                                                "new-firmware-path",
+                                                "former-firmware-directory",
+                                                "firmware-directory",
+                                                "device"};
     const auto lines = base::split(text, '\n');
-    return std::all_of(lines.begin(), lines.end(), [](std::string_view line) { return line.empty() || std::find(std::begin(keys), std::end(keys), line.substr(0, line.find(' '))) != std::end(keys); });
+    return std::all_of(lines.begin(), lines.end(), [](std::string_view line) {
+        return line.empty() ||
+               std::find(std::begin(keys), std::end(keys), line.substr(0, line.find(' '))) != std::end(keys);
+    });
 }
 
 }  // namespace
@@ -76,7 +92,8 @@ std::optional<LoadRecord> read_record(const HostPaths& host, const std::string& 
         if (key == "former-firmware-directory") record.former_firmware_directories.push_back(value);
         if (key == "state") (value == "gone" ? record.gone : record.unloaded) = value == "gone" || value == "unloaded";
         if (key == "firmware-directory") record.firmware_directory = value;
-        if (const auto space = value.find(' '); key == "device" && space != std::string::npos) record.devices[value.substr(0, space)].push_back(value.substr(space + 1));
+        if (const auto space = value.find(' '); key == "device" && space != std::string::npos)
+            record.devices[value.substr(0, space)].push_back(value.substr(space + 1));
     }
     return record;
 }
@@ -95,7 +112,8 @@ void erase_record(const HostPaths& host, const std::string& module) {
     (void)::unlink(path_of(host, module).c_str());
 }
 
-void note_unloaded(const HostPaths& host, const std::string& module, std::vector<std::string> removed_in_tree, std::vector<std::string> left_behind) {
+void note_unloaded(const HostPaths& host, const std::string& module, std::vector<std::string> removed_in_tree,
+                   std::vector<std::string> left_behind) {
     if (removed_in_tree.empty() && left_behind.empty()) return erase_record(host, module);
     LoadRecord record;
     record.module = normalise_name(module);
@@ -121,7 +139,8 @@ void give_up_search_path(const HostPaths& host, const LoadRecord& record) {
         auto other = read_record(host, name);
         if (name == record.module || !other || !live_module(host, name)) continue;
         const bool came_later = other->old_firmware_path == record.new_firmware_path;
-        const bool shares_it = in_force && !other->new_firmware_path && other->firmware_directory == *record.new_firmware_path;
+        const bool shares_it =
+            in_force && !other->new_firmware_path && other->firmware_directory == *record.new_firmware_path;
         if (!came_later && !shares_it) continue;
         other->old_firmware_path = record.old_firmware_path;
         if (shares_it) other->new_firmware_path = record.new_firmware_path;
@@ -142,10 +161,12 @@ std::vector<std::string> recorded_modules(const HostPaths& host) {
 std::vector<LoadRecord> all_records(const HostPaths& host) {
     std::vector<LoadRecord> records;
     std::error_code error;
-    for (std::filesystem::directory_iterator it(directory_of(host), error), end; !error && it != end; it.increment(error)) {
+    for (std::filesystem::directory_iterator it(directory_of(host), error), end; !error && it != end;
+         it.increment(error)) {
         if (auto record = read_record(host, it->path().filename().native())) records.push_back(std::move(*record));
     }
-    std::sort(records.begin(), records.end(), [](const LoadRecord& a, const LoadRecord& b) { return a.module < b.module; });
+    std::sort(records.begin(), records.end(),
+              [](const LoadRecord& a, const LoadRecord& b) { return a.module < b.module; });
     return records;
 }
 
@@ -182,7 +203,8 @@ std::vector<std::string> leftovers(const HostPaths& host) {
 void forget_gone_leftovers(const HostPaths& host) {
     for (auto& record : all_records(host)) {
         const auto is_gone = [&](const std::string& name) { return !live_module(host, name); };
-        if (record.unloaded && std::erase_if(record.dependencies, is_gone) > 0) note_unloaded(host, record.module, record.removed_in_tree, record.dependencies);
+        if (record.unloaded && std::erase_if(record.dependencies, is_gone) > 0)
+            note_unloaded(host, record.module, record.removed_in_tree, record.dependencies);
     }
 }
 

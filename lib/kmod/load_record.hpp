@@ -13,18 +13,21 @@
 
 namespace kmm::kmod {
 
-/// Kept in <run>/loaded/<module> until unload or reboot, and after an unload while in-tree modules have not come back or modules that came
-/// with it are in use by others. A help, not a truth: sysfs decides what is live.
+/// Kept in <run>/loaded/<module> until unload or reboot, and after an unload while in-tree modules have not come back
+/// or modules that came with it are in use by others. A help, not a truth: sysfs decides what is live.
 struct LoadRecord {
     std::string module;                         ///< main module
-    /// Modules of the image and of the host that this tool loaded for it, or for another module before, in load order. A module that is in
-    /// several records is shared: the last user takes it away. Of a module that is unloaded: those that were in use still.
+    /// Modules of the image and of the host that this tool loaded for it, or for another module before, in load order.
+    /// A module that is in several records is shared: the last user takes it away. Of a module that is unloaded: those
+    /// that were in use still.
     std::vector<std::string> dependencies;
     std::vector<std::string> removed_in_tree;   ///< in-tree modules that were unloaded for it
     std::optional<std::string> old_firmware_path, new_firmware_path;  ///< set if the search path was changed
     std::string firmware_directory;  ///< where its firmware is, see install_firmware; "" for none
-    std::vector<std::string> former_firmware_directories{};  ///< where firmware of it is still, as it was loaded again with another path
-    bool gone = false;               ///< the module was unloaded by somebody else, and has been loaded again as a dependency of another one
+    std::vector<std::string>
+        former_firmware_directories{};  ///< where firmware of it is still, as it was loaded again with another path
+    bool gone =
+        false;  ///< the module was unloaded by somebody else, and has been loaded again as a dependency of another one
     bool unloaded = false;           ///< the module is gone, only `removed_in_tree` and `dependencies` still count
     /// By module: the devices that appeared while it was loaded, "char 240" for all of a major, "block 253:1" for one.
     std::map<std::string, std::vector<std::string>> devices{};
@@ -37,15 +40,16 @@ struct LoadRecord {
 /// Errors: from_errno; a caller may go on without the record.
 void write_record(const HostPaths& host, const LoadRecord& record);
 void erase_record(const HostPaths& host, const std::string& module);
-/// Puts the kernel's firmware search path back to what it was before the module of `record` set it, if it still is what was set then.
-/// Another live module whose firmware is in that directory keeps the path: then its record takes over what to put back, as that
-/// of a module that set another path after this one. Errors: from_errno.
+/// Puts the kernel's firmware search path back to what it was before the module of `record` set it, if it still is what
+/// was set then. Another live module whose firmware is in that directory keeps the path: then its record takes over
+/// what to put back, as that of a module that set another path after this one. Errors: from_errno.
 void give_up_search_path(const HostPaths& host, const LoadRecord& record);
-/// Replaces what is noted of `module`, which is unloaded now: only the in-tree modules that are still to come back, and the modules that came
-/// with it and stay as others use them; nothing without any. Errors: from_errno.
-void note_unloaded(const HostPaths& host, const std::string& module, std::vector<std::string> removed_in_tree, std::vector<std::string> left_behind);
-/// Those of `names`, which are about to be loaded as dependencies, that are on record and not live: somebody else has unloaded them, so they are not
-/// wanted for themselves any more. Errors: from_errno.
+/// Replaces what is noted of `module`, which is unloaded now: only the in-tree modules that are still to come back, and
+/// the modules that came with it and stay as others use them; nothing without any. Errors: from_errno.
+void note_unloaded(const HostPaths& host, const std::string& module, std::vector<std::string> removed_in_tree,
+                   std::vector<std::string> left_behind);
+/// Those of `names`, which are about to be loaded as dependencies, that are on record and not live: somebody else has
+/// unloaded them, so they are not wanted for themselves any more. Errors: from_errno.
 void note_gone(const HostPaths& host, const std::vector<std::string>& names);
 /// Main modules that have a record and were not unloaded since, sorted.
 [[nodiscard]] std::vector<std::string> recorded_modules(const HostPaths& host);
@@ -55,7 +59,8 @@ void note_gone(const HostPaths& host, const std::vector<std::string>& names);
 [[nodiscard]] bool came_as_dependency(const HostPaths& host, const std::string& name, const std::string& except);
 /// What modules on record need that are live and not in `leaving`: those modules themselves, and what they came with.
 [[nodiscard]] std::set<std::string> wanted_on_record(const HostPaths& host, const std::vector<std::string>& leaving);
-/// Live out-of-tree modules that came with modules that are not live any more, and that no module on record needs; newest first.
+/// Live out-of-tree modules that came with modules that are not live any more, and that no module on record needs;
+/// newest first.
 [[nodiscard]] std::vector<std::string> leftovers(const HostPaths& host);
 /// Forgets leftovers that are gone. Errors: from_errno.
 void forget_gone_leftovers(const HostPaths& host);

@@ -45,7 +45,9 @@ int load_in_child(const char* parameters, unsigned flags) {
     return ::syscall(SYS_init_module, bytes, size, parameters) == 0 ? 0 : errno;
 }
 
-int unload_in_child(const char* name, unsigned flags) { return ::syscall(SYS_delete_module, name, static_cast<unsigned>(O_NONBLOCK) | flags) == 0 ? 0 : errno; }
+int unload_in_child(const char* name, unsigned flags) {
+    return ::syscall(SYS_delete_module, name, static_cast<unsigned>(O_NONBLOCK) | flags) == 0 ? 0 : errno;
+}
 
 /// True if the pipe became readable or was closed within `timeout`.
 bool wait_readable(int fd, milliseconds timeout) {
@@ -54,7 +56,8 @@ bool wait_readable(int fd, milliseconds timeout) {
         const auto left = std::chrono::duration_cast<milliseconds>(end - steady_clock::now());
         if (left.count() < 0) return false;
         pollfd poll_fd{fd, POLLIN, 0};
-        const int ready = ::poll(&poll_fd, 1, static_cast<int>(std::min<milliseconds::rep>(left.count() + 1, 1'000'000)));
+        const int ready =
+            ::poll(&poll_fd, 1, static_cast<int>(std::min<milliseconds::rep>(left.count() + 1, 1'000'000)));
         if (ready > 0) return true;
         if (ready < 0 && errno != EINTR) return true;
     }
@@ -66,7 +69,8 @@ sys::Fd above_standard(int fd) {
     return copy;
 }
 
-LoaderAnswer in_helper(int file, const char* text, unsigned flags, int (*call)(const char*, unsigned), milliseconds timeout) {
+LoaderAnswer in_helper(int file, const char* text, unsigned flags, int (*call)(const char*, unsigned),
+                       milliseconds timeout) {
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw LastErrno().error("cannot prepare the module loader");
     const sys::Fd reading(ends[0]);
@@ -111,7 +115,8 @@ LoaderAnswer in_helper(int file, const char* text, unsigned flags, int (*call)(c
     const bool answered = ::read(reading.get(), &error, sizeof error) == static_cast<ssize_t>(sizeof error);
     (void)::waitpid(pid, nullptr, 0);
     answer.lost = !answered;
-    answer.error = answered ? error : EINTR;  // a helper killed from outside leaves no answer; the caller looks at sysfs
+    answer.error =
+        answered ? error : EINTR;  // a helper killed from outside leaves no answer; the caller looks at sysfs
     return answer;
 }
 

@@ -15,7 +15,9 @@
 
 namespace kmm::kmod {
 
-bool is_of_lockdown(const std::string& line) { return line.find("Lockdown: kmm-worker: ") != std::string::npos && line.find(" is restricted") != std::string::npos; }
+bool is_of_lockdown(const std::string& line) {
+    return line.find("Lockdown: kmm-worker: ") != std::string::npos && line.find(" is restricted") != std::string::npos;
+}
 
 std::string refused_parameter(const std::vector<std::string>& lines) {
     constexpr std::string_view marker = " for parameter `";
@@ -30,8 +32,9 @@ std::string refused_parameter(const std::vector<std::string>& lines) {
 
 namespace {
 
-/// The same of lines that are not about a symbol: "demo: version magic 'A' should be 'B'", "Module demo is blacklisted", and of lockdown
-/// "Lockdown: kmm-worker: unsigned module loading is restricted; see man kernel_lockdown.7".
+/// The same of lines that are not about a symbol: "demo: version magic 'A' should be 'B'", "Module demo is
+/// blacklisted", and of lockdown "Lockdown: kmm-worker: unsigned module loading is restricted; see man
+/// kernel_lockdown.7".
 LoggedCause told_plainly(const std::string& line) {
     constexpr std::string_view magic = "version magic '";
     constexpr std::string_view wanted = "' should be '";
@@ -41,9 +44,11 @@ LoggedCause told_plainly(const std::string& line) {
         std::string theirs = line.substr(other + wanted.size());
         theirs = theirs.substr(0, theirs.rfind('\''));
         const std::string ours = line.substr(at + magic.size(), other - at - magic.size());
-        return {fmt::format("the module was built for another kernel: vermagic '{}', this one wants '{}', differing: {}", base::escape(ours), base::escape(theirs),
-                            base::escape(base::join(vermagic_differences(ours, theirs), ", "))),
-                "rebuild it against the headers of the running kernel"};
+        return {
+            fmt::format("the module was built for another kernel: vermagic '{}', this one wants '{}', differing: {}",
+                        base::escape(ours), base::escape(theirs),
+                        base::escape(base::join(vermagic_differences(ours, theirs), ", "))),
+            "rebuild it against the headers of the running kernel"};
     }
     if (line.starts_with("Module ") && line.ends_with(" is blacklisted")) {
         return {"module_blacklist= on the kernel command line names it", "remove it there and reboot the node"};
@@ -56,30 +61,38 @@ LoggedCause told_plainly(const std::string& line) {
         const std::string symbol = line.substr(from + twice.size(), by - from - twice.size());
         const std::string owner = line.substr(by + owned.size(), line.find(')', by) - by - owned.size());
         const bool of_kernel = owner == "kernel";
-        return {fmt::format("symbol {}, which the module exports, is exported by {} already", base::escape(symbol), of_kernel ? "the kernel itself" : "module " + base::escape(owner)),
-                of_kernel ? "build the module without it: this kernel has it built in"
-                          : fmt::format("unload {} first: list it in inTreeModulesToRemove, or kmm-worker unload --module {}", base::escape(owner), base::escape(owner))};
+        return {fmt::format("symbol {}, which the module exports, is exported by {} already", base::escape(symbol),
+                            of_kernel ? "the kernel itself" : "module " + base::escape(owner)),
+                of_kernel
+                    ? "build the module without it: this kernel has it built in"
+                    : fmt::format("unload {} first: list it in inTreeModulesToRemove, or kmm-worker unload --module {}",
+                                  base::escape(owner), base::escape(owner))};
     }
-    if (is_of_lockdown(line)) return {"lockdown refuses modules without a valid signature", "sign the module with a key that this kernel trusts"};
+    if (is_of_lockdown(line))
+        return {"lockdown refuses modules without a valid signature",
+                "sign the module with a key that this kernel trusts"};
     return {};
 }
 
 }  // namespace
 
-/// "demo: disagrees about version of symbol S", "demo: module uses symbol (S) from namespace N, but does not import it."; of a symbol that was found
-/// and refused for a reason that no line tells, only that.
+/// "demo: disagrees about version of symbol S", "demo: module uses symbol (S) from namespace N, but does not import
+/// it."; of a symbol that was found and refused for a reason that no line tells, only that.
 LoggedCause logged_cause(const std::vector<std::string>& lines, const ModuleFile& file, const std::string& directory) {
     constexpr std::string_view version = "disagrees about version of symbol ";
     constexpr std::string_view use = "module uses symbol ";
     constexpr std::string_view space = " from namespace ";
-    const auto word_at = [](const std::string& line, std::size_t at) { return line.substr(at, line.find_first_of(" ,", at) - at); };
+    const auto word_at = [](const std::string& line, std::size_t at) {
+        return line.substr(at, line.find_first_of(" ,", at) - at);
+    };
     for (const auto& line : lines) {
         if (const auto at = line.find(version); at != std::string::npos) {
             const std::string symbol = word_at(line, at + version.size());
             const auto crc = file.crcs.find(symbol);
             const auto known = header_crcs(directory);
             const auto actual = known.find(symbol);
-            return {fmt::format("symbol {} has another version (CRC) in this kernel{}{}", base::escape(symbol), actual == known.end() ? "" : fmt::format(", {:#010x}", actual->second),
+            return {fmt::format("symbol {} has another version (CRC) in this kernel{}{}", base::escape(symbol),
+                                actual == known.end() ? "" : fmt::format(", {:#010x}", actual->second),
                                 crc ? fmt::format(", the module wants {:#010x}", *crc) : ""),
                     "rebuild the module, and what it needs, against the headers of the running kernel"};
         }
@@ -90,22 +103,25 @@ LoggedCause logged_cause(const std::vector<std::string>& lines, const ModuleFile
         std::string symbol = word_at(line, at + use.size());
         std::erase_if(symbol, [](char c) { return c == '(' || c == ')'; });
         const std::string name = base::escape(word_at(line, from + space.size()));
-        return {fmt::format("the module uses symbol {} of namespace {}, which it does not import", base::escape(symbol), name),
+        return {fmt::format("the module uses symbol {} of namespace {}, which it does not import", base::escape(symbol),
+                            name),
                 fmt::format("add MODULE_IMPORT_NS for {} to the module's sources, and rebuild it", name)};
     }
     for (const auto& line : lines) {
         const auto at = line.find(k_unknown_symbol);
         if (at == std::string::npos || line.find(k_found_and_refused) == std::string::npos) continue;
-        return {fmt::format("symbol {} is exported, and refused: its version (CRC) or its namespace does not fit", base::escape(word_at(line, at + k_unknown_symbol.size()))),
+        return {fmt::format("symbol {} is exported, and refused: its version (CRC) or its namespace does not fit",
+                            base::escape(word_at(line, at + k_unknown_symbol.size()))),
                 "rebuild the module, and what it needs, against the headers of the running kernel"};
     }
     return {};
 }
 
-/// "demo 0000:00:01.0: Direct firmware load for a.bin failed with error -2", with Debian's kernels "firmware: failed to load a.bin (-2)". Drivers
-/// try one name after the other: the last one counts.
+/// "demo 0000:00:01.0: Direct firmware load for a.bin failed with error -2", with Debian's kernels "firmware: failed to
+/// load a.bin (-2)". Drivers try one name after the other: the last one counts.
 LoggedCause logged_firmware(const std::vector<std::string>& lines, const HostPaths& host, const std::string& release) {
-    constexpr std::pair<std::string_view, std::string_view> forms[] = {{"Direct firmware load for ", " failed with error -"}, {"firmware: failed to load ", " (-"}};
+    constexpr std::pair<std::string_view, std::string_view> forms[] = {
+        {"Direct firmware load for ", " failed with error -"}, {"firmware: failed to load ", " (-"}};
     std::string file;
     int number = 0;
     for (const auto& line : lines) {
@@ -121,14 +137,20 @@ LoggedCause logged_firmware(const std::vector<std::string>& lines, const HostPat
         }
     }
     if (file.empty()) return {};
-    if (number != ENOENT) return {fmt::format("firmware {} could not be loaded: {} ({})", base::escape(file), errno_text(number), errno_name(number)), "look at that file, and at the kernel's lines"};
+    if (number != ENOENT)
+        return {fmt::format("firmware {} could not be loaded: {} ({})", base::escape(file), errno_text(number),
+                            errno_name(number)),
+                "look at that file, and at the kernel's lines"};
     for (const auto& ending : firmware_forms(firmware_directories(host, release), file)) {
         if (ending.empty()) continue;
-        return {fmt::format("firmware {} was not found where the kernel looks for it: {}{} is there, which this kernel does not decompress", base::escape(file), base::escape(file), ending),
+        return {fmt::format("firmware {} was not found where the kernel looks for it: {}{} is there, which this kernel "
+                            "does not decompress",
+                            base::escape(file), base::escape(file), ending),
                 "put the file into the image as it is, not compressed"};
     }
-    return {fmt::format("firmware {} was not found where the kernel looks for it", base::escape(file)),
-            "put it into the image and set modprobe.firmwarePath, and name its place on this host with --firmware-path"};
+    return {
+        fmt::format("firmware {} was not found where the kernel looks for it", base::escape(file)),
+        "put it into the image and set modprobe.firmwarePath, and name its place on this host with --firmware-path"};
 }
 
 }  // namespace kmm::kmod

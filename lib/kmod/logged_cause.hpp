@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a load failed, as the kernel and drivers say it in the log. Source: pr_err of Linux 6.1 kernel/module/main.c, kernel/params.c and
-// drivers/base/firmware_loader/main.c. Used inside this room only.
+// Why a load failed, as the kernel and drivers say it in the log. Source: pr_err of Linux 6.1 kernel/module/main.c,
+// kernel/params.c and drivers/base/firmware_loader/main.c. Used inside this room only.
 #pragma once
 
 #include <string>
@@ -22,14 +22,17 @@ struct LoggedCause {
 /// Of the helper process, whose name is in it.
 [[nodiscard]] bool is_of_lockdown(const std::string& line);
 
-/// The parameter whose value the kernel did not take, as one of its lines says: "demo: `x' invalid for parameter `answer'", or
-/// "too large for parameter"; "" if none does.
+/// The parameter whose value the kernel did not take, as one of its lines says: "demo: `x' invalid for parameter
+/// `answer'", or "too large for parameter"; "" if none does.
 [[nodiscard]] std::string refused_parameter(const std::vector<std::string>& lines);
 
-/// Symbol versions, namespaces, vermagic, blacklists, lockdown, symbols that are exported twice. `directory` is that of the host's modules.
-[[nodiscard]] LoggedCause logged_cause(const std::vector<std::string>& lines, const ModuleFile& file, const std::string& directory);
+/// Symbol versions, namespaces, vermagic, blacklists, lockdown, symbols that are exported twice. `directory` is that of
+/// the host's modules.
+[[nodiscard]] LoggedCause logged_cause(const std::vector<std::string>& lines, const ModuleFile& file,
+                                       const std::string& directory);
 
 /// The firmware file that could not be loaded.
-[[nodiscard]] LoggedCause logged_firmware(const std::vector<std::string>& lines, const HostPaths& host, const std::string& release);
+[[nodiscard]] LoggedCause logged_firmware(const std::vector<std::string>& lines, const HostPaths& host,
+                                          const std::string& release);
 
 }  // namespace kmm::kmod

@@ -16,8 +16,19 @@ namespace kmm::kmod {
 namespace {
 
 enum class Meaning {
-    all, remove, remove_holders, wait, first_time, ignore_install, use_blacklist, force, force_vermagic, force_modversion,
-    directory, harmless, set_version
+    all,
+    remove,
+    remove_holders,
+    wait,
+    first_time,
+    ignore_install,
+    use_blacklist,
+    force,
+    force_vermagic,
+    force_modversion,
+    directory,
+    harmless,
+    set_version
 };
 
 struct ModprobeOption {
@@ -71,11 +82,14 @@ public:
 
 private:
     [[noreturn]] void unknown(const std::string& word) const {
-        throw Error(Exit::data, "unsupported", fmt::format("{} holds '{}', which this worker does not know", field_, base::escape(word)))
+        throw Error(Exit::data, "unsupported",
+                    fmt::format("{} holds '{}', which this worker does not know", field_, base::escape(word)))
             .hint("say it with parameters, modulesLoadingOrder or inTreeModulesToRemove");
     }
 
-    [[noreturn]] void bad(const std::string& what) const { throw Error(Exit::data, "bad-value", fmt::format("{}: {}", field_, what)); }
+    [[noreturn]] void bad(const std::string& what) const {
+        throw Error(Exit::data, "bad-value", fmt::format("{}: {}", field_, what));
+    }
 
     std::string next_value(const std::string& word) {
         if (at_ + 1 >= arguments_.size()) bad(fmt::format("expected a value after {}, found none", word));
@@ -85,7 +99,8 @@ private:
     void take_long(const std::string& word) {
         const auto equals = word.find('=');
         const std::string name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
-        const auto row = std::find_if(std::begin(k_modprobe_options), std::end(k_modprobe_options), [&](const ModprobeOption& o) { return o.name == name; });
+        const auto row = std::find_if(std::begin(k_modprobe_options), std::end(k_modprobe_options),
+                                      [&](const ModprobeOption& o) { return o.name == name; });
         if (row == std::end(k_modprobe_options)) unknown(word);
         if (!row->takes_value && equals != std::string::npos) bad(fmt::format("--{} takes no value", name));
         std::string value;
@@ -95,7 +110,8 @@ private:
 
     void take_letters(const std::string& word) {
         for (std::size_t i = 1; i < word.size(); ++i) {
-            const auto row = std::find_if(std::begin(k_modprobe_options), std::end(k_modprobe_options), [&](const ModprobeOption& o) { return o.letter == word[i]; });
+            const auto row = std::find_if(std::begin(k_modprobe_options), std::end(k_modprobe_options),
+                                          [&](const ModprobeOption& o) { return o.letter == word[i]; });
             if (row == std::end(k_modprobe_options)) unknown(word);
             const std::string shown{'-', word[i]};
             if (!row->takes_value) {
@@ -135,7 +151,8 @@ private:
                 break;
             }
             case Meaning::set_version:
-                throw Error(Exit::data, "unsupported", fmt::format("{} holds {}: modules are only loaded for the running kernel", field_, shown))
+                throw Error(Exit::data, "unsupported",
+                            fmt::format("{} holds {}: modules are only loaded for the running kernel", field_, shown))
                     .hint("leave it out");
             case Meaning::harmless: break;
         }
@@ -144,10 +161,13 @@ private:
     void place_words() {
         if (kind_ == ArgsKind::options_only) {
             if (words_.empty()) return;
-            throw Error(Exit::data, "unsupported", fmt::format("{} holds '{}', expected options only", field_, base::escape(words_.front())))
+            throw Error(Exit::data, "unsupported",
+                        fmt::format("{} holds '{}', expected options only", field_, base::escape(words_.front())))
                 .hint("modules and parameters belong into moduleName, modulesLoadingOrder and parameters");
         }
-        if (words_.empty()) throw Error(Exit::data, "missing-field", fmt::format("{}: expected a module name, found none", field_)).hint("modprobe without a module does nothing");
+        if (words_.empty())
+            throw Error(Exit::data, "missing-field", fmt::format("{}: expected a module name, found none", field_))
+                .hint("modprobe without a module does nothing");
         const bool many = all_ || command_.remove;
         for (std::size_t i = 0; i < words_.size(); ++i) {
             if (!many && i > 0) {
@@ -171,7 +191,8 @@ private:
 
 }  // namespace
 
-ModprobeCommand read_modprobe_arguments(const std::vector<std::string>& arguments, const std::string& field, ArgsKind kind) {
+ModprobeCommand read_modprobe_arguments(const std::vector<std::string>& arguments, const std::string& field,
+                                        ArgsKind kind) {
     return ModprobeReader(arguments, field, kind).read();
 }
 

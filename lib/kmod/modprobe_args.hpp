@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arguments of modprobe that a ModuleConfig may carry (`args`, `rawArgs`), read and never run: what they mean is done
-// by this tool. Source: man 8 modprobe of kmod 30.
+// The arguments of modprobe that a ModuleConfig may carry (`args`, `rawArgs`), read and never run: what they mean is
+// done by this tool. Source: man 8 modprobe of kmod 30.
 #pragma once
 
 #include <chrono>
@@ -35,10 +35,11 @@ struct ModprobeCommand {
 
 enum class ArgsKind { options_only, whole_command };
 
-/// Reads `arguments`; `field` ("modprobe.rawArgs.load") is for messages. Talkative options are accepted and have no effect.
-/// With options_only (KMM's args) a module or parameter is an error. Errors: data (65) "unsupported" for options that have
-/// no meaning here (with the way to say it), "bad-value" for a missing or malformed value, "missing-field" for a whole
-/// command without a module.
-[[nodiscard]] ModprobeCommand read_modprobe_arguments(const std::vector<std::string>& arguments, const std::string& field, ArgsKind kind);
+/// Reads `arguments`; `field` ("modprobe.rawArgs.load") is for messages. Talkative options are accepted and have no
+/// effect. With options_only (KMM's args) a module or parameter is an error. Errors: data (65) "unsupported" for
+/// options that have no meaning here (with the way to say it), "bad-value" for a missing or malformed value,
+/// "missing-field" for a whole command without a module.
+[[nodiscard]] ModprobeCommand read_modprobe_arguments(const std::vector<std::string>& arguments,
+                                                      const std::string& field, ArgsKind kind);
 
 }  // namespace kmm::kmod

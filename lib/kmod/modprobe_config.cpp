@@ -21,7 +21,8 @@ std::vector<std::string> config_words(std::string_view line) {
     bool quoted = false;
     for (const char c : line) {
         if (c == '"') quoted = !quoted;
-        if (!quoted && (c == ' ' || c == '\t' || c == '\r')) {  // a file with CR LF: the kernel takes the CR for a blank, too
+        if (!quoted &&
+            (c == ' ' || c == '\t' || c == '\r')) {  // a file with CR LF: the kernel takes the CR for a blank, too
             if (!word.empty()) words.push_back(std::move(word));
             word.clear();
         } else {
@@ -49,7 +50,8 @@ void take_line(const std::vector<std::string>& words, const std::string& where, 
         for (std::size_t i = 2; i < words.size(); ++i) config.options[name].push_back({words[i], where});
     } else if (words[0] == "install" || words[0] == "remove") {
         auto& commands = words[0] == "install" ? config.install : config.remove;
-        if (words.size() > 2) commands.push_back({words[1], rest_of(words, 2), where});  // without a command it is no line for modprobe
+        if (words.size() > 2)
+            commands.push_back({words[1], rest_of(words, 2), where});  // without a command it is no line for modprobe
     } else if (words[0] == "softdep") {
         std::map<std::string, std::vector<std::string>>* list = nullptr;
         for (std::size_t i = 2; i < words.size(); ++i) {
@@ -71,10 +73,12 @@ void take_file(const std::string& path, const std::string& shown, ModprobeConfig
     const auto end_line = [&] {
         const auto words = config_words(line);
         line.clear();
-        if (!words.empty() && words.front().front() != '#') take_line(words, fmt::format("{}:{}", shown, first), config);
+        if (!words.empty() && words.front().front() != '#')
+            take_line(words, fmt::format("{}:{}", shown, first), config);
         first = number;
     };
-    // As freadline_wrapped() of libkmod: a backslash takes a line break away with itself, and stands for whatever else follows it.
+    // As freadline_wrapped() of libkmod: a backslash takes a line break away with itself, and stands for whatever else
+    // follows it.
     for (std::size_t i = 0; i < text->size(); ++i) {
         const bool literal = (*text)[i] == '\\' && i + 1 < text->size();
         const char c = (*text)[literal ? ++i : i];
@@ -97,7 +101,9 @@ void take_names(std::string_view list, const auto& add) {
 /// One word as the kernel takes it (next_arg() of lib/cmdline.c): without quotes around it or its value.
 std::string as_kernel(std::string word) {
     if (word.front() == '"') word.erase(0, 1);
-    if (const auto equals = word.find('='); equals != std::string::npos && equals + 1 < word.size() && word[equals + 1] == '"') word.erase(equals + 1, 1);
+    if (const auto equals = word.find('=');
+        equals != std::string::npos && equals + 1 < word.size() && word[equals + 1] == '"')
+        word.erase(equals + 1, 1);
     if (!word.empty() && word.back() == '"') word.pop_back();
     return word;
 }
@@ -133,7 +139,8 @@ void take_command_line(const HostPaths& host, ModprobeConfig& config) {
         } else if (const std::string plain = as_kernel(word); plain.starts_with(of_kernel)) {
             if (for_init) continue;
             config.kernel_blacklist.clear();  // given twice, the kernel keeps the last one
-            take_names(std::string_view(plain).substr(of_kernel.size()), [&](std::string_view name) { config.kernel_blacklist.emplace(name); });
+            take_names(std::string_view(plain).substr(of_kernel.size()),
+                       [&](std::string_view name) { config.kernel_blacklist.emplace(name); });
         } else {
             take_parameter(word, config);
         }
@@ -153,7 +160,8 @@ bool alias_fits(const std::string& alias, const std::string& name) {
 }
 
 const HostCommand* command_for(const std::vector<HostCommand>& commands, const std::string& name) {
-    const auto it = std::find_if(commands.begin(), commands.end(), [&](const HostCommand& command) { return alias_fits(command.pattern, name); });
+    const auto it = std::find_if(commands.begin(), commands.end(),
+                                 [&](const HostCommand& command) { return alias_fits(command.pattern, name); });
     return it == commands.end() ? nullptr : &*it;
 }
 
@@ -166,7 +174,11 @@ ModprobeConfig read_modprobe_config(const HostPaths& host) {
         std::error_code error;
         for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
             const std::string name = it->path().filename().native();
-            if (name.size() > 5 && (name.ends_with(".conf") || name.ends_with(".alias")) && name.front() != '.') files.emplace(name, std::pair(host.root.empty() ? it->path().native() : here_of(host, it->path().native().substr(host.root.size())), below + "/modprobe.d/" + name));
+            if (name.size() > 5 && (name.ends_with(".conf") || name.ends_with(".alias")) && name.front() != '.')
+                files.emplace(name,
+                              std::pair(host.root.empty() ? it->path().native()
+                                                          : here_of(host, it->path().native().substr(host.root.size())),
+                                        below + "/modprobe.d/" + name));
         }
     }
     ModprobeConfig config;

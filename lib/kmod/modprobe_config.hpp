@@ -36,21 +36,23 @@ struct HostCommand {
 struct ModprobeConfig {
     std::map<std::string, std::vector<HostOption>> options;   ///< module -> KEY=VALUE entries, in effective order
     std::map<std::string, HostOption> blacklist;              ///< module -> where; concerns aliases, and -b
-    std::vector<HostAlias> aliases;                           ///< in order: modprobe loads the modules of all lines that fit
-    std::set<std::string> kernel_blacklist;                   ///< module_blacklist=: the kernel itself refuses these; as written, which is how it compares them
+    std::vector<HostAlias> aliases;          ///< in order: modprobe loads the modules of all lines that fit
+    std::set<std::string> kernel_blacklist;  ///< module_blacklist=: the kernel itself refuses these; as written, which
+                                             ///< is how it compares them
     std::vector<HostCommand> install, remove;                 ///< in order; never run
     std::map<std::string, std::vector<std::string>> soft_pre;   ///< module, may be a pattern -> modules to load before
     std::map<std::string, std::vector<std::string>> soft_post;  ///< module, may be a pattern -> modules to load after
 };
 
-/// Whether `name` is what `alias`, a pattern of fnmatch as modules and modprobe.d have them, stands for. `-` and `_` are the same.
+/// Whether `name` is what `alias`, a pattern of fnmatch as modules and modprobe.d have them, stands for. `-` and `_`
+/// are the same.
 [[nodiscard]] bool alias_fits(const std::string& alias, const std::string& name);
 
 /// The command for module `name`, nullptr for none: the first whose pattern fits, as libkmod has it.
 [[nodiscard]] const HostCommand* command_for(const std::vector<HostCommand>& commands, const std::string& name);
 
-/// Reads the directories in modprobe's order (etc, run, usr/local/lib, usr/lib, lib); a file hides those of the same name in
-/// later ones. Unreadable files and unknown lines are skipped, as modprobe does.
+/// Reads the directories in modprobe's order (etc, run, usr/local/lib, usr/lib, lib); a file hides those of the same
+/// name in later ones. Unreadable files and unknown lines are skipped, as modprobe does.
 [[nodiscard]] ModprobeConfig read_modprobe_config(const HostPaths& host);
 
 }  // namespace kmm::kmod

@@ -28,18 +28,24 @@ Entry split_entry(const std::string& text) {
 /// A value in double quotes means what is between them, as for the kernel and for modprobe.
 Entry unquoted_entry(const std::string& text) {
     Entry entry = split_entry(text);
-    if (entry.value.size() >= 2 && entry.value.front() == '"' && entry.value.back() == '"') entry.value = entry.value.substr(1, entry.value.size() - 2);
+    if (entry.value.size() >= 2 && entry.value.front() == '"' && entry.value.back() == '"')
+        entry.value = entry.value.substr(1, entry.value.size() - 2);
     return entry;
 }
 
-/// What the kernel splits its parameter line at: a blank, and the no-break space of Latin-1, which is also a byte of UTF-8 characters.
-bool needs_quotes(const std::string& value) { return value.find(' ') != std::string::npos || value.find('\xa0') != std::string::npos; }
+/// What the kernel splits its parameter line at: a blank, and the no-break space of Latin-1, which is also a byte of
+/// UTF-8 characters.
+bool needs_quotes(const std::string& value) {
+    return value.find(' ') != std::string::npos || value.find('\xa0') != std::string::npos;
+}
 
 struct Integer {
     std::uint64_t magnitude = 0;
     bool negative = false;
     bool minus = false;  ///< written with one, which an unsigned parameter does not take even before 0
-    friend bool operator==(const Integer& a, const Integer& b) { return a.magnitude == b.magnitude && a.negative == b.negative; }
+    friend bool operator==(const Integer& a, const Integer& b) {
+        return a.magnitude == b.magnitude && a.negative == b.negative;
+    }
 };
 
 /// Whole-text integer in the kernel's notations (decimal, 0x, leading 0 for octal).
@@ -65,7 +71,8 @@ bool is_integer(std::string_view text, std::int64_t low, std::uint64_t high) {
     return number->magnitude <= high;
 }
 
-/// 1, 0, or -1 for a text that is no boolean. The beginning counts: kstrtobool() of Linux lib/kstrtox.c, of 6.15 with "e" and "d".
+/// 1, 0, or -1 for a text that is no boolean. The beginning counts: kstrtobool() of Linux lib/kstrtox.c, of 6.15 with
+/// "e" and "d".
 int truth_of(const std::string& text) {
     if (text.empty()) return 1;  // a bare key
     const std::string head = base::to_lower(text.substr(0, 2));
@@ -95,13 +102,17 @@ constexpr Version k_enabled_and_disabled{6, 15}; // "enabled" and "disabled"
 
 /// Why a boolean that a kernel takes may not be what is meant, "" if that is clear.
 std::string doubt_of(const std::string& value, const std::optional<Version>& kernel) {
-    static constexpr std::string_view words[] = {"y", "n", "yes", "no", "1", "0", "on", "off", "t", "f", "true", "false", "e", "d", "enable", "disable", "enabled", "disabled"};
+    static constexpr std::string_view words[] = {"y",  "n",   "yes",    "no",      "1",       "0",
+                                                 "on", "off", "t",      "f",       "true",    "false",
+                                                 "e",  "d",   "enable", "disable", "enabled", "disabled"};
     const std::string word = base::to_lower(value);
     if (std::find(std::begin(words), std::end(words), word) == std::end(words)) {
-        return fmt::format("is read as {}: of a bool the kernel looks at the beginning only", truth_of(value) == 1 ? "y" : "n");
+        return fmt::format("is read as {}: of a bool the kernel looks at the beginning only",
+                           truth_of(value) == 1 ? "y" : "n");
     }
     const bool newer = word.front() == 't' || word.front() == 'f';
-    if (newer && kernel && *kernel < k_true_and_false) return "may be refused: a bool is y or n for kernels before 5.19";
+    if (newer && kernel && *kernel < k_true_and_false)
+        return "may be refused: a bool is y or n for kernels before 5.19";
     return {};
 }
 
@@ -115,9 +126,9 @@ struct Range {
 };
 
 constexpr Range k_ranges[] = {
-    {"byte", 0, UINT8_MAX},           {"short", INT16_MIN, INT16_MAX}, {"ushort", 0, UINT16_MAX}, {"int", INT32_MIN, INT32_MAX},
-    {"uint", 0, UINT32_MAX},          {"hexint", 0, UINT32_MAX},       {"long", INT64_MIN, INT64_MAX}, {"ulong", 0, UINT64_MAX},
-    {"ullong", 0, UINT64_MAX},
+    {"byte", 0, UINT8_MAX},         {"short", INT16_MIN, INT16_MAX}, {"ushort", 0, UINT16_MAX},
+    {"int", INT32_MIN, INT32_MAX},  {"uint", 0, UINT32_MAX},         {"hexint", 0, UINT32_MAX},
+    {"long", INT64_MIN, INT64_MAX}, {"ulong", 0, UINT64_MAX},        {"ullong", 0, UINT64_MAX},
 };
 
 /// The same for a value of `type`, or a list of such.
@@ -131,7 +142,8 @@ std::string doubt_of_value(const std::string& type, const std::string& value, co
 }
 
 /// nullopt if `value` fits `type`, else what was expected. Types of the module's own making are not judged.
-std::optional<std::string> misfit(const std::string& type, const std::string& value, const std::optional<Version>& kernel) {
+std::optional<std::string> misfit(const std::string& type, const std::string& value,
+                                  const std::optional<Version>& kernel) {
     if (type.starts_with(k_array)) {
         const std::string item = type.substr(k_array.size());
         for (const auto piece : base::split(value, ',')) {
@@ -164,25 +176,31 @@ std::string notation_of(const std::string& type, const std::string& value) {
         }
         return {};
     }
-    if (std::none_of(std::begin(k_ranges), std::end(k_ranges), [&](const Range& range) { return range.type == type; })) return {};
+    if (std::none_of(std::begin(k_ranges), std::end(k_ranges), [&](const Range& range) { return range.type == type; }))
+        return {};
     std::string_view digits = value;
     const bool minus = digits.starts_with('-');
     if (minus || digits.starts_with('+')) digits.remove_prefix(1);
     if (digits.starts_with("0x") || digits.starts_with("0X")) {
         digits.remove_prefix(2);
-        const bool whole = !digits.empty() && digits.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
+        const bool whole =
+            !digits.empty() && digits.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
         return whole ? "" : "hexadecimal digits follow 0x";
     }
-    if (digits.size() < 2 || digits.front() != '0' || digits.find_first_not_of("0123456789") != std::string_view::npos) return {};
+    if (digits.size() < 2 || digits.front() != '0' || digits.find_first_not_of("0123456789") != std::string_view::npos)
+        return {};
     digits.remove_prefix(std::min(digits.find_first_not_of('0'), digits.size() - 1));
     const std::string decimal = fmt::format("{}{}", minus ? "-" : "", digits);
-    return misfit(type, decimal, std::nullopt) ? "" : fmt::format("a 0 in front makes a number octal: write {} for the decimal one", decimal);
+    return misfit(type, decimal, std::nullopt)
+               ? ""
+               : fmt::format("a 0 in front makes a number octal: write {} for the decimal one", decimal);
 }
 
 /// Whether the kernel refuses a bare key: not for booleans, and not known of types of the module's own making.
 bool needs_value(const std::string& type) {
     return type == "charp" || type == "string" || type == "invbool" || type.starts_with(k_array) ||
-           std::any_of(std::begin(k_ranges), std::end(k_ranges), [&](const Range& range) { return range.type == type; });
+           std::any_of(std::begin(k_ranges), std::end(k_ranges),
+                       [&](const Range& range) { return range.type == type; });
 }
 
 }  // namespace
@@ -192,46 +210,66 @@ void check_parameters(const ModuleFile& module, const std::vector<std::string>& 
     std::vector<std::string> names;
     for (const auto& parameter : declared) names.push_back(parameter.name);
     const auto kernel = version_of(module);
-    const auto find = [&](std::string code, std::string message, std::string hint, Severity severity = Severity::error) {
-        findings.push_back(Diagnostic{severity, std::move(code), std::move(message), std::nullopt, std::move(hint), Exit::checks_failed});
+    const auto find = [&](std::string code, std::string message, std::string hint,
+                          Severity severity = Severity::error) {
+        findings.push_back(Diagnostic{severity, std::move(code), std::move(message), std::nullopt, std::move(hint),
+                                      Exit::checks_failed});
     };
     std::map<std::string, std::string> given;  // key -> the entry that had it last
     for (const auto& text : wanted) {
         const Entry entry = unquoted_entry(text);
         if (entry.key.empty() || entry.key == "--" || (entry.key + entry.value).find('"') != std::string::npos ||
-            std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }) ||
+            std::any_of(text.begin(), text.end(),
+                        [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }) ||
             needs_quotes(entry.key)) {
-            find("bad-parameter", fmt::format("parameter '{}' is malformed, expected KEY=VALUE without control characters and quotes inside", base::escape(text)), {});
+            find("bad-parameter",
+                 fmt::format(
+                     "parameter '{}' is malformed, expected KEY=VALUE without control characters and quotes inside",
+                     base::escape(text)),
+                 {});
             continue;
         }
         if (entry.key == "async_probe" || entry.key == "dyndbg") {
-            find("odd-parameter", fmt::format("parameter {} is the kernel's own and none of module {}: {}", entry.key, module.name,
-                                              entry.key == "dyndbg" ? "it switches debug messages on" : "devices are probed after the load, which does not tell how that ends"),
+            find("odd-parameter",
+                 fmt::format("parameter {} is the kernel's own and none of module {}: {}", entry.key, module.name,
+                             entry.key == "dyndbg"
+                                 ? "it switches debug messages on"
+                                 : "devices are probed after the load, which does not tell how that ends"),
                  "leave it out if that is not meant", Severity::warning);
             continue;
         }
         const std::string key = normalise_name(entry.key);
         const auto [before, first] = given.try_emplace(key, text);
         if (!first && before->second != text) {
-            find("odd-parameter", fmt::format("parameter {} of module {} is given twice: the kernel sets {}, then {}", entry.key, module.name, base::escape(before->second), base::escape(text)),
+            find("odd-parameter",
+                 fmt::format("parameter {} of module {} is given twice: the kernel sets {}, then {}", entry.key,
+                             module.name, base::escape(before->second), base::escape(text)),
                  "give it once", Severity::warning);
             before->second = text;
         }
-        const auto it = std::find_if(declared.begin(), declared.end(), [&](const Parameter& p) { return normalise_name(p.name) == key; });
+        const auto it = std::find_if(declared.begin(), declared.end(),
+                                     [&](const Parameter& p) { return normalise_name(p.name) == key; });
         if (it == declared.end()) {
             const auto near = base::nearest(entry.key, names);
             find("unknown-parameter",
-                 fmt::format("module {} has no parameter '{}', found {}", module.name, base::escape(entry.key), names.empty() ? "none" : base::join(names, ", ")),
-                 near ? fmt::format("did you mean {}?", *near) : "the kernel would ignore it; remove it from the Module's parameters");
+                 fmt::format("module {} has no parameter '{}', found {}", module.name, base::escape(entry.key),
+                             names.empty() ? "none" : base::join(names, ", ")),
+                 near ? fmt::format("did you mean {}?", *near)
+                      : "the kernel would ignore it; remove it from the Module's parameters");
         } else if (!entry.has_value && needs_value(it->type)) {
             find("bad-parameter", fmt::format("parameter '{}' of module {} needs a value", entry.key, module.name), {});
         } else if (!entry.has_value) {
             continue;
         } else if (const auto expected = misfit(it->type, entry.value, kernel)) {
-            find("bad-parameter", fmt::format("parameter {}={} of module {} does not fit its type {}: expected {}", entry.key, base::escape(entry.value), module.name,
-                                              it->type, *expected), notation_of(it->type, entry.value));
+            find("bad-parameter",
+                 fmt::format("parameter {}={} of module {} does not fit its type {}: expected {}", entry.key,
+                             base::escape(entry.value), module.name, it->type, *expected),
+                 notation_of(it->type, entry.value));
         } else if (const std::string doubt = doubt_of_value(it->type, entry.value, kernel); !doubt.empty()) {
-            find("odd-parameter", fmt::format("parameter {}={} of module {} {}", entry.key, base::escape(entry.value), module.name, doubt), "write y or n", Severity::warning);
+            find("odd-parameter",
+                 fmt::format("parameter {}={} of module {} {}", entry.key, base::escape(entry.value), module.name,
+                             doubt),
+                 "write y or n", Severity::warning);
         }
     }
 }
@@ -242,7 +280,8 @@ std::string parameter_text(const std::vector<std::string>& wanted) {
         if (!text.empty()) text += ' ';
         const Entry entry = unquoted_entry(item);
         text += entry.key;
-        if (entry.has_value) text += needs_quotes(entry.value) ? fmt::format("=\"{}\"", entry.value) : "=" + entry.value;
+        if (entry.has_value)
+            text += needs_quotes(entry.value) ? fmt::format("=\"{}\"", entry.value) : "=" + entry.value;
     }
     return text;
 }
@@ -250,8 +289,10 @@ std::string parameter_text(const std::vector<std::string>& wanted) {
 bool shows_value(const std::string& type, const std::string& wanted, const std::string& shown) {
     if (base::trim(wanted) == base::trim(shown)) return true;  // sysfs ends each value with a line break
     const bool text = type == "charp" || type == "string";
-    if (is_bool(type) || (!text && (shown == "Y" || shown == "N"))) return truth_of(wanted) == truth_of(shown) && truth_of(wanted) >= 0;
-    if (wanted.empty() && !needs_value(type)) return true;  // a bare key: what is shown for it is the module's own affair
+    if (is_bool(type) || (!text && (shown == "Y" || shown == "N")))
+        return truth_of(wanted) == truth_of(shown) && truth_of(wanted) >= 0;
+    if (wanted.empty() && !needs_value(type))
+        return true;  // a bare key: what is shown for it is the module's own affair
     if (text || type.empty()) return false;
     const auto left = base::split(wanted, ',');
     const auto right = base::split(shown, ',');

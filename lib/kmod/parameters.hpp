@@ -13,9 +13,11 @@
 namespace kmm::kmod {
 
 /// Appends a finding for every parameter of `wanted` ("key=value" or "key") that the module does not declare (code
-/// "unknown-parameter", with the nearest name as hint), that is malformed, or whose value does not fit the declared type
-/// ("bad-parameter"). What the kernel takes, perhaps for something else than what is meant, is a warning ("odd-parameter"): such a boolean, a
-/// parameter that is given again with another value, one of the kernel's own. Findings have exit `checks_failed`. Source: Linux kernel/params.c, lib/kstrtox.c.
+/// "unknown-parameter", with the nearest name as hint), that is malformed, or whose value does not fit the declared
+/// type
+/// ("bad-parameter"). What the kernel takes, perhaps for something else than what is meant, is a warning
+/// ("odd-parameter"): such a boolean, a parameter that is given again with another value, one of the kernel's own.
+/// Findings have exit `checks_failed`. Source: Linux kernel/params.c, lib/kstrtox.c.
 void check_parameters(const ModuleFile& module, const std::vector<std::string>& wanted, Diagnostics& findings);
 
 /// The text the kernel parses: entries separated by blanks, values with blanks in double quotes. Entries must have

@@ -35,7 +35,8 @@ public:
 
     Preflight run() {
         out_.config = read_modprobe_config(host_);
-        out_.order = index_.order(wish_.module, wish_.loading_order, {wish_.also, out_.config.soft_pre, out_.config.soft_post});
+        out_.order =
+            index_.order(wish_.module, wish_.loading_order, {wish_.also, out_.config.soft_pre, out_.config.soft_post});
         check_kernel();
         resolve_external();
         resolve_after();
@@ -54,7 +55,8 @@ public:
 
 private:
     void find(Severity severity, std::string code, std::string message, std::string hint = {}) {
-        out_.findings.push_back(Diagnostic{severity, std::move(code), std::move(message), std::nullopt, std::move(hint), Exit::checks_failed});
+        out_.findings.push_back(Diagnostic{severity, std::move(code), std::move(message), std::nullopt, std::move(hint),
+                                           Exit::checks_failed});
     }
 
     /// All that is checked of each module in the order by itself.
@@ -91,15 +93,19 @@ private:
         return findings;
     }
 
-    /// Takes what only softdeps wish for, and cannot be loaded here, out of the order: modprobe goes on without, and so does this.
+    /// Takes what only softdeps wish for, and cannot be loaded here, out of the order: modprobe goes on without, and so
+    /// does this.
     void leave_out() {
         if (out_.order.optional.empty()) return;
         std::set<std::string> left_out;
         const auto note = [&](const std::string& name, const std::string& why) {
             left_out.insert(name);
-            find(Severity::warning, "soft-dependency-failed", fmt::format("module {} is wished for by a softdep and left out: {}", name, why));
+            find(Severity::warning, "soft-dependency-failed",
+                 fmt::format("module {} is wished for by a softdep and left out: {}", name, why));
         };
-        const auto missing = [&](const std::string& need) { return left_out.contains(need) || missing_.contains(need); };
+        const auto missing = [&](const std::string& need) {
+            return left_out.contains(need) || missing_.contains(need);
+        };
         for (auto& module : std::exchange(out_.host_modules, {})) {
             const Diagnostics errors = out_.order.optional.contains(module.name) ? trial({}, {module}) : Diagnostics{};
             if (!errors.empty()) note(module.name, errors.front().message);
@@ -122,21 +128,30 @@ private:
     /// What the kernel is told to overlook is not an error any more.
     void pardon() {
         for (auto& finding : out_.findings) {
-            const bool pardoned = (finding.code == "vermagic-differs" && wish_.force.vermagic) || (finding.code.starts_with("symbol-version-") && wish_.force.modversions);
+            const bool pardoned = (finding.code == "vermagic-differs" && wish_.force.vermagic) ||
+                                  (finding.code.starts_with("symbol-version-") && wish_.force.modversions);
             if (pardoned) finding.severity = Severity::warning;
         }
     }
 
     void check_kernel() {
         if (!state_.modules_supported) {
-            find(Severity::error, "no-module-support", fmt::format("kernel {} was built without loadable modules", facts_.kernel), "boot a kernel with CONFIG_MODULES=y");
+            find(Severity::error, "no-module-support",
+                 fmt::format("kernel {} was built without loadable modules", facts_.kernel),
+                 "boot a kernel with CONFIG_MODULES=y");
         }
         if (state_.modules_disabled) {
-            find(Severity::error, "modules-disabled", "loading of modules is switched off on this node (modules_disabled is 1)", "it can only be switched on again by a reboot");
+            find(Severity::error, "modules-disabled",
+                 "loading of modules is switched off on this node (modules_disabled is 1)",
+                 "it can only be switched on again by a reboot");
         }
-        constexpr std::uint64_t k_unsound = 1ULL << 5U | 1ULL << 7U | 1ULL << 14U;  // bad page, oops or BUG, soft lockup
+        constexpr std::uint64_t k_unsound =
+            1ULL << 5U | 1ULL << 7U | 1ULL << 14U;  // bad page, oops or BUG, soft lockup
         if (const std::uint64_t seen = state_.tainted & k_unsound; seen != 0) {
-            find(Severity::warning, "kernel-unsound", fmt::format("since it was booted, the kernel of this node has oopsed, locked up or found a bad page (taint {}): nothing that it says is certain", taint_letters(seen)),
+            find(Severity::warning, "kernel-unsound",
+                 fmt::format("since it was booted, the kernel of this node has oopsed, locked up or found a bad page "
+                             "(taint {}): nothing that it says is certain",
+                             taint_letters(seen)),
                  "drain and reboot this node");
         }
     }
@@ -145,7 +160,9 @@ private:
     void resolve_aliases(std::vector<std::string>& names) const {
         std::vector<std::string> meant;
         for (const auto& name : names) {
-            auto modules = live_module(host_, name) || find_host_module(directory_, name) ? std::vector<std::string>() : host_modules_with_alias(directory_, name);
+            auto modules = live_module(host_, name) || find_host_module(directory_, name)
+                               ? std::vector<std::string>()
+                               : host_modules_with_alias(directory_, name);
             if (modules.empty()) modules.push_back(name);
             for (auto& module : modules) {
                 if (std::find(meant.begin(), meant.end(), module) == meant.end()) meant.push_back(std::move(module));
@@ -157,9 +174,11 @@ private:
     void resolve_external() {
         std::set<std::string> seen;
         auto& names = out_.order.external;  // what is required comes first, so that it is not taken for optional
-        std::stable_partition(names.begin(), names.end(), [&](const std::string& name) { return !out_.order.optional.contains(name); });
+        std::stable_partition(names.begin(), names.end(),
+                              [&](const std::string& name) { return !out_.order.optional.contains(name); });
         for (const auto& name : names) {
-            if (const auto live = live_module(host_, name); live && (live->state == "live" || live->state == "builtin")) continue;
+            if (const auto live = live_module(host_, name); live && (live->state == "live" || live->state == "builtin"))
+                continue;
             const auto need = find_host_module(directory_, name);
             if (!need && out_.order.optional.contains(name)) {
                 missing_.insert(name);
@@ -167,7 +186,8 @@ private:
             }
             if (!need) {
                 find(Severity::error, "dependency-missing",
-                     fmt::format("module {} is needed but is neither in the image nor below {}", name, directory_.empty() ? host_.lib_modules + "/" + facts_.kernel : directory_),
+                     fmt::format("module {} is needed but is neither in the image nor below {}", name,
+                                 directory_.empty() ? host_.lib_modules + "/" + facts_.kernel : directory_),
                      "add it to the image, or install the kernel's module package on the node");
                 continue;
             }
@@ -176,7 +196,8 @@ private:
                 if (index_.find(module.name) != nullptr || !seen.insert(module.name).second) continue;
                 if (module.vermagic.empty() && !live_module(host_, module.name)) {
                     find(out_.order.optional.contains(name) ? Severity::warning : Severity::error, "dependency-missing",
-                         fmt::format("module {} is needed, and its file on this host cannot be read as a module: {}", module.name, base::escape(module.path)),
+                         fmt::format("module {} is needed, and its file on this host cannot be read as a module: {}",
+                                     module.name, base::escape(module.path)),
                          "install the kernel's module package on the node again, or run depmod");
                     if (out_.order.optional.contains(name)) missing_.insert(name);
                     continue;
@@ -190,7 +211,10 @@ private:
             if (live_module(host_, name)) continue;
             const auto need = find_host_module(directory_, name);
             if (!need) {
-                find(Severity::warning, "soft-dependency-missing", fmt::format("module {} should be loaded before (softdep), but is neither in the image nor on this host", name));
+                find(Severity::warning, "soft-dependency-missing",
+                     fmt::format(
+                         "module {} should be loaded before (softdep), but is neither in the image nor on this host",
+                         name));
                 continue;
             }
             for (const auto& module : need->modules) {
@@ -207,7 +231,8 @@ private:
         for (const auto& [wanted, by] : need.missing) {
             if (index_.find(wanted) != nullptr || live_module(host_, wanted) || live_module(host_, by)) continue;
             find(optional ? Severity::warning : Severity::error, "dependency-missing",
-                 fmt::format("module {} is needed by module {} of this host, and there is no file of it below {}", base::escape(wanted), by, directory_),
+                 fmt::format("module {} is needed by module {} of this host, and there is no file of it below {}",
+                             base::escape(wanted), by, directory_),
                  "install the kernel's module package on the node again, then run depmod");
             if (optional) missing_.insert(name);
         }
@@ -222,11 +247,17 @@ private:
             if (live_module(host_, name)) return false;
             const auto need = find_host_module(directory_, name);
             if (!need) {
-                find(Severity::warning, "soft-dependency-missing", fmt::format("module {} should be loaded afterwards (softdep), but is neither in the image nor on this host", name));
+                find(
+                    Severity::warning, "soft-dependency-missing",
+                    fmt::format(
+                        "module {} should be loaded afterwards (softdep), but is neither in the image nor on this host",
+                        name));
                 return true;
             }
             for (const auto& module : need->modules) {
-                if (index_.find(module.name) == nullptr && !live_module(host_, module.name) && seen.insert(module.name).second) out_.host_after.push_back(module);
+                if (index_.find(module.name) == nullptr && !live_module(host_, module.name) &&
+                    seen.insert(module.name).second)
+                    out_.host_after.push_back(module);
             }
             return false;
         });
@@ -235,7 +266,8 @@ private:
     void check_file(const IndexedModule& module) {
         const auto& file = module.file;
         if (file.machine != facts_.architecture) {
-            find(Severity::error, "module-format", fmt::format("{} is for {}, this node is {}", module.image_path, file.machine, facts_.architecture),
+            find(Severity::error, "module-format",
+                 fmt::format("{} is for {}, this node is {}", module.image_path, file.machine, facts_.architecture),
                  "build the image for this architecture");
             return;
         }
@@ -244,16 +276,20 @@ private:
     }
 
     /// What vermagic should be, as far as that is known here.
-    [[nodiscard]] const std::string& expected_vermagic() const { return reference_ ? reference_->vermagic : facts_.kernel; }
+    [[nodiscard]] const std::string& expected_vermagic() const {
+        return reference_ ? reference_->vermagic : facts_.kernel;
+    }
 
     /// What of `found` differs from it.
     [[nodiscard]] std::vector<std::string> differing_words(const std::string& found) const {
         if (reference_) return vermagic_differences(found, reference_->vermagic);
         const auto words = words_of(found);
-        return !words.empty() && words.front() == facts_.kernel ? std::vector<std::string>{} : std::vector<std::string>{facts_.kernel};
+        return !words.empty() && words.front() == facts_.kernel ? std::vector<std::string>{}
+                                                                : std::vector<std::string>{facts_.kernel};
     }
 
-    /// A module of the host that is to be loaded, too. One of another release, as in weak-updates, is taken by the kernel for its symbol versions.
+    /// A module of the host that is to be loaded, too. One of another release, as in weak-updates, is taken by the
+    /// kernel for its symbol versions.
     void check_host_file(const HostModule& module) {
         if (module.vermagic.empty() || live_module(host_, module.name)) return;
         const auto differing = differing_words(module.vermagic);
@@ -261,13 +297,17 @@ private:
         try {
             const std::string path = host_module_file(directory_, module.path);
             const ModuleFile file = parse_module(plain_module(read_module_bytes(path), path), path);
-            if (differing.size() == 1 && differing.front() == facts_.kernel && file.has_versions && !versions_->differ(file)) return;
+            if (differing.size() == 1 && differing.front() == facts_.kernel && file.has_versions &&
+                !versions_->differ(file))
+                return;
         } catch (const Error&) {
             return;  // the load says why it cannot be read
         }
         find(Severity::error, "vermagic-differs",
-             fmt::format("module {} of this host, which is needed, was built for another kernel: vermagic '{}', expected '{}', differing: {} ({})", module.name,
-                         base::escape(module.vermagic), expected_vermagic(), base::join(differing, ", "), base::escape(module.path)),
+             fmt::format("module {} of this host, which is needed, was built for another kernel: vermagic '{}', "
+                         "expected '{}', differing: {} ({})",
+                         module.name, base::escape(module.vermagic), expected_vermagic(), base::join(differing, ", "),
+                         base::escape(module.path)),
              "install that module for the running kernel on the node, and run depmod");
     }
 
@@ -277,24 +317,31 @@ private:
         const auto differing = differing_words(found);
         if (!reference_ && !vermagic_warned_) {
             vermagic_warned_ = true;
-            find(Severity::warning, "vermagic-not-checked", fmt::format("no module of kernel {} is installed here: only the release of vermagic was compared", facts_.kernel));
+            find(Severity::warning, "vermagic-not-checked",
+                 fmt::format("no module of kernel {} is installed here: only the release of vermagic was compared",
+                             facts_.kernel));
         }
         if (differing.empty()) return;
-        if (reference_ && differing.size() == 1 && differing.front() == facts_.kernel && versions_->fit(module.file, out_.host_modules)) {
+        if (reference_ && differing.size() == 1 && differing.front() == facts_.kernel &&
+            versions_->fit(module.file, out_.host_modules)) {
             find(Severity::warning, "vermagic-differs",
-                 fmt::format("module {} was built for kernel {}, but has the version of every symbol as this one: the kernel takes it", module.file.name,
-                             base::escape(found.substr(0, found.find(' ')))));
+                 fmt::format("module {} was built for kernel {}, but has the version of every symbol as this one: the "
+                             "kernel takes it",
+                             module.file.name, base::escape(found.substr(0, found.find(' ')))));
             return;
         }
         find(Severity::error, "vermagic-differs",
-             fmt::format("module {} was built for another kernel: vermagic '{}', expected '{}', differing: {}", module.file.name, base::escape(found), expected, base::join(differing, ", ")),
+             fmt::format("module {} was built for another kernel: vermagic '{}', expected '{}', differing: {}",
+                         module.file.name, base::escape(found), expected, base::join(differing, ", ")),
              "rebuild the module against the headers of the running kernel");
     }
 
     [[nodiscard]] std::string unknown_symbol_hint(const std::string& symbol) const {
         const std::string exporter = host_exporter(directory_, symbol);
         if (exporter.empty()) return "add the module that exports it to the image, or rebuild against this kernel";
-        return fmt::format("module {} of this host exports it: name it in depends= or modulesLoadingOrder, or load it before", exporter);
+        return fmt::format(
+            "module {} of this host exports it: name it in depends= or modulesLoadingOrder, or load it before",
+            exporter);
     }
 
     void check_symbols() {
@@ -311,7 +358,8 @@ private:
         if (wanted.empty()) return;
         const auto exported = kernel_exports(host_, wanted);
         if (!exported) {
-            find(Severity::warning, "symbols-not-checked", fmt::format("{}/kallsyms cannot be read: {} symbols were not checked", host_.proc, wanted.size()));
+            find(Severity::warning, "symbols-not-checked",
+                 fmt::format("{}/kallsyms cannot be read: {} symbols were not checked", host_.proc, wanted.size()));
             wanted.clear();
             return;
         }
@@ -320,7 +368,8 @@ private:
             for (const auto& symbol : index_.find(name)->file.undefined) {
                 if (symbol.weak || !wanted.contains(symbol.name)) continue;
                 find(Severity::error, "unknown-symbol",
-                     fmt::format("module {} needs symbol {}, which neither kernel {} nor a module of the image exports", name, base::escape(symbol.name), facts_.kernel),
+                     fmt::format("module {} needs symbol {}, which neither kernel {} nor a module of the image exports",
+                                 name, base::escape(symbol.name), facts_.kernel),
                      unknown_symbol_hint(symbol.name));
             }
         }
@@ -361,7 +410,9 @@ std::vector<std::string> vermagic_differences(const std::string& module, const s
     return differing;
 }
 
-Preflight preflight(const ModuleIndex& index, const LoadWish& wish, const HostPaths& host) { return Checker(index, wish, host).run(); }
+Preflight preflight(const ModuleIndex& index, const LoadWish& wish, const HostPaths& host) {
+    return Checker(index, wish, host).run();
+}
 
 std::optional<ModuleIndex> index_of_host(const HostPaths& host, const std::vector<std::string>& names) {
     const std::string directory = host_module_directory(host, node_facts(host).kernel);
@@ -373,7 +424,8 @@ std::optional<ModuleIndex> index_of_host(const HostPaths& host, const std::vecto
             const std::string file = host_module_file(directory, module.path);
             std::string bytes = read_module_bytes(file);
             std::string sum = sha256_hex(bytes);
-            index.add({parse_module(plain_module(std::move(bytes), module.path), module.path), file, module.path, std::move(sum)});
+            index.add({parse_module(plain_module(std::move(bytes), module.path), module.path), file, module.path,
+                       std::move(sum)});
         }
     }
     return index;
@@ -382,34 +434,40 @@ std::optional<ModuleIndex> index_of_host(const HostPaths& host, const std::vecto
 namespace {
 
 /// The host's options for a module that `own` does not override.
-std::vector<HostOption> options_beside(const ModprobeConfig& config, const std::string& module, const std::vector<std::string>& own) {
+std::vector<HostOption> options_beside(const ModprobeConfig& config, const std::string& module,
+                                       const std::vector<std::string>& own) {
     std::vector<HostOption> options;
     const auto given = parameter_map(own);
     const auto it = config.options.find(module);
     if (it == config.options.end()) return options;
     std::copy_if(it->second.begin(), it->second.end(), std::back_inserter(options), [&](const HostOption& option) {
         const std::string key = normalise_name(option.text.substr(0, option.text.find('=')));
-        return std::none_of(given.begin(), given.end(), [&](const auto& entry) { return normalise_name(entry.first) == key; });
+        return std::none_of(given.begin(), given.end(),
+                            [&](const auto& entry) { return normalise_name(entry.first) == key; });
     });
     return options;
 }
 
 }  // namespace
 
-std::map<std::string, GivenParameter> given_parameters(const ModprobeConfig& config, const ModuleFile& module, const std::vector<std::string>& own) {
+std::map<std::string, GivenParameter> given_parameters(const ModprobeConfig& config, const ModuleFile& module,
+                                                       const std::vector<std::string>& own) {
     std::map<std::string, GivenParameter> given;
     for (const auto& option : options_beside(config, module.name, own)) {
         Diagnostics faults;
         check_parameters(module, {option.text}, faults);
-        const bool ignored = std::any_of(faults.begin(), faults.end(), [](const Diagnostic& fault) { return fault.code == "unknown-parameter"; });
+        const bool ignored = std::any_of(faults.begin(), faults.end(),
+                                         [](const Diagnostic& fault) { return fault.code == "unknown-parameter"; });
         if (ignored) continue;
-        for (auto& [key, value] : parameter_map({option.text})) given.insert_or_assign(key, GivenParameter{value, option.where});
+        for (auto& [key, value] : parameter_map({option.text}))
+            given.insert_or_assign(key, GivenParameter{value, option.where});
     }
     for (auto& [key, value] : parameter_map(own)) given.insert_or_assign(key, GivenParameter{value, ""});
     return given;
 }
 
-std::string effective_parameters(const ModprobeConfig& config, const std::string& module, const std::vector<std::string>& own) {
+std::string effective_parameters(const ModprobeConfig& config, const std::string& module,
+                                 const std::vector<std::string>& own) {
     std::string text;
     for (const auto& option : options_beside(config, module, own)) text += (text.empty() ? "" : " ") + option.text;
     const std::string rest = parameter_text(own);
@@ -418,11 +476,14 @@ std::string effective_parameters(const ModprobeConfig& config, const std::string
 
 void require_passed(const Preflight& result, const std::string& module) {
     if (!has_errors(result.findings)) return;
-    const auto errors = static_cast<std::size_t>(std::count_if(result.findings.begin(), result.findings.end(), [](const Diagnostic& d) {
-        return d.severity == Severity::error;
-    }));
-    const auto first = std::find_if(result.findings.begin(), result.findings.end(), [](const Diagnostic& d) { return d.severity == Severity::error; });
-    Error error(Exit::checks_failed, "check-failed", errors == 1 ? first->message : fmt::format("module {} cannot be loaded here: {} checks failed", module, errors));
+    const auto errors =
+        static_cast<std::size_t>(std::count_if(result.findings.begin(), result.findings.end(),
+                                               [](const Diagnostic& d) { return d.severity == Severity::error; }));
+    const auto first = std::find_if(result.findings.begin(), result.findings.end(),
+                                    [](const Diagnostic& d) { return d.severity == Severity::error; });
+    Error error(Exit::checks_failed, "check-failed",
+                errors == 1 ? first->message
+                            : fmt::format("module {} cannot be loaded here: {} checks failed", module, errors));
     error.detail("reason", first->code).hint(first->hint).attach(result.findings);
     throw error;
 }

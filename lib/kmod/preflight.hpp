@@ -47,34 +47,38 @@ struct Preflight {
     Diagnostics findings;                  ///< errors have exit `checks_failed`; sorted
 };
 
-/// Words of `wanted` and `found` vermagic that differ. The release (first word) must be equal too: the kernel itself skips
-/// it when both sides have symbol versions, but an image's directory is for one kernel only.
+/// Words of `wanted` and `found` vermagic that differ. The release (first word) must be equal too: the kernel itself
+/// skips it when both sides have symbol versions, but an image's directory is for one kernel only.
 [[nodiscard]] std::vector<std::string> vermagic_differences(const std::string& module, const std::string& kernel);
 
 /// Checks everything that can be known before: architecture, vermagic, symbols with their versions, namespaces and
-/// licenses, parameters, dependencies, firmware, signatures and keys, the host's module configuration, conflicts, and the
-/// switches of kernel and process. Codes: module-format, vermagic-differs, unknown-symbol, symbol-version-differs, symbol-version-missing,
-/// unknown-parameter, bad-parameter, dependency-missing, no-module-support, modules-disabled and those of
-/// kmod/host_checks.hpp; warnings: odd-parameter, symbols-not-checked, vermagic-not-checked, versions-not-checked,
-/// soft-dependency-missing;
-/// soft-dependency-failed for a module that only a softdep wishes for and whose checks fail: it is taken out of the order.
-/// Errors: as ModuleIndex::order.
+/// licenses, parameters, dependencies, firmware, signatures and keys, the host's module configuration, conflicts, and
+/// the switches of kernel and process. Codes: module-format, vermagic-differs, unknown-symbol, symbol-version-differs,
+/// symbol-version-missing, unknown-parameter, bad-parameter, dependency-missing, no-module-support, modules-disabled
+/// and those of kmod/host_checks.hpp; warnings: odd-parameter, symbols-not-checked, vermagic-not-checked,
+/// versions-not-checked, soft-dependency-missing; soft-dependency-failed for a module that only a softdep wishes for
+/// and whose checks fail: it is taken out of the order. Errors: as ModuleIndex::order.
 [[nodiscard]] Preflight preflight(const ModuleIndex& index, const LoadWish& wish, const HostPaths& host);
 
-/// The modules `names` and what they need from the host's own tree, as if it were an image; nullopt if one is not there.
-/// Errors: of reading a module file.
+/// The modules `names` and what they need from the host's own tree, as if it were an image; nullopt if one is not
+/// there. Errors: of reading a module file.
 [[nodiscard]] std::optional<ModuleIndex> index_of_host(const HostPaths& host, const std::vector<std::string>& names);
 
 /// The parameter text for a module: the host's options for it that `own` does not override, then `own`.
-[[nodiscard]] std::string effective_parameters(const ModprobeConfig& config, const std::string& module, const std::vector<std::string>& own);
+[[nodiscard]] std::string effective_parameters(const ModprobeConfig& config, const std::string& module,
+                                               const std::vector<std::string>& own);
 
-/// A parameter that a module gets, and which line of the host's configuration gives it; "" for those of the load itself.
+/// A parameter that a module gets, and which line of the host's configuration gives it; "" for those of the load
+/// itself.
 struct GivenParameter {
     std::string value, origin;
 };
 
-/// The parameters of that text which take effect: of one that is given twice the last, and of the host's those that the module has.
-[[nodiscard]] std::map<std::string, GivenParameter> given_parameters(const ModprobeConfig& config, const ModuleFile& module, const std::vector<std::string>& own);
+/// The parameters of that text which take effect: of one that is given twice the last, and of the host's those that the
+/// module has.
+[[nodiscard]] std::map<std::string, GivenParameter> given_parameters(const ModprobeConfig& config,
+                                                                     const ModuleFile& module,
+                                                                     const std::vector<std::string>& own);
 
 /// Throws the errors of `findings`, if any: exit checks_failed (10), code "check-failed", all findings attached.
 void require_passed(const Preflight& result, const std::string& module);

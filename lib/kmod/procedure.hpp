@@ -32,10 +32,12 @@ struct ModuleReport {
     Role role = Role::other;
     std::string path;  ///< inside the image, or on the host for a dependency of the host
     std::string sha256, srcversion, build_id, version, vermagic, taint, signer;
-    std::string same_by = {};  ///< of a module that is live already: which property says that it is this one, see same_by(); "" if none does
+    std::string same_by = {};  ///< of a module that is live already: which property says that it is this one, see
+                               ///< same_by(); "" if none does
     std::chrono::milliseconds took{0};  ///< the load or unload of this module
     std::map<std::string, std::string> parameters;         ///< that it is loaded with
-    std::map<std::string, std::string> parameter_origins;  ///< of those that the host adds: where, "/etc/modprobe.d/a.conf:3"
+    std::map<std::string, std::string>
+        parameter_origins;  ///< of those that the host adds: where, "/etc/modprobe.d/a.conf:3"
 };
 
 /// An in-tree module that did not come back, and why.
@@ -48,7 +50,8 @@ struct Report {
     std::vector<ModuleReport> modules;  ///< in the order of the actions; the main module is last
     std::vector<std::string> warnings;
     std::string new_taint;  ///< letters the kernel got during this run, e.g. "OE"
-    std::vector<NotRestored> not_restored;  ///< in-tree modules that were to come back and did not; `warnings` say it, too
+    std::vector<NotRestored>
+        not_restored;  ///< in-tree modules that were to come back and did not; `warnings` say it, too
 };
 
 /// Warnings of a report ("code: text") as findings.
@@ -79,9 +82,10 @@ struct Machine {
     Patience patience;
 };
 
-/// What `load_modules` would do, from the checks alone: the main module's identity as its file has it, and which modules are live already.
-/// Errors: of judge_identity.
-[[nodiscard]] Report describe(const ModuleIndex& index, const Preflight& checked, const LoadWish& wish, const HostPaths& host);
+/// What `load_modules` would do, from the checks alone: the main module's identity as its file has it, and which
+/// modules are live already. Errors: of judge_identity.
+[[nodiscard]] Report describe(const ModuleIndex& index, const Preflight& checked, const LoadWish& wish,
+                              const HostPaths& host);
 
 /// What becomes of modules at unload.
 enum class UnloadPolicy {
@@ -102,14 +106,14 @@ struct UnloadWish {
 };
 
 /// Loads what `checked` (which must have passed) ordered. A module of the image that is live already counts as success
-/// only if its identity is the file's. If a step fails, modules loaded by this call are unloaded again, newest first; what only a softdep
-/// wishes for is left out instead, with a warning, as modprobe does.
-/// Errors: refused (13) "module-refused" with details errno, cause, kernel; refused "module-differs" with details loaded,
-/// wanted; busy (14) "module-in-use" for an in-tree module with other users; hung (15) "loader-hung"; unhealthy (17)
-/// "node-unhealthy" when the kernel oopsed, locked up or warned; integrity (76) when a file changed since it was indexed;
-/// io. `patience.second_look` later everything must still be live as it was: else refused "module-replaced".
-[[nodiscard]] Report
-load_modules(const ModuleIndex& index, const Preflight& checked, const LoadWish& wish, const FirmwareWish& firmware, const Machine& machine);
+/// only if its identity is the file's. If a step fails, modules loaded by this call are unloaded again, newest first;
+/// what only a softdep wishes for is left out instead, with a warning, as modprobe does. Errors: refused (13)
+/// "module-refused" with details errno, cause, kernel; refused "module-differs" with details loaded, wanted; busy (14)
+/// "module-in-use" for an in-tree module with other users; hung (15) "loader-hung"; unhealthy (17) "node-unhealthy"
+/// when the kernel oopsed, locked up or warned; integrity (76) when a file changed since it was indexed; io.
+/// `patience.second_look` later everything must still be live as it was: else refused "module-replaced".
+[[nodiscard]] Report load_modules(const ModuleIndex& index, const Preflight& checked, const LoadWish& wish,
+                                  const FirmwareWish& firmware, const Machine& machine);
 
 /// Unloads the wished modules by name, and the dependencies that came with the main one once nobody uses them; gives up
 /// its firmware. Modules that are not live are reported as such. Waits for users up to `patience.busy`.

@@ -45,30 +45,39 @@ Report describe(const ModuleIndex& index, const Preflight& checked, const LoadWi
     const std::string main = normalise_name(wish.module);
     for (const auto& name : checked.order.names) {
         ModuleReport entry = report_of(*index.find(name), Action::load);
-        add_parameters(entry, checked.config, index.find(name)->file, name == main ? wish.parameters : std::vector<std::string>{});
+        add_parameters(entry, checked.config, index.find(name)->file,
+                       name == main ? wish.parameters : std::vector<std::string>{});
         if (name == main) entry.role = Role::main;
-        if (const auto live = live_module(host, name); live && live->state == "live") entry.same_by = same_by(judge_identity(host, *index.find(name), *live));
+        if (const auto live = live_module(host, name); live && live->state == "live")
+            entry.same_by = same_by(judge_identity(host, *index.find(name), *live));
         report.modules.push_back(std::move(entry));
     }
     for (const auto& module : checked.host_after) report.modules.push_back(report_of(module));
     for (const auto& finding : checked.findings) {
-        if (finding.severity == Severity::warning) report.warnings.push_back(fmt::format("{}: {}", finding.code, finding.message));
+        if (finding.severity == Severity::warning)
+            report.warnings.push_back(fmt::format("{}: {}", finding.code, finding.message));
     }
-    if (wish.force.any()) report.warnings.push_back(fmt::format("forced: module {} would be loaded although checks of the kernel are switched off", main));
+    if (wish.force.any())
+        report.warnings.push_back(
+            fmt::format("forced: module {} would be loaded although checks of the kernel are switched off", main));
     return report;
 }
 
-void warn_of_parameters(const Machine& machine, const ModuleFile& file, const std::map<std::string, GivenParameter>& wanted, bool was_live, std::vector<std::string>& warnings) {
+void warn_of_parameters(const Machine& machine, const ModuleFile& file,
+                        const std::map<std::string, GivenParameter>& wanted, bool was_live,
+                        std::vector<std::string>& warnings) {
     const auto live = live_module(machine.host, file.name);
     if (!live) return;
     const auto declared = file.parameters();
     for (const auto& [key, given] : wanted) {
         const auto it = live->parameters.find(normalise_name(key));
         if (it == live->parameters.end()) continue;
-        const auto type = std::find_if(declared.begin(), declared.end(), [&](const Parameter& p) { return normalise_name(p.name) == it->first; });
+        const auto type = std::find_if(declared.begin(), declared.end(),
+                                       [&](const Parameter& p) { return normalise_name(p.name) == it->first; });
         if (shows_value(type == declared.end() ? std::string() : type->type, given.value, it->second)) continue;
         const std::string origin = given.origin.empty() ? "" : fmt::format(" ({})", base::escape(given.origin));
-        warnings.push_back(fmt::format("parameter-differs: {} is live with {}={}, wanted {}{}{}", file.name, key, base::escape(it->second), base::escape(given.value), origin,
+        warnings.push_back(fmt::format("parameter-differs: {} is live with {}={}, wanted {}{}{}", file.name, key,
+                                       base::escape(it->second), base::escape(given.value), origin,
                                        was_live ? "; unload it first to change that" : ""));
     }
 }
@@ -78,7 +87,9 @@ Diagnostics warnings_as_findings(const std::vector<std::string>& warnings) {
     for (const auto& warning : warnings) {
         const auto colon = warning.find(": ");
         const bool coded = colon != std::string::npos && warning.find(' ') == colon + 1;
-        findings.push_back(Diagnostic{Severity::warning, coded ? warning.substr(0, colon) : "", coded ? warning.substr(colon + 2) : warning, std::nullopt, "", Exit::checks_failed});
+        findings.push_back(Diagnostic{Severity::warning, coded ? warning.substr(0, colon) : "",
+                                      coded ? warning.substr(colon + 2) : warning, std::nullopt, "",
+                                      Exit::checks_failed});
     }
     return findings;
 }
@@ -86,7 +97,9 @@ Diagnostics warnings_as_findings(const std::vector<std::string>& warnings) {
 void add_warnings(Error& error, Diagnostics warnings) {
     Diagnostics all = error.diagnostics();
     for (auto& warning : warnings) {
-        const bool known = std::any_of(all.begin(), all.end(), [&](const Diagnostic& each) { return each.code == warning.code && each.message == warning.message; });
+        const bool known = std::any_of(all.begin(), all.end(), [&](const Diagnostic& each) {
+            return each.code == warning.code && each.message == warning.message;
+        });
         if (warning.severity == Severity::warning && !known) all.push_back(std::move(warning));
     }
     if (all.size() > error.diagnostics().size()) error.attach(std::move(all));

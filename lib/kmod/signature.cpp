@@ -73,14 +73,16 @@ using Key = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
 using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
 
 Bio bio_of(std::string_view bytes) {
-    if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) throw bug("too many bytes for OpenSSL");
+    if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()))
+        throw bug("too many bytes for OpenSSL");
     Bio bio(BIO_new_mem_buf(bytes.data(), static_cast<int>(bytes.size())), BIO_free);
     if (!bio) throw bug("OpenSSL gave no buffer");
     return bio;
 }
 
 Error bad_key(const ModuleSigner::Material& material, const std::string& what, std::string hint) {
-    return Error(Exit::data, "bad-key", fmt::format("{}: {}", base::escape(material.key_name), what)).hint(std::move(hint));
+    return Error(Exit::data, "bad-key", fmt::format("{}: {}", base::escape(material.key_name), what))
+        .hint(std::move(hint));
 }
 
 /// What OpenSSL is told when it asks for a passphrase; it never asks a terminal.
@@ -103,13 +105,18 @@ Key read_key(const ModuleSigner::Material& material) {
     Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, &Passphrase::answer, &passphrase), EVP_PKEY_free);
     ERR_clear_error();
     if (!key && passphrase.asked) {
-        throw material.passphrase ? bad_key(material, "expected the passphrase of the key, found another one", "correct the file of --passphrase-file")
-                                  : bad_key(material, "expected a passphrase for the encrypted key, found none", "--passphrase-file FILE holds it");
+        throw material.passphrase ? bad_key(material, "expected the passphrase of the key, found another one",
+                                            "correct the file of --passphrase-file")
+                                  : bad_key(material, "expected a passphrase for the encrypted key, found none",
+                                            "--passphrase-file FILE holds it");
     }
-    if (!key) throw bad_key(material, "expected a private key in PEM form, found none", "openssl pkey -in KEY -out KEY.pem converts other forms");
+    if (!key)
+        throw bad_key(material, "expected a private key in PEM form, found none",
+                      "openssl pkey -in KEY -out KEY.pem converts other forms");
     const int type = EVP_PKEY_get_base_id(key.get());
     if (type != EVP_PKEY_RSA && type != EVP_PKEY_EC) {
-        throw bad_key(material, "expected an RSA or EC key, which kernels know, found another kind", "openssl req -new -x509 -newkey rsa:4096 ... makes one with its certificate");
+        throw bad_key(material, "expected an RSA or EC key, which kernels know, found another kind",
+                      "openssl req -new -x509 -newkey rsa:4096 ... makes one with its certificate");
     }
     return key;
 }
@@ -124,14 +131,16 @@ Certificate read_certificate(const ModuleSigner::Material& material) {
     }
     ERR_clear_error();
     if (!certificate) {
-        throw Error(Exit::data, "bad-certificate", fmt::format("{}: expected an X.509 certificate in PEM or DER form, found none", base::escape(material.certificate_name)))
+        throw Error(Exit::data, "bad-certificate",
+                    fmt::format("{}: expected an X.509 certificate in PEM or DER form, found none",
+                                base::escape(material.certificate_name)))
             .hint("it is the file that mokutil --import takes");
     }
     return certificate;
 }
 
-/// Signatures of keys on other curves are made without a fault, and no kernel can ever check them. The certificate's form counts: it is what the
-/// kernel reads. A warning for a curve that not every kernel knows, "" else.
+/// Signatures of keys on other curves are made without a fault, and no kernel can ever check them. The certificate's
+/// form counts: it is what the kernel reads. A warning for a curve that not every kernel knows, "" else.
 std::string check_curve(const ModuleSigner::Material& material, const EVP_PKEY* key) {
     if (EVP_PKEY_get_base_id(key) != EVP_PKEY_EC) return {};
     constexpr std::array<std::string_view, 4> known{"prime192v1", "prime256v1", "secp384r1", "secp521r1"};
@@ -142,15 +151,17 @@ std::string check_curve(const ModuleSigner::Material& material, const EVP_PKEY* 
     const std::string_view name = curve.data();
     const bool is_named = std::string_view(form.data()) != OSSL_PKEY_EC_ENCODING_EXPLICIT;
     if (!is_named || std::find(known.begin(), known.end(), name) == known.end()) {
-        throw bad_key(material, fmt::format("expected a curve that kernels know (P-256, P-384), found {}", !is_named || name.empty() ? "one without a name" : name),
+        throw bad_key(material,
+                      fmt::format("expected a curve that kernels know (P-256, P-384), found {}",
+                                  !is_named || name.empty() ? "one without a name" : name),
                       "openssl ecparam -name secp384r1 -genkey makes such a key; or take RSA");
     }
     if (name != "secp521r1") return {};
     return fmt::format("new-curve: {}: kernels before 6.10 do not know P-521", base::escape(material.key_name));
 }
 
-/// Kernels compute with RSA keys of six lengths alone, three of them for the sake of the past (rsa_check_key_length in crypto/rsa.c). A warning for
-/// one of these three, "" else.
+/// Kernels compute with RSA keys of six lengths alone, three of them for the sake of the past (rsa_check_key_length in
+/// crypto/rsa.c). A warning for one of these three, "" else.
 std::string check_rsa_length(const ModuleSigner::Material& material, const EVP_PKEY* key) {
     if (EVP_PKEY_get_base_id(key) != EVP_PKEY_RSA) return {};
     constexpr std::array<int, 3> sound{2048, 3072, 4096};
@@ -159,22 +170,30 @@ std::string check_rsa_length(const ModuleSigner::Material& material, const EVP_P
     const int length = (bits + 7) / 8 * 8;  // what counts is how many bytes a signature has
     if (std::find(sound.begin(), sound.end(), length) != sound.end()) return {};
     if (std::find(weak.begin(), weak.end(), length) == weak.end()) {
-        throw bad_key(material, fmt::format("expected an RSA key of 2048, 3072 or 4096 bits, as kernels compute with, found one of {}", bits),
-                      "openssl req -new -x509 -newkey rsa:4096 ... makes one with its certificate");
+        throw bad_key(
+            material,
+            fmt::format("expected an RSA key of 2048, 3072 or 4096 bits, as kernels compute with, found one of {}",
+                        bits),
+            "openssl req -new -x509 -newkey rsa:4096 ... makes one with its certificate");
     }
-    return fmt::format("weak-key: {}: RSA of {} bits can be forged, and kernels in FIPS mode refuse it: expected 2048 or more", base::escape(material.key_name), bits);
+    return fmt::format(
+        "weak-key: {}: RSA of {} bits can be forged, and kernels in FIPS mode refuse it: expected 2048 or more",
+        base::escape(material.key_name), bits);
 }
 
 /// The length of the signature at the end of `bytes`, trailer and marker included; 0 without one.
 std::size_t signature_length(std::string_view bytes, const std::string& file) {
     if (!bytes.ends_with(k_marker)) return 0;
     const auto damaged = [&](const char* why) {
-        return Error(Exit::data, "module-format", fmt::format("{}: the appended signature is damaged: {}", base::escape(file), why)).hint("build the module again");
+        return Error(Exit::data, "module-format",
+                     fmt::format("{}: the appended signature is damaged: {}", base::escape(file), why))
+            .hint("build the module again");
     };
     bytes.remove_suffix(k_marker.size());
     if (bytes.size() < k_trailer_bytes) throw damaged("it is cut off");
     std::size_t length = 0;
-    for (std::size_t i = bytes.size() - 4; i < bytes.size(); ++i) length = length << 8U | static_cast<unsigned char>(bytes[i]);
+    for (std::size_t i = bytes.size() - 4; i < bytes.size(); ++i)
+        length = length << 8U | static_cast<unsigned char>(bytes[i]);
     if (length > bytes.size() - k_trailer_bytes) throw damaged("its length is more than the file");
     return length + k_trailer_bytes + k_marker.size();
 }
@@ -203,7 +222,8 @@ AppendedSignature split_signature(std::string_view bytes) {
     bytes.remove_suffix(k_trailer_bytes);
     std::size_t length = 0;
     for (std::size_t i = 8; i < k_trailer_bytes; ++i) length = length << 8U | static_cast<unsigned char>(trailer[i]);
-    const bool other_words = std::any_of(trailer.begin(), trailer.begin() + 8, [&](const char& byte) { return &byte != &trailer[2] && byte != 0; });
+    const bool other_words = std::any_of(trailer.begin(), trailer.begin() + 8,
+                                         [&](const char& byte) { return &byte != &trailer[2] && byte != 0; });
     if (static_cast<unsigned char>(trailer[2]) != k_pkcs7) {
         parts.fault = fmt::format("its type is {}, expected PKCS#7", static_cast<unsigned char>(trailer[2]));
     } else if (length == 0 || length > bytes.size()) {
@@ -221,7 +241,8 @@ std::string_view signature_part(std::string_view bytes) {
     const AppendedSignature parts = split_signature(bytes);
     if (!parts.present) return {};
     // Of a damaged one the trailer says what is wrong, however long it claims to be.
-    return bytes.substr(bytes.size() - std::min(bytes.size(), parts.message.size() + k_trailer_bytes + k_marker.size()));
+    return bytes.substr(bytes.size() -
+                        std::min(bytes.size(), parts.message.size() + k_trailer_bytes + k_marker.size()));
 }
 
 ModuleSignature read_signature(std::string_view bytes) {
@@ -229,8 +250,10 @@ ModuleSignature read_signature(std::string_view bytes) {
     if (!parts.present) return {};
     if (!parts.fault.empty()) return damaged_signature(parts.fault);
     const auto* data = reinterpret_cast<const unsigned char*>(parts.message.data());
-    const std::unique_ptr<CMS_ContentInfo, decltype(&CMS_ContentInfo_free)> message(d2i_CMS_ContentInfo(nullptr, &data, static_cast<long>(parts.message.size())), CMS_ContentInfo_free);
-    if (!message || OBJ_obj2nid(CMS_get0_type(message.get())) != NID_pkcs7_signed) return damaged_signature("it is no PKCS#7 message");
+    const std::unique_ptr<CMS_ContentInfo, decltype(&CMS_ContentInfo_free)> message(
+        d2i_CMS_ContentInfo(nullptr, &data, static_cast<long>(parts.message.size())), CMS_ContentInfo_free);
+    if (!message || OBJ_obj2nid(CMS_get0_type(message.get())) != NID_pkcs7_signed)
+        return damaged_signature("it is no PKCS#7 message");
     STACK_OF(CMS_SignerInfo)* signers = CMS_get0_SignerInfos(message.get());
     if (signers == nullptr || sk_CMS_SignerInfo_num(signers) < 1) return damaged_signature("it names no signer");
     CMS_SignerInfo* signer = sk_CMS_SignerInfo_value(signers, 0);
@@ -277,8 +300,11 @@ bool is_weak_digest(std::string_view digest) noexcept { return digest == "md4" |
 
 std::string signature_text(const ModuleSignature& signature) {
     if (!signature.fault.empty()) return fmt::format("damaged signature: {}", signature.fault);
-    const auto or_unknown = [](const std::string& text) { return text.empty() ? std::string("unknown") : base::escape(text); };
-    return fmt::format("signer {}, key {}, digest {}", or_unknown(signature.signer), or_unknown(signature.key_id), or_unknown(signature.digest));
+    const auto or_unknown = [](const std::string& text) {
+        return text.empty() ? std::string("unknown") : base::escape(text);
+    };
+    return fmt::format("signer {}, key {}, digest {}", or_unknown(signature.signer), or_unknown(signature.key_id),
+                       or_unknown(signature.digest));
 }
 
 struct ModuleSigner::Impl {
@@ -289,14 +315,19 @@ struct ModuleSigner::Impl {
 
 ModuleSigner::ModuleSigner(const Material& material) {
     if (std::find(k_digests.begin(), k_digests.end(), material.digest) == k_digests.end()) {
-        throw Error(Exit::data, "bad-key", fmt::format("expected the digest sha224, sha256, sha384 or sha512, found {}", base::escape(material.digest)));
+        throw Error(Exit::data, "bad-key",
+                    fmt::format("expected the digest sha224, sha256, sha384 or sha512, found {}",
+                                base::escape(material.digest)));
     }
-    impl_ = std::make_unique<Impl>(Impl{read_key(material), read_certificate(material), EVP_get_digestbyname(material.digest.c_str())});
+    impl_ = std::make_unique<Impl>(
+        Impl{read_key(material), read_certificate(material), EVP_get_digestbyname(material.digest.c_str())});
     if (impl_->digest == nullptr) throw bug("OpenSSL does not know " + material.digest);
     const bool fits = X509_check_private_key(impl_->certificate.get(), impl_->key.get()) == 1;
     ERR_clear_error();
     if (!fits) {
-        throw Error(Exit::data, "key-mismatch", fmt::format("{} is the certificate of another key than {}", base::escape(material.certificate_name), base::escape(material.key_name)))
+        throw Error(Exit::data, "key-mismatch",
+                    fmt::format("{} is the certificate of another key than {}", base::escape(material.certificate_name),
+                                base::escape(material.key_name)))
             .hint("give the certificate that was made with this key");
     }
     const EVP_PKEY* certified = X509_get0_pubkey(impl_->certificate.get());
@@ -306,11 +337,14 @@ ModuleSigner::ModuleSigner(const Material& material) {
     warn(check_curve(material, certified));
     warn(check_rsa_length(material, certified));
     if (X509_cmp_current_time(X509_get0_notAfter(impl_->certificate.get())) < 0) {
-        warn(fmt::format("certificate-expired: {}: its time is over; the kernel does not mind, people may", base::escape(material.certificate_name)));
+        warn(fmt::format("certificate-expired: {}: its time is over; the kernel does not mind, people may",
+                         base::escape(material.certificate_name)));
     }
     if (X509_cmp_current_time(X509_get0_notBefore(impl_->certificate.get())) > 0) {
-        warn(fmt::format("certificate-not-yet-valid: {}: its time has not begun, or this machine's clock is slow; the kernel does not mind, people may",
-                         base::escape(material.certificate_name)));
+        warn(
+            fmt::format("certificate-not-yet-valid: {}: its time has not begun, or this machine's clock is slow; the "
+                        "kernel does not mind, people may",
+                        base::escape(material.certificate_name)));
     }
     identity_ = read_signature(sign("module"));
 }
@@ -323,13 +357,18 @@ std::string ModuleSigner::sign(std::string_view module) const {
     const Bio content = bio_of(module);
     constexpr unsigned shape = CMS_NOCERTS | CMS_PARTIAL | CMS_BINARY | CMS_DETACHED | CMS_STREAM;
     constexpr unsigned signer_shape = CMS_NOCERTS | CMS_BINARY | CMS_NOSMIMECAP | CMS_NOATTR;
-    const std::unique_ptr<CMS_ContentInfo, decltype(&CMS_ContentInfo_free)> message(CMS_sign(nullptr, nullptr, nullptr, nullptr, shape), CMS_ContentInfo_free);
-    if (!message || CMS_add1_signer(message.get(), impl_->certificate.get(), impl_->key.get(), impl_->digest, signer_shape) == nullptr ||
+    const std::unique_ptr<CMS_ContentInfo, decltype(&CMS_ContentInfo_free)> message(
+        CMS_sign(nullptr, nullptr, nullptr, nullptr, shape), CMS_ContentInfo_free);
+    if (!message ||
+        CMS_add1_signer(message.get(), impl_->certificate.get(), impl_->key.get(), impl_->digest, signer_shape) ==
+            nullptr ||
         CMS_final(message.get(), content.get(), nullptr, CMS_NOCERTS | CMS_BINARY) != 1) {
         const unsigned long reason = ERR_get_error();
         ERR_clear_error();
         const char* text = reason == 0 ? nullptr : ERR_reason_error_string(reason);
-        throw Error(Exit::data, "bad-key", fmt::format("the key cannot sign a module: {}", text == nullptr ? "no reason given" : base::to_lower(text)));
+        throw Error(Exit::data, "bad-key",
+                    fmt::format("the key cannot sign a module: {}",
+                                text == nullptr ? "no reason given" : base::to_lower(text)));
     }
     unsigned char* encoded = nullptr;
     const int length = i2d_CMS_ContentInfo(message.get(), &encoded);
@@ -338,15 +377,26 @@ std::string ModuleSigner::sign(std::string_view module) const {
     result.append(reinterpret_cast<const char*>(encoded), static_cast<std::size_t>(length));
     OPENSSL_free(encoded);
     const auto size = static_cast<unsigned>(length);
-    const std::array<char, k_trailer_bytes> trailer{0, 0, static_cast<char>(k_pkcs7), 0, 0, 0, 0, 0,
-                                                        static_cast<char>(size >> 24U), static_cast<char>(size >> 16U), static_cast<char>(size >> 8U), static_cast<char>(size)};
+    const std::array<char, k_trailer_bytes> trailer{0,
+                                                    0,
+                                                    static_cast<char>(k_pkcs7),
+                                                    0,
+                                                    0,
+                                                    0,
+                                                    0,
+                                                    0,
+                                                    static_cast<char>(size >> 24U),
+                                                    static_cast<char>(size >> 16U),
+                                                    static_cast<char>(size >> 8U),
+                                                    static_cast<char>(size)};
     result.append(trailer.data(), trailer.size());
     result += k_marker;
     return result;
 }
 
 std::string_view unsigned_module(std::string_view bytes, const std::string& file) {
-    for (std::size_t length = signature_length(bytes, file); length != 0; length = signature_length(bytes, file)) bytes.remove_suffix(length);
+    for (std::size_t length = signature_length(bytes, file); length != 0; length = signature_length(bytes, file))
+        bytes.remove_suffix(length);
     return bytes;
 }
 

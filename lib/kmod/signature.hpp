@@ -24,25 +24,29 @@ struct AppendedSignature {
 /// Takes the uncompressed `bytes` apart as Linux kernel/module/signing.c and kernel/module_signature.c do.
 [[nodiscard]] AppendedSignature split_signature(std::string_view bytes);
 
-/// The end of `bytes` that split_signature and read_signature look at: the signature with trailer and marker, "" without the marker.
+/// The end of `bytes` that split_signature and read_signature look at: the signature with trailer and marker, ""
+/// without the marker.
 [[nodiscard]] std::string_view signature_part(std::string_view bytes);
 
 /// Facts of the appended signature. With a damaged one `fault` says why and the rest is empty.
 [[nodiscard]] ModuleSignature read_signature(std::string_view bytes);
 
-/// Descriptions of the asymmetric keys in /proc/keys, e.g. "Debian Secure Boot CA: 6ccece7e4c6c0d1f6149f3dd27dfcc5cbb419ea1: X509.rsa".
-/// nullopt when the file cannot be read or shows none (only root sees the keyrings).
+/// Descriptions of the asymmetric keys in /proc/keys, e.g. "Debian Secure Boot CA:
+/// 6ccece7e4c6c0d1f6149f3dd27dfcc5cbb419ea1: X509.rsa". nullopt when the file cannot be read or shows none (only root
+/// sees the keyrings).
 [[nodiscard]] std::optional<std::vector<std::string>> kernel_keys(const HostPaths& host);
 
 enum class KeyPresence { present, absent, unknown };
 
 /// Whether a key of `signature` is among `keys`: by its key id, else by the signer's name.
-[[nodiscard]] KeyPresence find_key(const ModuleSignature& signature, const std::optional<std::vector<std::string>>& keys);
+[[nodiscard]] KeyPresence find_key(const ModuleSignature& signature,
+                                   const std::optional<std::vector<std::string>>& keys);
 
 /// "signer NAME, key ID, digest sha256", with what is known.
 [[nodiscard]] std::string signature_text(const ModuleSignature& signature);
 
-/// True for a digest whose collisions can be made, so that a signature of one module fits another: MD4, MD5, SHA-1. As in ModuleSignature.
+/// True for a digest whose collisions can be made, so that a signature of one module fits another: MD4, MD5, SHA-1. As
+/// in ModuleSignature.
 [[nodiscard]] bool is_weak_digest(std::string_view digest) noexcept;
 
 }  // namespace kmm::kmod

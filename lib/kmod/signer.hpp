@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signs module files as the kernel's scripts/sign-file does: a detached PKCS#7 message without attributes and certificates, a
-// trailer, a marker. Source: Linux 6.1 scripts/sign-file.c, include/linux/module_signature.h.
+// Signs module files as the kernel's scripts/sign-file does: a detached PKCS#7 message without attributes and
+// certificates, a trailer, a marker. Source: Linux 6.1 scripts/sign-file.c, include/linux/module_signature.h.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,8 @@ public:
     };
 
     /// Errors: data (65) "bad-key" for a key that cannot be read (a wrong passphrase too), is neither RSA nor EC, has
-    /// a curve or length that no kernel computes with, or for an unknown digest; "bad-certificate"; "key-mismatch" if the certificate is another key's.
+    /// a curve or length that no kernel computes with, or for an unknown digest; "bad-certificate"; "key-mismatch" if
+    /// the certificate is another key's.
     explicit ModuleSigner(const Material& material);
     ~ModuleSigner();
     ModuleSigner(ModuleSigner&&) noexcept;
@@ -35,7 +36,8 @@ public:
     [[nodiscard]] std::string sign(std::string_view module) const;
     /// What read_signature will say of it.
     [[nodiscard]] const ModuleSignature& identity() const noexcept { return identity_; }
-    /// What does not keep kernels from loading such a module, or not all of them: a short RSA key, a new curve, a certificate whose time is over or has not begun.
+    /// What does not keep kernels from loading such a module, or not all of them: a short RSA key, a new curve, a
+    /// certificate whose time is over or has not begun.
     [[nodiscard]] const std::vector<std::string>& warnings() const noexcept { return warnings_; }
 
 private:
@@ -45,8 +47,9 @@ private:
     std::vector<std::string> warnings_;
 };
 
-/// `bytes` without the signatures at their end: sign-file appends another one to a signed file, and the kernel then takes the older
-/// one for a part of the module. Errors: data (65) "module-format" for a damaged trailer. `file` is for messages.
+/// `bytes` without the signatures at their end: sign-file appends another one to a signed file, and the kernel then
+/// takes the older one for a part of the module. Errors: data (65) "module-format" for a damaged trailer. `file` is for
+/// messages.
 [[nodiscard]] std::string_view unsigned_module(std::string_view bytes, const std::string& file);
 
 }  // namespace kmm::kmod

@@ -26,29 +26,38 @@ constexpr std::uint64_t k_died = 1ULL << 7U;         // D: oops or BUG
 constexpr std::uint64_t k_warned = 1ULL << 9U;       // W
 constexpr std::uint64_t k_soft_lockup = 1ULL << 14U; // L
 constexpr std::uint64_t k_faults = k_died | k_soft_lockup | k_warned | k_bad_page;
-constexpr std::uint64_t k_expected = 1ULL << 0U | 1ULL << 10U | 1ULL << 12U | 1ULL << 13U;  // P, C, O, E: what the module is
+constexpr std::uint64_t k_expected =
+    1ULL << 0U | 1ULL << 10U | 1ULL << 12U | 1ULL << 13U;  // P, C, O, E: what the module is
 constexpr milliseconds k_poll{20};
 
 constexpr std::size_t k_log_lines = 8;
 /// What the kernel says of a module for want of a signature; it names none.
-bool is_of_signatures(const std::string& line) { return line.find("Loading of ") != std::string::npos && line.ends_with(" is rejected"); }
+bool is_of_signatures(const std::string& line) {
+    return line.find("Loading of ") != std::string::npos && line.ends_with(" is rejected");
+}
 
-constexpr std::pair<std::string_view, std::uint64_t> k_complaints[] = {{"WARNING:", k_warned}, {"lockup", k_soft_lockup}, {"Bad page", k_bad_page},
-                                                                       {"BUG:", k_died}, {"Oops", k_died}, {"general protection", k_died}};
+constexpr std::pair<std::string_view, std::uint64_t> k_complaints[] = {
+    {"WARNING:", k_warned}, {"lockup", k_soft_lockup}, {"Bad page", k_bad_page},
+    {"BUG:", k_died},       {"Oops", k_died},          {"general protection", k_died}};
 
 /// The taint that such a line of the kernel's goes with, 0 for any other line.
 std::uint64_t fault_of(const std::string& line) {
-    const auto it = std::find_if(std::begin(k_complaints), std::end(k_complaints), [&](const auto& complaint) { return line.find(complaint.first) != std::string::npos; });
+    const auto it = std::find_if(std::begin(k_complaints), std::end(k_complaints), [&](const auto& complaint) {
+        return line.find(complaint.first) != std::string::npos;
+    });
     return it == std::end(k_complaints) ? 0 : it->second;
 }
 
-/// The kernel's report on a fault of the module itself, or of the helper process while it was in the kernel: its lines name either,
-/// "WARNING: CPU: 0 PID: 703 at demo.c:55 demo_init+0x40/0x1000 [demo]", "CPU: 0 PID: 703 Comm: kmm-worker Tainted: G W".
+/// The kernel's report on a fault of the module itself, or of the helper process while it was in the kernel: its lines
+/// name either, "WARNING: CPU: 0 PID: 703 at demo.c:55 demo_init+0x40/0x1000 [demo]", "CPU: 0 PID: 703 Comm: kmm-worker
+/// Tainted: G W".
 bool complains_of(const std::vector<std::string>& lines, const Deed& deed) {
-    const std::string process = fmt::format("PID: {} Comm: kmm-worker", deed.helper);  // a number of another PID namespace fits nothing
+    const std::string process =
+        fmt::format("PID: {} Comm: kmm-worker", deed.helper);  // a number of another PID namespace fits nothing
     const std::string code = fmt::format(" [{}]", deed.module);
     return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
-        return (deed.helper != 0 && line.find(process) != std::string::npos) || (fault_of(line) != 0 && line.find(code) != std::string::npos);
+        return (deed.helper != 0 && line.find(process) != std::string::npos) ||
+               (fault_of(line) != 0 && line.find(code) != std::string::npos);
     });
 }
 
@@ -62,8 +71,11 @@ void add_unknown_symbols(Error& error, const std::vector<std::string>& lines, co
         const std::string symbol = rest.substr(0, rest.find(' '));
         const std::string exporter = host_exporter(directory, symbol);
         const bool refused = rest.find(k_found_and_refused) != std::string::npos;
-        const std::string_view otherwise = refused ? "exported, and refused by the kernel" : "exported by nothing on this host";
-        symbols.push_back(fmt::format("{} ({})", base::escape(symbol), exporter.empty() ? std::string(otherwise) : "exported by module " + exporter + " of this host"));
+        const std::string_view otherwise =
+            refused ? "exported, and refused by the kernel" : "exported by nothing on this host";
+        symbols.push_back(fmt::format(
+            "{} ({})", base::escape(symbol),
+            exporter.empty() ? std::string(otherwise) : "exported by module " + exporter + " of this host"));
     }
     if (!symbols.empty()) error.detail("symbols", base::join(symbols, ", "));
 }
@@ -87,7 +99,8 @@ void look_again_later(const Machine& machine) {
 }
 
 Error interrupted_error(const std::string& while_what) {
-    return Error(Exit::interrupted, "interrupted", fmt::format("interrupted while {}", while_what)).hint("run the same command again");
+    return Error(Exit::interrupted, "interrupted", fmt::format("interrupted while {}", while_what))
+        .hint("run the same command again");
 }
 
 }  // namespace
@@ -98,11 +111,14 @@ std::optional<LiveModule> settled_module(const Machine& machine, const std::stri
         auto live = live_module(machine.host, name);
         if (!live || live->state == "live" || live->state == "builtin") return live;
         if (machine.clock.monotonic() >= end) {
-            throw Error(Exit::hung, "loader-hung", fmt::format("module {} is {}: an earlier load or unload has not come back", name, live->state))
+            throw Error(Exit::hung, "loader-hung",
+                        fmt::format("module {} is {}: an earlier load or unload has not come back", name, live->state))
                 .detail("state", live->state)
                 .hint("look at the kernel's log; if it never ends, only a reboot of the node helps");
         }
-        if (!machine.clock.sleep_for(k_poll)) throw interrupted_error(fmt::format("an earlier load or unload of module {} was waited for, which is {}", name, live->state));
+        if (!machine.clock.sleep_for(k_poll))
+            throw interrupted_error(
+                fmt::format("an earlier load or unload of module {} was waited for, which is {}", name, live->state));
     }
 }
 
@@ -111,10 +127,14 @@ void require_healthy(const Machine& machine, std::uint64_t taint_before, const D
     const std::uint64_t fresh = taint.value_or(0) & ~taint_before & k_faults;
     if (fresh == 0 && taint && (taint_before & k_faults) == 0) return;
     const auto& lines = log.lines();
-    const auto it = std::find_if(lines.begin(), lines.end(), [](const std::string& line) { return fault_of(line) != 0; });
+    const auto it =
+        std::find_if(lines.begin(), lines.end(), [](const std::string& line) { return fault_of(line) != 0; });
     if (fresh == 0 && (it == lines.end() || !complains_of(lines, deed))) return;
     const std::uint64_t seen = fresh != 0 ? fresh : fault_of(*it);
-    const char* how = (seen & k_died) != 0 ? "oopsed" : (seen & k_soft_lockup) != 0 ? "locked up" : (seen & k_bad_page) != 0 ? "found a bad page" : "warned";
+    const char* how = (seen & k_died) != 0          ? "oopsed"
+                      : (seen & k_soft_lockup) != 0 ? "locked up"
+                      : (seen & k_bad_page) != 0    ? "found a bad page"
+                                                    : "warned";
     Error error(Exit::unhealthy, "node-unhealthy", fmt::format("the kernel {} while {}", how, deed.what));
     if (it != lines.end()) error.detail("kernel", base::escape(*it));
     if (taint) error.detail("taint", taint_letters(*taint));
@@ -128,52 +148,75 @@ void warn_of_unwatched(const HostPaths& host, std::uint64_t taint_before, std::v
     const auto taint = known_taint(host);
     const std::uint64_t hidden = taint_before & k_faults;
     if (!taint) {
-        warnings.push_back(fmt::format("health-not-checked: neither {}/sys/kernel/tainted nor {} can be read: whether the kernel oopsed, locked up or warned meanwhile is not known",
-                                       base::escape(host.proc), base::escape(host.kmsg)));
+        warnings.push_back(
+            fmt::format("health-not-checked: neither {}/sys/kernel/tainted nor {} can be read: whether the kernel "
+                        "oopsed, locked up or warned meanwhile is not known",
+                        base::escape(host.proc), base::escape(host.kmsg)));
     } else if (hidden != 0) {
-        warnings.push_back(fmt::format("health-not-checked: the kernel had the taint {} before, and {} cannot be read: whether it happened again meanwhile is not known",
-                                       taint_letters(hidden), base::escape(host.kmsg)));
+        warnings.push_back(
+            fmt::format("health-not-checked: the kernel had the taint {} before, and {} cannot be read: whether it "
+                        "happened again meanwhile is not known",
+                        taint_letters(hidden), base::escape(host.kmsg)));
     }
 }
 
-Error hung_error(const std::string& what, const LoaderAnswer& answer, const Machine& machine, const std::string& module) {
+Error hung_error(const std::string& what, const LoaderAnswer& answer, const Machine& machine,
+                 const std::string& module) {
     const auto live = live_module(machine.host, module);
     Error error(Exit::hung, "loader-hung",
                 fmt::format("{} did not come back within {}", what, base::format_duration(machine.patience.loader)));
-    error.detail("state", live ? live->state : "absent").detail("helper", fmt::format("pid {}{}", answer.pid, answer.gone ? ", killed" : ", cannot be killed"));
+    error.detail("state", live ? live->state : "absent")
+        .detail("helper", fmt::format("pid {}{}", answer.pid, answer.gone ? ", killed" : ", cannot be killed"));
     if (!answer.wchan.empty() && answer.wchan != "0") error.detail("waits-in", answer.wchan);
-    error.hint(answer.gone ? "read the kernel's log before another attempt" : "nothing was retried; kmm-worker status tells whether it comes back, and if it never does, only a reboot of the node helps");
+    error.hint(answer.gone ? "read the kernel's log before another attempt"
+                           : "nothing was retried; kmm-worker status tells whether it comes back, and if it never "
+                             "does, only a reboot of the node helps");
     return error;
 }
 
-Error refused_error(const Machine& machine, const Candidate& candidate, int error_number, const KernelState& state, KernelLog& log) {
+Error refused_error(const Machine& machine, const Candidate& candidate, int error_number, const KernelState& state,
+                    KernelLog& log) {
     const std::string& name = candidate.file.name;
     auto causes = load_causes(error_number, machine.host, state, {&candidate.file, candidate.parameters});
     const std::string directory = host_module_directory(machine.host, node_facts(machine.host).kernel);
-    Error error(Exit::refused, "module-refused",
-                fmt::format("the kernel refused module {}: {} ({})", name, errno_text(error_number), errno_name(error_number)));
+    Error error(
+        Exit::refused, "module-refused",
+        fmt::format("the kernel refused module {}: {} ({})", name, errno_text(error_number), errno_name(error_number)));
     auto about = lines_of_load(log, name);
-    std::copy_if(log.lines().begin(), log.lines().end(), std::back_inserter(about), [](const std::string& line) { return is_of_lockdown(line) || is_of_signatures(line); });
-    const bool unknown_symbol = std::any_of(about.begin(), about.end(), [](const std::string& line) { return line.find(k_unknown_symbol) != std::string::npos; });
-    if (unknown_symbol) std::erase_if(causes, [](const Cause& cause) { return cause.applies == Applies::no; });  // the kernel knows better than a look at it from outside
+    std::copy_if(log.lines().begin(), log.lines().end(), std::back_inserter(about),
+                 [](const std::string& line) { return is_of_lockdown(line) || is_of_signatures(line); });
+    const bool unknown_symbol = std::any_of(about.begin(), about.end(), [](const std::string& line) {
+        return line.find(k_unknown_symbol) != std::string::npos;
+    });
+    if (unknown_symbol)
+        std::erase_if(causes, [](const Cause& cause) {
+            return cause.applies == Applies::no;
+        });  // the kernel knows better than a look at it from outside
     ErrnoAdvice advice = load_advice(all_excluded(causes) && !unknown_symbol ? 0 : error_number);
-    if (is_signature_errno(error_number) && !candidate.file.is_signed && advice.number == error_number) advice.hint = "sign the module with a key that this kernel trusts";
+    if (is_signature_errno(error_number) && !candidate.file.is_signed && advice.number == error_number)
+        advice.hint = "sign the module with a key that this kernel trusts";
     const std::string parameter = refused_parameter(about);
     LoggedCause told = logged_cause(about, candidate.file, directory);
-    const bool of_kernel = std::any_of(causes.begin(), causes.end(), [](const Cause& cause) { return cause.applies == Applies::yes; });
-    if (told.cause.empty() && (!of_kernel || error_number == ENOENT) && !unknown_symbol) told = logged_firmware(about, machine.host, node_facts(machine.host).kernel);
-    if (!parameter.empty()) told = {fmt::format("the value of parameter {} does not fit", parameter), "correct it in the Module's parameters, or in the options that this host adds"};
+    const bool of_kernel =
+        std::any_of(causes.begin(), causes.end(), [](const Cause& cause) { return cause.applies == Applies::yes; });
+    if (told.cause.empty() && (!of_kernel || error_number == ENOENT) && !unknown_symbol)
+        told = logged_firmware(about, machine.host, node_facts(machine.host).kernel);
+    if (!parameter.empty())
+        told = {fmt::format("the value of parameter {} does not fit", parameter),
+                "correct it in the Module's parameters, or in the options that this host adds"};
     error.detail("errno", errno_name(error_number));
     if (!told.cause.empty()) {
         error.detail("cause", told.cause);
     } else {
-        error.detail("cause", advice.number == error_number ? likeliest_cause(causes, error_number) : std::string(advice.cause));
+        error.detail("cause",
+                     advice.number == error_number ? likeliest_cause(causes, error_number) : std::string(advice.cause));
     }
     if (told.cause.empty() && !of_kernel) {
         int number = 0;
         for (const auto& cause : causes) {
             if (cause.evidence.empty()) continue;
-            error.detail(fmt::format("tested-{}", ++number), fmt::format("{}? {}: {}", cause.text, to_string(cause.applies), cause.evidence));
+            error.detail(fmt::format("tested-{}", ++number),
+                         fmt::format("{}? {}: {}", cause.text, to_string(cause.applies), cause.evidence));
         }
     }
     add_kernel_lines(error, about, directory);
@@ -182,7 +225,8 @@ Error refused_error(const Machine& machine, const Candidate& candidate, int erro
 }
 
 Error differs_error(const std::string& name, const IdentityVerdict& verdict) {
-    return Error(Exit::refused, "module-differs", fmt::format("another build of module {} is live, and stays until it is unloaded", name))
+    return Error(Exit::refused, "module-differs",
+                 fmt::format("another build of module {} is live, and stays until it is unloaded", name))
         .detail("loaded", fmt::format("{} {}", verdict.what, verdict.loaded))
         .detail("wanted", fmt::format("{} {}", verdict.what, verdict.wanted))
         .hint(fmt::format("kmm-worker unload --module {}, then load again", name));
@@ -203,7 +247,9 @@ Error busy_error(const Machine& machine, const std::string& name) {
 }
 
 Error permanent_error(const std::string& name, bool sure) {
-    return Error(Exit::busy, "module-in-use", fmt::format("module {} cannot be unloaded: it has no exit function{}", name, sure ? "" : ", or is being loaded"))
+    return Error(Exit::busy, "module-in-use",
+                 fmt::format("module {} cannot be unloaded: it has no exit function{}", name,
+                             sure ? "" : ", or is being loaded"))
         .hint("a module without an exit function stays until the node is rebooted");
 }
 
@@ -211,23 +257,32 @@ namespace {
 
 Error unload_refused(const Machine& machine, const std::string& name, int number, std::string cause, KernelLog& log) {
     const ErrnoAdvice advice = unload_advice(number);
-    Error error(Exit::refused, "module-refused", fmt::format("the kernel refused to unload module {}: {} ({})", name, errno_text(number), errno_name(number)));
-    error.detail("errno", errno_name(number)).detail("cause", cause.empty() ? std::string(advice.cause) : std::move(cause));
-    add_kernel_lines(error, lines_about(log.lines(), name), host_module_directory(machine.host, node_facts(machine.host).kernel));
+    Error error(
+        Exit::refused, "module-refused",
+        fmt::format("the kernel refused to unload module {}: {} ({})", name, errno_text(number), errno_name(number)));
+    error.detail("errno", errno_name(number))
+        .detail("cause", cause.empty() ? std::string(advice.cause) : std::move(cause));
+    add_kernel_lines(error, lines_about(log.lines(), name),
+                     host_module_directory(machine.host, node_facts(machine.host).kernel));
     return std::move(error).hint(std::string(advice.hint)).cause_errno(number);
 }
 
 /// `does`: "loads"; `state`: what the module is then.
 Error helper_killed(const std::string& name, std::string_view does, std::string_view state) {
-    return Error(Exit::refused, "module-refused", fmt::format("the helper that {} module {} was killed before the kernel answered, and the module is {}", does, name, state))
-        .hint("look for the OOM killer in the kernel's log, and at the memory limit of the Pod; then run the same command again");
+    return Error(Exit::refused, "module-refused",
+                 fmt::format("the helper that {} module {} was killed before the kernel answered, and the module is {}",
+                             does, name, state))
+        .hint(
+            "look for the OOM killer in the kernel's log, and at the memory limit of the Pod; then run the same "
+            "command again");
 }
 
 void note_bytes(const HostPaths& host, const Candidate& candidate) {
     try {
         note_loaded_bytes(host, candidate.file.name, code_sha256(candidate.file, candidate.bytes));
     } catch (const Error&) {
-        // Outputs then say that the build id or the srcversion was compared; a load record that cannot be written has its own warning.
+        // Outputs then say that the build id or the srcversion was compared; a load record that cannot be written has
+        // its own warning.
     }
 }
 
@@ -253,7 +308,9 @@ bool unload_one(const Machine& machine, const std::string& name, const Force& fo
     KernelLog log(machine.host.kmsg);
     const KernelState state = kernel_state(machine.host);
     if (live->state == "builtin") {
-        throw Error(Exit::refused, "module-refused", fmt::format("module {} is built into the kernel and cannot be unloaded", name)).detail("cause", "built-in");
+        throw Error(Exit::refused, "module-refused",
+                    fmt::format("module {} is built into the kernel and cannot be unloaded", name))
+            .detail("cause", "built-in");
     }
     const milliseconds end = machine.clock.monotonic() + machine.patience.busy;
     milliseconds delay{50};
@@ -266,13 +323,16 @@ bool unload_one(const Machine& machine, const std::string& name, const Force& fo
         lost = lost || answer.lost;
         if (answer.error == ENOENT) {
             if (wait_gone(machine, name)) return lost;
-            throw unload_refused(machine, name, ENOENT, "the kernel has no such module, and sysfs here shows it live", log).hint("look at the same node with --host-root as the kernel that runs this");
+            throw unload_refused(machine, name, ENOENT, "the kernel has no such module, and sysfs here shows it live",
+                                 log)
+                .hint("look at the same node with --host-root as the kernel that runs this");
         }
         if (answer.error == 0) break;
         const bool transient = answer.error == EAGAIN || answer.error == EINTR || answer.error == EBUSY;
         if (!transient) throw unload_refused(machine, name, answer.error, {}, log);
         const auto now = live_module(machine.host, name);
-        if (answer.error == EBUSY && now && now->state == "live") ++busy_though_live;  // once, its load or another unload may just have ended
+        if (answer.error == EBUSY && now && now->state == "live")
+            ++busy_though_live;  // once, its load or another unload may just have ended
         const bool permanent = busy_though_live > 1;
         const bool held = now && !now->holders.empty();  // does not pass by waiting
         const milliseconds left = end - machine.clock.monotonic();
@@ -282,7 +342,8 @@ bool unload_one(const Machine& machine, const std::string& name, const Force& fo
             if (answer.error != EBUSY) throw busy_error(machine, name);
             throw permanent_error(name, permanent).detail("errno", "EBUSY");
         }
-        if (!machine.clock.sleep_for(std::min(delay, left))) throw interrupted_error(fmt::format("users of module {} were waited for, which is still live", name));
+        if (!machine.clock.sleep_for(std::min(delay, left)))
+            throw interrupted_error(fmt::format("users of module {} were waited for, which is still live", name));
         delay = std::min(delay * 2, milliseconds{1000});
     }
     if (wait_gone(machine, name)) return true;
@@ -298,12 +359,15 @@ Action load_one(const Machine& machine, const Candidate& candidate, std::vector<
     Action action = Action::loaded;
     bool is_ours = false;
     for (int attempt = 1;; ++attempt) {
-        const LoaderAnswer answer = machine.loader.load(fd.get(), candidate.parameters, candidate.force, machine.patience.loader);
-        require_healthy(machine, state.tainted, {fmt::format("module {} was loaded", file.name), file.name, answer.pid}, log);
+        const LoaderAnswer answer =
+            machine.loader.load(fd.get(), candidate.parameters, candidate.force, machine.patience.loader);
+        require_healthy(machine, state.tainted, {fmt::format("module {} was loaded", file.name), file.name, answer.pid},
+                        log);
         if (answer.hung) throw hung_error(fmt::format("the load of module {}", file.name), answer, machine, file.name);
         is_ours = answer.error == 0;
         if (is_ours) break;
-        if (answer.error != EEXIST && answer.error != EBUSY && answer.error != EINTR) throw refused_error(machine, candidate, answer.error, state, log);
+        if (answer.error != EEXIST && answer.error != EBUSY && answer.error != EINTR)
+            throw refused_error(machine, candidate, answer.error, state, log);
         // somebody else may have loaded it, or the answer was lost: the module itself says what is true
         if (settled_module(machine, file.name)) {
             if (!answer.lost) action = Action::already_loaded;
@@ -316,7 +380,9 @@ Action load_one(const Machine& machine, const Candidate& candidate, std::vector<
     auto live = live_module(machine.host, file.name);
     while (!live || live->state != "live") {
         if (machine.clock.monotonic() >= end) {
-            throw Error(Exit::unhealthy, "node-unhealthy", fmt::format("the kernel accepted module {} but it is {}", file.name, live ? live->state : "absent"))
+            throw Error(
+                Exit::unhealthy, "node-unhealthy",
+                fmt::format("the kernel accepted module {} but it is {}", file.name, live ? live->state : "absent"))
                 .hint("look at the kernel's log; the module may have unloaded itself");
         }
         look_again_later(machine);
@@ -325,14 +391,22 @@ Action load_one(const Machine& machine, const Candidate& candidate, std::vector<
     const IdentityVerdict verdict = compare_identity(file, *live);
     if (verdict.identity == Identity::different) throw differs_error(file.name, verdict);
     if (verdict.identity == Identity::unknown) {
-        warnings.push_back(fmt::format("identity-unknown: module {} has neither srcversion nor build id; only its name could be compared", file.name));
+        warnings.push_back(fmt::format(
+            "identity-unknown: module {} has neither srcversion nor build id; only its name could be compared",
+            file.name));
     }
     if (is_ours) note_bytes(machine.host, candidate);
     const auto about = lines_about(log.lines(), file.name);
-    const auto odd = std::find_if(about.begin(), about.end(), [](const std::string& line) { return line.find("init suspiciously returned") != std::string::npos; });
-    if (odd != about.end()) warnings.push_back(fmt::format("init-result: the kernel loaded module {} and says: {}", file.name, base::escape(*odd)));
+    const auto odd = std::find_if(about.begin(), about.end(), [](const std::string& line) {
+        return line.find("init suspiciously returned") != std::string::npos;
+    });
+    if (odd != about.end())
+        warnings.push_back(
+            fmt::format("init-result: the kernel loaded module {} and says: {}", file.name, base::escape(*odd)));
     const std::uint64_t fresh = taint_bits(machine.host) & ~state.tainted & ~k_expected;
-    if (fresh != 0) warnings.push_back(fmt::format("new-taint: the kernel got the taint {} while module {} was loaded", taint_letters(fresh), file.name));
+    if (fresh != 0)
+        warnings.push_back(fmt::format("new-taint: the kernel got the taint {} while module {} was loaded",
+                                       taint_letters(fresh), file.name));
     return action;
 }
 
@@ -350,32 +424,39 @@ ModuleReport report_of(const IndexedModule& module, Action action) {
     return report;
 }
 
-void add_parameters(ModuleReport& report, const ModprobeConfig& config, const ModuleFile& module, const std::vector<std::string>& own) {
+void add_parameters(ModuleReport& report, const ModprobeConfig& config, const ModuleFile& module,
+                    const std::vector<std::string>& own) {
     for (auto& [key, given] : given_parameters(config, module, own)) {
         report.parameters.insert_or_assign(key, given.value);
         if (!given.origin.empty()) report.parameter_origins.insert_or_assign(key, given.origin);
     }
 }
 
-HostLoad load_host_file(const Machine& machine, const ModprobeConfig& config, const std::string& path, Action shown, std::vector<std::string>& warnings) {
+HostLoad load_host_file(const Machine& machine, const ModprobeConfig& config, const std::string& path, Action shown,
+                        std::vector<std::string>& warnings) {
     const auto start = machine.clock.monotonic();
-    std::string bytes = read_module_bytes(host_module_file(host_module_directory(machine.host, node_facts(machine.host).kernel), path));
+    std::string bytes =
+        read_module_bytes(host_module_file(host_module_directory(machine.host, node_facts(machine.host).kernel), path));
     std::string sum = sha256_hex(bytes);
     bytes = plain_module(std::move(bytes), path);
     const IndexedModule found{parse_module(bytes, path), path, path, std::move(sum)};
-    HostLoad done{report_of(found, shown), load_one(machine, {found.file, bytes, effective_parameters(config, found.file.name, {})}, warnings)};
+    HostLoad done{report_of(found, shown),
+                  load_one(machine, {found.file, bytes, effective_parameters(config, found.file.name, {})}, warnings)};
     if (const auto live = live_module(machine.host, done.report.name)) done.report.taint = live->taint;
     if (done.outcome == Action::loaded) add_parameters(done.report, config, found.file, {});
     done.report.took = machine.clock.monotonic() - start;
     return done;
 }
 
-std::optional<std::string> load_from_host(const Machine& machine, const std::string& name, Action action, Report& report) {
+std::optional<std::string> load_from_host(const Machine& machine, const std::string& name, Action action,
+                                          Report& report) {
     try {
         const auto need = find_host_module(host_module_directory(machine.host, node_facts(machine.host).kernel), name);
         if (!need) return fmt::format("module {} is not in the host's tree", name);
         for (const auto& [wanted, by] : need->missing) {
-            if (!live_module(machine.host, wanted)) return fmt::format("module {}, which module {} needs, has no file in the host's tree", base::escape(wanted), by);
+            if (!live_module(machine.host, wanted))
+                return fmt::format("module {}, which module {} needs, has no file in the host's tree",
+                                   base::escape(wanted), by);
         }
         const ModprobeConfig config = read_modprobe_config(machine.host);
         for (const auto& module : need->modules) {

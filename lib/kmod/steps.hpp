@@ -24,14 +24,17 @@ struct Deed {
     long helper = 0;
 };
 
-/// Throws unhealthy (17) "node-unhealthy" if the kernel oopsed, locked up or warned since `taint_before` was read. A kernel that had
-/// done so before gets no new taint, and of one whose taint cannot be read none is seen: then it is what it logged of the module or of the helper.
+/// Throws unhealthy (17) "node-unhealthy" if the kernel oopsed, locked up or warned since `taint_before` was read. A
+/// kernel that had done so before gets no new taint, and of one whose taint cannot be read none is seen: then it is
+/// what it logged of the module or of the helper.
 void require_healthy(const Machine& machine, std::uint64_t taint_before, const Deed& deed, KernelLog& log);
 
-/// Warns ("health-not-checked") if faults of the kernel could not have been seen since `taint_before` was read: for want of its taint and its log.
+/// Warns ("health-not-checked") if faults of the kernel could not have been seen since `taint_before` was read: for
+/// want of its taint and its log.
 void warn_of_unwatched(const HostPaths& host, std::uint64_t taint_before, std::vector<std::string>& warnings);
 
-[[nodiscard]] Error hung_error(const std::string& what, const LoaderAnswer& answer, const Machine& machine, const std::string& module);
+[[nodiscard]] Error hung_error(const std::string& what, const LoaderAnswer& answer, const Machine& machine,
+                               const std::string& module);
 /// A module on its way into the kernel.
 struct Candidate {
     const ModuleFile& file;
@@ -41,7 +44,8 @@ struct Candidate {
 };
 
 /// "module-refused" (13) with errno, cause, what was tested, kernel lines and hint.
-[[nodiscard]] Error refused_error(const Machine& machine, const Candidate& candidate, int error, const KernelState& state, KernelLog& log);
+[[nodiscard]] Error refused_error(const Machine& machine, const Candidate& candidate, int error,
+                                  const KernelState& state, KernelLog& log);
 [[nodiscard]] Error differs_error(const std::string& name, const IdentityVerdict& verdict);
 /// "module-in-use" (14) with refcount, holders and the users that were found.
 [[nodiscard]] Error busy_error(const Machine& machine, const std::string& name);
@@ -59,25 +63,34 @@ bool unload_one(const Machine& machine, const std::string& name, const Force& fo
 /// Unloads `name` if it is a leftover (see load_record.hpp) that nobody uses any more; nullopt if it is none, or stays.
 [[nodiscard]] std::optional<ModuleReport> unload_leftover(const Machine& machine, const std::string& name);
 
-/// Warns ("parameter-differs") of parameters that are live with another value than `wanted`; `was_live` before this load.
-void warn_of_parameters(const Machine& machine, const ModuleFile& file, const std::map<std::string, GivenParameter>& wanted, bool was_live, std::vector<std::string>& warnings);
+/// Warns ("parameter-differs") of parameters that are live with another value than `wanted`; `was_live` before this
+/// load.
+void warn_of_parameters(const Machine& machine, const ModuleFile& file,
+                        const std::map<std::string, GivenParameter>& wanted, bool was_live,
+                        std::vector<std::string>& warnings);
 
 /// What its file says of a module.
 [[nodiscard]] ModuleReport report_of(const IndexedModule& module, Action action);
 /// Adds what a module is loaded with: the host's options for it, and `own`.
-void add_parameters(ModuleReport& report, const ModprobeConfig& config, const ModuleFile& module, const std::vector<std::string>& own);
+void add_parameters(ModuleReport& report, const ModprobeConfig& config, const ModuleFile& module,
+                    const std::vector<std::string>& own);
 
-/// A module of the host's tree that was loaded: what is told of it, and whether this call did it (loaded or already_loaded).
+/// A module of the host's tree that was loaded: what is told of it, and whether this call did it (loaded or
+/// already_loaded).
 struct HostLoad {
     ModuleReport report;
     Action outcome;
 };
 
-/// Loads one module file of the host's tree, with the host's options. `shown` is the action of its report. Errors: those of load_one; io, data.
-[[nodiscard]] HostLoad load_host_file(const Machine& machine, const ModprobeConfig& config, const std::string& path, Action shown, std::vector<std::string>& warnings);
+/// Loads one module file of the host's tree, with the host's options. `shown` is the action of its report. Errors:
+/// those of load_one; io, data.
+[[nodiscard]] HostLoad load_host_file(const Machine& machine, const ModprobeConfig& config, const std::string& path,
+                                      Action shown, std::vector<std::string>& warnings);
 
-/// Loads `name` and what it needs from the host's own tree, with the host's options. What was loaded is added to the modules of `report`,
-/// `name` with `action`. Returns why that does not work, nullopt if it does. Errors: hung (15), unhealthy (17).
-[[nodiscard]] std::optional<std::string> load_from_host(const Machine& machine, const std::string& name, Action action, Report& report);
+/// Loads `name` and what it needs from the host's own tree, with the host's options. What was loaded is added to the
+/// modules of `report`, `name` with `action`. Returns why that does not work, nullopt if it does. Errors: hung (15),
+/// unhealthy (17).
+[[nodiscard]] std::optional<std::string> load_from_host(const Machine& machine, const std::string& name, Action action,
+                                                        Report& report);
 
 }  // namespace kmm::kmod

@@ -18,7 +18,9 @@ std::map<std::string, Export> host_exports(const CheckInput& input) {
     std::map<std::string, Export> exports = header_exports(input.directory);
     for (const auto& module : input.found.host_modules) {
         try {
-            const ModuleFile file = parse_module(plain_module(read_module_bytes(host_module_file(input.directory, module.path)), module.path), module.path);
+            const ModuleFile file = parse_module(
+                plain_module(read_module_bytes(host_module_file(input.directory, module.path)), module.path),
+                module.path);
             exports.insert(file.exports.begin(), file.exports.end());
         } catch (const Error&) {
             continue;  // what cannot be read here is refused when it is loaded
@@ -30,8 +32,10 @@ std::map<std::string, Export> host_exports(const CheckInput& input) {
 }  // namespace
 
 std::optional<bool> kernel_option(const CheckInput& input, std::string_view option) {
-    const std::string root = input.host.etc.ends_with("/etc") ? input.host.etc.substr(0, input.host.etc.size() - 4) : std::string();
-    for (const std::string& path : {header_directory(input.directory) + "/.config", input.directory + "/config", root + "/boot/config-" + input.facts.kernel}) {
+    const std::string root =
+        input.host.etc.ends_with("/etc") ? input.host.etc.substr(0, input.host.etc.size() - 4) : std::string();
+    for (const std::string& path : {header_directory(input.directory) + "/.config", input.directory + "/config",
+                                    root + "/boot/config-" + input.facts.kernel}) {
         const auto text = read_text(path, 4U << 20U);
         if (text) return fmt::format("\n{}\n", *text).find(fmt::format("\n{}=y\n", option)) != std::string::npos;
     }
@@ -42,13 +46,19 @@ void check_duplicate_symbols(const CheckInput& input, Diagnostics& findings) {
     std::map<std::string, std::string> ours;  // symbol -> the first module of the order that exports it
     const auto report = [&](const std::string& symbol, const std::string& name, const std::string& owner) {
         const bool of_kernel = owner.empty();
-        add_finding(findings, Severity::error, "duplicate-symbol",
-                    fmt::format("module {} exports symbol {}, which {} exports already: the kernel refuses a second one", name, base::escape(symbol), of_kernel ? "the kernel itself" : "module " + owner),
-                    of_kernel ? "build the module without it: this kernel has it built in" : fmt::format("unload {} first: list it in inTreeModulesToRemove, or kmm-worker unload --module {}", owner, owner));
+        add_finding(
+            findings, Severity::error, "duplicate-symbol",
+            fmt::format("module {} exports symbol {}, which {} exports already: the kernel refuses a second one", name,
+                        base::escape(symbol), of_kernel ? "the kernel itself" : "module " + owner),
+            of_kernel
+                ? "build the module without it: this kernel has it built in"
+                : fmt::format("unload {} first: list it in inTreeModulesToRemove, or kmm-worker unload --module {}",
+                              owner, owner));
     };
     const auto leaves = [&](const std::string& owner) {
         const auto& listed = input.wish.in_tree_modules_to_remove;
-        return std::any_of(listed.begin(), listed.end(), [&](const std::string& raw) { return normalise_name(raw) == owner; });
+        return std::any_of(listed.begin(), listed.end(),
+                           [&](const std::string& raw) { return normalise_name(raw) == owner; });
     };
     const auto& order = input.found.order.names;
     for (const auto& module : input.found.host_modules) {
@@ -62,7 +72,8 @@ void check_duplicate_symbols(const CheckInput& input, Diagnostics& findings) {
     }
     std::set<std::string> wanted;
     for (const auto& [symbol, name] : ours) {
-        if (std::find(order.begin(), order.end(), name) != order.end() && !live_module(input.host, name)) wanted.insert(symbol);
+        if (std::find(order.begin(), order.end(), name) != order.end() && !live_module(input.host, name))
+            wanted.insert(symbol);
     }
     if (wanted.empty()) return;
     const auto owners = exporters_of(input.host, wanted);  // without kallsyms, "symbols-not-checked" is told
@@ -89,13 +100,17 @@ void check_exports(const CheckInput& input, Diagnostics& findings) {
         }
         if (!gpl_only.empty()) {
             const std::string license = file.info("license");
-            add_finding(findings, Severity::error, "gpl-only",
-                        fmt::format("module {} has the license '{}' and needs symbols that are exported to GPL modules only: {}", name, base::escape(license.empty() ? "none" : license), first_of(gpl_only)),
-                        "the kernel treats these symbols as absent for it");
+            add_finding(
+                findings, Severity::error, "gpl-only",
+                fmt::format(
+                    "module {} has the license '{}' and needs symbols that are exported to GPL modules only: {}", name,
+                    base::escape(license.empty() ? "none" : license), first_of(gpl_only)),
+                "the kernel treats these symbols as absent for it");
         }
         for (const auto& [wanted, symbols] : missing) {
             add_finding(findings, optional ? Severity::warning : Severity::error, "namespace-missing",
-                        fmt::format("module {} does not import the symbol namespace {}, which it needs for {}", name, base::escape(wanted), first_of(symbols)),
+                        fmt::format("module {} does not import the symbol namespace {}, which it needs for {}", name,
+                                    base::escape(wanted), first_of(symbols)),
                         fmt::format("add MODULE_IMPORT_NS({}) to the module and rebuild it", base::escape(wanted)));
         }
     }

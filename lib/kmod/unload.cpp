@@ -39,14 +39,17 @@ std::vector<std::string> used_by(const HostPaths& host, const std::string& name)
 }
 
 /// Gives up the firmware of `main` in `directories`, then the search path that was set for it.
-void restore_firmware(const HostPaths& host, const std::string& main, const std::optional<LoadRecord>& record, const std::vector<std::string>& directories,
-                      std::vector<std::string>& warnings) {
+void restore_firmware(const HostPaths& host, const std::string& main, const std::optional<LoadRecord>& record,
+                      const std::vector<std::string>& directories, std::vector<std::string>& warnings) {
     try {
         for (const auto& directory : directories) {
-            for (const auto& path : remove_firmware(here_of(host, directory), main)) warnings.push_back(fmt::format("firmware-kept: {} was changed since it was installed", base::escape(path)));
+            for (const auto& path : remove_firmware(here_of(host, directory), main))
+                warnings.push_back(
+                    fmt::format("firmware-kept: {} was changed since it was installed", base::escape(path)));
         }
     } catch (const Error& error) {
-        warnings.push_back(fmt::format("firmware-kept: {}{}{}", error.message(), error.hint().empty() ? "" : "; ", error.hint()));
+        warnings.push_back(
+            fmt::format("firmware-kept: {}{}{}", error.message(), error.hint().empty() ? "" : "; ", error.hint()));
     }
     try {
         if (record) give_up_search_path(host, *record);
@@ -64,8 +67,8 @@ std::vector<std::string> firmware_places(const std::optional<LoadRecord>& record
     return places;
 }
 
-/// Brings in-tree modules back where that is wished, and notes which are still to come back: for a later unload, or the next load.
-/// What came with it and stays, as others use it, is noted, too.
+/// Brings in-tree modules back where that is wished, and notes which are still to come back: for a later unload, or the
+/// next load. What came with it and stays, as others use it, is noted, too.
 void settle_record(const UnloadWish& wish, const LoadRecord& record, const Machine& machine, Report& report) {
     std::vector<std::string> missing = record.removed_in_tree;
     std::erase_if(missing, [&](const std::string& name) { return live_module(machine.host, name).has_value(); });
@@ -79,18 +82,23 @@ void settle_record(const UnloadWish& wish, const LoadRecord& record, const Machi
                 continue;
             }
             std::erase(missing, name);
-            if (report.modules.size() == before) report.modules.push_back(report_of(name, Action::restored, live_module(machine.host, name)));
+            if (report.modules.size() == before)
+                report.modules.push_back(report_of(name, Action::restored, live_module(machine.host, name)));
         }
     } else if (!missing.empty()) {
-        report.warnings.push_back(fmt::format("in-tree-removed: {} stay unloaded; --restore-in-tree or modprobe bring them back", base::join(missing, ", ")));
+        report.warnings.push_back(
+            fmt::format("in-tree-removed: {} stay unloaded; --restore-in-tree or modprobe bring them back",
+                        base::join(missing, ", ")));
     }
     const auto wanted = wanted_on_record(machine.host, {record.module});
     std::vector<std::string> left = record.dependencies;
-    std::erase_if(left, [&](const std::string& name) { return wanted.contains(name) || !live_module(machine.host, name); });
+    std::erase_if(left,
+                  [&](const std::string& name) { return wanted.contains(name) || !live_module(machine.host, name); });
     note_unloaded(machine.host, record.module, std::move(missing), std::move(left));
 }
 
-/// Unloads a dependency that nobody seems to use. One that stays after all is told, and no failure of what was asked for.
+/// Unloads a dependency that nobody seems to use. One that stays after all is told, and no failure of what was asked
+/// for.
 bool unload_dependency(const Machine& machine, const std::string& name, std::vector<std::string>& warnings) {
     Machine at_once = machine;
     at_once.patience.busy = std::chrono::milliseconds(0);
@@ -134,7 +142,9 @@ void holders_first(const HostPaths& host, const std::string& name, std::vector<s
 bool is_busy(const HostPaths& host, const std::string& name, const std::vector<std::string>& order) {
     const auto live = live_module(host, name);
     if (!live) return false;
-    const bool by_others = std::any_of(live->holders.begin(), live->holders.end(), [&](const std::string& h) { return std::find(order.begin(), order.end(), h) == order.end(); });
+    const bool by_others = std::any_of(live->holders.begin(), live->holders.end(), [&](const std::string& h) {
+        return std::find(order.begin(), order.end(), h) == order.end();
+    });
     return by_others || live->refcount.value_or(0) > static_cast<long>(live->holders.size());
 }
 
@@ -143,7 +153,8 @@ std::vector<std::string> unload_order(const UnloadWish& wish, const HostPaths& h
     std::vector<std::string> order;
     for (const auto& raw : wish.names) {
         const std::string name = normalise_name(raw);
-        if (!is_module_name(name)) throw Error(Exit::data, "bad-value", fmt::format("'{}' is no module name", base::escape(raw)));
+        if (!is_module_name(name))
+            throw Error(Exit::data, "bad-value", fmt::format("'{}' is no module name", base::escape(raw)));
         if (wish.holders_too) {
             holders_first(host, name, order);
         } else if (std::find(order.begin(), order.end(), name) == order.end()) {
@@ -154,14 +165,16 @@ std::vector<std::string> unload_order(const UnloadWish& wish, const HostPaths& h
 }
 
 /// The report of a policy that leaves everything as it is.
-Report keep_all(const std::vector<std::string>& order, const std::string& main, const std::string& warning, const HostPaths& host) {
+Report keep_all(const std::vector<std::string>& order, const std::string& main, const std::string& warning,
+                const HostPaths& host) {
     Report report;
     for (const auto& name : order) {
         const auto live = live_module(host, name);
         report.modules.push_back(report_of(name, live ? Action::kept : Action::not_loaded, live));
         if (name == main) report.modules.back().role = Role::main;
     }
-    const bool any = std::any_of(report.modules.begin(), report.modules.end(), [](const ModuleReport& module) { return module.action == Action::kept; });
+    const bool any = std::any_of(report.modules.begin(), report.modules.end(),
+                                 [](const ModuleReport& module) { return module.action == Action::kept; });
     if (any) report.warnings.push_back(warning);
     return report;
 }
@@ -171,7 +184,9 @@ Report keep_all(const std::vector<std::string>& order, const std::string& main, 
 std::optional<ModuleReport> unload_leftover(const Machine& machine, const std::string& name) {
     const auto left = leftovers(machine.host);
     const auto live = live_module(machine.host, name);
-    if (std::find(left.begin(), left.end(), name) == left.end() || !live || !live->holders.empty() || live->refcount.value_or(1) != 0) return std::nullopt;
+    if (std::find(left.begin(), left.end(), name) == left.end() || !live || !live->holders.empty() ||
+        live->refcount.value_or(1) != 0)
+        return std::nullopt;
     return unload_one(machine, name) ? std::optional(report_of(name, Action::unloaded, live)) : std::nullopt;
 }
 
@@ -204,35 +219,54 @@ void unload_into(Report& report, const UnloadWish& wish, const Machine& machine)
     const std::string main = normalise_name(wish.names.front());
     const auto order = unload_order(wish, machine.host);
     if (wish.policy == UnloadPolicy::never) {
-        report = keep_all(order, main, fmt::format("kept: module {} stays loaded, as the policy never says; it is gone after the next reboot", main), machine.host);
+        report = keep_all(
+            order, main,
+            fmt::format("kept: module {} stays loaded, as the policy never says; it is gone after the next reboot",
+                        main),
+            machine.host);
         return;
     }
-    const auto permanent = std::find_if(order.begin(), order.end(), [&](const std::string& name) { return is_permanent(machine.host, name); });
+    const auto permanent = std::find_if(order.begin(), order.end(),
+                                        [&](const std::string& name) { return is_permanent(machine.host, name); });
     if (permanent != order.end() && wish.policy == UnloadPolicy::if_idle) {
-        report = keep_all(order, main, fmt::format("kept: module {} has no exit function and stays until the node is rebooted; nothing was changed, as the policy if-idle says", *permanent), machine.host);
+        report = keep_all(order, main,
+                          fmt::format("kept: module {} has no exit function and stays until the node is rebooted; "
+                                      "nothing was changed, as the policy if-idle says",
+                                      *permanent),
+                          machine.host);
         return;
     }
     if (permanent != order.end() && !wish.force.removal) throw permanent_error(*permanent);
     if (wish.policy == UnloadPolicy::if_idle) {
-        const auto busy = std::find_if(order.begin(), order.end(), [&](const std::string& name) { return is_busy(machine.host, name, order); });
+        const auto busy = std::find_if(order.begin(), order.end(),
+                                       [&](const std::string& name) { return is_busy(machine.host, name, order); });
         if (busy != order.end()) {
-            report = keep_all(order, main, fmt::format("kept: {}; nothing was changed, as the policy if-idle says", busy_error(machine, *busy).message()), machine.host);
+            report = keep_all(order, main,
+                              fmt::format("kept: {}; nothing was changed, as the policy if-idle says",
+                                          busy_error(machine, *busy).message()),
+                              machine.host);
             return;
         }
         for (const auto& name : order) {
             const auto up = interfaces_up(machine.host, name);
             if (up.empty()) continue;
-            report = keep_all(order, main, fmt::format("kept: module {} drives a network interface that is up: {}; nothing was changed, as the policy if-idle says", name,
-                                                        base::escape(base::join(up, ", "))), machine.host);
+            report = keep_all(order, main,
+                              fmt::format("kept: module {} drives a network interface that is up: {}; nothing was "
+                                          "changed, as the policy if-idle says",
+                                          name, base::escape(base::join(up, ", "))),
+                              machine.host);
             return;
         }
     }
     for (const auto& name : order) {
         const std::string damaged = damaged_record(machine.host, name);
         if (damaged.empty()) continue;
-        const std::string told = fmt::format("{} is damaged: what was changed for module {} is not known", base::escape(damaged), name);
+        const std::string told =
+            fmt::format("{} is damaged: what was changed for module {} is not known", base::escape(damaged), name);
         if (wish.in_tree == InTree::restore) {
-            throw Error(Exit::io, "damaged-record", told).hint("unload without --restore-in-tree, bring in-tree modules back with modprobe, and remove that file");
+            throw Error(Exit::io, "damaged-record", told)
+                .hint(
+                    "unload without --restore-in-tree, bring in-tree modules back with modprobe, and remove that file");
         }
         report.warnings.push_back(fmt::format("damaged-record: {}; in-tree modules that gave way stay unloaded", told));
     }
@@ -246,7 +280,8 @@ void unload_into(Report& report, const UnloadWish& wish, const Machine& machine)
     }
     for (const auto& name : order) {  // one that was loaded on its own
         const auto other = name == main ? std::nullopt : read_record(machine.host, name);
-        if (other && !other->unloaded) candidates.insert(candidates.end(), other->dependencies.rbegin(), other->dependencies.rend());
+        if (other && !other->unloaded)
+            candidates.insert(candidates.end(), other->dependencies.rbegin(), other->dependencies.rend());
     }
     const std::uint64_t taint_before = taint_bits(machine.host);
     ModuleReport main_report;
@@ -254,10 +289,12 @@ void unload_into(Report& report, const UnloadWish& wish, const Machine& machine)
     for (const auto& name : order) {
         const HostCommand* command = command_for(config.remove, name);
         if (command == nullptr || !live_module(machine.host, name)) continue;
-        report.warnings.push_back(fmt::format("remove-command: {} wants '{}' to be run instead of unloading module {}; commands are never run", base::escape(command->where),
-                                              base::escape(command->text), name));
+        report.warnings.push_back(fmt::format(
+            "remove-command: {} wants '{}' to be run instead of unloading module {}; commands are never run",
+            base::escape(command->where), base::escape(command->text), name));
     }
-    if (wish.force.any()) report.warnings.push_back(fmt::format("forced: module {} is unloaded by force, as confirmed", main));
+    if (wish.force.any())
+        report.warnings.push_back(fmt::format("forced: module {} is unloaded by force, as confirmed", main));
     std::vector<std::string> gone;
     const auto unload_next = [&](const std::string& name) {
         try {
@@ -282,10 +319,13 @@ void unload_into(Report& report, const UnloadWish& wish, const Machine& machine)
         }
     }
     for (auto& name : leftovers(machine.host)) {  // of modules that went before, while others used them
-        if (std::find(candidates.begin(), candidates.end(), name) == candidates.end()) candidates.push_back(std::move(name));
+        if (std::find(candidates.begin(), candidates.end(), name) == candidates.end())
+            candidates.push_back(std::move(name));
     }
     const auto wanted = wanted_on_record(machine.host, order);
-    std::erase_if(candidates, [&](const std::string& name) { return wanted.contains(name) || std::find(order.begin(), order.end(), name) != order.end(); });
+    std::erase_if(candidates, [&](const std::string& name) {
+        return wanted.contains(name) || std::find(order.begin(), order.end(), name) != order.end();
+    });
     unload_unused(machine, std::move(candidates), report);
     restore_firmware(machine.host, main, record, firmware_places(record, wish.firmware_directory), report.warnings);
     if (record) settle_record(wish, *record, machine, report);

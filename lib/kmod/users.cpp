@@ -50,7 +50,8 @@ struct DeviceSet {
 std::vector<std::string> names_below(const std::string& directory) {
     std::vector<std::string> names;
     std::error_code error;
-    for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) names.push_back(it->path().filename().native());
+    for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error))
+        names.push_back(it->path().filename().native());
     std::sort(names.begin(), names.end());
     return names;
 }
@@ -75,7 +76,8 @@ std::string driving_module(const fs::path& device) {
 }
 
 /// Calls `body` with the major and the driver's name of each line of /proc/devices of one kind.
-void each_major(const HostPaths& host, const std::string& kind, const std::function<void(unsigned, std::string_view)>& body) {
+void each_major(const HostPaths& host, const std::string& kind,
+                const std::function<void(unsigned, std::string_view)>& body) {
     const std::string table = read_text(host.proc + "/devices").value_or("");
     bool here = false;
     for (const auto line : base::split(table, '\n')) {
@@ -86,7 +88,8 @@ void each_major(const HostPaths& host, const std::string& kind, const std::funct
         const auto text = base::trim(line);
         const auto blank = text.find(' ');
         if (!here || blank == std::string_view::npos) continue;
-        if (const auto number = base::parse_number<unsigned>(text.substr(0, blank))) body(*number, text.substr(blank + 1));
+        if (const auto number = base::parse_number<unsigned>(text.substr(0, blank)))
+            body(*number, text.substr(blank + 1));
     }
 }
 
@@ -118,26 +121,32 @@ DeviceSet devices_of(const HostPaths& host, const std::string& module, const std
     if (kind == "char") {
         for (const auto& name : names_below(host.sys + "/class/misc")) {
             if (normalise_name(name) != module) continue;
-            if (const auto number = device_number(read_text(host.sys + "/class/misc/" + name + "/dev").value_or(""))) devices.numbers.insert(*number);
+            if (const auto number = device_number(read_text(host.sys + "/class/misc/" + name + "/dev").value_or("")))
+                devices.numbers.insert(*number);
         }
     }
     return devices;
 }
 
-/// Character devices that no module is known to have: of a driver that registered no device with the kernel's driver core, or a virtual one.
+/// Character devices that no module is known to have: of a driver that registered no device with the kernel's driver
+/// core, or a virtual one.
 class UnclaimedDevices {
 public:
     explicit UnclaimedDevices(const HostPaths& host) : host_(host) {
-        each_major(host, "char", [&](unsigned number, std::string_view name) { names_.emplace(number, normalise_name(name)); });
+        each_major(host, "char",
+                   [&](unsigned number, std::string_view name) { names_.emplace(number, normalise_name(name)); });
     }
 
     [[nodiscard]] bool contains(DeviceNumber n) const {
         const auto [number, minor_number] = n;
-        constexpr unsigned core[] = {0, 1, 2, 3, 4, 5, 7, 10, 13, 29, 108, 180, 189, 202, 203};  // memory, terminals, misc, input, ...
-        if (std::find(std::begin(core), std::end(core), number) != std::end(core) || (number >= 128 && number <= 143)) return false;
+        constexpr unsigned core[] = {0,  1,  2,   3,   4,   5,   7,  10,
+                                     13, 29, 108, 180, 189, 202, 203};  // memory, terminals, misc, input, ...
+        if (std::find(std::begin(core), std::end(core), number) != std::end(core) || (number >= 128 && number <= 143))
+            return false;
         const fs::path device = fs::path(host_.sys) / "dev/char" / fmt::format("{}:{}", number, minor_number);
         std::error_code error;
-        if (fs::exists(device, error)) return driving_module(device).empty() && !has_driver(device) && is_virtual(device);
+        if (fs::exists(device, error))
+            return driving_module(device).empty() && !has_driver(device) && is_virtual(device);
         const auto name = names_.find(number);
         return name != names_.end() && !live_module(host_, name->second);
     }
@@ -156,8 +165,10 @@ private:
     std::map<unsigned, std::string> names_;
 };
 
-/// Adds the processes that have a device open of which `is_wanted` says so; it is asked with "char" or "block" and the number.
-void add_processes(const HostPaths& host, const std::function<bool(std::string_view, DeviceNumber)>& is_wanted, std::string_view note, std::vector<std::string>& users) {
+/// Adds the processes that have a device open of which `is_wanted` says so; it is asked with "char" or "block" and the
+/// number.
+void add_processes(const HostPaths& host, const std::function<bool(std::string_view, DeviceNumber)>& is_wanted,
+                   std::string_view note, std::vector<std::string>& users) {
     for (const auto& pid : names_below(host.proc)) {
         if (!base::parse_number<unsigned>(pid)) continue;
         const std::string directory = host.proc + "/" + pid;
@@ -172,7 +183,9 @@ void add_processes(const HostPaths& host, const std::function<bool(std::string_v
             std::error_code error;
             const std::string path = fs::read_symlink(link, error).native();
             if (!seen.insert(path).second) continue;
-            users.push_back(fmt::format("process {} ({}) has {} open{}", pid, base::escape(read_text(directory + "/comm").value_or("?")), base::escape(path), note));
+            users.push_back(fmt::format("process {} ({}) has {} open{}", pid,
+                                        base::escape(read_text(directory + "/comm").value_or("?")), base::escape(path),
+                                        note));
         }
     }
 }
@@ -181,7 +194,12 @@ void add_open_devices(const HostPaths& host, const std::string& module, std::vec
     const DeviceSet characters = devices_of(host, module, "char");
     const DeviceSet blocks = devices_of(host, module, "block");
     if (characters.empty() && blocks.empty()) return;
-    add_processes(host, [&](std::string_view kind, DeviceNumber device) { return (kind == "char" ? characters : blocks).contains(device); }, "", users);
+    add_processes(
+        host,
+        [&](std::string_view kind, DeviceNumber device) {
+            return (kind == "char" ? characters : blocks).contains(device);
+        },
+        "", users);
 }
 
 /// Only if the reference count says that somebody uses it and nobody was found.
@@ -189,7 +207,9 @@ void add_likely_devices(const HostPaths& host, const std::string& module, std::v
     const auto live = live_module(host, module);
     if (!users.empty() || !live || live->refcount.value_or(0) <= static_cast<long>(live->holders.size())) return;
     const UnclaimedDevices unclaimed(host);
-    add_processes(host, [&](std::string_view kind, DeviceNumber device) { return kind == "char" && unclaimed.contains(device); }, ", a device of no known driver", users);
+    add_processes(
+        host, [&](std::string_view kind, DeviceNumber device) { return kind == "char" && unclaimed.contains(device); },
+        ", a device of no known driver", users);
 }
 
 void add_mounts(const HostPaths& host, const std::string& module, std::vector<std::string>& users) {
@@ -221,7 +241,8 @@ std::string driver_by_ethtool(const std::string& interface) {
     return {information.driver, ::strnlen(information.driver, sizeof information.driver)};
 }
 
-/// The module of a virtual interface, which no driver serves: the module of a kind ("wireguard", "dummy") has its name. "" if unknown.
+/// The module of a virtual interface, which no driver serves: the module of a kind ("wireguard", "dummy") has its name.
+/// "" if unknown.
 std::string module_of_kind(const HostPaths& host, const std::string& interface) {
     const std::string event = read_text(host.sys + "/class/net/" + interface + "/uevent").value_or("");
     for (const auto line : base::split(event, '\n')) {
@@ -246,7 +267,8 @@ std::vector<std::string> module_users(const HostPaths& host, const std::string& 
     const std::string name = normalise_name(module);
     add_open_devices(host, name, users);
     add_mounts(host, name, users);
-    for (const auto& interface : interfaces_of(host, name)) users.push_back(fmt::format("network interface {}", base::escape(interface)));
+    for (const auto& interface : interfaces_of(host, name))
+        users.push_back(fmt::format("network interface {}", base::escape(interface)));
     add_likely_devices(host, name, users);
     if (users.size() > k_users_max) users.resize(k_users_max);
     return users;
@@ -255,8 +277,10 @@ std::vector<std::string> module_users(const HostPaths& host, const std::string& 
 std::set<std::string> device_numbers(const HostPaths& host) {
     std::set<std::string> devices;
     for (const std::string kind : {"char", "block"}) {
-        each_major(host, kind, [&](unsigned number, std::string_view) { devices.insert(fmt::format("{} {}", kind, number)); });
-        for (const auto& name : names_below(host.sys + "/dev/" + kind)) devices.insert(fmt::format("{} {}", kind, name));
+        each_major(host, kind,
+                   [&](unsigned number, std::string_view) { devices.insert(fmt::format("{} {}", kind, number)); });
+        for (const auto& name : names_below(host.sys + "/dev/" + kind))
+            devices.insert(fmt::format("{} {}", kind, name));
     }
     return devices;
 }
@@ -266,7 +290,8 @@ std::vector<std::string> interfaces_up(const HostPaths& host, const std::string&
     std::erase_if(names, [&](const std::string& name) {
         const std::string text = read_text(host.sys + "/class/net/" + name + "/flags").value_or("");  // "0x1003"
         unsigned flags = 0;
-        const bool known = text.starts_with("0x") && std::from_chars(text.data() + 2, text.data() + text.size(), flags, 16).ec == std::errc{};
+        const bool known = text.starts_with("0x") &&
+                           std::from_chars(text.data() + 2, text.data() + text.size(), flags, 16).ec == std::errc{};
         return known && (flags & IFF_UP) == 0;
     });
     return names;

@@ -15,7 +15,8 @@ namespace {
 /// Debian's own kernels refuse what others only complain of; the first words of /proc/version tell who built it.
 MissingVersions rule_of(const HostPaths& host) {
     const auto banner = read_text(host.proc + "/version");
-    return banner && banner->find("(debian-kernel@") != std::string::npos ? MissingVersions::refused : MissingVersions::taken;
+    return banner && banner->find("(debian-kernel@") != std::string::npos ? MissingVersions::refused
+                                                                          : MissingVersions::taken;
 }
 
 bool has_no_versions(const HostModule& reference) {
@@ -56,7 +57,8 @@ void KernelVersions::read_live(const std::vector<std::string>& symbols) {
     live_read_ = true;
     each_host_module(directory_, live_modules(host_), [&](const HostModule& module) {
         if (reference_ != nullptr && module.vermagic == reference_->vermagic) add(module);
-        return std::any_of(symbols.begin(), symbols.end(), [&](const std::string& symbol) { return !known_.contains(symbol); });
+        return std::any_of(symbols.begin(), symbols.end(),
+                           [&](const std::string& symbol) { return !known_.contains(symbol); });
     });
 }
 
@@ -71,15 +73,19 @@ bool KernelVersions::fit(const ModuleFile& file, const std::vector<HostModule>& 
     return file.has_versions && compare_all(file, host_modules).fits();
 }
 
-void KernelVersions::check(const ModuleFile& file, const std::vector<HostModule>& host_modules, const std::set<std::string>& unexported, Diagnostics& findings) {
+void KernelVersions::check(const ModuleFile& file, const std::vector<HostModule>& host_modules,
+                           const std::set<std::string>& unexported, Diagnostics& findings) {
     if (reference_ != nullptr && has_no_versions(*reference_)) return;
     VersionResult result = compare_all(file, host_modules);
-    report_versions(file, result, rule_of(host_), "rebuild the module against the headers of the running kernel", findings);
+    report_versions(file, result, rule_of(host_), "rebuild the module against the headers of the running kernel",
+                    findings);
     std::erase_if(result.unknown, [&](const std::string& symbol) { return unexported.contains(symbol); });
     if (result.unknown.empty() || file.crcs.empty()) return;
-    add_finding(findings, Severity::warning, "versions-not-checked",
-                fmt::format("nothing on this host tells which version the kernel has of {} symbol{} of module {}: {}", result.unknown.size(), result.unknown.size() == 1 ? "" : "s", file.name, first_of(result.unknown)),
-                headers_ ? "" : "install the headers of the running kernel, whose Module.symvers lists them");
+    add_finding(
+        findings, Severity::warning, "versions-not-checked",
+        fmt::format("nothing on this host tells which version the kernel has of {} symbol{} of module {}: {}",
+                    result.unknown.size(), result.unknown.size() == 1 ? "" : "s", file.name, first_of(result.unknown)),
+        headers_ ? "" : "install the headers of the running kernel, whose Module.symvers lists them");
 }
 
 }  // namespace kmm::kmod

@@ -26,21 +26,26 @@ using VersionOf = std::function<std::optional<std::uint32_t>(std::string_view sy
 
 /// One module beside what exports its symbols. All lists are sorted by symbol.
 struct VersionResult {
-    bool none = false;                                                ///< it has no versions at all: only a kernel that is forced takes it
-    std::vector<std::string> of_kernel;                               ///< symbols that differ from the kernel's, with both versions
-    std::map<std::string, std::vector<std::string>> of_modules = {};  ///< the same by module of the image that exports them
+    bool none = false;                   ///< it has no versions at all: only a kernel that is forced takes it
+    std::vector<std::string> of_kernel;  ///< symbols that differ from the kernel's, with both versions
+    std::map<std::string, std::vector<std::string>> of_modules =
+        {};  ///< the same by module of the image that exports them
     std::vector<std::string> missing;                                 ///< the exporter has a version, the module none
-    std::vector<std::string> unknown;                                 ///< required, and the version of the kernel's is not known
-    [[nodiscard]] bool fits() const noexcept { return !none && of_kernel.empty() && of_modules.empty() && missing.empty() && unknown.empty(); }
+    std::vector<std::string> unknown;  ///< required, and the version of the kernel's is not known
+    [[nodiscard]] bool fits() const noexcept {
+        return !none && of_kernel.empty() && of_modules.empty() && missing.empty() && unknown.empty();
+    }
 };
 
-/// Compares the version of each symbol that `file` uses, and of the pseudo symbol module_layout, with that of the module of `index`
-/// that exports it, else with the kernel's. An exporter without versions is content with any. Nothing is compared, and the result
-/// fits, if neither has versions. Source: Linux kernel/module/version.c, check_version().
-[[nodiscard]] VersionResult compare_versions(const ModuleFile& file, const ModuleIndex& index, const VersionOf& of_kernel);
+/// Compares the version of each symbol that `file` uses, and of the pseudo symbol module_layout, with that of the
+/// module of `index` that exports it, else with the kernel's. An exporter without versions is content with any. Nothing
+/// is compared, and the result fits, if neither has versions. Source: Linux kernel/module/version.c, check_version().
+[[nodiscard]] VersionResult compare_versions(const ModuleFile& file, const ModuleIndex& index,
+                                             const VersionOf& of_kernel);
 
-/// Tells of a result: errors "symbol-version-differs", and "symbol-version-missing", which is a warning where the kernel goes on.
-/// `rebuild` says against what; `unknown` is left to the caller.
-void report_versions(const ModuleFile& file, const VersionResult& result, MissingVersions rule, const std::string& rebuild, Diagnostics& findings);
+/// Tells of a result: errors "symbol-version-differs", and "symbol-version-missing", which is a warning where the
+/// kernel goes on. `rebuild` says against what; `unknown` is left to the caller.
+void report_versions(const ModuleFile& file, const VersionResult& result, MissingVersions rule,
+                     const std::string& rebuild, Diagnostics& findings);
 
 }  // namespace kmm::kmod

@@ -26,7 +26,9 @@ Node rule_nodes(const std::vector<Rule>& rules) {
         verbs[{rule.group, resource, rule.name}].insert(rule.verb);
     }
     std::map<std::tuple<std::string, std::string, std::set<std::string>>, std::vector<std::string>> resources;
-    for (const auto& [key, set] : verbs) { resources[{std::get<0>(key), std::get<2>(key), set}].push_back(std::get<1>(key)); }
+    for (const auto& [key, set] : verbs) {
+        resources[{std::get<0>(key), std::get<2>(key), set}].push_back(std::get<1>(key));
+    }
     Node list = Node::sequence();
     for (const auto& [key, names] : resources) {
         const auto& [group, name, set] = key;
@@ -78,11 +80,13 @@ Subject subject_of(const std::string& user) {
     return {"User", user.empty() ? "USER" : user, ""};
 }
 
-/// A name of its own for each set of rights and each subject (32 bits of FNV-1a): applying a role replaces the rules of one that
-/// has the same name.
+/// A name of its own for each set of rights and each subject (32 bits of FNV-1a): applying a role replaces the rules of
+/// one that has the same name.
 std::string role_name_for(const std::string& prefix, const std::vector<Rule>& rules, const Subject& subject) {
     std::uint32_t hash = 0x811c9dc5U;
-    for (const char c : rbac_yaml(rules, prefix, subject)) { hash = (hash ^ static_cast<unsigned char>(c)) * 0x01000193U; }
+    for (const char c : rbac_yaml(rules, prefix, subject)) {
+        hash = (hash ^ static_cast<unsigned char>(c)) * 0x01000193U;
+    }
     return fmt::format("{}-{:08x}", prefix, hash);
 }
 
@@ -112,11 +116,16 @@ std::vector<Rule> missing_rules(Client& client, const std::vector<Rule>& rules) 
     for (;;) {
         const bool knew_roles = client.knows_roles();
         missing = refused_rules(client, missing);
-        const auto verdict = missing.empty() ? Client::Verdict::stands
-                                             : client.judge(knew_roles, begun, fmt::format("no right to {} {}", missing.front().verb, missing.front().resource));
+        const auto verdict =
+            missing.empty()
+                ? Client::Verdict::stands
+                : client.judge(knew_roles, begun,
+                               fmt::format("no right to {} {}", missing.front().verb, missing.front().resource));
         if (verdict == Client::Verdict::again) { continue; }
         const auto& on_return = client.options().observer.on_return;
-        if (verdict == Client::Verdict::stands && client.clock().monotonic() > begun && on_return) { on_return(client.clock().monotonic() - begun); }
+        if (verdict == Client::Verdict::stands && client.clock().monotonic() > begun && on_return) {
+            on_return(client.clock().monotonic() - begun);
+        }
         return missing;
     }
 }
@@ -136,7 +145,8 @@ std::string rbac_yaml(const std::vector<Rule>& rules, const std::string& role_na
 Subject whoami(Client& client) {
     const Resource review{"authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", Scope::cluster};
     try {
-        const Node answer = client.ask(review, Node::mapping({{"apiVersion", review.api_version()}, {"kind", review.kind}}));
+        const Node answer =
+            client.ask(review, Node::mapping({{"apiVersion", review.api_version()}, {"kind", review.kind}}));
         return subject_of(answer.get_string({"status", "userInfo", "username"}));
     } catch (const Error& error) {
         if (error.http_cause() != 404 && error.http_cause() != 403) { throw; }
@@ -145,22 +155,29 @@ Subject whoami(Client& client) {
 }
 
 std::string anonymous_hint(const Connection& connection) {
-    const std::string place = fmt::format("context {} of {}", base::escape(connection.context), base::escape(connection.origin));
+    const std::string place =
+        fmt::format("context {} of {}", base::escape(connection.context), base::escape(connection.origin));
     if (connection.is_withheld) {
-        return fmt::format("no credentials are sent over http: cluster.server of the cluster of {} must be an https URL, found {}", place,
-                           base::escape(connection.server));
+        return fmt::format(
+            "no credentials are sent over http: cluster.server of the cluster of {} must be an https URL, found {}",
+            place, base::escape(connection.server));
     }
-    if (!connection.has_credentials()) { return fmt::format("nothing to log in with: the user of {} has no token, certificate or login program", place); }
-    return "the credentials were sent, but the API server does not see them: look at what stands before it (cluster.server, proxy-url)";
+    if (!connection.has_credentials()) {
+        return fmt::format("nothing to log in with: the user of {} has no token, certificate or login program", place);
+    }
+    return "the credentials were sent, but the API server does not see them: look at what stands before it "
+           "(cluster.server, proxy-url)";
 }
 
 Error missing_error(Client& client, const std::vector<Rule>& missing, const std::string& role_name) {
-    Error error(Exit::no_permission, "forbidden",
-                fmt::format("{} of the rights that are needed {} missing", missing.size(), missing.size() == 1 ? "is" : "are"));
+    Error error(
+        Exit::no_permission, "forbidden",
+        fmt::format("{} of the rights that are needed {} missing", missing.size(), missing.size() == 1 ? "is" : "are"));
     for (const auto& rule : missing) {
-        error.detail("right", fmt::format("{} {}{}{}{}", rule.verb, rule.resource, rule.group.empty() ? "" : "." + rule.group,
-                                          rule.subresource.empty() ? "" : "/" + rule.subresource,
-                                          rule.namespace_.empty() ? "" : " in " + rule.namespace_));
+        error.detail("right",
+                     fmt::format("{} {}{}{}{}", rule.verb, rule.resource, rule.group.empty() ? "" : "." + rule.group,
+                                 rule.subresource.empty() ? "" : "/" + rule.subresource,
+                                 rule.namespace_.empty() ? "" : " in " + rule.namespace_));
     }
     const Subject subject = whoami(client);
     if (subject.name == k_anonymous) { return std::move(error).hint(anonymous_hint(client.connection())); }

@@ -34,18 +34,19 @@ struct Subject {
     std::string name;
     std::string namespace_;  ///< of a ServiceAccount
 };
-[[nodiscard]] std::string rbac_yaml(const std::vector<Rule>& rules, const std::string& role_name, const Subject& subject);
+[[nodiscard]] std::string rbac_yaml(const std::vector<Rule>& rules, const std::string& role_name,
+                                    const Subject& subject);
 
-/// Who the server takes us for (SelfSubjectReview): "system:serviceaccount:NS:NAME" becomes a ServiceAccount. A User named
-/// "USER" when the server does not say.
+/// Who the server takes us for (SelfSubjectReview): "system:serviceaccount:NS:NAME" becomes a ServiceAccount. A User
+/// named "USER" when the server does not say.
 [[nodiscard]] Subject whoami(Client& client);
 
-/// no_permission "forbidden" with the manifests for `missing` as hint. Their names begin with `role_name` and are others for
-/// other rights, so that applying them takes no right away from anybody.
+/// no_permission "forbidden" with the manifests for `missing` as hint. Their names begin with `role_name` and are
+/// others for other rights, so that applying them takes no right away from anybody.
 [[nodiscard]] Error missing_error(Client& client, const std::vector<Rule>& missing, const std::string& role_name);
 
-/// What to do where the API server takes us for nobody, or for a user that it does not know though nothing was sent; "" if there is no more
-/// to say than that.
+/// What to do where the API server takes us for nobody, or for a user that it does not know though nothing was sent; ""
+/// if there is no more to say than that.
 [[nodiscard]] std::string anonymous_hint(const Connection& connection);
 inline constexpr std::string_view k_anonymous = "system:anonymous";
 

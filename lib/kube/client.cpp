@@ -27,7 +27,8 @@ constexpr std::size_t k_idle_max = 16;
 
 /// TLS that broke off rather than was refused: a server that restarts does that.
 bool is_broken_handshake(const Error& error) {
-    constexpr std::array<std::string_view, 4> k_signs{"Connection reset", "SSL_ERROR_SYSCALL", "unexpected eof", "Broken pipe"};
+    constexpr std::array<std::string_view, 4> k_signs{"Connection reset", "SSL_ERROR_SYSCALL", "unexpected eof",
+                                                      "Broken pipe"};
     return error.code() == "tls" && std::any_of(k_signs.begin(), k_signs.end(), [&](std::string_view sign) {
                return error.message().find(sign) != std::string::npos;
            });
@@ -35,7 +36,8 @@ bool is_broken_handshake(const Error& error) {
 
 /// What a proxy refuses, as without a login, is no connection that was lost: it stays so.
 bool is_lost_connection(const Error& error) {
-    return (error.code() == "network" && error.is_retryable()) || error.code() == "network-timeout" || is_broken_handshake(error);
+    return (error.code() == "network" && error.is_retryable()) || error.code() == "network-timeout" ||
+           is_broken_handshake(error);
 }
 
 /// The text of `299 - "text"` (RFC 7234 5.5).
@@ -55,17 +57,25 @@ std::string warning_text(std::string_view header) {
 Error untrusted(Error error) {
     const auto says = [&](std::string_view text) { return error.message().find(text) != std::string::npos; };
     if (says("does not match") || says("no alternative certificate subject name")) {
-        return std::move(error).hint("tls-server-name of the kubeconfig's cluster says which name its certificate is for");
+        return std::move(error).hint(
+            "tls-server-name of the kubeconfig's cluster says which name its certificate is for");
     }
     if (says("expired") || says("not yet valid")) {
         return std::move(error).hint("look at the clock of this host, and at the API server's certificate");
     }
-    if (says("private key")) { return std::move(error).hint("client-key of the kubeconfig's user must be that of its client-certificate, unencrypted"); }
-    if (says(" alert ")) { return std::move(error).hint("the server does not take our certificate: look at client-certificate of the kubeconfig's user"); }
+    if (says("private key")) {
+        return std::move(error).hint(
+            "client-key of the kubeconfig's user must be that of its client-certificate, unencrypted");
+    }
+    if (says(" alert ")) {
+        return std::move(error).hint(
+            "the server does not take our certificate: look at client-certificate of the kubeconfig's user");
+    }
     if (says("wrong version number") || says("packet length too long")) {
         return std::move(error).hint("there is no TLS on that port: look at cluster.server of the kubeconfig");
     }
-    return std::move(error).hint("certificate-authority of the kubeconfig's cluster must be the one that signed its certificate");
+    return std::move(error).hint(
+        "certificate-authority of the kubeconfig's cluster must be the one that signed its certificate");
 }
 
 /// The proxy that was to make the connection; nullptr if there was none.
@@ -109,8 +119,9 @@ bool is_admission_starting(const Failure& failure) {
 /// A refusal of a server that has not become ready.
 Error may_be_wrong(Error error) {
     const std::string hint = error.hint();
-    return std::move(error).hint("the API server is not ready and may not know all roles: kubectl get --raw '/readyz?verbose'\n" +
-                                 (hint.empty() ? hint : "if it does, " + hint))
+    return std::move(error)
+        .hint("the API server is not ready and may not know all roles: kubectl get --raw '/readyz?verbose'\n" +
+              (hint.empty() ? hint : "if it does, " + hint))
         .retryable();
 }
 
@@ -120,8 +131,9 @@ Client::Client(Connection connection, Seams seams, ClientOptions options)
     : connection_(std::move(connection)),
       seams_(std::move(seams)),
       options_(std::move(options)),
-      credentials_(options_.credentials ? options_.credentials
-                                        : std::make_shared<Credentials>(connection_, seams_.clock, options_.observer.on_plugin_line)) {}
+      credentials_(options_.credentials
+                       ? options_.credentials
+                       : std::make_shared<Credentials>(connection_, seams_.clock, options_.observer.on_plugin_line)) {}
 
 double Client::chance() {
     std::array<std::uint8_t, 4> bytes{};
@@ -147,7 +159,8 @@ void Client::give_back(std::unique_ptr<net::HttpClient> http) {
 }
 
 net::Request Client::request_of(const Call& call, std::uint64_t& generation) {
-    Proof proof = credentials_->proof([this] { return stopped_ || is_unwanted() || (options_.cancelled && options_.cancelled()); });
+    Proof proof = credentials_->proof(
+        [this] { return stopped_ || is_unwanted() || (options_.cancelled && options_.cancelled()); });
     generation = proof.generation;
     net::Request request;
     request.method = call.method;
@@ -160,7 +173,8 @@ net::Request Client::request_of(const Call& call, std::uint64_t& generation) {
     request.headers = std::move(proof.headers);
     request.headers.emplace_back("Accept", call.accept);
     if (!call.body.empty()) {
-        request.headers.emplace_back("Content-Type", call.content_type.empty() ? "application/json" : call.content_type);
+        request.headers.emplace_back("Content-Type",
+                                     call.content_type.empty() ? "application/json" : call.content_type);
     }
     request.body = call.body;
     request.tls = std::move(proof.tls);
@@ -184,10 +198,12 @@ net::Response Client::send(const Call& call, Reply& reply, std::uint64_t& genera
     auto http = borrow();
     const net::Response response = http->send(request, [&](const net::Response& head, std::string_view piece) {
         if (call.on_piece && head.status >= 200 && head.status < 300) { return call.on_piece(piece); }
-        const std::size_t most = head.status >= 200 && head.status < 300 ? call.body_max : std::min(call.body_max, k_failure_max);
+        const std::size_t most =
+            head.status >= 200 && head.status < 300 ? call.body_max : std::min(call.body_max, k_failure_max);
         if (reply.body.size() + piece.size() > most) {
             throw Error(Exit::unavailable, "bad-answer",
-                        fmt::format("{}: expected an answer of at most {}, found more", to_string(call.action), base::format_bytes(most)))
+                        fmt::format("{}: expected an answer of at most {}, found more", to_string(call.action),
+                                    base::format_bytes(most)))
                 .hint("is that the API server? kubectl get --raw /version asks it");
         }
         reply.body += piece;
@@ -237,22 +253,33 @@ Error Client::given_up(Error error, const Action& action, milliseconds spent, st
     if (error.http_cause()) {
         if (!wish || spent + *wish < options_.api_timeout) { return error; }
         const std::string hint = error.hint();
-        const auto asked = fmt::format("the server asks to wait {}, which is longer than --api-timeout {} leaves: try again then", base::format_duration(*wish),
-                                       base::format_duration(options_.api_timeout));
-        return std::move(error).detail("retry after", base::format_duration(*wish)).hint(hint.empty() ? asked : hint + "\n" + asked);
+        const auto asked =
+            fmt::format("the server asks to wait {}, which is longer than --api-timeout {} leaves: try again then",
+                        base::format_duration(*wish), base::format_duration(options_.api_timeout));
+        return std::move(error)
+            .detail("retry after", base::format_duration(*wish))
+            .hint(hint.empty() ? asked : hint + "\n" + asked);
     }
     const std::string* proxy = proxy_in(error);
     const std::string lasted = spent < milliseconds(1000) ? "less than 1s" : base::format_duration(spent);
-    Error away(Exit::unavailable, "api-unreachable",
-               fmt::format("{}: no answer from {}{} in {}: {}", to_string(action), base::escape(connection_.server),
-                           proxy == nullptr ? "" : fmt::format(" through the proxy {}", *proxy), lasted, error.message()));
-    if (spent < options_.api_timeout) { away.detail("limit", fmt::format("--api-timeout {}; the next try would come later", base::format_duration(options_.api_timeout))); }
-    if (proxy == nullptr) { return std::move(away).hint("kubectl get --raw /readyz tells whether the API server is up").retryable(); }
+    Error away(
+        Exit::unavailable, "api-unreachable",
+        fmt::format("{}: no answer from {}{} in {}: {}", to_string(action), base::escape(connection_.server),
+                    proxy == nullptr ? "" : fmt::format(" through the proxy {}", *proxy), lasted, error.message()));
+    if (spent < options_.api_timeout) {
+        away.detail("limit", fmt::format("--api-timeout {}; the next try would come later",
+                                         base::format_duration(options_.api_timeout)));
+    }
+    if (proxy == nullptr) {
+        return std::move(away).hint("kubectl get --raw /readyz tells whether the API server is up").retryable();
+    }
     const bool is_configured = !connection_.proxy.empty();
     return std::move(away)
         .detail("proxy", *proxy)
-        .hint(is_configured ? "proxy-url of the kubeconfig's cluster names the proxy: is it running, and does it reach the API server?"
-                            : "https_proxy, http_proxy or all_proxy names the proxy: is it running? no_proxy=HOST reaches the API server without it")
+        .hint(is_configured ? "proxy-url of the kubeconfig's cluster names the proxy: is it running, and does it reach "
+                              "the API server?"
+                            : "https_proxy, http_proxy or all_proxy names the proxy: is it running? no_proxy=HOST "
+                              "reaches the API server without it")
         .retryable();
 }
 
@@ -301,8 +328,12 @@ Client::Verdict Client::judge(bool knew_roles, milliseconds since, const std::st
     const std::int64_t away = away_ms_;
     milliseconds limit = std::min(options_.api_timeout, k_starts_within);
     if (readiness == Readiness::hidden) { limit = std::min(limit, k_hidden_for); }
-    if (readiness == Readiness::unknown) { limit = std::min(limit, away < 0 ? milliseconds(0) : milliseconds(away) + k_starts_within - since); }
-    if (now + k_between >= since + limit) { return readiness == Readiness::starting ? Verdict::unsure : Verdict::stands; }
+    if (readiness == Readiness::unknown) {
+        limit = std::min(limit, away < 0 ? milliseconds(0) : milliseconds(away) + k_starts_within - since);
+    }
+    if (now + k_between >= since + limit) {
+        return readiness == Readiness::starting ? Verdict::unsure : Verdict::stands;
+    }
     pause(k_between, Outage{connection_.server, reason, now - since, k_between, Outage::Kind::starting});
     return Verdict::again;
 }
@@ -315,7 +346,9 @@ Reply Client::exchange(const Call& call) {
     bool uncertain = false;
     std::optional<milliseconds> refused_since;
     const auto tell_return = [&] {
-        if (failures > 0 && options_.observer.on_return) { options_.observer.on_return(seams_.clock.monotonic() - start); }
+        if (failures > 0 && options_.observer.on_return) {
+            options_.observer.on_return(seams_.clock.monotonic() - start);
+        }
     };
     for (;;) {
         const bool knew_roles = knows_roles();
@@ -346,8 +379,11 @@ Reply Client::exchange(const Call& call) {
                 return reply;
             }
             error = to_error(*reply.failure, call.action);
-            const bool is_anonymous = response.status == 403 && reply.failure->message.find(k_anonymous) != std::string::npos;
-            if (is_anonymous || (response.status == 401 && !connection_.has_credentials())) { error->hint(anonymous_hint(connection_)); }
+            const bool is_anonymous =
+                response.status == 403 && reply.failure->message.find(k_anonymous) != std::string::npos;
+            if (is_anonymous || (response.status == 401 && !connection_.has_credentials())) {
+                error->hint(anonymous_hint(connection_));
+            }
             if (is_right_missing(*error) || is_admission_starting(*reply.failure)) {
                 if (!refused_since) { refused_since = seams_.clock.monotonic(); }
                 const Verdict verdict = judge(knew_roles, *refused_since, error->message());
@@ -365,8 +401,13 @@ Reply Client::exchange(const Call& call) {
             const bool is_dead_stream = call.on_piece && thrown.code() == "network-timeout";
             if (thrown.code() == "tls" && !is_broken_handshake(thrown)) { throw untrusted(thrown); }
             if (is_lost_connection(thrown)) { note_away(); }
-            if (thrown.code() == "interrupted" && thrown.exit() == Exit::interrupted && !stopped_ && is_unwanted()) { throw not_waited_for("no answer yet"); }
-            if (!is_lost_connection(thrown) || is_dead_stream || (call.one_try_after_data && call.one_try_after_data())) { throw; }
+            if (thrown.code() == "interrupted" && thrown.exit() == Exit::interrupted && !stopped_ && is_unwanted()) {
+                throw not_waited_for("no answer yet");
+            }
+            if (!is_lost_connection(thrown) || is_dead_stream ||
+                (call.one_try_after_data && call.one_try_after_data())) {
+                throw;
+            }
             uncertain = true;
             error = thrown;
         }
@@ -383,12 +424,14 @@ value::Node Client::parse(const Reply& reply, const Action& action) {
     Diagnostics faults;
     auto documents = value::read_json(reply.body, "answer", faults);
     if (documents.size() != 1 || has_errors(faults) || !documents.front().root.is_mapping()) {
-        throw bad_answer(action, faults.empty() ? "expected a JSON object, found something else" : "the answer is no JSON: " + faults.front().message);
+        throw bad_answer(action, faults.empty() ? "expected a JSON object, found something else"
+                                                : "the answer is no JSON: " + faults.front().message);
     }
     return std::move(documents.front().root);
 }
 
-std::unique_ptr<Client> make_client(Connection connection, sys::Clock& clock, sys::Random& random, ClientOptions options) {
+std::unique_ptr<Client> make_client(Connection connection, sys::Clock& clock, sys::Random& random,
+                                    ClientOptions options) {
     Seams seams{[] { return std::make_unique<net::CurlHttpClient>(); }, clock, random};
     return std::make_unique<Client>(std::move(connection), std::move(seams), std::move(options));
 }

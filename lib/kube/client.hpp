@@ -58,8 +58,9 @@ struct ClientOptions {
     net::RetryPolicy retry{10, std::chrono::milliseconds(500), std::chrono::milliseconds(15'000), 0.25};
     Observer observer;
     std::function<bool()> cancelled;  ///< asked once a second during requests; true ends them with "interrupted"
-    std::function<bool()> stop_waiting;  ///< asked once a second; true ends waits, in wait_for and for a server that is away, with
-                                        ///< "interrupted", while requests go on that are answered within 5 s
+    std::function<bool()>
+        stop_waiting;  ///< asked once a second; true ends waits, in wait_for and for a server that is away, with
+                       ///< "interrupted", while requests go on that are answered within 5 s
     /// Called before every try of a request that is no GET. What it throws ends the request: nothing more is sent.
     std::function<void()> before_change;
     /// Those of another client of the same connection, so that a login program runs once for both; nullptr: its own.
@@ -82,7 +83,8 @@ struct Call {
     std::string accept = "application/json";
     Action action;                        ///< for messages
     std::chrono::milliseconds timeout{};  ///< of one try; 0 is the client's
-    std::size_t body_max = 32U << 20U;    ///< bytes of a success without `on_piece`, decompressed: an object has 1.5 MiB at most, as etcd keeps it
+    std::size_t body_max = 32U << 20U;  ///< bytes of a success without `on_piece`, decompressed: an object has 1.5 MiB
+                                        ///< at most, as etcd keeps it
     /// Gets the body of a success in pieces; without it the body is in the reply. False ends the exchange.
     std::function<bool(std::string_view)> on_piece;
     /// True for failures that are an answer: they are returned at once and never tried again.
@@ -125,8 +127,9 @@ struct DeleteOptions {
 };
 enum class Deletion { started, already_gone, other_uid };
 
-/// How an eviction went. `blocked`: a PodDisruptionBudget does not allow it now; `several_budgets`: never, the API server
-/// refuses pods that more than one budget selects; `namespace_ending`: go on waiting; `gone`: there is no such pod.
+/// How an eviction went. `blocked`: a PodDisruptionBudget does not allow it now; `several_budgets`: never, the API
+/// server refuses pods that more than one budget selects; `namespace_ending`: go on waiting; `gone`: there is no such
+/// pod.
 struct Eviction {
     enum class Outcome { evicted, gone, blocked, several_budgets, namespace_ending } outcome = Outcome::evicted;
     std::string reason;  ///< of a block, in the server's words: the budget, how many it needs and has
@@ -135,10 +138,9 @@ struct Eviction {
 
 /// Thread safe. Every request:
 ///   is sent again when the server cannot be reached, closes the connection or breaks TLS off, for `api_timeout`;
-///   waits for Retry-After (or longer each time) after 429 and 5xx, `attempts` times at most, for `api_timeout` after 502, 503 and 504;
-///   reads the token again, or runs the login program again, once after 401;
-///   asks again after a missing right while the server is starting (judge);
-///   never follows a redirect.
+///   waits for Retry-After (or longer each time) after 429 and 5xx, `attempts` times at most, for `api_timeout` after
+///   502, 503 and 504; reads the token again, or runs the login program again, once after 401; asks again after a
+///   missing right while the server is starting (judge); never follows a redirect.
 /// Errors: those of to_error; unavailable 69 "api-unreachable", "bad-answer"; integrity "tls"; those of Credentials;
 /// interrupted 130 "interrupted".
 class Client {
@@ -160,13 +162,14 @@ public:
     [[nodiscard]] value::Node get(const Resource& resource, const Key& key);
     /// nullopt if there is no such object, or the kind is not served.
     [[nodiscard]] std::optional<value::Node> find(const Resource& resource, const Key& key);
-    /// Pages of `page_size`, parsed object by object; at most one page is in memory. `make_sink` is called before the first
-    /// page, and again when the list must start anew (410 Expired): what earlier sinks got is void then. A sink gets every
-    /// page as a document. Objects come in the order of the server: by namespace and name.
-    ListMeta list(const Resource& resource, const ListQuery& query, const std::function<value::ObjectSink&()>& make_sink);
+    /// Pages of `page_size`, parsed object by object; at most one page is in memory. `make_sink` is called before the
+    /// first page, and again when the list must start anew (410 Expired): what earlier sinks got is void then. A sink
+    /// gets every page as a document. Objects come in the order of the server: by namespace and name.
+    ListMeta list(const Resource& resource, const ListQuery& query,
+                  const std::function<value::ObjectSink&()>& make_sink);
     /// All of them in memory, but what `shape` leaves out (nullptr: metadata.managedFields).
-    [[nodiscard]] std::vector<value::Node> list_all(const Resource& resource, const ListQuery& query, ListMeta* meta = nullptr,
-                                                    const value::Shape* shape = nullptr);
+    [[nodiscard]] std::vector<value::Node> list_all(const Resource& resource, const ListQuery& query,
+                                                    ListMeta* meta = nullptr, const value::Shape* shape = nullptr);
 
     // What the server knows.
     /// True if the server has this kind in this version. Asked once for each group and version.
@@ -199,18 +202,20 @@ public:
                        const std::function<std::optional<value::Node>(const value::Node& current)>& decide,
                        std::string_view subresource = "");
     Deletion remove(const Resource& resource, const Key& key, const DeleteOptions& options = {});
-    /// policy/v1. 429 without a budget's cause is the server's overload and tried again like any. With `uid` only the Pod that has it:
-    /// one of the same name that came meanwhile stays, and the answer is `gone`.
-    Eviction evict(const Key& pod, std::optional<int> grace_seconds = std::nullopt, DryRun dry_run = DryRun::no, const std::string& uid = "");
+    /// policy/v1. 429 without a budget's cause is the server's overload and tried again like any. With `uid` only the
+    /// Pod that has it: one of the same name that came meanwhile stays, and the answer is `gone`.
+    Eviction evict(const Key& pod, std::optional<int> grace_seconds = std::nullopt, DryRun dry_run = DryRun::no,
+                   const std::string& uid = "");
     /// POSTs a question that changes nothing (access reviews) and returns the answer.
     value::Node ask(const Resource& resource, const value::Node& question);
 
-    /// What a refusal is worth. `stands`: the server knows all roles, as far as it lets us see. `again`: it does not, and some time has
-    /// been waited, or it does only since; ask again. `unsure`: it has not become ready in 30 s.
+    /// What a refusal is worth. `stands`: the server knows all roles, as far as it lets us see. `again`: it does not,
+    /// and some time has been waited, or it does only since; ask again. `unsure`: it has not become ready in 30 s.
     enum class Verdict { stands, again, unsure };
-    /// A server that has just been started says no to everybody: its /readyz tells. 30 s at most; where nobody may read that, 5 s; where there is
-    /// none, until 30 s after the server was away. `knew_roles`: knows_roles() before the refused request was sent; `since`: when it, or
-    /// its like, was refused first; `reason` is what is said while waiting. Errors: interrupted "interrupted".
+    /// A server that has just been started says no to everybody: its /readyz tells. 30 s at most; where nobody may read
+    /// that, 5 s; where there is none, until 30 s after the server was away. `knew_roles`: knows_roles() before the
+    /// refused request was sent; `since`: when it, or its like, was refused first; `reason` is what is said while
+    /// waiting. Errors: interrupted "interrupted".
     [[nodiscard]] Verdict judge(bool knew_roles, std::chrono::milliseconds since, const std::string& reason);
     /// True if the server was seen to be ready in the last 10 s and not away since.
     [[nodiscard]] bool knows_roles() const;
@@ -240,9 +245,12 @@ private:
     [[nodiscard]] bool is_unwanted() const { return options_.stop_waiting && options_.stop_waiting(); }
     /// What a wait for this server ends with once is_unwanted().
     [[nodiscard]] Error not_waited_for(const std::string& reason) const;
-    /// What exchange() ends with after `spent`, when the next try, perhaps after the `wish` of the server, would come after the api_timeout.
-    [[nodiscard]] Error given_up(Error error, const Action& action, std::chrono::milliseconds spent, std::optional<std::chrono::milliseconds> wish) const;
-    value::Node write(Call call, const Resource& resource, const Key& key, std::string_view subresource, DryRun dry_run);
+    /// What exchange() ends with after `spent`, when the next try, perhaps after the `wish` of the server, would come
+    /// after the api_timeout.
+    [[nodiscard]] Error given_up(Error error, const Action& action, std::chrono::milliseconds spent,
+                                 std::optional<std::chrono::milliseconds> wish) const;
+    value::Node write(Call call, const Resource& resource, const Key& key, std::string_view subresource,
+                      DryRun dry_run);
 
     Connection connection_;
     Seams seams_;

@@ -155,13 +155,15 @@ Credentials::Issued Credentials::run_plugin(const ExecPlugin& plugin, const std:
     if (!expiry.empty()) {
         issued.expires = parse_expiry(expiry);
         if (!issued.expires) {
-            throw plugin_fault(plugin, "expected an RFC 3339 time as expirationTimestamp, found \"" + base::escape(expiry) + "\"");
+            throw plugin_fault(
+                plugin, "expected an RFC 3339 time as expirationTimestamp, found \"" + base::escape(expiry) + "\"");
         }
     }
     return issued;
 }
 
-const Credentials::Issued& Credentials::issued(std::uint64_t attempts_before, const std::function<bool()>& is_unwanted) {
+const Credentials::Issued& Credentials::issued(std::uint64_t attempts_before,
+                                               const std::function<bool()>& is_unwanted) {
     const bool expired = issued_ && issued_->expires && *issued_->expires - k_expiry_margin <= clock_.now_unix();
     if (issued_ && !expired) { return *issued_; }
     if (failed_ && attempts_ != attempts_before) { throw Error(*failed_); }

@@ -33,12 +33,13 @@ public:
     Credentials(Connection connection, sys::Clock& clock, std::function<void(std::string_view)> on_plugin_line);
 
     /// Errors: no_permission "exec-plugin" when the plugin fails, says something else than an ExecCredential, wants a
-    /// terminal or is not there (its installHint is the hint); from_errno for a token file without a token to fall back to; those who waited
-    /// while a plugin failed get its error. `is_unwanted`, asked once a second and after signals, ends a plugin: "interrupted", as kube::stopped_waiting.
-    /// One that is begun although nobody wants to wait has 5 s.
+    /// terminal or is not there (its installHint is the hint); from_errno for a token file without a token to fall back
+    /// to; those who waited while a plugin failed get its error. `is_unwanted`, asked once a second and after signals,
+    /// ends a plugin: "interrupted", as kube::stopped_waiting. One that is begun although nobody wants to wait has 5 s.
     [[nodiscard]] Proof proof(const std::function<bool()>& is_unwanted = {});
 
-    /// After a 401: forgets what was kept, unless that is newer than the proof of `generation`. False if nothing would be different the next time.
+    /// After a 401: forgets what was kept, unless that is newer than the proof of `generation`. False if nothing would
+    /// be different the next time.
     [[nodiscard]] bool refresh(std::uint64_t generation);
 
 private:

@@ -32,21 +32,27 @@ std::string owner_of(const Failure::Cause& cause) {
 std::string admission_hint(const Failure& failure, const Action& action) {
     const auto says = [&](std::string_view text) { return failure.message.find(text) != std::string::npos; };
     const std::string ns = action.namespace_.empty() ? "NAMESPACE" : action.namespace_;
-    if (says("exceeded quota") || says("failed quota")) { return fmt::format("make room: kubectl describe resourcequota -n {}", ns); }
+    if (says("exceeded quota") || says("failed quota")) {
+        return fmt::format("make room: kubectl describe resourcequota -n {}", ns);
+    }
     if (says("is being terminated") || failure.has_cause("NamespaceTerminating")) {
         return fmt::format("Namespace {} is being deleted: wait until it is gone, then create it again", ns);
     }
     if (says("violates PodSecurity")) {
         return fmt::format("kubectl label namespace {} pod-security.kubernetes.io/enforce=privileged --overwrite", ns);
     }
-    if (says("error looking up service account")) { return fmt::format("create the ServiceAccount: kubectl get serviceaccounts -n {}", ns); }
+    if (says("error looking up service account")) {
+        return fmt::format("create the ServiceAccount: kubectl get serviceaccounts -n {}", ns);
+    }
     if (says("admission webhook")) { return "the webhook that is named forbids it: its owner must make an exception"; }
     return "no right is missing: what the API server's admission says must be mended";
 }
 
 Error forbidden_error(const Failure& failure, const Action& action, const std::string& said) {
     Error error(Exit::no_permission, "forbidden", said);
-    if (is_refused_by_admission(failure.code, failure.message)) { return std::move(error).hint(admission_hint(failure, action)); }
+    if (is_refused_by_admission(failure.code, failure.message)) {
+        return std::move(error).hint(admission_hint(failure, action));
+    }
     const Rule rule{action.verb, action.group, action.resource, action.subresource, action.namespace_, ""};
     return std::move(error).hint("this rule is missing:\n" + std::string(base::trim(rule_yaml({rule}))));
 }
@@ -81,7 +87,8 @@ Failure read_failure(const value::Node& status) {
     const value::Node* causes = status.find_path({"details", "causes"});
     if (causes != nullptr) {
         for (const auto& cause : causes->items()) {
-            failure.causes.push_back({cause.get_string({"reason"}), cause.get_string({"message"}), cause.get_string({"field"})});
+            failure.causes.push_back(
+                {cause.get_string({"reason"}), cause.get_string({"message"}), cause.get_string({"field"})});
         }
     }
     return failure;
@@ -127,13 +134,16 @@ Error to_error(const Failure& failure, const Action& action) {
         }
         if (failure.code >= 300 && failure.code < 400) {
             return Error(Exit::unavailable, "redirect-refused",
-                         fmt::format("{}: expected an answer, found a redirect (HTTP {})", to_string(action), failure.code))
+                         fmt::format("{}: expected an answer, found a redirect (HTTP {})", to_string(action),
+                                     failure.code))
                 .hint("cluster.server of the kubeconfig must be the API server itself");
         }
         if (failure.code == 429 || failure.code >= 500) {
             Error error(Exit::unavailable, "api-error", fmt::format("{} (HTTP {})", said, failure.code));
             if (failure.message.find("failed calling webhook") != std::string::npos) {
-                error.hint("an admission webhook does not answer: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations");
+                error.hint(
+                    "an admission webhook does not answer: kubectl get "
+                    "validatingwebhookconfigurations,mutatingwebhookconfigurations");
             }
             return std::move(error).retryable();
         }
@@ -164,7 +174,8 @@ bool is_server_trouble(const Error& error) {
 
 bool is_right_missing(const Error& error) {
     if (error.code() != "forbidden") { return false; }
-    const bool is_named = std::any_of(error.details().begin(), error.details().end(), [](const auto& detail) { return detail.first == "right"; });
+    const bool is_named = std::any_of(error.details().begin(), error.details().end(),
+                                      [](const auto& detail) { return detail.first == "right"; });
     return is_named || (error.http_cause() == 403 && !is_refused_by_admission(403, error.message()));
 }
 

@@ -35,13 +35,17 @@ class FleetSink final : public value::ObjectSink {
 public:
     explicit FleetSink(const Resource& resource) : resource_(resource) {}
 
-    const value::Shape* shape(const value::Node& object, const value::Node* list) override { return decoder_.shape(object, list); }
+    const value::Shape* shape(const value::Node& object, const value::Node* list) override {
+        return decoder_.shape(object, list);
+    }
     bool take_item(value::Document& item, const value::Node& list) override {
         place_on_server(resource_, item);
         return decoder_.take_item(item, list);
     }
     void take_document(const value::Document& document) override { decoder_.take_document(document); }
-    void commit(api::Objects& objects, Diagnostics& diagnostics) && { std::move(decoder_).commit(objects, diagnostics); }
+    void commit(api::Objects& objects, Diagnostics& diagnostics) && {
+        std::move(decoder_).commit(objects, diagnostics);
+    }
 
 private:
     const Resource& resource_;
@@ -58,7 +62,9 @@ std::vector<Listing> listings_of(const FleetQuery& query) {
     std::vector<Listing> result{{k_nodes, ""}, {k_modules, ""}, {k_node_modules_configs, ""},
                                 {k_pods, std::string(api::k_label_worker_action)}};
     if (query.plugins == FleetQuery::Plugins::yes) {
-        for (const auto& resource : {k_daemon_sets, k_device_classes}) { result.push_back({resource, std::string(api::k_label_module_name)}); }
+        for (const auto& resource : {k_daemon_sets, k_device_classes}) {
+            result.push_back({resource, std::string(api::k_label_module_name)});
+        }
     }
     if (query.hub != FleetQuery::Hub::no) { result.push_back({k_managed_cluster_modules, ""}); }
     if (query.hub == FleetQuery::Hub::all) { result.push_back({k_managed_clusters, ""}); }
@@ -102,7 +108,9 @@ void add_referenced(Client& client, FleetQuery::Referenced referenced, Fleet& fl
         for (const auto& mapping : module.module_loader->container.kernel_mappings) { add_build(mapping.build); }
     }
     for (const auto& secret : secrets) {
-        if (!add_object(client, resources::k_secrets, {secret.first, secret.second}, fleet)) { fleet.absent_secrets.insert(secret); }
+        if (!add_object(client, resources::k_secrets, {secret.first, secret.second}, fleet)) {
+            fleet.absent_secrets.insert(secret);
+        }
     }
     if (referenced != FleetQuery::Referenced::all) { return; }
     for (const auto& [ns, name] : maps) { add_object(client, resources::k_config_maps, {ns, name}, fleet); }
@@ -110,7 +118,8 @@ void add_referenced(Client& client, FleetQuery::Referenced referenced, Fleet& fl
 
 }  // namespace
 
-void decode_object(const Resource& resource, const value::Node& object, api::Objects& objects, Diagnostics& diagnostics) {
+void decode_object(const Resource& resource, const value::Node& object, api::Objects& objects,
+                   Diagnostics& diagnostics) {
     value::Document document;
     document.root = object;
     place_on_server(resource, document);
@@ -130,7 +139,9 @@ Fleet read_fleet(Client& client, const FleetQuery& query) {
     try {
         fleet.has_kmm = client.serves(resources::k_modules);
         for (const auto& listing : listings_of(query)) {
-            if (listing.resource.group.empty() || client.serves(listing.resource)) { list_into(client, listing, fleet); }
+            if (listing.resource.group.empty() || client.serves(listing.resource)) {
+                list_into(client, listing, fleet);
+            }
         }
     } catch (const Error& error) {
         if (error.code() != "forbidden") { throw; }

@@ -16,7 +16,11 @@ namespace kmm::kube {
 
 /// What is read besides Nodes, Modules, NodeModulesConfigs and KMM's Pods.
 struct FleetQuery {
-    enum class Referenced { none, secrets, all } referenced = Referenced::none;  ///< what Modules name: Secrets, ConfigMaps
+    enum class Referenced {
+        none,
+        secrets,
+        all
+    } referenced = Referenced::none;                    ///< what Modules name: Secrets, ConfigMaps
     enum class Hub { no, modules, all } hub = Hub::no;  ///< ManagedClusterModules; ManagedClusters too
     /// DaemonSets and DeviceClasses that KMM's labels mark as a Module's own.
     enum class Plugins { no, yes } plugins = Plugins::no;
@@ -31,15 +35,16 @@ struct Fleet {
     bool has_kmm = true;      ///< the server has the kind Module
 };
 
-/// Lists page by page, object by object; of large objects only what is needed is kept. A kind that the server does not have is
-/// taken as having no objects.
-/// Errors: those of Client; no_permission "forbidden" names all missing rights at once, with the RBAC manifests as hint.
+/// Lists page by page, object by object; of large objects only what is needed is kept. A kind that the server does not
+/// have is taken as having no objects. Errors: those of Client; no_permission "forbidden" names all missing rights at
+/// once, with the RBAC manifests as hint.
 [[nodiscard]] Fleet read_fleet(Client& client, const FleetQuery& query = {});
 
 /// The rights that read_fleet needs.
 [[nodiscard]] std::vector<Rule> fleet_rules(const FleetQuery& query = {});
 
 /// Decodes one object of the server, as read_fleet does. `resource` is for places.
-void decode_object(const Resource& resource, const value::Node& object, api::Objects& objects, Diagnostics& diagnostics);
+void decode_object(const Resource& resource, const value::Node& object, api::Objects& objects,
+                   Diagnostics& diagnostics);
 
 }  // namespace kmm::kube

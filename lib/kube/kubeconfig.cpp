@@ -27,8 +27,8 @@ std::string kind_of(const value::Node& node) { return std::string(value::kind_na
 /// A number or boolean is as good as its text where a string is expected: so does sigs.k8s.io/yaml.
 bool is_scalar(const value::Node& node) { return !node.is_null() && !node.is_mapping() && !node.is_sequence(); }
 
-void read_entries(const value::Node& root, const std::string& file, std::string_view list_key, std::string_view body_key,
-                  ConfigEntries& entries) {
+void read_entries(const value::Node& root, const std::string& file, std::string_view list_key,
+                  std::string_view body_key, ConfigEntries& entries) {
     const value::Node* list = root.find(list_key);
     if (list == nullptr || list->is_null()) { return; }
     if (!list->is_sequence()) {
@@ -50,7 +50,8 @@ void read_entries(const value::Node& root, const std::string& file, std::string_
         ConfigEntry entry{value::Node::mapping(), file, name->mark()};
         if (body != nullptr && !body->is_null()) {
             if (!body->is_mapping()) {
-                throw config_fault(file, body->mark(), fmt::format("{}: expected a mapping, found {}", body_key, kind_of(*body)));
+                throw config_fault(file, body->mark(),
+                                   fmt::format("{}: expected a mapping, found {}", body_key, kind_of(*body)));
             }
             entry.body = *body;
         }
@@ -78,7 +79,8 @@ void merge_file(const std::string& file, MergedConfig& merged) {
     }
     const value::Node* kind = root.find("kind");
     if (kind != nullptr && !kind->is_null() && kind->text() != "Config") {
-        throw config_fault(file, kind->mark(), fmt::format("kind: expected Config, found {}", base::escape(kind->text())));
+        throw config_fault(file, kind->mark(),
+                           fmt::format("kind: expected Config, found {}", base::escape(kind->text())));
     }
     read_entries(root, file, "clusters", "cluster", merged.clusters);
     read_entries(root, file, "users", "user", merged.users);

@@ -46,11 +46,13 @@ struct Connection {
     std::string token, token_file;  ///< the file wins as long as it can be read
     std::string username, password;
     std::optional<ExecPlugin> exec;
-    bool is_withheld = false;  ///< the user has credentials that are not here: they are not sent over http, as client-go has it
+    bool is_withheld =
+        false;  ///< the user has credentials that are not here: they are not sent over http, as client-go has it
     Impersonation impersonation;
 
     [[nodiscard]] bool has_credentials() const {
-        return exec || !token.empty() || !token_file.empty() || !username.empty() || !tls.client_certificate_pem.empty();
+        return exec || !token.empty() || !token_file.empty() || !username.empty() ||
+               !tls.client_certificate_pem.empty();
     }
 };
 
@@ -74,10 +76,11 @@ struct ConfigRequest {
 [[nodiscard]] std::string absent_kubeconfig(const ConfigRequest& request);
 
 /// Finds the connection, as kubectl does: --kubeconfig, else KUBECONFIG (absent files are left out; of clusters, users,
-/// contexts and current-context the first file that has the name counts, whole entries), else HOME/.kube/config, else the
-/// service account of the Pod. Certificates named by path are read, relative to the file that names them. Nothing is sent.
-/// Errors: not_found "kubeconfig-not-found", "context-not-found"; config "bad-kubeconfig" with the place in the file;
-/// from_errno for files that cannot be read. Source: client-go tools/clientcmd (loader.go, client_config.go, validation.go).
+/// contexts and current-context the first file that has the name counts, whole entries), else HOME/.kube/config, else
+/// the service account of the Pod. Certificates named by path are read, relative to the file that names them. Nothing
+/// is sent. Errors: not_found "kubeconfig-not-found", "context-not-found"; config "bad-kubeconfig" with the place in
+/// the file; from_errno for files that cannot be read. Source: client-go tools/clientcmd (loader.go, client_config.go,
+/// validation.go).
 [[nodiscard]] Connection load_connection(const ConfigRequest& request);
 
 /// The names of all contexts, sorted. Errors: as load_connection.

@@ -27,7 +27,9 @@ std::vector<std::string> candidate_files(const ConfigRequest& request) {
     std::vector<std::string> files;
     if (!request.variable.empty()) {
         for (const auto piece : base::split(request.variable, ':')) {
-            if (!piece.empty() && std::find(files.begin(), files.end(), piece) == files.end()) { files.emplace_back(piece); }
+            if (!piece.empty() && std::find(files.begin(), files.end(), piece) == files.end()) {
+                files.emplace_back(piece);
+            }
         }
         return files;
     }
@@ -56,10 +58,12 @@ std::string server_url(const EntryReader& cluster, bool has_tls) {
     while (server.ends_with('/')) { server.pop_back(); }
     const auto url = net::parse_url(server);
     if (url && !url->user_info.empty()) {
-        throw cluster.fault("server", "expected a URL without a login, found \"" + base::escape(net::redact_url(server)) + "\" with one");
+        throw cluster.fault("server", "expected a URL without a login, found \"" +
+                                          base::escape(net::redact_url(server)) + "\" with one");
     }
     if (!url || !url->query.empty()) {
-        throw cluster.fault("server", "expected an http or https URL, found \"" + base::escape(net::redact_url(server)) + "\"");
+        throw cluster.fault("server",
+                            "expected an http or https URL, found \"" + base::escape(net::redact_url(server)) + "\"");
     }
     return server;
 }
@@ -118,7 +122,9 @@ ExecPlugin read_exec(const EntryReader& user) {
     if (const value::Node* env = exec.list("env"); env != nullptr) {
         for (const auto& item : env->items()) {
             const EntryReader variable(item, user.file());
-            if (variable.text("name").empty()) { throw variable.fault("name", "expected the name of a variable, found none"); }
+            if (variable.text("name").empty()) {
+                throw variable.fault("name", "expected the name of a variable, found none");
+            }
             plugin.env.emplace_back(variable.text("name"), variable.text("value"));
         }
     }
@@ -132,7 +138,9 @@ Impersonation read_impersonation(const EntryReader& user) {
     result.groups = user.texts("as-groups");
     if (const value::Node* extra = user.mapping("as-user-extra"); extra != nullptr) {
         const EntryReader entries(*extra, user.file());
-        for (const auto& member : extra->members()) { result.extra.emplace_back(member.key, entries.texts(member.key)); }
+        for (const auto& member : extra->members()) {
+            result.extra.emplace_back(member.key, entries.texts(member.key));
+        }
     }
     if (result.user.empty() && (!result.uid.empty() || !result.groups.empty() || !result.extra.empty())) {
         throw user.fault("as", "expected a user beside as-uid, as-groups and as-user-extra, found none");
@@ -156,8 +164,9 @@ void read_user(const ConfigEntry& entry, Connection& connection) {
     connection.tls.client_key_pem = user.content("client-key");
     if (connection.tls.client_certificate_pem.empty() != connection.tls.client_key_pem.empty()) {
         const bool no_key = connection.tls.client_key_pem.empty();
-        throw user.fault(no_key ? "client-certificate" : "client-key",
-                         fmt::format("expected {} beside it, found none", no_key ? "client-key" : "client-certificate"));
+        throw user.fault(
+            no_key ? "client-certificate" : "client-key",
+            fmt::format("expected {} beside it, found none", no_key ? "client-key" : "client-certificate"));
     }
     connection.token = user.text("token");
     connection.token_file = user.resolve(user.text("tokenFile"));
@@ -171,7 +180,8 @@ void read_user(const ConfigEntry& entry, Connection& connection) {
     // As client-go has it: what is written down is used, and the program is not asked.
     if (has_token || !connection.username.empty()) { connection.exec.reset(); }
     if (user.mapping("auth-provider") != nullptr && !connection.exec && !has_token) {
-        throw user.fault("auth-provider", "expected exec in its place, found a way to log in that Kubernetes has given up");
+        throw user.fault("auth-provider",
+                         "expected exec in its place, found a way to log in that Kubernetes has given up");
     }
     connection.impersonation = read_impersonation(user);
 }
@@ -180,8 +190,8 @@ Connection account_connection(const ConfigRequest& request) {
     Connection connection;
     const bool numeric_v6 = request.service_host.find(':') != std::string::npos;
     connection.context = connection.cluster = "in-cluster";
-    connection.server = fmt::format("https://{}:{}", numeric_v6 ? "[" + request.service_host + "]" : request.service_host,
-                                    request.service_port);
+    connection.server = fmt::format(
+        "https://{}:{}", numeric_v6 ? "[" + request.service_host + "]" : request.service_host, request.service_port);
     connection.origin = request.account_directory;
     connection.token_file = request.account_directory + "/token";
     connection.namespace_ = "default";
@@ -237,7 +247,9 @@ std::string absent_kubeconfig(const ConfigRequest& request) {
 Connection load_connection(const ConfigRequest& request) {
     const MergedConfig merged = merged_of(request);
     const bool is_empty = merged.contexts.empty() && merged.clusters.empty() && merged.current_context.empty();
-    if (!request.file && is_empty && request.context.empty() && has_account(request)) { return account_connection(request); }
+    if (!request.file && is_empty && request.context.empty() && has_account(request)) {
+        return account_connection(request);
+    }
     if (merged.files.empty()) {
         throw Error(Exit::not_found, "kubeconfig-not-found", "there is no kubeconfig and no service account")
             .hint("--kubeconfig FILE, or KUBECONFIG");
@@ -250,7 +262,9 @@ Connection load_connection(const ConfigRequest& request) {
     connection.cluster = context.text("cluster");
     const auto cluster = merged.clusters.find(connection.cluster);
     if (cluster == merged.clusters.end()) {
-        throw context.fault("cluster", fmt::format("expected a name of clusters, found \"{}\"", base::escape(connection.cluster)))
+        throw context
+            .fault("cluster",
+                   fmt::format("expected a name of clusters, found \"{}\"", base::escape(connection.cluster)))
             .hint(nearest_hint(connection.cluster, merged.clusters, "the kubeconfig has no clusters"));
     }
     const auto what = [&] { return fmt::format("context {}", base::escape(connection.context)); };

@@ -37,7 +37,9 @@ Error lease_held_error(const LeaseOptions& options, const LeaseState& state) {
                 fmt::format("Lease {}/{} is held by {}", options.namespace_, options.name, base::escape(state.holder)));
     if (!state.acquire_time.empty()) { error.detail("since", base::escape(state.acquire_time)); }
     error.detail("renewed", base::escape(state.renew_time));
-    return std::move(error.hint(fmt::format("wait until it has ended, or --break-lock '{}'", base::escape(state.holder)))).retryable();
+    return std::move(
+               error.hint(fmt::format("wait until it has ended, or --break-lock '{}'", base::escape(state.holder))))
+        .retryable();
 }
 
 Lease::Lease(Client& client, LeaseOptions options) : client_(client), options_(std::move(options)) {}
@@ -52,8 +54,9 @@ std::string Lease::now_text() const {
 value::Node Lease::object_of(const LeaseState& state) const {
     value::Node metadata = value::Node::mapping({{"name", options_.name}, {"namespace", options_.namespace_}});
     if (!state.resource_version.empty()) { metadata.set("resourceVersion", state.resource_version); }
-    value::Node spec = value::Node::mapping({{"leaseDurationSeconds", static_cast<std::int64_t>(options_.duration.count())},
-                                             {"leaseTransitions", state.transitions}});
+    value::Node spec =
+        value::Node::mapping({{"leaseDurationSeconds", static_cast<std::int64_t>(options_.duration.count())},
+                              {"leaseTransitions", state.transitions}});
     if (!state.holder.empty()) { spec.set("holderIdentity", state.holder); }
     if (!state.acquire_time.empty()) { spec.set("acquireTime", state.acquire_time); }
     if (!state.renew_time.empty()) { spec.set("renewTime", state.renew_time); }
@@ -109,7 +112,8 @@ std::optional<LeaseState> Lease::try_acquire() {
 void Lease::renew() {
     const auto lost = [&](const std::string& why) {
         mine_.reset();
-        return Error(Exit::locked, "lease-lost", fmt::format("Lease {}/{} is lost: {}", options_.namespace_, options_.name, why));
+        return Error(Exit::locked, "lease-lost",
+                     fmt::format("Lease {}/{} is lost: {}", options_.namespace_, options_.name, why));
     };
     if (!mine_) { throw lost("it is not held"); }
     for (int tried = 0;; ++tried) {
@@ -169,7 +173,8 @@ void Lease::remove() noexcept {
 void Lease::break_holder(const std::string& holder) {
     const auto there = look();
     if (!there) {
-        throw Error(Exit::not_found, "object-not-found", fmt::format("there is no Lease {}/{}", options_.namespace_, options_.name));
+        throw Error(Exit::not_found, "object-not-found",
+                    fmt::format("there is no Lease {}/{}", options_.namespace_, options_.name));
     }
     if (there->holder != holder) { throw lease_held_error(options_, *there); }
     LeaseState free = *there;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One of several programs at a time: a Lease of coordination.k8s.io. A Lease is no fence: who has lost it may still be acting, so
-// that the holder must stop by itself before its time is over.
+// One of several programs at a time: a Lease of coordination.k8s.io. A Lease is no fence: who has lost it may still be
+// acting, so that the holder must stop by itself before its time is over.
 #pragma once
 
 #include <chrono>
@@ -29,8 +29,8 @@ struct LeaseState {
 /// locked 75 "lease-held": who has it, since when, and when it was renewed last.
 [[nodiscard]] Error lease_held_error(const LeaseOptions& options, const LeaseState& state);
 
-/// Time stamps of other holders are never compared with our clock: a Lease is over when it has not changed for its duration
-/// while we were looking. Not thread safe.
+/// Time stamps of other holders are never compared with our clock: a Lease is over when it has not changed for its
+/// duration while we were looking. Not thread safe.
 class Lease {
 public:
     /// Nothing is sent. `client` must outlive it.
@@ -44,8 +44,8 @@ public:
     void release() noexcept;
     /// As release, but nothing is left behind: the object itself is deleted, if it is still as we have written it.
     void remove() noexcept;
-    /// Frees it although its time is not over. `holder` must be exactly who has it. Errors: locked 75 "lease-held" if it is
-    /// somebody else, not_found "object-not-found".
+    /// Frees it although its time is not over. `holder` must be exactly who has it. Errors: locked 75 "lease-held" if
+    /// it is somebody else, not_found "object-not-found".
     void break_holder(const std::string& holder);
     /// What it says now; nullopt if there is none.
     [[nodiscard]] std::optional<LeaseState> look();

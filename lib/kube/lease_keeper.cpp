@@ -22,7 +22,10 @@ constexpr milliseconds k_left_within{30'000};
 }  // namespace
 
 LeaseKeeper::LeaseKeeper(std::unique_ptr<Client> client, LeaseOptions options)
-    : client_(std::move(client)), options_(options), patience_(client_->options().api_timeout), lease_(*client_, std::move(options)) {}
+    : client_(std::move(client)),
+      options_(options),
+      patience_(client_->options().api_timeout),
+      lease_(*client_, std::move(options)) {}
 
 LeaseKeeper::~LeaseKeeper() {
     {
@@ -62,7 +65,8 @@ void LeaseKeeper::acquire(const std::function<bool(const std::string&)>& is_dead
         }
         const auto& asked = client_->options().stop_waiting;
         if ((asked && asked()) || !clock.sleep_for(k_between_looks)) {
-            throw stopped_waiting(fmt::format("Lease {}/{}, which is held by {}", options_.namespace_, options_.name, base::escape(other->holder)));
+            throw stopped_waiting(fmt::format("Lease {}/{}, which is held by {}", options_.namespace_, options_.name,
+                                              base::escape(other->holder)));
         }
     }
     client_->set_api_timeout(std::min(k_renewed_within, patience_));
@@ -89,7 +93,8 @@ void LeaseKeeper::keep() {
         } catch (const Error& error) {
             failed = error;
         } catch (...) {
-            failed = Error(Exit::bug, "bug", fmt::format("Lease {}/{} could not be renewed", options_.namespace_, options_.name));
+            failed = Error(Exit::bug, "bug",
+                           fmt::format("Lease {}/{} could not be renewed", options_.namespace_, options_.name));
         }
         lock.lock();
         wait = failed ? k_between_failures : milliseconds(options_.duration) / 4;

@@ -13,10 +13,12 @@ namespace kmm::kube {
 
 namespace {
 
-constexpr const char* k_metadata_list = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+constexpr const char* k_metadata_list =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
 Action read_action(const char* verb, const Resource& resource, const Key& key) {
-    return {verb, resource.group, resource.plural, "", resource.scope == Scope::cluster ? "" : key.namespace_, key.name};
+    return {verb,    resource.group, resource.plural, "", resource.scope == Scope::cluster ? "" : key.namespace_,
+            key.name};
 }
 
 /// Passes everything on and remembers what the list says about itself.
@@ -24,7 +26,9 @@ class PageSink final : public value::ObjectSink {
 public:
     explicit PageSink(value::ObjectSink& sink) : sink_(sink) {}
 
-    const value::Shape* shape(const value::Node& object, const value::Node* list) override { return sink_.shape(object, list); }
+    const value::Shape* shape(const value::Node& object, const value::Node* list) override {
+        return sink_.shape(object, list);
+    }
     bool take_item(value::Document& item, const value::Node& list) override {
         ++items;
         return sink_.take_item(item, list);
@@ -61,8 +65,8 @@ void parse_page(const std::string& body, const std::string& name, const Action& 
     }
 }
 
-/// Sees that a list comes to its end: no page is asked for twice, and not many in a row are empty. A server may hand out an empty page, as
-/// when everything in it was deleted meanwhile.
+/// Sees that a list comes to its end: no page is asked for twice, and not many in a row are empty. A server may hand
+/// out an empty page, as when everything in it was deleted meanwhile.
 class Progress {
 public:
     /// Errors: "bad-answer".
@@ -74,7 +78,8 @@ public:
         if (!next.empty() && (empty_ > k_empty_max || !is_new)) {
             throw Error(Exit::unavailable, "bad-answer",
                         fmt::format("{}: expected the list to end, found {}", to_string(action),
-                                    is_new ? fmt::format("{} empty pages in a row and a next one", empty_) : "a page that names one as the next that was read"))
+                                    is_new ? fmt::format("{} empty pages in a row and a next one", empty_)
+                                           : "a page that names one as the next that was read"))
                 .hint("is that the API server? kubectl get --raw /version asks it");
         }
     }
@@ -137,7 +142,8 @@ std::optional<value::Node> Client::find(const Resource& resource, const Key& key
     return parse(reply, call.action);
 }
 
-ListMeta Client::list(const Resource& resource, const ListQuery& query, const std::function<value::ObjectSink&()>& make_sink) {
+ListMeta Client::list(const Resource& resource, const ListQuery& query,
+                      const std::function<value::ObjectSink&()>& make_sink) {
     constexpr std::size_t k_restarts_max = 5;
     constexpr std::size_t k_page_max = 128U << 20U;  // 500 Nodes or NodeModulesConfigs have some 20 MiB
     std::optional<Progress> progress(std::in_place);

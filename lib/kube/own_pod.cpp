@@ -12,7 +12,8 @@
 namespace kmm::kube {
 namespace {
 
-/// What a token claims, null if it is none that claims anything. It is our own: its signature is the API server's business.
+/// What a token claims, null if it is none that claims anything. It is our own: its signature is the API server's
+/// business.
 value::Node claims_of(std::string_view token) {
     const auto parts = base::split(token, '.');
     if (parts.size() != 3) { return {}; }

@@ -35,10 +35,12 @@ const Resource k_device_classes{"resource.k8s.io", "v1", "deviceclasses", "Devic
 const Resource k_leases{"coordination.k8s.io", "v1", "leases", "Lease", Scope::namespaced};
 const Resource k_custom_resource_definitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions",
                                              "CustomResourceDefinition", Scope::cluster};
-const Resource k_pod_disruption_budgets{"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", Scope::namespaced};
+const Resource k_pod_disruption_budgets{"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget",
+                                        Scope::namespaced};
 const Resource k_resource_claims{"resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", Scope::namespaced};
 const Resource k_modules{"kmm.sigs.x-k8s.io", "v1beta1", "modules", "Module", Scope::namespaced};
-const Resource k_module_images_configs{"kmm.sigs.x-k8s.io", "v1beta1", "moduleimagesconfigs", "ModuleImagesConfig", Scope::namespaced};
+const Resource k_module_images_configs{"kmm.sigs.x-k8s.io", "v1beta1", "moduleimagesconfigs", "ModuleImagesConfig",
+                                       Scope::namespaced};
 const Resource k_node_modules_configs{"kmm.sigs.x-k8s.io", "v1beta1", "nodemodulesconfigs", "NodeModulesConfig",
                                       Scope::cluster};
 const Resource k_managed_cluster_modules{"hub.kmm.sigs.x-k8s.io", "v1beta1", "managedclustermodules",

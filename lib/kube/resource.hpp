@@ -38,9 +38,11 @@ struct Key {
 /// The kinds this toolkit deals with.
 namespace resources {
 extern const Resource k_nodes, k_pods, k_namespaces, k_secrets, k_config_maps, k_service_accounts, k_events;
-extern const Resource k_daemon_sets, k_device_classes, k_leases, k_custom_resource_definitions, k_pod_disruption_budgets;
+extern const Resource k_daemon_sets, k_device_classes, k_leases, k_custom_resource_definitions,
+    k_pod_disruption_budgets;
 extern const Resource k_resource_claims;
-extern const Resource k_modules, k_module_images_configs, k_node_modules_configs, k_managed_cluster_modules, k_managed_clusters;
+extern const Resource k_modules, k_module_images_configs, k_node_modules_configs, k_managed_cluster_modules,
+    k_managed_clusters;
 extern const Resource k_preflight_validations;
 extern const Resource k_access_reviews;
 }  // namespace resources

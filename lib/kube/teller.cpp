@@ -33,13 +33,15 @@ public:
         if (outage.kind == Outage::Kind::away) {
             say_(fmt::format("API unreachable{}{}: {}; trying again", since.empty() ? "" : " for ", since, reason));
         } else {
-            say_(fmt::format("the API server is starting and does not know all roles yet{}{}: {}; asking again", since.empty() ? "" : ", after ", since, reason));
+            say_(fmt::format("the API server is starting and does not know all roles yet{}{}: {}; asking again",
+                             since.empty() ? "" : ", after ", since, reason));
         }
     }
     void tell_return(milliseconds after) {
         const std::lock_guard lock(mutex_);
         if (told_) {
-            say_((told_ == Outage::Kind::away ? "API answers again after " : "the API server knows its roles after ") + base::format_duration(after));
+            say_((told_ == Outage::Kind::away ? "API answers again after " : "the API server knows its roles after ") +
+                 base::format_duration(after));
         }
         told_.reset();
         said_ = {};
@@ -62,7 +64,9 @@ void tell_all(ClientOptions& options, std::function<void(const std::string&)> sa
     const auto teller = std::make_shared<OutageTeller>(std::move(say));
     options.observer.on_outage = [teller](const Outage& outage) { teller->tell(outage); };
     options.observer.on_return = [teller](milliseconds after) { teller->tell_return(after); };
-    options.observer.on_warning = [teller](std::string_view text) { teller->say(fmt::format("warning: API server: {}", text)); };
+    options.observer.on_warning = [teller](std::string_view text) {
+        teller->say(fmt::format("warning: API server: {}", text));
+    };
     options.observer.on_plugin_line = [teller](std::string_view line) { teller->say(base::escape(line)); };
 }
 

@@ -42,7 +42,9 @@ struct Stream {
         if (object == nullptr) { return false; }
         if (type == "ERROR") {
             const Failure failure = read_failure(*object);
-            if (failure.code == 410 || failure.reason == "Expired" || failure.reason == "Gone") { end = WatchEnd::expired; }
+            if (failure.code == 410 || failure.reason == "Expired" || failure.reason == "Gone") {
+                end = WatchEnd::expired;
+            }
             return false;
         }
         const auto known = event_type(type);
@@ -77,16 +79,19 @@ bool LineCutter::feed(std::string_view piece, const std::function<bool(std::stri
     }
     rest_ += piece;
     if (rest_.size() > k_line_max) {
-        throw Error(Exit::unavailable, "bad-answer", "watch: expected an event of at most 64 MiB, found a longer one").retryable();
+        throw Error(Exit::unavailable, "bad-answer", "watch: expected an event of at most 64 MiB, found a longer one")
+            .retryable();
     }
     return true;
 }
 
 WatchEnd watch_once(Client& client, const Resource& resource, const ListQuery& query, std::string& resource_version,
-                    seconds time, const std::function<bool(const WatchEvent&)>& receive, const std::function<bool()>& stop) {
+                    seconds time, const std::function<bool(const WatchEvent&)>& receive,
+                    const std::function<bool()>& stop) {
     Call call;
     call.path = path_of(resource, Key{query.namespace_, ""});
-    call.action = {"watch", resource.group, resource.plural, "", resource.scope == Scope::cluster ? "" : query.namespace_, ""};
+    call.action = {
+        "watch", resource.group, resource.plural, "", resource.scope == Scope::cluster ? "" : query.namespace_, ""};
     call.query = {{"watch", "true"}, {"allowWatchBookmarks", "true"}, {"timeoutSeconds", std::to_string(time.count())}};
     if (!resource_version.empty()) { call.query.emplace_back("resourceVersion", resource_version); }
     if (!query.label_selector.empty()) { call.query.emplace_back("labelSelector", query.label_selector); }
@@ -115,12 +120,14 @@ WatchEnd watch_once(Client& client, const Resource& resource, const ListQuery& q
         if (error.code() == "interrupted" && stopped) { return WatchEnd::stopped; }
         if (!is_broken_watch(error)) { throw; }
     }
-    const bool is_silent = stream.end == WatchEnd::closed && !has_begun && client.clock().monotonic() - start >= time - k_nearly;
+    const bool is_silent =
+        stream.end == WatchEnd::closed && !has_begun && client.clock().monotonic() - start >= time - k_nearly;
     return is_silent ? WatchEnd::silent : stream.end;
 }
 
 void follow(Client& client, const Resource& resource, const ListQuery& query, WatchReceiver& receiver) {
-    // Silence is believed for that long: a dead connection, or a proxy that keeps what it should pass on, looks as if nothing happened.
+    // Silence is believed for that long: a dead connection, or a proxy that keeps what it should pass on, looks as if
+    // nothing happened.
     constexpr seconds k_short{20};
     constexpr double k_spread = 10.0;
     constexpr milliseconds k_too_quick{1000};

@@ -38,11 +38,14 @@ bool is_several_budgets(const Failure& failure) {
 }
 
 /// A precondition that failed because another object has the name now.
-bool is_other_uid(const Failure& failure) { return failure.code == 409 && failure.message.find("UID in ") != std::string::npos; }
+bool is_other_uid(const Failure& failure) {
+    return failure.code == 409 && failure.message.find("UID in ") != std::string::npos;
+}
 
 }  // namespace
 
-value::Node Client::write(Call call, const Resource& resource, const Key& key, std::string_view subresource, DryRun dry_run) {
+value::Node Client::write(Call call, const Resource& resource, const Key& key, std::string_view subresource,
+                          DryRun dry_run) {
     call.path = path_of(resource, key, subresource);
     call.action.group = resource.group;
     call.action.resource = resource.plural;
@@ -61,7 +64,9 @@ value::Node Client::create(const Resource& resource, const value::Node& object, 
     call.method = "POST";
     call.body = value::to_json(object);
     call.path = path_of(resource, Key{key.namespace_, ""});
-    call.action = {"create", resource.group, resource.plural, "", resource.scope == Scope::cluster ? "" : key.namespace_, key.name};
+    call.action = {
+        "create", resource.group, resource.plural, "", resource.scope == Scope::cluster ? "" : key.namespace_,
+        key.name};
     call.query = {{"fieldManager", options_.field_manager}, {"fieldValidation", "Strict"}};
     if (dry_run == DryRun::all) { call.query.emplace_back("dryRun", "All"); }
     call.is_answer = [](const Failure& failure) { return failure.reason == "AlreadyExists"; };
@@ -95,9 +100,8 @@ value::Node Client::json_patch(const Resource& resource, const Key& key, const v
     try {
         return write(std::move(call), resource, key, subresource, dry_run);
     } catch (const Error& error) {
-        const bool has_test = std::any_of(operations.items().begin(), operations.items().end(), [](const value::Node& step) {
-            return step.get_string({"op"}) == "test";
-        });
+        const bool has_test = std::any_of(operations.items().begin(), operations.items().end(),
+                                          [](const value::Node& step) { return step.get_string({"op"}) == "test"; });
         Failure failure;
         failure.code = error.http_cause().value_or(0);
         failure.message = error.message();
@@ -146,8 +150,9 @@ value::Node Client::change(const Resource& resource, const Key& key,
             return merge_patch(resource, key, *patch, subresource);
         } catch (const Error& error) {
             if (error.code() != "conflict" || tried >= k_tries) { throw; }
-            const auto wait = net::retry_delay({k_tries, std::chrono::milliseconds(50), std::chrono::milliseconds(1000), 0.5},
-                                               tried, std::nullopt, chance());
+            const auto wait =
+                net::retry_delay({k_tries, std::chrono::milliseconds(50), std::chrono::milliseconds(1000), 0.5}, tried,
+                                 std::nullopt, chance());
             if (!seams_.clock.sleep_for(wait)) {
                 throw Error(Exit::interrupted, "interrupted", "interrupted while waiting for the API server");
             }
@@ -169,8 +174,12 @@ Deletion Client::remove(const Resource& resource, const Key& key, const DeleteOp
     call.method = "DELETE";
     call.path = path_of(resource, key);
     call.body = value::to_json(body);
-    call.action = {"delete", resource.group, resource.plural, "", resource.scope == Scope::cluster ? "" : key.namespace_, key.name};
-    call.is_answer = [&](const Failure& failure) { return failure.code == 404 || (failure.code == 409 && is_conditional); };
+    call.action = {
+        "delete", resource.group, resource.plural, "", resource.scope == Scope::cluster ? "" : key.namespace_,
+        key.name};
+    call.is_answer = [&](const Failure& failure) {
+        return failure.code == 404 || (failure.code == 409 && is_conditional);
+    };
     const Reply reply = exchange(call);
     if (!reply.failure) { return Deletion::started; }
     return reply.failure->code == 404 ? Deletion::already_gone : Deletion::other_uid;
@@ -192,8 +201,9 @@ Eviction Client::evict(const Key& pod, std::optional<int> grace_seconds, DryRun 
     call.body = value::to_json(body);
     call.action = {"create", "", "pods", "eviction", pod.namespace_, pod.name};
     call.is_answer = [](const Failure& failure) {
-        return failure.code == 404 || is_other_uid(failure) || (failure.code == 429 && failure.has_cause("DisruptionBudget")) ||
-               is_several_budgets(failure) || (failure.code == 403 && failure.has_cause("NamespaceTerminating"));
+        return failure.code == 404 || is_other_uid(failure) ||
+               (failure.code == 429 && failure.has_cause("DisruptionBudget")) || is_several_budgets(failure) ||
+               (failure.code == 403 && failure.has_cause("NamespaceTerminating"));
     };
     const Reply reply = exchange(call);
     Eviction eviction;

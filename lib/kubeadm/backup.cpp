@@ -26,9 +26,16 @@ namespace {
 constexpr const char* k_list = "backup.json";
 constexpr const char* k_snapshot = "etcd.db";
 /// Whole directories, and single files. Files of /etc/kubernetes/tmp are kubeadm's own.
-constexpr const char* k_directories[] = {"/etc/kubernetes/manifests", "/etc/kubernetes/pki", "/etc/kubernetes/pki/etcd", "/etc/systemd/system/kubelet.service.d"};
-constexpr const char* k_files[] = {"/etc/kubernetes/admin.conf", "/etc/kubernetes/super-admin.conf", "/etc/kubernetes/controller-manager.conf", "/etc/kubernetes/scheduler.conf",
-                                   "/etc/kubernetes/kubelet.conf", "/var/lib/kubelet/config.yaml", "/var/lib/kubelet/instance-config.yaml", "/var/lib/kubelet/kubeadm-flags.env",
+constexpr const char* k_directories[] = {"/etc/kubernetes/manifests", "/etc/kubernetes/pki", "/etc/kubernetes/pki/etcd",
+                                         "/etc/systemd/system/kubelet.service.d"};
+constexpr const char* k_files[] = {"/etc/kubernetes/admin.conf",
+                                   "/etc/kubernetes/super-admin.conf",
+                                   "/etc/kubernetes/controller-manager.conf",
+                                   "/etc/kubernetes/scheduler.conf",
+                                   "/etc/kubernetes/kubelet.conf",
+                                   "/var/lib/kubelet/config.yaml",
+                                   "/var/lib/kubelet/instance-config.yaml",
+                                   "/var/lib/kubelet/kubeadm-flags.env",
                                    "/etc/default/kubelet"};
 
 bool is_regular(const Place& place, const std::string& path) {
@@ -55,18 +62,29 @@ std::vector<std::string> sources(const Place& place) {
 std::string list_text(const Backup& backup) {
     value::Node files = value::Node::sequence();
     for (const BackupFile& file : backup.files) {
-        files.push_back(value::Node::mapping({{"path", file.path}, {"size", file.size}, {"sha256", file.sha256}, {"mode", fmt::format("{:04o}", file.owner.mode)},
-                                              {"uid", static_cast<std::uint64_t>(file.owner.uid)}, {"gid", static_cast<std::uint64_t>(file.owner.gid)}}));
+        files.push_back(value::Node::mapping({{"path", file.path},
+                                              {"size", file.size},
+                                              {"sha256", file.sha256},
+                                              {"mode", fmt::format("{:04o}", file.owner.mode)},
+                                              {"uid", static_cast<std::uint64_t>(file.owner.uid)},
+                                              {"gid", static_cast<std::uint64_t>(file.owner.gid)}}));
     }
-    auto list = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "KubernetesNodeBackup"}, {"name", backup.name}, {"created", backup.created},
-                                      {"node", backup.node}, {"files", std::move(files)}});
+    auto list = value::Node::mapping({{"apiVersion", "kmmtools/v1"},
+                                      {"kind", "KubernetesNodeBackup"},
+                                      {"name", backup.name},
+                                      {"created", backup.created},
+                                      {"node", backup.node},
+                                      {"files", std::move(files)}});
     if (const auto& etcd = backup.etcd)
-        list.set("etcdSnapshot", value::Node::mapping({{"file", etcd->file}, {"size", etcd->size}, {"sha256", etcd->sha256}, {"etcd", etcd->etcd}}));
+        list.set("etcdSnapshot",
+                 value::Node::mapping(
+                     {{"file", etcd->file}, {"size", etcd->size}, {"sha256", etcd->sha256}, {"etcd", etcd->etcd}}));
     return value::to_json_pretty(list);
 }
 
 Error damaged(const std::string& name, const std::string& what) {
-    return Error(Exit::integrity, "backup-damaged", fmt::format("the backup {} is damaged: {}", name, what)).hint("do not rely on it; make another one under another name");
+    return Error(Exit::integrity, "backup-damaged", fmt::format("the backup {} is damaged: {}", name, what))
+        .hint("do not rely on it; make another one under another name");
 }
 
 std::optional<BackupFile> file_of(const value::Node& node) {
@@ -79,23 +97,29 @@ std::optional<BackupFile> file_of(const value::Node& node) {
     };
     const auto size = number("size"), uid = number("uid"), gid = number("gid");
     const std::string mode = node.get_string({"mode"});
-    if (!file.path.starts_with('/') || file.path.find("/../") != std::string::npos || file.sha256.size() != 64 || !size || !uid || !gid || mode.empty() ||
-        mode.find_first_not_of("01234567") != std::string::npos) {
+    if (!file.path.starts_with('/') || file.path.find("/../") != std::string::npos || file.sha256.size() != 64 ||
+        !size || !uid || !gid || mode.empty() || mode.find_first_not_of("01234567") != std::string::npos) {
         return std::nullopt;
     }
     file.size = *size;
-    file.owner = {static_cast<unsigned>(std::stoul(mode.substr(0, 6), nullptr, 8)), static_cast<unsigned>(*uid), static_cast<unsigned>(*gid)};
+    file.owner = {static_cast<unsigned>(std::stoul(mode.substr(0, 6), nullptr, 8)), static_cast<unsigned>(*uid),
+                  static_cast<unsigned>(*gid)};
     return file;
 }
 
 std::string summary(const Backup& backup) {
     return fmt::format("backup {}: {} files verified, {}", backup.name, backup.files.size(),
-                       backup.etcd ? fmt::format("snapshot of etcd {} of {} bytes", backup.etcd->etcd, backup.etcd->size) : "without etcd's data");
+                       backup.etcd
+                           ? fmt::format("snapshot of etcd {} of {} bytes", backup.etcd->etcd, backup.etcd->size)
+                           : "without etcd's data");
 }
 
 void describe(const Backup& backup, StepResult& result) {
     result.step = "backup";
-    result.facts = {{"name", backup.name}, {"directory", backup_directory(backup.name)}, {"created", backup.created}, {"files", std::to_string(backup.files.size())},
+    result.facts = {{"name", backup.name},
+                    {"directory", backup_directory(backup.name)},
+                    {"created", backup.created},
+                    {"files", std::to_string(backup.files.size())},
                     {"etcdSnapshot", backup.etcd ? backup_directory(backup.name) + "/" + backup.etcd->file : "none"}};
     result.message = summary(backup);
 }
@@ -104,8 +128,12 @@ void describe(const Backup& backup, StepResult& result) {
 
 std::string backup_directory(const std::string& name) {
     const bool fine = !name.empty() && name.size() <= 128 && name.front() != '.' &&
-                      name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-") == std::string::npos;
-    if (!fine) throw Error(Exit::usage, "bad-value", fmt::format("--name: expected letters, digits and ._+-, not first a dot, found '{}'", base::escape(name)));
+                      name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-") ==
+                          std::string::npos;
+    if (!fine)
+        throw Error(
+            Exit::usage, "bad-value",
+            fmt::format("--name: expected letters, digits and ._+-, not first a dot, found '{}'", base::escape(name)));
     return fmt::format("{}/backups/{}", k_state_directory, name);
 }
 
@@ -127,7 +155,9 @@ Backup read_backup(const Place& place, const std::string& name) {
     Diagnostics faults;
     const auto documents = value::read_json(*text, k_list, faults);
     Backup backup;
-    if (!faults.empty() || documents.size() != 1 || documents.front().root.get_string({"kind"}) != "KubernetesNodeBackup") throw damaged(name, std::string(k_list) + " is not a list of files");
+    if (!faults.empty() || documents.size() != 1 ||
+        documents.front().root.get_string({"kind"}) != "KubernetesNodeBackup")
+        throw damaged(name, std::string(k_list) + " is not a list of files");
     const value::Node& root = documents.front().root;
     backup.name = name;
     backup.created = root.get_string({"created"});
@@ -139,15 +169,19 @@ Backup read_backup(const Place& place, const std::string& name) {
         if (!file) throw damaged(name, std::string(k_list) + " is not a list of files");
         const auto copy = place.read_if_there(copy_of(directory, file->path));
         if (!copy) throw damaged(name, file->path + " is missing");
-        if (copy->size() != file->size || record::sha256_hex(*copy) != file->sha256) throw damaged(name, file->path + " is not what was saved");
+        if (copy->size() != file->size || record::sha256_hex(*copy) != file->sha256)
+            throw damaged(name, file->path + " is not what was saved");
         backup.files.push_back(std::move(*file));
     }
     if (const value::Node* etcd = root.find("etcdSnapshot")) {
         const auto* size = etcd->find("size");
-        backup.etcd = EtcdSnapshot{etcd->get_string({"file"}), etcd->get_string({"sha256"}), size == nullptr ? 0 : size->as_uint().value_or(0), etcd->get_string({"etcd"})};
-        if (backup.etcd->file != k_snapshot) throw damaged(name, std::string(k_list) + " does not tell where the snapshot of etcd is");
+        backup.etcd = EtcdSnapshot{etcd->get_string({"file"}), etcd->get_string({"sha256"}),
+                                   size == nullptr ? 0 : size->as_uint().value_or(0), etcd->get_string({"etcd"})};
+        if (backup.etcd->file != k_snapshot)
+            throw damaged(name, std::string(k_list) + " does not tell where the snapshot of etcd is");
         if (!place.exists(directory + "/" + k_snapshot)) throw damaged(name, "the snapshot of etcd is missing");
-        if (file_sha256(place, directory + "/" + k_snapshot) != backup.etcd->sha256) throw damaged(name, "the snapshot of etcd is not what was saved");
+        if (file_sha256(place, directory + "/" + k_snapshot) != backup.etcd->sha256)
+            throw damaged(name, "the snapshot of etcd is not what was saved");
     }
     return backup;
 }
@@ -207,7 +241,9 @@ StepResult make_backup(const Node& node, const std::string& name, net::HttpClien
     if (place.exists(directory)) {
         const auto there = read_backup(place, name);
         if (wants_etcd && !there.etcd)
-            throw Error(Exit::checks_failed, "backup-without-etcd", fmt::format("the backup {} has no snapshot of etcd", name)).hint("make one under another name");
+            throw Error(Exit::checks_failed, "backup-without-etcd",
+                        fmt::format("the backup {} has no snapshot of etcd", name))
+                .hint("make one under another name");
         StepResult result;
         describe(there, result);
         result.already = true;
@@ -225,11 +261,15 @@ StepResult make_backup(const Node& node, const std::string& name, net::HttpClien
         sys::make_directories(place.here(sys::parent_of(copy)), 0700);
         place_file(node, copy, text, {0600, ::geteuid(), ::getegid()});
         if (place.read(path) != text) {
-            throw Error(Exit::io, "file-changed", fmt::format("{} changed while it was copied", path)).hint("try again once nothing else changes the node").retryable();
+            throw Error(Exit::io, "file-changed", fmt::format("{} changed while it was copied", path))
+                .hint("try again once nothing else changes the node")
+                .retryable();
         }
         backup.files.push_back(std::move(file));
     }
-    if (backup.files.empty()) throw Error(Exit::not_found, "not-kubernetes-node", "expected files of kubeadm and the kubelet on this node, found none");
+    if (backup.files.empty())
+        throw Error(Exit::not_found, "not-kubernetes-node",
+                    "expected files of kubeadm and the kubelet on this node, found none");
     if (wants_etcd) {
         backup.etcd = save_etcd_snapshot(node, *etcd, place.read(etcd_pod->path), partial + "/" + k_snapshot);
         backup.etcd->etcd = etcd_pod->tag;

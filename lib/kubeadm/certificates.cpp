@@ -27,7 +27,8 @@ struct FreeBy {
     }
 };
 
-constexpr const char* k_kubeconfigs[] = {"admin.conf", "super-admin.conf", "controller-manager.conf", "scheduler.conf", "kubelet.conf"};
+constexpr const char* k_kubeconfigs[] = {"admin.conf", "super-admin.conf", "controller-manager.conf", "scheduler.conf",
+                                         "kubelet.conf"};
 
 std::string common_name_of(const X509* certificate) {
     const X509_NAME* name = X509_get_subject_name(certificate);
@@ -77,7 +78,8 @@ void add_directory(const Place& place, const std::string& directory, std::vector
 
 std::optional<Certificate> read_certificate(std::string_view pem) {
     const std::unique_ptr<BIO, FreeBy<BIO_free>> bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
-    const std::unique_ptr<X509, FreeBy<X509_free>> certificate(bio ? PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr) : nullptr);
+    const std::unique_ptr<X509, FreeBy<X509_free>> certificate(
+        bio ? PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr) : nullptr);
     ERR_clear_error();
     std::tm until{};
     if (!certificate || ASN1_TIME_to_tm(X509_get0_notAfter(certificate.get()), &until) != 1) return std::nullopt;
@@ -98,13 +100,15 @@ Certificate client_certificate(const Place& place, const std::string& kubeconfig
         std::string wanted;
         if (contexts != nullptr) {
             for (const value::Node& context : contexts->items()) {
-                if (context.get_string({"name"}) == root.get_string({"current-context"})) wanted = context.get_string({"context", "user"});
+                if (context.get_string({"name"}) == root.get_string({"current-context"}))
+                    wanted = context.get_string({"context", "user"});
             }
         }
         if (users != nullptr) {
             for (const value::Node& user : users->items()) {
                 if (user.get_string({"name"}) != wanted) continue;
-                if (const std::string file = user.get_string({"user", "client-certificate"}); file.starts_with('/')) return certificate_file(place, file);
+                if (const std::string file = user.get_string({"user", "client-certificate"}); file.starts_with('/'))
+                    return certificate_file(place, file);
                 const auto pem = base::from_base64(user.get_string({"user", "client-certificate-data"}));
                 return certificate_in(kubeconfig, pem.value_or(""));
             }

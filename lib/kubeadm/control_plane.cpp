@@ -33,8 +33,10 @@ std::string key_of(const ControlPlaneOptions& options) {
 Error kubeadm_error(const Node& node, const nodejob::JobView& job, const std::string& output) {
     const auto checks = failed_checks(output);
     const std::string command = job.failed_command < job.commands.size() ? job.commands[job.failed_command] : job.key;
-    Error error = checks.empty() ? Error(Exit::other, "kubeadm-failed", fmt::format("{} failed: {}", command, how_it_ended(job)))
-                                 : Error(Exit::checks_failed, "preflight-failed", fmt::format("kubeadm refused to upgrade: {}", base::join(checks, ", ")));
+    Error error = checks.empty()
+                      ? Error(Exit::other, "kubeadm-failed", fmt::format("{} failed: {}", command, how_it_ended(job)))
+                      : Error(Exit::checks_failed, "preflight-failed",
+                              fmt::format("kubeadm refused to upgrade: {}", base::join(checks, ", ")));
     tell_output(error, output);
     const std::string problems = read_manifests(node.place).problems();
     if (!problems.empty()) {
@@ -51,20 +53,25 @@ Error kubeadm_error(const Node& node, const nodejob::JobView& job, const std::st
 std::string others_than(const ManifestSet& manifests, const kubernetes::Version& target) {
     std::vector<std::string> others;
     for (const Manifest& pod : manifests.pods) {
-        if (pod.component != "etcd" && pod.version != target) others.push_back(fmt::format("{} {}", pod.component, pod.version ? pod.version->text() : "without version"));
+        if (pod.component != "etcd" && pod.version != target)
+            others.push_back(
+                fmt::format("{} {}", pod.component, pod.version ? pod.version->text() : "without version"));
     }
     return base::join(others, ", ");
 }
 
-/// kubeadm's success is that a Pod has changed and some Pod of its label runs; where it takes the node for a worker, it is nothing at all.
+/// kubeadm's success is that a Pod has changed and some Pod of its label runs; where it takes the node for a worker, it
+/// is nothing at all.
 void prove(const Node& node, const ControlPlaneOptions& options, StepResult& result) {
     const ManifestSet manifests = read_manifests(node.place);
     const std::string problems = manifests.problems();
     const std::string others = others_than(manifests, options.target);
     if (!problems.empty() || !others.empty()) {
-        throw Error(Exit::unhealthy, "not-upgraded", fmt::format("kubeadm reported success, but the control plane of this node is not {}: {}", options.target.text(),
-                                                                 problems.empty() ? others : problems))
-            .hint(problems.empty() ? "run the same command again" : "kmm-worker kubernetes repair, then the same command again");
+        throw Error(Exit::unhealthy, "not-upgraded",
+                    fmt::format("kubeadm reported success, but the control plane of this node is not {}: {}",
+                                options.target.text(), problems.empty() ? others : problems))
+            .hint(problems.empty() ? "run the same command again"
+                                   : "kmm-worker kubernetes repair, then the same command again");
     }
     std::string etcd = "elsewhere";
     for (const Manifest& pod : manifests.pods) {
@@ -91,7 +98,9 @@ StepResult upgrade_control_plane(const Node& node, const ControlPlaneOptions& op
     StepResult result;
     result.step = "control-plane";
     auto slot = node.slot();
-    const auto failed = [&](const nodejob::JobView& job, const std::string& output) { return kubeadm_error(node, job, output); };
+    const auto failed = [&](const nodejob::JobView& job, const std::string& output) {
+        return kubeadm_error(node, job, output);
+    };
     const auto now = slot.look();
     const bool is_placing = now.state == nodejob::JobState::running && now.key == placing_key(options.target);
     const auto job = is_placing ? std::nullopt : slot.adopt(key_of(options));

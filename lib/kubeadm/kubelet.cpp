@@ -46,9 +46,12 @@ std::string words_for(const std::optional<Running>& running) {
 
 /// The kubelet of `target` runs, and is not in a loop of restarts.
 void prove(const Node& node, const KubeletOptions& options, StepResult& result) {
-    const auto fail = [](const std::string& message) { return Error(Exit::unhealthy, "kubelet-not-switched", message).hint("journalctl -u kubelet -n 50"); };
+    const auto fail = [](const std::string& message) {
+        return Error(Exit::unhealthy, "kubelet-not-switched", message).hint("journalctl -u kubelet -n 50");
+    };
     if (const auto found = kubelet_version(node.place); found != options.target) {
-        throw fail(fmt::format("expected kubelet {} on this node after the switch, found {}", options.target.text(), found.text()));
+        throw fail(fmt::format("expected kubelet {} on this node after the switch, found {}", options.target.text(),
+                               found.text()));
     }
     const auto begin = node.clock.monotonic();
     const auto end = begin + k_start_time;
@@ -65,13 +68,16 @@ void prove(const Node& node, const KubeletOptions& options, StepResult& result) 
             break;
         }
         if (node.deadline && node.clock.monotonic() >= *node.deadline) {
-            throw Error(Exit::timeout, "timeout", fmt::format("--timeout was reached before kubelet {} was seen to keep running; {} is running", options.target.text(), words_for(now)))
+            throw Error(Exit::timeout, "timeout",
+                        fmt::format("--timeout was reached before kubelet {} was seen to keep running; {} is running",
+                                    options.target.text(), words_for(now)))
                 .hint("the same command looks again")
                 .retryable();
         }
         if (node.clock.monotonic() >= end) {
-            throw fail(fmt::format("expected kubelet {} to run and keep running within {}, found {}", options.target.text(),
-                                   base::format_duration(end - begin), running ? "one that restarts" : words_for(now)));
+            throw fail(fmt::format("expected kubelet {} to run and keep running within {}, found {}",
+                                   options.target.text(), base::format_duration(end - begin),
+                                   running ? "one that restarts" : words_for(now)));
         }
         static_cast<void>(node.clock.sleep_for(k_look_again));
     }
@@ -86,21 +92,28 @@ void gate(const ManifestSet& manifests, const kubernetes::Version& target) {
     require_whole(manifests);
     const Manifest& apiserver = *manifests.find("kube-apiserver");
     if (*apiserver.version >= target) return;
-    throw Error(Exit::checks_failed, "kubelet-newer", fmt::format("kubelet {} would be newer than this node's kube-apiserver {}", target.text(), apiserver.version->text()))
+    throw Error(Exit::checks_failed, "kubelet-newer",
+                fmt::format("kubelet {} would be newer than this node's kube-apiserver {}", target.text(),
+                            apiserver.version->text()))
         .hint("upgrade every control plane first: kmm-worker kubernetes control-plane");
 }
 
 nodejob::JobSpec kubelet_job(const Node& node, const KubeletOptions& options, bool is_worker) {
     nodejob::JobSpec spec{fmt::format("kubelet {}", options.target.text()), {}};
-    const auto append = [&](std::vector<nodejob::Command> commands) { spec.commands.insert(spec.commands.end(), commands.begin(), commands.end()); };
+    const auto append = [&](std::vector<nodejob::Command> commands) {
+        spec.commands.insert(spec.commands.end(), commands.begin(), commands.end());
+    };
     if (is_worker) {
-        if (kubeadm_version(node.place) != options.target) append(placing_commands(node, options.how, options.target, {"kubeadm"}));
+        if (kubeadm_version(node.place) != options.target)
+            append(placing_commands(node, options.how, options.target, {"kubeadm"}));
         std::vector<std::string> words{"kubeadm", "upgrade", "node"};
-        if (!options.ignored_preflight.empty()) words.push_back("--ignore-preflight-errors=" + options.ignored_preflight);
+        if (!options.ignored_preflight.empty())
+            words.push_back("--ignore-preflight-errors=" + options.ignored_preflight);
         spec.commands.push_back({node.place.command(std::move(words)), {}, false});
     }
     std::vector<std::string> programs{"kubelet"};
-    if (options.how.way == Switch::Way::packages && !node.place.find_program("kubectl").empty()) programs.emplace_back("kubectl");
+    if (options.how.way == Switch::Way::packages && !node.place.find_program("kubectl").empty())
+        programs.emplace_back("kubectl");
     // A package may be there and not configured: its manager looks for itself.
     const bool is_placed = options.how.way != Switch::Way::packages && kubelet_version(node.place) == options.target;
     if (!is_placed) append(placing_commands(node, options.how, options.target, programs));
@@ -117,7 +130,8 @@ StepResult switch_kubelet(const Node& node, const KubeletOptions& options) {
     auto slot = node.slot();
     const std::string key = fmt::format("kubelet {}", options.target.text());
     const auto failed = [](const nodejob::JobView& job, const std::string& output) {
-        Error error(Exit::other, "kubelet-failed", fmt::format("{} failed: {}", job.commands[job.failed_command], how_it_ended(job)));
+        Error error(Exit::other, "kubelet-failed",
+                    fmt::format("{} failed: {}", job.commands[job.failed_command], how_it_ended(job)));
         tell_output(error, output);
         return std::move(error).hint("correct it, then run the same command again");
     };
@@ -129,7 +143,8 @@ StepResult switch_kubelet(const Node& node, const KubeletOptions& options) {
     gate(manifests, options.target);
     const auto before = slot.look();
     const bool is_lost = before.key == key && before.state == nodejob::JobState::lost;
-    // Whether kubeadm has upgraded a worker's configuration cannot be seen: a kubelet that something else has switched is no proof of it.
+    // Whether kubeadm has upgraded a worker's configuration cannot be seen: a kubelet that something else has switched
+    // is no proof of it.
     const bool is_ours = manifests.control_plane || (before.key == key && before.succeeded());
     if (!is_lost && is_ours && runs_everywhere(node.place, options.target)) {
         prove(node, options, result);

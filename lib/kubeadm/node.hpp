@@ -18,8 +18,8 @@
 
 namespace kmm::kubeadm {
 
-/// Files and commands of the node. With a root other than "" the node's own / is mounted there: paths are beneath it, symbolic links lead
-/// where they lead on the node, and commands run in it (chroot).
+/// Files and commands of the node. With a root other than "" the node's own / is mounted there: paths are beneath it,
+/// symbolic links lead where they lead on the node, and commands run in it (chroot).
 class Place {
 public:
     explicit Place(std::string root) : root_(std::move(root)) {}
@@ -29,7 +29,8 @@ public:
     [[nodiscard]] std::string here(const std::string& path) const { return root_ + path; }
     /// Opens it with `flags` and O_CLOEXEC. Errors: from_errno, with the node's path.
     [[nodiscard]] sys::Fd open(const std::string& path, int flags) const;
-    /// The text of a file; pipes and devices are refused. Errors: from_errno (66 if it is absent); io for other kinds of files.
+    /// The text of a file; pipes and devices are refused. Errors: from_errno (66 if it is absent); io for other kinds
+    /// of files.
     [[nodiscard]] std::string read(const std::string& path) const;
     /// The same; nullopt if it is absent.
     [[nodiscard]] std::optional<std::string> read_if_there(const std::string& path) const;
@@ -69,8 +70,8 @@ inline constexpr const char* k_state_directory = "/var/lib/kmm-node";
 /// Runs a command on the node that only tells something. Errors: not_found "command-not-found", timeout after 30 s.
 [[nodiscard]] sys::ProcessResult ask(const Place& place, const std::vector<std::string>& words);
 
-/// The version in what `PROGRAM --version` or `kubeadm version -o short` prints. Errors: not_found "command-not-found"; io "command-failed" if it fails or
-/// prints something else.
+/// The version in what `PROGRAM --version` or `kubeadm version -o short` prints. Errors: not_found "command-not-found";
+/// io "command-failed" if it fails or prints something else.
 [[nodiscard]] kubernetes::Version version_of_program(const Place& place, const std::vector<std::string>& words);
 [[nodiscard]] kubernetes::Version kubeadm_version(const Place& place);
 [[nodiscard]] kubernetes::Version kubelet_version(const Place& place);
@@ -86,8 +87,8 @@ struct StepResult {
     std::vector<std::string> warnings;    ///< "code: text"
 };
 
-/// Runs a job to its end, or adopts it. A job that fails is marked as received, unless the reader is gone, and is an Error: `fail` makes it.
-/// Errors: paused "job-lost" if it ends without a result; those of JobSlot.
+/// Runs a job to its end, or adopts it. A job that fails is marked as received, unless the reader is gone, and is an
+/// Error: `fail` makes it. Errors: paused "job-lost" if it ends without a result; those of JobSlot.
 nodejob::JobView run_job(const Node& node, nodejob::JobSlot& slot, const nodejob::JobSpec& spec, StepResult& result,
                          const std::function<Error(const nodejob::JobView&, const std::string& output)>& fail);
 
@@ -95,13 +96,15 @@ nodejob::JobView run_job(const Node& node, nodejob::JobSlot& slot, const nodejob
 nodejob::JobView finish_job(const Node& node, nodejob::JobSlot& slot, const std::string& id, StepResult& result,
                             const std::function<Error(const nodejob::JobView&, const std::string& output)>& fail);
 
-/// Proves what a job has done. Where the node is not as it should be, the job's result has had its effect: the next call runs it again.
+/// Proves what a job has done. Where the node is not as it should be, the job's result has had its effect: the next
+/// call runs it again.
 void prove_job(const Node& node, nodejob::JobSlot& slot, const StepResult& result, const std::function<void()>& proof);
 
-/// What is to be done about the job of an earlier call, which `adopted` is if there is one: waits for it and proves it; true then. One that has
-/// succeeded and is not `is_in_effect` any more, or never was, is marked as received: the caller runs it again. Errors: as finish_job and prove_job.
-[[nodiscard]] bool settle_job(const Node& node, nodejob::JobSlot& slot, const std::optional<nodejob::JobView>& adopted, StepResult& result,
-                              const std::function<bool()>& is_in_effect,
+/// What is to be done about the job of an earlier call, which `adopted` is if there is one: waits for it and proves it;
+/// true then. One that has succeeded and is not `is_in_effect` any more, or never was, is marked as received: the
+/// caller runs it again. Errors: as finish_job and prove_job.
+[[nodiscard]] bool settle_job(const Node& node, nodejob::JobSlot& slot, const std::optional<nodejob::JobView>& adopted,
+                              StepResult& result, const std::function<bool()>& is_in_effect,
                               const std::function<Error(const nodejob::JobView&, const std::string& output)>& fail,
                               const std::function<void()>& proof);
 

@@ -43,7 +43,9 @@ std::vector<std::int64_t> node_processes(const Place& place, const std::string& 
         if (!pid) continue;
         const std::string own = proc + "/" + entry.name;
         try {
-            if (base::trim(sys::read_file(own + "/comm", 4096)) != name || !is_of_root(sys::read_file(own + "/status", 1U << 16U))) continue;
+            if (base::trim(sys::read_file(own + "/comm", 4096)) != name ||
+                !is_of_root(sys::read_file(own + "/status", 1U << 16U)))
+                continue;
             if (link_target(own + "/ns/mnt") != link_target(proc + "/1/ns/mnt")) continue;
         } catch (const Error& error) {
             if (error.errno_cause() == ENOENT || error.errno_cause() == ESRCH) continue;  // it has ended
@@ -58,7 +60,8 @@ std::vector<std::int64_t> node_processes(const Place& place, const std::string& 
 void require_no_kubeadm(const Place& place) {
     const auto found = node_processes(place, "kubeadm");
     if (found.empty()) return;
-    throw Error(Exit::locked, "kubeadm-running", fmt::format("kubeadm is running on this node (pid {}), and not as a job of kmm-worker", found.front()))
+    throw Error(Exit::locked, "kubeadm-running",
+                fmt::format("kubeadm is running on this node (pid {}), and not as a job of kmm-worker", found.front()))
         .hint("wait for it to end: two runs of kubeadm overwrite each other's files")
         .retryable();
 }

@@ -60,12 +60,18 @@ StepResult repair_manifests(const Node& node) {
         if (candidate && fits(*candidate, before)) {
             found.push_back(std::move(*candidate));
         } else {
-            without.push_back(candidate ? fmt::format("{} ({} is {}, more than a minor away)", pod.component, candidate->path, candidate->manifest.version->text()) : pod.component);
+            without.push_back(candidate ? fmt::format("{} ({} is {}, more than a minor away)", pod.component,
+                                                      candidate->path, candidate->manifest.version->text())
+                                        : pod.component);
         }
     }
     if (!without.empty()) {
-        throw Error(Exit::checks_failed, "no-backup", fmt::format("expected a whole manifest in {}/{}-*, found none for {}; nothing was changed", k_tmp, k_backup_prefix, base::join(without, ", ")))
-            .hint("kmm-worker kubernetes restore, if there is a backup; else kubeadm init phase control-plane (or etcd local) writes the manifest again");
+        throw Error(Exit::checks_failed, "no-backup",
+                    fmt::format("expected a whole manifest in {}/{}-*, found none for {}; nothing was changed", k_tmp,
+                                k_backup_prefix, base::join(without, ", ")))
+            .hint(
+                "kmm-worker kubernetes restore, if there is a backup; else kubeadm init phase control-plane (or etcd "
+                "local) writes the manifest again");
     }
     std::vector<std::string> repaired;
     for (const KubeadmBackup& candidate : found) {
@@ -76,7 +82,8 @@ StepResult repair_manifests(const Node& node) {
             try {
                 place_file(node, kept, node.place.read(pod.path), owner_of(node.place, pod.path));
             } catch (const Error& error) {
-                result.warnings.push_back(fmt::format("not-kept: the damaged {} could not be kept: {}", pod.path, error.what()));
+                result.warnings.push_back(
+                    fmt::format("not-kept: the damaged {} could not be kept: {}", pod.path, error.what()));
             }
         }
         place_file(node, pod.path, candidate.text, owner_of(node.place, candidate.path));
@@ -85,7 +92,8 @@ StepResult repair_manifests(const Node& node) {
     }
     require_whole(read_manifests(node.place));
     result.already = repaired.empty();
-    result.message = repaired.empty() ? "the manifests of the control plane are whole" : fmt::format("put back: {}", base::join(repaired, ", "));
+    result.message = repaired.empty() ? "the manifests of the control plane are whole"
+                                      : fmt::format("put back: {}", base::join(repaired, ", "));
     return result;
 }
 

@@ -20,7 +20,8 @@ using value::Node;
 std::string answer_fault(std::string_view expected, const value::Document& document, const Node& found) {
     const bool is_nested = found.is_mapping() || found.is_sequence();
     return fmt::format("expected {}, found {}", expected,
-                       is_nested ? fmt::format("a {}", value::kind_name(found.kind())) : fmt::format("'{}'", base::escape(document.text_of(found))));
+                       is_nested ? fmt::format("a {}", value::kind_name(found.kind()))
+                                 : fmt::format("'{}'", base::escape(document.text_of(found))));
 }
 
 std::string read_text(const value::Document& document, const Node& object, const char* member, std::string& fault) {
@@ -31,7 +32,8 @@ std::string read_text(const value::Document& document, const Node& object, const
     return "";
 }
 
-std::optional<VersionBound> read_bound(const value::Document& document, const Node& object, const char* member, std::string& fault) {
+std::optional<VersionBound> read_bound(const value::Document& document, const Node& object, const char* member,
+                                       std::string& fault) {
     const auto text = read_text(document, object, member, fault);
     if (text.empty()) { return std::nullopt; }
     auto bound = VersionBound::parse(text);
@@ -48,7 +50,9 @@ std::string read_reply(const value::Document& document, const Node& object, Prog
     reply.supported.maximum = read_bound(document, object, "maximum", fault);
     const Node* supported = object.find("supported");
     if (supported == nullptr) {
-        if (!reply.supported.minimum && !reply.supported.maximum && fault.empty()) { fault = "supported is missing, expected true or false"; }
+        if (!reply.supported.minimum && !reply.supported.maximum && fault.empty()) {
+            fault = "supported is missing, expected true or false";
+        }
     } else if (const auto flag = supported->as_bool()) {
         reply.is_supported = *flag;
     } else {
@@ -61,7 +65,9 @@ std::string read_reply(const value::Document& document, const Node& object, Prog
 
 std::optional<VersionBound> VersionBound::parse(std::string_view text) {
     if (auto version = Version::parse(text)) { return VersionBound{std::move(*version), false}; }
-    if (const auto minor = MinorVersion::parse(text)) { return VersionBound{{minor->major, minor->minor, 0, ""}, true}; }
+    if (const auto minor = MinorVersion::parse(text)) {
+        return VersionBound{{minor->major, minor->minor, 0, ""}, true};
+    }
     return std::nullopt;
 }
 
@@ -91,11 +97,15 @@ std::optional<bool> is_installed(const Application& application, const Inventory
             auto& place = last[each.meta.ns];
             if (place == nullptr || place->revision < each.revision) { place = &each; }
         }
-        if (std::any_of(last.begin(), last.end(), [](const auto& each) { return each.second->status != "uninstalled"; })) { return true; }
+        if (std::any_of(last.begin(), last.end(),
+                        [](const auto& each) { return each.second->status != "uninstalled"; })) {
+            return true;
+        }
         reason = inventory.releases_unknown_reason();
     } else {
-        const bool found = std::any_of(inventory.pods.begin(), inventory.pods.end(),
-                                       [&](const auto& each) { return is_there(each.meta) && matches(application.selector, each.meta.labels); });
+        const bool found = std::any_of(inventory.pods.begin(), inventory.pods.end(), [&](const auto& each) {
+            return is_there(each.meta) && matches(application.selector, each.meta.labels);
+        });
         if (found) { return true; }
         reason = inventory.pods_unknown_reason();
     }
@@ -107,7 +117,9 @@ ProgramAnswer read_program_answer(const std::string& program, std::string_view t
     Diagnostics faults;
     const auto documents = value::read_json(text, "", faults);
     if (documents.empty() || has_errors(faults)) {
-        answer.fault = base::trim(text).empty() ? "expected JSON, found nothing" : fmt::format("expected JSON, found '{}'", base::escape(base::trim(text).substr(0, 60)));
+        answer.fault = base::trim(text).empty()
+                           ? "expected JSON, found nothing"
+                           : fmt::format("expected JSON, found '{}'", base::escape(base::trim(text).substr(0, 60)));
         return answer;
     }
     const auto& document = documents.front();

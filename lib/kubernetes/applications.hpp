@@ -49,7 +49,8 @@ struct Application {
 };
 
 /// Whether a cluster has an application; nullopt, with `reason` set, if the inventory cannot say.
-[[nodiscard]] std::optional<bool> is_installed(const Application& application, const Inventory& inventory, std::string& reason);
+[[nodiscard]] std::optional<bool> is_installed(const Application& application, const Inventory& inventory,
+                                               std::string& reason);
 
 /// What one program said of one application.
 struct ProgramReply {
@@ -70,13 +71,14 @@ struct ProgramReplies {
 class AppPrograms {
 public:
     virtual ~AppPrograms() = default;
-    /// All of them, asked for `from` -> `to`. The same question has the same answer. Errors: only those that end the call.
+    /// All of them, asked for `from` -> `to`. The same question has the same answer. Errors: only those that end the
+    /// call.
     [[nodiscard]] virtual const ProgramReplies& ask(const Version& from, const Version& to) = 0;
 };
 
-/// Reads the answer of a program: a JSON object {"supported": true|false, "name": TEXT, "reason": TEXT, "minimum": VERSION, "maximum": VERSION},
-/// or a list of such objects. `supported` may be left out where a bound is given. What else is in it is not looked at.
-/// Returns the replies, or the fault.
+/// Reads the answer of a program: a JSON object {"supported": true|false, "name": TEXT, "reason": TEXT, "minimum":
+/// VERSION, "maximum": VERSION}, or a list of such objects. `supported` may be left out where a bound is given. What
+/// else is in it is not looked at. Returns the replies, or the fault.
 struct ProgramAnswer {
     std::vector<ProgramReply> replies;
     std::string fault;

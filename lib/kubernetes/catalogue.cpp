@@ -40,7 +40,8 @@ public:
         if (const Node* minors = root.find("minors"); minors != nullptr && is_list(*minors, "minors")) {
             for (const auto& item : minors->items()) { read_minor(item, catalogue); }
         }
-        if (const Node* applications = root.find("applications"); applications != nullptr && is_list(*applications, "applications")) {
+        if (const Node* applications = root.find("applications");
+            applications != nullptr && is_list(*applications, "applications")) {
             for (const auto& item : applications->items()) { read_application(item, catalogue); }
         }
         sort(catalogue);
@@ -52,10 +53,11 @@ private:
         "version", "upgrade_from", "downgrade_to", "applied_patches", "available_patches", "etcd", "coredns", "pause"};
     static constexpr std::array<std::string_view, 3> k_minor_keys{"minor", "cgroup", "removed"};
     static constexpr std::array<std::string_view, 7> k_removed_keys{
-        "complete", "apiserver_flags", "controller_manager_flags", "scheduler_flags", "kubelet_flags", "admission_plugins",
-        "feature_gates"};
+        "complete",          "apiserver_flags", "controller_manager_flags", "scheduler_flags", "kubelet_flags",
+        "admission_plugins", "feature_gates"};
 
-    static constexpr std::array<std::string_view, 6> k_application_keys{"name", "namespace", "selector", "release", "minimum", "maximum"};
+    static constexpr std::array<std::string_view, 6> k_application_keys{"name",    "namespace", "selector",
+                                                                        "release", "minimum",   "maximum"};
 
     void fault(value::Mark mark, const char* code, std::string message, std::string hint = {}) {
         Diagnostic made;
@@ -69,7 +71,8 @@ private:
     std::string found(const Node& node) const {
         if (node.is_mapping() || node.is_sequence()) { return fmt::format("a {}", value::kind_name(node.kind())); }
         if (node.is_null()) { return "nothing"; }
-        return fmt::format("{} '{}'", node.is_string() ? "the string" : fmt::format("the {}", value::kind_name(node.kind())),
+        return fmt::format("{} '{}'",
+                           node.is_string() ? "the string" : fmt::format("the {}", value::kind_name(node.kind())),
                            base::escape(document_.text_of(node)));
     }
 
@@ -86,7 +89,8 @@ private:
             const std::vector<std::string> names(known.begin(), known.end());
             const auto near = base::nearest(member.key, names);
             fault(member.key_mark, "unknown-field",
-                  fmt::format("{}: field {} is not known, expected one of {}", of, base::escape(member.key), base::join(names, ", ")),
+                  fmt::format("{}: field {} is not known, expected one of {}", of, base::escape(member.key),
+                              base::join(names, ", ")),
                   near ? fmt::format("did you mean {}?", *near) : std::string());
         }
     }
@@ -104,7 +108,8 @@ private:
         if (!text) { return std::nullopt; }
         auto version = Version::parse(*text);
         if (!version) {
-            fault(node.mark(), "bad-value", fmt::format("{}: expected {}, found '{}'", name, k_version_form, base::escape(*text)));
+            fault(node.mark(), "bad-value",
+                  fmt::format("{}: expected {}, found '{}'", name, k_version_form, base::escape(*text)));
         }
         return version;
     }
@@ -126,7 +131,8 @@ private:
     }
 
     /// Of `upgrade_from` and `downgrade_to`: versions below `of`, each with its place.
-    std::vector<Version> lower_versions(const Node& mapping, const char* name, const std::optional<Version>& of, std::int64_t minors_max) {
+    std::vector<Version> lower_versions(const Node& mapping, const char* name, const std::optional<Version>& of,
+                                        std::int64_t minors_max) {
         std::vector<Version> versions;
         const Node* node = mapping.find(name);
         if (node == nullptr || !is_list(*node, name)) { return versions; }
@@ -136,12 +142,15 @@ private:
             if (std::find(versions.begin(), versions.end(), *version) != versions.end()) {
                 fault(item.mark(), "bad-value", fmt::format("{}: {} is listed twice", name, version->text()));
             } else if (of && *version >= *of) {
-                fault(item.mark(), "version-order", fmt::format("{} of {}: expected a lower version, found {}", name, of->text(), version->text()));
+                fault(item.mark(), "version-order",
+                      fmt::format("{} of {}: expected a lower version, found {}", name, of->text(), version->text()));
             } else if (of && minors_behind(*version, *of) > minors_max) {
                 fault(item.mark(), "version-order",
                       fmt::format("{} of {}: expected a version of {}, found {}", name, of->text(),
-                                  minors_max == 0 ? of->line().text() : of->line().text() + " or the minor below it", version->text()),
-                      minors_max == 0 ? "a cluster goes back within its minor only" : "kubeadm upgrades one minor at a time");
+                                  minors_max == 0 ? of->line().text() : of->line().text() + " or the minor below it",
+                                  version->text()),
+                      minors_max == 0 ? "a cluster goes back within its minor only"
+                                      : "kubeadm upgrades one minor at a time");
             } else {
                 versions.push_back(std::move(*version));
             }
@@ -156,7 +165,8 @@ private:
 
     void read_entry(const Node& item, Catalogue& catalogue) {
         if (!item.is_mapping()) {
-            fault(item.mark(), "bad-value", fmt::format("versions: expected a mapping with version, found {}", found(item)));
+            fault(item.mark(), "bad-value",
+                  fmt::format("versions: expected a mapping with version, found {}", found(item)));
             return;
         }
         VersionEntry entry;
@@ -181,8 +191,10 @@ private:
         if (!version) { return; }
         entry.version = *version;
         if (const auto* other = catalogue.find(*version)) {
-            fault({static_cast<std::uint32_t>(entry.position.line), static_cast<std::uint32_t>(entry.position.column)}, "duplicate-version",
-                  fmt::format("version {} is listed twice, first at {}", version->text(), other->position.to_string()), "remove one of them");
+            fault({static_cast<std::uint32_t>(entry.position.line), static_cast<std::uint32_t>(entry.position.column)},
+                  "duplicate-version",
+                  fmt::format("version {} is listed twice, first at {}", version->text(), other->position.to_string()),
+                  "remove one of them");
             return;
         }
         catalogue.versions.push_back(std::move(entry));
@@ -190,7 +202,8 @@ private:
 
     void read_minor(const Node& item, Catalogue& catalogue) {
         if (!item.is_mapping()) {
-            fault(item.mark(), "bad-value", fmt::format("minors: expected a mapping with minor, found {}", found(item)));
+            fault(item.mark(), "bad-value",
+                  fmt::format("minors: expected a mapping with minor, found {}", found(item)));
             return;
         }
         MinorFacts facts;
@@ -201,13 +214,17 @@ private:
             fault(item.mark(), "missing-field", "minor is missing, expected MAJOR.MINOR as v1.34");
         } else if (const auto text = string_of(*named, "minor")) {
             minor = MinorVersion::parse(*text);
-            if (!minor) { fault(named->mark(), "bad-value", fmt::format("minor: expected MAJOR.MINOR as v1.34, found '{}'", base::escape(*text))); }
+            if (!minor) {
+                fault(named->mark(), "bad-value",
+                      fmt::format("minor: expected MAJOR.MINOR as v1.34, found '{}'", base::escape(*text)));
+            }
         }
         check_keys(item, minor ? minor->text() : "the minor", k_minor_keys);
         if (const Node* cgroup = item.find("cgroup"); cgroup != nullptr) {
             const auto text = string_of(*cgroup, "cgroup");
             if (text && *text != "v2" && *text != "any") {
-                fault(cgroup->mark(), "bad-value", fmt::format("cgroup: expected any or v2, found '{}'", base::escape(*text)));
+                fault(cgroup->mark(), "bad-value",
+                      fmt::format("cgroup: expected any or v2, found '{}'", base::escape(*text)));
             }
             facts.needs_cgroup_v2 = text == "v2";
         }
@@ -216,7 +233,8 @@ private:
         facts.minor = *minor;
         if (const auto* other = catalogue.facts_of(*minor)) {
             fault(item.mark(), "duplicate-version",
-                  fmt::format("minor {} is listed twice, first at {}", minor->text(), other->position.to_string()), "remove one of them");
+                  fmt::format("minor {} is listed twice, first at {}", minor->text(), other->position.to_string()),
+                  "remove one of them");
             return;
         }
         catalogue.minors.push_back(std::move(facts));
@@ -230,7 +248,10 @@ private:
         check_keys(node, "removed", k_removed_keys);
         if (const Node* complete = node.find("complete"); complete != nullptr) {
             const auto flag = complete->as_bool();
-            if (!flag) { fault(complete->mark(), "bad-value", fmt::format("complete: expected true or false, found {}", found(*complete))); }
+            if (!flag) {
+                fault(complete->mark(), "bad-value",
+                      fmt::format("complete: expected true or false, found {}", found(*complete)));
+            }
             removed.complete = flag.value_or(false);
         }
         removed.apiserver_flags = strings_of(node, "apiserver_flags");
@@ -243,13 +264,16 @@ private:
 
     void read_application(const Node& item, Catalogue& catalogue) {
         if (!item.is_mapping()) {
-            fault(item.mark(), "bad-value", fmt::format("applications: expected a mapping with name, found {}", found(item)));
+            fault(item.mark(), "bad-value",
+                  fmt::format("applications: expected a mapping with name, found {}", found(item)));
             return;
         }
         Application made;
         made.position = document_.position(item.mark());
         made.name = optional_text(item, "name");
-        if (item.find("name") == nullptr) { fault(item.mark(), "missing-field", "name is missing, expected the name of the application"); }
+        if (item.find("name") == nullptr) {
+            fault(item.mark(), "missing-field", "name is missing, expected the name of the application");
+        }
         const std::string of = made.name.empty() ? "the application" : "application " + base::escape(made.name);
         check_keys(item, of, k_application_keys);
         made.ns = optional_text(item, "namespace");
@@ -257,21 +281,28 @@ private:
         const Node* selector = item.find("selector");
         if (selector != nullptr) { made.selector = selector_of(*selector, of); }
         if ((selector == nullptr) == (item.find("release") == nullptr)) {
-            fault(item.mark(), selector == nullptr ? "missing-field" : "bad-value",
-                  fmt::format("{}: expected selector or release, found {}", of, selector == nullptr ? "neither" : "both"),
-                  "selector: labels of its Pods; release: its name in helm list");
+            fault(
+                item.mark(), selector == nullptr ? "missing-field" : "bad-value",
+                fmt::format("{}: expected selector or release, found {}", of, selector == nullptr ? "neither" : "both"),
+                "selector: labels of its Pods; release: its name in helm list");
         }
         made.supported.minimum = bound_of(item, "minimum");
         made.supported.maximum = bound_of(item, "maximum");
         if (item.find("minimum") == nullptr && item.find("maximum") == nullptr) {
-            fault(item.mark(), "missing-field", fmt::format("{}: minimum or maximum is missing, expected {}", of, k_bound_form));
+            fault(item.mark(), "missing-field",
+                  fmt::format("{}: minimum or maximum is missing, expected {}", of, k_bound_form));
         }
         if (!made.supported.has_any()) {
-            fault(item.find("maximum")->mark(), "version-order", fmt::format("{}: expected a maximum from {} on, found {}", of, made.supported.minimum->text(), made.supported.maximum->text()));
+            fault(item.find("maximum")->mark(), "version-order",
+                  fmt::format("{}: expected a maximum from {} on, found {}", of, made.supported.minimum->text(),
+                              made.supported.maximum->text()));
         }
-        const auto other = std::find_if(catalogue.applications.begin(), catalogue.applications.end(), [&](const auto& each) { return each.name == made.name && each.ns == made.ns; });
+        const auto other = std::find_if(catalogue.applications.begin(), catalogue.applications.end(),
+                                        [&](const auto& each) { return each.name == made.name && each.ns == made.ns; });
         if (!made.name.empty() && other != catalogue.applications.end()) {
-            fault(item.mark(), "bad-value", fmt::format("{} is listed twice, first at {}", of, other->position.to_string()), "remove one of them");
+            fault(item.mark(), "bad-value",
+                  fmt::format("{} is listed twice, first at {}", of, other->position.to_string()),
+                  "remove one of them");
             return;
         }
         catalogue.applications.push_back(std::move(made));
@@ -282,7 +313,10 @@ private:
         const auto text = node == nullptr ? std::nullopt : string_of(*node, name);
         if (!text) { return std::nullopt; }
         auto bound = VersionBound::parse(*text);
-        if (!bound) { fault(node->mark(), "bad-value", fmt::format("{}: expected {}, found '{}'", name, k_bound_form, base::escape(*text))); }
+        if (!bound) {
+            fault(node->mark(), "bad-value",
+                  fmt::format("{}: expected {}, found '{}'", name, k_bound_form, base::escape(*text)));
+        }
         return bound;
     }
 
@@ -291,26 +325,43 @@ private:
         std::vector<SelectorTerm> terms;
         if (node.is_mapping()) {
             for (const auto& member : node.members()) {
-                if (member.value.is_string()) { terms.push_back({member.key, "In", {member.value.text()}}); }
-                else { fault(member.value.mark(), "bad-value", fmt::format("{}: selector: {}: expected a string, found {}", of, base::escape(member.key), found(member.value))); }
+                if (member.value.is_string()) { terms.push_back({member.key, "In", {member.value.text()}});
+                } else {
+                    fault(member.value.mark(), "bad-value",
+                          fmt::format("{}: selector: {}: expected a string, found {}", of, base::escape(member.key),
+                                      found(member.value)));
+                }
             }
         } else if (const auto text = string_of(node, "selector")) {
             for (const auto piece : base::split(*text, ',')) {
                 const auto equals = piece.find('=');
                 const auto key = base::trim(piece.substr(0, equals));
-                const auto is_label = equals != std::string_view::npos && !key.empty() && key.find_first_of("!<>() ") == std::string_view::npos;
-                const auto wanted = is_label ? base::trim(piece.substr(equals + (piece.substr(equals).starts_with("==") ? 2 : 1))) : std::string_view();
-                if (is_label && wanted.find_first_of("=!<>() ") == std::string_view::npos) { terms.push_back({std::string(key), "In", {std::string(wanted)}}); }
-                else { fault(node.mark(), "bad-value", fmt::format("{}: selector: expected LABEL=VALUE,..., found '{}'", of, base::escape(piece)), "or a mapping: selector: {app: web}"); }
+                const auto is_label = equals != std::string_view::npos && !key.empty() &&
+                                      key.find_first_of("!<>() ") == std::string_view::npos;
+                const auto wanted =
+                    is_label ? base::trim(piece.substr(equals + (piece.substr(equals).starts_with("==") ? 2 : 1)))
+                             : std::string_view();
+                if (is_label && wanted.find_first_of("=!<>() ") == std::string_view::npos) {
+                    terms.push_back({std::string(key), "In", {std::string(wanted)}});
+                } else {
+                    fault(node.mark(), "bad-value",
+                          fmt::format("{}: selector: expected LABEL=VALUE,..., found '{}'", of, base::escape(piece)),
+                          "or a mapping: selector: {app: web}");
+                }
             }
         }
-        if (node.is_mapping() && node.members().empty()) { fault(node.mark(), "bad-value", fmt::format("{}: selector: expected a label, found none", of), "name a label that its Pods have"); }
+        if (node.is_mapping() && node.members().empty()) {
+            fault(node.mark(), "bad-value", fmt::format("{}: selector: expected a label, found none", of),
+                  "name a label that its Pods have");
+        }
         return terms;
     }
 
     static void sort(Catalogue& catalogue) {
-        std::sort(catalogue.versions.begin(), catalogue.versions.end(), [](const auto& a, const auto& b) { return a.version < b.version; });
-        std::sort(catalogue.minors.begin(), catalogue.minors.end(), [](const auto& a, const auto& b) { return a.minor < b.minor; });
+        std::sort(catalogue.versions.begin(), catalogue.versions.end(),
+                  [](const auto& a, const auto& b) { return a.version < b.version; });
+        std::sort(catalogue.minors.begin(), catalogue.minors.end(),
+                  [](const auto& a, const auto& b) { return a.minor < b.minor; });
     }
 
     const value::Document& document_;
@@ -326,12 +377,14 @@ bool VersionEntry::follows(const Version& from) const {
 }
 
 const VersionEntry* Catalogue::find(const Version& version) const noexcept {
-    const auto found = std::find_if(versions.begin(), versions.end(), [&](const auto& entry) { return entry.version == version; });
+    const auto found =
+        std::find_if(versions.begin(), versions.end(), [&](const auto& entry) { return entry.version == version; });
     return found == versions.end() ? nullptr : &*found;
 }
 
 const MinorFacts* Catalogue::facts_of(MinorVersion minor) const noexcept {
-    const auto found = std::find_if(minors.begin(), minors.end(), [&](const auto& facts) { return facts.minor == minor; });
+    const auto found =
+        std::find_if(minors.begin(), minors.end(), [&](const auto& facts) { return facts.minor == minor; });
     return found == minors.end() ? nullptr : &*found;
 }
 
@@ -369,7 +422,8 @@ void add_minors(Catalogue& catalogue, const Catalogue& other) {
     for (const auto& facts : other.minors) {
         if (catalogue.facts_of(facts.minor) == nullptr) { catalogue.minors.push_back(facts); }
     }
-    std::sort(catalogue.minors.begin(), catalogue.minors.end(), [](const auto& a, const auto& b) { return a.minor < b.minor; });
+    std::sort(catalogue.minors.begin(), catalogue.minors.end(),
+              [](const auto& a, const auto& b) { return a.minor < b.minor; });
 }
 
 }  // namespace kmm::kubernetes

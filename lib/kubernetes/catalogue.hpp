@@ -54,8 +54,9 @@ struct Catalogue {
     [[nodiscard]] const MinorFacts* facts_of(MinorVersion minor) const noexcept;
 };
 
-/// Reads a text of YAML or JSON: a mapping with `versions`, and optionally `minors` and `applications`. All faults are appended, each with its place:
-/// those of the readers, bad-value, missing-field, unknown-field, duplicate-version, version-order. With faults the result is not usable.
+/// Reads a text of YAML or JSON: a mapping with `versions`, and optionally `minors` and `applications`. All faults are
+/// appended, each with its place: those of the readers, bad-value, missing-field, unknown-field, duplicate-version,
+/// version-order. With faults the result is not usable.
 [[nodiscard]] Catalogue read_catalogue(std::string_view text, const std::string& file, Diagnostics& diagnostics);
 
 /// manifests/kubernetes-versions.yaml as it was when the program was built.

@@ -10,12 +10,16 @@
 namespace kmm::kubernetes {
 namespace {
 
-/// Versions that control planes or kubelets are brought to on the way to `target`, in order; the target alone where no way is known.
+/// Versions that control planes or kubelets are brought to on the way to `target`, in order; the target alone where no
+/// way is known.
 std::vector<Version> versions_on_way(const CheckInput& input, const Version& target) {
     std::vector<Version> versions;
-    if (input.seen.faults.empty() && input.seen.lowest_control_plane() && input.seen.lowest_kubelet() && input.catalogue.find(target) != nullptr) {
+    if (input.seen.faults.empty() && input.seen.lowest_control_plane() && input.seen.lowest_kubelet() &&
+        input.catalogue.find(target) != nullptr) {
         for (const auto& step : find_path(input.catalogue, input.seen, target).steps) {
-            if (std::find(versions.begin(), versions.end(), step.version) == versions.end()) { versions.push_back(step.version); }
+            if (std::find(versions.begin(), versions.end(), step.version) == versions.end()) {
+                versions.push_back(step.version);
+            }
         }
     }
     if (versions.empty()) { versions.push_back(target); }
@@ -38,11 +42,14 @@ std::vector<Candidate> candidates_of(const CheckInput& input) {
     return candidates;
 }
 
-std::string named(const Application& application) { return base::escape(application.ns.empty() ? application.name : application.ns + "/" + application.name); }
+std::string named(const Application& application) {
+    return base::escape(application.ns.empty() ? application.name : application.ns + "/" + application.name);
+}
 
 /// The first of `versions` that the bounds leave out.
 const Version* first_refused(const VersionBounds& bounds, const std::vector<Version>& versions) {
-    const auto found = std::find_if(versions.begin(), versions.end(), [&](const auto& version) { return !bounds.accept(version); });
+    const auto found =
+        std::find_if(versions.begin(), versions.end(), [&](const auto& version) { return !bounds.accept(version); });
     return found == versions.end() ? nullptr : &*found;
 }
 
@@ -55,9 +62,12 @@ void add_refusals(const CheckInput& input, const std::vector<Version>& versions,
         for (const auto& reply : input.programs->ask(*from, to).replies) {
             const auto key = reply.program + "\n" + reply.name;
             if (std::find(refused.begin(), refused.end(), key) != refused.end()) { continue; }
-            const auto who = reply.name == reply.program ? base::escape(reply.name) : fmt::format("{} ({})", base::escape(reply.name), base::escape(reply.program));
+            const auto who = reply.name == reply.program
+                                 ? base::escape(reply.name)
+                                 : fmt::format("{} ({})", base::escape(reply.name), base::escape(reply.program));
             if (!reply.is_supported) {
-                problems.push_back(fmt::format("{} does not support {}{}", who, to.text(), reply.reason.empty() ? "" : ": " + base::escape(reply.reason)));
+                problems.push_back(fmt::format("{} does not support {}{}", who, to.text(),
+                                               reply.reason.empty() ? "" : ": " + base::escape(reply.reason)));
             } else if (!reply.supported.accept(to)) {
                 problems.push_back(fmt::format("{} supports {}, not {}", who, reply.supported.text(), to.text()));
             } else { continue; }
@@ -66,13 +76,15 @@ void add_refusals(const CheckInput& input, const std::vector<Version>& versions,
     }
 }
 
-std::vector<std::string> app_problems(const CheckInput& input, const std::vector<Candidate>& candidates, const std::vector<Version>& versions) {
+std::vector<std::string> app_problems(const CheckInput& input, const std::vector<Candidate>& candidates,
+                                      const std::vector<Version>& versions) {
     std::vector<std::string> problems;
     for (const auto& [application, unknown] : candidates) {
         const auto* refused = first_refused(application->supported, versions);
         if (refused == nullptr) { continue; }
-        problems.push_back(fmt::format("{} supports {}, not {}{}", named(*application), application->supported.text(), refused->text(),
-                                       unknown.empty() ? "" : fmt::format(" (whether it is installed is not known: {})", unknown)));
+        problems.push_back(
+            fmt::format("{} supports {}, not {}{}", named(*application), application->supported.text(), refused->text(),
+                        unknown.empty() ? "" : fmt::format(" (whether it is installed is not known: {})", unknown)));
     }
     add_refusals(input, versions, problems);
     return problems;
@@ -86,31 +98,52 @@ bool have_programs_failed(const CheckInput& input, const Version& to) {
 /// The highest version below the target, and above what runs, that all support.
 std::string highest_text(const CheckInput& input, const std::vector<Candidate>& candidates) {
     const auto from = input.seen.lowest_control_plane();
-    if (!from || !input.seen.lowest_kubelet() || !input.seen.faults.empty()) { return "the highest version that all support is not known"; }
+    if (!from || !input.seen.lowest_kubelet() || !input.seen.faults.empty()) {
+        return "the highest version that all support is not known";
+    }
     for (auto entry = input.catalogue.versions.rbegin(); entry != input.catalogue.versions.rend(); ++entry) {
         const auto& version = entry->version;
         if (version >= *input.target || version <= *from) { continue; }
         const auto path = find_path(input.catalogue, input.seen, version);
         if (!path.problem.empty() || path.steps.empty()) { continue; }
         const auto on_way = versions_on_way(input, version);
-        if (std::any_of(candidates.begin(), candidates.end(), [&](const auto& each) { return first_refused(each.application->supported, on_way) != nullptr; })) { continue; }
-        if (have_programs_failed(input, version)) { return "the highest version that all support is not known, see app-check-programs"; }
-        if (app_problems(input, candidates, on_way).empty()) { return fmt::format("the highest version that can be reached with all of them is {}", version.text()); }
+        if (std::any_of(candidates.begin(), candidates.end(), [&](const auto& each) {
+                return first_refused(each.application->supported, on_way) != nullptr;
+            })) {
+            continue;
+        }
+        if (have_programs_failed(input, version)) {
+            return "the highest version that all support is not known, see app-check-programs";
+        }
+        if (app_problems(input, candidates, on_way).empty()) {
+            return fmt::format("the highest version that can be reached with all of them is {}", version.text());
+        }
     }
     return "no higher version can be reached with all of them";
 }
 
 Finding apps_support(const CheckInput& input) {
-    if (input.catalogue.applications.empty() && input.programs == nullptr) { return {Outcome::skip, "the metadata lists no applications, and there is no --app-check DIR"}; }
+    if (input.catalogue.applications.empty() && input.programs == nullptr) {
+        return {Outcome::skip, "the metadata lists no applications, and there is no --app-check DIR"};
+    }
     const auto versions = versions_on_way(input, *input.target);
     const auto candidates = candidates_of(input);
     const auto problems = app_problems(input, candidates, versions);
-    if (!problems.empty()) { return {Outcome::fail, fmt::format("{}; {}", base::join(problems, "; "), highest_text(input, candidates))}; }
-    if (input.programs != nullptr && !input.seen.lowest_control_plane()) { return {Outcome::skip, "the version that runs is not known, which programs of --app-check are given"}; }
-    if (have_programs_failed(input, *input.target)) { return {Outcome::skip, "programs of --app-check gave no answer, see app-check-programs"}; }
-    const auto answers = input.programs == nullptr ? 0 : input.programs->ask(*input.seen.lowest_control_plane(), *input.target).replies.size();
+    if (!problems.empty()) {
+        return {Outcome::fail, fmt::format("{}; {}", base::join(problems, "; "), highest_text(input, candidates))};
+    }
+    if (input.programs != nullptr && !input.seen.lowest_control_plane()) {
+        return {Outcome::skip, "the version that runs is not known, which programs of --app-check are given"};
+    }
+    if (have_programs_failed(input, *input.target)) {
+        return {Outcome::skip, "programs of --app-check gave no answer, see app-check-programs"};
+    }
+    const auto answers = input.programs == nullptr
+                             ? 0
+                             : input.programs->ask(*input.seen.lowest_control_plane(), *input.target).replies.size();
     const auto count = candidates.size() + answers;
-    return {Outcome::ok, count == 0 ? "none of the applications in the metadata is installed" : fmt::format("applications that support {}: {}", input.target->text(), count)};
+    return {Outcome::ok, count == 0 ? "none of the applications in the metadata is installed"
+                                    : fmt::format("applications that support {}: {}", input.target->text(), count)};
 }
 
 Finding app_check_programs(const CheckInput& input) {
@@ -124,7 +157,8 @@ Finding app_check_programs(const CheckInput& input) {
         }
     }
     if (!faults.empty()) { return {Outcome::fail, base::join(faults, "; ")}; }
-    return {Outcome::ok, fmt::format("answers for {} -> {}: {}", from->text(), input.target->text(), input.programs->ask(*from, *input.target).replies.size())};
+    return {Outcome::ok, fmt::format("answers for {} -> {}: {}", from->text(), input.target->text(),
+                                     input.programs->ask(*from, *input.target).replies.size())};
 }
 
 Finding patches_are(const CheckInput& input, PatchNeed need) {
@@ -139,7 +173,11 @@ Finding patches_are(const CheckInput& input, PatchNeed need) {
     if (wanted.empty()) { return {Outcome::skip, "the metadata lists none for this upgrade"}; }
     std::vector<std::string> shown;
     for (const auto& id : wanted) { shown.push_back(base::escape(id)); }
-    if (input.patches == nullptr) { return {Outcome::fail, fmt::format("{} required, and nothing says which are there: --patch-query COMMAND is missing", base::join(shown, ", "))}; }
+    if (input.patches == nullptr) {
+        return {Outcome::fail,
+                fmt::format("{} required, and nothing says which are there: --patch-query COMMAND is missing",
+                            base::join(shown, ", "))};
+    }
     if (!input.patches->fault.empty()) { return {Outcome::fail, input.patches->fault}; }
     auto problems = patch_problems(input.patches->states, wanted, need);
     if (!problems.empty()) { return {Outcome::fail, base::join(problems, "; ")}; }

@@ -12,12 +12,16 @@ namespace kmm::kubernetes {
 namespace {
 
 Finding version_known(const CheckInput& input) {
-    if (input.catalogue.find(*input.target) != nullptr) { return {Outcome::ok, fmt::format("{} is in the metadata ({})", input.target->text(), base::escape(input.catalogue.source))}; }
+    if (input.catalogue.find(*input.target) != nullptr) {
+        return {Outcome::ok,
+                fmt::format("{} is in the metadata ({})", input.target->text(), base::escape(input.catalogue.source))};
+    }
     std::vector<std::string> known;
     for (const auto& entry : input.catalogue.versions) { known.push_back(entry.version.text()); }
     std::reverse(known.begin(), known.end());
-    return {Outcome::fail, fmt::format("{} is not in the metadata ({}), which has {}", input.target->text(), base::escape(input.catalogue.source),
-                                       known.empty() ? "no version" : name_some(known))};
+    return {Outcome::fail,
+            fmt::format("{} is not in the metadata ({}), which has {}", input.target->text(),
+                        base::escape(input.catalogue.source), known.empty() ? "no version" : name_some(known))};
 }
 
 /// The way to the target; nullopt, with a finding, if none can be computed.
@@ -46,7 +50,9 @@ Finding version_path(const CheckInput& input) {
     Finding finding;
     const auto path = path_of(input, finding);
     if (!path) { return finding; }
-    if (path->steps.empty()) { return {Outcome::fail, fmt::format("every control plane and kubelet runs {} already", input.target->text())}; }
+    if (path->steps.empty()) {
+        return {Outcome::fail, fmt::format("every control plane and kubelet runs {} already", input.target->text())};
+    }
     std::vector<std::string> steps;
     for (const auto& step : path->steps) { steps.push_back(to_string(step)); }
     return {Outcome::ok, base::join(steps, ", then ")};
@@ -55,11 +61,19 @@ Finding version_path(const CheckInput& input) {
 Finding versions_uniform(const CheckInput& input) {
     if (auto unknown = versions_unknown(input)) { return *unknown; }
     std::map<Version, std::vector<std::string>> users;
-    for (const auto& running : input.seen.control_plane) { users[*running.version].push_back(fmt::format("{} on {}", running.component, base::escape(running.node))); }
-    for (const auto& running : input.seen.kubelets) { users[*running.version].push_back(fmt::format("kubelet on {}", base::escape(running.node))); }
-    if (users.size() == 1) { return {Outcome::ok, fmt::format("every control plane and kubelet runs {}", users.begin()->first.text())}; }
+    for (const auto& running : input.seen.control_plane) {
+        users[*running.version].push_back(fmt::format("{} on {}", running.component, base::escape(running.node)));
+    }
+    for (const auto& running : input.seen.kubelets) {
+        users[*running.version].push_back(fmt::format("kubelet on {}", base::escape(running.node)));
+    }
+    if (users.size() == 1) {
+        return {Outcome::ok, fmt::format("every control plane and kubelet runs {}", users.begin()->first.text())};
+    }
     std::vector<std::string> parts;
-    for (const auto& [version, names] : users) { parts.push_back(fmt::format("{}: {}", version.text(), name_some(names))); }
+    for (const auto& [version, names] : users) {
+        parts.push_back(fmt::format("{}: {}", version.text(), name_some(names)));
+    }
     return {Outcome::fail, base::join(parts, "; ")};
 }
 
@@ -82,13 +96,15 @@ std::optional<Range> range_of(const std::vector<Running>& all, std::string_view 
 /// What breaks the skew policy of Kubernetes; "" if nothing does.
 std::string skew_problem(const Range& servers, const Range& kubelets, std::string_view part = "kubelet") {
     if (minors_behind(servers.low, servers.high) > 1) {
-        return fmt::format("API servers of {} and {} are more than one minor apart", servers.low.text(), servers.high.text());
+        return fmt::format("API servers of {} and {} are more than one minor apart", servers.low.text(),
+                           servers.high.text());
     }
     if (minors_behind(servers.low, kubelets.high) > 0) {
         return fmt::format("{} {} is newer than API server {}", part, kubelets.high.text(), servers.low.text());
     }
     if (const auto max = kubelet_skew_max(kubelets.low); minors_behind(kubelets.low, servers.high) > max) {
-        return fmt::format("{} {} is more than {} minors older than API server {}", part, kubelets.low.text(), max, servers.high.text());
+        return fmt::format("{} {} is more than {} minors older than API server {}", part, kubelets.low.text(), max,
+                           servers.high.text());
     }
     return "";
 }
@@ -100,12 +116,17 @@ Finding skew_now(const CheckInput& input, Range& servers, Range& kubelets) {
     if (!api || !others || !nodes) { return {Outcome::fail, "the versions that run are not known"}; }
     servers = *api;
     kubelets = *nodes;
-    if (auto problem = skew_problem(servers, kubelets); !problem.empty()) { return {Outcome::fail, std::move(problem)}; }
+    if (auto problem = skew_problem(servers, kubelets); !problem.empty()) {
+        return {Outcome::fail, std::move(problem)};
+    }
     if (minors_behind(api->low, others->high) > 0) {
-        return {Outcome::fail, fmt::format("controller manager or scheduler {} is newer than API server {}", others->high.text(), api->low.text())};
+        return {Outcome::fail, fmt::format("controller manager or scheduler {} is newer than API server {}",
+                                           others->high.text(), api->low.text())};
     }
     if (minors_behind(others->low, api->high) > 1) {
-        return {Outcome::fail, fmt::format("controller manager or scheduler {} is more than one minor older than API server {}", others->low.text(), api->high.text())};
+        return {Outcome::fail,
+                fmt::format("controller manager or scheduler {} is more than one minor older than API server {}",
+                            others->low.text(), api->high.text())};
     }
     for (const auto& proxy : input.seen.proxies) {
         if (!proxy.version) { return {Outcome::skip, proxy.problem}; }
@@ -113,7 +134,8 @@ Finding skew_now(const CheckInput& input, Range& servers, Range& kubelets) {
             return {Outcome::fail, fmt::format("{}: {}", base::escape(proxy.node), problem)};
         }
     }
-    return {Outcome::ok, fmt::format("API servers {} to {}, kubelets {} to {}", servers.low.text(), servers.high.text(), kubelets.low.text(), kubelets.high.text())};
+    return {Outcome::ok, fmt::format("API servers {} to {}, kubelets {} to {}", servers.low.text(), servers.high.text(),
+                                     kubelets.low.text(), kubelets.high.text())};
 }
 
 Finding skew_after_step(const CheckInput& input) {
@@ -143,9 +165,13 @@ Finding kubelet_not_newer(const CheckInput& input) {
     if (!servers) { return {Outcome::fail, "the version of the API servers is not known"}; }
     std::vector<std::string> newer;
     for (const auto& kubelet : input.seen.kubelets) {
-        if (minors_behind(servers->low, *kubelet.version) > 0) { newer.push_back(fmt::format("{} ({})", base::escape(kubelet.node), kubelet.version->text())); }
+        if (minors_behind(servers->low, *kubelet.version) > 0) {
+            newer.push_back(fmt::format("{} ({})", base::escape(kubelet.node), kubelet.version->text()));
+        }
     }
-    if (newer.empty()) { return {Outcome::ok, fmt::format("no kubelet is of a newer minor than {}", servers->low.text())}; }
+    if (newer.empty()) {
+        return {Outcome::ok, fmt::format("no kubelet is of a newer minor than {}", servers->low.text())};
+    }
     return {Outcome::fail, fmt::format("newer than API server {}: {}", servers->low.text(), name_some(newer))};
 }
 

@@ -35,7 +35,8 @@ struct Observation {
     std::vector<Running> proxies;        ///< Pods of kube-proxy that were seen
     std::vector<std::string> control_plane_nodes;
 
-    /// What could not be observed of the control plane and the kubelets; also no-nodes and no-control-plane. Empty if versions can be relied on.
+    /// What could not be observed of the control plane and the kubelets; also no-nodes and no-control-plane. Empty if
+    /// versions can be relied on.
     Diagnostics faults;
 
     /// The lowest and highest version of the control plane, and of the kubelets; nullopt if any of them is not known.
@@ -47,8 +48,8 @@ struct Observation {
     [[nodiscard]] std::optional<Version> control_plane_of(std::string_view node) const;
 };
 
-/// Looks at the static Pods of each node that is labelled as control plane and at each Node. The version of a component is the tag of the
-/// image that its container runs, else of the image in its spec. `inventory` must outlive the result.
+/// Looks at the static Pods of each node that is labelled as control plane and at each Node. The version of a component
+/// is the tag of the image that its container runs, else of the image in its spec. `inventory` must outlive the result.
 /// Faults: no-nodes, no-control-plane, not-seen (exit 66), bad-version (exit 65).
 [[nodiscard]] Observation observe(const Inventory& inventory);
 

@@ -16,15 +16,21 @@ namespace {
 
 using value::Node;
 
-constexpr std::array<std::string_view, 6> k_patch_states{"Available", "Partial-Apply", "Applied", "Partial-Remove", "Committed", "n/a"};
+constexpr std::array<std::string_view, 6> k_patch_states{"Available",      "Partial-Apply", "Applied",
+                                                         "Partial-Remove", "Committed",     "n/a"};
 
 void take_patch(PatchList& list, std::string_view id, std::string_view state) {
     if (!list.fault.empty()) { return; }
     const auto known = std::find(k_patch_states.begin(), k_patch_states.end(), state);
     if (id.empty()) { list.fault = "expected the id of a patch, found nothing"; }
     else if (known == k_patch_states.end()) {
-        list.fault = fmt::format("patch {}: expected the state {}, found '{}'", base::escape(id), base::join(std::vector<std::string>(k_patch_states.begin(), k_patch_states.end()), ", "), base::escape(state));
-    } else if (!list.states.emplace(id, state).second) { list.fault = fmt::format("patch {} is listed twice", base::escape(id)); }
+        list.fault =
+            fmt::format("patch {}: expected the state {}, found '{}'", base::escape(id),
+                        base::join(std::vector<std::string>(k_patch_states.begin(), k_patch_states.end()), ", "),
+                        base::escape(state));
+    } else if (!list.states.emplace(id, state).second) {
+        list.fault = fmt::format("patch {} is listed twice", base::escape(id));
+    }
 }
 
 std::string first_text(const Node& object, std::initializer_list<std::string_view> members) {
@@ -37,7 +43,9 @@ std::string first_text(const Node& object, std::initializer_list<std::string_vie
 
 void read_json_patches(const Node& root, PatchList& list) {
     if (root.is_sequence()) {
-        for (const auto& item : root.items()) { take_patch(list, first_text(item, {"patch_id", "id"}), first_text(item, {"patchstate", "state"})); }
+        for (const auto& item : root.items()) {
+            take_patch(list, first_text(item, {"patch_id", "id"}), first_text(item, {"patchstate", "state"}));
+        }
         return;
     }
     const Node* named = root.find("pd");
@@ -46,20 +54,26 @@ void read_json_patches(const Node& root, PatchList& list) {
         list.fault = fmt::format("expected a mapping of patches, found a {}", value::kind_name(patches.kind()));
         return;
     }
-    for (const auto& [id, mark, patch] : patches.members()) { take_patch(list, id, patch.is_string() ? patch.text() : first_text(patch, {"patchstate", "state"})); }
+    for (const auto& [id, mark, patch] : patches.members()) {
+        take_patch(list, id, patch.is_string() ? patch.text() : first_text(patch, {"patchstate", "state"}));
+    }
 }
 
 /// Where a column begins and ends in each line; its end is that of the line for the last one.
 struct Column {
     std::size_t begin = 0, end = 0;
     std::string_view title;
-    [[nodiscard]] std::string_view of(std::string_view line) const { return begin >= line.size() ? std::string_view() : base::trim(line.substr(begin, end == std::string_view::npos ? end : end - begin)); }
+    [[nodiscard]] std::string_view of(std::string_view line) const {
+        return begin >= line.size() ? std::string_view()
+                                    : base::trim(line.substr(begin, end == std::string_view::npos ? end : end - begin));
+    }
 };
 
 /// The columns that a line of "====  ==" under `header` marks.
 std::vector<Column> columns_of(std::string_view header, std::string_view rule) {
     std::vector<Column> columns;
-    for (std::size_t at = rule.find('='); at != std::string_view::npos; at = rule.find('=', rule.find_first_not_of('=', at))) {
+    for (std::size_t at = rule.find('='); at != std::string_view::npos;
+         at = rule.find('=', rule.find_first_not_of('=', at))) {
         columns.push_back({at, std::string_view::npos, {}});
         if (rule.find_first_not_of('=', at) == std::string_view::npos) { break; }
     }
@@ -82,19 +96,24 @@ void read_table(std::string_view text, PatchList& list) {
         else {
             columns = columns_of(header, line);
             const auto find = [&](std::string_view title) -> const Column* {
-                const auto found = std::find_if(columns.begin(), columns.end(), [&](const auto& each) { return each.title == title; });
+                const auto found =
+                    std::find_if(columns.begin(), columns.end(), [&](const auto& each) { return each.title == title; });
                 return found == columns.end() ? nullptr : &*found;
             };
             id = find("Patch ID");
             state = find("Patch State");
             if (state == nullptr) { state = find("Repo State"); }
             if (id == nullptr || state == nullptr) {
-                list.fault = fmt::format("expected columns Patch ID and Patch State, found '{}'", base::escape(base::trim(header)));
+                list.fault = fmt::format("expected columns Patch ID and Patch State, found '{}'",
+                                         base::escape(base::trim(header)));
                 return;
             }
         }
     }
-    if (id == nullptr) { list.fault = fmt::format("expected the table of sw-patch query or JSON, found '{}'", base::escape(base::trim(text).substr(0, 60))); }
+    if (id == nullptr) {
+        list.fault = fmt::format("expected the table of sw-patch query or JSON, found '{}'",
+                                 base::escape(base::trim(text).substr(0, 60)));
+    }
 }
 
 }  // namespace
@@ -108,13 +127,17 @@ PatchList read_patches(std::string_view text) {
     }
     Diagnostics faults;
     const auto documents = value::read_json(text, "", faults);
-    if (documents.empty() || has_errors(faults)) { list.fault = "expected JSON: " + (faults.empty() ? "it has no value" : faults.front().message); }
-    else { read_json_patches(documents.front().root, list); }
+    if (documents.empty() || has_errors(faults)) {
+        list.fault = "expected JSON: " + (faults.empty() ? "it has no value" : faults.front().message);
+    } else {
+        read_json_patches(documents.front().root, list);
+    }
     if (!list.fault.empty()) { list.states.clear(); }
     return list;
 }
 
-std::vector<std::string> patch_problems(const PatchStates& states, const std::vector<std::string>& wanted, PatchNeed need) {
+std::vector<std::string> patch_problems(const PatchStates& states, const std::vector<std::string>& wanted,
+                                        PatchNeed need) {
     std::vector<std::string> problems;
     for (const auto& id : wanted) {
         const auto found = states.find(id);
@@ -125,7 +148,8 @@ std::vector<std::string> patch_problems(const PatchStates& states, const std::ve
         }
         const auto& state = found->second;
         const bool is_applied = state == "Applied" || state == "Committed";
-        const bool fits = is_applied || (need == PatchNeed::available && (state == "Available" || state == "Partial-Apply"));
+        const bool fits =
+            is_applied || (need == PatchNeed::available && (state == "Available" || state == "Partial-Apply"));
         if (!fits) { problems.push_back(fmt::format("{} is {}, expected {}", base::escape(id), state, expected)); }
     }
     return problems;

@@ -19,14 +19,17 @@ struct PatchList {
     std::string fault;
 };
 
-/// Reads the table of `sw-patch query` (columns Patch ID and Patch State, or Repo State where it has that one only), or JSON: {"pd": {ID: {"patchstate": STATE}}} as its API
-/// answers, the mapping below pd alone, or a list of {"patch_id"|"id": ID, "patchstate"|"state": STATE}.
+/// Reads the table of `sw-patch query` (columns Patch ID and Patch State, or Repo State where it has that one only), or
+/// JSON: {"pd": {ID: {"patchstate": STATE}}} as its API answers, the mapping below pd alone, or a list of
+/// {"patch_id"|"id": ID, "patchstate"|"state": STATE}.
 [[nodiscard]] PatchList read_patches(std::string_view text);
 
-/// What must have been done with a patch. `applied` is also true of a committed one; `available` is also true of those that are applied.
+/// What must have been done with a patch. `applied` is also true of a committed one; `available` is also true of those
+/// that are applied.
 enum class PatchNeed { available, applied };
 
 /// "KUBE.14 is Available, expected Applied" for each of `wanted` that is not as needed.
-[[nodiscard]] std::vector<std::string> patch_problems(const PatchStates& states, const std::vector<std::string>& wanted, PatchNeed need);
+[[nodiscard]] std::vector<std::string> patch_problems(const PatchStates& states, const std::vector<std::string>& wanted,
+                                                      PatchNeed need);
 
 }  // namespace kmm::kubernetes

@@ -34,11 +34,13 @@ struct VersionRange {
     Version lowest, highest;
 };
 
-/// The way with the fewest steps, through the highest patch of each minor where several would do. Kubelets follow when the next step of the
-/// control planes would leave the oldest one too far behind, and at the end. Where a control plane runs a higher version than the target, the way
-/// goes back: the target must be in downgrade_to of each such version, and kubelets go first. What is at the target already stays. The target must be in the catalogue.
-/// O(versions squared).
-[[nodiscard]] Path find_path(const Catalogue& catalogue, const VersionRange& control_planes, const VersionRange& kubelets, const Version& target);
+/// The way with the fewest steps, through the highest patch of each minor where several would do. Kubelets follow when
+/// the next step of the control planes would leave the oldest one too far behind, and at the end. Where a control plane
+/// runs a higher version than the target, the way goes back: the target must be in downgrade_to of each such version,
+/// and kubelets go first. What is at the target already stays. The target must be in the catalogue. O(versions
+/// squared).
+[[nodiscard]] Path find_path(const Catalogue& catalogue, const VersionRange& control_planes,
+                             const VersionRange& kubelets, const Version& target);
 /// From what runs. `seen` has no faults.
 [[nodiscard]] Path find_path(const Catalogue& catalogue, const Observation& seen, const Version& target);
 

@@ -42,10 +42,11 @@ public:
     }
 
 private:
-    [[noreturn]] void fail(std::size_t at, const std::string& expected, std::string_view found, std::string hint) const {
+    [[noreturn]] void fail(std::size_t at, const std::string& expected, std::string_view found,
+                           std::string hint) const {
         throw Error(Exit::usage, "bad-requirement",
-                    fmt::format("requirement '{}', column {}: expected {}, found {}", base::escape(text_), at + 1, expected,
-                                found.empty() ? "the end" : fmt::format("'{}'", base::escape(found))))
+                    fmt::format("requirement '{}', column {}: expected {}, found {}", base::escape(text_), at + 1,
+                                expected, found.empty() ? "the end" : fmt::format("'{}'", base::escape(found))))
             .hint(std::move(hint));
     }
 
@@ -56,7 +57,9 @@ private:
     /// What comes next up to a blank, an operator or a comma.
     std::string_view word() {
         const std::size_t begin = at_;
-        while (at_ < text_.size() && std::string_view(" \t\n<>=!,").find(text_[at_]) == std::string_view::npos) { ++at_; }
+        while (at_ < text_.size() && std::string_view(" \t\n<>=!,").find(text_[at_]) == std::string_view::npos) {
+            ++at_;
+        }
         return text_.substr(begin, at_ - begin);
     }
 
@@ -65,15 +68,19 @@ private:
         Requirement made;
         const std::size_t name_at = at_;
         const auto name = word();
-        const auto* row = std::find_if(std::begin(k_names), std::end(k_names), [&](const auto& each) { return each.written == name; });
+        const auto* row = std::find_if(std::begin(k_names), std::end(k_names),
+                                       [&](const auto& each) { return each.written == name; });
         if (row == std::end(k_names)) {
             std::vector<std::string> names;
             for (const auto& each : k_names) {
-                if (!each.written.starts_with("kube-") || each.written == "kube-proxy") { names.emplace_back(each.written); }
+                if (!each.written.starts_with("kube-") || each.written == "kube-proxy") {
+                    names.emplace_back(each.written);
+                }
             }
             const auto near = base::nearest(name, names);
-            fail(name_at, "a component", name.empty() ? text_.substr(name_at, 1) : name,
-                 near ? fmt::format("did you mean {}?", *near) : fmt::format("components: {}", base::join(names, ", ")));
+            fail(
+                name_at, "a component", name.empty() ? text_.substr(name_at, 1) : name,
+                near ? fmt::format("did you mean {}?", *near) : fmt::format("components: {}", base::join(names, ", ")));
         }
         made.component = row->component;
         skip_blanks();
@@ -83,7 +90,8 @@ private:
         if (made.op == "=") { made.op = "=="; }
         static constexpr std::array<std::string_view, 6> k_ops{">=", ">", "<=", "<", "==", "!="};
         if (std::find(k_ops.begin(), k_ops.end(), made.op) == k_ops.end()) {
-            fail(op_at, "one of >= > <= < == !=", made.op.empty() ? word() : std::string_view(made.op), fmt::format("write {}", k_form));
+            fail(op_at, "one of >= > <= < == !=", made.op.empty() ? word() : std::string_view(made.op),
+                 fmt::format("write {}", k_form));
         }
         skip_blanks();
         const std::size_t version_at = at_;
@@ -103,7 +111,9 @@ private:
         }
         const std::size_t begin = at_;
         const auto joint = word();
-        if (joint != "and") { fail(begin, "'and' or the end", joint.empty() ? text_.substr(begin, 1) : joint, "join conditions with and"); }
+        if (joint != "and") {
+            fail(begin, "'and' or the end", joint.empty() ? text_.substr(begin, 1) : joint, "join conditions with and");
+        }
         return true;
     }
 
@@ -129,7 +139,9 @@ const std::vector<Running>& instances(const Observation& seen, std::string_view 
 }  // namespace
 
 std::string Requirement::text() const {
-    const std::string_view short_name = component.starts_with("kube-") && component != "kube-proxy" ? std::string_view(component).substr(5) : std::string_view(component);
+    const std::string_view short_name = component.starts_with("kube-") && component != "kube-proxy"
+                                            ? std::string_view(component).substr(5)
+                                            : std::string_view(component);
     return fmt::format("{} {} {}", short_name, op, version.text());
 }
 
@@ -144,7 +156,8 @@ Verdict evaluate(const std::vector<Requirement>& requirements, const Observation
             found = true;
             ++verdict.observed;
             if (running.version && satisfies(*running.version, requirement)) { continue; }
-            verdict.offenders.push_back({requirement.text(), running.component, running.node, running.version ? running.version->text() : running.problem});
+            verdict.offenders.push_back({requirement.text(), running.component, running.node,
+                                         running.version ? running.version->text() : running.problem});
         }
         if (!found) { verdict.offenders.push_back({requirement.text(), requirement.component, "", "none was found"}); }
     }

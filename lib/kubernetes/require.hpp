@@ -20,8 +20,9 @@ struct Requirement {
     [[nodiscard]] std::string text() const;
 };
 
-/// Reads conditions that are joined with "and" or ','. Components: apiserver, controller-manager, scheduler (with or without kube- in front),
-/// control-plane, kubelet, kube-proxy, etcd. '=' is '=='. Errors: usage "bad-requirement" with the column.
+/// Reads conditions that are joined with "and" or ','. Components: apiserver, controller-manager, scheduler (with or
+/// without kube- in front), control-plane, kubelet, kube-proxy, etcd. '=' is '=='. Errors: usage "bad-requirement" with
+/// the column.
 [[nodiscard]] std::vector<Requirement> parse_requirements(std::string_view text);
 
 /// What does not satisfy a requirement.
@@ -36,8 +37,8 @@ struct Verdict {
     std::vector<Offender> offenders;
 };
 
-/// Every instance of the component must satisfy the requirement. One whose version is not known does not, and where no instance is found
-/// there is one offender without a node.
+/// Every instance of the component must satisfy the requirement. One whose version is not known does not, and where no
+/// instance is found there is one offender without a node.
 [[nodiscard]] Verdict evaluate(const std::vector<Requirement>& requirements, const Observation& seen);
 
 }  // namespace kmm::kubernetes

@@ -36,7 +36,8 @@ std::vector<VersionRow> version_rows(const Catalogue& catalogue, const Observati
         rows.push_back(std::move(row));
     }
     if (running != 1) { return rows; }
-    const auto active = std::find_if(rows.begin(), rows.end(), [](const auto& row) { return row.state == State::partial; });
+    const auto active =
+        std::find_if(rows.begin(), rows.end(), [](const auto& row) { return row.state == State::partial; });
     active->state = State::active;
     active->is_target = true;
     for (auto& row : rows) {
@@ -51,7 +52,8 @@ const VersionRow* find_row(const std::vector<VersionRow>& rows, const Version& v
 }
 
 const VersionRow* active_row(const std::vector<VersionRow>& rows) noexcept {
-    const auto found = std::find_if(rows.begin(), rows.end(), [](const auto& row) { return row.state == State::active; });
+    const auto found =
+        std::find_if(rows.begin(), rows.end(), [](const auto& row) { return row.state == State::active; });
     return found == rows.end() ? nullptr : &*found;
 }
 

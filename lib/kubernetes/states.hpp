@@ -26,9 +26,10 @@ struct VersionRow {
     std::size_t control_planes = 0, kubelets = 0;  ///< nodes that run it
 };
 
-/// Sorted by version. A control-plane node counts for the lowest version of its three components, a node for that of its kubelet. A version
-/// that is the only one to run is `active`, several are `partial`. Of the others those above the active one are `available` and the rest is
-/// `unavailable`; whether a path leads there is a question of its own. The active one is the target. `seen` must have no faults; `catalogue` must outlive the result.
+/// Sorted by version. A control-plane node counts for the lowest version of its three components, a node for that of
+/// its kubelet. A version that is the only one to run is `active`, several are `partial`. Of the others those above the
+/// active one are `available` and the rest is `unavailable`; whether a path leads there is a question of its own. The
+/// active one is the target. `seen` must have no faults; `catalogue` must outlive the result.
 [[nodiscard]] std::vector<VersionRow> version_rows(const Catalogue& catalogue, const Observation& seen);
 
 /// The row with the version, nullptr if it is not there.

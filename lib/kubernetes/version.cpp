@@ -61,7 +61,10 @@ SuffixParts parts_of(std::string_view suffix) noexcept {
 bool names_pre_release(std::string_view dashed) {
     const std::string lower = base::to_lower(dashed);
     for (const std::string_view word : {"alpha", "beta", "rc", "pre"}) {
-        if (lower.starts_with(word) && (lower.size() == word.size() || !(lower[word.size()] >= 'a' && lower[word.size()] <= 'z'))) { return true; }
+        if (lower.starts_with(word) &&
+            (lower.size() == word.size() || !(lower[word.size()] >= 'a' && lower[word.size()] <= 'z'))) {
+            return true;
+        }
     }
     return false;
 }

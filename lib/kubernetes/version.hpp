@@ -21,17 +21,20 @@ struct MinorVersion {
     friend auto operator<=>(const MinorVersion&, const MinorVersion&) = default;
 };
 
-/// MAJOR.MINOR.PATCH with an optional suffix. Totally ordered: by the three numbers; then a pre-release (-alpha, -beta, -rc, -pre)
-/// before the release and any other suffix (-gke.100, -0, +k3s1) after it; then by the numbers and words of the suffix.
+/// MAJOR.MINOR.PATCH with an optional suffix. Totally ordered: by the three numbers; then a pre-release (-alpha, -beta,
+/// -rc, -pre) before the release and any other suffix (-gke.100, -0, +k3s1) after it; then by the numbers and words of
+/// the suffix.
 struct Version {
     std::uint32_t major = 0, minor = 0, patch = 0;
     std::string suffix;  ///< with its first character, "-rc.1" or "+k3s1"; "" for a release
 
-    /// "v1.34.4", the v optional and of either case. No blanks, no leading zeros, three numbers of at most 32 bits, then nothing
-    /// or a suffix that begins with '-' or '+' and has letters, digits and . + - alone; nullopt for anything else.
+    /// "v1.34.4", the v optional and of either case. No blanks, no leading zeros, three numbers of at most 32 bits,
+    /// then nothing or a suffix that begins with '-' or '+' and has letters, digits and . + - alone; nullopt for
+    /// anything else.
     [[nodiscard]] static std::optional<Version> parse(std::string_view text);
-    /// The version in the tag of an image reference, in which '_' stands for '+': "registry:5000/kube-apiserver:v1.34.4@sha256:..".
-    /// nullopt if the reference has no tag or its tag is not a version.
+    /// The version in the tag of an image reference, in which '_' stands for '+':
+    /// "registry:5000/kube-apiserver:v1.34.4@sha256:..". nullopt if the reference has no tag or its tag is not a
+    /// version.
     [[nodiscard]] static std::optional<Version> of_image(std::string_view reference);
 
     /// "v1.34.4", always with the v.

@@ -117,7 +117,8 @@ std::optional<NamedScope> look_up(const std::string& host, Pick pick) {
     std::optional<NamedScope> found;
     for (const addrinfo* item = list; item != nullptr; item = item->ai_next) {
         std::array<char, 64> text{};
-        if (::getnameinfo(item->ai_addr, item->ai_addrlen, text.data(), static_cast<socklen_t>(text.size()), nullptr, 0, NI_NUMERICHOST) != 0) {
+        if (::getnameinfo(item->ai_addr, item->ai_addrlen, text.data(), static_cast<socklen_t>(text.size()), nullptr, 0,
+                          NI_NUMERICHOST) != 0) {
             continue;
         }
         const auto scope = literal_scope(text.data());

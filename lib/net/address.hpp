@@ -19,7 +19,8 @@ enum class AddressScope {
 /// "public", "private", "loopback" or "link-local".
 [[nodiscard]] std::string_view to_string(AddressScope scope) noexcept;
 
-/// The scope of an address written in numbers: IPv6 with or without brackets, IPv4 in every form that C libraries accept
+/// The scope of an address written in numbers: IPv6 with or without brackets, IPv4 in every form that C libraries
+/// accept
 /// ("127.1", "0x7f000001"). IPv4 inside IPv6 (::ffff:, 64:ff9b::, 2002::) counts as IPv4. nullopt for a host name.
 [[nodiscard]] std::optional<AddressScope> literal_scope(std::string_view host);
 
@@ -29,7 +30,8 @@ struct NamedScope {
     std::string address;
 };
 
-/// The most or the least public address of `host`, as this machine resolves it; nullopt for a name that it does not know.
+/// The most or the least public address of `host`, as this machine resolves it; nullopt for a name that it does not
+/// know.
 enum class Pick { most_public, least_public };
 [[nodiscard]] std::optional<NamedScope> look_up(const std::string& host, Pick pick);
 

@@ -23,7 +23,8 @@ struct TlsSettings {
     std::string ca_pem;      ///< PEM text, instead of the system's authorities; "" for none
     std::string client_certificate_pem, client_key_pem;  ///< the same as text; they win over the files
     std::string server_name; ///< name that the certificate must have and that is asked for; "" is the URL's host
-    std::string pinned_key;  ///< "sha256//BASE64" of the public key that the server must have, several with ";" between; "" is any
+    std::string pinned_key;  ///< "sha256//BASE64" of the public key that the server must have, several with ";"
+                             ///< between; "" is any
     friend bool operator==(const TlsSettings&, const TlsSettings&) = default;
 };
 
@@ -40,15 +41,20 @@ struct Request {
     std::chrono::milliseconds timeout{600'000};  ///< whole exchange
     std::uint64_t stall_bytes_per_second = 1024; ///< slower than this for stall_window is a failure
     std::chrono::seconds stall_window{30};
-    /// The least public kind of address that the connection may go to, checked on the address really connected to (so that
-    /// a DNS answer cannot point a request inwards). A proxy connects to what it likes: then the name is looked up here, and what
-    /// this machine does not know either is left to the proxy.
+    /// The least public kind of address that the connection may go to, checked on the address really connected to (so
+    /// that a DNS answer cannot point a request inwards). A proxy connects to what it likes: then the name is looked up
+    /// here, and what this machine does not know either is left to the proxy.
     AddressScope scope_max = AddressScope::link_local;
-    /// The host whose answer led to this request. Through a proxy its addresses are not seen: a name may be as little public as it.
+    /// The host whose answer led to this request. Through a proxy its addresses are not seen: a name may be as little
+    /// public as it.
     std::string referred_by;
     Encoding encoding = Encoding::identity;
-    std::string proxy;  ///< URL of the proxy (http, https, socks5, socks5h), for every host; "" is what `proxy_rule` says
-    enum class ProxyRule { variables, direct } proxy_rule = ProxyRule::variables;  ///< direct: none, whatever the variables say
+    std::string
+        proxy;  ///< URL of the proxy (http, https, socks5, socks5h), for every host; "" is what `proxy_rule` says
+    enum class ProxyRule {
+        variables,
+        direct
+    } proxy_rule = ProxyRule::variables;  ///< direct: none, whatever the variables say
     /// Asked about once a second while the exchange lasts: true ends it with Error interrupted 130 "interrupted".
     std::function<bool()> cancelled;
 };
@@ -58,7 +64,8 @@ struct Response {
     int status = 0;
     std::vector<std::pair<std::string, std::string>> headers;
     std::string peer_address;  ///< numeric address of the other end, "" if unknown or behind a proxy
-    std::string proxy;  ///< name of the proxy that may have given this answer itself: for an http URL through one of HTTP; else ""
+    std::string proxy;  ///< name of the proxy that may have given this answer itself: for an http URL through one of
+                        ///< HTTP; else ""
     /// The value of the first header of that name (lower case), nullopt if there is none.
     [[nodiscard]] std::optional<std::string> header(std::string_view name) const;
     /// The values of all headers of that name, in order.
@@ -68,8 +75,8 @@ struct Response {
 /// Who has given `response`, for messages: `server`, or both where a proxy may have answered itself.
 [[nodiscard]] std::string speaker(const Response& response, const std::string& server);
 
-/// Receives the body in pieces after the status and headers are known; returning false stops the transfer without error.
-/// An Error thrown by it is passed on to the caller of send().
+/// Receives the body in pieces after the status and headers are known; returning false stops the transfer without
+/// error. An Error thrown by it is passed on to the caller of send().
 using BodySink = std::function<bool(const Response& response, std::string_view piece)>;
 
 class HttpClient {

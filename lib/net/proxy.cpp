@@ -35,7 +35,8 @@ std::string address_bytes(std::string_view text) {
     if (::inet_pton(AF_INET, name.c_str(), bytes.data()) == 1) {
         return {bytes.data(), 4};
     }
-    return ::inet_pton(AF_INET6, name.c_str(), bytes.data()) == 1 ? std::string(bytes.data(), bytes.size()) : std::string();
+    return ::inet_pton(AF_INET6, name.c_str(), bytes.data()) == 1 ? std::string(bytes.data(), bytes.size())
+                                                                  : std::string();
 }
 
 /// True if `host` is an address in `network`, which is written as 10.0.0.0/8.
@@ -66,7 +67,8 @@ bool is_meant(const Url& url, std::string_view entry) {
     }
     const bool bracketed = entry.starts_with('[');
     const std::size_t colon = entry.rfind(':');
-    const bool has_port = colon != std::string_view::npos && (bracketed ? entry[colon - 1] == ']' : entry.find(':') == colon);
+    const bool has_port =
+        colon != std::string_view::npos && (bracketed ? entry[colon - 1] == ']' : entry.find(':') == colon);
     if (has_port) {
         if (base::parse_number<unsigned>(entry.substr(colon + 1)) != url.port) {
             return false;
@@ -91,7 +93,8 @@ bool is_meant(const Url& url, std::string_view entry) {
 }  // namespace
 
 std::string proxy_of(const Url& url) {
-    std::string proxy = url.scheme == "https" ? variable("https_proxy", "HTTPS_PROXY") : variable("http_proxy", nullptr);
+    std::string proxy =
+        url.scheme == "https" ? variable("https_proxy", "HTTPS_PROXY") : variable("http_proxy", nullptr);
     if (proxy.empty()) {
         proxy = variable("all_proxy", "ALL_PROXY");
     }
@@ -119,7 +122,8 @@ std::string proxy_name(std::string_view address) {
     }
     address = address.substr(0, address.find('/'));
     const bool is_plain = std::all_of(address.begin(), address.end(), [](char c) {
-        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '-' || c == '_' || c == ':' || c == '[' || c == ']';
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '-' ||
+               c == '_' || c == ':' || c == '[' || c == ']';
     });
     return is_plain && !address.empty() ? std::string(address) : "(not shown)";
 }
@@ -133,15 +137,20 @@ bool hides_host(std::string_view address) {
 
 Error bad_proxy_address(const std::string& what) {
     return Error(Exit::unavailable, "network", "the proxy's address cannot be used: " + what)
-        .hint("http_proxy, https_proxy or all_proxy: expected http://HOST:PORT; in USER:PASSWORD@ before it / is written %2F, ? %3F, # %23 and @ %40");
+        .hint(
+            "http_proxy, https_proxy or all_proxy: expected http://HOST:PORT; in USER:PASSWORD@ before it / is written "
+            "%2F, ? %3F, # %23 and @ %40");
 }
 
 bool is_http_proxy(std::string_view address) { return !base::to_lower(address.substr(0, 5)).starts_with("socks"); }
 
 Error proxy_refusal(const std::string& name, int status, const std::string& target) {
-    Error error(Exit::unavailable, "network", fmt::format("the proxy {} answered {} where {} was expected", name, status, target));
-    error.hint(status == k_proxy_login_wanted ? "it wants a login: http://USER:PASSWORD@HOST:PORT as the proxy's address; no_proxy=HOST goes without it"
-                                      : "no_proxy=HOST goes without the proxy, if that host is reached directly");
+    Error error(Exit::unavailable, "network",
+                fmt::format("the proxy {} answered {} where {} was expected", name, status, target));
+    error.hint(
+        status == k_proxy_login_wanted
+            ? "it wants a login: http://USER:PASSWORD@HOST:PORT as the proxy's address; no_proxy=HOST goes without it"
+            : "no_proxy=HOST goes without the proxy, if that host is reached directly");
     return is_retryable_status(status) ? std::move(error).retryable() : std::move(error);
 }
 

@@ -9,15 +9,18 @@
 
 namespace kmm::net {
 
-/// The proxy that the environment wants for `url`, as its address is written there, "" for none: as curl reads http_proxy, https_proxy,
-/// all_proxy and no_proxy (its manual, "Environment"), whose entries, separated by commas or blanks, are *, hosts with all below them,
-/// addresses and networks (10.0.0.0/8), and as the tools written in Go have it also a host or address with a port.
+/// The proxy that the environment wants for `url`, as its address is written there, "" for none: as curl reads
+/// http_proxy, https_proxy, all_proxy and no_proxy (its manual, "Environment"), whose entries, separated by commas or
+/// blanks, are *, hosts with all below them, addresses and networks (10.0.0.0/8), and as the tools written in Go have
+/// it also a host or address with a port.
 [[nodiscard]] std::string proxy_of(const Url& url);
 
-/// A proxy's address for messages: HOST:PORT as it is written, never user or password; "(not shown)" where that cannot be told apart.
+/// A proxy's address for messages: HOST:PORT as it is written, never user or password; "(not shown)" where that cannot
+/// be told apart.
 [[nodiscard]] std::string proxy_name(std::string_view address);
 
-/// True if a "/", "?" or "#" of a user or password ends the host of `address` where that begins: what it would name is a part of them.
+/// True if a "/", "?" or "#" of a user or password ends the host of `address` where that begins: what it would name is
+/// a part of them.
 [[nodiscard]] bool hides_host(std::string_view address);
 
 /// An unavailable (69) "network" for a proxy's address, of which `what` says what is wrong and nothing else.
@@ -29,8 +32,8 @@ namespace kmm::net {
 /// The status of a proxy that wants to be told who asks.
 inline constexpr int k_proxy_login_wanted = 407;
 
-/// What to say when the proxy called `name` answers `status` where a connection to, or an answer of `target` was expected.
-/// An unavailable (69) "network", retryable for the statuses that pass.
+/// What to say when the proxy called `name` answers `status` where a connection to, or an answer of `target` was
+/// expected. An unavailable (69) "network", retryable for the statuses that pass.
 [[nodiscard]] Error proxy_refusal(const std::string& name, int status, const std::string& target);
 
 }  // namespace kmm::net

@@ -17,7 +17,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-std::optional<std::int64_t> seconds_of(std::string_view year, std::string_view month, std::string_view day, std::string_view time) {
+std::optional<std::int64_t> seconds_of(std::string_view year, std::string_view month, std::string_view day,
+                                       std::string_view time) {
     static constexpr std::array<std::string_view, 12> k_months{"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                                                "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
     const auto* const found = std::find(k_months.begin(), k_months.end(), month);
@@ -25,7 +26,8 @@ std::optional<std::int64_t> seconds_of(std::string_view year, std::string_view m
     if (found == k_months.end() || !day_number) {
         return std::nullopt;
     }
-    return base::parse_rfc3339(fmt::format("{}-{:02}-{:02}T{}Z", year, found - k_months.begin() + 1, *day_number, time));
+    return base::parse_rfc3339(
+        fmt::format("{}-{:02}-{:02}T{}Z", year, found - k_months.begin() + 1, *day_number, time));
 }
 
 }  // namespace
@@ -47,7 +49,8 @@ std::optional<std::int64_t> parse_http_date(std::string_view text) {
     }
     if (comma > 3 && rest.size() == 22 && rest[2] == '-' && rest[6] == '-' && rest[9] == ' ') {  // RFC 850
         const std::string century = rest[7] >= '7' ? "19" : "20";
-        return seconds_of(century + std::string(rest.substr(7, 2)), rest.substr(3, 3), rest.substr(0, 2), rest.substr(10, 8));
+        return seconds_of(century + std::string(rest.substr(7, 2)), rest.substr(3, 3), rest.substr(0, 2),
+                          rest.substr(10, 8));
     }
     return std::nullopt;
 }

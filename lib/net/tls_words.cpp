@@ -12,12 +12,20 @@ bool refuses_certificate(std::string_view reason) {
 }
 
 bool answers_in_tls(std::string_view reason) {
-    constexpr std::string_view words[] = {" alert ", "unsupported protocol", "key too small", "legacy renegotiation", "wrong signature type", "client certificate", "private key"};
-    return std::any_of(std::begin(words), std::end(words), [&](std::string_view text) { return reason.find(text) != std::string_view::npos; });
+    constexpr std::string_view words[] = {" alert ",
+                                          "unsupported protocol",
+                                          "key too small",
+                                          "legacy renegotiation",
+                                          "wrong signature type",
+                                          "client certificate",
+                                          "private key"};
+    return std::any_of(std::begin(words), std::end(words),
+                       [&](std::string_view text) { return reason.find(text) != std::string_view::npos; });
 }
 
 bool speaks_tls(std::string_view reason) {
-    return reason.find("wrong version number") == std::string_view::npos && reason.find("packet length too long") == std::string_view::npos;
+    return reason.find("wrong version number") == std::string_view::npos &&
+           reason.find("packet length too long") == std::string_view::npos;
 }
 
 std::string tls_hint(std::string_view reason) {

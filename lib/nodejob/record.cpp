@@ -20,7 +20,8 @@ std::optional<value::Node> mapping_of(std::string_view text, std::string_view ki
     auto documents = value::read_json(text, "", faults);
     if (!faults.empty() || documents.size() != 1) return std::nullopt;
     value::Node& root = documents.front().root;
-    if (!root.is_mapping() || root.get_string({"apiVersion"}) != "kmmtools/v1" || root.get_string({"kind"}) != kind) return std::nullopt;
+    if (!root.is_mapping() || root.get_string({"apiVersion"}) != "kmmtools/v1" || root.get_string({"kind"}) != kind)
+        return std::nullopt;
     return std::move(root);
 }
 
@@ -31,11 +32,18 @@ std::optional<std::int64_t> number_at(const value::Node& node, std::string_view 
 
 }  // namespace
 
-std::string job_text(const JobSpec& spec, const std::string& id, const std::string& boot_id, const std::string& started) {
+std::string job_text(const JobSpec& spec, const std::string& id, const std::string& boot_id,
+                     const std::string& started) {
     value::Node commands = value::Node::sequence();
     for (const Command& command : spec.commands) commands.push_back(value::Node::strings(command.argv));
-    return value::to_json(value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "NodeJob"}, {"id", id}, {"key", spec.key}, {"bootID", boot_id},
-                                                {"started", started}, {"commands", std::move(commands)}})) + "\n";
+    return value::to_json(value::Node::mapping({{"apiVersion", "kmmtools/v1"},
+                                                {"kind", "NodeJob"},
+                                                {"id", id},
+                                                {"key", spec.key},
+                                                {"bootID", boot_id},
+                                                {"started", started},
+                                                {"commands", std::move(commands)}})) +
+           "\n";
 }
 
 std::optional<JobView> read_job_text(std::string_view text) {
@@ -57,17 +65,24 @@ std::optional<JobView> read_job_text(std::string_view text) {
 }
 
 std::string result_text(const JobResult& result) {
-    return value::to_json(value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "NodeJobResult"}, {"id", result.id}, {"exit", result.exit_code},
-                                                {"signal", result.signal}, {"failedCommand", static_cast<std::uint64_t>(result.failed_command)},
-                                                {"finished", result.finished}})) + "\n";
+    return value::to_json(value::Node::mapping({{"apiVersion", "kmmtools/v1"},
+                                                {"kind", "NodeJobResult"},
+                                                {"id", result.id},
+                                                {"exit", result.exit_code},
+                                                {"signal", result.signal},
+                                                {"failedCommand", static_cast<std::uint64_t>(result.failed_command)},
+                                                {"finished", result.finished}})) +
+           "\n";
 }
 
 std::optional<JobResult> read_result_text(std::string_view text) {
     const auto root = mapping_of(text, "NodeJobResult");
     if (!root) return std::nullopt;
-    const auto exit = number_at(*root, "exit"), signal = number_at(*root, "signal"), failed = number_at(*root, "failedCommand");
+    const auto exit = number_at(*root, "exit"), signal = number_at(*root, "signal"),
+               failed = number_at(*root, "failedCommand");
     if (!exit || !signal || !failed || *failed < 0) return std::nullopt;
-    return JobResult{root->get_string({"id"}), root->get_string({"finished"}), static_cast<int>(*exit), static_cast<int>(*signal), static_cast<std::size_t>(*failed)};
+    return JobResult{root->get_string({"id"}), root->get_string({"finished"}), static_cast<int>(*exit),
+                     static_cast<int>(*signal), static_cast<std::size_t>(*failed)};
 }
 
 std::optional<std::string> read_if_there(const std::string& path) {

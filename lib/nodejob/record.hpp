@@ -11,7 +11,8 @@
 namespace kmm::nodejob {
 
 /// The text of job.json.
-[[nodiscard]] std::string job_text(const JobSpec& spec, const std::string& id, const std::string& boot_id, const std::string& started);
+[[nodiscard]] std::string job_text(const JobSpec& spec, const std::string& id, const std::string& boot_id,
+                                   const std::string& started);
 /// The identity, key, start and commands of it; nullopt if it is damaged.
 [[nodiscard]] std::optional<JobView> read_job_text(std::string_view text);
 

@@ -45,11 +45,14 @@ sys::Fd open_lock(const std::string& path) {
 /// "1h2m3s" since then; "" if the time is not known.
 std::string since(const std::string& started, const sys::Clock& clock) {
     const auto then = base::parse_rfc3339(started);
-    return then ? base::format_duration(std::chrono::seconds(std::max<std::int64_t>(0, clock.now_unix() - *then))) : std::string();
+    return then ? base::format_duration(std::chrono::seconds(std::max<std::int64_t>(0, clock.now_unix() - *then)))
+                : std::string();
 }
 
 Error job_running(const JobView& job, const sys::Clock& clock) {
-    Error error(Exit::locked, "job-running", job.key.empty() ? "another job is starting on this node" : fmt::format("the job '{}' is running on this node", base::escape(job.key)));
+    Error error(Exit::locked, "job-running",
+                job.key.empty() ? "another job is starting on this node"
+                                : fmt::format("the job '{}' is running on this node", base::escape(job.key)));
     if (const std::string time = since(job.started, clock); !time.empty()) error.detail("running for", time);
     if (job.pid > 0) error.detail("pid", std::to_string(job.pid));
     error.hint("wait for it to end, then try again");
@@ -71,8 +74,11 @@ std::string_view to_string(JobState state) noexcept {
 JobSlot::JobSlot(SlotPlace place, sys::FileOps& ops, sys::Clock& clock, sys::Random& random)
     : place_(std::move(place)), ops_(ops), clock_(clock), random_(random) {
     if (place_.boot_id.empty()) {
-        throw Error(Exit::io, "host-not-mounted", "expected the boot id of this node in /proc/sys/kernel/random/boot_id, found none")
-            .hint("mount /proc of the node here: without its boot id a job that a reboot ended cannot be told from one that runs");
+        throw Error(Exit::io, "host-not-mounted",
+                    "expected the boot id of this node in /proc/sys/kernel/random/boot_id, found none")
+            .hint(
+                "mount /proc of the node here: without its boot id a job that a reboot ended cannot be told from one "
+                "that runs");
     }
 }
 
@@ -146,8 +152,10 @@ sys::Fd JobSlot::lock_start() {
         struct flock range = whole_file(F_WRLCK);
         if (::fcntl(fd.get(), F_OFD_SETLK, &range) == 0) return fd;
         const int saved = errno;
-        if (saved != EAGAIN && saved != EACCES && saved != EINTR) throw from_errno(saved, "cannot lock " + place_.directory + "/lock");
-        if (clock_.monotonic() >= end || !clock_.sleep_for(std::chrono::milliseconds(20))) throw job_running(look(), clock_);
+        if (saved != EAGAIN && saved != EACCES && saved != EINTR)
+            throw from_errno(saved, "cannot lock " + place_.directory + "/lock");
+        if (clock_.monotonic() >= end || !clock_.sleep_for(std::chrono::milliseconds(20)))
+            throw job_running(look(), clock_);
     }
 }
 
@@ -158,7 +166,8 @@ void JobSlot::refuse_other(const JobView& job, const std::string& key) const {
 std::optional<JobView> JobSlot::adopt(const std::string& key) const {
     JobView job = look();
     refuse_other(job, key);
-    const bool is_ours = job.key == key && (job.state == JobState::running || (job.state == JobState::finished && !job.received));
+    const bool is_ours =
+        job.key == key && (job.state == JobState::running || (job.state == JobState::finished && !job.received));
     return is_ours ? std::optional(std::move(job)) : std::nullopt;
 }
 
@@ -187,7 +196,8 @@ void JobSlot::start(const JobSpec& spec, const std::string& id) {
         const int saved = errno;
         throw from_errno(saved, "cannot lock " + alive_file);
     }
-    sys::write_file_atomically(ops_, place_.directory + "/job.json", job_text(spec, id, place_.boot_id, base::format_rfc3339(clock_.now_unix())));
+    sys::write_file_atomically(ops_, place_.directory + "/job.json",
+                               job_text(spec, id, place_.boot_id, base::format_rfc3339(clock_.now_unix())));
     start_supervisor(spec, id, place_, alive.get(), ops_, clock_);
 }
 
@@ -196,14 +206,16 @@ JobView JobSlot::wait(std::optional<std::chrono::milliseconds> deadline) const {
         JobView job = look();
         if (job.state != JobState::running) return job;
         if (sys::interrupt_requested()) {
-            throw Error(sys::interrupt_signal() == SIGTERM ? Exit::terminated : Exit::interrupted, "interrupted", fmt::format("interrupted; the job '{}' goes on", base::escape(job.key)))
+            throw Error(sys::interrupt_signal() == SIGTERM ? Exit::terminated : Exit::interrupted, "interrupted",
+                        fmt::format("interrupted; the job '{}' goes on", base::escape(job.key)))
                 .hint("the same command waits for it again");
         }
         auto pause = k_poll;
         if (deadline) {
             const auto left = *deadline - clock_.monotonic();
             if (left <= std::chrono::milliseconds(0)) {
-                throw Error(Exit::timeout, "timeout", fmt::format("--timeout was reached; the job '{}' goes on", base::escape(job.key)))
+                throw Error(Exit::timeout, "timeout",
+                            fmt::format("--timeout was reached; the job '{}' goes on", base::escape(job.key)))
                     .hint("the same command waits for it again")
                     .retryable();
             }

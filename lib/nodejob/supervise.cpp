@@ -95,13 +95,15 @@ int run_command(const Command& command) {
     return status;
 }
 
-void supervise(const JobSpec& spec, const std::string& id, const SlotPlace& place, int alive, sys::FileOps& ops, sys::Clock& clock) {
+void supervise(const JobSpec& spec, const std::string& id, const SlotPlace& place, int alive, sys::FileOps& ops,
+               sys::Clock& clock) {
     ignore_hangups();
     arrange_descriptors(place.directory + "/out", alive);
     leave_cgroup(place.cgroup_root);
     const std::int64_t pid = ::getpid();
-    sys::write_file_atomically(ops, place.directory + "/pid",
-                               id + " " + std::to_string(pid) + " " + std::to_string(sys::process_start_time(pid).value_or(0)) + "\n");
+    sys::write_file_atomically(
+        ops, place.directory + "/pid",
+        id + " " + std::to_string(pid) + " " + std::to_string(sys::process_start_time(pid).value_or(0)) + "\n");
     JobResult result;
     result.id = id;
     result.exit_code = 0;
@@ -120,7 +122,8 @@ void supervise(const JobSpec& spec, const std::string& id, const SlotPlace& plac
 
 }  // namespace
 
-void start_supervisor(const JobSpec& spec, const std::string& id, const SlotPlace& place, int alive, sys::FileOps& ops, sys::Clock& clock) {
+void start_supervisor(const JobSpec& spec, const std::string& id, const SlotPlace& place, int alive, sys::FileOps& ops,
+                      sys::Clock& clock) {
     const pid_t between = ::fork();
     if (between < 0) {
         const int saved = errno;

@@ -8,9 +8,10 @@
 
 namespace kmm::nodejob {
 
-/// Starts the supervisor of a job, detached: in a session of its own, not a child of this process, its standard input /dev/null, its output the
-/// file `out`. It and its commands inherit `alive`, whose lock this process gives up when it closes it. Returns when it is detached.
-/// Errors: from_errno.
-void start_supervisor(const JobSpec& spec, const std::string& id, const SlotPlace& place, int alive, sys::FileOps& ops, sys::Clock& clock);
+/// Starts the supervisor of a job, detached: in a session of its own, not a child of this process, its standard input
+/// /dev/null, its output the file `out`. It and its commands inherit `alive`, whose lock this process gives up when it
+/// closes it. Returns when it is detached. Errors: from_errno.
+void start_supervisor(const JobSpec& spec, const std::string& id, const SlotPlace& place, int alive, sys::FileOps& ops,
+                      sys::Clock& clock);
 
 }  // namespace kmm::nodejob

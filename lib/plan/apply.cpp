@@ -15,7 +15,9 @@ namespace kmm::plan {
 namespace {
 
 /// The node keeps or loses the module by its version label, not because it is wanted or unwanted there.
-bool is_about_versions(const std::string& reason) { return reason.starts_with("version-") || reason == "entry-for-other-kernel"; }
+bool is_about_versions(const std::string& reason) {
+    return reason.starts_with("version-") || reason == "entry-for-other-kernel";
+}
 
 /// Node, namespace and name of what NodeModulesConfigs have entries of.
 using RecordedEntries = std::set<std::tuple<std::string_view, std::string_view, std::string_view>>;
@@ -37,7 +39,9 @@ void add_entry(ApplyWork& work, const Entry& entry, const RecordedEntries& recor
     switch (entry.action) {
         case Action::load:
         case Action::reload: (versioned ? work.ordered : work.load).push_back(entry.node); return;
-        case Action::unload: (versioned && is_about_versions(entry.reason) ? work.ordered : work.unload).push_back(entry.node); return;
+        case Action::unload:
+            (versioned && is_about_versions(entry.reason) ? work.ordered : work.unload).push_back(entry.node);
+            return;
         case Action::blocked: work.blocked.push_back({entry.node, entry.reason, entry.message}); return;
         case Action::keep:
         case Action::none: break;
@@ -53,13 +57,16 @@ void add_entry(ApplyWork& work, const Entry& entry, const RecordedEntries& recor
 
 /// True if `node` is work of `module`, which cannot go or come anew there while something that needs it is loaded.
 bool changes(const ApplyWork& module, const std::string& node) {
-    const auto has = [&](const std::vector<std::string>& names) { return std::find(names.begin(), names.end(), node) != names.end(); };
+    const auto has = [&](const std::vector<std::string>& names) {
+        return std::find(names.begin(), names.end(), node) != names.end();
+    };
     return has(module.load) || has(module.unload);
 }
 
-/// The removals of Modules that are to load elsewhere as well, where a Module they need goes or comes anew on the same node: work of
-/// their own, which is done before. They are taken out of `by_name`.
-std::vector<ApplyWork> take_early_removals(std::map<Name, ApplyWork>& by_name, const std::vector<api::Module>& modules) {
+/// The removals of Modules that are to load elsewhere as well, where a Module they need goes or comes anew on the same
+/// node: work of their own, which is done before. They are taken out of `by_name`.
+std::vector<ApplyWork> take_early_removals(std::map<Name, ApplyWork>& by_name,
+                                           const std::vector<api::Module>& modules) {
     std::vector<ApplyWork> early;
     for (const auto& module : modules) {
         auto& work = by_name.at(Name(module.meta.namespace_, module.meta.name));
@@ -67,7 +74,8 @@ std::vector<ApplyWork> take_early_removals(std::map<Name, ApplyWork>& by_name, c
         const auto names = needs(module);
         const bool is_in_the_way = std::any_of(by_name.begin(), by_name.end(), [&](const auto& other) {
             return std::find(names.begin(), names.end(), other.second.full_name()) != names.end() &&
-                   std::any_of(work.unload.begin(), work.unload.end(), [&](const std::string& node) { return changes(other.second, node); });
+                   std::any_of(work.unload.begin(), work.unload.end(),
+                               [&](const std::string& node) { return changes(other.second, node); });
         });
         if (!is_in_the_way) { continue; }
         auto removal = work;
@@ -100,7 +108,9 @@ std::vector<ApplyWork> apply_work(const api::Objects& objects, const Options& op
             found->second.module = entry.module;
             found->second.deleted = true;
         }
-        if (entry.action != Action::keep || entry.reason != "up-to-date") { add_entry(found->second, line.own(), recorded); }
+        if (entry.action != Action::keep || entry.reason != "up-to-date") {
+            add_entry(found->second, line.own(), recorded);
+        }
     }));
     auto all = take_early_removals(by_name, objects.modules);
     for (auto& [name, work] : by_name) { all.push_back(std::move(work)); }

@@ -30,14 +30,15 @@ struct ApplyWork {
     [[nodiscard]] bool has_work() const noexcept { return !load.empty() || !unload.empty(); }
 };
 
-/// The settled plan as work: every Module that was read or that a NodeModulesConfig names, those without work included. Its order
-/// is one in which the work can be done: Modules that only leave nodes first, the needed ones last; then the others, the needed
-/// ones first (kmmtools.dev/needs). A Module that is to load on some nodes and to leave one where a Module it needs goes or comes anew
-/// is there twice: among the first with what it leaves, and among the others with the rest.
+/// The settled plan as work: every Module that was read or that a NodeModulesConfig names, those without work included.
+/// Its order is one in which the work can be done: Modules that only leave nodes first, the needed ones last; then the
+/// others, the needed ones first (kmmtools.dev/needs). A Module that is to load on some nodes and to leave one where a
+/// Module it needs goes or comes anew is there twice: among the first with what it leaves, and among the others with
+/// the rest.
 ///
-/// Of a Module with versions only removals are work: which node has which version is a matter of its version label, which an
-/// ordered upgrade moves. An entry of a Module that was deleted is work even where it stands in spec.modules: nobody else will
-/// take it out. `options` as for make_plan; Options::next must be false.
+/// Of a Module with versions only removals are work: which node has which version is a matter of its version label,
+/// which an ordered upgrade moves. An entry of a Module that was deleted is work even where it stands in spec.modules:
+/// nobody else will take it out. `options` as for make_plan; Options::next must be false.
 [[nodiscard]] std::vector<ApplyWork> apply_work(const api::Objects& objects, const Options& options);
 
 }  // namespace kmm::plan

@@ -14,35 +14,53 @@ namespace kmm::plan {
 namespace {
 
 bool is_about_access(const std::string& message) {
-    constexpr std::array<std::string_view, 5> words{"unauthorized", "denied", "authentication", "forbidden", "no basic auth"};
+    constexpr std::array<std::string_view, 5> words{"unauthorized", "denied", "authentication", "forbidden",
+                                                    "no basic auth"};
     const std::string text = base::to_lower(message);
-    return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return text.find(word) != std::string::npos; });
+    return std::any_of(words.begin(), words.end(),
+                       [&](std::string_view word) { return text.find(word) != std::string::npos; });
 }
 
 /// What helps against a problem of a Pod, by Kubernetes' reasons.
 std::string remedy_of(const api::Pod& pod, const api::Pod::Problem& problem, const api::Module& module) {
     const std::string& reason = problem.reason;
-    if (reason == "ErrImagePull" || reason == "ImagePullBackOff" || reason == "RegistryUnavailable" || reason == "ImageInspectError") {
-        const std::string secret = module.image_repo_secret.empty()
-                                       ? std::string("set spec.imageRepoSecret of the Module to a Secret that may pull the image")
-                                       : fmt::format("check that Secret {}/{} of spec.imageRepoSecret may pull the image", module.meta.namespace_, module.image_repo_secret);
-        return is_about_access(problem.message) ? secret : fmt::format("push the image or correct containerImage; if the registry is private, {}", secret);
+    if (reason == "ErrImagePull" || reason == "ImagePullBackOff" || reason == "RegistryUnavailable" ||
+        reason == "ImageInspectError") {
+        const std::string secret =
+            module.image_repo_secret.empty()
+                ? std::string("set spec.imageRepoSecret of the Module to a Secret that may pull the image")
+                : fmt::format("check that Secret {}/{} of spec.imageRepoSecret may pull the image",
+                              module.meta.namespace_, module.image_repo_secret);
+        return is_about_access(problem.message)
+                   ? secret
+                   : fmt::format("push the image or correct containerImage; if the registry is private, {}", secret);
     }
     if (reason == "InvalidImageName") { return "correct containerImage of the Module"; }
-    if (reason == "ErrImageNeverPull") { return "load the image on the node, or set imagePullPolicy of the Module to IfNotPresent"; }
-    if (reason == "CreateContainerConfigError" || reason == "CreateContainerError") {
-        return fmt::format("create the Secret or ConfigMap that the message names in namespace {}", pod.meta.namespace_);
+    if (reason == "ErrImageNeverPull") {
+        return "load the image on the node, or set imagePullPolicy of the Module to IfNotPresent";
     }
-    if (reason == "Unschedulable") { return fmt::format("make room for Pod {}, or correct the node selector or the tolerations that it has", pod.meta.name); }
-    if (problem.container == "image-extractor") { return "put a shell, mkdir and cp into the image, and dirName and firmwarePath at their places"; }
-    if (problem.container.empty()) { return fmt::format("kubectl describe pod -n {} {}", pod.meta.namespace_, pod.meta.name); }
+    if (reason == "CreateContainerConfigError" || reason == "CreateContainerError") {
+        return fmt::format("create the Secret or ConfigMap that the message names in namespace {}",
+                           pod.meta.namespace_);
+    }
+    if (reason == "Unschedulable") {
+        return fmt::format("make room for Pod {}, or correct the node selector or the tolerations that it has",
+                           pod.meta.name);
+    }
+    if (problem.container == "image-extractor") {
+        return "put a shell, mkdir and cp into the image, and dirName and firmwarePath at their places";
+    }
+    if (problem.container.empty()) {
+        return fmt::format("kubectl describe pod -n {} {}", pod.meta.namespace_, pod.meta.name);
+    }
     return fmt::format("kubectl logs -n {} {} -c {}{}", pod.meta.namespace_, pod.meta.name, problem.container,
                        reason == "CrashLoopBackOff" ? " --previous" : "");
 }
 
 bool is_waiting(const api::Pod::Problem& problem) {
-    return problem.container.empty() || problem.reason.ends_with("BackOff") || problem.reason.starts_with("Err") || problem.reason.starts_with("Create") ||
-           problem.reason.starts_with("Invalid") || problem.reason.starts_with("Image");
+    return problem.container.empty() || problem.reason.ends_with("BackOff") || problem.reason.starts_with("Err") ||
+           problem.reason.starts_with("Create") || problem.reason.starts_with("Invalid") ||
+           problem.reason.starts_with("Image");
 }
 
 void add_image_cause(const api::Module& module, const Verdict& verdict, std::vector<Cause>& found) {
@@ -63,7 +81,8 @@ void add_image_cause(const api::Module& module, const Verdict& verdict, std::vec
             cause.changes.push_back("wait: KMM builds or signs the image");
         } else if (!is_made) {
             cause.changes.push_back(fmt::format("push {} to its registry", image));
-            cause.changes.push_back("then raise spec.imageRebuildTriggerGeneration of the Module: KMM does not look for an image twice");
+            cause.changes.push_back(
+                "then raise spec.imageRebuildTriggerGeneration of the Module: KMM does not look for an image twice");
         }
     }
     const bool failed = !known.failed_action.empty();
@@ -72,12 +91,16 @@ void add_image_cause(const api::Module& module, const Verdict& verdict, std::vec
     }
     found.push_back(std::move(cause));
     if (!failed) { return; }
-    found.push_back({"image", fmt::format("ModuleBuildSignConfig {} says Failure for {} of {}", name, known.failed_action, image),
-                     {fmt::format("correct what the log of the {} Pod says, then delete that Pod or raise spec.imageRebuildTriggerGeneration of the Module",
-                                  known.failed_action == "SignImage" ? "sign" : "build")}});
+    found.push_back(
+        {"image",
+         fmt::format("ModuleBuildSignConfig {} says Failure for {} of {}", name, known.failed_action, image),
+         {fmt::format("correct what the log of the {} Pod says, then delete that Pod or raise "
+                      "spec.imageRebuildTriggerGeneration of the Module",
+                      known.failed_action == "SignImage" ? "sign" : "build")}});
 }
 
-void add_pod_cause(const api::Pod& pod, std::string_view what, const api::Module& module, bool names_container, std::vector<Cause>& found) {
+void add_pod_cause(const api::Pod& pod, std::string_view what, const api::Module& module, bool names_container,
+                   std::vector<Cause>& found) {
     for (const auto& problem : pod.problems) {
         api::Pod::Problem shown = problem;
         std::string head = fmt::format("{} Pod {}", what, pod.meta.name);
@@ -86,7 +109,8 @@ void add_pod_cause(const api::Pod& pod, std::string_view what, const api::Module
         }
         shown.container.clear();
         const std::string text = problem_text(shown);
-        found.push_back({"observed", text.empty() ? head : fmt::format("{}: {}", head, text), {remedy_of(pod, problem, module)}});
+        found.push_back(
+            {"observed", text.empty() ? head : fmt::format("{}: {}", head, text), {remedy_of(pod, problem, module)}});
     }
 }
 
@@ -105,10 +129,14 @@ std::vector<Cause> causes(const NodeView& view, const api::Module& module, const
     const std::string& name = module.meta.name;
     if (view.image_pods != nullptr && module.module_loader) {
         for (const auto* pod : *view.image_pods) {
-            if (is_image_pod_of(*pod, ns, name, view.node->kernel_version)) { add_pod_cause(*pod, word_of(*pod), module, false, found); }
+            if (is_image_pod_of(*pod, ns, name, view.node->kernel_version)) {
+                add_pod_cause(*pod, word_of(*pod), module, false, found);
+            }
         }
     }
-    if (const auto* pod = find_worker_pod(view, ns, name); pod != nullptr) { add_pod_cause(*pod, "worker", module, true, found); }
+    if (const auto* pod = find_worker_pod(view, ns, name); pod != nullptr) {
+        add_pod_cause(*pod, "worker", module, true, found);
+    }
     return found;
 }
 

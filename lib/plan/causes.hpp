@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What KMM's own objects and the Pods that it made say about a pair that is not where it is to be. Internal to lib/plan.
+// What KMM's own objects and the Pods that it made say about a pair that is not where it is to be. Internal to
+// lib/plan.
 #pragma once
 
 #include <string>

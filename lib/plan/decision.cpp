@@ -45,7 +45,8 @@ std::span<const DecisionRow> decision_table() noexcept { return k_rows; }
 
 const DecisionRow& decide(const Situation& situation) {
     const auto* row = std::find_if(k_rows.begin(), k_rows.end(), [&](const DecisionRow& candidate) {
-        return fits(candidate.when.eligibility, situation.eligibility) && fits(candidate.when.mapping, situation.mapping) &&
+        return fits(candidate.when.eligibility, situation.eligibility) &&
+               fits(candidate.when.mapping, situation.mapping) &&
                fits(candidate.when.configured, situation.configured) && fits(candidate.when.worker, situation.worker);
     });
     if (row == k_rows.end()) { throw bug("no row of the decision table fits"); }

@@ -20,7 +20,8 @@ namespace kmm::plan {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> k_of_plan{"version-labels-stuck", "label-key-leftover", "cordon-loses-version", "node-missing"};
+constexpr std::array<std::string_view, 4> k_of_plan{"version-labels-stuck", "label-key-leftover",
+                                                    "cordon-loses-version", "node-missing"};
 
 using FindingList = std::vector<Finding>;
 
@@ -52,7 +53,9 @@ std::map<std::string, Mend> mends_of_stuck_labels(const api::Objects& objects) {
         for (const auto& node : objects.nodes) {
             const auto found = node.meta.labels.find(key);
             if (found == node.meta.labels.end()) { continue; }
-            if (next_step(version_labels(node.meta.labels, ns, module.meta.name, schedule)) != LabelStep::stuck) { continue; }
+            if (next_step(version_labels(node.meta.labels, ns, module.meta.name, schedule)) != LabelStep::stuck) {
+                continue;
+            }
             Mend mend;
             mend.kind = Mend::Kind::remove_labels;
             mend.labels = {{node.meta.name, key, found->second}};
@@ -65,8 +68,9 @@ std::map<std::string, Mend> mends_of_stuck_labels(const api::Objects& objects) {
 
 /// The label a Module of that name would have on a node, for each kind of label that KMM sets.
 using LabelMaker = std::string (*)(std::string_view, std::string_view);
-constexpr std::array<LabelMaker, 6> k_labels{&api::label_version_module,        &api::label_version_worker_pod, &api::label_version_schedule_pod,
-                                             &api::label_version_device_plugin, &api::label_version_ready,      &api::label_ready};
+constexpr std::array<LabelMaker, 6> k_labels{&api::label_version_module,       &api::label_version_worker_pod,
+                                             &api::label_version_schedule_pod, &api::label_version_device_plugin,
+                                             &api::label_version_ready,        &api::label_ready};
 
 /// NAMESPACE/NAME of the Module that `key` is about; nullopt for any other label. Namespaces have no dots, names may.
 std::optional<std::string> module_of_label(const std::string& key) {
@@ -75,7 +79,9 @@ std::optional<std::string> module_of_label(const std::string& key) {
         const auto at = sample.find("\x01.\x02");
         const auto prefix = sample.substr(0, at);
         const auto suffix = sample.substr(at + 3);
-        if (key.size() <= prefix.size() + suffix.size() || !key.starts_with(prefix) || !key.ends_with(suffix)) { continue; }
+        if (key.size() <= prefix.size() + suffix.size() || !key.starts_with(prefix) || !key.ends_with(suffix)) {
+            continue;
+        }
         const auto name = key.substr(prefix.size(), key.size() - prefix.size() - suffix.size());
         const auto dot = name.find('.');
         if (dot == std::string::npos || dot == 0 || dot + 1 == name.size()) { continue; }
@@ -99,10 +105,11 @@ void find_left_labels(const api::Objects& objects, FindingList& found) {
         }
     }
     for (const auto& [key, nodes] : left) {
-        found.push_back(complaint(Severity::warning, "label-left",
-                                  fmt::format("label {} is on {} {}, but there is no Module {}", key, nodes.size() == 1 ? "node" : "nodes",
-                                              base::join(nodes, ", "), *module_of_label(key)),
-                                  fmt::format("kubectl label node {} {}-", base::join(nodes, " "), key), mends.at(key)));
+        found.push_back(
+            complaint(Severity::warning, "label-left",
+                      fmt::format("label {} is on {} {}, but there is no Module {}", key,
+                                  nodes.size() == 1 ? "node" : "nodes", base::join(nodes, ", "), *module_of_label(key)),
+                      fmt::format("kubectl label node {} {}-", base::join(nodes, " "), key), mends.at(key)));
     }
 }
 
@@ -113,16 +120,19 @@ void find_cordons(const api::Objects& objects, const Recorded& recorded, Finding
         const auto& name = node.meta.name;
         if (!owner.empty() && owner == recorded.cordon_owner && recorded.cordoned.contains(name)) { continue; }
         if (!owner.empty()) {
-            found.push_back(complaint(Severity::warning, "cordon-left",
-                                      fmt::format("node {} {} by {}, which this state directory has no record of", name,
-                                                  node.unschedulable ? "was cordoned" : "bears the sign of a cordon", base::escape(owner)),
-                                      fmt::format("if nobody is at work on it: kmm-upgrade adopt goes on with it, or: kubectl annotate node {} {}-{}", name,
-                                                  api::k_annotation_cordoned_by,
-                                                  node.unschedulable ? fmt::format(" && kubectl uncordon {}", name) : std::string()),
-                                      lift(name, owner)));
+            found.push_back(complaint(
+                Severity::warning, "cordon-left",
+                fmt::format("node {} {} by {}, which this state directory has no record of", name,
+                            node.unschedulable ? "was cordoned" : "bears the sign of a cordon", base::escape(owner)),
+                fmt::format(
+                    "if nobody is at work on it: kmm-upgrade adopt goes on with it, or: kubectl annotate node {} {}-{}",
+                    name, api::k_annotation_cordoned_by,
+                    node.unschedulable ? fmt::format(" && kubectl uncordon {}", name) : std::string()),
+                lift(name, owner)));
         } else if (node.unschedulable) {
-            found.push_back(complaint(Severity::note, "cordon-foreign", fmt::format("node {} is cordoned, not by kmm-upgrade", name),
-                                      fmt::format("kubectl uncordon {}, once who did it agrees", name), lift(name, "")));
+            found.push_back(complaint(
+                Severity::note, "cordon-foreign", fmt::format("node {} is cordoned, not by kmm-upgrade", name),
+                fmt::format("kubectl uncordon {}, once who did it agrees", name), lift(name, "")));
         }
     }
 }
@@ -130,12 +140,12 @@ void find_cordons(const api::Objects& objects, const Recorded& recorded, Finding
 void find_stuck_deletion(const api::ObjectMeta& meta, const char* kind, const char* plural, FindingList& found) {
     if (!meta.deleting || meta.finalizers.empty()) { return; }
     const auto scope = meta.namespace_.empty() ? std::string() : fmt::format(" -n {}", meta.namespace_);
-    found.push_back(complaint(
-        Severity::warning, "deletion-stuck",
-        fmt::format("{} {} is being deleted, and waits for {}", kind, meta.full_name(),
-                    base::join(meta.finalizers, ", ")),
-        fmt::format("KMM's operator takes it away; without one: kubectl patch {} {}{} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'",
-                    plural, meta.name, scope)));
+    found.push_back(complaint(Severity::warning, "deletion-stuck",
+                              fmt::format("{} {} is being deleted, and waits for {}", kind, meta.full_name(),
+                                          base::join(meta.finalizers, ", ")),
+                              fmt::format("KMM's operator takes it away; without one: kubectl patch {} {}{} "
+                                          "--type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'",
+                                          plural, meta.name, scope)));
 }
 
 void find_left_pods(const api::Objects& objects, FindingList& found) {
@@ -148,10 +158,12 @@ void find_left_pods(const api::Objects& objects, FindingList& found) {
         mend.namespace_ = pod.meta.namespace_;
         mend.name = pod.meta.name;
         mend.uid = pod.meta.uid;
-        found.push_back(complaint(Severity::warning, "worker-pod-left",
-                                  fmt::format("worker Pod {}/{} is bound to node {}, which is gone", pod.meta.namespace_, pod.meta.name, pod.node_name),
-                                  fmt::format("kubectl delete pod -n {} {} --force --grace-period=0", pod.meta.namespace_, pod.meta.name),
-                                  std::move(mend)));
+        found.push_back(complaint(
+            Severity::warning, "worker-pod-left",
+            fmt::format("worker Pod {}/{} is bound to node {}, which is gone", pod.meta.namespace_, pod.meta.name,
+                        pod.node_name),
+            fmt::format("kubectl delete pod -n {} {} --force --grace-period=0", pod.meta.namespace_, pod.meta.name),
+            std::move(mend)));
     }
 }
 
@@ -181,7 +193,9 @@ std::vector<Finding> examine(const api::Objects& objects, const Recorded& record
     }
     find_left_labels(objects, found);
     find_cordons(objects, recorded, found);
-    for (const auto& module : objects.modules) { find_stuck_deletion(module.meta, "Module", "modules.kmm.sigs.x-k8s.io", found); }
+    for (const auto& module : objects.modules) {
+        find_stuck_deletion(module.meta, "Module", "modules.kmm.sigs.x-k8s.io", found);
+    }
     for (const auto& config : objects.node_modules_configs) {
         find_stuck_deletion(config.meta, "NodeModulesConfig", "nodemodulesconfigs.kmm.sigs.x-k8s.io", found);
     }

@@ -14,7 +14,8 @@ namespace {
 
 constexpr const char* k_unmanaged_refused = "cannot delete Pods that declare no controller (use --force to override)";
 constexpr const char* k_unmanaged_told = "deleting Pods that declare no controller";
-constexpr const char* k_local_refused = "cannot delete Pods with local storage (use --delete-emptydir-data to override)";
+constexpr const char* k_local_refused =
+    "cannot delete Pods with local storage (use --delete-emptydir-data to override)";
 constexpr const char* k_local_told = "deleting Pods with local storage";
 constexpr const char* k_self_told = "ignoring the Pod that this runs in";
 constexpr const char* k_daemon_told = "ignoring DaemonSet-managed Pods";
@@ -32,8 +33,10 @@ std::string some_of(const std::vector<std::string>& names) {
 class Reasons {
 public:
     void add(const char* reason, const api::WorkloadPod& pod) {
-        const auto found = std::find_if(list_.begin(), list_.end(), [&](const auto& entry) { return entry.first == reason; });
-        auto& names = found == list_.end() ? list_.emplace_back(reason, std::vector<std::string>()).second : found->second;
+        const auto found =
+            std::find_if(list_.begin(), list_.end(), [&](const auto& entry) { return entry.first == reason; });
+        auto& names =
+            found == list_.end() ? list_.emplace_back(reason, std::vector<std::string>()).second : found->second;
         names.push_back(pod.full_name());
     }
     [[nodiscard]] std::vector<std::string> texts() const {
@@ -118,12 +121,14 @@ Drain plan_drain(const std::vector<api::WorkloadPod>& pods, const DrainRules& ru
 DrainRules::Users users_of(const api::Module& module, const std::vector<std::string>& resources,
                            const std::vector<api::DeviceClaim>& claims) {
     if (resources.empty() && module.device_plugin)
-        throw Error(Exit::checks_failed, "resources-unknown",
-                    fmt::format("no object says which resources the device plugin of Module {} offers", module.full_name()))
+        throw Error(
+            Exit::checks_failed, "resources-unknown",
+            fmt::format("no object says which resources the device plugin of Module {} offers", module.full_name()))
             .hint("name them: --resource example.com/device; kubectl describe node lists them under Allocatable");
     if (resources.empty() && !module.dra)
         throw Error(Exit::checks_failed, "no-users",
-                    fmt::format("Module {} has neither a device plugin nor a DRA driver: nothing tells who uses it", module.full_name()))
+                    fmt::format("Module {} has neither a device plugin nor a DRA driver: nothing tells who uses it",
+                                module.full_name()))
             .hint("--resource NAME names what its users ask for, --drain empties the nodes");
     DrainRules::Users users;
     users.resources.insert(resources.begin(), resources.end());
@@ -133,7 +138,8 @@ DrainRules::Users users_of(const api::Module& module, const std::vector<std::str
     if (const auto* list = module.dra->find("deviceClasses"); list != nullptr)
         for (const auto& item : list->items()) classes.insert(item.get_string({"name"}));
     for (const auto& claim : claims) {
-        const bool asks = std::any_of(claim.classes.begin(), claim.classes.end(), [&](const auto& name) { return classes.contains(name); });
+        const bool asks = std::any_of(claim.classes.begin(), claim.classes.end(),
+                                      [&](const auto& name) { return classes.contains(name); });
         const bool has = std::find(claim.drivers.begin(), claim.drivers.end(), driver) != claim.drivers.end();
         if (asks || (has && !driver.empty())) users.claims.insert(claim.namespace_ + "/" + claim.name);
     }
@@ -150,12 +156,13 @@ std::vector<std::string> hopeless_budgets(const std::vector<api::DisruptionBudge
         for (const auto& pod : pods) {
             // The eviction API asks no budget for Pods that do not run yet or any more.
             const bool counts = pod.phase == "Running" || pod.phase.empty() || pod.phase == "Unknown";
-            if (counts && !pod.is_ending && pod.namespace_ == budget.namespace_ && api::matches(*budget.selector, pod.labels))
+            if (counts && !pod.is_ending && pod.namespace_ == budget.namespace_ &&
+                api::matches(*budget.selector, pod.labels))
                 names.push_back(pod.full_name());
         }
         if (names.empty()) continue;
-        texts.push_back(fmt::format("PodDisruptionBudget {} never allows an eviction ({}): {}", budget.full_name(), reason,
-                                    some_of(names)));
+        texts.push_back(fmt::format("PodDisruptionBudget {} never allows an eviction ({}): {}", budget.full_name(),
+                                    reason, some_of(names)));
     }
     return texts;
 }

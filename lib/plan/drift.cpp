@@ -36,12 +36,14 @@ std::string difference(const SavedEntry& was, const Entry& is) {
     compare("kernel", was.kernel, is.kernel);
     compare("version", was.version, is.version);
     compare("image", was.image, is.image);
-    compare("action", fmt::format("{} ({})", was.action, was.reason), fmt::format("{} ({})", to_string(is.action), is.reason));
+    compare("action", fmt::format("{} ({})", was.action, was.reason),
+            fmt::format("{} ({})", to_string(is.action), is.reason));
     const Node config = is.config ? api::encode(*is.config) : Node();
     if (parts.empty() && !was.config.same_value(config)) {
         for (const auto& member : config.members()) {
             const auto* before = was.config.find(member.key);
-            if (before == nullptr || !before->same_value(member.value)) parts.push_back("config." + member.key + " differs");
+            if (before == nullptr || !before->same_value(member.value))
+                parts.push_back("config." + member.key + " differs");
         }
         for (const auto& member : was.config.members())
             if (config.find(member.key) == nullptr) parts.push_back("config." + member.key + " is gone");
@@ -56,9 +58,12 @@ SavedPlan read_saved_plan(const value::Document& document, const std::string& ns
     const auto version = root.get_string({"apiVersion"});
     const auto kind = root.get_string({"kind"});
     if (version != "kmmtools/v1" || kind != "Plan")
-        throw bad_plan(document, root, fmt::format("expected apiVersion kmmtools/v1 and kind Plan, found \"{}\" and \"{}\"", version, kind));
+        throw bad_plan(
+            document, root,
+            fmt::format("expected apiVersion kmmtools/v1 and kind Plan, found \"{}\" and \"{}\"", version, kind));
     const auto* entries = root.find("entries");
-    if (entries == nullptr || !entries->is_sequence()) throw bad_plan(document, root, "the plan has no list of entries");
+    if (entries == nullptr || !entries->is_sequence())
+        throw bad_plan(document, root, "the plan has no list of entries");
     if (const auto* imagined = root.find_path({"source", "whatIf"}); imagined != nullptr && !imagined->items().empty())
         throw bad_plan(document, *imagined, "the plan was made of facts that are only imagined (whatIf)");
     SavedPlan saved;
@@ -66,7 +71,8 @@ SavedPlan read_saved_plan(const value::Document& document, const std::string& ns
     for (const auto& item : entries->items()) {
         if (item.find("cluster") != nullptr) throw bad_plan(document, item, "the plan is about several clusters");
         const auto node = required_text(document, item, "node");
-        if (required_text(document, item, "namespace") != ns || required_text(document, item, "module") != module) continue;
+        if (required_text(document, item, "namespace") != ns || required_text(document, item, "module") != module)
+            continue;
         SavedEntry entry;
         entry.kernel = item.get_string({"kernel"});
         entry.version = item.get_string({"version"});
@@ -75,9 +81,11 @@ SavedPlan read_saved_plan(const value::Document& document, const std::string& ns
         entry.reason = required_text(document, item, "reason");
         if (const auto* config = item.find("config")) entry.config = *config;
         if (!saved.nodes.emplace(node, std::move(entry)).second)
-            throw bad_plan(document, item, fmt::format("the plan has two entries of {}/{} on node {}", ns, module, node));
+            throw bad_plan(document, item,
+                           fmt::format("the plan has two entries of {}/{} on node {}", ns, module, node));
     }
-    if (saved.nodes.empty()) throw bad_plan(document, *entries, fmt::format("the plan has no entry of {}/{}", ns, module));
+    if (saved.nodes.empty())
+        throw bad_plan(document, *entries, fmt::format("the plan has no entry of {}/{}", ns, module));
     return saved;
 }
 
@@ -88,7 +96,8 @@ std::vector<std::pair<std::string, std::string>> drift(const SavedPlan& saved, c
     for (const auto& entry : now.entries) {
         if (entry.namespace_ != ns || entry.module != module) continue;
         const auto was = saved.nodes.find(entry.node);
-        found[entry.node] = was == saved.nodes.end() ? fmt::format("is not in the plan; action is {} ({})", to_string(entry.action), entry.reason)
+        found[entry.node] = was == saved.nodes.end() ? fmt::format("is not in the plan; action is {} ({})",
+                                                                   to_string(entry.action), entry.reason)
                                                      : difference(was->second, entry);
     }
     std::erase_if(found, [](const auto& item) { return item.second.empty(); });

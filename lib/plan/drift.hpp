@@ -24,12 +24,13 @@ struct SavedPlan {
     std::map<std::string, SavedEntry> nodes;  ///< by Node name
 };
 
-/// Takes the entries of NS/MODULE out of a plan file. Errors: data "bad-plan" with the place, what was expected and found:
-/// another kind, several clusters, facts that are only imagined (`whatIf`), an entry that is none.
-[[nodiscard]] SavedPlan read_saved_plan(const value::Document& document, const std::string& ns, const std::string& module);
+/// Takes the entries of NS/MODULE out of a plan file. Errors: data "bad-plan" with the place, what was expected and
+/// found: another kind, several clusters, facts that are only imagined (`whatIf`), an entry that is none.
+[[nodiscard]] SavedPlan read_saved_plan(const value::Document& document, const std::string& ns,
+                                        const std::string& module);
 
-/// Every difference between `saved` and the entries of the same Module in `now`: node, and what was and is, in words; sorted
-/// by node. Boot ids do not count: a node that was restarted with the same kernel is decided anew anyway.
+/// Every difference between `saved` and the entries of the same Module in `now`: node, and what was and is, in words;
+/// sorted by node. Boot ids do not count: a node that was restarted with the same kernel is decided anew anyway.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> drift(const SavedPlan& saved, const Plan& now,
                                                                      const std::string& ns, const std::string& module);
 

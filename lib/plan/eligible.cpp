@@ -30,8 +30,9 @@ bool tolerates(const std::vector<api::Toleration>& tolerations, const std::vecto
                api::Taint* blocking) {
     for (const auto& taint : taints) {
         if (taint.effect != "NoSchedule" && taint.effect != "NoExecute") { continue; }
-        const bool tolerated = std::any_of(tolerations.begin(), tolerations.end(),
-                                           [&](const api::Toleration& toleration) { return matches(toleration, taint); });
+        const bool tolerated =
+            std::any_of(tolerations.begin(), tolerations.end(),
+                        [&](const api::Toleration& toleration) { return matches(toleration, taint); });
         if (tolerated) { continue; }
         if (blocking != nullptr) { *blocking = taint; }
         return false;

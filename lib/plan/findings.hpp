@@ -40,8 +40,8 @@ public:
         return {module_.meta.origin.file, node.mark().line, node.mark().column};
     }
     [[nodiscard]] bool present(std::string_view path) const { return module_.places.count(path) != 0; }
-    /// Whether the value at `path`, what it stands in, or an entry of it is of a wrong type: that was said by the decoder, and
-    /// nothing can be said about what the value would be.
+    /// Whether the value at `path`, what it stands in, or an entry of it is of a wrong type: that was said by the
+    /// decoder, and nothing can be said about what the value would be.
     [[nodiscard]] bool misread(std::string_view path) const;
     [[nodiscard]] const api::Module& module() const noexcept { return module_; }
     [[nodiscard]] const std::string& subject() const noexcept { return subject_; }
@@ -55,12 +55,13 @@ private:
     Diagnostics& diagnostics_;
 };
 
-/// The three words that Kubernetes has for imagePullPolicy, or none. KMM takes any; the Pods that get it are refused. `path` is
-/// where the field stands.
+/// The three words that Kubernetes has for imagePullPolicy, or none. KMM takes any; the Pods that get it are refused.
+/// `path` is where the field stands.
 void check_pull_policy(Findings& findings, const std::string& path, const std::string& policy);
 
 /// The parts of validate_module.
-void validate_pod_fields(Findings& findings, const ValidateOptions& options);  ///< names, tolerations, device plugin, DRA
+void validate_pod_fields(Findings& findings,
+                         const ValidateOptions& options);                  ///< names, tolerations, device plugin, DRA
 void validate_loader(Findings& findings, const ValidateOptions& options);  ///< spec.moduleLoader, which must be present
 /// Secrets that a build or sign Pod cannot have as KMM makes it; spec.moduleLoader must be present.
 void validate_pod_secrets(Findings& findings);

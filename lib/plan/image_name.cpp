@@ -21,7 +21,9 @@ std::optional<Diagnostic> image_name_fault(const std::string& text) {
         fault.severity = Severity::warning;
         fault.code = "bad-reference";
         fault.message = fmt::format("image \"{}\" cannot be pulled: {}", shown, error.message());
-        fault.hint = error.hint().empty() || error.hint().starts_with("a template") ? "write REGISTRY/REPOSITORY:TAG or @sha256:DIGEST" : error.hint();
+        fault.hint = error.hint().empty() || error.hint().starts_with("a template")
+                         ? "write REGISTRY/REPOSITORY:TAG or @sha256:DIGEST"
+                         : error.hint();
         return fault;
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What KMM itself has written down about the images of Modules: its ModuleImagesConfigs and ModuleBuildSignConfigs. Facts: KMM 11.1.
+// What KMM itself has written down about the images of Modules: its ModuleImagesConfigs and ModuleBuildSignConfigs.
+// Facts: KMM 11.1.
 #pragma once
 
 #include <map>

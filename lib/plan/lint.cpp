@@ -28,7 +28,10 @@ class Linter {
 public:
     /// `subject` begins each message.
     Linter(const api::Module& module, std::string subject, Diagnostics& diagnostics)
-        : module_(module), container_(module.module_loader->container), subject_(std::move(subject)), diagnostics_(diagnostics) {}
+        : module_(module),
+          container_(module.module_loader->container),
+          subject_(std::move(subject)),
+          diagnostics_(diagnostics) {}
 
     void run() {
         names();
@@ -43,12 +46,14 @@ public:
     }
 
 private:
-    void report(Severity severity, const std::string& field, std::string code, const std::string& message, std::string hint) {
+    void report(Severity severity, const std::string& field, std::string code, const std::string& message,
+                std::string hint) {
         Diagnostic diagnostic;
         diagnostic.severity = severity;
         diagnostic.code = std::move(code);
         diagnostic.message = fmt::format("{}: {}", subject_, message);
-        const auto place = module_.places.find(field.starts_with("metadata") ? field : "spec.moduleLoader.container." + field);
+        const auto place =
+            module_.places.find(field.starts_with("metadata") ? field : "spec.moduleLoader.container." + field);
         if (place != module_.places.end()) {
             diagnostic.position = place->second;
         } else if (!module_.meta.origin.file.empty()) {
@@ -62,9 +67,10 @@ private:
         const std::size_t length = module_.meta.name.size() + module_.meta.namespace_.size();
         if (length <= k_names_length_documented || length > k_names_length_webhook) { return; }
         report(Severity::note, "metadata.name", "name-too-long",
-               fmt::format("name and namespace together have {} characters: KMM's documents allow {}, its webhook {} up to "
-                           "v2.6.0 and 41 since",
-                           length, k_names_length_documented, k_names_length_webhook),
+               fmt::format(
+                   "name and namespace together have {} characters: KMM's documents allow {}, its webhook {} up to "
+                   "v2.6.0 and 41 since",
+                   length, k_names_length_documented, k_names_length_webhook),
                "nothing, unless your own checks follow the documents");
     }
 
@@ -78,9 +84,10 @@ private:
                    fmt::format("image \"{}\" has no tag: KMM takes the registry's port for one", base::escape(text)),
                    "add :TAG, or better @sha256:DIGEST");
         } else if (tagged && one_build) {
-            report(Severity::note, field, "image-by-tag",
-                   fmt::format("image \"{}\" is named by a tag, which can come to mean another image", base::escape(text)),
-                   "write it as @sha256:DIGEST");
+            report(
+                Severity::note, field, "image-by-tag",
+                fmt::format("image \"{}\" is named by a tag, which can come to mean another image", base::escape(text)),
+                "write it as @sha256:DIGEST");
         }
     }
 
@@ -90,8 +97,10 @@ private:
         const auto is_made = [&](const api::KernelMapping* mapping) {
             return container_.build || container_.sign || (mapping != nullptr && (mapping->build || mapping->sign));
         };
-        const bool made_somewhere = std::any_of(mappings.begin(), mappings.end(), [&](const auto& mapping) { return is_made(&mapping); });
-        image("containerImage", container_.container_image, !has_variables(container_.container_image) && !is_made(nullptr) && !made_somewhere);
+        const bool made_somewhere =
+            std::any_of(mappings.begin(), mappings.end(), [&](const auto& mapping) { return is_made(&mapping); });
+        image("containerImage", container_.container_image,
+              !has_variables(container_.container_image) && !is_made(nullptr) && !made_somewhere);
         for (std::size_t i = 0; i < mappings.size(); ++i) {
             const std::string& text = mappings[i].container_image;
             const bool one_kernel = !has_variables(text) || !mappings[i].literal.empty();
@@ -106,11 +115,18 @@ private:
         const auto sign = merge_sign(container_.sign, mapping.sign);
         if (!sign || sign->unsigned_image.empty() || container_.build || mapping.build) { return; }
         const auto or_some = [](const std::string& name) { return name.empty() ? std::string("some") : name; };
-        const auto variables = template_variables("6.1.0-some.x86_64", or_some(module_.meta.name), or_some(module_.meta.namespace_));
-        const std::string& target = mapping.container_image.empty() ? container_.container_image : mapping.container_image;
-        if (!variables || target.empty() || !same_image(expand(target, *variables).text, expand(sign->unsigned_image, *variables).text)) { return; }
+        const auto variables =
+            template_variables("6.1.0-some.x86_64", or_some(module_.meta.name), or_some(module_.meta.namespace_));
+        const std::string& target =
+            mapping.container_image.empty() ? container_.container_image : mapping.container_image;
+        if (!variables || target.empty() ||
+            !same_image(expand(target, *variables).text, expand(sign->unsigned_image, *variables).text)) {
+            return;
+        }
         const bool is_own = mapping.sign && !mapping.sign->unsigned_image.empty();
-        report(Severity::warning, is_own ? fmt::format("kernelMappings[{}].sign.unsignedImage", index) : std::string("sign.unsignedImage"), "sign-same-image",
+        report(Severity::warning,
+               is_own ? fmt::format("kernelMappings[{}].sign.unsignedImage", index) : std::string("sign.unsignedImage"),
+               "sign-same-image",
                "unsignedImage and containerImage are the same image: KMM finds that it exists and never signs it",
                "give the signed image another tag");
     }
@@ -139,7 +155,9 @@ private:
         }
         if (const std::string meant = with_literal_plus(text); meant != text) {
             report(Severity::warning, field, "regexp-plus",
-                   fmt::format("regexp \"{}\": '+' repeats what stands before it; the +rt, +64k or +debug of a kernel version is written [+]rt, [+]64k or [+]debug", text),
+                   fmt::format("regexp \"{}\": '+' repeats what stands before it; the +rt, +64k or +debug of a kernel "
+                               "version is written [+]rt, [+]64k or [+]debug",
+                               text),
                    fmt::format("write {}", meant));
         }
         if (has_bare_dot(text)) {
@@ -175,7 +193,8 @@ private:
             }
             if (text[i] == '[') { in_class = true; }
             if (text[i] == ']') { in_class = false; }
-            if (!in_class && text[i] == '.' && i > 0 && i + 1 < text.size() && digit(text[i - 1]) && digit(text[i + 1])) {
+            if (!in_class && text[i] == '.' && i > 0 && i + 1 < text.size() && digit(text[i - 1]) &&
+                digit(text[i + 1])) {
                 return true;
             }
         }
@@ -185,8 +204,9 @@ private:
     /// A regexp after one that takes everything; what stands there twice is among the rules.
     void unreachable() {
         const auto& mappings = container_.kernel_mappings;
-        const auto all = std::find_if(mappings.begin(), mappings.end(),
-                                      [](const api::KernelMapping& mapping) { return takes_everything(mapping.regexp); });
+        const auto all = std::find_if(mappings.begin(), mappings.end(), [](const api::KernelMapping& mapping) {
+            return takes_everything(mapping.regexp);
+        });
         if (all == mappings.end()) { return; }
         const auto first = static_cast<std::size_t>(all - mappings.begin());
         for (std::size_t i = first + 1; i < mappings.size(); ++i) {
@@ -218,7 +238,8 @@ private:
             const auto pieces = base::split(file, '/');
             if (std::find(pieces.begin(), pieces.end(), "..") == pieces.end()) { continue; }
             report(Severity::warning, fmt::format("{}.filesToSign[{}]", field, i), "sign-outside",
-                   fmt::format("filesToSign: {} leads out of its directory, which KMM does not notice", base::escape(file)),
+                   fmt::format("filesToSign: {} leads out of its directory, which KMM does not notice",
+                               base::escape(file)),
                    "write the path without '..'");
         }
     }
@@ -232,7 +253,8 @@ private:
 }  // namespace
 
 bool takes_everything(std::string_view regexp) {
-    constexpr std::array all{".*", ".+", "^.*", "^.+", ".*$", ".+$", "^.*$", "^.+$", "^", "$", ".", "(.*)", "(.+)", "^(.*)$", "^(.+)$"};
+    constexpr std::array all{".*", ".+", "^.*", "^.+",  ".*$",  ".+$",    "^.*$",  "^.+$",
+                             "^",  "$",  ".",   "(.*)", "(.+)", "^(.*)$", "^(.+)$"};
     return std::find(all.begin(), all.end(), regexp) != all.end();
 }
 
@@ -249,7 +271,9 @@ Diagnostics lint(const api::Objects& objects) {
         }
     }
     for (const auto& object : objects.managed_cluster_modules) {
-        if (object.module.module_loader) { Linter(object.module, fmt::format("ManagedClusterModule {}", object.meta.name), diagnostics).run(); }
+        if (object.module.module_loader) {
+            Linter(object.module, fmt::format("ManagedClusterModule {}", object.meta.name), diagnostics).run();
+        }
     }
     check_pod_security(objects, diagnostics);
     check_shared_images(objects, diagnostics);

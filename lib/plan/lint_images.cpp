@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One image for several kernels or architectures. Facts: KMM 11.1, 11.2: an image is built once, for the first kernel that asks for it.
+// One image for several kernels or architectures. Facts: KMM 11.1, 11.2: an image is built once, for the first kernel
+// that asks for it.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -28,7 +29,8 @@ std::vector<NodeKind> node_kinds(const api::Objects& objects) {
     std::vector<NodeKind> kinds;
     for (const auto& node : objects.nodes) {
         if (node.kernel_version.empty()) { continue; }
-        const auto [place, fresh] = places.emplace(std::pair(api::trim_kernel(node.kernel_version), node.architecture), kinds.size());
+        const auto [place, fresh] =
+            places.emplace(std::pair(api::trim_kernel(node.kernel_version), node.architecture), kinds.size());
         if (fresh) { kinds.push_back({place->first.first, node.architecture, {}}); }
         kinds[place->second].nodes.push_back(&node);
     }
@@ -72,18 +74,20 @@ private:
         kernels.erase(kernels.begin());
         constexpr std::size_t k_named_max = 3;
         const std::size_t others = kernels.size() > k_named_max ? kernels.size() - k_named_max : 0;
-        const std::string directory = kernels.size() == 1 ? fmt::format("lib/modules/{}", kernels.front()) : "directory of theirs below lib/modules";
+        const std::string directory = kernels.size() == 1 ? fmt::format("lib/modules/{}", kernels.front())
+                                                          : "directory of theirs below lib/modules";
         const bool one = kernels.size() == 1;
         kernels.resize(kernels.size() - others);
         const std::string rest = base::join(kernels, ", ") + (others == 0 ? "" : fmt::format(" and {} more", others));
         if (!use.built && !use.is_signed) {
-            add(Severity::note, use, "image-kernels", fmt::format("image {} is used for {} and {}: it must hold the modules of each", image, first, rest),
+            add(Severity::note, use, "image-kernels",
+                fmt::format("image {} is used for {} and {}: it must hold the modules of each", image, first, rest),
                 "nothing if it does; kmm-plan preflight --check-images looks");
             return;
         }
         add(Severity::warning, use, "image-kernels",
-            fmt::format("image {} is {} once, for kernel {}, and used for {}, too, which {} no {} in it", image, use.built ? "built" : "signed", first, rest,
-                        one ? "finds" : "find", directory),
+            fmt::format("image {} is {} once, for kernel {}, and used for {}, too, which {} no {} in it", image,
+                        use.built ? "built" : "signed", first, rest, one ? "finds" : "find", directory),
             "put ${KERNEL_FULL_VERSION} into the tag");
     }
 
@@ -95,19 +99,24 @@ private:
             }
             if (architectures.size() < 2) { continue; }
             add(Severity::warning, use, "image-architectures",
-                fmt::format("kernel {} runs on {} nodes, and KMM builds one image for {}, {}, on whichever node the build Pod lands", kernel,
-                            base::join(architectures, " and "), architectures.size() == 2 ? "both" : "all", image),
-                "make one Module for each architecture, with kubernetes.io/arch in spec.selector and in build.selector");
+                fmt::format("kernel {} runs on {} nodes, and KMM builds one image for {}, {}, on whichever node the "
+                            "build Pod lands",
+                            kernel, base::join(architectures, " and "), architectures.size() == 2 ? "both" : "all",
+                            image),
+                "make one Module for each architecture, with kubernetes.io/arch in spec.selector and in "
+                "build.selector");
         }
     }
 
-    void add(Severity severity, const ImageUse& use, std::string code, const std::string& message, std::string hint) const {
+    void add(Severity severity, const ImageUse& use, std::string code, const std::string& message,
+             std::string hint) const {
         Diagnostic finding;
         finding.severity = severity;
         finding.code = std::move(code);
         finding.message = fmt::format("Module {}: {}", module_.full_name(), message);
         const std::string container = "spec.moduleLoader.container";
-        for (const auto& path : {fmt::format("{}.kernelMappings[{}].containerImage", container, use.mapping), container + ".containerImage"}) {
+        for (const auto& path : {fmt::format("{}.kernelMappings[{}].containerImage", container, use.mapping),
+                                 container + ".containerImage"}) {
             const bool is_own = !module_.module_loader->container.kernel_mappings[use.mapping].container_image.empty();
             const auto place = module_.places.find(path);
             if (place == module_.places.end() || is_own != (path.find('[') != std::string::npos)) { continue; }
@@ -133,7 +142,9 @@ void check_shared_images(const api::Objects& objects, Diagnostics& diagnostics) 
         const Resolver resolver(module);
         SharedImages images(module, diagnostics);
         for (const auto& kind : kinds) {
-            const bool used = std::any_of(kind.nodes.begin(), kind.nodes.end(), [&](const api::Node* node) { return selects(module.selector, node->meta.labels); });
+            const bool used = std::any_of(kind.nodes.begin(), kind.nodes.end(), [&](const api::Node* node) {
+                return selects(module.selector, node->meta.labels);
+            });
             if (used) { images.see(resolver, kind); }
         }
         images.report();

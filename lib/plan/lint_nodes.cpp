@@ -22,8 +22,10 @@ namespace {
 constexpr std::string_view k_prefix = "kmm.node.kubernetes.io/";
 constexpr std::string_view k_beta_prefix = "beta.kmm.node.kubernetes.io/";
 constexpr std::array<std::string_view, 1> k_admin_words{"version-module"};
-constexpr std::array<std::string_view, 4> k_beta_words{"version-worker-pod", "version-schedule-pod", "version-device-plugin", "version-module-loader"};
-constexpr std::array<std::string_view, 4> k_endings{"ready", "device-plugin-ready", "dra-ready", "device-plugin-target"};
+constexpr std::array<std::string_view, 4> k_beta_words{"version-worker-pod", "version-schedule-pod",
+                                                       "version-device-plugin", "version-module-loader"};
+constexpr std::array<std::string_view, 4> k_endings{"ready", "device-plugin-ready", "dra-ready",
+                                                    "device-plugin-target"};
 
 template <typename List>
 bool is_among(const List& list, std::string_view word) {
@@ -37,10 +39,13 @@ struct KmmKey {
 
 std::optional<KmmKey> kmm_key(std::string_view key) {
     const std::size_t slash = key.find('/');
-    if (slash == std::string_view::npos || key.substr(0, slash).find("kmm") == std::string_view::npos) { return std::nullopt; }
+    if (slash == std::string_view::npos || key.substr(0, slash).find("kmm") == std::string_view::npos) {
+        return std::nullopt;
+    }
     const std::string_view name = key.substr(slash + 1);
     const std::size_t dot = name.find('.');
-    return KmmKey{key.substr(0, slash + 1), name.substr(0, dot), dot == std::string_view::npos ? std::string_view() : name.substr(dot + 1)};
+    return KmmKey{key.substr(0, slash + 1), name.substr(0, dot),
+                  dot == std::string_view::npos ? std::string_view() : name.substr(dot + 1)};
 }
 
 /// What key may have been meant, "" if the key is as KMM has it.
@@ -48,7 +53,9 @@ class LabelCheck {
 public:
     explicit LabelCheck(const api::Objects& objects) {
         for (const auto& module : objects.modules) {
-            if (module.module_loader && !module.module_loader->container.version.empty()) { known_.insert(module.meta.namespace_ + "." + module.meta.name); }
+            if (module.module_loader && !module.module_loader->container.version.empty()) {
+                known_.insert(module.meta.namespace_ + "." + module.meta.name);
+            }
         }
     }
 
@@ -61,8 +68,12 @@ public:
         if (!parts) { return std::nullopt; }
         const bool is_beta = parts->prefix == k_beta_prefix;
         if (!is_beta && parts->prefix != k_prefix) { return wrong_prefix(*parts); }
-        if (is_admin(parts->word)) { return is_beta ? as_key("is none of KMM's", k_prefix, *parts) : wrong_module(*parts); }
-        if (is_among(k_beta_words, parts->word)) { return is_beta ? wrong_module(*parts) : as_key("is none of KMM's", k_beta_prefix, *parts); }
+        if (is_admin(parts->word)) {
+            return is_beta ? as_key("is none of KMM's", k_prefix, *parts) : wrong_module(*parts);
+        }
+        if (is_among(k_beta_words, parts->word)) {
+            return is_beta ? wrong_module(*parts) : as_key("is none of KMM's", k_beta_prefix, *parts);
+        }
         const std::size_t last = key.find_last_of('.');
         if (is_among(k_endings, key.substr(last + 1)) && parts->prefix == k_prefix) { return std::nullopt; }
         return misspelt_word(*parts);
@@ -88,7 +99,9 @@ private:
         std::replace(word.begin(), word.end(), '_', '-');
         const auto near = base::nearest(base::to_lower(word), words);
         if (!near) { return std::nullopt; }
-        return Fault{"is none of KMM's", fmt::format("{}{}.{}", *near == k_admin_words.front() ? k_prefix : k_beta_prefix, *near, parts.rest)};
+        return Fault{
+            "is none of KMM's",
+            fmt::format("{}{}.{}", *near == k_admin_words.front() ? k_prefix : k_beta_prefix, *near, parts.rest)};
     }
 
     /// Labels of Modules that were not read are many. What is nearly one that was read is a slip.
@@ -98,14 +111,17 @@ private:
         for (const auto& name : known_) {
             const std::size_t dot = name.find('.');
             const std::string turned = name.substr(dot + 1) + "." + name.substr(0, dot);
-            if (turned == parts.rest || name.substr(dot + 1) == parts.rest || base::to_lower(parts.rest) == name) { meant = name; }
+            if (turned == parts.rest || name.substr(dot + 1) == parts.rest || base::to_lower(parts.rest) == name) {
+                meant = name;
+            }
         }
         if (meant.empty()) {
             const auto near = base::nearest(parts.rest, std::vector<std::string>(known_.begin(), known_.end()));
             if (!near) { return std::nullopt; }
             meant = *near;
         }
-        return Fault{"names no Module with a version that was read", fmt::format("{}{}.{}", parts.prefix, parts.word, meant)};
+        return Fault{"names no Module with a version that was read",
+                     fmt::format("{}{}.{}", parts.prefix, parts.word, meant)};
     }
 
     std::set<std::string> known_;  ///< "NAMESPACE.NAME" of Modules with a version
@@ -137,8 +153,10 @@ void check_node_labels(const api::Objects& objects, Diagnostics& diagnostics) {
         Diagnostic finding;
         finding.severity = Severity::warning;
         finding.code = "label-unknown";
-        finding.message = one.count == 1 ? fmt::format("label {} of node {} {}", base::escape(key), one.first, one.fault.what)
-                                         : fmt::format("label {} of {} nodes, first {}, {}", base::escape(key), one.count, one.first, one.fault.what);
+        finding.message = one.count == 1
+                              ? fmt::format("label {} of node {} {}", base::escape(key), one.first, one.fault.what)
+                              : fmt::format("label {} of {} nodes, first {}, {}", base::escape(key), one.count,
+                                            one.first, one.fault.what);
         finding.hint = fmt::format("did you mean {}?", base::escape(one.fault.meant));
         if (!one.place.file.empty()) { finding.position = one.place; }
         diagnostics.push_back(std::move(finding));
@@ -149,16 +167,20 @@ void check_pod_security(const api::Objects& objects, Diagnostics& diagnostics) {
     for (const auto& space : objects.namespaces) {
         const auto level = space.meta.labels.find(std::string(k_enforce));
         if (level == space.meta.labels.end() || level->second == "privileged") { continue; }
-        const auto uses = [&](const api::Module& module) { return module.meta.namespace_ == space.meta.name && !module.meta.deleting; };
+        const auto uses = [&](const api::Module& module) {
+            return module.meta.namespace_ == space.meta.name && !module.meta.deleting;
+        };
         const auto found = std::find_if(objects.modules.begin(), objects.modules.end(), uses);
         if (found == objects.modules.end()) { continue; }
         const bool known = level->second == "restricted" || level->second == "baseline";
         Diagnostic finding;
         finding.severity = Severity::warning;
         finding.code = "pod-security";
-        finding.message = fmt::format("Namespace {} enforces pod security level {}{}: {} of Module {} are refused", base::escape(space.meta.name),
-                                      base::escape(level->second), known ? "" : ", which is none and counts as restricted",
-                                      found->module_loader ? "the worker Pods" : "the Pods of the device plugin or DRA driver", found->full_name());
+        finding.message = fmt::format(
+            "Namespace {} enforces pod security level {}{}: {} of Module {} are refused", base::escape(space.meta.name),
+            base::escape(level->second), known ? "" : ", which is none and counts as restricted",
+            found->module_loader ? "the worker Pods" : "the Pods of the device plugin or DRA driver",
+            found->full_name());
         finding.hint = fmt::format("label it {}=privileged (kmm-plan render namespace writes that)", k_enforce);
         if (const auto place = space.label_places.find(std::string(k_enforce)); place != space.label_places.end()) {
             finding.position = place->second;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Secrets and ConfigMaps that Modules name: whether they are there, and whether they have the keys that KMM mounts. Facts: KMM 11.2, 11.3.
+// Secrets and ConfigMaps that Modules name: whether they are there, and whether they have the keys that KMM mounts.
+// Facts: KMM 11.2, 11.3.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -44,10 +45,13 @@ public:
         const auto& container = module.module_loader->container;
         const auto& mappings = container.kernel_mappings;
         const bool made = container.build || container.sign ||
-                          std::any_of(mappings.begin(), mappings.end(), [](const auto& mapping) { return mapping.build || mapping.sign; });
+                          std::any_of(mappings.begin(), mappings.end(),
+                                      [](const auto& mapping) { return mapping.build || mapping.sign; });
         pull_secret(module, made);
         add(container.build, container.sign, std::string(k_container_path));
-        for (std::size_t i = 0; i < mappings.size(); ++i) { add(mappings[i].build, mappings[i].sign, fmt::format("{}.kernelMappings[{}]", k_container_path, i)); }
+        for (std::size_t i = 0; i < mappings.size(); ++i) {
+            add(mappings[i].build, mappings[i].sign, fmt::format("{}.kernelMappings[{}]", k_container_path, i));
+        }
     }
 
     [[nodiscard]] const std::vector<Reference>& all() const noexcept { return all_; }
@@ -56,16 +60,18 @@ private:
     static constexpr std::string_view k_no_pod = "without it no such Pod starts";
 
     void pull_secret(const api::Module& module, bool made) {
-        put({"spec.imageRepoSecret.name", "imageRepoSecret", module.image_repo_secret, made ? ".dockerconfigjson" : "?", "Secret",
-             "without it images are pulled as by anybody"});
+        put({"spec.imageRepoSecret.name", "imageRepoSecret", module.image_repo_secret, made ? ".dockerconfigjson" : "?",
+             "Secret", "without it images are pulled as by anybody"});
     }
 
     void add(const std::optional<api::Build>& build, const std::optional<api::Sign>& sign, const std::string& path) {
         if (build) {
-            put({path + ".build.dockerfileConfigMap.name", "build.dockerfileConfigMap", build->dockerfile_config_map, "dockerfile", "ConfigMap", k_no_pod});
+            put({path + ".build.dockerfileConfigMap.name", "build.dockerfileConfigMap", build->dockerfile_config_map,
+                 "dockerfile", "ConfigMap", k_no_pod});
         }
         for (std::size_t i = 0; build && i < build->secrets.size(); ++i) {
-            put({fmt::format("{}.build.secrets[{}].name", path, i), fmt::format("build.secrets[{}]", i), build->secrets[i], "", "Secret", k_no_pod});
+            put({fmt::format("{}.build.secrets[{}].name", path, i), fmt::format("build.secrets[{}]", i),
+                 build->secrets[i], "", "Secret", k_no_pod});
         }
         if (!sign) { return; }
         put({path + ".sign.certSecret.name", "sign.certSecret", sign->cert_secret, "cert", "Secret", k_no_pod});
@@ -79,10 +85,12 @@ private:
     std::vector<Reference> all_;
 };
 
-/// Looks up the references of one Module. With `absent`, which Secrets are not there is known; without, it is whatever was not read.
+/// Looks up the references of one Module. With `absent`, which Secrets are not there is known; without, it is whatever
+/// was not read.
 class ReferenceCheck {
 public:
-    ReferenceCheck(Findings& findings, const Known& known, const Names* absent) : findings_(findings), known_(known), absent_(absent) {}
+    ReferenceCheck(Findings& findings, const Known& known, const Names* absent)
+        : findings_(findings), known_(known), absent_(absent) {}
 
     void run() {
         const References references(findings_.module());
@@ -104,7 +112,10 @@ private:
                 return;
             }
         }
-        if (absent_ != nullptr ? reference.kind != "Secret" || !absent_->contains(reference.name) : space == spaces.end() && !is_elsewhere(reference)) { return; }
+        if (absent_ != nullptr ? reference.kind != "Secret" || !absent_->contains(reference.name)
+                               : space == spaces.end() && !is_elsewhere(reference)) {
+            return;
+        }
         report_absent(reference, others, space == spaces.end() ? nullptr : &space->second);
     }
 
@@ -122,23 +133,27 @@ private:
         const char* code = reference.kind == "Secret" ? "secret-unknown" : "config-map-unknown";
         if (const std::string other = elsewhere(reference); !other.empty()) {
             findings_.warning(reference.path, code,
-                              fmt::format("{}: {} {} is in namespace {}, not in {}", reference.field, reference.kind, base::escape(reference.name),
-                                          base::escape(other), space),
+                              fmt::format("{}: {} {} is in namespace {}, not in {}", reference.field, reference.kind,
+                                          base::escape(reference.name), base::escape(other), space),
                               fmt::format("copy it to namespace {}: {}", space, reference.harm));
             return;
         }
         std::vector<std::string> candidates;
         for (const auto& [name, keys] : here == nullptr ? KeysByName{} : *here) {
             // What the Module names somewhere else is not meant here.
-            const bool taken = std::any_of(others.begin(), others.end(), [&](const Reference& other) { return other.name == name && other.kind == reference.kind; });
+            const bool taken = std::any_of(others.begin(), others.end(), [&](const Reference& other) {
+                return other.name == name && other.kind == reference.kind;
+            });
             if (!taken) { candidates.push_back(name); }
         }
         const auto near = base::nearest(reference.name, candidates);
-        findings_.warning(reference.path, code,
-                          fmt::format("{}: there is no {} {} {}", reference.field, reference.kind, base::escape(reference.name),
-                                      absent_ == nullptr ? "among those of namespace " + space + " that were read" : "in namespace " + space),
-                          near ? fmt::format("did you mean {}?", *near)
-                               : fmt::format("add the {}, or correct the name: {}", reference.kind, reference.harm));
+        findings_.warning(
+            reference.path, code,
+            fmt::format(
+                "{}: there is no {} {} {}", reference.field, reference.kind, base::escape(reference.name),
+                absent_ == nullptr ? "among those of namespace " + space + " that were read" : "in namespace " + space),
+            near ? fmt::format("did you mean {}?", *near)
+                 : fmt::format("add the {}, or correct the name: {}", reference.kind, reference.harm));
     }
 
     /// What has no keys at all was read without its data.
@@ -149,22 +164,31 @@ private:
         const std::string wanted = any_login ? ".dockerconfigjson" : reference.key;
         if (has(wanted) || (any_login && has(".dockercfg"))) { return; }
         const std::string there = keys.empty() ? "no data" : base::escape(base::join(keys, ", "));
-        const std::string name = fmt::format("{} {}/{}", reference.kind, base::escape(ns()), base::escape(reference.name));
+        const std::string name =
+            fmt::format("{} {}/{}", reference.kind, base::escape(ns()), base::escape(reference.name));
         if (reference.kind == "ConfigMap") {
             const auto near = base::nearest(wanted, keys);
-            const bool case_alone = std::any_of(keys.begin(), keys.end(), [&](const std::string& key) { return base::to_lower(key) == wanted; });
-            const std::string from = keys.empty() ? "Dockerfile" : case_alone || near ? near.value_or(keys.front()) : keys.front();
+            const bool case_alone = std::any_of(keys.begin(), keys.end(),
+                                                [&](const std::string& key) { return base::to_lower(key) == wanted; });
+            const std::string from = keys.empty()         ? "Dockerfile"
+                                     : case_alone || near ? near.value_or(keys.front())
+                                                          : keys.front();
             findings_.warning(reference.path, "config-map-key",
-                              fmt::format("{}: {} has no key {} (it has {}): KMM's build Pod does not start", reference.field, name, wanted, there),
-                              fmt::format("{}kubectl create configmap {} --from-file={}={}", case_alone || near ? fmt::format("did you mean {}? ", wanted) : "",
+                              fmt::format("{}: {} has no key {} (it has {}): KMM's build Pod does not start",
+                                          reference.field, name, wanted, there),
+                              fmt::format("{}kubectl create configmap {} --from-file={}={}",
+                                          case_alone || near ? fmt::format("did you mean {}? ", wanted) : "",
                                           base::escape(reference.name), wanted, base::escape(from)));
             return;
         }
-        findings_.warning(reference.path, "secret-key", fmt::format("{}: {} has no key {} (it has {})", reference.field, name, wanted, there),
+        findings_.warning(reference.path, "secret-key",
+                          fmt::format("{}: {} has no key {} (it has {})", reference.field, name, wanted, there),
                           wanted == ".dockerconfigjson"
-                              ? fmt::format("kubectl create secret docker-registry {} --from-file=.dockerconfigjson=FILE: type kubernetes.io/dockerconfigjson",
+                              ? fmt::format("kubectl create secret docker-registry {} "
+                                            "--from-file=.dockerconfigjson=FILE: type kubernetes.io/dockerconfigjson",
                                             base::escape(reference.name))
-                              : fmt::format("kubectl create secret generic {} --from-file={}=FILE: {}", base::escape(reference.name), wanted, reference.harm));
+                              : fmt::format("kubectl create secret generic {} --from-file={}=FILE: {}",
+                                            base::escape(reference.name), wanted, reference.harm));
     }
 
     Findings& findings_;
@@ -205,7 +229,9 @@ void check_secrets(const api::Objects& objects, const SecretNames& absent, Diagn
     const Known known = read_known(objects);
     std::map<std::string, Names> missing;
     for (const auto& [ns, name] : absent) { missing[ns].insert(name); }
-    for (const auto& module : objects.modules) { check_references(module, known, &missing[module.meta.namespace_], diagnostics); }
+    for (const auto& module : objects.modules) {
+        check_references(module, known, &missing[module.meta.namespace_], diagnostics);
+    }
 }
 
 }  // namespace kmm::plan

@@ -39,8 +39,8 @@ struct Matrix {
     std::size_t gaps = 0;                     ///< cells with State::gap or State::fault
 };
 
-/// The matrix over `nodes` and all Modules; `kernels` are added to those of the nodes and need not be run by any. Taints
-/// do not count: a cordon passes. O(nodes * modules + kernels * modules * mappings).
+/// The matrix over `nodes` and all Modules; `kernels` are added to those of the nodes and need not be run by any.
+/// Taints do not count: a cordon passes. O(nodes * modules + kernels * modules * mappings).
 [[nodiscard]] Matrix make_matrix(const std::vector<const api::Node*>& nodes, const std::vector<api::Module>& modules,
                                  const std::vector<std::string>& kernels);
 

@@ -46,14 +46,16 @@ std::optional<api::Build> merge_build(const std::optional<api::Build>& container
     return result;
 }
 
-std::optional<api::Sign> merge_sign(const std::optional<api::Sign>& container, const std::optional<api::Sign>& mapping) {
+std::optional<api::Sign> merge_sign(const std::optional<api::Sign>& container,
+                                    const std::optional<api::Sign>& mapping) {
     if (!container) { return mapping; }
     if (!mapping) { return container; }
     api::Sign result = *container;
     replace_if_set(result.unsigned_image, mapping->unsigned_image);
     replace_if_set(result.key_secret, mapping->key_secret);
     replace_if_set(result.cert_secret, mapping->cert_secret);
-    result.files_to_sign.insert(result.files_to_sign.end(), mapping->files_to_sign.begin(), mapping->files_to_sign.end());
+    result.files_to_sign.insert(result.files_to_sign.end(), mapping->files_to_sign.begin(),
+                                mapping->files_to_sign.end());
     return result;
 }
 

@@ -15,8 +15,8 @@ namespace kmm::plan {
 [[nodiscard]] std::optional<api::Build> merge_build(const std::optional<api::Build>& container,
                                                     const std::optional<api::Build>& mapping);
 
-/// Only one side set: that side. Both: the container's, with the mapping's unsignedImage, keySecret and certSecret if set
-/// and its filesToSign appended. The mapping's unsignedImageRegistryTLS does not count, as in KMM.
+/// Only one side set: that side. Both: the container's, with the mapping's unsignedImage, keySecret and certSecret if
+/// set and its filesToSign appended. The mapping's unsignedImageRegistryTLS does not count, as in KMM.
 [[nodiscard]] std::optional<api::Sign> merge_sign(const std::optional<api::Sign>& container,
                                                   const std::optional<api::Sign>& mapping);
 

@@ -8,15 +8,15 @@
 
 namespace kmm::plan {
 
-/// A worker Pod as the reconciler sees it. `restarted`: its container has been restarted at least once; `stale`: restarted,
-/// and made from another template than the one of today.
+/// A worker Pod as the reconciler sees it. `restarted`: its container has been restarted at least once; `stale`:
+/// restarted, and made from another template than the one of today.
 enum class PodState { any, none, loader, loader_restarted, loader_stale, unloader, unloader_restarted, unloader_stale };
 /// A question that a row can leave open.
 enum class Answer { any, yes, no };
 enum class Phase { any, pending, running, failed, succeeded };
 
-/// What is done. `record_load` writes status from the loader and deletes the Pod, `record_unload` removes the status entry
-/// and deletes the Pod, `forget` removes the status entry alone.
+/// What is done. `record_load` writes status from the loader and deletes the Pod, `record_unload` removes the status
+/// entry and deletes the Pod, `forget` removes the status entry alone.
 enum class PodStep { nothing, create_loader, create_unloader, delete_pod, record_load, record_unload, forget };
 
 /// 5.2: the entry is in spec.
@@ -52,7 +52,8 @@ struct SyncRow {
 [[nodiscard]] std::span<const OrphanRow> orphan_table() noexcept;
 [[nodiscard]] std::span<const SyncRow> sync_table() noexcept;
 
-/// The first row that fits a situation in which nothing is `any`. Total. `step` and `text` of the situation do not count.
+/// The first row that fits a situation in which nothing is `any`. Total. `step` and `text` of the situation do not
+/// count.
 [[nodiscard]] const SpecRow& decide(const SpecRow& situation);
 [[nodiscard]] const OrphanRow& decide(const OrphanRow& situation);
 [[nodiscard]] const SyncRow& decide(const SyncRow& situation);

@@ -42,7 +42,8 @@ Phase phase_of(const std::string& phase) {
 
 }  // namespace
 
-const api::NodeModule* find_entry(const std::vector<api::NodeModule>& entries, std::string_view ns, std::string_view name) {
+const api::NodeModule* find_entry(const std::vector<api::NodeModule>& entries, std::string_view ns,
+                                  std::string_view name) {
     const auto found = std::find_if(entries.begin(), entries.end(), [&](const api::NodeModule& entry) {
         return entry.namespace_ == ns && entry.name == name;
     });
@@ -116,7 +117,8 @@ std::vector<NodeView> views(const api::Objects& objects) {
     for (const auto& pod : objects.pods) {
         if (is_image_pod(pod)) { image_pods.push_back(&pod); }
     }
-    const auto shared = image_pods.empty() ? nullptr : std::make_shared<const std::vector<const api::Pod*>>(std::move(image_pods));
+    const auto shared =
+        image_pods.empty() ? nullptr : std::make_shared<const std::vector<const api::Pod*>>(std::move(image_pods));
     std::vector<NodeView> result;
     result.reserve(objects.nodes.size());
     for (const auto& node : objects.nodes) {

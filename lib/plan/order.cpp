@@ -109,16 +109,18 @@ void check_needs(const std::vector<api::Module>& modules, Diagnostics& diagnosti
         std::set<std::string> seen;
         for (const auto& name : needs(module)) {
             if (!is_full_name(name)) {
-                report_needs(module, Severity::error, "bad-needs",
-                             fmt::format("expected NAMESPACE/NAME, separated by commas, found \"{}\"", base::escape(name)),
-                             fmt::format("{}: drivers/base,drivers/net", k_annotation_needs), diagnostics);
+                report_needs(
+                    module, Severity::error, "bad-needs",
+                    fmt::format("expected NAMESPACE/NAME, separated by commas, found \"{}\"", base::escape(name)),
+                    fmt::format("{}: drivers/base,drivers/net", k_annotation_needs), diagnostics);
             } else if (!seen.insert(name).second) {
-                report_needs(module, Severity::error, "bad-needs", fmt::format("{} is named twice", name), "remove one of them",
-                             diagnostics);
+                report_needs(module, Severity::error, "bad-needs", fmt::format("{} is named twice", name),
+                             "remove one of them", diagnostics);
             } else if (!graph.contains(name)) {
                 const auto near = base::nearest(name, known);
                 report_needs(module, Severity::warning, "needs-unknown", fmt::format("there is no Module {}", name),
-                             near ? fmt::format("did you mean {}?", *near) : "add the Module to the input", diagnostics);
+                             near ? fmt::format("did you mean {}?", *near) : "add the Module to the input",
+                             diagnostics);
             }
         }
     }

@@ -18,7 +18,8 @@ inline constexpr std::string_view k_annotation_needs = "kmmtools.dev/needs";
 [[nodiscard]] std::vector<std::string> needs(const api::Module& module);
 
 /// Rank of each Module by "NAMESPACE/NAME": 0 for one that needs nothing, else one more than the highest rank it needs.
-/// Names that were not read have no rank; what is on a cycle is ranked as if its needs were not there. O(Modules + needs).
+/// Names that were not read have no rank; what is on a cycle is ranked as if its needs were not there. O(Modules +
+/// needs).
 [[nodiscard]] std::map<std::string, std::size_t> load_order(const std::vector<api::Module>& modules);
 
 /// Reports bad-needs (no NAMESPACE/NAME, or named twice), needs-unknown (a Module that was not read, a warning) and

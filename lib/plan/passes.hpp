@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One module on one node, pass by pass: KMM's module reconciler, its NodeModulesConfig reconciler and its label controller
-// look at what is there and do their next thing. The settled plan is the fixpoint of that. Facts: KMM 4.2, 5.1-5.4, 8.1.
+// One module on one node, pass by pass: KMM's module reconciler, its NodeModulesConfig reconciler and its label
+// controller look at what is there and do their next thing. The settled plan is the fixpoint of that. Facts:
+// KMM 4.2, 5.1-5.4, 8.1.
 #pragma once
 
 #include <string_view>

@@ -63,8 +63,8 @@ constexpr std::array k_reasons{
 std::span<const Reason> reasons() noexcept { return k_reasons; }
 
 const Reason& reason(std::string_view code) {
-    const auto* found =
-        std::lower_bound(k_reasons.begin(), k_reasons.end(), code, [](const Reason& a, std::string_view b) { return a.code < b; });
+    const auto* found = std::lower_bound(k_reasons.begin(), k_reasons.end(), code,
+                                         [](const Reason& a, std::string_view b) { return a.code < b; });
     if (found == k_reasons.end() || found->code != code) { throw bug("reason not in the list: " + std::string(code)); }
     return *found;
 }

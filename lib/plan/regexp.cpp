@@ -72,7 +72,9 @@ bool Regexp::search(std::string_view subject) const {
 }
 
 std::string with_literal_plus(std::string_view text) {
-    const auto is_plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; };
+    const auto is_plain = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    };
     std::string result;
     bool in_class = false;
     char before = 0;  // the last character if it stands for itself

@@ -32,8 +32,8 @@ private:
     std::string error_;
 };
 
-/// `text` with each '+' as "[+]" that stands between plain letters or digits, as in "x86_64+rt": kernels have such names, and there the
-/// sign is meant as it is. The same text if it has none.
+/// `text` with each '+' as "[+]" that stands between plain letters or digits, as in "x86_64+rt": kernels have such
+/// names, and there the sign is meant as it is. The same text if it has none.
 [[nodiscard]] std::string with_literal_plus(std::string_view text);
 
 }  // namespace kmm::plan

@@ -40,7 +40,8 @@ std::string to_string(const Release& release) {
     return release == k_main ? "main" : fmt::format("v{}.{}.{}", release.major, release.minor, release.patch);
 }
 
-void check_releases(const std::vector<api::ReleaseMark>& marks, const std::optional<Release>& release, Diagnostics& diagnostics) {
+void check_releases(const std::vector<api::ReleaseMark>& marks, const std::optional<Release>& release,
+                    Diagnostics& diagnostics) {
     for (const auto& mark : marks) {
         // Without a release the fields of main hold, and what the operator writes shows which release wrote it.
         const Release first{2, mark.since, 0};
@@ -48,7 +49,10 @@ void check_releases(const std::vector<api::ReleaseMark>& marks, const std::optio
         const Release end = has_end ? Release{2, mark.until, 0} : k_main;
         const bool is_within = mark.since == 0 || first <= release.value_or(k_last_known);
         const bool is_before_end = !has_end || release.value_or(k_last_known) < end;
-        if ((is_within && is_before_end) == (mark.what != api::ReleaseMark::What::missing) || (!release && mark.by_operator)) { continue; }
+        if ((is_within && is_before_end) == (mark.what != api::ReleaseMark::What::missing) ||
+            (!release && mark.by_operator)) {
+            continue;
+        }
         const bool is_newer = !is_within && mark.what != api::ReleaseMark::What::missing;
         Diagnostic finding;
         finding.position = mark.position;
@@ -69,8 +73,10 @@ void check_releases(const std::vector<api::ReleaseMark>& marks, const std::optio
             finding.message = fmt::format("{}: unknown field {} in KMM {}", mark.subject, mark.path, name);
         }
         if (is_newer) {
-            finding.hint = release ? fmt::format("KMM has it since {}", minor_of(first))
-                                   : fmt::format("KMM has it since {}; with --kmm-version main it is taken without a word", minor_of(first));
+            finding.hint = release
+                               ? fmt::format("KMM has it since {}", minor_of(first))
+                               : fmt::format("KMM has it since {}; with --kmm-version main it is taken without a word",
+                                             minor_of(first));
         } else if (finding.hint.empty() && has_end) {
             finding.hint = fmt::format("KMM has it up to v2.{}", mark.until - 1);
         }

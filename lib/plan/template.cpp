@@ -141,9 +141,9 @@ std::string dns_safe_kernel(std::string_view kernel) {
 bool is_kernel_name(std::string_view text) {
     constexpr std::size_t longest = 64;
     const auto is_alphanumeric = [](char c) { return is_name_byte(c) && c != '_'; };
-    return !text.empty() && text.size() <= longest && is_alphanumeric(text.front()) && std::all_of(text.begin(), text.end(), [](char c) {
-        return is_name_byte(c) || c == '.' || c == '+' || c == '~' || c == '-';
-    });
+    return !text.empty() && text.size() <= longest && is_alphanumeric(text.front()) &&
+           std::all_of(text.begin(), text.end(),
+                       [](char c) { return is_name_byte(c) || c == '.' || c == '+' || c == '~' || c == '-'; });
 }
 
 std::optional<Variables> template_variables(std::string_view kernel, std::string_view name, std::string_view ns) {

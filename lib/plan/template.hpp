@@ -19,16 +19,17 @@ using Variables = std::map<std::string, std::string, std::less<>>;
 /// Every byte outside [A-Za-z0-9-._] becomes "_": KMM's normalisation of a kernel version for tags.
 [[nodiscard]] std::string normalise_kernel(std::string_view kernel);
 
-/// The kernel as KMM puts it into names and labels of build and sign Pods: lower case, '_' and '.' as '-', no '-' at the ends.
+/// The kernel as KMM puts it into names and labels of build and sign Pods: lower case, '_' and '.' as '-', no '-' at
+/// the ends.
 [[nodiscard]] std::string dns_safe_kernel(std::string_view kernel);
 
 /// True for what uname -r can print and a directory below lib/modules can be called: 1 to 64 bytes (the kernel's own
-/// limit, __NEW_UTS_LEN), [A-Za-z0-9][A-Za-z0-9._+~-]*. A node's kubelet says what it likes: nothing else is put into an image's name,
-/// a path, a Pod or a build argument, which Dockerfiles give to a shell unquoted.
+/// limit, __NEW_UTS_LEN), [A-Za-z0-9][A-Za-z0-9._+~-]*. A node's kubelet says what it likes: nothing else is put into
+/// an image's name, a path, a Pod or a build argument, which Dockerfiles give to a shell unquoted.
 [[nodiscard]] bool is_kernel_name(std::string_view text);
 
-/// KERNEL_FULL_VERSION, KERNEL_VERSION, KERNEL_XYZ, KERNEL_X, KERNEL_Y and KERNEL_Z of the normalised kernel, and MOD_NAME
-/// and MOD_NAMESPACE. nullopt if the kernel has fewer than three pieces between '.', ',' and '-'.
+/// KERNEL_FULL_VERSION, KERNEL_VERSION, KERNEL_XYZ, KERNEL_X, KERNEL_Y and KERNEL_Z of the normalised kernel, and
+/// MOD_NAME and MOD_NAMESPACE. nullopt if the kernel has fewer than three pieces between '.', ',' and '-'.
 [[nodiscard]] std::optional<Variables> template_variables(std::string_view kernel, std::string_view name,
                                                           std::string_view ns);
 
@@ -47,15 +48,15 @@ struct Expansion {
     std::size_t error_offset = 0;
 };
 
-/// Expands $VAR, ${VAR}, ${VAR-default}, ${VAR:-default}, ${VAR=default}, ${VAR:=default}, ${VAR+text}, ${VAR:+text} and $$.
-/// A default is text or one $VAR. An unknown variable without a default expands to nothing and shows in `uses`.
-/// Follows a8m/envsubst 1.4.2 in its relaxed mode, but refuses what that one reads in surprising ways (operators it does
-/// not know, "${" without a name, a default that mixes $VAR and text).
+/// Expands $VAR, ${VAR}, ${VAR-default}, ${VAR:-default}, ${VAR=default}, ${VAR:=default}, ${VAR+text}, ${VAR:+text}
+/// and $$. A default is text or one $VAR. An unknown variable without a default expands to nothing and shows in `uses`.
+/// Follows a8m/envsubst 1.4.2 in its relaxed mode, but refuses what that one reads in surprising ways (operators it
+/// does not know, "${" without a name, a default that mixes $VAR and text).
 [[nodiscard]] Expansion expand(std::string_view text, const Variables& variables);
 
-/// The error "unknown-template-variable" for a use without value and default. `text` is the template, `what` names its field for the
-/// message ("image template"), `variables` are those that it could have used.
-[[nodiscard]] Diagnostic unknown_variable(const VariableUse& use, std::string_view what, std::string_view text, const Variables& variables,
-                                          std::optional<Position> place);
+/// The error "unknown-template-variable" for a use without value and default. `text` is the template, `what` names its
+/// field for the message ("image template"), `variables` are those that it could have used.
+[[nodiscard]] Diagnostic unknown_variable(const VariableUse& use, std::string_view what, std::string_view text,
+                                          const Variables& variables, std::optional<Position> place);
 
 }  // namespace kmm::plan

@@ -11,10 +11,13 @@ namespace kmm::plan {
 namespace {
 
 /// What is against the steps, if anything.
-void guard_steps(const api::Objects& objects, const api::Module& module, const api::Node& node, const Verdict& verdict, UpgradeNode& result) {
+void guard_steps(const api::Objects& objects, const api::Module& module, const api::Node& node, const Verdict& verdict,
+                 UpgradeNode& result) {
     if (!result.reason.empty() || result.steps.empty()) { return; }
     const bool unloads = std::find(result.steps.begin(), result.steps.end(), "unload") != result.steps.end();
-    const auto* loaded = verdict.observed_status ? &*verdict.observed_status : verdict.observed_spec ? &*verdict.observed_spec : nullptr;
+    const auto* loaded = verdict.observed_status ? &*verdict.observed_status
+                         : verdict.observed_spec ? &*verdict.observed_spec
+                                                 : nullptr;
     auto guard = rename_guard(module.full_name(), module.module_loader->container.modprobe.module_name, loaded);
     if (!guard && unloads) { guard = unload_guard(objects, module, node.meta.name, node.boot_id); }
     if (!guard) { guard = load_guard(objects, module, node.meta.name, node.boot_id); }
@@ -32,7 +35,9 @@ UpgradeNode upgrade_node(const Verdict& verdict) {
                      : verdict.observed_status->version.empty() ? "unversioned"
                                                                 : verdict.observed_status->version;
     result.message = verdict.entry.message;
-    if (const auto* resolved = std::get_if<Resolved>(&verdict.resolution)) { result.image = resolved->config.container_image; }
+    if (const auto* resolved = std::get_if<Resolved>(&verdict.resolution)) {
+        result.image = resolved->config.container_image;
+    }
     switch (verdict.entry.action) {
         case Action::load: result.steps = {"check", "load", "validate"}; break;
         case Action::reload: result.steps = {"check", "unload", "load", "validate"}; break;

@@ -27,7 +27,8 @@ constexpr std::size_t k_names_length_released = 40;
 void check_names(Findings& findings, const std::optional<Release>& release) {
     const api::Module& module = findings.module();
     const std::size_t length = module.meta.name.size() + module.meta.namespace_.size();
-    const std::string message = fmt::format("name and namespace together have {} characters, expected at most ", length);
+    const std::string message =
+        fmt::format("name and namespace together have {} characters, expected at most ", length);
     const std::size_t limit = release && *release < k_after_last_known ? k_names_length_released : k_names_length_max;
     if (length > limit) {
         findings.error("metadata.name", "name-too-long", message + std::to_string(limit),
@@ -95,7 +96,8 @@ void check_tolerations(Findings& findings) {
                            "remove tolerationSeconds, or write effect: NoExecute");
         }
         const std::vector<std::string> effects{"NoSchedule", "PreferNoSchedule", "NoExecute"};
-        if (!toleration.effect.empty() && std::find(effects.begin(), effects.end(), toleration.effect) == effects.end()) {
+        if (!toleration.effect.empty() &&
+            std::find(effects.begin(), effects.end(), toleration.effect) == effects.end()) {
             const auto near = base::nearest(toleration.effect, effects);
             findings.error(path + ".effect", "toleration-effect",
                            fmt::format("expected effect NoSchedule, PreferNoSchedule or NoExecute, found \"{}\"",
@@ -120,13 +122,16 @@ void check_volumes(Findings& findings, const value::Node& plugin, const Validate
         const value::Node* path = volume.find_path({"hostPath", "path"});
         if (path == nullptr) { continue; }
         if (options.has_rule_of(k_after_last_known) && !is_allowed_host_path(path->text())) {
-            findings.error_at(*path, "host-path", fmt::format("hostPath {} is not allowed", base::escape(path->text())),
-                              "since v2.7 KMM allows /dev, /sys, /var, /opt, /run and what is below them; v2.6.0 takes any path");
+            findings.error_at(
+                *path, "host-path", fmt::format("hostPath {} is not allowed", base::escape(path->text())),
+                "since v2.7 KMM allows /dev, /sys, /var, /opt, /run and what is below them; v2.6.0 takes any path");
             continue;
         }
         const auto pieces = base::split(path->text(), '/');
-        if (std::find(pieces.begin(), pieces.end(), "..") != pieces.end()) {  // KMM takes the path that it stands for, Kubernetes does not
-            findings.warning_at(*path, "plugin-refused", fmt::format("hostPath {} has a \"..\"", base::escape(path->text())),
+        if (std::find(pieces.begin(), pieces.end(), "..") !=
+            pieces.end()) {  // KMM takes the path that it stands for, Kubernetes does not
+            findings.warning_at(*path, "plugin-refused",
+                                fmt::format("hostPath {} has a \"..\"", base::escape(path->text())),
                                 fmt::format("write {}", base::clean_path(path->text())));
         }
     }
@@ -134,7 +139,8 @@ void check_volumes(Findings& findings, const value::Node& plugin, const Validate
 
 void check_plugin_policies(Findings& findings, const value::Node& plugin, const std::string& path) {
     for (const char* name : {"container", "initContainer"}) {
-        check_pull_policy(findings, fmt::format("{}.{}.imagePullPolicy", path, name), plugin.get_string({name, "imagePullPolicy"}));
+        check_pull_policy(findings, fmt::format("{}.{}.imagePullPolicy", path, name),
+                          plugin.get_string({name, "imagePullPolicy"}));
     }
 }
 
@@ -145,7 +151,8 @@ constexpr std::string_view k_subdomain_hint =
 void check_dra(Findings& findings, const value::Node& dra) {
     const std::string driver = dra.get_string({"driverName"});
     // A field that is absent or no string is reported by the decoder.
-    if (const value::Node* place = dra.find("driverName"); place != nullptr && place->is_string() && !api::is_dns1123_subdomain(driver)) {
+    if (const value::Node* place = dra.find("driverName");
+        place != nullptr && place->is_string() && !api::is_dns1123_subdomain(driver)) {
         findings.error("spec.dra.driverName", "dra-driver-name",
                        fmt::format("driverName: expected a DNS subdomain, found \"{}\"", base::escape(driver)),
                        std::string(k_subdomain_hint));
@@ -158,10 +165,13 @@ void check_dra(Findings& findings, const value::Node& dra) {
         const std::string& name = place->text();
         const std::string path = fmt::format("spec.dra.deviceClasses[{}].name", i);
         if (name.size() > k_subdomain_length_max) {  // of what stands in it the definition takes care
-            findings.error(path, "dra-device-class", fmt::format("deviceClasses[{}].name has {} characters, expected at most {}", i, name.size(), k_subdomain_length_max),
+            findings.error(path, "dra-device-class",
+                           fmt::format("deviceClasses[{}].name has {} characters, expected at most {}", i, name.size(),
+                                       k_subdomain_length_max),
                            std::string(k_subdomain_hint));
         } else if (!seen.insert(name).second) {
-            findings.error(path, "dra-device-class", fmt::format("device class {} is named twice", name), "remove one of them");
+            findings.error(path, "dra-device-class", fmt::format("device class {} is named twice", name),
+                           "remove one of them");
         }
     }
 }
@@ -195,18 +205,24 @@ void check_dra_version(Findings& findings, const std::string& cluster) {
 
 void check_preflight(const api::PreflightValidation& object, Diagnostics& diagnostics) {
     const std::string& kernel = object.kernel_version;
-    const auto parts = 1 + std::count_if(kernel.begin(), kernel.end(), [](char c) { return c == '.' || c == ',' || c == '-'; });
+    const auto parts =
+        1 + std::count_if(kernel.begin(), kernel.end(), [](char c) { return c == '.' || c == ',' || c == '-'; });
     constexpr int parts_min = 3;
     const bool is_name = is_kernel_name(kernel);
-    if (kernel.empty() ? object.kernel_origin == object.meta.origin : is_name && parts >= parts_min) { return; }  // absent: reported
+    if (kernel.empty() ? object.kernel_origin == object.meta.origin : is_name && parts >= parts_min) {
+        return;
+    }  // absent: reported
     Diagnostic diagnostic;
     diagnostic.code = "preflight-kernel";
-    diagnostic.message =
-        is_name || kernel.empty()
-            ? fmt::format("PreflightValidation {}: kernelVersion: expected at least {} parts between '.', ',' and '-', found \"{}\"",
-                          base::escape(object.meta.name), parts_min, base::escape(kernel))
-            : fmt::format("PreflightValidation {}: kernelVersion: expected a kernel version such as 6.1.0-56-amd64, found \"{}\"",
-                          base::escape(object.meta.name), base::escape(kernel));
+    diagnostic.message = is_name || kernel.empty()
+                             ? fmt::format(
+                                   "PreflightValidation {}: kernelVersion: expected at least {} parts between '.', ',' "
+                                   "and '-', found \"{}\"",
+                                   base::escape(object.meta.name), parts_min, base::escape(kernel))
+                             : fmt::format(
+                                   "PreflightValidation {}: kernelVersion: expected a kernel version such as "
+                                   "6.1.0-56-amd64, found \"{}\"",
+                                   base::escape(object.meta.name), base::escape(kernel));
     diagnostic.position = object.kernel_origin;
     diagnostic.hint = "write it as uname -r prints it";
     diagnostics.push_back(std::move(diagnostic));
@@ -248,7 +264,8 @@ std::optional<Position> Findings::place(std::string_view path) const {
 
 bool Findings::misread(std::string_view path) const {
     const auto is_inside = [](std::string_view inner, std::string_view outer) {
-        return inner.starts_with(outer) && (inner.size() == outer.size() || inner[outer.size()] == '.' || inner[outer.size()] == '[');
+        return inner.starts_with(outer) &&
+               (inner.size() == outer.size() || inner[outer.size()] == '.' || inner[outer.size()] == '[');
     };
     return std::any_of(module_.misread.begin(), module_.misread.end(),
                        [&](const std::string& wrong) { return is_inside(path, wrong) || is_inside(wrong, path); });
@@ -258,9 +275,10 @@ void check_pull_policy(Findings& findings, const std::string& path, const std::s
     const std::vector<std::string> policies{"Always", "IfNotPresent", "Never"};
     if (policy.empty() || std::find(policies.begin(), policies.end(), policy) != policies.end()) { return; }
     const auto near = base::nearest(policy, policies);
-    findings.error(path, "pull-policy",
-                   fmt::format("imagePullPolicy: expected Always, IfNotPresent or Never, found \"{}\"", base::escape(policy)),
-                   near ? fmt::format("did you mean {}?", *near) : "no Pod with another word is taken by Kubernetes");
+    findings.error(
+        path, "pull-policy",
+        fmt::format("imagePullPolicy: expected Always, IfNotPresent or Never, found \"{}\"", base::escape(policy)),
+        near ? fmt::format("did you mean {}?", *near) : "no Pod with another word is taken by Kubernetes");
 }
 
 void validate_pod_fields(Findings& findings, const ValidateOptions& options) {
@@ -283,7 +301,8 @@ void validate_pod_fields(Findings& findings, const ValidateOptions& options) {
 
 namespace {
 
-void validate_as(const api::Module& module, const std::string& subject, const ValidateOptions& options, Diagnostics& diagnostics) {
+void validate_as(const api::Module& module, const std::string& subject, const ValidateOptions& options,
+                 Diagnostics& diagnostics) {
     Findings findings(module, subject, diagnostics);
     validate_pod_fields(findings, options);
     if (module.module_loader) { validate_loader(findings, options); }
@@ -295,7 +314,8 @@ void validate_module(const api::Module& module, const ValidateOptions& options, 
     const std::string subject = fmt::format("Module {}", module.full_name());
     validate_as(module, subject, options, diagnostics);
     if (Findings findings(module, subject, diagnostics); !module.places.empty() && !findings.present("spec")) {
-        findings.warning("metadata", "missing-field", "there is no spec: KMM admits the Module and does nothing", "add spec");
+        findings.warning("metadata", "missing-field", "there is no spec: KMM admits the Module and does nothing",
+                         "add spec");
     }
 }
 
@@ -306,7 +326,10 @@ void validate_update(const api::Module& before, const api::Module& after, Diagno
     if (old_version.empty() == new_version.empty()) { return; }
     Findings findings(after, fmt::format("Module {}", after.full_name()), diagnostics);
     const Findings former(before, "", diagnostics);
-    if (const std::string path = fmt::format("{}.version", k_container_path); findings.misread(path) || former.misread(path)) { return; }
+    if (const std::string path = fmt::format("{}.version", k_container_path);
+        findings.misread(path) || former.misread(path)) {
+        return;
+    }
     findings.error(fmt::format("{}.version", k_container_path), "version-toggled",
                    old_version.empty()
                        ? fmt::format("version {} is added to a Module that has none", base::escape(new_version))

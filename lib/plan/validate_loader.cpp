@@ -50,12 +50,13 @@ void check_reference(Findings& findings, const std::string& path, const std::str
 /// A kernel and names as they could be: a ManagedClusterModule does not know those of its Modules.
 Variables some_variables(const Findings& findings) {
     const auto or_some = [](const std::string& name) { return name.empty() ? std::string("some") : name; };
-    return *template_variables("6.1.0", or_some(findings.module().meta.name), or_some(findings.module().meta.namespace_));
+    return *template_variables("6.1.0", or_some(findings.module().meta.name),
+                               or_some(findings.module().meta.namespace_));
 }
 
 /// The text that a template stands for on some kernel, nullopt if it has a fault. `what` names it for messages.
-std::optional<std::string> check_template(Findings& findings, const std::string& path, const std::string& text, const char* what,
-                                          const Variables& variables) {
+std::optional<std::string> check_template(Findings& findings, const std::string& path, const std::string& text,
+                                          const char* what, const Variables& variables) {
     const Expansion expansion = expand(text, variables);
     if (!expansion.error.empty()) {
         findings.error(path, "bad-template",
@@ -97,16 +98,19 @@ void report_in_tree(Findings& findings, const std::string& plural, const char* w
 void check_literal(Findings& findings, const std::string& text, const std::string& path) {
     if (text.empty()) { return; }
     const auto warn = [&](const char* code, const std::string& why, std::string hint) {
-        findings.warning(path, code, fmt::format("literal \"{}\" never matches: {}", base::printable(text), why), std::move(hint));
+        findings.warning(path, code, fmt::format("literal \"{}\" never matches: {}", base::printable(text), why),
+                         std::move(hint));
     };
     constexpr std::string_view patterns = "*?^$|()[]{}\\";
     if (const std::size_t at = text.find_first_of(patterns); at != std::string::npos) {
         warn("literal-impossible", fmt::format("it is compared as it is, and no kernel version has a '{}'", text[at]),
              "write it as regexp, such as '^6[.]1[.]0-.+$'");
     } else if (text.find_first_of(" \t\r\n") != std::string::npos) {
-        warn("literal-impossible", "no kernel version has a blank or a line end", "write it as uname -r prints it, without a blank");
+        warn("literal-impossible", "no kernel version has a blank or a line end",
+             "write it as uname -r prints it, without a blank");
     } else if (!is_kernel_name(text)) {
-        warn("literal-impossible", "it is no kernel version, expected one such as 6.1.0-56-amd64", "write it as uname -r prints it");
+        warn("literal-impossible", "it is no kernel version, expected one such as 6.1.0-56-amd64",
+             "write it as uname -r prints it");
     } else if (!template_variables(text, "", "")) {
         warn("literal-impossible", "it has fewer than three parts between '.', ',' and '-'",
              "write it as uname -r prints it; a regexp such as '^6[.]1[.]' takes a whole series");
@@ -118,15 +122,17 @@ void check_literal(Findings& findings, const std::string& text, const std::strin
 void check_matcher(Findings& findings, const api::KernelMapping& mapping, std::size_t index) {
     const std::string own = fmt::format("{}.kernelMappings[{}]", k_container_path, index);
     if (!mapping.literal.empty() && !mapping.regexp.empty()) {
-        findings.error(own, "mapping-ambiguous",
-                       fmt::format("literal and regexp are both set in kernelMappings[{}], expected one of them", index),
-                       "keep one; two mappings do for both");
+        findings.error(
+            own, "mapping-ambiguous",
+            fmt::format("literal and regexp are both set in kernelMappings[{}], expected one of them", index),
+            "keep one; two mappings do for both");
     }
     if (mapping.literal.empty() && mapping.regexp.empty() && !findings.misread(mapping_path(index, "literal")) &&
         !findings.misread(mapping_path(index, "regexp"))) {
-        findings.error(own, "mapping-empty",
-                       fmt::format("neither literal nor regexp is set in kernelMappings[{}], expected one of them", index),
-                       "regexp: '^.+$' matches every kernel");
+        findings.error(
+            own, "mapping-empty",
+            fmt::format("neither literal nor regexp is set in kernelMappings[{}], expected one of them", index),
+            "regexp: '^.+$' matches every kernel");
     }
     check_literal(findings, mapping.literal, mapping_path(index, "literal"));
     if (mapping.regexp.empty()) { return; }
@@ -160,7 +166,8 @@ bool is_one_chain(std::string_view regexp) {
     return true;
 }
 
-/// Whether what `later` is found in, `earlier` is found in as well, since it goes on where `earlier` ends. By their texts, not by proof.
+/// Whether what `later` is found in, `earlier` is found in as well, since it goes on where `earlier` ends. By their
+/// texts, not by proof.
 bool goes_on(std::string_view later, std::string_view earlier) {
     if (later.starts_with('^') && !earlier.starts_with('^')) { later.remove_prefix(1); }
     if (earlier.empty() || earlier.ends_with('$') || !later.starts_with(earlier)) { return false; }
@@ -178,24 +185,29 @@ void check_reachable(Findings& findings, const std::vector<api::KernelMapping>& 
             const bool literal_taken = !mapping.literal.empty() &&
                                        (first.literal == mapping.literal ||
                                         (!first.regexp.empty() && Regexp(first.regexp).search(mapping.literal)));
-            const bool regexp_taken = !mapping.regexp.empty() && (first.regexp == mapping.regexp || goes_on(mapping.regexp, first.regexp));
+            const bool regexp_taken =
+                !mapping.regexp.empty() && (first.regexp == mapping.regexp || goes_on(mapping.regexp, first.regexp));
             if (!literal_taken && !regexp_taken) { continue; }
-            findings.warning(mapping_path(later, literal_taken ? "literal" : "regexp"), "mapping-unreachable",
-                             fmt::format("kernelMappings[{}] is never used: kernelMappings[{}] matches first", later, earlier),
-                             "the first match in list order wins; a literal has no priority");
+            findings.warning(
+                mapping_path(later, literal_taken ? "literal" : "regexp"), "mapping-unreachable",
+                fmt::format("kernelMappings[{}] is never used: kernelMappings[{}] matches first", later, earlier),
+                "the first match in list order wins; a literal has no priority");
             break;
         }
     }
 }
 
-void check_mapping(Findings& findings, const api::ModuleLoaderContainer& container, std::size_t index, const ValidateOptions& options) {
+void check_mapping(Findings& findings, const api::ModuleLoaderContainer& container, std::size_t index,
+                   const ValidateOptions& options) {
     const auto& mapping = container.kernel_mappings[index];
     check_matcher(findings, mapping, index);
-    if (mapping.container_image.empty() && container.container_image.empty() && !findings.misread(container_path("containerImage")) &&
+    if (mapping.container_image.empty() && container.container_image.empty() &&
+        !findings.misread(container_path("containerImage")) &&
         !findings.misread(mapping_path(index, "containerImage"))) {
-        findings.error(mapping_path(index, "containerImage"), "missing-image",
-                       fmt::format("expected containerImage in kernelMappings[{}] or in the container, found none", index),
-                       "set containerImage in the mapping or in the container");
+        findings.error(
+            mapping_path(index, "containerImage"), "missing-image",
+            fmt::format("expected containerImage in kernelMappings[{}] or in the container, found none", index),
+            "set containerImage in the mapping or in the container");
     }
     check_image(findings, mapping_path(index, "containerImage"), mapping.container_image, options);
     const bool plural = mapping.in_tree_modules_to_remove.has_value();
@@ -213,10 +225,12 @@ void check_raw_args(Findings& findings, const api::ModprobeSpec& modprobe) {
     if (!modprobe.module_name.empty()) {
         if (!raw.load.empty() || !raw.unload.empty()) {
             findings.error(container_path("modprobe.rawArgs"), "raw-args-with-name",
-                           fmt::format("rawArgs cannot be set when moduleName is set, found moduleName {}", base::escape(modprobe.module_name)),
+                           fmt::format("rawArgs cannot be set when moduleName is set, found moduleName {}",
+                                       base::escape(modprobe.module_name)),
                            "remove moduleName, or write args instead of rawArgs");
         }
-    } else if (findings.misread(container_path("modprobe.moduleName")) || findings.misread(container_path("modprobe.rawArgs"))) {
+    } else if (findings.misread(container_path("modprobe.moduleName")) ||
+               findings.misread(container_path("modprobe.rawArgs"))) {
         return;  // what is meant is not known
     } else if (raw.load.empty() || raw.unload.empty()) {
         findings.error(container_path("modprobe"), "raw-args-missing",
@@ -236,17 +250,25 @@ void check_module_name(Findings& findings, const api::ModprobeSpec& modprobe) {
     const std::string problem = modprobe.module_name.empty() ? "" : name_problem(modprobe.module_name);
     if (problem.empty()) { return; }
     findings.warning(container_path("modprobe.moduleName"), "module-name",
-                     fmt::format("moduleName: \"{}\" {}", base::escape(modprobe.module_name), problem), base::k_module_name_hint);
+                     fmt::format("moduleName: \"{}\" {}", base::escape(modprobe.module_name), problem),
+                     base::k_module_name_hint);
 }
 
-/// KMM looks for files NAME.ko* below lib/modules: what is named with its ending is never found, and the in-tree module stays.
-void check_in_tree_names(Findings& findings, const std::string& path, const std::optional<std::vector<std::string>>& names, const std::string& single) {
+/// KMM looks for files NAME.ko* below lib/modules: what is named with its ending is never found, and the in-tree module
+/// stays.
+void check_in_tree_names(Findings& findings, const std::string& path,
+                         const std::optional<std::vector<std::string>>& names, const std::string& single) {
     const auto check = [&](const std::string& place, const std::string& name) {
         const std::string problem = name.empty() ? "" : name_problem(name);
-        if (!problem.empty()) { findings.warning(place, "module-name", fmt::format("\"{}\" {}", base::escape(name), problem), base::k_module_name_hint); }
+        if (!problem.empty()) {
+            findings.warning(place, "module-name", fmt::format("\"{}\" {}", base::escape(name), problem),
+                             base::k_module_name_hint);
+        }
     };
     check(path + "inTreeModuleToRemove", single);
-    for (std::size_t i = 0; names && i < names->size(); ++i) { check(fmt::format("{}inTreeModulesToRemove[{}]", path, i), (*names)[i]); }
+    for (std::size_t i = 0; names && i < names->size(); ++i) {
+        check(fmt::format("{}inTreeModulesToRemove[{}]", path, i), (*names)[i]);
+    }
 }
 
 void check_loading_order(Findings& findings, const api::ModprobeSpec& modprobe) {
@@ -273,10 +295,12 @@ void check_loading_order(Findings& findings, const api::ModprobeSpec& modprobe) 
     for (std::size_t i = 0; i < order.size(); ++i) {
         const std::string place = fmt::format("{}[{}]", path, i);
         if (const std::string problem = name_problem(order[i]); !problem.empty()) {
-            findings.error(place, "loading-order", fmt::format("modulesLoadingOrder[{}]: \"{}\" {}", i, base::escape(order[i]), problem),
+            findings.error(place, "loading-order",
+                           fmt::format("modulesLoadingOrder[{}]: \"{}\" {}", i, base::escape(order[i]), problem),
                            base::k_module_name_hint);
         } else if (!seen.insert(order[i]).second) {
-            findings.error(place, "loading-order", fmt::format("{} is named twice in modulesLoadingOrder", base::escape(order[i])),
+            findings.error(place, "loading-order",
+                           fmt::format("{} is named twice in modulesLoadingOrder", base::escape(order[i])),
                            "remove one of them");
         }
     }
@@ -288,17 +312,24 @@ void check_sign_templates(Findings& findings, const api::Sign& sign, const std::
     variables.erase("MOD_NAME");
     variables.erase("MOD_NAMESPACE");
     const std::string unsigned_path = path + ".unsignedImage";
-    if (const auto image = check_template(findings, unsigned_path, sign.unsigned_image, "unsignedImage template", variables); image && !image->empty()) {
+    if (const auto image =
+            check_template(findings, unsigned_path, sign.unsigned_image, "unsignedImage template", variables);
+        image && !image->empty()) {
         check_reference(findings, unsigned_path, *image);
     }
     for (std::size_t i = 0; i < sign.files_to_sign.size(); ++i) {
-        check_template(findings, fmt::format("{}.filesToSign[{}]", path, i), sign.files_to_sign[i], "filesToSign template", variables);
+        check_template(findings, fmt::format("{}.filesToSign[{}]", path, i), sign.files_to_sign[i],
+                       "filesToSign template", variables);
     }
 }
 
-void check_sign(Findings& findings, const api::Sign& sign, const std::string& path, const std::string& dir_name, const ValidateOptions& options) {
+void check_sign(Findings& findings, const api::Sign& sign, const std::string& path, const std::string& dir_name,
+                const ValidateOptions& options) {
     check_sign_templates(findings, sign, path);
-    if (!options.has_rule_of(k_sign_files_rule) || findings.misread(path + ".filesToSign") || findings.misread(container_path("modprobe.dirName"))) { return; }
+    if (!options.has_rule_of(k_sign_files_rule) || findings.misread(path + ".filesToSign") ||
+        findings.misread(container_path("modprobe.dirName"))) {
+        return;
+    }
     if (sign.files_to_sign.empty()) {
         findings.error(path + ".filesToSign", "sign-files", "filesToSign: expected at least one file, found none",
                        "list the .ko files to sign here too: this level inherits none");
@@ -312,7 +343,8 @@ void check_sign(Findings& findings, const api::Sign& sign, const std::string& pa
     }
 }
 
-/// Every worker Pod has it, and no API server takes a Pod with such a name. Source: Kubernetes pkg/apis/core/validation/validation.go.
+/// Every worker Pod has it, and no API server takes a Pod with such a name. Source: Kubernetes
+/// pkg/apis/core/validation/validation.go.
 void check_service_account(Findings& findings, const std::string& name) {
     if (name.empty() || api::is_dns1123_subdomain(name)) { return; }
     findings.error("spec.moduleLoader.serviceAccountName", "bad-value",
@@ -322,18 +354,22 @@ void check_service_account(Findings& findings, const std::string& name) {
 
 void check_modprobe(Findings& findings, const api::ModprobeSpec& modprobe) {
     // A modprobe that is not there is reported by the decoder.
-    if (findings.module().places.empty() || findings.present(container_path("modprobe"))) { check_raw_args(findings, modprobe); }
+    if (findings.module().places.empty() || findings.present(container_path("modprobe"))) {
+        check_raw_args(findings, modprobe);
+    }
     check_module_name(findings, modprobe);
     check_loading_order(findings, modprobe);
     if (!modprobe.dir_name.empty() && !modprobe.dir_name.starts_with('/')) {
-        findings.warning(container_path("modprobe.dirName"), "dir-name",
-                         fmt::format("dirName \"{}\" is not absolute", base::escape(modprobe.dir_name)),
-                         "KMM copies from the image's working directory, which may be another than the root: begin it with '/'");
+        findings.warning(
+            container_path("modprobe.dirName"), "dir-name",
+            fmt::format("dirName \"{}\" is not absolute", base::escape(modprobe.dir_name)),
+            "KMM copies from the image's working directory, which may be another than the root: begin it with '/'");
     }
     if (!modprobe.firmware_path.empty() && !modprobe.firmware_path.starts_with('/')) {
-        findings.warning(container_path("modprobe.firmwarePath"), "firmware-path",
-                         fmt::format("firmwarePath \"{}\" is not absolute", base::escape(modprobe.firmware_path)),
-                         "KMM copies from the image's working directory, which may be another than the root: begin it with '/'");
+        findings.warning(
+            container_path("modprobe.firmwarePath"), "firmware-path",
+            fmt::format("firmwarePath \"{}\" is not absolute", base::escape(modprobe.firmware_path)),
+            "KMM copies from the image's working directory, which may be another than the root: begin it with '/'");
     }
 }
 
@@ -349,12 +385,16 @@ void validate_loader(Findings& findings, const ValidateOptions& options) {
     }
     check_image(findings, container_path("containerImage"), container.container_image, options);
     check_pull_policy(findings, container_path("imagePullPolicy"), container.image_pull_policy);
-    check_in_tree_names(findings, container_path(""), container.in_tree_modules_to_remove, container.in_tree_module_to_remove);
+    check_in_tree_names(findings, container_path(""), container.in_tree_modules_to_remove,
+                        container.in_tree_module_to_remove);
     for (std::size_t i = 0; i < container.kernel_mappings.size(); ++i) {
         const auto& mapping = container.kernel_mappings[i];
-        check_in_tree_names(findings, mapping_path(i, ""), mapping.in_tree_modules_to_remove, mapping.in_tree_module_to_remove);
+        check_in_tree_names(findings, mapping_path(i, ""), mapping.in_tree_modules_to_remove,
+                            mapping.in_tree_module_to_remove);
     }
-    for (std::size_t i = 0; i < container.kernel_mappings.size(); ++i) { check_mapping(findings, container, i, options); }
+    for (std::size_t i = 0; i < container.kernel_mappings.size(); ++i) {
+        check_mapping(findings, container, i, options);
+    }
     check_reachable(findings, container.kernel_mappings);
     check_modprobe(findings, container.modprobe);
     if (container.sign) { check_sign(findings, *container.sign, container_path("sign"), dir_name, options); }

@@ -63,7 +63,8 @@ struct Verdict {
 /// All nodes with their NodeModulesConfigs and Pods, in the order of objects.nodes.
 [[nodiscard]] std::vector<NodeView> views(const api::Objects& objects);
 
-/// Calls `visit` for each node, in the order of objects.nodes, with its verdicts sorted by namespace and module, which are `visit`'s to keep.
+/// Calls `visit` for each node, in the order of objects.nodes, with its verdicts sorted by namespace and module, which
+/// are `visit`'s to keep.
 void judge_nodes(const api::Objects& objects, const Options& options,
                  const std::function<void(const NodeView&, std::vector<Verdict>&)>& visit);
 

@@ -26,9 +26,9 @@ struct VersionLabels {
 [[nodiscard]] VersionLabels version_labels(const api::Labels& labels, std::string_view ns, std::string_view name,
                                            api::ScheduleKey key);
 
-/// The key that the nodes' labels and the CustomResourceDefinitions speak for: schedule_pod if any node has such a label,
-/// else device_plugin if any node has that one, else what the definition of Module says (released KMM has no spec.dra),
-/// else schedule_pod. O(nodes * log labels).
+/// The key that the nodes' labels and the CustomResourceDefinitions speak for: schedule_pod if any node has such a
+/// label, else device_plugin if any node has that one, else what the definition of Module says (released KMM has no
+/// spec.dra), else schedule_pod. O(nodes * log labels).
 [[nodiscard]] api::ScheduleKey detect_schedule_key(const api::Objects& objects);
 
 /// The key of a KMM version: "main", or "v2.6.0", "2.6" and the like; nullopt for other texts and for versions before

@@ -30,10 +30,12 @@ bool is_known_key(const api::Objects& objects, const std::string& key) {
     const auto has_key = [&](const auto& item) { return item.key == key; };
     return std::any_of(objects.nodes.begin(), objects.nodes.end(),
                        [&](const api::Node& node) {
-                           return node.meta.labels.contains(key) || std::any_of(node.taints.begin(), node.taints.end(), has_key);
+                           return node.meta.labels.contains(key) ||
+                                  std::any_of(node.taints.begin(), node.taints.end(), has_key);
                        }) ||
            std::any_of(objects.modules.begin(), objects.modules.end(), [&](const api::Module& module) {
-               return module.selector.contains(key) || std::any_of(module.tolerations.begin(), module.tolerations.end(), has_key);
+               return module.selector.contains(key) ||
+                      std::any_of(module.tolerations.begin(), module.tolerations.end(), has_key);
            });
 }
 
@@ -46,7 +48,9 @@ bool is_effect(std::string_view text) {
 NodeChange split_node(const api::Objects& objects, const std::string& text) {
     std::size_t end = text.find_first_of("=:");
     // KEY:EFFECT is a taint of all nodes, even if a node is called KEY.
-    if (end != std::string::npos && text[end] == ':' && text.find(':', end + 1) == std::string::npos) { end = text.find('='); }
+    if (end != std::string::npos && text[end] == ':' && text.find(':', end + 1) == std::string::npos) {
+        end = text.find('=');
+    }
     const std::string name = text.substr(0, end);
     if (name == "*" && end != std::string::npos) { return NodeChange{std::nullopt, text.substr(end + 1), true}; }
     const bool known = std::any_of(objects.nodes.begin(), objects.nodes.end(),
@@ -66,8 +70,9 @@ void check_node_name(const api::Objects& objects, const NodeChange& change) {
     if (!is_node && (!near || is_known_key(objects, word))) { return; }
     const std::string all = "*=" + change.text + " is about all nodes";
     throw Error(Exit::not_found, "node-not-found", fmt::format("there is no Node {}", base::escape(word)))
-        .hint(is_node ? near ? fmt::format("did you mean {}?", *near) : "write NODE=KEY..., or leave NODE out for all nodes"
-                      : fmt::format("did you mean {}? {}", *near, base::escape(all)));
+        .hint(is_node
+                  ? near ? fmt::format("did you mean {}?", *near) : "write NODE=KEY..., or leave NODE out for all nodes"
+                  : fmt::format("did you mean {}? {}", *near, base::escape(all)));
 }
 
 void reboot(api::Objects& objects, const std::optional<std::string>& node, const std::string& kernel) {
@@ -83,7 +88,8 @@ void set_label(api::Objects& objects, const NodeChange& change) {
     const std::size_t equals = text.find('=');
     const std::string key = remove ? text.substr(0, text.size() - 1) : text.substr(0, equals);
     if ((!remove && equals == std::string::npos) || !api::is_qualified_name(key)) {
-        throw bad_change("bad-label", "[NODE=]KEY=VALUE or [NODE=]KEY-", text).hint("--label node-a=pool=gpu, or --label pool=gpu for all");
+        throw bad_change("bad-label", "[NODE=]KEY=VALUE or [NODE=]KEY-", text)
+            .hint("--label node-a=pool=gpu, or --label pool=gpu for all");
     }
     const std::string value = remove ? "" : text.substr(equals + 1);
     if (!api::is_label_value(value)) {
@@ -107,7 +113,8 @@ void set_taint(api::Objects& objects, const NodeChange& change) {
     const std::string effect = colon == std::string::npos ? "" : text.substr(colon + 1);
     const std::string front = text.substr(0, colon);
     const std::size_t equals = front.find('=');
-    const api::Taint taint{front.substr(0, equals), equals == std::string::npos ? "" : front.substr(equals + 1), effect};
+    const api::Taint taint{front.substr(0, equals), equals == std::string::npos ? "" : front.substr(equals + 1),
+                           effect};
     const bool effect_fits = is_effect(effect) || (remove && effect.empty());
     if (!effect_fits || !api::is_qualified_name(taint.key) || !api::is_label_value(taint.value)) {
         throw bad_change("bad-taint", "[NODE=]KEY[=VALUE]:EFFECT or [NODE=]KEY[:EFFECT]-", change.text)

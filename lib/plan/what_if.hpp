@@ -16,12 +16,12 @@ struct NodeChange {
     bool says_all = false;  ///< "*" stands where a node's name would
 };
 
-/// Splits "NODE=REST", "NODE:REST" (REST with a ':') or "NODE" if NODE is the name of a node of `objects`, or "*" for all; else
-/// all of `text` is the rest.
+/// Splits "NODE=REST", "NODE:REST" (REST with a ':') or "NODE" if NODE is the name of a node of `objects`, or "*" for
+/// all; else all of `text` is the rest.
 [[nodiscard]] NodeChange split_node(const api::Objects& objects, const std::string& text);
 
-/// Refuses a change of all nodes whose first word can only be the name of a node (two '=' follow), or is very like one and no key
-/// that `objects` know. Errors: not_found "node-not-found" with the nearest name.
+/// Refuses a change of all nodes whose first word can only be the name of a node (two '=' follow), or is very like one
+/// and no key that `objects` know. Errors: not_found "node-not-found" with the nearest name.
 void check_node_name(const api::Objects& objects, const NodeChange& change);
 
 /// The nodes boot into `kernel`; "" keeps the one they run. Their boot ids become "what-if".

@@ -27,7 +27,8 @@ enum class Depth {
 /// What kernels are taken to trust.
 struct Trusted {
     std::vector<kernel::Certificate> certificates;
-    bool enforced = false;  ///< modules without a trusted signature are refused, whatever the kernel's configuration says
+    bool enforced =
+        false;  ///< modules without a trusted signature are refused, whatever the kernel's configuration says
 };
 
 /// --cert and --sig-enforce.
@@ -62,10 +63,12 @@ struct ImageAnswer {
     bool reached = false;   ///< false: the registry could not be asked, the answer is unknown
 };
 
-/// Asks all questions, eight at a time, and answers by key. Credentials: the Module's pull Secret if `objects` have it, then
+/// Asks all questions, eight at a time, and answers by key. Credentials: the Module's pull Secret if `objects` have it,
+/// then
 /// --authfile or the usual places. Errors: interrupted; data for a bad authentication file.
-[[nodiscard]] std::map<std::string, ImageAnswer> ask_registries(const std::vector<ImageQuestion>& questions, const api::Objects& objects,
-                                                                const cli::Args& args, cli::Context& context);
+[[nodiscard]] std::map<std::string, ImageAnswer> ask_registries(const std::vector<ImageQuestion>& questions,
+                                                                const api::Objects& objects, const cli::Args& args,
+                                                                cli::Context& context);
 
 /// A question about the image of a recipe.
 struct RecipeImage {
@@ -79,10 +82,12 @@ struct RecipeImage {
     [[nodiscard]] std::string key() const;
 };
 
-/// Answers by key, as ask_registries. The modules of an image fit if `findings` has no error: all of them, with what they export to
-/// each other. Mirrors: sets among `documents`, then --mirror-config; pull Secrets are among `documents`. A tag that no mirror serves, where there
-/// are mirrors, is a warning "tag-not-mirrored". Errors: those of image::read_mirror_sets.
-[[nodiscard]] std::map<std::string, ImageAnswer> ask_recipe_images(const std::vector<RecipeImage>& questions, const std::vector<value::Document>& documents,
+/// Answers by key, as ask_registries. The modules of an image fit if `findings` has no error: all of them, with what
+/// they export to each other. Mirrors: sets among `documents`, then --mirror-config; pull Secrets are among
+/// `documents`. A tag that no mirror serves, where there are mirrors, is a warning "tag-not-mirrored". Errors: those of
+/// image::read_mirror_sets.
+[[nodiscard]] std::map<std::string, ImageAnswer> ask_recipe_images(const std::vector<RecipeImage>& questions,
+                                                                   const std::vector<value::Document>& documents,
                                                                    const cli::Args& args, cli::Context& context);
 
 }  // namespace kmm::preflight

@@ -14,11 +14,13 @@ namespace kmm::preflight {
 
 namespace {
 
-/// KMM's own preflight fails for such a Module, whether any node is selected or not: a node may be labelled at any time.
+/// KMM's own preflight fails for such a Module, whether any node is selected or not: a node may be labelled at any
+/// time.
 Diagnostic no_mapping(const plan::Surveyed& surveyed) {
     Diagnostic finding;
     finding.code = "no-kernel-mapping";
-    finding.message = fmt::format("no kernel mapping of Module {} matches kernel {}", surveyed.module->full_name(), surveyed.kernel);
+    finding.message =
+        fmt::format("no kernel mapping of Module {} matches kernel {}", surveyed.module->full_name(), surveyed.kernel);
     finding.hint = "add a kernel mapping for it, and the image";
     finding.exit = Exit::checks_failed;
     return finding;
@@ -29,7 +31,8 @@ Diagnostic bad_name(const plan::Surveyed& surveyed, const Diagnostic& fault) {
     Diagnostic finding = fault;
     finding.severity = Severity::error;
     finding.code = "preflight-bad-reference";
-    finding.message = fmt::format("Module {} on kernel {}: {}", surveyed.module->full_name(), surveyed.kernel, fault.message);
+    finding.message =
+        fmt::format("Module {} on kernel {}: {}", surveyed.module->full_name(), surveyed.kernel, fault.message);
     finding.exit = Exit::checks_failed;
     return finding;
 }
@@ -58,27 +61,34 @@ std::vector<kernel::Interface> read_interfaces(const cli::Args& args) {
     return result;
 }
 
-std::map<std::string, const kernel::Interface*> by_kernel(const std::vector<kernel::Interface>& interfaces, const std::vector<std::string>& kernels) {
+std::map<std::string, const kernel::Interface*> by_kernel(const std::vector<kernel::Interface>& interfaces,
+                                                          const std::vector<std::string>& kernels) {
     std::map<std::string, const kernel::Interface*> result;
     for (const auto& interface : interfaces) {
         std::string release = interface.release;
         if (release.empty()) {
             if (kernels.size() != 1)
-                throw Error(Exit::usage, "kernel-devel-ambiguous", fmt::format("{} does not say which kernel it is of", base::escape(interface.source)))
+                throw Error(Exit::usage, "kernel-devel-ambiguous",
+                            fmt::format("{} does not say which kernel it is of", base::escape(interface.source)))
                     .hint("name one --kernel at a time, or the directory or package with the kernel's headers");
             release = kernels.front();
         }
-        const auto match = std::find_if(kernels.begin(), kernels.end(), [&](const std::string& kernel) { return api::trim_kernel(kernel) == api::trim_kernel(release); });
+        const auto match = std::find_if(kernels.begin(), kernels.end(), [&](const std::string& kernel) {
+            return api::trim_kernel(kernel) == api::trim_kernel(release);
+        });
         if (match == kernels.end())
-            throw Error(Exit::usage, "kernel-devel-other", fmt::format("{} is of kernel {}, expected {}", base::escape(interface.source), base::escape(release), base::join(kernels, " or ")))
+            throw Error(Exit::usage, "kernel-devel-other",
+                        fmt::format("{} is of kernel {}, expected {}", base::escape(interface.source),
+                                    base::escape(release), base::join(kernels, " or ")))
                 .hint("add --kernel " + release);
         result[*match] = &interface;
     }
     return result;
 }
 
-std::vector<Verdict> first_verdicts(const std::vector<plan::Surveyed>& rows, const std::map<std::string, const kernel::Interface*>& interfaces,
-                                    bool ask_images, const Trusted& trusted) {
+std::vector<Verdict> first_verdicts(const std::vector<plan::Surveyed>& rows,
+                                    const std::map<std::string, const kernel::Interface*>& interfaces, bool ask_images,
+                                    const Trusted& trusted) {
     const bool look_at_signatures = !trusted.certificates.empty() || trusted.enforced;
     std::vector<Verdict> result;
     for (const auto& row : rows) {
@@ -99,8 +109,12 @@ std::vector<Verdict> first_verdicts(const std::vector<plan::Surveyed>& rows, con
                 if (const auto misnamed = plan::image_name_fault(resolved->config.container_image)) {
                     verdict.findings.push_back(bad_name(row, *misnamed));
                 } else if (modules || ask_images) {
-                    verdict.question = ImageQuestion{row.module, resolved, pool == nullptr ? "" : pool->architecture, interface,
-                                                     modules ? Depth::modules : Depth::manifest, &trusted};
+                    verdict.question = ImageQuestion{row.module,
+                                                     resolved,
+                                                     pool == nullptr ? "" : pool->architecture,
+                                                     interface,
+                                                     modules ? Depth::modules : Depth::manifest,
+                                                     &trusted};
                 }
             } else {
                 verdict.findings.push_back(no_mapping(row));
@@ -111,7 +125,8 @@ std::vector<Verdict> first_verdicts(const std::vector<plan::Surveyed>& rows, con
     return result;
 }
 
-void answer_questions(std::vector<Verdict>& verdicts, const api::Objects& objects, const cli::Args& args, cli::Context& context) {
+void answer_questions(std::vector<Verdict>& verdicts, const api::Objects& objects, const cli::Args& args,
+                      cli::Context& context) {
     std::vector<ImageQuestion> questions;
     for (const auto& verdict : verdicts)
         if (verdict.question) questions.push_back(*verdict.question);
@@ -124,7 +139,8 @@ void answer_questions(std::vector<Verdict>& verdicts, const api::Objects& object
         verdict.files = answer.files;
         verdict.symbols = answer.symbols;
         verdict.unknown = !answer.reached;
-        if (answer.reached) verdict.checked = verdict.question->depth == Depth::modules ? Checked::modules : Checked::image;
+        if (answer.reached)
+            verdict.checked = verdict.question->depth == Depth::modules ? Checked::modules : Checked::image;
         verdict.findings.insert(verdict.findings.end(), answer.findings.begin(), answer.findings.end());
     }
 }
@@ -133,7 +149,9 @@ Position place_of(const Verdict& verdict) {
     const auto& module = *verdict.surveyed->module;
     const std::string mappings = "spec.moduleLoader.container.kernelMappings";
     if (verdict.resolved != nullptr)
-        if (const auto place = module.places.find(fmt::format("{}[{}]", mappings, verdict.resolved->mapping_index)); place != module.places.end()) return place->second;
+        if (const auto place = module.places.find(fmt::format("{}[{}]", mappings, verdict.resolved->mapping_index));
+            place != module.places.end())
+            return place->second;
     if (const auto place = module.places.find(mappings); place != module.places.end()) return place->second;
     return module.meta.origin;
 }

@@ -40,16 +40,17 @@ struct Verdict {
 [[nodiscard]] cli::Option devel_option();
 /// What it names. Errors: those of kernel::read_devel.
 [[nodiscard]] std::vector<kernel::Interface> read_interfaces(const cli::Args& args);
-/// The interface of each kernel that has one. A Module.symvers that does not say whose it is belongs to the only kernel.
-/// Errors: usage "kernel-devel-ambiguous", "kernel-devel-other".
-[[nodiscard]] std::map<std::string, const kernel::Interface*> by_kernel(const std::vector<kernel::Interface>& interfaces,
-                                                                        const std::vector<std::string>& kernels);
+/// The interface of each kernel that has one. A Module.symvers that does not say whose it is belongs to the only
+/// kernel. Errors: usage "kernel-devel-ambiguous", "kernel-devel-other".
+[[nodiscard]] std::map<std::string, const kernel::Interface*> by_kernel(
+    const std::vector<kernel::Interface>& interfaces, const std::vector<std::string>& kernels);
 /// What the Modules say by themselves; questions to registries are noted in the verdicts. The arguments outlive them.
 [[nodiscard]] std::vector<Verdict> first_verdicts(const std::vector<plan::Surveyed>& rows,
-                                                  const std::map<std::string, const kernel::Interface*>& interfaces, bool ask_images,
-                                                  const Trusted& trusted);
+                                                  const std::map<std::string, const kernel::Interface*>& interfaces,
+                                                  bool ask_images, const Trusted& trusted);
 /// Asks the questions of the verdicts, and adds what came of them. Errors: those of ask_registries.
-void answer_questions(std::vector<Verdict>& verdicts, const api::Objects& objects, const cli::Args& args, cli::Context& context);
+void answer_questions(std::vector<Verdict>& verdicts, const api::Objects& objects, const cli::Args& args,
+                      cli::Context& context);
 /// Where in the documents a finding about this row is to be mended: the mapping, else all mappings, else the Module.
 [[nodiscard]] Position place_of(const Verdict& verdict);
 

@@ -60,8 +60,8 @@ Entry decode_line(std::string_view line, std::uint64_t seq, const std::string& p
     return Entry{seq, document->get_string({"time"}), *payload};
 }
 
-/// True if `text` has, from `start` on, a run of zeros that fills whole sectors as far as the line goes: a block that was
-/// never written. A flipped byte is no such run.
+/// True if `text` has, from `start` on, a run of zeros that fills whole sectors as far as the line goes: a block that
+/// was never written. A flipped byte is no such run.
 bool has_unwritten_sector(std::string_view text, std::size_t start) {
     constexpr std::size_t k_sector = 512;
     constexpr std::size_t k_run_min = 2;

@@ -15,8 +15,8 @@ namespace kmm::record {
 /// `prev` of the first line.
 inline constexpr std::string_view k_no_previous = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// One line with its newline: {"seq","prev","time","payload","crc"}; `prev` is the SHA-256 of the line before without its
-/// newline, `crc` the CRC-32C of everything before it. The line with seq 1 also says formatVersion and tool.
+/// One line with its newline: {"seq","prev","time","payload","crc"}; `prev` is the SHA-256 of the line before without
+/// its newline, `crc` the CRC-32C of everything before it. The line with seq 1 also says formatVersion and tool.
 [[nodiscard]] std::string
 encode_line(std::uint64_t seq, std::string_view prev, const std::string& time, const value::Node& payload);
 
@@ -30,15 +30,16 @@ struct ParsedJournal {
     bool partial_tail = false;
 };
 
-/// Verifies every line. `file` is for messages. Errors: config (78) "state-newer"; io (74) "state-damaged" with the line
-/// number for everything that an interrupted append cannot have left, an empty text and a missing first line included.
+/// Verifies every line. `file` is for messages. Errors: config (78) "state-newer"; io (74) "state-damaged" with the
+/// line number for everything that an interrupted append cannot have left, an empty text and a missing first line
+/// included.
 [[nodiscard]] ParsedJournal parse_journal(std::string_view text, const std::string& file);
 
 /// The error "state-damaged" (exit 74) about `line` of `file` (0: the file as a whole).
 [[nodiscard]] Error damaged(const std::string& file, std::size_t line, const std::string& why);
 
-/// Throws "state-newer" (78) if the member formatVersion of `document` is a number above ours, "state-damaged" if it is not
-/// a positive integer.
+/// Throws "state-newer" (78) if the member formatVersion of `document` is a number above ours, "state-damaged" if it is
+/// not a positive integer.
 void check_format_version(const value::Node& document, const std::string& file);
 
 }  // namespace kmm::record

@@ -20,7 +20,8 @@ namespace kmm::record {
 namespace {
 
 constexpr std::size_t k_owner_size = 2048;
-// The kernel lets go of a killed owner's lock only when its last thread has closed its files, and whoever killed it may be here before.
+// The kernel lets go of a killed owner's lock only when its last thread has closed its files, and whoever killed it may
+// be here before.
 constexpr std::chrono::milliseconds k_last_breath{250};
 constexpr std::chrono::milliseconds k_pause{5};
 
@@ -38,8 +39,8 @@ std::optional<Owner> read_owner(int fd) {
     return parse_owner(text);
 }
 
-/// The living owner in a lock file known to be held. Between taking the lock and writing its record a new owner leaves the
-/// text of the one before, which is dead: wait for that moment to pass. All fields empty when nothing came.
+/// The living owner in a lock file known to be held. Between taking the lock and writing its record a new owner leaves
+/// the text of the one before, which is dead: wait for that moment to pass. All fields empty when nothing came.
 Owner read_living_owner(int fd) {
     constexpr int k_attempts = 20;
     for (int attempt = 0; attempt < k_attempts; ++attempt) {
@@ -56,7 +57,8 @@ sys::Fd open_cluster_lock(const std::string& directory, const std::string& path)
     sys::Fd opened(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
     const int open_errno = errno;
     if (!opened) {
-        throw from_errno(open_errno, "cannot open " + path).hint("the cluster directory must be writable for this user");
+        throw from_errno(open_errno, "cannot open " + path)
+            .hint("the cluster directory must be writable for this user");
     }
     struct stat info {};
     struct stat parent {};
@@ -65,7 +67,8 @@ sys::Fd open_cluster_lock(const std::string& directory, const std::string& path)
         throw from_errno(saved, "cannot look at " + path);
     }
     if (!S_ISREG(info.st_mode)) {
-        throw Error(Exit::config, "bad-cluster-lock", "expected a regular file, found something else: " + path).hint("remove it");
+        throw Error(Exit::config, "bad-cluster-lock", "expected a regular file, found something else: " + path)
+            .hint("remove it");
     }
     // A new file is for everybody who may write to the directory.
     if (info.st_size == 0 && info.st_uid == ::geteuid() && ::fchmod(opened.get(), parent.st_mode & k_read_write) != 0) {
@@ -79,7 +82,8 @@ sys::Fd open_cluster_lock(const std::string& directory, const std::string& path)
 bool is_named(int fd, const std::string& path) {
     struct stat opened {};
     struct stat named {};
-    return ::fstat(fd, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 && opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+    return ::fstat(fd, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 && opened.st_dev == named.st_dev &&
+           opened.st_ino == named.st_ino;
 }
 
 }  // namespace
@@ -134,7 +138,8 @@ Lock Lock::take(int opened, const std::string& path, const std::string& place, c
 
 Lock StateDir::lock(const Owner& owner) {
     const std::string path = path_ + "/lock";
-    const sys::Fd opened = with_place_explained("the state directory must be writable for this user", [&] { return open_own_file(path, O_RDWR | O_CREAT); });
+    const sys::Fd opened = with_place_explained("the state directory must be writable for this user",
+                                                [&] { return open_own_file(path, O_RDWR | O_CREAT); });
     // Whatever the umask was when it was made: its owner must be able to open it again.
     if (::fchmod(opened.get(), 0600) != 0) {
         const int saved = errno;
@@ -144,7 +149,8 @@ Lock StateDir::lock(const Owner& owner) {
         try {
             return Lock::take(opened.get(), path, path_, owner);
         } catch (Error& error) {
-            if (error.code() == "unsafe-state-fs") error.hint("the file system does not support locks; choose a --state-dir on a local one");
+            if (error.code() == "unsafe-state-fs")
+                error.hint("the file system does not support locks; choose a --state-dir on a local one");
             throw;
         }
     }();
@@ -165,12 +171,15 @@ Lock lock_cluster_directory(const std::string& directory, const Owner& owner) {
         }
     } catch (const Error& error) {
         if (error.code() == "unsafe-state-fs") {
-            throw Error(error).hint("the file system does not support locks; keep the cluster directory on one that does");
+            throw Error(error).hint(
+                "the file system does not support locks; keep the cluster directory on one that does");
         }
         if (error.code() != "locked") throw;
         Error held(Exit::locked, "cluster-locked", error.message());
         for (const auto& [key, text] : error.details()) held.detail(key, text);
-        throw held.hint("its record is in another state directory: kmm-upgrade show --state-dir DIR; the lock never outlives its process");
+        throw held.hint(
+            "its record is in another state directory: kmm-upgrade show --state-dir DIR; the lock never outlives its "
+            "process");
     }
 }
 

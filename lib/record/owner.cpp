@@ -132,8 +132,8 @@ std::optional<Owner> parse_owner(std::string_view text) {
 Error locked_by(const Owner& owner, const std::string& directory) {
     const bool known = owner.pid != 0;
     Error error(Exit::locked, "locked",
-                known ? "another kmm-upgrade is at work: " + owner.operation + ", pid " + std::to_string(owner.pid) + " on " +
-                            owner.host + " since " + owner.since
+                known ? "another kmm-upgrade is at work: " + owner.operation + ", pid " + std::to_string(owner.pid) +
+                            " on " + owner.host + " since " + owner.since
                       : "another kmm-upgrade is at work in this state directory");
     error.detail("directory", directory);
     if (known) {

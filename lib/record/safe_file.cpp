@@ -23,7 +23,8 @@ Error unsafe(const std::string& why, const std::string& hint) {
 }
 
 Error unsafe_file(const std::string& path, const std::string& why) {
-    return Error(Exit::no_permission, "unsafe-state-file", path + " is not safe to keep the upgrade record in: " + why).hint("expected a regular file of mode 0600 that belongs to you; look who made it");
+    return Error(Exit::no_permission, "unsafe-state-file", path + " is not safe to keep the upgrade record in: " + why)
+        .hint("expected a regular file of mode 0600 that belongs to you; look who made it");
 }
 
 std::string owner_text(uid_t found) {

@@ -12,16 +12,16 @@
 
 namespace kmm::record {
 
-/// Opens a regular file with `flags` (O_CLOEXEC and O_NOFOLLOW are added; mode 0600 if it is created). No descriptor when
-/// it is absent. Errors: no_permission (77) "unsafe-state-file" for a link, another type, another owner than the effective
-/// user, or one that group or others may write; from_errno.
+/// Opens a regular file with `flags` (O_CLOEXEC and O_NOFOLLOW are added; mode 0600 if it is created). No descriptor
+/// when it is absent. Errors: no_permission (77) "unsafe-state-file" for a link, another type, another owner than the
+/// effective user, or one that group or others may write; from_errno.
 [[nodiscard]] sys::Fd open_own_file(const std::string& path, int flags);
 
 /// The whole file, nullopt when it is absent. Errors as open_own_file.
 [[nodiscard]] std::optional<std::string> read_own_file(const std::string& path);
 
-/// Errors: no_permission (77) "unsafe-state-dir" for a link, another owner, a directory that group or others may write, or
-/// a parent in which others may replace it; not_found when absent.
+/// Errors: no_permission (77) "unsafe-state-dir" for a link, another owner, a directory that group or others may write,
+/// or a parent in which others may replace it; not_found when absent.
 void check_own_directory(const std::string& path);
 
 }  // namespace kmm::record

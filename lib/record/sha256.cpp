@@ -54,7 +54,9 @@ std::string hmac_sha256_hex(std::string_view key, std::string_view bytes) {
     std::array<std::uint8_t, 32> mac{};
     unsigned int length = 0;
     const auto* text = reinterpret_cast<const unsigned char*>(bytes.data());
-    if (::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()), text, bytes.size(), mac.data(), &length) == nullptr || length != mac.size()) {
+    if (::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()), text, bytes.size(), mac.data(), &length) ==
+            nullptr ||
+        length != mac.size()) {
         throw bug("HMAC-SHA256 is not available in this OpenSSL");
     }
     return base::to_hex(mac);

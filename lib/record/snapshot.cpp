@@ -69,8 +69,8 @@ std::optional<ParsedSnapshot> parse_snapshot(std::string_view text, const std::s
     }
     const value::Node* serial = document.find("serial");
     const value::Node* payload = document.find("payload");
-    if (!sealed || version == nullptr || version->as_int() != k_format_version || serial == nullptr || !serial->as_uint() ||
-        payload == nullptr) {
+    if (!sealed || version == nullptr || version->as_int() != k_format_version || serial == nullptr ||
+        !serial->as_uint() || payload == nullptr) {
         return std::nullopt;
     }
     ParsedSnapshot parsed;

@@ -17,8 +17,8 @@ struct ParsedSnapshot {
     value::Node document;      ///< everything, members of newer programs included
 };
 
-/// Readable JSON whose last member is a checksum (SHA-256 of all bytes before it). Members of `previous` that this program
-/// does not know are kept.
+/// Readable JSON whose last member is a checksum (SHA-256 of all bytes before it). Members of `previous` that this
+/// program does not know are kept.
 [[nodiscard]] std::string
 encode_snapshot(std::uint64_t serial, const value::Node& payload, const value::Node* previous);
 

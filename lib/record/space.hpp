@@ -10,8 +10,8 @@
 
 namespace kmm::record {
 
-/// `error` with a hint that names the directory to make room for and what goes on after that, if it is about space (ENOSPC, EDQUOT)
-/// and has no hint; else as it is. `then`: the command to be given then.
+/// `error` with a hint that names the directory to make room for and what goes on after that, if it is about space
+/// (ENOSPC, EDQUOT) and has no hint; else as it is. `then`: the command to be given then.
 [[nodiscard]] Error explain_space(Error error, const std::string& directory, std::string_view then);
 
 /// Runs `body`, which writes into `directory`; its errors as explain_space says.

@@ -42,8 +42,8 @@ struct Stamp {
     timespec modified{};
 
     friend bool operator==(const Stamp& a, const Stamp& b) {
-        return a.device == b.device && a.inode == b.inode && a.size == b.size && a.modified.tv_sec == b.modified.tv_sec &&
-               a.modified.tv_nsec == b.modified.tv_nsec;
+        return a.device == b.device && a.inode == b.inode && a.size == b.size &&
+               a.modified.tv_sec == b.modified.tv_sec && a.modified.tv_nsec == b.modified.tv_nsec;
     }
 };
 
@@ -56,7 +56,8 @@ Stamp stamp_of(const std::string& path) {
 }
 
 Error state_changed(const std::string& path) {
-    return Error(Exit::locked, "state-changed", "the upgrade record was changed by someone else while this run was using it")
+    return Error(Exit::locked, "state-changed",
+                 "the upgrade record was changed by someone else while this run was using it")
         .at(Position{path, 0, 0})
         .hint("nothing was written; look at kmm-upgrade show, then kmm-upgrade resume");
 }
@@ -72,8 +73,8 @@ std::string name_part(const std::string& hint) {
     constexpr std::size_t k_name_max = 80;
     std::string name;
     for (const char byte : hint.substr(0, k_name_max)) {
-        const bool plain = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||
-                           byte == '-' || byte == '_' || byte == '.';
+        const bool plain = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+                           (byte >= '0' && byte <= '9') || byte == '-' || byte == '_' || byte == '.';
         name += plain ? byte : '-';
     }
     return name.empty() ? "run" : name;
@@ -158,7 +159,7 @@ struct StateDir::Tail {
     std::string pending;       ///< a line whose append failed, of which any part may be in the file
     std::uint64_t seq = 0;
     std::string last_hash;
-    sys::Fd fd;                ///< open at the end of a journal that this object itself wrote; else it must be rewritten first
+    sys::Fd fd;  ///< open at the end of a journal that this object itself wrote; else it must be rewritten first
     Stamp stamp;
     std::uint64_t reserved = 0;
 
@@ -291,8 +292,8 @@ Loaded StateDir::load() const {
     std::optional<ParsedSnapshot> snapshot;
     ParsedJournal parsed;
     std::string damage;
-    // The snapshot is read first, so a growing journal can only be ahead of it. When a run begins or is archived between
-    // the two reads they do not belong together; then they are read again.
+    // The snapshot is read first, so a growing journal can only be ahead of it. When a run begins or is archived
+    // between the two reads they do not belong together; then they are read again.
     constexpr int k_attempts = 3;
     for (int attempt = 0; attempt < k_attempts; ++attempt) {
         damage.clear();
@@ -303,8 +304,8 @@ Loaded StateDir::load() const {
         if (!text && snapshot_text) {
             damage = "the journal is missing although upgrade.json tells of a run";
         } else if (snapshot && snapshot->serial > parsed.entries.size()) {
-            damage = fmt::format("the journal ends at entry {}, but upgrade.json tells of entry {}", parsed.entries.size(),
-                                 snapshot->serial);
+            damage = fmt::format("the journal ends at entry {}, but upgrade.json tells of entry {}",
+                                 parsed.entries.size(), snapshot->serial);
         } else {
             break;
         }
@@ -389,8 +390,8 @@ void StateDir::write_snapshot(const value::Node& payload) {
     }
     if (previous && previous->serial != tail_->seq) {
         const std::string backup = fmt::format("{}/{}.json", backup_dir(path_), previous->serial);
-        // A second name for the bytes that are about to be replaced. Where links are not possible there is no backup: the
-        // journal is the truth anyway.
+        // A second name for the bytes that are about to be replaced. Where links are not possible there is no backup:
+        // the journal is the truth anyway.
         if (::link(path.c_str(), backup.c_str()) == 0) {
             const std::vector<std::string> all = all_backups(path_);
             for (std::size_t i = k_backups_max; i < all.size(); ++i) {
@@ -456,7 +457,8 @@ Loaded StateDir::load_history(const HistoryItem& item) const {
     loaded.entries = std::move(parsed.entries);
     loaded.partial_tail = parsed.partial_tail;
     if (loaded.partial_tail) {
-        loaded.warnings.emplace_back("the last line of this journal is incomplete (an interrupted write): it is left out");
+        loaded.warnings.emplace_back(
+            "the last line of this journal is incomplete (an interrupted write): it is left out");
     }
     return loaded;
 }

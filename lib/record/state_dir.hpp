@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state directory of kmm-upgrade: an append-only journal that is the truth, a snapshot that is a cache of it, a lock
-// that dies with its owner, and the history of ended runs. What the payloads mean is the business of lib/upgrade.
+// The state directory of kmm-upgrade: an append-only journal that is the truth, a snapshot that is a cache of it, a
+// lock that dies with its owner, and the history of ended runs. What the payloads mean is the business of lib/upgrade.
 //
 // Layout of DIR (0700, owned by the effective user):
 //   lock                never renamed, never deleted; OFD-locked by the one writer; its text is the owner record
 //   journal.ndjson      one JSON object a line: {"seq","prev","time","payload","crc"}; seq 1 carries the run's header
-//   upgrade.json        {"formatVersion","serial","payload","checksum"}: the run at its last stop; a journal that ends before it is damaged
-//   backup/N.json       the last five good snapshots
-//   history/SERIAL-...  journals of ended runs
+//   upgrade.json        {"formatVersion","serial","payload","checksum"}: the run at its last stop; a journal that ends
+//   before it is damaged backup/N.json       the last five good snapshots history/SERIAL-...  journals of ended runs
 #pragma once
 
 #include <cstdint>
@@ -72,10 +71,10 @@ private:
     std::string remove_;  ///< file to remove when the lock is given back, "" for none
 };
 
-/// The right to change the objects of a directory cluster, whatever state directory the record is in: several of those would put
-/// several nodes in flight. The file is DIRECTORY/.kmm-lock, readable and writable for whom the directory is, and
-/// removed with the lock.
-/// Errors: locked (75) "cluster-locked" with the details of StateDir::lock; from_errno; io "unsafe-state-fs".
+/// The right to change the objects of a directory cluster, whatever state directory the record is in: several of those
+/// would put several nodes in flight. The file is DIRECTORY/.kmm-lock, readable and writable for whom the directory is,
+/// and removed with the lock. Errors: locked (75) "cluster-locked" with the details of StateDir::lock; from_errno; io
+/// "unsafe-state-fs".
 [[nodiscard]] Lock lock_cluster_directory(const std::string& directory, const Owner& owner);
 
 /// Reading needs no lock and never writes. Writing methods need the Lock that `lock` returned to be alive.
@@ -88,8 +87,9 @@ public:
     /// Errors: no_permission "unsafe-state-dir", io, not_found when absent and not `create`.
     void open(bool create);
 
-    /// Takes the lock and writes the owner record; waits a quarter of a second at most, for a killed owner's last breath.
-    /// Errors: locked (75) "locked" with details who, where, since, operation; io "unsafe-state-fs" on ENOLCK/ENOTSUP.
+    /// Takes the lock and writes the owner record; waits a quarter of a second at most, for a killed owner's last
+    /// breath. Errors: locked (75) "locked" with details who, where, since, operation; io "unsafe-state-fs" on
+    /// ENOLCK/ENOTSUP.
     [[nodiscard]] Lock lock(const Owner& owner);
     /// Text of the lock file with a verdict: is that owner alive? nullopt when nobody holds the lock.
     [[nodiscard]] std::optional<Owner> holder() const;
@@ -105,8 +105,8 @@ public:
     /// Appends one entry and fsyncs it; on return it survives power loss. Compare-and-swap: aborts (locked,
     /// "state-changed") when the file is not what this object last read or wrote. Cuts a partial tail first.
     void append(const value::Node& payload);
-    /// Writes the snapshot atomically and keeps the last five. Written at stops, it may be of an earlier entry than the journal's last;
-    /// a journal that ends before its snapshot does has lost entries.
+    /// Writes the snapshot atomically and keeps the last five. Written at stops, it may be of an earlier entry than the
+    /// journal's last; a journal that ends before its snapshot does has lost entries.
     void write_snapshot(const value::Node& payload);
     /// Moves the run to history/ and leaves the directory idle. `id_hint` becomes part of the file name.
     void archive(const std::string& id_hint);
@@ -131,7 +131,8 @@ private:
 
 /// This process as an owner record.
 [[nodiscard]] Owner current_owner(const std::string& operation, const sys::Clock& clock);
-/// False only when the owner is provably gone (other boot id on the same machine; in this pid namespace no such pid, or other start time).
+/// False only when the owner is provably gone (other boot id on the same machine; in this pid namespace no such pid, or
+/// other start time).
 [[nodiscard]] bool owner_may_live(const Owner& owner);
 
 /// --state-dir, or /var/lib/kmm-upgrade for root, else $XDG_STATE_HOME/kmm-upgrade (default ~/.local/state).

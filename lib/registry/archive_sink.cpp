@@ -33,7 +33,9 @@ public:
           tar_([this](std::string_view piece) { ops_.write(file_.get(), piece); }) {
         struct stat facts {};
         if (::stat(reference_.path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode)) {
-            throw Error(Exit::data, "bad-layout", fmt::format("expected an archive or nothing at {}, found {}", base::escape(reference_.path), S_ISDIR(facts.st_mode) ? "a directory" : "no regular file"))
+            throw Error(Exit::data, "bad-layout",
+                        fmt::format("expected an archive or nothing at {}, found {}", base::escape(reference_.path),
+                                    S_ISDIR(facts.st_mode) ? "a directory" : "no regular file"))
                 .hint("name a file: oci-archive:FILE:TAG");
         }
         remove_what_kills_left();
@@ -47,7 +49,9 @@ public:
     ArchiveSink(const ArchiveSink&) = delete;
     ArchiveSink& operator=(const ArchiveSink&) = delete;
 
-    std::string name() const override { return "oci-archive:" + reference_.path + (reference_.tag.empty() ? "" : ":" + reference_.tag); }
+    std::string name() const override {
+        return "oci-archive:" + reference_.path + (reference_.tag.empty() ? "" : ":" + reference_.tag);
+    }
 
     bool has(const image::Descriptor& blob) override { return put_.contains(blob.digest.to_string()); }
 
@@ -62,7 +66,8 @@ public:
         }
     }
 
-    void put_manifest(const std::string& /*media_type*/, const std::string& text, const image::Digest& digest) override {
+    void put_manifest(const std::string& /*media_type*/, const std::string& text,
+                      const image::Digest& digest) override {
         if (put_.insert(digest.to_string()).second) {
             put_text(path_of(digest), text);
         }
@@ -72,7 +77,9 @@ public:
         put_manifest(media_type, text, digest);
         value::Node manifests = value::Node::sequence();
         manifests.push_back(layout_entry(media_type, text.size(), digest, reference_.tag));
-        put_text("index.json", value::to_json(value::Node::mapping({{"schemaVersion", 2}, {"mediaType", image::k_oci_index}, {"manifests", std::move(manifests)}})));
+        put_text("index.json",
+                 value::to_json(value::Node::mapping(
+                     {{"schemaVersion", 2}, {"mediaType", image::k_oci_index}, {"manifests", std::move(manifests)}})));
         tar_.finish();
         sys::DurableNames names(ops_);
         names.place(file_.get(), temporary_, reference_.path);
@@ -81,13 +88,15 @@ public:
     }
 
 private:
-    /// Begins a locked file beside the archive: the lock says that its writer lives. Where a cleaner was faster than the lock, another one.
+    /// Begins a locked file beside the archive: the lock says that its writer lives. Where a cleaner was faster than
+    /// the lock, another one.
     void create() {
         struct stat facts {};
         do {
             temporary_ = sys::temp_name(reference_.path);
             file_ = sys::Fd(ops_.create(temporary_, k_archive_mode));
-        } while ((::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) || ::fstat(file_.get(), &facts) != 0 || facts.st_nlink == 0);
+        } while ((::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) ||
+                 ::fstat(file_.get(), &facts) != 0 || facts.st_nlink == 0);
         try {
             put_text("oci-layout", R"({"imageLayoutVersion":"1.0.0"})");
         } catch (...) {
@@ -118,7 +127,9 @@ private:
         tar_.begin(path, text.size(), false);
         tar_.append(text);
     }
-    static std::string path_of(const image::Digest& digest) { return fmt::format("blobs/{}/{}", image::to_string(digest.algorithm), digest.hex); }
+    static std::string path_of(const image::Digest& digest) {
+        return fmt::format("blobs/{}/{}", image::to_string(digest.algorithm), digest.hex);
+    }
 
     LocalReference reference_;
     std::string temporary_;
@@ -131,6 +142,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<ImageSink> open_archive_sink(const LocalReference& reference) { return std::make_unique<ArchiveSink>(reference); }
+std::unique_ptr<ImageSink> open_archive_sink(const LocalReference& reference) {
+    return std::make_unique<ArchiveSink>(reference);
+}
 
 }  // namespace kmm::registry

@@ -19,7 +19,8 @@ constexpr std::size_t k_token_body_max = 64U << 10U;
 constexpr std::size_t k_realm_max = 4096;
 constexpr int k_hops_max = 10;
 
-constexpr const char* k_whose_realm = "the registry itself names that address (realm): correct it in the registry's settings";
+constexpr const char* k_whose_realm =
+    "the registry itself names that address (realm): correct it in the registry's settings";
 
 Error auth_error(std::string message) { return Error(Exit::no_permission, "registry-auth", std::move(message)); }
 
@@ -201,9 +202,13 @@ net::AddressScope scope_max_for(const net::Url& url, const Boundary& boundary) {
 
 Authenticator::Authenticator(const image::Reference& reference, const PullRequest& request,
                              std::vector<std::string> scopes)
-    : reference_(reference), scopes_(std::move(scopes)), tls_(request.tls),
-      candidates_(matching_credentials(request.credentials, reference)), skipped_(base::join(request.skipped_secrets, "; ")) {
-    const auto first = std::find_if(candidates_.begin(), candidates_.end(), [](const Credential& one) { return !one.helper.empty(); });
+    : reference_(reference),
+      scopes_(std::move(scopes)),
+      tls_(request.tls),
+      candidates_(matching_credentials(request.credentials, reference)),
+      skipped_(base::join(request.skipped_secrets, "; ")) {
+    const auto first =
+        std::find_if(candidates_.begin(), candidates_.end(), [](const Credential& one) { return !one.helper.empty(); });
     if (first != candidates_.end()) {
         helper_ = first->helper;
         std::erase_if(candidates_, [](const Credential& one) { return !one.helper.empty(); });
@@ -214,7 +219,10 @@ std::string Authenticator::tried() const {
     if (found_no_token_server()) {
         return absent_;
     }
-    const std::string more = helper_.empty() ? "" : fmt::format("; the helper {} was not asked: no program is run for credentials", base::escape(helper_));
+    const std::string more =
+        helper_.empty()
+            ? ""
+            : fmt::format("; the helper {} was not asked: no program is run for credentials", base::escape(helper_));
     return refused() + more;
 }
 
@@ -351,8 +359,9 @@ std::optional<std::string> Authenticator::fetch_token(const Challenge& challenge
     }
     if (response.status != 200) {
         refusal_ = response;
-        Error error(Exit::unavailable, "token-server", fmt::format("{} answered {}", net::speaker(response, "the token server " + url.host),
-                                                                   response.status));
+        Error error(
+            Exit::unavailable, "token-server",
+            fmt::format("{} answered {}", net::speaker(response, "the token server " + url.host), response.status));
         error.cause_http(response.status);
         throw std::move(error).retryable();
     }

@@ -25,8 +25,8 @@ struct Challenge {
 /// All challenges of one header value; what cannot be read is left out.
 [[nodiscard]] std::vector<Challenge> parse_challenges(std::string_view header);
 
-/// The credentials that apply to `reference`, most specific key first; equal keys keep their order. A host component "*"
-/// stands for one label, as for the kubelet.
+/// The credentials that apply to `reference`, most specific key first; equal keys keep their order. A host component
+/// "*" stands for one label, as for the kubelet.
 [[nodiscard]] std::vector<Credential> matching_credentials(const std::vector<Credential>& all,
                                                            const image::Reference& reference);
 
@@ -35,19 +35,21 @@ struct Boundary {
     std::string host;                                      ///< the registry's, without port
     net::AddressScope scope = net::AddressScope::global;   ///< of the address that the registry was reached at first
     bool insecure = false;
-    bool reached = false;  ///< `scope` is known: of a numeric reference from the start, of a name after the first answer
+    bool reached =
+        false;  ///< `scope` is known: of a numeric reference from the start, of a name after the first answer
 };
 
 /// Checks the realm of a token challenge as go-containerregistry does: https (http only if insecure), and no address in
 /// numbers that is not public unless it is the registry's own host. Errors: no_permission "registry-auth".
 [[nodiscard]] net::Url check_realm(const std::string& realm, const Boundary& boundary);
 
-/// `https` never becomes `http`, and numeric addresses that are not public are only followed on the registry's own host.
-/// Errors: unavailable "redirect-refused".
+/// `https` never becomes `http`, and numeric addresses that are not public are only followed on the registry's own
+/// host. Errors: unavailable "redirect-refused".
 void check_redirect(const net::Url& from, const net::Url& to, const Boundary& boundary);
 
-/// How far the address that `url`'s name resolves to may be from public: the scope at which the registry was reached at first, also for the
-/// registry's own name, which may mean something else by then. Before that: anything but link-local for its name, public for others.
+/// How far the address that `url`'s name resolves to may be from public: the scope at which the registry was reached at
+/// first, also for the registry's own name, which may mean something else by then. Before that: anything but link-local
+/// for its name, public for others.
 [[nodiscard]] net::AddressScope scope_max_for(const net::Url& url, const Boundary& boundary);
 
 /// Sends a request, in the time that there is.
@@ -62,7 +64,8 @@ public:
     /// "" or the value of the Authorization header for requests to the registry itself.
     [[nodiscard]] const std::string& authorization() const noexcept { return authorization_; }
     /// Digests a 401: true if authorization() has changed and the request is worth another try.
-    /// Errors: no_permission "registry-auth" if no challenge can be answered or the token server misbehaves; those of `send`.
+    /// Errors: no_permission "registry-auth" if no challenge can be answered or the token server misbehaves; those of
+    /// `send`.
     [[nodiscard]] bool answer(const net::Response& unauthorized, const Boundary& boundary, const Send& send);
     /// What the token server that had no token when answer() threw last had answered; asking takes it away.
     [[nodiscard]] std::optional<net::Response> take_refusal() { return std::exchange(refusal_, std::nullopt); }
@@ -70,7 +73,8 @@ public:
     void accepted() noexcept { served_ = true; }
     /// True if all that was asked for a token answered that there is nothing: no credential was judged.
     [[nodiscard]] bool found_no_token_server() const noexcept { return !absent_.empty(); }
-    /// What the token server answered if it is none, "no credentials for HOST" or "N credentials for HOST were refused", and which program might know one: none is ever run.
+    /// What the token server answered if it is none, "no credentials for HOST" or "N credentials for HOST were
+    /// refused", and which program might know one: none is ever run.
     [[nodiscard]] std::string tried() const;
     /// What of the credentials could not be read, "" if all could.
     [[nodiscard]] const std::string& skipped() const noexcept { return skipped_; }

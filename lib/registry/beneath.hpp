@@ -8,8 +8,8 @@
 
 namespace kmm::registry {
 
-/// Opens `path` relative to `root`, staying beneath it and passing through no link; `flags` as for open(2), O_CLOEXEC is
-/// added. Empty with errno otherwise; works without openat2 (before Linux 5.6), component by component.
+/// Opens `path` relative to `root`, staying beneath it and passing through no link; `flags` as for open(2), O_CLOEXEC
+/// is added. Empty with errno otherwise; works without openat2 (before Linux 5.6), component by component.
 [[nodiscard]] sys::Fd open_beneath(int root, const std::string& path, int flags);
 
 }  // namespace kmm::registry

@@ -92,8 +92,10 @@ void require_own(const std::string& directory) {
     const std::vector<sys::DirectoryEntry> entries = sys::list_directory(directory);
     const auto is_ours = [](const sys::DirectoryEntry& entry) { return entry.name == "lock"; };
     const auto is_ignored = [](const sys::DirectoryEntry& entry) { return entry.name == "lost+found"; };
-    if (std::none_of(entries.begin(), entries.end(), is_ours) && !std::all_of(entries.begin(), entries.end(), is_ignored)) {
-        throw Error(Exit::not_found, "no-cache", fmt::format("expected a cache or an empty directory at {}, found something else", directory))
+    if (std::none_of(entries.begin(), entries.end(), is_ours) &&
+        !std::all_of(entries.begin(), entries.end(), is_ignored)) {
+        throw Error(Exit::not_found, "no-cache",
+                    fmt::format("expected a cache or an empty directory at {}, found something else", directory))
             .hint(fmt::format("nothing in {} was changed; --cache-dir DIR names another one", directory));
     }
 }
@@ -105,7 +107,8 @@ void make_part(const std::string& path) {
         sys::make_directories(path, 0700);
     }
     if (::lstat(path.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode)) {
-        throw Error(Exit::io, "io", fmt::format("expected a directory at {}, found something else", path)).hint("remove it: a cache may always be forgotten");
+        throw Error(Exit::io, "io", fmt::format("expected a directory at {}, found something else", path))
+            .hint("remove it: a cache may always be forgotten");
     }
 }
 
@@ -139,7 +142,9 @@ bool CachedImage::needs(const KeptExtraction& list) const {
 
 Cache::Cache(std::string directory) : directory_(std::move(directory)) {
     if (const auto fault = sys::trust_fault(directory_)) {
-        throw Error(Exit::no_permission, "cache-unsafe", "expected a cache that nobody else may write to, found that " + base::escape(*fault)).hint("another --cache-dir");
+        throw Error(Exit::no_permission, "cache-unsafe",
+                    "expected a cache that nobody else may write to, found that " + base::escape(*fault))
+            .hint("another --cache-dir");
     }
     sys::make_directories(directory_, 0700);
     struct stat facts {};
@@ -156,7 +161,8 @@ Cache::Cache(std::string directory) : directory_(std::move(directory)) {
     require_own(directory_);
     lock_.reset(::open((directory_ + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!lock_ && errno == EROFS) {
-        lock_.reset(::open((directory_ + "/lock").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));  // what is there can be read
+        lock_.reset(
+            ::open((directory_ + "/lock").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));  // what is there can be read
         if (!lock_) {
             make_part(directory_ + "/blobs");  // says that nothing can be made there
         }
@@ -175,7 +181,8 @@ std::string Cache::path_of(const image::Digest& digest) const {
 }
 
 sys::Fd Cache::open_file(const std::string& path) {
-    sys::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));  // of a pipe an open would wait for a writer
+    sys::Fd fd(::open(path.c_str(),
+                      O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));  // of a pipe an open would wait for a writer
     struct stat facts {};
     if (fd && (::fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode))) {
         fd.reset();
@@ -286,7 +293,8 @@ std::vector<CachedImage> Cache::records() const {
             result.push_back(std::move(*image));
         }
     });
-    std::stable_sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.last_used < b.last_used; });
+    std::stable_sort(result.begin(), result.end(),
+                     [](const auto& a, const auto& b) { return a.last_used < b.last_used; });
     return result;
 }
 
@@ -294,7 +302,8 @@ void Cache::each_record(const std::function<void(const std::string&, std::option
     for (const sys::DirectoryEntry& entry : sys::list_directory(directory_ + "/images")) {
         if (!entry.name.starts_with('.')) {
             auto image = read_record(directory_ + "/images/" + entry.name);
-            const bool found = image && record_name(image->reference, image->platform) == entry.name;  // nobody finds others
+            const bool found =
+                image && record_name(image->reference, image->platform) == entry.name;  // nobody finds others
             take(entry.name, found ? std::move(image) : std::nullopt);
         }
     }
@@ -346,7 +355,8 @@ CacheReport Cache::verify() const {
             return;
         }
         const auto is_absent = [&](const CachedImage::Part& part) { return !open(part.digest); };
-        const auto absent = static_cast<std::size_t>(std::count_if(image->parts.begin(), image->parts.end(), is_absent));
+        const auto absent =
+            static_cast<std::size_t>(std::count_if(image->parts.begin(), image->parts.end(), is_absent));
         if (absent != 0) {
             report.incomplete.push_back({image->reference, absent, image->parts.size()});
         }
@@ -354,7 +364,8 @@ CacheReport Cache::verify() const {
     return report;
 }
 
-/// For each digest the last that needs it, by its place in `lists` and, behind these, in `images`. Lists that turn out to be damaged are dropped.
+/// For each digest the last that needs it, by its place in `lists` and, behind these, in `images`. Lists that turn out
+/// to be damaged are dropped.
 DigestValues Cache::last_needs(std::vector<KeptExtraction>& lists, const std::vector<CachedImage>& images,
                                const std::function<void(const KeptExtraction&)>& drop) const {
     while (true) {
@@ -397,7 +408,8 @@ std::optional<PruneReport> Cache::prune(std::uint64_t bytes_max, const std::stri
     std::stable_partition(kept.begin(), kept.end(), std::not_fn(is_last));
     std::vector<KeptExtraction> lists = extractions();
     std::stable_partition(lists.begin(), lists.end(), [&](const KeptExtraction& list) {
-        return std::none_of(kept.begin(), kept.end(), [&](const CachedImage& image) { return is_last(image) && image.needs(list); });
+        return std::none_of(kept.begin(), kept.end(),
+                            [&](const CachedImage& image) { return is_last(image) && image.needs(list); });
     });
     const auto take_away = [&](const std::string& path) {
         try {
@@ -408,9 +420,12 @@ std::optional<PruneReport> Cache::prune(std::uint64_t bytes_max, const std::stri
             return false;
         }
     };
-    const auto drop = [&](const KeptExtraction& list) { report.bytes += take_away(list_path(list.name)) ? list.size : 0; };
+    const auto drop = [&](const KeptExtraction& list) {
+        report.bytes += take_away(list_path(list.name)) ? list.size : 0;
+    };
     std::erase_if(lists, [&](const KeptExtraction& list) {
-        const bool is_needed = list.ours && std::any_of(kept.begin(), kept.end(), [&](const CachedImage& image) { return image.needs(list); });
+        const bool is_needed = list.ours && std::any_of(kept.begin(), kept.end(),
+                                                        [&](const CachedImage& image) { return image.needs(list); });
         if (!is_needed) {
             drop(list);
         }

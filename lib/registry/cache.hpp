@@ -39,7 +39,8 @@ struct CachedImage {
     std::vector<Part> parts;     ///< manifests, configuration and layers
     std::int64_t last_used = 0;  ///< Unix seconds
     std::optional<Learnt> learnt;  ///< nullopt in a record of the form before: nothing is known, and it serves nobody
-    std::uint64_t extracted = 0;  ///< bytes of extracted files and their lists, beside the parts; as Cache::images() counted them
+    std::uint64_t extracted =
+        0;  ///< bytes of extracted files and their lists, beside the parts; as Cache::images() counted them
     /// Bytes of everything.
     [[nodiscard]] std::uint64_t size() const;
     /// True if `list` is of this image.
@@ -61,7 +62,8 @@ struct CacheReport {
     std::uint64_t bytes = 0;
     std::vector<std::string> damaged;        ///< digests whose files hold other bytes
     std::vector<std::string> damaged_lists;  ///< names of lists of extracted files that are not what was written
-    std::vector<std::string> damaged_records;  ///< names of records of images that are not what was written; they count as files, too
+    std::vector<std::string>
+        damaged_records;  ///< names of records of images that are not what was written; they count as files, too
     /// An image some of whose blobs are not there.
     struct Incomplete {
         std::string reference;
@@ -81,13 +83,13 @@ struct PruneReport {
     std::optional<Error> failure;  ///< why some of what was to go is still there
 };
 
-/// DIR/blobs/ALGORITHM/HEX, DIR/images/HEX and DIR/extractions/HEX. Users hold a shared lock on DIR/lock, so that prune(), which takes it alone, never
-/// takes away what somebody reads. A file appears under its digest by one link(2), complete; every reader hashes it again. So
-/// neither kills nor two runs at once can make the cache lie.
+/// DIR/blobs/ALGORITHM/HEX, DIR/images/HEX and DIR/extractions/HEX. Users hold a shared lock on DIR/lock, so that
+/// prune(), which takes it alone, never takes away what somebody reads. A file appears under its digest by one link(2),
+/// complete; every reader hashes it again. So neither kills nor two runs at once can make the cache lie.
 class Cache {
 public:
-    /// Makes `directory` with mode 0700 if it is not there. Errors: from_errno; no_permission "cache-unsafe" unless it belongs to
-    /// this user (or root) and nobody else may write to it.
+    /// Makes `directory` with mode 0700 if it is not there. Errors: from_errno; no_permission "cache-unsafe" unless it
+    /// belongs to this user (or root) and nobody else may write to it.
     explicit Cache(std::string directory);
 
     /// A file of the cache, open for reading; empty if there is none, or something else in its place.
@@ -104,12 +106,14 @@ public:
     /// True if nothing is left there.
     bool remove(const image::Digest& digest) noexcept;
 
-    /// What `reference` meant for `platform` when it was pulled last; nullopt if never, or if its record is damaged. Whether that was learnt as
-    /// well as it must be is the caller's question.
-    [[nodiscard]] std::optional<CachedImage> recall(const std::string& reference, const image::Platform& platform) const;
+    /// What `reference` meant for `platform` when it was pulled last; nullopt if never, or if its record is damaged.
+    /// Whether that was learnt as well as it must be is the caller's question.
+    [[nodiscard]] std::optional<CachedImage> recall(const std::string& reference,
+                                                    const image::Platform& platform) const;
     void remember(const CachedImage& image);
 
-    /// What the extraction `key` made when it was done last; nullopt if it never was. A list that is damaged is removed; one of the first form is none.
+    /// What the extraction `key` made when it was done last; nullopt if it never was. A list that is damaged is
+    /// removed; one of the first form is none.
     [[nodiscard]] std::optional<KeptList> extraction(const ExtractionKey& key, std::vector<std::string>& warnings);
     /// Stores the files of an extraction, and last of all its list. Errors: from_errno.
     void keep_extraction(const FinishedExtraction& finished, const Staging& staging);
@@ -131,9 +135,10 @@ public:
 
     /// Reads and hashes every blob, and reads every list and record.
     [[nodiscard]] CacheReport verify() const;
-    /// Removes blobs that no image needs, lists that are of none, and lists of other versions of this toolkit; then lists, and then images, the least recently used first, until at
-    /// most `bytes_max` are left: no image goes so that a list may stay. What is of images called `last` goes last. nullopt if
-    /// somebody uses the cache right now: nothing is done then.
+    /// Removes blobs that no image needs, lists that are of none, and lists of other versions of this toolkit; then
+    /// lists, and then images, the least recently used first, until at most `bytes_max` are left: no image goes so that
+    /// a list may stay. What is of images called `last` goes last. nullopt if somebody uses the cache right now:
+    /// nothing is done then.
     [[nodiscard]] std::optional<PruneReport> prune(std::uint64_t bytes_max, const std::string& last = {});
 
 private:
@@ -156,17 +161,18 @@ private:
     sys::Fd lock_;
 };
 
-/// Puts the cache in front of `inner`, as request.policy says; `reference` is normalised. Errors beside those of `inner`:
-/// not_found "image-not-cached" when the policy is Never. finished() notes that the image is whole in the cache. What a tag means is taken
-/// from the cache only if it was learnt at least as well as `request` would learn it (Learnt), and never replaced by what anybody on the way
-/// could have answered.
+/// Puts the cache in front of `inner`, as request.policy says; `reference` is normalised. Errors beside those of
+/// `inner`: not_found "image-not-cached" when the policy is Never. finished() notes that the image is whole in the
+/// cache. What a tag means is taken from the cache only if it was learnt at least as well as `request` would learn it
+/// (Learnt), and never replaced by what anybody on the way could have answered.
 class CachedStore final : public ImageStore {
 public:
-    CachedStore(std::unique_ptr<ImageStore> inner, Cache& cache, const PullRequest& request, const std::string& reference,
-                sys::Clock& clock, std::vector<std::string>& warnings);
+    CachedStore(std::unique_ptr<ImageStore> inner, Cache& cache, const PullRequest& request,
+                const std::string& reference, sys::Clock& clock, std::vector<std::string>& warnings);
     std::string first_name() const override;
     std::optional<image::Digest> first_digest() const override;
-    ManifestText manifest(const std::string& name, const std::optional<image::Digest>& expected, std::uint64_t cap) override;
+    ManifestText manifest(const std::string& name, const std::optional<image::Digest>& expected,
+                          std::uint64_t cap) override;
     std::string referrers(const image::Digest& digest, std::uint64_t cap) override {
         return request_.policy == PullPolicy::never ? std::string() : inner_->referrers(digest, cap);
     }

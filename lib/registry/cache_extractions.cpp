@@ -19,8 +19,8 @@ namespace kmm::registry {
 
 namespace {
 
-/// Copies the first `size` bytes of one file to the start of an empty one, inside the file system where it can do that. A copy and no link: whoever
-/// changes the extracted file must not change the cache.
+/// Copies the first `size` bytes of one file to the start of an empty one, inside the file system where it can do that.
+/// A copy and no link: whoever changes the extracted file must not change the cache.
 void copy_file(int from, int to, std::uint64_t size) {
     std::uint64_t done = 0;
     while (done < size) {
@@ -60,7 +60,8 @@ std::optional<KeptList> Cache::extraction(const ExtractionKey& key, std::vector<
         forget(key, warnings);
         return std::nullopt;
     }
-    static_cast<void>(::utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW));  // which list was used last; without it another one goes first
+    static_cast<void>(::utimensat(AT_FDCWD, path.c_str(), nullptr,
+                                  AT_SYMLINK_NOFOLLOW));  // which list was used last; without it another one goes first
     return KeptList{std::move(fd), std::move(read.head)};
 }
 
@@ -104,7 +105,9 @@ void Cache::keep_extraction(const FinishedExtraction& finished, const Staging& s
     make_room(list_path(finished.head().key.name()));
     sys::LinuxFileOps ops;
     sys::write_file_atomically(ops, list_path(finished.head().key.name()), [&](const sys::PutBytes& put) {
-        const auto entries = [&](const TakeEntry& take) { finished.each([&](const ExtractionEntry& entry, ContentId) { take(entry); }); };
+        const auto entries = [&](const TakeEntry& take) {
+            finished.each([&](const ExtractionEntry& entry, ContentId) { take(entry); });
+        };
         write_extraction(finished.head(), entries, put);
     });
 }
@@ -116,9 +119,14 @@ std::vector<KeptExtraction> Cache::extractions() const {
         if (entry.name.starts_with('.') || ::lstat(list_path(entry.name).c_str(), &facts) != 0) {
             continue;
         }
-        KeptExtraction kept{entry.name, static_cast<std::uint64_t>(facts.st_size), {facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec}, std::nullopt, false};
+        KeptExtraction kept{entry.name,
+                            static_cast<std::uint64_t>(facts.st_size),
+                            {facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec},
+                            std::nullopt,
+                            false};
         const sys::Fd fd = entry.type == sys::EntryType::file ? open_file(list_path(entry.name)) : sys::Fd();
-        if (const auto head = fd ? read_extraction_head(fd.get()) : std::nullopt; head && head->key.name() == entry.name) {
+        if (const auto head = fd ? read_extraction_head(fd.get()) : std::nullopt;
+            head && head->key.name() == entry.name) {
             kept.manifest = head->key.manifest;
             kept.ours = head->key.is_ours();
         }

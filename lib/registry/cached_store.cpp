@@ -93,7 +93,10 @@ std::optional<image::Digest> CachedStore::first_digest() const {
 }
 
 Error CachedStore::not_cached(const std::optional<image::Digest>& part) const {
-    const std::string what = part && (recalled_ || !image_.parts.empty()) ? fmt::format("the cache has no sound copy of {}, a part of the image", part->short_text()) : "the image is not in the cache";
+    const std::string what =
+        part && (recalled_ || !image_.parts.empty())
+            ? fmt::format("the cache has no sound copy of {}, a part of the image", part->short_text())
+            : "the image is not in the cache";
     return Error(Exit::not_found, "image-not-cached", what + ", and imagePullPolicy Never asks nobody else")
         .hint("kmm-worker pull brings it there, or use the policy IfNotPresent");
 }
@@ -107,7 +110,8 @@ void CachedStore::not_written(const Error& error) {
 
 /// One more part of the image.
 void CachedStore::note(const image::Digest& digest, std::uint64_t size) {
-    const bool known = std::any_of(image_.parts.begin(), image_.parts.end(), [&](const auto& part) { return part.digest == digest; });
+    const bool known =
+        std::any_of(image_.parts.begin(), image_.parts.end(), [&](const auto& part) { return part.digest == digest; });
     if (!known) {
         image_.parts.push_back({digest, size});
     }
@@ -165,7 +169,8 @@ ManifestText CachedStore::signatures(const std::string& tag, std::uint64_t cap) 
     return text;
 }
 
-ManifestText CachedStore::manifest(const std::string& name, const std::optional<image::Digest>& expected, std::uint64_t cap) {
+ManifestText CachedStore::manifest(const std::string& name, const std::optional<image::Digest>& expected,
+                                   std::uint64_t cap) {
     if (!expected && name != first_name()) {
         return signatures(name, cap);
     }
@@ -279,7 +284,9 @@ void CachedStore::finished() {
         cache_.remember(image_);
         prune();
     } catch (const Error& error) {
-        const auto before = error.errno_cause() == EROFS && fetched_ == 0 ? cache_.recall(image_.reference, image_.platform) : std::nullopt;
+        const auto before = error.errno_cause() == EROFS && fetched_ == 0
+                                ? cache_.recall(image_.reference, image_.platform)
+                                : std::nullopt;
         if (before && before->digest == image_.digest) {
             writable_ = false;  // it is there, and made to be read alone: only the time of its use is not on record
             return;
@@ -290,10 +297,11 @@ void CachedStore::finished() {
 
 void CachedStore::prune() {
     const auto report = cache_.prune(request_.cache_bytes, image_.reference);
-    const bool gone = report && std::find(report->images.begin(), report->images.end(), image_.reference) != report->images.end();
+    const bool gone =
+        report && std::find(report->images.begin(), report->images.end(), image_.reference) != report->images.end();
     if (gone) {
-        warnings_.push_back(fmt::format("cache-too-small: the image's {} do not fit into {}", base::format_bytes(image_.size()),
-                                        base::format_bytes(request_.cache_bytes)));
+        warnings_.push_back(fmt::format("cache-too-small: the image's {} do not fit into {}",
+                                        base::format_bytes(image_.size()), base::format_bytes(request_.cache_bytes)));
     }
     if (report && report->failure) {
         not_written(*report->failure);

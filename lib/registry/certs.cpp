@@ -21,7 +21,8 @@ void add_certificates(net::TlsSettings& tls, const std::vector<std::string>& dir
             } else if (entry.name.ends_with(".cert") && tls.client_certificate.empty()) {
                 const std::string key = path.substr(0, path.size() - 5) + ".key";
                 if (::access(key.c_str(), R_OK) != 0) {
-                    throw Error(Exit::not_found, "ca-file", "expected a readable key " + key + " for the client certificate " + path);
+                    throw Error(Exit::not_found, "ca-file",
+                                "expected a readable key " + key + " for the client certificate " + path);
                 }
                 tls.client_certificate = path;
                 tls.client_key = key;

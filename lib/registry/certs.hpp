@@ -9,8 +9,9 @@
 
 namespace kmm::registry {
 
-/// Adds what the first of `directories` that has an entry for `registry` ("HOST[:PORT]") holds: every *.crt as an authority,
-/// the first *.cert with its *.key as our own certificate. Errors: not_found "ca-file" for a *.cert without *.key; io.
+/// Adds what the first of `directories` that has an entry for `registry` ("HOST[:PORT]") holds: every *.crt as an
+/// authority, the first *.cert with its *.key as our own certificate. Errors: not_found "ca-file" for a *.cert without
+/// *.key; io.
 void add_certificates(net::TlsSettings& tls, const std::vector<std::string>& directories, const std::string& registry);
 
 }  // namespace kmm::registry

@@ -49,7 +49,8 @@ std::string normalise_key(std::string_view key) {
     return host + std::string(key.substr(slash));
 }
 
-/// A key as a message names it: nothing before an "@", which would be a user and a password, and no more than a host's name has.
+/// A key as a message names it: nothing before an "@", which would be a user and a password, and no more than a host's
+/// name has.
 std::string shown_key(std::string_view key) {
     constexpr std::size_t longest = 255;
     key.remove_prefix(key.rfind('@') + 1);  // npos + 1 is 0
@@ -101,7 +102,8 @@ void add_entry(const value::Member& member, const std::string& file, std::vector
 }
 
 /// An entry that cannot be understood is named in `skipped` and passed over, or the error if there is no `skipped`.
-void add_entries(const value::Node& auths, const std::string& file, std::vector<Credential>& result, std::vector<std::string>* skipped) {
+void add_entries(const value::Node& auths, const std::string& file, std::vector<Credential>& result,
+                 std::vector<std::string>* skipped) {
     for (const value::Member& member : auths.members()) {
         try {
             add_entry(member, file, result);
@@ -150,7 +152,8 @@ value::Node read_config(const std::string& text, const std::string& file) {
     return std::move(documents.front().root);
 }
 
-std::vector<Credential> credentials_in(const value::Node& root, const std::string& file, std::vector<std::string>* skipped) {
+std::vector<Credential> credentials_in(const value::Node& root, const std::string& file,
+                                       std::vector<std::string>* skipped) {
     std::vector<Credential> result;
     if (const value::Node* auths = root.find("auths"); auths != nullptr) {
         if (!auths->is_mapping() && !auths->is_null()) {
@@ -165,26 +168,30 @@ std::vector<Credential> credentials_in(const value::Node& root, const std::strin
     return result;
 }
 
-void add_file(const std::string& file, std::vector<Credential>& result, std::vector<std::string>& warnings, std::vector<std::string>* skipped = nullptr,
-              std::chrono::milliseconds patience = sys::k_patient) {
+void add_file(const std::string& file, std::vector<Credential>& result, std::vector<std::string>& warnings,
+              std::vector<std::string>* skipped = nullptr, std::chrono::milliseconds patience = sys::k_patient) {
     const value::Node root = read_config(sys::read_trusted_file(file, "credentials", k_file_max, patience), file);
     for (Credential& credential : credentials_in(root, file, skipped)) {
         result.push_back(std::move(credential));
     }
     const value::Node* helpers = root.find("credHelpers");
     if (!root.get_string({"credsStore"}).empty() || (helpers != nullptr && !helpers->members().empty())) {
-        warnings.push_back("credential-helper-ignored: " + base::escape(file) + ": programs are never run for credentials");
+        warnings.push_back("credential-helper-ignored: " + base::escape(file) +
+                           ": programs are never run for credentials");
     }
 }
 
-void add_mounted(const std::string& directory, int depth, MountedCredentials& result, std::vector<std::string>& warnings) {
+void add_mounted(const std::string& directory, int depth, MountedCredentials& result,
+                 std::vector<std::string>& warnings) {
     for (const sys::DirectoryEntry& entry : sys::list_directory(directory)) {
         const std::string path = directory + "/" + entry.name;
         if (entry.type == sys::EntryType::directory && !entry.name.starts_with("..") && depth < k_mount_depth_max) {
             add_mounted(path, depth + 1, result, warnings);
-        } else if (entry.type != sys::EntryType::directory && (entry.name == ".dockerconfigjson" || entry.name == ".dockercfg")) {
+        } else if (entry.type != sys::EntryType::directory &&
+                   (entry.name == ".dockerconfigjson" || entry.name == ".dockercfg")) {
             try {
-                add_file(path, result.credentials, warnings, &result.skipped);  // the kubelet makes these names links into the directory ..data
+                add_file(path, result.credentials, warnings,
+                         &result.skipped);  // the kubelet makes these names links into the directory ..data
             } catch (const Error& error) {
                 result.skipped.push_back(base::escape(path) + ": " + error.message());
             }
@@ -217,7 +224,8 @@ MountedCredentials mounted_credentials(const std::string& directory, std::vector
     return result;
 }
 
-std::vector<std::string> credential_places(const std::function<std::string(const std::string&)>& variable, unsigned user) {
+std::vector<std::string> credential_places(const std::function<std::string(const std::string&)>& variable,
+                                           unsigned user) {
     std::vector<std::string> places;
     const auto add = [&](const std::string& start, const char* rest) {
         if (!start.empty()) {
@@ -235,7 +243,8 @@ std::vector<std::string> credential_places(const std::function<std::string(const
     return places;
 }
 
-std::vector<Credential> default_credentials(const std::string& authfile, std::vector<std::string>& warnings, std::chrono::milliseconds patience) {
+std::vector<Credential> default_credentials(const std::string& authfile, std::vector<std::string>& warnings,
+                                            std::chrono::milliseconds patience) {
     std::vector<Credential> result;
     if (!authfile.empty()) {
         add_file(authfile, result, warnings, nullptr, patience);

@@ -29,13 +29,16 @@ void DigestValues::add(const image::Digest& digest, std::uint64_t value) {
 }
 
 void DigestValues::settle() {
-    std::sort(items_.begin(), items_.end(), [](const Item& a, const Item& b) { return a.key != b.key ? a.key < b.key : a.value > b.value; });
-    items_.erase(std::unique(items_.begin(), items_.end(), [](const Item& a, const Item& b) { return a.key == b.key; }), items_.end());
+    std::sort(items_.begin(), items_.end(),
+              [](const Item& a, const Item& b) { return a.key != b.key ? a.key < b.key : a.value > b.value; });
+    items_.erase(std::unique(items_.begin(), items_.end(), [](const Item& a, const Item& b) { return a.key == b.key; }),
+                 items_.end());
 }
 
 std::optional<std::uint64_t> DigestValues::find(const image::Digest& digest) const {
     const auto key = key_of(digest);
-    const auto found = std::lower_bound(items_.begin(), items_.end(), key, [](const Item& item, const auto& wanted) { return item.key < wanted; });
+    const auto found = std::lower_bound(items_.begin(), items_.end(), key,
+                                        [](const Item& item, const auto& wanted) { return item.key < wanted; });
     return found != items_.end() && found->key == key ? std::optional(found->value) : std::nullopt;
 }
 

@@ -12,7 +12,8 @@
 
 namespace kmm::registry {
 
-/// 24 bytes for each digest, of which only the first half is kept: to be used where it harms nobody that two with one beginning count as one.
+/// 24 bytes for each digest, of which only the first half is kept: to be used where it harms nobody that two with one
+/// beginning count as one.
 class DigestValues {
 public:
     /// Of several values of one digest the largest stays.

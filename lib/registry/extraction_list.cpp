@@ -16,18 +16,22 @@ namespace kmm::registry {
 
 namespace {
 
-// The number is that of the form. The rules that made the tree are those of a version of the toolkit, which is in the key as well.
+// The number is that of the form. The rules that made the tree are those of a version of the toolkit, which is in the
+// key as well.
 constexpr std::string_view k_list_mark = "kmm-extraction 2 ";
-constexpr std::string_view k_former_mark = "kmm-extraction 1 ";  // one line with the digest of all the rest, which was one JSON text
+constexpr std::string_view k_former_mark =
+    "kmm-extraction 1 ";  // one line with the digest of all the rest, which was one JSON text
 constexpr std::string_view k_end_mark = "end ";
 constexpr std::size_t k_list_piece = 64U << 10U;
 
 value::Node limits_node(const Limits& limits) {
-    static_assert(sizeof(Limits) == 15 * sizeof(std::uint64_t), "a new limit belongs below: a list made under laxer ones must not serve");
+    static_assert(sizeof(Limits) == 15 * sizeof(std::uint64_t),
+                  "a new limit belongs below: a list made under laxer ones must not serve");
     value::Node node = value::Node::sequence();
-    for (const std::uint64_t limit : {limits.manifest_bytes, limits.config_bytes, limits.index_entries, limits.index_depth, limits.layers, limits.blob_bytes,
-                                      limits.image_bytes, limits.inflated_layer_bytes, limits.inflated_bytes, limits.ratio, limits.entries, limits.path_bytes,
-                                      limits.component_bytes, limits.depth, limits.file_bytes}) {
+    for (const std::uint64_t limit :
+         {limits.manifest_bytes, limits.config_bytes, limits.index_entries, limits.index_depth, limits.layers,
+          limits.blob_bytes, limits.image_bytes, limits.inflated_layer_bytes, limits.inflated_bytes, limits.ratio,
+          limits.entries, limits.path_bytes, limits.component_bytes, limits.depth, limits.file_bytes}) {
         node.push_back(limit);
     }
     return node;
@@ -48,7 +52,8 @@ constexpr std::string_view kind_word(EntryKind kind) {
 std::optional<value::Node> node_of_line(std::string_view line) {
     Diagnostics faults;
     auto documents = value::read_json(line, "list", faults);
-    return has_errors(faults) || documents.size() != 1 ? std::nullopt : std::optional(std::move(documents.front().root));
+    return has_errors(faults) || documents.size() != 1 ? std::nullopt
+                                                       : std::optional(std::move(documents.front().root));
 }
 
 /// The strings of a sequence; nullopt for anything else.
@@ -67,7 +72,9 @@ std::optional<std::vector<std::string>> strings_of(const value::Node* node) {
 }
 
 /// The last line of a list, without its end.
-std::string last_line(std::uint64_t entries, Hasher& hasher) { return fmt::format("{}{} {}", k_end_mark, entries, hasher.finish().to_string()); }
+std::string last_line(std::uint64_t entries, Hasher& hasher) {
+    return fmt::format("{}{} {}", k_end_mark, entries, hasher.finish().to_string());
+}
 
 /// The lines of a file. One that cannot be read further is one that is cut.
 class ListLines {
@@ -140,7 +147,8 @@ bool ExtractionKey::is_ours() const {
     return node && node->get_string({"version"}) == KMM_VERSION;
 }
 
-ExtractionKey extraction_key(const image::Digest& manifest, const Wanted& wanted, const image::Platform& platform, const Limits& limits) {
+ExtractionKey extraction_key(const image::Digest& manifest, const Wanted& wanted, const image::Platform& platform,
+                             const Limits& limits) {
     const std::set<std::string> kernels(wanted.kernels.begin(), wanted.kernels.end());
     const value::Node node = value::Node::mapping({{"version", KMM_VERSION},
                                                    {"manifest", manifest.to_string()},
@@ -203,7 +211,8 @@ std::optional<ExtractionEntry> parse_extraction_entry(std::string_view line) {
             const auto digest = image::parse_digest(node->get_string({"digest"}));
             const value::Node* size = node->find("size");
             const value::Node* executable = node->find("executable");
-            if (!digest || digest->algorithm != image::DigestAlgorithm::sha256 || size == nullptr || !size->as_uint() || executable == nullptr || !executable->as_bool()) {
+            if (!digest || digest->algorithm != image::DigestAlgorithm::sha256 || size == nullptr || !size->as_uint() ||
+                executable == nullptr || !executable->as_bool()) {
                 return std::nullopt;
             }
             entry.digest = *digest;
@@ -217,7 +226,8 @@ std::optional<ExtractionEntry> parse_extraction_entry(std::string_view line) {
     return std::nullopt;
 }
 
-void write_extraction(const ExtractionHead& head, const std::function<void(const TakeEntry&)>& entries, const std::function<void(std::string_view)>& put) {
+void write_extraction(const ExtractionHead& head, const std::function<void(const TakeEntry&)>& entries,
+                      const std::function<void(std::string_view)>& put) {
     Hasher hasher;
     std::string piece = extraction_line(head);
     hasher.update(piece);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of what an extraction has made, in its file: a line that says what it is of, a line for each path, and a last line that proves those before
-// it. It is written and read line by line, because an image may have 100,000 files.
+// The list of what an extraction has made, in its file: a line that says what it is of, a line for each path, and a
+// last line that proves those before it. It is written and read line by line, because an image may have 100,000 files.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,8 @@ struct ExtractionKey {
     friend bool operator==(const ExtractionKey&, const ExtractionKey&) = default;
 };
 
-[[nodiscard]] ExtractionKey extraction_key(const image::Digest& manifest, const Wanted& wanted, const image::Platform& platform, const Limits& limits);
+[[nodiscard]] ExtractionKey extraction_key(const image::Digest& manifest, const Wanted& wanted,
+                                           const image::Platform& platform, const Limits& limits);
 
 /// What the first line of a list says.
 struct ExtractionHead {
@@ -61,7 +62,8 @@ using TakeEntry = std::function<void(const ExtractionEntry&)>;
 inline constexpr std::size_t k_extraction_line_max = 8U << 20U;
 
 /// Gives the bytes of a list to `put` in large pieces; `entries` gives its entries to its argument.
-void write_extraction(const ExtractionHead& head, const std::function<void(const TakeEntry&)>& entries, const std::function<void(std::string_view)>& put);
+void write_extraction(const ExtractionHead& head, const std::function<void(const TakeEntry&)>& entries,
+                      const std::function<void(std::string_view)>& put);
 
 enum class ListState {
     sound,
@@ -74,8 +76,9 @@ struct ReadExtraction {
     ExtractionHead head;  ///< of a sound list
 };
 
-/// Reads the list in `fd` from its start to its end. `take`, unless it is empty, hears the entries before it is known whether the list is sound;
-/// an entry that is none makes it damaged. Without `take` the entries are proven to be as they were written, and not looked at. Throws what `take` does.
+/// Reads the list in `fd` from its start to its end. `take`, unless it is empty, hears the entries before it is known
+/// whether the list is sound; an entry that is none makes it damaged. Without `take` the entries are proven to be as
+/// they were written, and not looked at. Throws what `take` does.
 [[nodiscard]] ReadExtraction read_extraction(int fd, const TakeEntry& take = {});
 /// The first line alone, not proven; nullopt if it is none.
 [[nodiscard]] std::optional<ExtractionHead> read_extraction_head(int fd);

@@ -20,9 +20,10 @@ namespace {
 
 constexpr std::size_t k_no_number = ~std::size_t{0};
 
-/// Adds a tree to `view` as one layer; `entries` gives what it consists of to its argument. `store` is called for each file.
-void add_tree(const std::vector<std::string>& kernels, const std::function<void(const TakeEntry&)>& entries, LayerView& view,
-              const std::function<void(ContentId, const ExtractionEntry&)>& store) {
+/// Adds a tree to `view` as one layer; `entries` gives what it consists of to its argument. `store` is called for each
+/// file.
+void add_tree(const std::vector<std::string>& kernels, const std::function<void(const TakeEntry&)>& entries,
+              LayerView& view, const std::function<void(ContentId, const ExtractionEntry&)>& store) {
     view.begin_layer();
     for (const std::string& kernel : kernels) {
         LayerEntry directory;
@@ -44,7 +45,8 @@ void add_tree(const std::vector<std::string>& kernels, const std::function<void(
     }
 }
 
-/// Which files of a finished view another entry leads to, by content: those that hard links share and those that links end at.
+/// Which files of a finished view another entry leads to, by content: those that hard links share and those that links
+/// end at.
 std::vector<bool> contents_led_to(const LayerView& view, std::size_t contents) {
     std::vector<bool> seen(contents);
     std::vector<bool> led_to(contents);
@@ -65,8 +67,8 @@ std::vector<bool> contents_led_to(const LayerView& view, std::size_t contents) {
     return led_to;
 }
 
-/// True if both finished views hold the same, but for files of `view` that nothing leads to: those must not be in `again`. Contents of `again` are
-/// numbered in the order in which `view` has them.
+/// True if both finished views hold the same, but for files of `view` that nothing leads to: those must not be in
+/// `again`. Contents of `again` are numbered in the order in which `view` has them.
 bool is_same_without_files(const LayerView& view, const LayerView& again, const std::vector<bool>& led_to) {
     std::vector<std::size_t> numbers(led_to.size(), k_no_number);
     std::size_t next = 0;
@@ -80,7 +82,8 @@ bool is_same_without_files(const LayerView& view, const LayerView& again, const 
             continue;
         }
         if (other == again.nodes().end() || other->first != path || other->second.kind != node.kind ||
-            (is_file && (other->second.number != numbers[node.number] || other->second.executable != node.executable)) ||
+            (is_file &&
+             (other->second.number != numbers[node.number] || other->second.executable != node.executable)) ||
             (node.kind == EntryKind::symlink && again.target(other->second) != view.target(node))) {
             return false;
         }
@@ -91,7 +94,8 @@ bool is_same_without_files(const LayerView& view, const LayerView& again, const 
 
 }  // namespace
 
-FinishedExtraction::FinishedExtraction(ExtractionKey key, const LayerView& view, const Staging& staging, const std::set<std::string>& warnings)
+FinishedExtraction::FinishedExtraction(ExtractionKey key, const LayerView& view, const Staging& staging,
+                                       const std::set<std::string>& warnings)
     : head_{std::move(key), view.kernels(), {warnings.begin(), warnings.end()}}, view_(view), staging_(staging) {}
 
 void FinishedExtraction::each(const std::function<void(const ExtractionEntry&, ContentId)>& take) const {
@@ -126,11 +130,12 @@ std::uint64_t FinishedExtraction::bytes() const {
     return total;
 }
 
-/// The list is read as a later pull will read it, into a second view, which only keeps what other entries may lead to: to the rest of the files the rules
-/// of a layer are applied one by one. Two whole views would take twice the memory.
+/// The list is read as a later pull will read it, into a second view, which only keeps what other entries may lead to:
+/// to the rest of the files the rules of a layer are applied one by one. Two whole views would take twice the memory.
 bool FinishedExtraction::comes_again(const Limits& limits) const {
     const std::string first_line = extraction_line(head_);
-    if (first_line.size() > k_extraction_line_max || parse_extraction_head(std::string_view(first_line).substr(0, first_line.size() - 1)) != head_) {
+    if (first_line.size() > k_extraction_line_max ||
+        parse_extraction_head(std::string_view(first_line).substr(0, first_line.size() - 1)) != head_) {
         return false;
     }
     LayerView again(view_.asked(), limits);
@@ -140,9 +145,12 @@ bool FinishedExtraction::comes_again(const Limits& limits) const {
         const auto read_back = [&](const TakeEntry& take) {
             each([&](const ExtractionEntry& entry, ContentId id) {
                 const std::string line = extraction_line(entry);
-                const auto parsed = line.size() <= k_extraction_line_max ? parse_extraction_entry(std::string_view(line).substr(0, line.size() - 1)) : std::nullopt;
+                const auto parsed = line.size() <= k_extraction_line_max
+                                        ? parse_extraction_entry(std::string_view(line).substr(0, line.size() - 1))
+                                        : std::nullopt;
                 if (parsed != entry) {
-                    throw Error(Exit::data, "bad-layer", "expected a name that a list can hold, found " + base::escape(entry.path));
+                    throw Error(Exit::data, "bad-layer",
+                                "expected a name that a list can hold, found " + base::escape(entry.path));
                 }
                 content = id;
                 take(*parsed);
@@ -154,7 +162,8 @@ bool FinishedExtraction::comes_again(const Limits& limits) const {
             }
         });
         again.finish();
-        return is_same_without_files(view_, again, led_to) && again.kernels() == head_.kernels && again.warnings().empty();
+        return is_same_without_files(view_, again, led_to) && again.kernels() == head_.kernels &&
+               again.warnings().empty();
     } catch (const Error& error) {
         if (error.code() == "bug") {
             throw;
@@ -184,7 +193,8 @@ void add_recorded(const KeptList& list, const std::function<sys::Fd(const image:
         Hasher hasher(entry.digest.algorithm);
         StoredFile stored;
         into.staging.begin_file(id);
-        for (std::string_view piece = next(); !piece.empty() && piece.size() <= entry.size - stored.size; piece = next()) {
+        for (std::string_view piece = next(); !piece.empty() && piece.size() <= entry.size - stored.size;
+             piece = next()) {
             into.on_piece();
             stored.size += piece.size();
             hasher.update(piece);

@@ -20,7 +20,8 @@ namespace kmm::registry {
 class FinishedExtraction {
 public:
     /// `view`, with its contents in `staging`, is finished; both must outlive this.
-    FinishedExtraction(ExtractionKey key, const LayerView& view, const Staging& staging, const std::set<std::string>& warnings);
+    FinishedExtraction(ExtractionKey key, const LayerView& view, const Staging& staging,
+                       const std::set<std::string>& warnings);
     [[nodiscard]] const ExtractionHead& head() const noexcept { return head_; }
     /// Gives the entries, sorted by path, to `take`, each with the content that it has in the staging if it is a file.
     void each(const std::function<void(const ExtractionEntry&, ContentId)>& take) const;
@@ -47,9 +48,9 @@ struct LostContent {
     bool damaged = false;  ///< it is there, and is something else
 };
 
-/// Adds the tree of `list` under all rules of a layer and finishes the view, with files from `open` (empty for none there is), whose every byte is hashed
-/// on the way. Throws LostContent; data and unsafe for a list that breaks a rule or is no longer the one that was proven; what the staging and
-/// `into.on_piece` throw.
+/// Adds the tree of `list` under all rules of a layer and finishes the view, with files from `open` (empty for none
+/// there is), whose every byte is hashed on the way. Throws LostContent; data and unsafe for a list that breaks a rule
+/// or is no longer the one that was proven; what the staging and `into.on_piece` throw.
 void add_recorded(const KeptList& list, const std::function<sys::Fd(const image::Digest&)>& open, Extraction& into);
 
 }  // namespace kmm::registry

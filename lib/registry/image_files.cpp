@@ -39,7 +39,8 @@ sys::Fd open_image_path(const std::string& path, int flags) {
     sys::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags));
     if (!fd) {
         const int saved = errno;
-        throw from_errno(saved, "opening " + base::escape(path), saved == ENOENT || saved == ENOTDIR ? "image-not-found" : "io");
+        throw from_errno(saved, "opening " + base::escape(path),
+                         saved == ENOENT || saved == ENOTDIR ? "image-not-found" : "io");
     }
     return fd;
 }
@@ -56,7 +57,8 @@ public:
                 return nullptr;
             }
             if (saved == ELOOP) {
-                throw bad_archive("expected no links in the layout, found one on the way to " + base::escape(name)).hint("copy it with what the links lead to (cp -RL), or with skopeo");
+                throw bad_archive("expected no links in the layout, found one on the way to " + base::escape(name))
+                    .hint("copy it with what the links lead to (cp -RL), or with skopeo");
             }
             throw from_errno(saved, base::escape(name) + " of the image");
         }
@@ -111,7 +113,8 @@ public:
         : fd_(open_image_path(file, 0)), limits_(limits), on_piece_(std::move(on_piece)) {
         struct stat facts {};
         if (::fstat(fd_.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
-            throw bad_archive("expected a regular file as the image's archive, found another kind: " + base::escape(file));
+            throw bad_archive("expected a regular file as the image's archive, found another kind: " +
+                              base::escape(file));
         }
         char head[k_magic_bytes] = {};
         const ssize_t got = ::pread(fd_.get(), head, sizeof head, 0);
@@ -155,7 +158,8 @@ private:
             if (error.code() != "bad-layer") {
                 throw;
             }
-            throw bad_archive("the image's archive cannot be read: " + error.message()).hint("make it anew, or copy it again; it may be packed with gzip or zstd, and with nothing else");
+            throw bad_archive("the image's archive cannot be read: " + error.message())
+                .hint("make it anew, or copy it again; it may be packed with gzip or zstd, and with nothing else");
         }
     }
 
@@ -169,10 +173,12 @@ private:
             const std::string path = normalise_entry(entry.name, limits_);
             const bool link = entry.kind == EntryKind::symlink || entry.kind == EntryKind::hardlink;
             if (link) {
-                const std::filesystem::path from = entry.kind == EntryKind::symlink ? std::string(parent_of(path)) : std::string();
+                const std::filesystem::path from =
+                    entry.kind == EntryKind::symlink ? std::string(parent_of(path)) : std::string();
                 links_[path] = (from / entry.target).lexically_normal().native();
             } else if (entry.kind == EntryKind::file && !files_.emplace(path, walk_->next_entry - 1).second) {
-                throw bad_archive("expected one entry for each path of the archive, found two for " + base::escape(path));
+                throw bad_archive("expected one entry for each path of the archive, found two for " +
+                                  base::escape(path));
             }
         }
     }
@@ -214,9 +220,12 @@ std::unique_ptr<ByteSource> ArchiveFiles::open(const std::string& name) {
 
 }  // namespace
 
-std::unique_ptr<FileSet> open_directory_files(const std::string& directory) { return std::make_unique<DirectoryFiles>(directory); }
+std::unique_ptr<FileSet> open_directory_files(const std::string& directory) {
+    return std::make_unique<DirectoryFiles>(directory);
+}
 
-std::unique_ptr<FileSet> open_archive_files(const std::string& file, const Limits& limits, std::function<void()> on_piece) {
+std::unique_ptr<FileSet> open_archive_files(const std::string& file, const Limits& limits,
+                                            std::function<void()> on_piece) {
     return std::make_unique<ArchiveFiles>(file, limits, std::move(on_piece));
 }
 

@@ -93,11 +93,13 @@ private:
         between_members_ = true;
     }
 
-    /// The fourth byte of a member's header: the three highest bits are reserved, and must be zero (RFC 1952, 2.3.1.2). ISA-L passes over them.
+    /// The fourth byte of a member's header: the three highest bits are reserved, and must be zero (RFC 1952, 2.3.1.2).
+    /// ISA-L passes over them.
     void check_flags(bool at_start) {
         constexpr std::size_t place = 3;
         if (at_start) header_seen_ = 0;
-        if (header_seen_ <= place && place - header_seen_ < pending_.size() && (static_cast<unsigned char>(pending_[place - header_seen_]) & 0xE0U) != 0) {
+        if (header_seen_ <= place && place - header_seen_ < pending_.size() &&
+            (static_cast<unsigned char>(pending_[place - header_seen_]) & 0xE0U) != 0) {
             throw bad_layer("the gzip header has reserved flags set");
         }
         header_seen_ += std::min(pending_.size(), place + 1);
@@ -221,7 +223,8 @@ image::Compression compression_of(std::string_view head) {
     if (head.starts_with("\x1f\x8b")) return image::Compression::gzip;
     if (head.starts_with("\x28\xb5\x2f\xfd")) return image::Compression::zstd;
     // A frame to be skipped, as pzstd begins with: 0x184D2A50 to 0x184D2A5F, little-endian.
-    const bool skipped = head.size() >= k_magic_bytes && (static_cast<unsigned char>(head[0]) & 0xf0U) == 0x50U && head.substr(1, 3) == "\x2a\x4d\x18";
+    const bool skipped = head.size() >= k_magic_bytes && (static_cast<unsigned char>(head[0]) & 0xf0U) == 0x50U &&
+                         head.substr(1, 3) == "\x2a\x4d\x18";
     return skipped ? image::Compression::zstd : image::Compression::none;
 }
 

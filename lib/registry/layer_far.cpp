@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links of modules and firmware to files that lie elsewhere in the image, where nothing else is taken. The bytes are the image's own, and get the
-// link's name: nothing is followed on the host.
+// Links of modules and firmware to files that lie elsewhere in the image, where nothing else is taken. The bytes are
+// the image's own, and get the link's name: nothing is followed on the host.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -12,7 +12,8 @@ namespace kmm::registry {
 
 namespace {
 
-/// The path in the image that `target`, of a link at `path`, names if nothing on its way is a link; nullopt if it leaves the image.
+/// The path in the image that `target`, of a link at `path`, names if nothing on its way is a link; nullopt if it
+/// leaves the image.
 std::optional<std::string> named_by(std::string_view path, std::string_view target) {
     std::string end(target.starts_with('/') ? std::string_view() : parent_of(path));
     for (const std::string_view piece : base::split(target, '/')) {
@@ -30,14 +31,16 @@ std::optional<std::string> named_by(std::string_view path, std::string_view targ
 
 }  // namespace
 
-/// True if the link means a file and was taken as that: a module under the name of a module, or firmware. Everything else is left to stricter rules.
+/// True if the link means a file and was taken as that: a module under the name of a module, or firmware. Everything
+/// else is left to stricter rules.
 bool LayerView::add_link_to_file(const std::string& path, const LayerEntry& entry) {
     const bool absolute = entry.target.starts_with('/');
     const std::optional<std::string> end = named_by(path, entry.target);
     if (!end) {
         return false;
     }
-    const bool firmware = !wanted_.firmware_root.empty() && is_in(path, wanted_.firmware_root) && ("/" + *end).find("/firmware/") != std::string::npos;
+    const bool firmware = !wanted_.firmware_root.empty() && is_in(path, wanted_.firmware_root) &&
+                          ("/" + *end).find("/firmware/") != std::string::npos;
     if (!firmware && !(ends_like_module(path) && ends_like_module(*end))) {
         return false;
     }
@@ -45,7 +48,9 @@ bool LayerView::add_link_to_file(const std::string& path, const LayerEntry& entr
         if (!absolute || wanted_.root_of(path) != wanted_.root_of(*end)) {
             return false;
         }
-        place(path, link_to(std::filesystem::path("/" + *end).lexically_relative("/" + std::string(parent_of(path))).native()));
+        place(
+            path,
+            link_to(std::filesystem::path("/" + *end).lexically_relative("/" + std::string(parent_of(path))).native()));
         return true;
     }
     place(path, link_to(entry.target));
@@ -79,7 +84,9 @@ void LayerView::place_far_files() {
     for (const auto& [path, target] : far_links_) {
         const auto found = far_found_.find(target);
         if (found == far_found_.end()) {
-            warnings_.insert(fmt::format("dangling-link: /{} -> /{}, which is no file of the image; copy the file instead of linking it", base::escape(path), base::escape(target)));
+            warnings_.insert(fmt::format(
+                "dangling-link: /{} -> /{}, which is no file of the image; copy the file instead of linking it",
+                base::escape(path), base::escape(target)));
             continue;
         }
         ignored_.erase(path);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layers of an image on their way: downloaded and proven in a thread of its own while the reader already works on them.
+// The layers of an image on their way: downloaded and proven in a thread of its own while the reader already works on
+// them.
 #pragma once
 
 #include <condition_variable>
@@ -17,16 +18,18 @@
 
 namespace kmm::registry {
 
-/// What next() throws when bytes that it gave were not those of the blob. Everything made of them has to go; settle() says the
-/// same, and the layer begins again.
+/// What next() throws when bytes that it gave were not those of the blob. Everything made of them has to go; settle()
+/// says the same, and the layer begins again.
 struct Withdrawn {};
 
-/// Gives the bytes of one layer after the other while they arrive, at most k_ahead bytes behind what has come; in front of a
-/// slow reader the download waits. Bytes are NOT proven when next() gives them. The end of a layer is: next() is empty only
-/// when the whole blob was right, so whoever read to the end may keep what was made of it, after settle() has said so.
+/// Gives the bytes of one layer after the other while they arrive, at most k_ahead bytes behind what has come; in front
+/// of a slow reader the download waits. Bytes are NOT proven when next() gives them. The end of a layer is: next() is
+/// empty only when the whole blob was right, so whoever read to the end may keep what was made of it, after settle()
+/// has said so.
 class LayerFeed final : public ByteSource, private BlobTarget {
 public:
-    /// Puts blob `index` into the target and returns when it is proven, as ImageStore::blob does. Runs in the feed's thread.
+    /// Puts blob `index` into the target and returns when it is proven, as ImageStore::blob does. Runs in the feed's
+    /// thread.
     using Fetch = std::function<void(std::size_t index, BlobTarget& target)>;
 
     /// Begins to fetch `count` layers. `stop` is called before the thread is waited for, so that it can end a transfer.
@@ -37,8 +40,9 @@ public:
 
     /// Bytes of the current layer, from any thread, one at a time. Throws Withdrawn; what `fetch` threw for this layer.
     [[nodiscard]] std::string_view next() override;
-    /// Ends the current layer, passing over what is left of it. True: it was proven, and the next one is current. False: bytes
-    /// were withdrawn, and the same one is current again, from its start. Throws what `fetch` threw for this layer.
+    /// Ends the current layer, passing over what is left of it. True: it was proven, and the next one is current.
+    /// False: bytes were withdrawn, and the same one is current again, from its start. Throws what `fetch` threw for
+    /// this layer.
     [[nodiscard]] bool settle();
 
 private:

@@ -21,8 +21,8 @@ constexpr std::uint64_t k_link_steps_max = 10'000'000;  // of all links of an im
 
 std::string shown(std::string_view path) { return "\"" + base::escape(path) + "\""; }
 
-/// Whether a link's target is the host's directory of modules of `kernel`, or one below it, where build and worker Pods of KMM may have it:
-/// in /lib or /usr/lib, also below /host.
+/// Whether a link's target is the host's directory of modules of `kernel`, or one below it, where build and worker Pods
+/// of KMM may have it: in /lib or /usr/lib, also below /host.
 bool is_host_modules(const std::string& target, const std::string& kernel) {
     std::string path = std::filesystem::path(target).lexically_normal().native();
     for (const std::string_view prefix : {"/host/", "/usr/"}) {
@@ -45,7 +45,8 @@ bool is_printable(std::string_view path) {
     });
 }
 
-/// What the relative target of the link at `path` names if nothing on its way is a link; nullopt if it leaves the image.
+/// What the relative target of the link at `path` names if nothing on its way is a link; nullopt if it leaves the
+/// image.
 std::optional<std::string> lexical_end(std::string_view path, std::string_view target) {
     std::string end(parent_of(path));
     for (const std::string_view piece : base::split(target, '/')) {
@@ -63,7 +64,8 @@ std::optional<std::string> lexical_end(std::string_view path, std::string_view t
 
 }  // namespace
 
-LayerView::LayerView(Wanted wanted, const Limits& limits) : asked_(std::move(wanted)), wanted_(asked_), here_(asked_), limits_(&limits) {}
+LayerView::LayerView(Wanted wanted, const Limits& limits)
+    : asked_(std::move(wanted)), wanted_(asked_), here_(asked_), limits_(&limits) {}
 
 LayerView::LayerView(Wanted wanted, const Limits& limits, Wanted real)
     : asked_(std::move(wanted)), wanted_(std::move(real)), here_(asked_), fixed_(true), limits_(&limits) {}
@@ -207,7 +209,9 @@ void LayerView::erase_lower(const std::string& path, bool itself) {
     }
     sweep(ignored_, [](const std::string& link) -> const std::string& { return link; },
           [](const std::string&) { return true; });
-    sweep(far_links_, [](const auto& item) -> const std::string& { return item.first; }, [](const auto&) { return true; });
+    sweep(
+        far_links_, [](const auto& item) -> const std::string& { return item.first; },
+        [](const auto&) { return true; });
     sweep(far_found_, [](const auto& item) -> const std::string& { return item.first; },
           [&](const auto& item) { return item.second.layer < layer_; });
     way_.erase_lower(path, itself, layer_);
@@ -412,7 +416,8 @@ void LayerView::finish() {
         }
         ends[path] = *end;
         const auto found = nodes().find(*end);
-        if (parent_of(path) == wanted_.modules_root && (found == nodes().end() || found->second.kind == EntryKind::directory)) {
+        if (parent_of(path) == wanted_.modules_root &&
+            (found == nodes().end() || found->second.kind == EntryKind::directory)) {
             kernel_dirs_[std::string(name_of(path))] = node.layer;
         }
     }

@@ -43,8 +43,8 @@ struct ViewNode {
 };
 using ViewNodes = std::map<std::string, ViewNode>;
 
-/// Links inside the wanted part are kept, those on the way to it are followed: as soon as one is seen, the view turns to where it leads.
-/// The finished view has everything at the paths that were asked for.
+/// Links inside the wanted part are kept, those on the way to it are followed: as soon as one is seen, the view turns
+/// to where it leads. The finished view has everything at the paths that were asked for.
 class LayerView {
 public:
     LayerView(Wanted wanted, const Limits& limits);
@@ -56,11 +56,11 @@ public:
     /// Takes one entry. Returns the number under which the caller must store the content, nullopt if the content is not
     /// wanted. Errors: unsafe "image-unsafe", unsafe "image-limit", data "bad-layer".
     [[nodiscard]] std::optional<ContentId> add(const LayerEntry& entry);
-    /// Where the wanted directories lie, if they turned out to lie where entries had already been passed over: all layers must be
-    /// read again. To be asked after the last layer.
+    /// Where the wanted directories lie, if they turned out to lie where entries had already been passed over: all
+    /// layers must be read again. To be asked after the last layer.
     [[nodiscard]] std::optional<Wanted> other_way() const;
-    /// Files elsewhere in the image that links of modules and firmware in the wanted part lead to: `weak-updates/x.ko` to another kernel's module,
-    /// say. To be asked after the last layer; with look_for() another reading takes them.
+    /// Files elsewhere in the image that links of modules and firmware in the wanted part lead to: `weak-updates/x.ko`
+    /// to another kernel's module, say. To be asked after the last layer; with look_for() another reading takes them.
     [[nodiscard]] std::set<std::string> far_files() const;
     void look_for(std::set<std::string> files) { far_wanted_ = std::move(files); }
     /// Resolves every link against the finished view; links that lead nowhere are dropped with a warning.
@@ -123,12 +123,13 @@ private:
     bool missed_ = false;   ///< it turned to where something had been passed
     Way way_;
     std::set<std::string> way_links_;  ///< those followed at this moment
-    std::map<std::string, std::string> moved_;  ///< of the finished view: asked path -> path in the image, where they differ
+    std::map<std::string, std::string>
+        moved_;  ///< of the finished view: asked path -> path in the image, where they differ
     const Limits* limits_;
     std::shared_ptr<Tree> tree_ = std::make_shared<Tree>();  ///< shared by copies of the view until one of them changes
     std::map<std::string, std::uint32_t> kernel_dirs_;  ///< name -> layer
     std::set<std::string> ignored_;                   ///< paths of links that are left out on purpose
-    std::map<std::string, std::string> far_links_;    ///< path of a link -> the file elsewhere in the image that it means
+    std::map<std::string, std::string> far_links_;  ///< path of a link -> the file elsewhere in the image that it means
     std::set<std::string> far_wanted_;                ///< such files, to be taken when they come
     ViewNodes far_found_;                             ///< those that came
     std::set<std::string> whiteouts_;                 ///< of the current layer

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a view follows the links on the way to the wanted part: where it looks, what it refuses, and back to the names that were asked for.
+// How a view follows the links on the way to the wanted part: where it looks, what it refuses, and back to the names
+// that were asked for.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +33,8 @@ bool LayerView::is_on_way(const std::string& path) const {
     if (parent_of(path) == here_.modules_root) {
         return std::find(here_.kernels.begin(), here_.kernels.end(), name_of(path)) != here_.kernels.end();
     }
-    return is_in(here_.modules_root, path) || (!here_.firmware_root.empty() && is_in(here_.firmware_root, path) && !here_.covers(path));
+    return is_in(here_.modules_root, path) ||
+           (!here_.firmware_root.empty() && is_in(here_.firmware_root, path) && !here_.covers(path));
 }
 
 /// Before anything is made of an entry: what it means for the links on the way.
@@ -58,7 +60,8 @@ void LayerView::check_way(const std::string& path, const LayerEntry& entry) {
     turn_if_cut();
 }
 
-/// Whoever makes the whole image follows links: for him, an entry below one lies elsewhere. It must neither lie in the wanted part nor seem to.
+/// Whoever makes the whole image follows links: for him, an entry below one lies elsewhere. It must neither lie in the
+/// wanted part nor seem to.
 void LayerView::check_through(const std::string& path, const LayerEntry& entry) {
     const std::optional<std::string>& directory = way_.through(parent_of(path));
     if (!directory) {
@@ -70,7 +73,8 @@ void LayerView::check_through(const std::string& path, const LayerEntry& entry) 
     if (name != k_opaque) {
         end += (end.empty() ? "" : "/") + std::string(name.substr(whiteout ? k_whiteout.size() : 0));
     }
-    if (wanted_.covers(path) || wanted_.covers(end) || (wanted_.is_ancestor(end) && (whiteout || entry.kind != EntryKind::directory))) {
+    if (wanted_.covers(path) || wanted_.covers(end) ||
+        (wanted_.is_ancestor(end) && (whiteout || entry.kind != EntryKind::directory))) {
         throw off_way("expected no entry below a symbolic link, found", path, end);
     }
     way_.pass(*directory);
@@ -93,7 +97,8 @@ void LayerView::take_way_link(const std::string& path, const LayerEntry& entry) 
         }
     }
     const bool above_kernels = is_in(wanted_.modules_root, path);
-    if (above_kernels && std::any_of(kernel_dirs_.begin(), kernel_dirs_.end(), [&](const auto& item) { return item.second == layer_; })) {
+    if (above_kernels && std::any_of(kernel_dirs_.begin(), kernel_dirs_.end(),
+                                     [&](const auto& item) { return item.second == layer_; })) {
         throw off_way("expected no entry below a symbolic link, found some below", path);
     }
     erase_lower(path, true);
@@ -103,7 +108,8 @@ void LayerView::take_way_link(const std::string& path, const LayerEntry& entry) 
 
 /// After links were removed.
 void LayerView::turn_if_cut() {
-    if (std::any_of(way_links_.begin(), way_links_.end(), [&](const std::string& link) { return way_.link_at(link) == 0; })) {
+    if (std::any_of(way_links_.begin(), way_links_.end(),
+                    [&](const std::string& link) { return way_.link_at(link) == 0; })) {
         turn();
     }
 }
@@ -118,12 +124,13 @@ void LayerView::turn() {
     }
     wanted_ = here_;
     const bool other_root = wanted_.modules_root != before.modules_root;
-    missed_ = missed_ || (other_root && way_.passed(wanted_.modules_root)) ||
-              (wanted_.firmware_root != before.firmware_root && way_.passed(wanted_.firmware_root)) ||
-              (!other_root && std::any_of(wanted_.kernels.begin(), wanted_.kernels.end(), [&](const std::string& kernel) {
-                  return std::find(before.kernels.begin(), before.kernels.end(), kernel) == before.kernels.end() &&
-                         way_.passed(wanted_.modules_root + "/" + kernel);
-              }));
+    missed_ =
+        missed_ || (other_root && way_.passed(wanted_.modules_root)) ||
+        (wanted_.firmware_root != before.firmware_root && way_.passed(wanted_.firmware_root)) ||
+        (!other_root && std::any_of(wanted_.kernels.begin(), wanted_.kernels.end(), [&](const std::string& kernel) {
+            return std::find(before.kernels.begin(), before.kernels.end(), kernel) == before.kernels.end() &&
+                   way_.passed(wanted_.modules_root + "/" + kernel);
+        }));
     // What was taken there is dropped, and would be missed if the way came back.
     way_.pass(before.modules_root);
     for (const std::string& kernel : before.kernels) {
@@ -148,7 +155,9 @@ std::optional<Wanted> LayerView::other_way() const {
 /// Where what lies at `path` was asked for: at several places if links of several names lead there.
 std::vector<std::string> LayerView::asked_paths(const std::string& path) const {
     std::vector<std::string> result;
-    const auto rest_of = [&](const std::string& root) { return path.size() > root.size() ? path.substr(root.size()) : std::string(); };
+    const auto rest_of = [&](const std::string& root) {
+        return path.size() > root.size() ? path.substr(root.size()) : std::string();
+    };
     if (is_in(path, wanted_.modules_root)) {
         const std::string rest = rest_of(wanted_.modules_root);
         if (wanted_.kernels.empty()) {
@@ -186,7 +195,9 @@ void LayerView::move_to_asked(const std::map<std::string, std::string>& ends) {
             if (node.kind == EntryKind::symlink && wanted_.kernels != asked_.kernels) {
                 std::string nearest;
                 for (const std::string& end : asked_paths(ends.at(path))) {
-                    const std::string way = std::filesystem::path("/" + end).lexically_relative("/" + std::string(parent_of(asked))).native();
+                    const std::string way = std::filesystem::path("/" + end)
+                                                .lexically_relative("/" + std::string(parent_of(asked)))
+                                                .native();
                     nearest = nearest.empty() || way.size() < nearest.size() ? way : nearest;
                 }
                 if (!nearest.empty()) {

@@ -57,7 +57,8 @@ public:
     explicit GzipPacker(LayerOutput& output) : LayerPacker(output), buffer_(k_packed_piece) {
         constexpr int window_and_gzip = 15 + 16;
         constexpr int memory = 9;
-        if (deflateInit2(&stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, window_and_gzip, memory, Z_DEFAULT_STRATEGY) != Z_OK) {
+        if (deflateInit2(&stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, window_and_gzip, memory, Z_DEFAULT_STRATEGY) !=
+            Z_OK) {
             throw bug("zlib could not be set up");
         }
     }
@@ -90,8 +91,10 @@ private:
 
 class ZstdPacker final : public LayerPacker {
 public:
-    explicit ZstdPacker(LayerOutput& output) : LayerPacker(output), stream_(ZSTD_createCStream(), ZSTD_freeCStream), buffer_(k_packed_piece) {
-        if (!stream_ || ZSTD_isError(ZSTD_CCtx_setParameter(stream_.get(), ZSTD_c_compressionLevel, k_zstd_level)) != 0 ||
+    explicit ZstdPacker(LayerOutput& output)
+        : LayerPacker(output), stream_(ZSTD_createCStream(), ZSTD_freeCStream), buffer_(k_packed_piece) {
+        if (!stream_ ||
+            ZSTD_isError(ZSTD_CCtx_setParameter(stream_.get(), ZSTD_c_compressionLevel, k_zstd_level)) != 0 ||
             ZSTD_isError(ZSTD_CCtx_setParameter(stream_.get(), ZSTD_c_checksumFlag, 1)) != 0) {
             throw bug("libzstd could not be set up");
         }

@@ -31,10 +31,12 @@ public:
         (void)read_index();
         sys::make_directories(reference_.path + "/blobs/sha256", 0755);
         remove_what_kills_left();
-        sys::write_file_atomically(ops_, reference_.path + "/oci-layout", R"({"imageLayoutVersion":"1.0.0"})", k_file_mode);
+        sys::write_file_atomically(ops_, reference_.path + "/oci-layout", R"({"imageLayoutVersion":"1.0.0"})",
+                                   k_file_mode);
     }
 
-    /// What was written for an image that got no name is removed, unless somebody else writes here, who may have found it.
+    /// What was written for an image that got no name is removed, unless somebody else writes here, who may have found
+    /// it.
     ~LayoutSink() override {
         if (alive_ && ::flock(alive_.get(), LOCK_EX | LOCK_NB) == 0) {
             for (const std::string& path : unnamed_) {
@@ -45,7 +47,9 @@ public:
     LayoutSink(const LayoutSink&) = delete;
     LayoutSink& operator=(const LayoutSink&) = delete;
 
-    std::string name() const override { return "oci:" + reference_.path + (reference_.tag.empty() ? "" : ":" + reference_.tag); }
+    std::string name() const override {
+        return "oci:" + reference_.path + (reference_.tag.empty() ? "" : ":" + reference_.tag);
+    }
 
     bool has(const image::Descriptor& blob) override {
         const sys::Fd fd(::open(path_of(blob.digest).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
@@ -72,7 +76,8 @@ public:
         }, k_file_mode);
     }
 
-    void put_manifest(const std::string& /*media_type*/, const std::string& text, const image::Digest& digest) override {
+    void put_manifest(const std::string& /*media_type*/, const std::string& text,
+                      const image::Digest& digest) override {
         note(path_of(digest));
         sys::write_file_atomically(ops_, path_of(digest), text, k_file_mode);
     }
@@ -101,9 +106,11 @@ private:
         }
     }
 
-    /// The layout's index; an empty one for a directory that is absent, empty, or where a first image never came to its end.
+    /// The layout's index; an empty one for a directory that is absent, empty, or where a first image never came to its
+    /// end.
     value::Node read_index() const {
-        const auto files = ::access(reference_.path.c_str(), F_OK) == 0 ? open_directory_files(reference_.path) : nullptr;
+        const auto files =
+            ::access(reference_.path.c_str(), F_OK) == 0 ? open_directory_files(reference_.path) : nullptr;
         if (const auto text = files ? read_named(*files, "index.json", limits_.manifest_bytes) : std::nullopt) {
             value::Node index = read_image_document(*text, "file index.json", "bad-layout");
             if (index.find("manifests") == nullptr || !index.find("manifests")->is_sequence()) {
@@ -116,14 +123,17 @@ private:
             return entry.name == "blobs" || entry.name == "oci-layout" || entry.name.ends_with(".kmm-tmp");
         });
         if (!is_ours) {
-            throw Error(Exit::data, "bad-layout", fmt::format("expected an OCI image layout or an empty directory, found others' files in {}", base::escape(reference_.path)))
+            throw Error(Exit::data, "bad-layout",
+                        fmt::format("expected an OCI image layout or an empty directory, found others' files in {}",
+                                    base::escape(reference_.path)))
                 .hint("name another directory: oci:DIR:TAG");
         }
-        return value::Node::mapping({{"schemaVersion", 2}, {"mediaType", image::k_oci_index}, {"manifests", value::Node::sequence()}});
+        return value::Node::mapping(
+            {{"schemaVersion", 2}, {"mediaType", image::k_oci_index}, {"manifests", value::Node::sequence()}});
     }
 
-    /// Whoever writes here shares the lock of DIR/blobs until it ends: one that gets it alone knows that all temporary files are of processes that
-    /// were killed. File systems without locks keep these files.
+    /// Whoever writes here shares the lock of DIR/blobs until it ends: one that gets it alone knows that all temporary
+    /// files are of processes that were killed. File systems without locks keep these files.
     void remove_what_kills_left() {
         alive_.reset(::open((reference_.path + "/blobs").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         if (alive_ && ::flock(alive_.get(), LOCK_EX | LOCK_NB) == 0) {
@@ -159,8 +169,10 @@ private:
 
 }  // namespace
 
-value::Node layout_entry(const std::string& media_type, std::size_t size, const image::Digest& digest, const std::string& tag) {
-    value::Node entry = value::Node::mapping({{"mediaType", media_type}, {"digest", digest.to_string()}, {"size", static_cast<std::int64_t>(size)}});
+value::Node layout_entry(const std::string& media_type, std::size_t size, const image::Digest& digest,
+                         const std::string& tag) {
+    value::Node entry = value::Node::mapping(
+        {{"mediaType", media_type}, {"digest", digest.to_string()}, {"size", static_cast<std::int64_t>(size)}});
     if (!tag.empty()) {
         entry.set("annotations", value::Node::mapping({{std::string(k_ref_name_key), tag}}));
     }

@@ -32,10 +32,12 @@ Offer read_offer(FileSet& files, const Limits& limits) {
     const auto marker = read_named(files, "oci-layout", limits.manifest_bytes);
     const auto text = read_named(files, "index.json", limits.manifest_bytes);
     if (!marker || !text) {
-        throw bad_layout(fmt::format("expected an OCI image layout, found no file {}", marker ? "index.json" : "oci-layout"))
+        throw bad_layout(
+            fmt::format("expected an OCI image layout, found no file {}", marker ? "index.json" : "oci-layout"))
             .hint("docker save writes docker-archive:FILE; skopeo copy ... oci:DIR:TAG writes a layout");
     }
-    const std::string version = read_image_document(*marker, "file oci-layout", "bad-layout").get_string({"imageLayoutVersion"});
+    const std::string version =
+        read_image_document(*marker, "file oci-layout", "bad-layout").get_string({"imageLayoutVersion"});
     if (version != "1.0.0") {
         throw bad_layout(fmt::format("expected the image layout version 1.0.0, found \"{}\"", base::escape(version)));
     }
@@ -57,9 +59,11 @@ bool is_tag(const std::string& name, const std::string& tag) { return name == ta
 std::string index_text(const std::vector<image::Descriptor>& descriptors) {
     value::Node manifests = value::Node::sequence();
     for (const image::Descriptor& d : descriptors) {
-        value::Node one = value::Node::mapping({{"mediaType", d.media_type}, {"digest", d.digest.to_string()}, {"size", d.size}});
+        value::Node one =
+            value::Node::mapping({{"mediaType", d.media_type}, {"digest", d.digest.to_string()}, {"size", d.size}});
         if (d.platform) {
-            value::Node platform = value::Node::mapping({{"os", d.platform->os}, {"architecture", d.platform->architecture}});
+            value::Node platform =
+                value::Node::mapping({{"os", d.platform->os}, {"architecture", d.platform->architecture}});
             if (!d.platform->variant.empty()) {
                 platform.set("variant", d.platform->variant);
             }
@@ -67,7 +71,8 @@ std::string index_text(const std::vector<image::Descriptor>& descriptors) {
         }
         manifests.push_back(std::move(one));
     }
-    value::Node index = value::Node::mapping({{"schemaVersion", std::uint64_t{2}}, {"mediaType", std::string(image::k_oci_index)}});
+    value::Node index =
+        value::Node::mapping({{"schemaVersion", std::uint64_t{2}}, {"mediaType", std::string(image::k_oci_index)}});
     index.set("manifests", std::move(manifests));
     return value::to_json(index);
 }
@@ -85,7 +90,8 @@ public:
     std::optional<image::Digest> first_digest() const override { return first_; }
     void check_deadline() const override { check_deadline_(); }
 
-    ManifestText manifest(const std::string& name, const std::optional<image::Digest>& expected, std::uint64_t cap) override {
+    ManifestText manifest(const std::string& name, const std::optional<image::Digest>& expected,
+                          std::uint64_t cap) override {
         if (!first_ && name == "index") {
             return {index_text(several_), std::string(image::k_oci_index), {}};
         }
@@ -95,12 +101,15 @@ public:
         }
         auto text = read_named(*files_, path_of(*digest), cap);
         if (!text) {
-            throw Error(Exit::not_found, "image-not-found", "the layout has no " + path_of(*digest)).hint("copy the image again");
+            throw Error(Exit::not_found, "image-not-found", "the layout has no " + path_of(*digest))
+                .hint("copy the image again");
         }
         static_cast<void>(verified_manifest(*text, expected));
-        const auto said = std::find_if(several_.begin(), several_.end(), [&](const auto& d) { return d.digest == *digest; });
+        const auto said =
+            std::find_if(several_.begin(), several_.end(), [&](const auto& d) { return d.digest == *digest; });
         if (said != several_.end() && text->size() <= cap && said->size != text->size()) {
-            throw Error(Exit::integrity, "size-mismatch", fmt::format("expected a manifest of {} bytes, found {}", said->size, text->size()))
+            throw Error(Exit::integrity, "size-mismatch",
+                        fmt::format("expected a manifest of {} bytes, found {}", said->size, text->size()))
                 .detail("manifest", name);
         }
         return {std::move(*text), said == several_.end() ? std::string() : said->media_type, {}, true};
@@ -110,7 +119,8 @@ public:
               const ByteCount& on_bytes) override {
         const auto source = files_->open(path_of(wanted.digest));
         if (!source) {
-            throw Error(Exit::not_found, "image-not-found", "the layout has the manifest and not " + path_of(wanted.digest))
+            throw Error(Exit::not_found, "image-not-found",
+                        "the layout has the manifest and not " + path_of(wanted.digest))
                 .hint("copy the image again");
         }
         copy_verified(*source, wanted, target, on_bytes, check_deadline_);
@@ -129,7 +139,8 @@ private:
         for (std::size_t i = 0; i < offer.descriptors.size(); ++i) {
             const std::string& name = offer.tags[i];
             const bool meant = reference.digest ? offer.descriptors[i].digest == *reference.digest
-                                                : reference.tag.empty() || name == reference.tag || (!exact && is_tag(name, reference.tag));
+                                                : reference.tag.empty() || name == reference.tag ||
+                                                      (!exact && is_tag(name, reference.tag));
             if (meant && !holds_already(offer.descriptors[i])) {
                 several_.push_back(offer.descriptors[i]);
             }
@@ -139,8 +150,10 @@ private:
         }
         if (several_.empty()) {
             throw Error(Exit::not_found, "image-not-found",
-                        reference.tag.empty() ? "the layout holds no image"
-                                              : fmt::format("expected the tag {} in the layout, found {}", base::escape(reference.tag), tags_of(offer, offer.descriptors)))
+                        reference.tag.empty()
+                            ? "the layout holds no image"
+                            : fmt::format("expected the tag {} in the layout, found {}", base::escape(reference.tag),
+                                          tags_of(offer, offer.descriptors)))
                 .hint(k_elsewhere);
         }
         if (several_.size() > 1 && are_rivals()) {
@@ -149,8 +162,12 @@ private:
         if (several_.size() == 1) {
             first_ = several_.front().digest;
         } else if (are_rivals()) {
-            throw Error(Exit::data, "ambiguous-image", fmt::format("expected one image, found {} in the layout: {}", several_.size(), tags_of(offer, several_)))
-                .hint(reference.transport == Transport::oci ? "name one: oci:DIR:TAG or oci:DIR@sha256:..." : "name one: oci-archive:FILE:TAG or oci-archive:FILE@sha256:...");
+            throw Error(Exit::data, "ambiguous-image",
+                        fmt::format("expected one image, found {} in the layout: {}", several_.size(),
+                                    tags_of(offer, several_)))
+                .hint(reference.transport == Transport::oci
+                          ? "name one: oci:DIR:TAG or oci:DIR@sha256:..."
+                          : "name one: oci-archive:FILE:TAG or oci-archive:FILE@sha256:...");
         }
     }
 
@@ -158,7 +175,8 @@ private:
     static std::string tags_of(const Offer& offer, const std::vector<image::Descriptor>& these) {
         std::set<std::string> tags;
         for (std::size_t i = 0; i < offer.descriptors.size(); ++i) {
-            const bool is_one = std::any_of(these.begin(), these.end(), [&](const auto& d) { return d.digest == offer.descriptors[i].digest; });
+            const bool is_one = std::any_of(these.begin(), these.end(),
+                                            [&](const auto& d) { return d.digest == offer.descriptors[i].digest; });
             if (is_one && !offer.tags[i].empty()) {
                 tags.insert(base::escape(offer.tags[i]));
             }
@@ -177,7 +195,9 @@ private:
             return text && !image::artifact_type(read_image_document(*text, "manifest", "bad-manifest")).empty();
         });
         if (images.empty()) {
-            throw Error(Exit::not_found, "image-not-found", "the layout holds no image, only other artifacts: " + tags_of(offer, several_)).hint(k_elsewhere);
+            throw Error(Exit::not_found, "image-not-found",
+                        "the layout holds no image, only other artifacts: " + tags_of(offer, several_))
+                .hint(k_elsewhere);
         }
         several_ = std::move(images);
     }
@@ -194,7 +214,8 @@ private:
             if (!d.platform) {
                 return true;
             }
-            const bool known = std::any_of(platforms.begin(), platforms.end(), [&](const auto& other) { return image::matches(*d.platform, other); });
+            const bool known = std::any_of(platforms.begin(), platforms.end(),
+                                           [&](const auto& other) { return image::matches(*d.platform, other); });
             platforms.push_back(*d.platform);
             return known && d.platform->os != "unknown";
         });
@@ -206,7 +227,8 @@ private:
     std::vector<image::Descriptor> several_;  ///< images of several platforms under one name
 };
 
-/// True if both are the name of one image: podman writes "docker.io/library/driver:v1" for what docker calls "driver:v1".
+/// True if both are the name of one image: podman writes "docker.io/library/driver:v1" for what docker calls
+/// "driver:v1".
 bool is_same_name(const std::string& name, const std::string& wanted) {
     try {
         return image::parse_reference(name).to_string() == image::parse_reference(wanted).to_string();
@@ -227,7 +249,8 @@ std::vector<std::string> strings_of(const value::Node& node, std::string_view ke
     if (list != nullptr) {
         for (const value::Node& item : list->items()) {
             if (!item.is_string()) {
-                throw bad_layout(fmt::format("manifest.json: {}: expected strings, found a {}", key, value::kind_name(item.kind())));
+                throw bad_layout(
+                    fmt::format("manifest.json: {}: expected strings, found a {}", key, value::kind_name(item.kind())));
             }
             result.push_back(item.text());
         }
@@ -238,7 +261,8 @@ std::vector<std::string> strings_of(const value::Node& node, std::string_view ke
 SavedImage saved_image(FileSet& files, const LocalReference& reference, const Limits& limits) {
     const auto text = read_named(files, "manifest.json", limits.manifest_bytes);
     if (!text) {
-        throw bad_layout("expected an archive of docker save, found no file manifest.json").hint("an OCI layout is read with oci-archive:FILE");
+        throw bad_layout("expected an archive of docker save, found no file manifest.json")
+            .hint("an OCI layout is read with oci-archive:FILE");
     }
     const value::Node root = read_image_document(*text, "file manifest.json", "bad-layout");
     std::vector<SavedImage> matches;
@@ -256,11 +280,13 @@ SavedImage saved_image(FileSet& files, const LocalReference& reference, const Li
     const std::string shown = known.empty() ? "none with a name" : base::escape(base::join(known, ", "));
     if (matches.empty()) {
         throw Error(Exit::not_found, "image-not-found",
-                    fmt::format("expected {} in the archive, found {}", reference.tag.empty() ? "an image" : base::escape(reference.tag), shown))
+                    fmt::format("expected {} in the archive, found {}",
+                                reference.tag.empty() ? "an image" : base::escape(reference.tag), shown))
             .hint(k_elsewhere);
     }
     if (matches.size() > 1) {
-        throw Error(Exit::data, "ambiguous-image", fmt::format("expected one image, found {} in the archive: {}", matches.size(), shown))
+        throw Error(Exit::data, "ambiguous-image",
+                    fmt::format("expected one image, found {} in the archive: {}", matches.size(), shown))
             .hint("name one: docker-archive:FILE:NAME:TAG");
     }
     return std::move(matches.front());
@@ -274,7 +300,8 @@ public:
         const SavedImage saved = saved_image(*files_, reference, limits);
         auto config = read_named(*files_, saved.config, limits.config_bytes);
         if (!config) {
-            throw bad_layout("expected the image configuration in the archive, found no file " + base::escape(saved.config));
+            throw bad_layout("expected the image configuration in the archive, found no file " +
+                             base::escape(saved.config));
         }
         config_digest_ = digest_of(*config);
         check_named_digest(saved.config);
@@ -289,8 +316,9 @@ public:
         for (const std::string& name : saved.layers) {
             layers += (layers.empty() ? "" : ",") + describe_layer(name, limits);
         }
-        manifest_ = fmt::format(R"({{"schemaVersion":2,"mediaType":"{}","config":{{"mediaType":"{}","digest":"{}","size":{}}},"layers":[{}]}})",
-                                image::k_oci_manifest, image::k_oci_config, config_digest_.to_string(), config_.size(), layers);
+        manifest_ = fmt::format(
+            R"({{"schemaVersion":2,"mediaType":"{}","config":{{"mediaType":"{}","digest":"{}","size":{}}},"layers":[{}]}})",
+            image::k_oci_manifest, image::k_oci_config, config_digest_.to_string(), config_.size(), layers);
     }
 
     std::string first_name() const override { return "manifest"; }
@@ -298,7 +326,8 @@ public:
     std::optional<image::Digest> identity() const override { return config_digest_; }
     void check_deadline() const override { check_deadline_(); }
 
-    ManifestText manifest(const std::string& /*name*/, const std::optional<image::Digest>& /*expected*/, std::uint64_t /*cap*/) override {
+    ManifestText manifest(const std::string& /*name*/, const std::optional<image::Digest>& /*expected*/,
+                          std::uint64_t /*cap*/) override {
         return {manifest_, {}, {}};
     }
 
@@ -324,7 +353,8 @@ private:
         }
         const auto named = image::parse_digest("sha256:" + hex);
         if (named && *named != config_digest_) {
-            throw Error(Exit::integrity, "digest-mismatch", "the image configuration in the archive is another than its name says")
+            throw Error(Exit::integrity, "digest-mismatch",
+                        "the image configuration in the archive is another than its name says")
                 .detail("expected", named->to_string())
                 .detail("found", config_digest_.to_string());
         }
@@ -347,10 +377,13 @@ private:
             }
         }
         const auto compression = compression_of(head);
-        const std::string_view suffix = compression == image::Compression::gzip ? "+gzip" : compression == image::Compression::zstd ? "+zstd" : "";
+        const std::string_view suffix = compression == image::Compression::gzip   ? "+gzip"
+                                        : compression == image::Compression::zstd ? "+zstd"
+                                                                                  : "";
         const std::string digest = hasher.finish().to_string();
         names_[digest] = name;
-        return fmt::format(R"({{"mediaType":"application/vnd.oci.image.layer.v1.tar{}","digest":"{}","size":{}}})", suffix, digest, size);
+        return fmt::format(R"({{"mediaType":"application/vnd.oci.image.layer.v1.tar{}","digest":"{}","size":{}}})",
+                           suffix, digest, size);
     }
 
     std::unique_ptr<FileSet> files_;
@@ -380,7 +413,8 @@ void copy_verified(ByteSource& source, const image::Descriptor& wanted, BlobTarg
         }
     }
     if (have != wanted.size) {
-        throw Error(Exit::integrity, "size-mismatch", fmt::format("expected {} bytes, found only {}", wanted.size, have))
+        throw Error(Exit::integrity, "size-mismatch",
+                    fmt::format("expected {} bytes, found only {}", wanted.size, have))
             .detail("blob", wanted.digest.to_string());
     }
     const image::Digest found = hasher.finish();
@@ -392,8 +426,8 @@ void copy_verified(ByteSource& source, const image::Descriptor& wanted, BlobTarg
     }
 }
 
-std::unique_ptr<ImageStore> open_layout(const LocalReference& reference, std::unique_ptr<FileSet> files, const Limits& limits,
-                                        std::function<void()> check_deadline) {
+std::unique_ptr<ImageStore> open_layout(const LocalReference& reference, std::unique_ptr<FileSet> files,
+                                        const Limits& limits, std::function<void()> check_deadline) {
     return std::make_unique<LayoutStore>(reference, std::move(files), limits, std::move(check_deadline));
 }
 

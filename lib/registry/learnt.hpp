@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How it was learnt what a reference means. A tag is the word of whoever answered: the cache repeats it only to those who would have
-// believed the same answer.
+// How it was learnt what a reference means. A tag is the word of whoever answered: the cache repeats it only to those
+// who would have believed the same answer.
 #pragma once
 
 #include <optional>
@@ -16,8 +16,9 @@ namespace kmm::registry {
 struct Learnt {
     bool verified = false;      ///< every place that was asked had to show a certificate that is trusted
     std::string pinned_key;     ///< every place had to have this key; "" for any
-    std::vector<std::string> places;       ///< who may have answered: the registry's and its mirrors' repositories, sorted
-    std::vector<std::string> credentials;  ///< fingerprints of the logins that may have been shown, sorted; no secret is part of one
+    std::vector<std::string> places;  ///< who may have answered: the registry's and its mirrors' repositories, sorted
+    std::vector<std::string>
+        credentials;  ///< fingerprints of the logins that may have been shown, sorted; no secret is part of one
 
     /// True if anybody on the way could have given the answer: it serves only those who ask as carelessly.
     [[nodiscard]] bool is_hearsay() const noexcept { return !verified && pinned_key.empty(); }

@@ -27,9 +27,13 @@ constexpr TransportName k_transports[] = {
 std::optional<LocalReference> parse_local_reference(std::string_view text) {
     for (const std::string_view prefix : {"docker-daemon:", "containers-storage:", "ostree:", "docker:"}) {
         if (text.starts_with(prefix)) {
-            throw Error(Exit::usage, "unsupported",
-                        fmt::format("expected a registry, oci:, oci-archive:, docker-archive: or dir:, found the transport \"{}\"", prefix))
-                .hint(prefix == "docker:" ? "leave out \"docker://\"" : "save the image as an archive first: skopeo copy IMAGE oci-archive:FILE");
+            throw Error(
+                Exit::usage, "unsupported",
+                fmt::format(
+                    "expected a registry, oci:, oci-archive:, docker-archive: or dir:, found the transport \"{}\"",
+                    prefix))
+                .hint(prefix == "docker:" ? "leave out \"docker://\""
+                                          : "save the image as an archive first: skopeo copy IMAGE oci-archive:FILE");
         }
     }
     for (const TransportName& row : k_transports) {
@@ -71,22 +75,26 @@ std::unique_ptr<ImageStore> open_local(const LocalReference& reference, const Li
                                        const std::function<void()>& check_deadline) {
     std::unique_ptr<FileSet> files;
     try {
-        files = reference.transport == Transport::oci ? open_directory_files(reference.path) : open_archive_files(reference.path, limits, check_deadline);
+        files = reference.transport == Transport::oci ? open_directory_files(reference.path)
+                                                      : open_archive_files(reference.path, limits, check_deadline);
     } catch (Error& error) {
         struct stat facts {};
         const bool there = ::stat(reference.path.c_str(), &facts) == 0;
         if (there && reference.transport == Transport::oci && S_ISREG(facts.st_mode)) {
             error.hint("a file is read with oci-archive:FILE or docker-archive:FILE");
         } else if (!there && !reference.tag.empty()) {
-            error.hint("the path ends at the first colon, and what is behind it is the tag: a path with a colon needs a link without one");
+            error.hint(
+                "the path ends at the first colon, and what is behind it is the tag: a path with a colon needs a link "
+                "without one");
         }
         throw;
     }
     if (reference.transport == Transport::oci) {
         return open_layout(reference, std::move(files), limits, check_deadline);
     }
-    return reference.transport == Transport::oci_archive ? open_layout(reference, std::move(files), limits, check_deadline)
-                                                         : open_docker_archive(reference, std::move(files), limits, check_deadline);
+    return reference.transport == Transport::oci_archive
+               ? open_layout(reference, std::move(files), limits, check_deadline)
+               : open_docker_archive(reference, std::move(files), limits, check_deadline);
 }
 
 }  // namespace kmm::registry

@@ -35,7 +35,9 @@ std::vector<image::MirrorRule> read_mirror_files(const std::vector<std::string>&
         for (auto& rule : image::read_mirrors(text_of(file), file)) {
             const std::string prefix = rule.prefix;
             if (!image::join_rule(rules, std::move(rule))) {
-                throw Error(Exit::data, "bad-value", fmt::format("{}: expected the location of {} that the files before it give, found another", base::escape(file), prefix))
+                throw Error(Exit::data, "bad-value",
+                            fmt::format("{}: expected the location of {} that the files before it give, found another",
+                                        base::escape(file), prefix))
                     .hint("--mirror-config files are taken together: name each prefix's location in one of them");
             }
         }

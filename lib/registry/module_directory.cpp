@@ -30,7 +30,8 @@ public:
         root_.reset(::open(root_path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         if (!root_) {
             const int saved = errno;
-            throw from_errno(saved, "directory " + base::escape(root_path_), saved == ENOENT || saved == ENOTDIR ? "image-not-found" : "io");
+            throw from_errno(saved, "directory " + base::escape(root_path_),
+                             saved == ENOENT || saved == ENOTDIR ? "image-not-found" : "io");
         }
         follow_links();
         const sys::Fd modules = open_beneath(root_.get(), wanted_.modules_root, O_RDONLY | O_DIRECTORY);
@@ -42,7 +43,9 @@ public:
             return;
         }
         if (wanted_.kernels.size() != 1) {
-            throw Error(Exit::usage, "usage", fmt::format("{} holds no {}: expected one kernel for the modules in it", base::escape(root_path_), asked_.modules_root))
+            throw Error(Exit::usage, "usage",
+                        fmt::format("{} holds no {}: expected one kernel for the modules in it",
+                                    base::escape(root_path_), asked_.modules_root))
                 .hint("--kernel K says which kernel they are for");
         }
         walk("", wanted_.modules_root + "/" + wanted_.kernels.front(), true);
@@ -97,8 +100,8 @@ private:
         return target;
     }
 
-    /// Finds the links on the way to what is asked for, and turns to where they lead, as in a file system whose root is the directory. They
-    /// are the first entries, so that the view goes the same way.
+    /// Finds the links on the way to what is asked for, and turns to where they lead, as in a file system whose root is
+    /// the directory. They are the first entries, so that the view goes the same way.
     void follow_links() {
         Way way;
         for (bool found = true; found;) {
@@ -126,7 +129,8 @@ private:
         }
     }
 
-    /// Modules of an unpacked image that lie elsewhere than they were looked for are no flat directory: they would be mixed, of all its kernels.
+    /// Modules of an unpacked image that lie elsewhere than they were looked for are no flat directory: they would be
+    /// mixed, of all its kernels.
     void refuse_unpacked(const std::string& path) const {
         constexpr std::string_view modules = "/lib/modules/";
         const std::string absolute = "/" + path;
@@ -136,19 +140,25 @@ private:
         }
         const std::string kernel = absolute.substr(0, absolute.find('/', at + modules.size()));
         throw Error(Exit::not_found, "kernel-not-in-image",
-                    fmt::format("expected the directory /{} in the unpacked image, found modules in {}", asked_.modules_root, base::escape(kernel)))
+                    fmt::format("expected the directory /{} in the unpacked image, found modules in {}",
+                                asked_.modules_root, base::escape(kernel)))
             .detail("image", base::escape(root_path_))
-            .hint(fmt::format("dirName or --dir-name {} looks for them there", at == 0 ? "/" : base::escape(absolute.substr(0, at))));
+            .hint(fmt::format("dirName or --dir-name {} looks for them there",
+                              at == 0 ? "/" : base::escape(absolute.substr(0, at))));
     }
 
     [[nodiscard]] Error no_modules() const {
         const sys::Fd version = open_beneath(root_.get(), "version", O_RDONLY | O_NONBLOCK);
         std::string head(19, '\0');
-        const bool of_skopeo = version && ::pread(version.get(), head.data(), head.size(), 0) > 0 && head == "Directory Transport";
+        const bool of_skopeo =
+            version && ::pread(version.get(), head.data(), head.size(), 0) > 0 && head == "Directory Transport";
         return Error(Exit::not_found, "kernel-not-in-image",
-                     fmt::format("expected the directory /{} or modules (.ko, .ko.gz, .ko.xz, .ko.zst) in the directory, found neither", asked_.modules_root))
+                     fmt::format("expected the directory /{} or modules (.ko, .ko.gz, .ko.xz, .ko.zst) in the "
+                                 "directory, found neither",
+                                 asked_.modules_root))
             .detail("image", base::escape(root_path_))
-            .hint(of_skopeo ? "this is skopeo's own form of an image: skopeo copy dir:DIR oci:DIR:TAG makes a layout that is read here"
+            .hint(of_skopeo ? "this is skopeo's own form of an image: skopeo copy dir:DIR oci:DIR:TAG makes a layout "
+                              "that is read here"
                             : "dirName or --dir-name names the directory of lib/modules in an unpacked image");
     }
 
@@ -160,12 +170,15 @@ private:
             return;
         }
         for (const sys::DirectoryEntry& item : sys::list_directory(full)) {
-            const auto below = [&](const std::string& parent) { return parent.empty() ? item.name : parent + "/" + item.name; };
+            const auto below = [&](const std::string& parent) {
+                return parent.empty() ? item.name : parent + "/" + item.name;
+            };
             Found found{{}, below(path)};
             found.entry.name = below(name);
             const bool inside = wanted_.covers(found.entry.name) || wanted_.is_ancestor(found.entry.name);
             const bool other_kernel = parent_of(found.entry.name) == wanted_.modules_root && !inside;
-            if ((!inside && !other_kernel) || links_.contains(found.entry.name) || (flat && item.type != sys::EntryType::directory && !ends_like_module(item.name))) {
+            if ((!inside && !other_kernel) || links_.contains(found.entry.name) ||
+                (flat && item.type != sys::EntryType::directory && !ends_like_module(item.name))) {
                 continue;
             }
             if (flat) {
@@ -213,7 +226,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<EntryReader> read_module_directory(const LocalReference& reference, const Wanted& wanted, const Limits& limits) {
+std::unique_ptr<EntryReader> read_module_directory(const LocalReference& reference, const Wanted& wanted,
+                                                   const Limits& limits) {
     return std::make_unique<DirectoryReader>(reference, wanted, limits);
 }
 

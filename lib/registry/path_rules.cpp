@@ -56,7 +56,8 @@ std::string normalise_entry(std::string_view name, const Limits& limits) {
             continue;
         }
         if (piece == "..") {
-            throw Error(Exit::unsafe, "image-unsafe", "expected names without \"..\" in the layer, found " + shown_name(name));
+            throw Error(Exit::unsafe, "image-unsafe",
+                        "expected names without \"..\" in the layer, found " + shown_name(name));
         }
         if (piece.size() > limits.component_bytes) {
             throw limit_error("the length of a component of the path " + shown_name(name), "component_bytes",
@@ -72,7 +73,8 @@ std::string normalise_entry(std::string_view name, const Limits& limits) {
 
 bool ends_like_module(std::string_view name) noexcept {
     static constexpr std::string_view k_endings[] = {".ko", ".ko.gz", ".ko.xz", ".ko.zst"};
-    return std::any_of(std::begin(k_endings), std::end(k_endings), [&](std::string_view ending) { return name.ends_with(ending); });
+    return std::any_of(std::begin(k_endings), std::end(k_endings),
+                       [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
 bool is_in(std::string_view path, std::string_view directory) noexcept {
@@ -124,7 +126,8 @@ Wanted wanted_from(const PullRequest& request) {
     wanted.modules_root = directory.empty() ? "lib/modules" : directory + "/lib/modules";
     for (const std::string& kernel : request.kernels) {
         if (kernel.empty() || user_path(kernel, "kernel version") != kernel || kernel.find('/') != std::string::npos) {
-            throw Error(Exit::data, "bad-path", "kernel version: expected one directory name, found " + shown_name(kernel));
+            throw Error(Exit::data, "bad-path",
+                        "kernel version: expected one directory name, found " + shown_name(kernel));
         }
         if (!request.all_kernels) {
             wanted.kernels.push_back(kernel);

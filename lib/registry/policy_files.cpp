@@ -31,12 +31,16 @@ std::string plain_path(const std::string& path) {
 const trust::Requirements& of_policy(const trust::Policy& policy, const std::string& reference) {
     const auto local = parse_local_reference(reference);
     if (!local) {
-        return trust::requirements_for(policy, "docker", trust::scopes_of(trust::named_image(image::parse_reference(reference))));
+        return trust::requirements_for(policy, "docker",
+                                       trust::scopes_of(trust::named_image(image::parse_reference(reference))));
     }
     switch (local->transport) {
-        case Transport::oci: return trust::requirements_for(policy, "oci", trust::scopes_of_path(plain_path(local->path)));
-        case Transport::oci_archive: return trust::requirements_for(policy, "oci-archive", trust::scopes_of_path(plain_path(local->path)));
-        case Transport::directory: return trust::requirements_for(policy, "dir", trust::scopes_of_path(plain_path(local->path)));
+        case Transport::oci:
+            return trust::requirements_for(policy, "oci", trust::scopes_of_path(plain_path(local->path)));
+        case Transport::oci_archive:
+            return trust::requirements_for(policy, "oci-archive", trust::scopes_of_path(plain_path(local->path)));
+        case Transport::directory:
+            return trust::requirements_for(policy, "dir", trust::scopes_of_path(plain_path(local->path)));
         case Transport::docker_archive: break;
     }
     return trust::requirements_for(policy, "docker-archive", {});
@@ -53,14 +57,18 @@ ImagePolicy::ImagePolicy(const std::string& policy_file, const std::vector<std::
     }
 }
 
-ImagePolicy ImagePolicy::from_texts(const std::string& policy, const std::vector<std::string>& keys, const std::string& where) {
+ImagePolicy ImagePolicy::from_texts(const std::string& policy, const std::vector<std::string>& keys,
+                                    const std::string& where) {
     ImagePolicy made;
     if (!policy.empty()) {
         made.policy_ = trust::read_policy(policy, where);
         const auto refuse = [&](const trust::Requirements& list) {
             for (const trust::Requirement& each : list) {
                 if (each.key_files.empty()) continue;
-                throw Error(Exit::data, "bad-value", fmt::format("expected keyData or keyDatas, found the name of a file, {}", base::escape(each.key_files.front()))).at(each.position);
+                throw Error(Exit::data, "bad-value",
+                            fmt::format("expected keyData or keyDatas, found the name of a file, {}",
+                                        base::escape(each.key_files.front())))
+                    .at(each.position);
             }
         };
         refuse(made.policy_->fallback);
@@ -80,7 +88,8 @@ trust::Requirements ImagePolicy::of(const std::string& reference) const {
     }
     if (!keys_.empty()) {
         trust::Requirements more = trust::signed_with(keys_);
-        requirements.insert(requirements.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+        requirements.insert(requirements.end(), std::make_move_iterator(more.begin()),
+                            std::make_move_iterator(more.end()));
     }
     return requirements;
 }

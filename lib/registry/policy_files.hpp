@@ -13,16 +13,18 @@ namespace kmm::registry {
 /// A policy and keys, each if there is one.
 class ImagePolicy {
 public:
-    /// Reads the policy and the keys. As root, files that others may change are refused. Errors: those of trust::read_policy; data "bad-key";
-    /// no_permission "untrusted-file"; not_found, io.
+    /// Reads the policy and the keys. As root, files that others may change are refused. Errors: those of
+    /// trust::read_policy; data "bad-key"; no_permission "untrusted-file"; not_found, io.
     ImagePolicy(const std::string& policy_file, const std::vector<std::string>& key_files);
 
-    /// The same from texts, each "" or empty if there is none. `where` is what messages call them. Errors: those of trust::read_policy; data
-    /// "bad-key"; data "bad-value" for a policy that names files of keys: they are not here.
-    [[nodiscard]] static ImagePolicy from_texts(const std::string& policy, const std::vector<std::string>& keys, const std::string& where);
+    /// The same from texts, each "" or empty if there is none. `where` is what messages call them. Errors: those of
+    /// trust::read_policy; data "bad-key"; data "bad-value" for a policy that names files of keys: they are not here.
+    [[nodiscard]] static ImagePolicy from_texts(const std::string& policy, const std::vector<std::string>& keys,
+                                                const std::string& where);
 
-    /// What an image called `reference` must meet: what the policy requires of it, and a signature for its repository by one of the keys.
-    /// Empty without a policy and keys. Reads the keys of the policy that apply. Errors: as the constructor; data "bad-reference".
+    /// What an image called `reference` must meet: what the policy requires of it, and a signature for its repository
+    /// by one of the keys. Empty without a policy and keys. Reads the keys of the policy that apply. Errors: as the
+    /// constructor; data "bad-reference".
     [[nodiscard]] trust::Requirements of(const std::string& reference) const;
 
 private:

@@ -11,7 +11,7 @@ namespace kmm::registry {
 
 struct Probe {
     std::string reference;     ///< normalised
-    std::string digest;        ///< of what the reference names: the index if there is one, else the manifest; "" for dir:
+    std::string digest;  ///< of what the reference names: the index if there is one, else the manifest; "" for dir:
     std::string manifest;      ///< digest of the platform's manifest
     std::uint64_t bytes = 0;   ///< compressed layers together
 };

@@ -34,12 +34,13 @@ bool is_this_machine(const std::string& registry) {
 
 class RegistryStore final : public ImageStore {
 public:
-    RegistryStore(const image::Reference& reference, const PullRequest& request, net::HttpClient& http, sys::Clock& clock,
-                  std::vector<std::string>& warnings)
+    RegistryStore(const image::Reference& reference, const PullRequest& request, net::HttpClient& http,
+                  sys::Clock& clock, std::vector<std::string>& warnings)
         : reference_(reference), warnings_(warnings) {
         for (const image::Endpoint& endpoint : image::endpoints_of(reference, request.mirrors)) {
             PullRequest own = request;
-            // --insecure is about the registry; what mirror documents cannot say it says for mirrors on this very machine, too.
+            // --insecure is about the registry; what mirror documents cannot say it says for mirrors on this very
+            // machine, too.
             const bool meant = !endpoint.mirror || is_this_machine(endpoint.reference.registry);
             own.tls.insecure = endpoint.insecure || (meant && request.tls.insecure);
             if (endpoint.mirror) {
@@ -57,7 +58,8 @@ public:
                         fmt::format("the mirror configuration blocks {} and names no mirror for {}", reference.registry,
                                     reference.digest ? "digests" : "tags"))
                 .detail("image", reference.to_string())
-                .hint(digest_helps ? "refer to the image by digest, or correct the file of --mirror-config" : "correct the file of --mirror-config");
+                .hint(digest_helps ? "refer to the image by digest, or correct the file of --mirror-config"
+                                   : "correct the file of --mirror-config");
         }
     }
 
@@ -65,7 +67,8 @@ public:
     std::optional<image::Digest> first_digest() const override { return reference_.digest; }
     void check_deadline() const override { places_.front().session.check_deadline(); }
 
-    ManifestText manifest(const std::string& name, const std::optional<image::Digest>& expected, std::uint64_t cap) override {
+    ManifestText manifest(const std::string& name, const std::optional<image::Digest>& expected,
+                          std::uint64_t cap) override {
         return from_somewhere([&](Session& session) {
             ManifestText text = manifest_of(session, name, cap);
             if (text.body.size() <= cap) {
@@ -80,7 +83,8 @@ public:
 
     std::string referrers(const image::Digest& digest, std::uint64_t cap) override {
         std::string body;
-        static_cast<void>(places_.back().session.get("referrers/" + digest.to_string(), {{"Accept", "application/vnd.oci.image.index.v1+json"}},
+        static_cast<void>(places_.back().session.get("referrers/" + digest.to_string(),
+                                                     {{"Accept", "application/vnd.oci.image.index.v1+json"}},
                                                      [&](const net::Response&, std::string_view piece) {
                                                          body += piece.substr(0, cap + 1 - body.size());
                                                          return body.size() <= cap;
@@ -131,8 +135,8 @@ private:
         }
     }
 
-    /// Asks one after the other. A place that failed otherwise than by not having the thing is not asked again. If it is the one
-    /// that has the image, its failure is also the result where all others have nothing of it.
+    /// Asks one after the other. A place that failed otherwise than by not having the thing is not asked again. If it
+    /// is the one that has the image, its failure is also the result where all others have nothing of it.
     template <typename Ask>
     std::invoke_result_t<Ask, Session&> from_somewhere(const Ask& ask) {
         std::optional<Error> of_holder;
@@ -154,7 +158,8 @@ private:
                         error.detail("mirrors", base::join(said_, "; "));
                     }
                     if (last && blocked_) {
-                        error.detail("source", reference_.registry + " was not asked: the mirror configuration blocks it");
+                        error.detail("source",
+                                     reference_.registry + " was not asked: the mirror configuration blocks it");
                     }
                     throw;
                 }
@@ -180,7 +185,8 @@ private:
 
 value::Node read_image_document(const std::string& text, const std::string& what, const char* code) {
     if (text.starts_with("\xef\xbb\xbf")) {  // our reader would pass over it, Go's do not
-        throw Error(Exit::data, code, fmt::format("the {} is not a JSON document: it begins with a byte order mark", what));
+        throw Error(Exit::data, code,
+                    fmt::format("the {} is not a JSON document: it begins with a byte order mark", what));
     }
     Diagnostics faults;
     value::ReadLimits limits;
@@ -209,7 +215,8 @@ image::Digest verified_manifest(std::string_view body, const std::optional<image
 }
 
 std::unique_ptr<ImageStore> open_registry(const image::Reference& reference, const PullRequest& request,
-                                          net::HttpClient& http, sys::Clock& clock, std::vector<std::string>& warnings) {
+                                          net::HttpClient& http, sys::Clock& clock,
+                                          std::vector<std::string>& warnings) {
     return std::make_unique<RegistryStore>(reference, request, http, clock, warnings);
 }
 

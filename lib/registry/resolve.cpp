@@ -14,7 +14,9 @@ namespace kmm::registry {
 
 namespace {
 
-bool is_index_type(std::string_view media_type) { return media_type == image::k_oci_index || media_type == image::k_docker_list; }
+bool is_index_type(std::string_view media_type) {
+    return media_type == image::k_oci_index || media_type == image::k_docker_list;
+}
 
 class Resolver {
 public:
@@ -23,7 +25,8 @@ public:
           platform_{request.os, request.architecture, request.variant} {}
 
     ResolvedImage run() {
-        const FetchedManifest top = fetch_manifest(store_, store_.first_name(), store_.first_digest(), nullptr, request_.limits, warnings_);
+        const FetchedManifest top =
+            fetch_manifest(store_, store_.first_name(), store_.first_digest(), nullptr, request_.limits, warnings_);
         if (top.kind == image::DocumentKind::manifest) {
             ResolvedImage image = complete(top);
             check_platform(image.config.platform);
@@ -38,7 +41,8 @@ public:
         }
         if (!found && !unreadable_.empty()) {
             throw Error(Exit::data, "unsupported-image",
-                        fmt::format("expected an image manifest for {} in the index, found media type \"{}\"", platform_.to_string(), base::escape(unreadable_)))
+                        fmt::format("expected an image manifest for {} in the index, found media type \"{}\"",
+                                    platform_.to_string(), base::escape(unreadable_)))
                 .hint("rebuild the image with a container build tool");
         }
         if (!found) {
@@ -65,7 +69,8 @@ private:
         }
         for (const image::Descriptor& entry : list.manifests) {
             const bool nested = is_index_type(entry.media_type);
-            const bool image = entry.media_type == image::k_oci_manifest || entry.media_type == image::k_docker_manifest;
+            const bool image =
+                entry.media_type == image::k_oci_manifest || entry.media_type == image::k_docker_manifest;
             if (entry.platform) {
                 offered_.insert(entry.platform->to_string());
             }
@@ -84,7 +89,8 @@ private:
             } else if (image && named == (pass == Pass::named)) {
                 const FetchedManifest child = fetch_child(entry);
                 if (const std::string artifact = image::artifact_type(child.root); !named && !artifact.empty()) {
-                    artifact_ = artifact_.empty() ? artifact : artifact_;  // a signature or a bill of materials beside the images
+                    artifact_ = artifact_.empty() ? artifact
+                                                  : artifact_;  // a signature or a bill of materials beside the images
                     continue;
                 }
                 ResolvedImage candidate = complete(child);
@@ -124,12 +130,16 @@ private:
     void check_platform(const image::Platform& found) const {
         if (!image::matches(found, platform_)) {
             if (request_.other_platform == OtherPlatform::warn) {
-                warnings_.push_back(fmt::format("platform-mismatch: expected an image for {}, took one for {}", platform_.to_string(), base::escape(found.to_string())));
+                warnings_.push_back(fmt::format("platform-mismatch: expected an image for {}, took one for {}",
+                                                platform_.to_string(), base::escape(found.to_string())));
                 return;
             }
-            throw Error(Exit::data, "platform-mismatch", fmt::format("expected an image for {}, found one for {}",
-                                                                     platform_.to_string(), found.to_string()))
-                .hint("build the image for the nodes' architecture; if only its configuration is wrong: --allow-platform-mismatch");
+            throw Error(
+                Exit::data, "platform-mismatch",
+                fmt::format("expected an image for {}, found one for {}", platform_.to_string(), found.to_string()))
+                .hint(
+                    "build the image for the nodes' architecture; if only its configuration is wrong: "
+                    "--allow-platform-mismatch");
         }
     }
 
@@ -154,7 +164,8 @@ private:
 }  // namespace
 
 FetchedManifest fetch_manifest(ImageStore& store, const std::string& name, const std::optional<image::Digest>& digest,
-                               const image::Descriptor* said, const Limits& limits, std::vector<std::string>& warnings) {
+                               const image::Descriptor* said, const Limits& limits,
+                               std::vector<std::string>& warnings) {
     const std::uint64_t cap = limits.manifest_bytes;
     if (said != nullptr && said->size > cap) {
         throw limit_error("the size of the manifest", "manifest_bytes", cap);
@@ -176,7 +187,8 @@ FetchedManifest fetch_manifest(ImageStore& store, const std::string& name, const
                                        base::escape(announced.substr(0, 80)), result.digest.to_string()));
     }
     result.root = read_image_document(text.body, "manifest", "bad-manifest");
-    if ((text.content_type.empty() || image::is_plain_type(text.content_type)) && result.root.get_string({"mediaType"}).empty()) {
+    if ((text.content_type.empty() || image::is_plain_type(text.content_type)) &&
+        result.root.get_string({"mediaType"}).empty()) {
         if (said != nullptr) {
             text.content_type = said->media_type;
         } else if (text.of_file) {
@@ -190,14 +202,17 @@ FetchedManifest fetch_manifest(ImageStore& store, const std::string& name, const
     }
     result.media_type = result.root.get_string({"mediaType"});
     if (result.media_type.empty()) {
-        result.media_type = image::is_plain_type(text.content_type) ? std::string(result.kind == image::DocumentKind::index ? image::k_oci_index : image::k_oci_manifest)
-                                                                    : base::to_lower(base::trim(text.content_type.substr(0, text.content_type.find(';'))));
+        result.media_type =
+            image::is_plain_type(text.content_type)
+                ? std::string(result.kind == image::DocumentKind::index ? image::k_oci_index : image::k_oci_manifest)
+                : base::to_lower(base::trim(text.content_type.substr(0, text.content_type.find(';'))));
     }
     result.text = std::move(text.body);
     return result;
 }
 
-std::string fetch_config(ImageStore& store, const image::Manifest& manifest, const Limits& limits, std::vector<std::string>& warnings) {
+std::string fetch_config(ImageStore& store, const image::Manifest& manifest, const Limits& limits,
+                         std::vector<std::string>& warnings) {
     if (manifest.config.size > limits.config_bytes) {
         throw limit_error("the size of the image configuration", "config_bytes", limits.config_bytes);
     }
@@ -208,14 +223,16 @@ std::string fetch_config(ImageStore& store, const image::Manifest& manifest, con
 
 std::uint64_t check_layers(const image::Manifest& manifest, const image::ImageConfig& config, const Limits& limits) {
     if (manifest.layers.empty()) {
-        throw Error(Exit::data, "bad-manifest", "expected at least one layer with modules, found none: no .ko file is in this image");
+        throw Error(Exit::data, "bad-manifest",
+                    "expected at least one layer with modules, found none: no .ko file is in this image");
     }
     if (manifest.layers.size() > limits.layers) {
         throw limit_error("the number of layers", "layers", limits.layers);
     }
     if (manifest.layers.size() != config.diff_ids.size()) {
         throw Error(Exit::data, "bad-manifest",
-                    fmt::format("expected one diff id for each of {} layers, found {}", manifest.layers.size(), config.diff_ids.size()));
+                    fmt::format("expected one diff id for each of {} layers, found {}", manifest.layers.size(),
+                                config.diff_ids.size()));
     }
     std::uint64_t total = 0;
     for (const image::Descriptor& layer : manifest.layers) {

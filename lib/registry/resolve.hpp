@@ -22,17 +22,19 @@ struct FetchedManifest {
     image::Digest digest;
 };
 
-/// Fetches the manifest `name`. `said` is what an index says about it, nullptr for the first one, which must have `digest` if one is
-/// given. Errors: as resolve_image.
-[[nodiscard]] FetchedManifest fetch_manifest(ImageStore& store, const std::string& name, const std::optional<image::Digest>& digest,
-                                             const image::Descriptor* said, const Limits& limits, std::vector<std::string>& warnings);
+/// Fetches the manifest `name`. `said` is what an index says about it, nullptr for the first one, which must have
+/// `digest` if one is given. Errors: as resolve_image.
+[[nodiscard]] FetchedManifest fetch_manifest(ImageStore& store, const std::string& name,
+                                             const std::optional<image::Digest>& digest, const image::Descriptor* said,
+                                             const Limits& limits, std::vector<std::string>& warnings);
 
 struct ResolvedImage {
     image::Manifest manifest;
     image::ImageConfig config;
     image::Digest digest;        ///< of the manifest's bytes
     std::string index_digest;    ///< of the outermost index, "" if there was none
-    std::vector<std::string> manifests{};  ///< texts of the manifest and of the indexes around it, the innermost first; empty unless asked for
+    std::vector<std::string> manifests{};  ///< texts of the manifest and of the indexes around it, the innermost first;
+                                           ///< empty unless asked for
 };
 
 /// Fetches the manifest, walks indexes to the first entry of the wanted platform, fetches and checks the configuration.
@@ -47,6 +49,7 @@ struct ResolvedImage {
 
 /// Everything that can be said about the layers before the first of them is fetched; returns the bytes of all together.
 /// Errors: data "bad-manifest", "unsupported-image"; unsafe "image-limit".
-[[nodiscard]] std::uint64_t check_layers(const image::Manifest& manifest, const image::ImageConfig& config, const Limits& limits);
+[[nodiscard]] std::uint64_t check_layers(const image::Manifest& manifest, const image::ImageConfig& config,
+                                         const Limits& limits);
 
 }  // namespace kmm::registry

@@ -20,8 +20,8 @@ struct RewriteRequest {
     PullRequest source;   ///< which image, whose kernels, and how to get it; not "dir:"
     std::string to;       ///< where it goes: a registry's reference, "oci:DIR[:TAG]" or "oci-archive:FILE[:TAG]"
     std::optional<image::Platform> platform;  ///< the one image of an index that is changed; nullopt for every one
-    /// Shell patterns of absolute paths; "*" does not match "/". Empty for the .ko files (also .ko.gz, .ko.xz, .ko.zst) of the
-    /// wanted kernels.
+    /// Shell patterns of absolute paths; "*" does not match "/". Empty for the .ko files (also .ko.gz, .ko.xz, .ko.zst)
+    /// of the wanted kernels.
     std::vector<std::string> files;
     std::string created_by;  ///< of the new layer's entry in the image's history
     FileChange change;
@@ -40,11 +40,13 @@ struct RewriteResult {
     std::vector<std::string> warnings;
 };
 
-/// Reads the image, changes its files, writes the result: blobs, then manifests, the name last. What cannot be changed ends it
-/// before anything was written. Everything that is read is verified as pull() does. Blobs that the destination has are not sent. The
-/// same image and the same changes give the same digest; without a change the image is only copied. `work_dir` is an empty, private
-/// directory. Errors: as pull() and the sink (upload.hpp); not_found "file-not-in-image" for a pattern without a match,
-/// "module-not-in-image" without any file; data "bad-path" for a pattern outside of dir_name; usage "unsupported" for "dir:".
-[[nodiscard]] RewriteResult rewrite_image(const RewriteRequest& request, const std::string& work_dir, net::HttpClient& http, sys::Clock& clock);
+/// Reads the image, changes its files, writes the result: blobs, then manifests, the name last. What cannot be changed
+/// ends it before anything was written. Everything that is read is verified as pull() does. Blobs that the destination
+/// has are not sent. The same image and the same changes give the same digest; without a change the image is only
+/// copied. `work_dir` is an empty, private directory. Errors: as pull() and the sink (upload.hpp); not_found
+/// "file-not-in-image" for a pattern without a match, "module-not-in-image" without any file; data "bad-path" for a
+/// pattern outside of dir_name; usage "unsupported" for "dir:".
+[[nodiscard]] RewriteResult rewrite_image(const RewriteRequest& request, const std::string& work_dir,
+                                          net::HttpClient& http, sys::Clock& clock);
 
 }  // namespace kmm::registry

@@ -45,7 +45,8 @@ std::string registry_words(const std::string& body) {
 }
 
 std::vector<std::string> scopes_of(const image::Reference& reference, Access access, const std::string& mount_from) {
-    std::vector<std::string> scopes{"repository:" + reference.repository + (access == Access::push ? ":pull,push" : ":pull")};
+    std::vector<std::string> scopes{"repository:" + reference.repository +
+                                    (access == Access::push ? ":pull,push" : ":pull")};
     if (!mount_from.empty()) {
         scopes.push_back("repository:" + mount_from + ":pull");
     }
@@ -62,10 +63,16 @@ Error pull_timeout(milliseconds allowed) {
 
 Session::Session(net::HttpClient& http, sys::Clock& clock, const image::Reference& reference,
                  const PullRequest& request, Access access, const std::string& mount_from)
-    : http_(http), clock_(clock), reference_(reference), access_(access), tls_(request.tls), cancelled_(request.cancelled),
+    : http_(http),
+      clock_(clock),
+      reference_(reference),
+      access_(access),
+      tls_(request.tls),
+      cancelled_(request.cancelled),
       waiting_(request.waiting),
       authenticator_(reference, request, scopes_of(reference, access, mount_from)),
-      deadline_(clock.monotonic() + request.deadline), allowed_(request.deadline),
+      deadline_(clock.monotonic() + request.deadline),
+      allowed_(request.deadline),
       random_(std::random_device{}()) {
     policy_.attempts = std::max(1, request.attempts);
     const auto url = net::parse_url("https://" + reference.registry + "/");
@@ -95,7 +102,8 @@ Error Session::deadline_over() const {
     if (access_ == Access::pull) {
         return pull_timeout(allowed_);
     }
-    return Error(Exit::timeout, "push-timeout", fmt::format("the image was not pushed within {}", base::format_duration(allowed_)))
+    return Error(Exit::timeout, "push-timeout",
+                 fmt::format("the image was not pushed within {}", base::format_duration(allowed_)))
         .hint("--timeout allows more; what has arrived is not sent again");
 }
 
@@ -120,7 +128,8 @@ Error Session::interrupted() const {
     if (access_ == Access::pull) {
         return Error(Exit::interrupted, "interrupted", "interrupted while pulling; nothing was changed");
     }
-    return Error(Exit::interrupted, "interrupted", "interrupted while pushing").hint("run the same command again; what has arrived is not sent again");
+    return Error(Exit::interrupted, "interrupted", "interrupted while pushing")
+        .hint("run the same command again; what has arrived is not sent again");
 }
 
 net::Response Session::exchange(net::Request& request, const net::BodySink& sink) {
@@ -159,7 +168,8 @@ void Session::wait_before_retry(int failures, Error failure) {
     if (const milliseconds left = time_left(); wait >= left) {
         failure.detail("tries", std::to_string(failures));
         if (asked >= wait) {
-            failure.detail("wait", fmt::format("asked to wait {}, {} are left", base::format_duration(*asked), base::format_duration(left)));
+            failure.detail("wait", fmt::format("asked to wait {}, {} are left", base::format_duration(*asked),
+                                               base::format_duration(left)));
         }
         if (failure.hint().empty()) {
             failure.hint("--timeout allows more; or run the same command again later");
@@ -174,7 +184,8 @@ void Session::wait_before_retry(int failures, Error failure) {
     }
 }
 
-/// The first address that the registry's name has led to is the limit from then on: names may mean something else later.
+/// The first address that the registry's name has led to is the limit from then on: names may mean something else
+/// later.
 void Session::note_peer(const net::Url& url, const net::Response& response) {
     const auto scope = url.host == boundary_.host ? net::literal_scope(response.peer_address) : std::nullopt;
     if (scope && !boundary_.reached) {
@@ -260,7 +271,9 @@ net::Response Session::follow(const net::Url& start, const Outgoing& outgoing, c
         const auto location = response.header("location");
         const bool keeps_method = response.status == 307 || response.status == 308;
         if (outgoing.method != "GET" && outgoing.method != "HEAD" && !keeps_method) {
-            throw Error(Exit::unavailable, "redirect-refused", fmt::format("expected an answer to {} or a redirect that keeps the method, found {}", outgoing.method, response.status))
+            throw Error(Exit::unavailable, "redirect-refused",
+                        fmt::format("expected an answer to {} or a redirect that keeps the method, found {}",
+                                    outgoing.method, response.status))
                 .detail("url", net::redact_url(request.url));
         }
         const auto next = location ? net::resolve_url(url, *location) : std::nullopt;
@@ -279,7 +292,8 @@ net::Response Session::follow(const net::Url& start, const Outgoing& outgoing, c
 }
 
 /// `elsewhere`: the host that answered, if the registry had sent us there.
-Error Session::answer_error(net::Response response, const std::string& body, const std::string& path, const std::string& elsewhere) {
+Error Session::answer_error(net::Response response, const std::string& body, const std::string& path,
+                            const std::string& elsewhere) {
     const int status = response.status;
     const std::string words = registry_words(body);
     if (!words.empty() || response.header("docker-distribution-api-version")) {
@@ -291,35 +305,43 @@ Error Session::answer_error(net::Response response, const std::string& body, con
     Error error = [&] {
         const bool blob = path.starts_with("blobs/");
         if (!elsewhere.empty() && (status != 404 || blob)) {
-            const std::string who = net::speaker(response, "the server " + base::escape(elsewhere) + " that the registry redirects to");
+            const std::string who =
+                net::speaker(response, "the server " + base::escape(elsewhere) + " that the registry redirects to");
             if (status == 404) {
                 return Error(Exit::not_found, "image-not-found", who + " has no " + path).hint("push the image again");
             }
             Error refused(Exit::unavailable, "registry-error", fmt::format("{} answered {}", who, status));
             if (status == 401 || status == 403) {
-                refused.hint("the registry's storage refused what the registry had signed: compare their clocks, and the registry's key there");
+                refused.hint(
+                    "the registry's storage refused what the registry had signed: compare their clocks, and the "
+                    "registry's key there");
             }
             return net::is_retryable_status(status) ? std::move(refused).retryable() : std::move(refused);
         }
         if (status == 401) {
-            return Error(Exit::no_permission, "registry-auth",
-                         "the registry wants a login: " + authenticator_.tried())
+            return Error(Exit::no_permission, "registry-auth", "the registry wants a login: " + authenticator_.tried())
                 .hint(authenticator_.found_no_token_server()
-                          ? "no credentials were looked at: the registry itself names that address (realm); check the image name, then the registry's settings"
-                          : "check the image name and tag, then the pull secret or --authfile; some registries also ask for a "
+                          ? "no credentials were looked at: the registry itself names that address (realm); check the "
+                            "image name, then the registry's settings"
+                          : "check the image name and tag, then the pull secret or --authfile; some registries also "
+                            "ask for a "
                             "login for images that do not exist");
         }
         if (status == 403) {
-            return Error(Exit::no_permission, "registry-auth", net::speaker(response, "the registry") + " denies access to " + reference_.name())
-                .hint(fmt::format("the credentials are known and may not {0} this repository: ask for the permission to {0}",
-                                  access_ == Access::pull ? "pull" : "push to"));
+            return Error(Exit::no_permission, "registry-auth",
+                         net::speaker(response, "the registry") + " denies access to " + reference_.name())
+                .hint(fmt::format(
+                    "the credentials are known and may not {0} this repository: ask for the permission to {0}",
+                    access_ == Access::pull ? "pull" : "push to"));
         }
         if (status == 404 && access_ == Access::push) {
-            return Error(Exit::not_found, "image-not-found", fmt::format("repository {} does not exist in the registry", reference_.name()))
+            return Error(Exit::not_found, "image-not-found",
+                         fmt::format("repository {} does not exist in the registry", reference_.name()))
                 .hint("some registries want the repository to be made before anything is pushed to it");
         }
         if (status == 404 && !gave_manifest_ && path != "manifests/" + reference_.manifest_name()) {
-            return Error(Exit::not_found, "image-not-found", "the registry has no " + path).hint("push the image again");
+            return Error(Exit::not_found, "image-not-found", "the registry has no " + path)
+                .hint("push the image again");
         }
         if (status == 404) {
             return blob
@@ -332,8 +354,9 @@ Error Session::answer_error(net::Response response, const std::string& body, con
                                "the registry has no " + reference_.to_string())
                              .hint("check the repository name and the tag");
         }
-        Error other(Exit::unavailable, "registry-error", fmt::format("{} answered {}",
-                                                                     net::speaker(response, "the registry " + reference_.registry), status));
+        Error other(
+            Exit::unavailable, "registry-error",
+            fmt::format("{} answered {}", net::speaker(response, "the registry " + reference_.registry), status));
         return net::is_retryable_status(status) ? std::move(other).retryable() : std::move(other);
     }();
     error.cause_http(status);
@@ -359,7 +382,8 @@ std::string Session::resolve_location(const std::string& location) const {
     const auto url = net::resolve_url(origin_, location);
     if (!url) {
         throw Error(Exit::unavailable, "registry-error",
-                    fmt::format("expected an http(s) location from the registry {}, found \"{}\"", reference_.registry, net::redact_url(location)));
+                    fmt::format("expected an http(s) location from the registry {}, found \"{}\"", reference_.registry,
+                                net::redact_url(location)));
     }
     check_redirect(origin_, *url, boundary_);
     return url->to_string();
@@ -374,7 +398,8 @@ void Session::note_retry_after(const net::Response& refusal) {
 net::Response Session::converse(const Outgoing& outgoing, const net::BodySink& sink) {
     choose_scheme();
     net::Url url = origin_;
-    if (const auto whole = outgoing.target.find("://") == std::string::npos ? std::nullopt : net::parse_url(outgoing.target)) {
+    if (const auto whole =
+            outgoing.target.find("://") == std::string::npos ? std::nullopt : net::parse_url(outgoing.target)) {
         url = *whole;
     } else {
         const std::size_t mark = outgoing.target.find('?');
@@ -387,7 +412,9 @@ net::Response Session::converse(const Outgoing& outgoing, const net::BodySink& s
         net::Response response = follow(url, outgoing, sink, error_body, elsewhere);
         if (response.status == 401 && elsewhere.empty() && login < k_logins_max) {
             try {
-                if (authenticator_.answer(response, boundary_, [this](net::Request& request, const net::BodySink& to) { return exchange(request, to); })) {
+                if (authenticator_.answer(response, boundary_, [this](net::Request& request, const net::BodySink& to) {
+                        return exchange(request, to);
+                    })) {
                     continue;
                 }
             } catch (const Error&) {

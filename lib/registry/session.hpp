@@ -41,21 +41,21 @@ public:
 
     /// GET of `path` below /v2/REPOSITORY/ ("manifests/v1", "blobs/sha256:…"). Logs in when asked, follows up to ten
     /// redirects (credentials stay on the registry's origin). The body goes to `sink` only for the answers 200 and 206.
-    /// 2xx and 416 return. One try: see the error's is_retryable(). Errors: no_permission "registry-auth" for 401 and 403,
-    /// not_found "image-not-found" for 404, unavailable "registry-error" for other answers, what HttpClient throws,
-    /// timeout "pull-timeout" when the deadline of the pull is over.
+    /// 2xx and 416 return. One try: see the error's is_retryable(). Errors: no_permission "registry-auth" for 401 and
+    /// 403, not_found "image-not-found" for 404, unavailable "registry-error" for other answers, what HttpClient
+    /// throws, timeout "pull-timeout" when the deadline of the pull is over.
     [[nodiscard]] net::Response get(const std::string& path, const Headers& headers, const net::BodySink& sink);
 
-    /// Any other request, with the same login and the same errors; a redirect is followed only if it keeps the method (307, 308).
-    /// The body of the answer is not kept.
+    /// Any other request, with the same login and the same errors; a redirect is followed only if it keeps the method
+    /// (307, 308). The body of the answer is not kept.
     [[nodiscard]] net::Response send(const Outgoing& outgoing);
     /// The URL that `location`, a header of an answer, means. Errors: unavailable "registry-error" if it is none.
     [[nodiscard]] std::string resolve_location(const std::string& location) const;
 
-    /// Waits before the next try after `failures` failures, as long as the last answer asked for. Throws `failure`, the last of
-    /// them, with their number, if there were as many as policy() allows, or if the deadline would be over then, with what was
-    /// asked for. Errors: timeout "pull-timeout" if it is over now;
-    /// interrupted when the clock's sleep was cut short.
+    /// Waits before the next try after `failures` failures, as long as the last answer asked for. Throws `failure`, the
+    /// last of them, with their number, if there were as many as policy() allows, or if the deadline would be over
+    /// then, with what was asked for. Errors: timeout "pull-timeout" if it is over now; interrupted when the clock's
+    /// sleep was cut short.
     void wait_before_retry(int failures, Error failure);
 
     /// Throws timeout "pull-timeout" if the deadline of the pull is over. Any thread may ask.

@@ -38,7 +38,8 @@ public:
             subject_.name = trust::named_image(image_->name);
         }
         subject_.has_digest = [this](const image::Digest& digest) {
-            return std::any_of(image_->manifests.begin(), image_->manifests.end(), [&](const std::string& text) { return digest_of(text, digest.algorithm) == digest; });
+            return std::any_of(image_->manifests.begin(), image_->manifests.end(),
+                               [&](const std::string& text) { return digest_of(text, digest.algorithm) == digest; });
         };
     }
 
@@ -49,7 +50,10 @@ public:
                 throw with_place(Error(Exit::integrity, "image-rejected", "the policy rejects this image"), requirement)
                     .hint("allow its repository in the policy, or use an image that is allowed");
             case trust::Requirement::Kind::unsupported:
-                throw with_place(Error(Exit::config, "policy-unsupported", fmt::format("the policy requires {}, which cannot be checked here", requirement.type)), requirement)
+                throw with_place(
+                    Error(Exit::config, "policy-unsupported",
+                          fmt::format("the policy requires {}, which cannot be checked here", requirement.type)),
+                    requirement)
                     .hint("require sigstoreSigned with keyPath for this image, and sign it with cosign sign --key");
             case trust::Requirement::Kind::signature: require_signature(requirement); return;
         }
@@ -67,7 +71,9 @@ private:
         std::vector<std::string> faults;
         for (std::size_t i = 0; i < signatures_.size() || fetch_more(); ++i) {
             const FetchedSignature& signature = signatures_[i];
-            const auto fault = signature.fault.empty() ? trust::signature_fault(requirement, signature.payload, signature.signature, subject_) : signature.fault;
+            const auto fault = signature.fault.empty() ? trust::signature_fault(requirement, signature.payload,
+                                                                                signature.signature, subject_)
+                                                       : signature.fault;
             if (!fault) {
                 return;
             }
@@ -79,16 +85,17 @@ private:
         throw with_place(refusal(requirement, faults), requirement);
     }
 
-    /// Signatures in the form of cosign 3: they refer to the image, and are listed by the registry, or under the tag sha256-DIGEST. Without an
-    /// answer nothing is known of them.
+    /// Signatures in the form of cosign 3: they refer to the image, and are listed by the registry, or under the tag
+    /// sha256-DIGEST. Without an answer nothing is known of them.
     void look_for_bundles() {
         for (std::size_t i = 0; image_ != nullptr && bundle_.empty() && i < image_->manifests.size(); ++i) {
             const image::Digest digest = digest_of(image_->manifests[i]);
             const std::string tag = fmt::format("{}-{}", image::to_string(digest.algorithm), digest.hex);
             for (const bool by_tag : {true, false}) {
                 try {
-                    const std::string text = by_tag ? image_->store.manifest(tag, std::nullopt, request_.limits.config_bytes).body
-                                                    : image_->store.referrers(digest, request_.limits.config_bytes);
+                    const std::string text =
+                        by_tag ? image_->store.manifest(tag, std::nullopt, request_.limits.config_bytes).body
+                               : image_->store.referrers(digest, request_.limits.config_bytes);
                     note_bundle(text);
                 } catch (const Error&) {
                     continue;
@@ -113,23 +120,33 @@ private:
 
     [[nodiscard]] Error refusal(const trust::Requirement& requirement, const std::vector<std::string>& faults) const {
         if (faults.empty() && !bundle_.empty()) {
-            Error error(Exit::integrity, "signature-format", "expected a signature under the tag sha256-DIGEST.sig, found a sigstore bundle alone, which is not read here");
-            return std::move(error).detail("bundle", base::escape(bundle_)).hint(fmt::format("cosign 3 signs as expected with: cosign sign --new-bundle-format=false --key KEY {}", subject_.name->to_string()));
+            Error error(Exit::integrity, "signature-format",
+                        "expected a signature under the tag sha256-DIGEST.sig, found a sigstore bundle alone, which is "
+                        "not read here");
+            return std::move(error)
+                .detail("bundle", base::escape(bundle_))
+                .hint(fmt::format("cosign 3 signs as expected with: cosign sign --new-bundle-format=false --key KEY {}",
+                                  subject_.name->to_string()));
         }
         if (faults.empty()) {
             Error error(Exit::integrity, "image-unsigned", "expected a signature of the image, found none");
             for (const trust::PublicKey& key : requirement.keys) {
                 error.detail("key", base::escape(key.name()));
             }
-            return std::move(error).hint(subject_.name ? fmt::format("cosign sign --key KEY {}", subject_.name->to_string())
-                                                       : "images of files carry no signatures: pull it from a registry, or allow the file's directory in the policy");
+            return std::move(error).hint(subject_.name
+                                             ? fmt::format("cosign sign --key KEY {}", subject_.name->to_string())
+                                             : "images of files carry no signatures: pull it from a registry, or allow "
+                                               "the file's directory in the policy");
         }
-        Error error(Exit::integrity, "signature-rejected", faults.size() == 1 ? "the signature is not accepted: " + faults.front()
-                                                                             : fmt::format("expected one accepted signature, found {} that are not", faults.size()));
+        Error error(Exit::integrity, "signature-rejected",
+                    faults.size() == 1
+                        ? "the signature is not accepted: " + faults.front()
+                        : fmt::format("expected one accepted signature, found {} that are not", faults.size()));
         for (std::size_t i = 0; faults.size() > 1 && i < std::min(faults.size(), k_reasons_shown); ++i) {
             error.detail(fmt::format("signature {}", i + 1), faults[i]);
         }
-        return std::move(error).hint("sign the image with the key and the name that are expected, or correct the policy");
+        return std::move(error).hint(
+            "sign the image with the key and the name that are expected, or correct the policy");
     }
 
     /// Fetches the signatures of the next manifest that has any; false if there is none.
@@ -144,7 +161,8 @@ private:
     void fetch(const std::string& tag) {
         std::vector<trust::Attachment> attached;
         try {
-            const FetchedManifest manifest = fetch_manifest(image_->store, tag, std::nullopt, nullptr, request_.limits, warnings_);
+            const FetchedManifest manifest =
+                fetch_manifest(image_->store, tag, std::nullopt, nullptr, request_.limits, warnings_);
             if (manifest.kind != image::DocumentKind::manifest) {
                 throw Error(Exit::data, "bad-manifest", "expected a manifest with signatures, found an index");
             }
@@ -202,7 +220,8 @@ void require_trust(const RegistryImage* image, const PullRequest& request, std::
     }
 }
 
-void require_trust(ImageStore& store, const std::optional<image::Reference>& name, const std::vector<std::string>& manifests, const PullRequest& request,
+void require_trust(ImageStore& store, const std::optional<image::Reference>& name,
+                   const std::vector<std::string>& manifests, const PullRequest& request,
                    std::vector<std::string>& warnings) {
     const RegistryImage image{store, name.value_or(image::Reference{}), manifests};
     require_trust(name ? &image : nullptr, request, warnings);

@@ -45,7 +45,11 @@ std::string_view FileSource::next() {
 
 CheckedSource::CheckedSource(ByteSource& input, std::uint64_t compressed_bytes, const Limits& limits,
                              InflateBudget& budget, std::function<void()> on_piece)
-    : input_(input), compressed_bytes_(compressed_bytes), limits_(limits), budget_(budget), on_piece_(std::move(on_piece)) {}
+    : input_(input),
+      compressed_bytes_(compressed_bytes),
+      limits_(limits),
+      budget_(budget),
+      on_piece_(std::move(on_piece)) {}
 
 std::string_view CheckedSource::next() {
     const std::string_view piece = input_.next();

@@ -20,8 +20,8 @@ public:
     virtual ~ByteSource() = default;
     /// The next piece; empty at the end, and for ever after.
     [[nodiscard]] virtual std::string_view next() = 0;
-    /// After a piece: takes `buffer` and leaves in it the memory that the piece lies at the beginning of, so that it need not be
-    /// copied to live longer. False if the piece lies elsewhere; then nothing was changed.
+    /// After a piece: takes `buffer` and leaves in it the memory that the piece lies at the beginning of, so that it
+    /// need not be copied to live longer. False if the piece lies elsewhere; then nothing was changed.
     [[nodiscard]] virtual bool swap_buffer(std::vector<char>& /*buffer*/) { return false; }
 };
 
@@ -46,9 +46,9 @@ inline constexpr std::size_t k_magic_bytes = 4;
 [[nodiscard]] image::Compression compression_of(std::string_view head);
 
 /// The plain bytes of a stream compressed as said: gzip with any number of members, each with its checksum verified;
-/// zstd with any number of frames, also such that are to be skipped, and windows up to 128 MiB; or as it is. `input` must outlive the result.
-/// Errors on next(): data "bad-layer" for bytes of another format (named), damage, truncation and trailing garbage;
-/// unsafe "image-limit" for a zstd window above the cap.
+/// zstd with any number of frames, also such that are to be skipped, and windows up to 128 MiB; or as it is. `input`
+/// must outlive the result. Errors on next(): data "bad-layer" for bytes of another format (named), damage, truncation
+/// and trailing garbage; unsafe "image-limit" for a zstd window above the cap.
 [[nodiscard]] std::unique_ptr<ByteSource> make_inflater(image::Compression compression, ByteSource& input);
 
 /// What has been inflated of an image so far, shared by its layers.

@@ -111,7 +111,8 @@ bool has_unfinished_pull(const std::string& directory) {
 Staging::Staging(std::string out_dir, Durability durability)
     : out_dir_(std::move(out_dir)), durable_(durability == Durability::durable) {
     if (const auto parent = parent_directory(out_dir_)) {
-        root_.reset(::openat(parent.get(), sys::name_of(out_dir_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+        root_.reset(
+            ::openat(parent.get(), sys::name_of(out_dir_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
     }
     if (!root_) {
         const int saved = errno;
@@ -153,11 +154,12 @@ void Staging::remove_moved(const sys::Fd& work) const {
     const sys::Fd names(::openat(work.get(), k_names, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     const std::string text = names ? sys::read_fd(names.get(), k_names, k_names_max) : std::string();
     std::vector<std::string_view> moved = base::split(text, '\n');
-    std::erase_if(moved, [&](std::string_view path) {  // what is in the tree still was not moved: under that name is another's
-        const std::string top = std::string(k_tree) + "/" + std::string(path.substr(0, path.find('/')));
-        struct stat facts {};
-        return ::fstatat(work.get(), top.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0;
-    });
+    std::erase_if(moved,
+                  [&](std::string_view path) {  // what is in the tree still was not moved: under that name is another's
+                      const std::string top = std::string(k_tree) + "/" + std::string(path.substr(0, path.find('/')));
+                      struct stat facts {};
+                      return ::fstatat(work.get(), top.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0;
+                  });
     remove_paths(root_, moved);
 }
 
@@ -226,7 +228,8 @@ void Staging::begin_file(ContentId id) {
     if (id != stored_.size()) {
         throw bug("contents are stored out of order");
     }
-    file_.reset(::openat(work_.get(), work_name(id).c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600));
+    file_.reset(
+        ::openat(work_.get(), work_name(id).c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!file_) {
         const int saved = errno;
         throw from_errno(saved, "making a file in " + out_dir_);
@@ -255,7 +258,9 @@ FileSum::FileSum(const image::Digest& digest) {
     std::copy(bytes->begin(), bytes->end(), bytes_.begin());
 }
 
-std::string FileSum::hex() const { return bytes_ == std::array<std::uint8_t, 32>{} ? std::string() : base::to_hex(bytes_); }
+std::string FileSum::hex() const {
+    return bytes_ == std::array<std::uint8_t, 32>{} ? std::string() : base::to_hex(bytes_);
+}
 
 const std::string& ExtractedFile::digest() const {
     if (sha256.empty()) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The private directory that a pull writes into: numbered files first, the finished tree at the end, nothing on failure.
+// The private directory that a pull writes into: numbered files first, the finished tree at the end, nothing on
+// failure.
 #pragma once
 
 #include <array>
@@ -50,8 +51,8 @@ enum class Durability { scratch, durable };
 /// relative to the descriptor of the directory, beneath it, through no link.
 class Staging {
 public:
-    /// First removes what a pull into `out_dir` that was killed left behind. Errors: io "out-dir" unless `out_dir` is then an
-    /// existing, empty directory, and while another pull is at work in it.
+    /// First removes what a pull into `out_dir` that was killed left behind. Errors: io "out-dir" unless `out_dir` is
+    /// then an existing, empty directory, and while another pull is at work in it.
     explicit Staging(std::string out_dir, Durability durability = Durability::scratch);
     ~Staging();
     Staging(const Staging&) = delete;
@@ -66,7 +67,8 @@ public:
     void begin_file(ContentId id);
     void append(std::string_view bytes);
     void end_file(StoredFile stored);
-    /// How many contents are complete, and the return to that: later ones, and one that was begun, are removed. Errors: io.
+    /// How many contents are complete, and the return to that: later ones, and one that was begun, are removed. Errors:
+    /// io.
     [[nodiscard]] std::size_t count() const noexcept { return stored_.size(); }
     void forget_after(std::size_t count);
     [[nodiscard]] const StoredFile& stored(ContentId id) const { return stored_.at(id); }
@@ -75,8 +77,8 @@ public:
     /// A complete content, before publish(). Errors: io.
     [[nodiscard]] sys::Fd open_content(ContentId id) const;
 
-    /// Moves the files of `view` to their paths, makes its links and directories, removes what is left over. A name that
-    /// somebody else has taken is an error, and never replaced. Errors: io; what this pull made is removed then.
+    /// Moves the files of `view` to their paths, makes its links and directories, removes what is left over. A name
+    /// that somebody else has taken is an error, and never replaced. Errors: io; what this pull made is removed then.
     void publish(const LayerView& view);
 
 private:

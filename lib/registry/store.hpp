@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the manifests and blobs of one image come from: a registry with its mirrors, or files. Also reads them verified.
+// Where the manifests and blobs of one image come from: a registry with its mirrors, or files. Also reads them
+// verified.
 #pragma once
 
 #include <cstdint>
@@ -44,12 +45,12 @@ public:
     /// Errors: not_found "image-not-found", integrity "digest-mismatch", those of the transport.
     [[nodiscard]] virtual ManifestText manifest(const std::string& name, const std::optional<image::Digest>& expected,
                                                 std::uint64_t cap) = 0;
-    /// The index of what refers to the manifest `digest`, as the registry lists it under /referrers/; "" where nobody lists that.
-    /// Errors: those of the transport.
+    /// The index of what refers to the manifest `digest`, as the registry lists it under /referrers/; "" where nobody
+    /// lists that. Errors: those of the transport.
     [[nodiscard]] virtual std::string referrers(const image::Digest& /*digest*/, std::uint64_t /*cap*/) { return {}; }
-    /// Puts the bytes of a blob into `target`; on return they had the size and the digest that `wanted` says. `on_bytes` (may
-    /// be empty) is called with the byte count after each chunk. Errors: integrity "digest-mismatch", "size-mismatch", those of
-    /// the transport and of the target.
+    /// Puts the bytes of a blob into `target`; on return they had the size and the digest that `wanted` says.
+    /// `on_bytes` (may be empty) is called with the byte count after each chunk. Errors: integrity "digest-mismatch",
+    /// "size-mismatch", those of the transport and of the target.
     virtual void blob(const image::Descriptor& wanted, BlobTarget& target, std::vector<std::string>& warnings,
                       const ByteCount& on_bytes) = 0;
     /// Throws timeout "pull-timeout" when the deadline of the pull is over.
@@ -67,8 +68,8 @@ public:
 void copy_verified(ByteSource& source, const image::Descriptor& wanted, BlobTarget& target, const ByteCount& on_bytes,
                    const std::function<void()>& check_deadline);
 
-/// A registry, its mirrors first (PullRequest::mirrors). What a mirror cannot give, or gives wrongly, the next one is asked
-/// for; `warnings` says so. Errors: no_permission "registry-blocked" if nobody may be asked.
+/// A registry, its mirrors first (PullRequest::mirrors). What a mirror cannot give, or gives wrongly, the next one is
+/// asked for; `warnings` says so. Errors: no_permission "registry-blocked" if nobody may be asked.
 [[nodiscard]] std::unique_ptr<ImageStore> open_registry(const image::Reference& reference, const PullRequest& request,
                                                         net::HttpClient& http, sys::Clock& clock,
                                                         std::vector<std::string>& warnings);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place that knows libarchive. Only its tar format is enabled and none of its filters: what is read was inflated,
-// counted and hashed by us.
+// The one place that knows libarchive. Only its tar format is enabled and none of its filters: what is read was
+// inflated, counted and hashed by us.
 #include <archive.h>
 #include <archive_entry.h>
 #include <fmt/format.h>
@@ -25,45 +25,66 @@ constexpr std::size_t k_block = 512;
 constexpr std::array<char, k_block> k_padding{};
 constexpr std::array<char, 64U << 10U> k_hole{};
 
-/// What is called of libarchive. With an XML parser, its tables of all the world's characters and five compressions it takes a third
-/// of the start of a process, and of the commands only those that read a layer need it.
+/// What is called of libarchive. With an XML parser, its tables of all the world's characters and five compressions it
+/// takes a third of the start of a process, and of the commands only those that read a layer need it.
 class LibArchive {
     sys::SharedLibrary library_{"libarchive.so.13", "libarchive13"};
 
 public:
-    decltype(&archive_entry_clear) entry_clear = library_.function<decltype(archive_entry_clear)>("archive_entry_clear");
-    decltype(&archive_entry_filetype) entry_filetype = library_.function<decltype(archive_entry_filetype)>("archive_entry_filetype");
+    decltype(&archive_entry_clear) entry_clear =
+        library_.function<decltype(archive_entry_clear)>("archive_entry_clear");
+    decltype(&archive_entry_filetype) entry_filetype =
+        library_.function<decltype(archive_entry_filetype)>("archive_entry_filetype");
     decltype(&archive_entry_free) entry_free = library_.function<decltype(archive_entry_free)>("archive_entry_free");
-    decltype(&archive_entry_hardlink) entry_hardlink = library_.function<decltype(archive_entry_hardlink)>("archive_entry_hardlink");
+    decltype(&archive_entry_hardlink) entry_hardlink =
+        library_.function<decltype(archive_entry_hardlink)>("archive_entry_hardlink");
     decltype(&archive_entry_mode) entry_mode = library_.function<decltype(archive_entry_mode)>("archive_entry_mode");
     decltype(&archive_entry_new) entry_new = library_.function<decltype(archive_entry_new)>("archive_entry_new");
-    decltype(&archive_entry_pathname) entry_pathname = library_.function<decltype(archive_entry_pathname)>("archive_entry_pathname");
-    decltype(&archive_entry_set_filetype) entry_set_filetype = library_.function<decltype(archive_entry_set_filetype)>("archive_entry_set_filetype");
-    decltype(&archive_entry_set_gid) entry_set_gid = library_.function<decltype(archive_entry_set_gid)>("archive_entry_set_gid");
-    decltype(&archive_entry_set_mtime) entry_set_mtime = library_.function<decltype(archive_entry_set_mtime)>("archive_entry_set_mtime");
-    decltype(&archive_entry_set_pathname) entry_set_pathname = library_.function<decltype(archive_entry_set_pathname)>("archive_entry_set_pathname");
-    decltype(&archive_entry_set_perm) entry_set_perm = library_.function<decltype(archive_entry_set_perm)>("archive_entry_set_perm");
-    decltype(&archive_entry_set_size) entry_set_size = library_.function<decltype(archive_entry_set_size)>("archive_entry_set_size");
-    decltype(&archive_entry_set_uid) entry_set_uid = library_.function<decltype(archive_entry_set_uid)>("archive_entry_set_uid");
+    decltype(&archive_entry_pathname) entry_pathname =
+        library_.function<decltype(archive_entry_pathname)>("archive_entry_pathname");
+    decltype(&archive_entry_set_filetype) entry_set_filetype =
+        library_.function<decltype(archive_entry_set_filetype)>("archive_entry_set_filetype");
+    decltype(&archive_entry_set_gid) entry_set_gid =
+        library_.function<decltype(archive_entry_set_gid)>("archive_entry_set_gid");
+    decltype(&archive_entry_set_mtime) entry_set_mtime =
+        library_.function<decltype(archive_entry_set_mtime)>("archive_entry_set_mtime");
+    decltype(&archive_entry_set_pathname) entry_set_pathname =
+        library_.function<decltype(archive_entry_set_pathname)>("archive_entry_set_pathname");
+    decltype(&archive_entry_set_perm) entry_set_perm =
+        library_.function<decltype(archive_entry_set_perm)>("archive_entry_set_perm");
+    decltype(&archive_entry_set_size) entry_set_size =
+        library_.function<decltype(archive_entry_set_size)>("archive_entry_set_size");
+    decltype(&archive_entry_set_uid) entry_set_uid =
+        library_.function<decltype(archive_entry_set_uid)>("archive_entry_set_uid");
     decltype(&archive_entry_size) entry_size = library_.function<decltype(archive_entry_size)>("archive_entry_size");
-    decltype(&archive_entry_sparse_count) entry_sparse_count = library_.function<decltype(archive_entry_sparse_count)>("archive_entry_sparse_count");
-    decltype(&archive_entry_symlink) entry_symlink = library_.function<decltype(archive_entry_symlink)>("archive_entry_symlink");
-    decltype(&archive_error_string) error_string = library_.function<decltype(archive_error_string)>("archive_error_string");
-    decltype(&archive_read_data_block) read_data_block = library_.function<decltype(archive_read_data_block)>("archive_read_data_block");
+    decltype(&archive_entry_sparse_count) entry_sparse_count =
+        library_.function<decltype(archive_entry_sparse_count)>("archive_entry_sparse_count");
+    decltype(&archive_entry_symlink) entry_symlink =
+        library_.function<decltype(archive_entry_symlink)>("archive_entry_symlink");
+    decltype(&archive_error_string) error_string =
+        library_.function<decltype(archive_error_string)>("archive_error_string");
+    decltype(&archive_read_data_block) read_data_block =
+        library_.function<decltype(archive_read_data_block)>("archive_read_data_block");
     decltype(&archive_read_free) read_free = library_.function<decltype(archive_read_free)>("archive_read_free");
     decltype(&archive_read_new) read_new = library_.function<decltype(archive_read_new)>("archive_read_new");
-    decltype(&archive_read_next_header) read_next_header = library_.function<decltype(archive_read_next_header)>("archive_read_next_header");
+    decltype(&archive_read_next_header) read_next_header =
+        library_.function<decltype(archive_read_next_header)>("archive_read_next_header");
     decltype(&archive_read_open) read_open = library_.function<decltype(archive_read_open)>("archive_read_open");
-    decltype(&archive_read_support_format_tar) read_support_format_tar = library_.function<decltype(archive_read_support_format_tar)>("archive_read_support_format_tar");
+    decltype(&archive_read_support_format_tar) read_support_format_tar =
+        library_.function<decltype(archive_read_support_format_tar)>("archive_read_support_format_tar");
     decltype(&archive_set_error) set_error = library_.function<decltype(archive_set_error)>("archive_set_error");
-    decltype(&archive_write_close) write_close = library_.function<decltype(archive_write_close)>("archive_write_close");
+    decltype(&archive_write_close) write_close =
+        library_.function<decltype(archive_write_close)>("archive_write_close");
     decltype(&archive_write_data) write_data = library_.function<decltype(archive_write_data)>("archive_write_data");
     decltype(&archive_write_free) write_free = library_.function<decltype(archive_write_free)>("archive_write_free");
-    decltype(&archive_write_header) write_header = library_.function<decltype(archive_write_header)>("archive_write_header");
+    decltype(&archive_write_header) write_header =
+        library_.function<decltype(archive_write_header)>("archive_write_header");
     decltype(&archive_write_new) write_new = library_.function<decltype(archive_write_new)>("archive_write_new");
     decltype(&archive_write_open) write_open = library_.function<decltype(archive_write_open)>("archive_write_open");
-    decltype(&archive_write_set_bytes_in_last_block) write_set_bytes_in_last_block = library_.function<decltype(archive_write_set_bytes_in_last_block)>("archive_write_set_bytes_in_last_block");
-    decltype(&archive_write_set_format_pax_restricted) write_set_format_pax_restricted = library_.function<decltype(archive_write_set_format_pax_restricted)>("archive_write_set_format_pax_restricted");
+    decltype(&archive_write_set_bytes_in_last_block) write_set_bytes_in_last_block =
+        library_.function<decltype(archive_write_set_bytes_in_last_block)>("archive_write_set_bytes_in_last_block");
+    decltype(&archive_write_set_format_pax_restricted) write_set_format_pax_restricted =
+        library_.function<decltype(archive_write_set_format_pax_restricted)>("archive_write_set_format_pax_restricted");
 };
 
 const LibArchive& la() {
@@ -132,8 +153,8 @@ struct TarReader::Impl {
             self.first_used = true;
             self.total += piece.size();
             if (piece.empty() && !self.ended) {
-                // umoci insert, for one, writes neither what fills up the last block nor the end mark. Go's reader takes
-                // that, and so do the tools built on it.
+                // umoci insert, for one, writes neither what fills up the last block nor the end mark. Go's reader
+                // takes that, and so do the tools built on it.
                 self.ended = true;
                 self.tail = self.total % k_block;
                 *data = k_padding.data();
@@ -221,7 +242,10 @@ bool TarReader::next(LayerEntry& entry) {
             entry.target = target == nullptr ? "" : target;
             break;
         }
-        case 0: throw Error(Exit::data, "bad-layer", fmt::format("expected a hard link with a target, found \"{}\" without", base::escape(entry.name)));
+        case 0:
+            throw Error(
+                Exit::data, "bad-layer",
+                fmt::format("expected a hard link with a target, found \"{}\" without", base::escape(entry.name)));
         default: entry.kind = EntryKind::special; break;
     }
     const la_int64_t size = la().entry_size(header);
@@ -275,7 +299,8 @@ struct TarWriter::Impl {
     std::function<void(std::string_view)> sink;
     TarOutput tar{sink, nullptr};
     std::unique_ptr<archive_entry, decltype(&archive_entry_free)> entry{la().entry_new(), la().entry_free};
-    std::unique_ptr<archive, decltype(&archive_write_free)> writer{la().write_new(), la().write_free};  // last: its end may write
+    std::unique_ptr<archive, decltype(&archive_write_free)> writer{la().write_new(),
+                                                                   la().write_free};  // last: its end may write
     bool open = false;
 };
 
@@ -289,7 +314,8 @@ TarWriter::~TarWriter() {
 
 void TarWriter::begin(const std::string& path, std::uint64_t size, bool executable) {
     if (!impl_->open) {
-        impl_->tar.check(la().write_open(impl_->writer.get(), &impl_->tar, nullptr, &TarOutput::write, nullptr), impl_->writer.get());
+        impl_->tar.check(la().write_open(impl_->writer.get(), &impl_->tar, nullptr, &TarOutput::write, nullptr),
+                         impl_->writer.get());
         impl_->open = true;
     }
     archive_entry* entry = impl_->entry.get();
@@ -304,7 +330,9 @@ void TarWriter::begin(const std::string& path, std::uint64_t size, bool executab
     impl_->tar.check(la().write_header(impl_->writer.get(), entry), impl_->writer.get());
 }
 
-void TarWriter::append(std::string_view bytes) { impl_->tar.check(la().write_data(impl_->writer.get(), bytes.data(), bytes.size()), impl_->writer.get()); }
+void TarWriter::append(std::string_view bytes) {
+    impl_->tar.check(la().write_data(impl_->writer.get(), bytes.data(), bytes.size()), impl_->writer.get());
+}
 
 void TarWriter::finish() {
     impl_->tar.check(la().write_close(impl_->writer.get()), impl_->writer.get());

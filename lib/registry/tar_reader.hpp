@@ -15,9 +15,9 @@
 
 namespace kmm::registry {
 
-/// A tar (ustar, GNU, pax) out of a byte source, entry by entry. Owners, times, extended attributes and access lists are not
-/// even looked at. Reads no further than the end-of-archive mark, which may be missing, together with what fills up the last
-/// block.
+/// A tar (ustar, GNU, pax) out of a byte source, entry by entry. Owners, times, extended attributes and access lists
+/// are not even looked at. Reads no further than the end-of-archive mark, which may be missing, together with what
+/// fills up the last block.
 class TarReader final : public EntryReader {
 public:
     /// `input` must outlive the reader.
@@ -26,8 +26,8 @@ public:
     TarReader(const TarReader&) = delete;
     TarReader& operator=(const TarReader&) = delete;
 
-    /// The next entry; false at the end. An empty stream has no entries. Errors: data "bad-layer" for anything that is not
-    /// a tar, damaged or cut short; what the source throws.
+    /// The next entry; false at the end. An empty stream has no entries. Errors: data "bad-layer" for anything that is
+    /// not a tar, damaged or cut short; what the source throws.
     [[nodiscard]] bool next(LayerEntry& entry) override;
     [[nodiscard]] std::string_view content() override;
 

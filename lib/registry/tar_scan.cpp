@@ -16,7 +16,8 @@ namespace kmm::registry {
 namespace {
 
 constexpr std::size_t k_scanned_block = 512;
-constexpr std::size_t k_more_holes = 482;        // in a header of GNU's former sparse files: not 0 if a block with more holes follows,
+constexpr std::size_t k_more_holes =
+    482;  // in a header of GNU's former sparse files: not 0 if a block with more holes follows,
 constexpr std::size_t k_more_holes_again = 504;  // and in that block, if another one does
 constexpr std::uint64_t k_extension_max = 1U << 20U;
 /// What neither files nor links are: readers make of them what they like.
@@ -132,7 +133,9 @@ void TarScan::header() {
         return;
     }
     const auto refused = [&](const char* expected, const char* more = "") {
-        return Error(Exit::data, "bad-layer", fmt::format("expected {}, found \"{}\"{} for \"{}\"", expected, base::escape(std::string(1, type)), more, base::escape(text_in(block.substr(0, 100)))));
+        return Error(Exit::data, "bad-layer",
+                     fmt::format("expected {}, found \"{}\"{} for \"{}\"", expected, base::escape(std::string(1, type)),
+                                 more, base::escape(text_in(block.substr(0, 100)))));
     };
     if (k_known_types.find(type) == std::string_view::npos) {
         throw refused("a type of entry that tar knows");
@@ -149,7 +152,8 @@ void TarScan::header() {
         size = said_.size ? said_.size : size;
         said_ = {};
         if (type >= '1' && type <= '6') {
-            // For readers of pax archives the content of a hard link follows, for others it has none; of the rest no one has.
+            // For readers of pax archives the content of a hard link follows, for others it has none; of the rest no
+            // one has.
             if (type == '1' && *size != 0 && any_pax_) {
                 throw refused("a hard link without content", " with some");
             }
@@ -168,23 +172,29 @@ void TarScan::header() {
     }
 }
 
-/// For some a file whose name ends with a slash is a file, for others a directory; a prefix counts for all in a header of POSIX only.
+/// For some a file whose name ends with a slash is a file, for others a directory; a prefix counts for all in a header
+/// of POSIX only.
 void TarScan::entry(char type, std::string_view block) const {
     const std::string_view own = text_in(block.substr(0, 100));
     const std::string_view path = said_.path ? std::string_view(*said_.path) : own;
     if ((type == '0' || type == '7') && path.ends_with('/')) {
-        throw Error(Exit::data, "bad-layer", fmt::format("expected a file's name, found \"{}\" with a slash at its end", base::escape(path)));
+        throw Error(Exit::data, "bad-layer",
+                    fmt::format("expected a file's name, found \"{}\" with a slash at its end", base::escape(path)));
     }
     const bool posix = block.substr(257, 8) == std::string_view("ustar\00000", 8);
     if (!said_.path && !posix && block.substr(257, 6) == std::string_view("ustar\0", 6) && block[345] != '\0') {
-        throw Error(Exit::data, "bad-layer", fmt::format("expected version 00 of the tar format where a name has a prefix, found \"{}\" for \"{}\"",
-                                                         base::escape(block.substr(263, 2)), base::escape(own)));
+        throw Error(
+            Exit::data, "bad-layer",
+            fmt::format("expected version 00 of the tar format where a name has a prefix, found \"{}\" for \"{}\"",
+                        base::escape(block.substr(263, 2)), base::escape(own)));
     }
 }
 
 void TarScan::name(std::optional<std::string>& which, std::string_view text) const {
     if (which) {
-        throw Error(Exit::data, "bad-layer", fmt::format("expected one name for each entry of the layer, found \"{}\" and \"{}\" for the same", base::escape(*which), base::escape(text)));
+        throw Error(Exit::data, "bad-layer",
+                    fmt::format("expected one name for each entry of the layer, found \"{}\" and \"{}\" for the same",
+                                base::escape(*which), base::escape(text)));
     }
     which = text;
 }
@@ -197,11 +207,12 @@ void TarScan::take_extension(std::string_view bytes) {
     }
 }
 
-/// Records "LENGTH KEY=VALUE\n", as strict as Go's reader, which other tools use: libarchive passes over what it cannot read, and cuts
-/// names off at a NUL, so the entry would have another name here than elsewhere.
+/// Records "LENGTH KEY=VALUE\n", as strict as Go's reader, which other tools use: libarchive passes over what it cannot
+/// read, and cuts names off at a NUL, so the entry would have another name here than elsewhere.
 void TarScan::take_pax(std::string_view bytes) {
     const auto malformed = [](const char* found) {
-        return Error(Exit::data, "bad-layer", fmt::format("expected a pax header of records LENGTH KEY=VALUE in the layer, found {}", found));
+        return Error(Exit::data, "bad-layer",
+                     fmt::format("expected a pax header of records LENGTH KEY=VALUE in the layer, found {}", found));
     };
     if (std::exchange(said_.pax, true)) {
         throw malformed("two for one entry");
@@ -216,7 +227,8 @@ void TarScan::take_pax(std::string_view bytes) {
         std::size_t length = 0;
         const auto [end, fault] = std::from_chars(bytes.data(), bytes.data() + bytes.size(), length);
         const auto digits = static_cast<std::size_t>(end - bytes.data());
-        if (fault != std::errc{} || length > bytes.size() || length < digits + 3 || *end != ' ' || bytes[length - 1] != '\n') {
+        if (fault != std::errc{} || length > bytes.size() || length < digits + 3 || *end != ' ' ||
+            bytes[length - 1] != '\n') {
             throw malformed("another length");
         }
         const std::string_view record = bytes.substr(digits + 1, length - digits - 2);
@@ -224,7 +236,9 @@ void TarScan::take_pax(std::string_view bytes) {
         if (record.find('=') == std::string_view::npos) {
             throw malformed("no =");
         }
-        for (auto& [key, value] : {std::pair<std::string_view, std::optional<std::string_view>*>{"path=", &path}, {"linkpath=", &target}, {"GNU.sparse.name=", &sparse_path}}) {
+        for (auto& [key, value] : {std::pair<std::string_view, std::optional<std::string_view>*>{"path=", &path},
+                                   {"linkpath=", &target},
+                                   {"GNU.sparse.name=", &sparse_path}}) {
             if (!record.starts_with(key)) {
                 continue;
             }
@@ -241,7 +255,8 @@ void TarScan::take_pax(std::string_view bytes) {
             if (!segments) throw malformed("no count of a sparse file's segments");
         } else if (record.starts_with(map)) {
             const std::string_view numbers = record.substr(map.size());
-            given = numbers.empty() ? 0 : static_cast<std::uint64_t>(std::count(numbers.begin(), numbers.end(), ',')) + 1;
+            given =
+                numbers.empty() ? 0 : static_cast<std::uint64_t>(std::count(numbers.begin(), numbers.end(), ',')) + 1;
         } else if (record.starts_with("GNU.sparse.offset=") || record.starts_with("GNU.sparse.numbytes=")) {
             ++given;
         }

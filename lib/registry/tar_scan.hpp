@@ -13,23 +13,26 @@
 
 namespace kmm::registry {
 
-/// Passes a tar's bytes on. Follows it from header to header (ustar, GNU, pax with a size of its own); where that cannot be done with
-/// certainty it looks no further and leaves the rest to the reader. What readers understand in different ways is refused: an entry would
-/// have another name here than in what a container runtime makes of the layer.
+/// Passes a tar's bytes on. Follows it from header to header (ustar, GNU, pax with a size of its own); where that
+/// cannot be done with certainty it looks no further and leaves the rest to the reader. What readers understand in
+/// different ways is refused: an entry would have another name here than in what a container runtime makes of the
+/// layer.
 class TarScan final : public ByteSource {
 public:
     /// `input` must outlive this.
     explicit TarScan(ByteSource& input) : input_(input) {}
-    /// Errors: data "bad-layer" for an entry of a type that neither POSIX nor GNU tar, star or Solaris know, for a pax header that is
-    /// malformed or whose names hold a NUL, for an entry that is given two names or two pax headers, for a file whose name ends with a
-    /// slash, for a prefix that not every reader takes, for a hard link with content in a pax archive and content of what is neither
-    /// file nor link, for a pax header of over 1 MiB, for bytes after an end without entries (an ISO image begins with zeros); those of
-    /// the input.
+    /// Errors: data "bad-layer" for an entry of a type that neither POSIX nor GNU tar, star or Solaris know, for a pax
+    /// header that is malformed or whose names hold a NUL, for an entry that is given two names or two pax headers, for
+    /// a file whose name ends with a slash, for a prefix that not every reader takes, for a hard link with content in a
+    /// pax archive and content of what is neither file nor link, for a pax header of over 1 MiB, for bytes after an end
+    /// without entries (an ISO image begins with zeros); those of the input.
     [[nodiscard]] std::string_view next() override;
     /// Reads on to the end where no entry was seen: what lies there is no tar if it is not empty. Errors: as next().
     void look_to_end();
     /// True if the input has ended between two entries, without the blocks of zeros that a tar ends with.
-    [[nodiscard]] bool lacks_end() const noexcept { return at_end_ && following_ && !seen_end_ && have_ == 0 && skip_ == 0 && !empty_; }
+    [[nodiscard]] bool lacks_end() const noexcept {
+        return at_end_ && following_ && !seen_end_ && have_ == 0 && skip_ == 0 && !empty_;
+    }
 
 private:
     void look(std::string_view piece);

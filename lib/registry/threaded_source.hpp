@@ -15,12 +15,13 @@
 
 namespace kmm::registry {
 
-/// Reads `input` in another thread, six pieces ahead of the reader, so that inflating overlaps with hashing and writing on
-/// two cores. Nobody else may use `input` while this lives; it must outlive this. What input throws, next() throws at its place
-/// in the stream.
+/// Reads `input` in another thread, six pieces ahead of the reader, so that inflating overlaps with hashing and writing
+/// on two cores. Nobody else may use `input` while this lives; it must outlive this. What input throws, next() throws
+/// at its place in the stream.
 ///
-/// `also`, which may be empty, is done to every piece in their order, in whichever of the two threads would wait otherwise, and never in both at
-/// once: the slower side of the two is spared. It has been done to all when next() says that the end is reached.
+/// `also`, which may be empty, is done to every piece in their order, in whichever of the two threads would wait
+/// otherwise, and never in both at once: the slower side of the two is spared. It has been done to all when next() says
+/// that the end is reached.
 class ThreadedSource final : public ByteSource {
 public:
     explicit ThreadedSource(ByteSource& input, std::function<void(std::string_view)> also = {});

@@ -39,9 +39,11 @@ std::string file_part(int fd, std::uint64_t offset, std::size_t size) {
 
 class RegistrySink final : public ImageSink {
 public:
-    RegistrySink(const image::Reference& reference, const PullRequest& request, std::string mount_from, net::HttpClient& http,
-                 sys::Clock& clock)
-        : reference_(reference), mount_from_(std::move(mount_from)), session_(http, clock, reference, request, Access::push, mount_from_) {}
+    RegistrySink(const image::Reference& reference, const PullRequest& request, std::string mount_from,
+                 net::HttpClient& http, sys::Clock& clock)
+        : reference_(reference),
+          mount_from_(std::move(mount_from)),
+          session_(http, clock, reference, request, Access::push, mount_from_) {}
 
     std::string name() const override { return reference_.to_string(); }
 
@@ -60,11 +62,15 @@ public:
                 return false;
             }
             const net::Response answer = session_.send(
-                {"POST", "blobs/uploads/?mount=" + net::percent_encode(digest) + "&from=" + net::percent_encode(mount_from_), {}, {}});
+                {"POST",
+                 "blobs/uploads/?mount=" + net::percent_encode(digest) + "&from=" + net::percent_encode(mount_from_),
+                 {},
+                 {}});
             if (answer.status == 201) {
                 return true;
             }
-            opened_ = location_of(answer);  // the registry would rather have the bytes, and has opened an upload for them
+            opened_ =
+                location_of(answer);  // the registry would rather have the bytes, and has opened an upload for them
             return false;
         });
     }
@@ -76,7 +82,8 @@ public:
                 upload(blob, fd, repeated);
                 return;
             } catch (const Error& error) {
-                // A request that failed may have been heard all the same: what was sent again is then refused, and begins anew.
+                // A request that failed may have been heard all the same: what was sent again is then refused, and
+                // begins anew.
                 const auto cause = error.http_cause();
                 const bool is_lost = repeated && (cause == 400 || cause == 404 || cause == 409 || cause == 416);
                 if (!is_lost) {
@@ -99,7 +106,8 @@ public:
     }
 
 private:
-    /// One upload from its first request to its last, each tried as often as the policy says; `repeated` becomes true if one was.
+    /// One upload from its first request to its last, each tried as often as the policy says; `repeated` becomes true
+    /// if one was.
     void upload(const image::Descriptor& blob, int fd, bool& repeated) {
         std::string place = std::exchange(opened_, {});
         if (place.empty()) {
@@ -115,17 +123,24 @@ private:
         std::uint64_t sent = 0;
         while (blob.size > k_chunk && sent < blob.size) {
             const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(k_chunk, blob.size - sent));
-            const Headers headers{{"Content-Type", "application/octet-stream"}, {"Content-Range", fmt::format("{}-{}", sent, sent + piece - 1)}};
+            const Headers headers{{"Content-Type", "application/octet-stream"},
+                                  {"Content-Range", fmt::format("{}-{}", sent, sent + piece - 1)}};
             place = location_of(send({"PATCH", place, headers, file_part(fd, sent, piece)}));
             sent += piece;
         }
-        place += (place.find('?') == std::string::npos ? "?digest=" : "&digest=") + net::percent_encode(blob.digest.to_string());
-        static_cast<void>(send({"PUT", place, {{"Content-Type", "application/octet-stream"}}, file_part(fd, sent, static_cast<std::size_t>(blob.size - sent))}));
+        place += (place.find('?') == std::string::npos ? "?digest=" : "&digest=") +
+                 net::percent_encode(blob.digest.to_string());
+        static_cast<void>(send({"PUT",
+                                place,
+                                {{"Content-Type", "application/octet-stream"}},
+                                file_part(fd, sent, static_cast<std::size_t>(blob.size - sent))}));
     }
 
-    void put_named(const std::string& name, const std::string& media_type, const std::string& text, const image::Digest& digest) {
+    void put_named(const std::string& name, const std::string& media_type, const std::string& text,
+                   const image::Digest& digest) {
         persist([&] {
-            const net::Response answer = session_.send({"PUT", "manifests/" + name, {{"Content-Type", media_type}}, text});
+            const net::Response answer =
+                session_.send({"PUT", "manifests/" + name, {{"Content-Type", media_type}}, text});
             const std::string said = answer.header("docker-content-digest").value_or("");
             if (said.starts_with("sha256:") && said != digest.to_string()) {
                 throw Error(Exit::integrity, "digest-mismatch", "the registry stored another manifest than it was sent")
@@ -139,8 +154,10 @@ private:
     std::string location_of(const net::Response& answer) const {
         const auto location = answer.header("location");
         if (!location) {
-            throw Error(Exit::unavailable, "registry-error",
-                        fmt::format("expected the registry {} to say where the bytes go (Location), found an answer without it", reference_.registry));
+            throw Error(
+                Exit::unavailable, "registry-error",
+                fmt::format("expected the registry {} to say where the bytes go (Location), found an answer without it",
+                            reference_.registry));
         }
         return session_.resolve_location(*location);
     }
@@ -171,18 +188,20 @@ private:
 void check_destination(const std::string& to) {
     const auto local = parse_local_reference(to);
     if (local && local->transport != Transport::oci && local->transport != Transport::oci_archive) {
-        throw Error(Exit::usage, "unsupported", "expected a registry, oci:DIR[:TAG] or oci-archive:FILE[:TAG] to write to, found another transport")
+        throw Error(Exit::usage, "unsupported",
+                    "expected a registry, oci:DIR[:TAG] or oci-archive:FILE[:TAG] to write to, found another transport")
             .hint("write oci:DIR:TAG; skopeo copy makes of it what container engines load");
     }
     const auto digest = local ? local->digest : image::parse_reference(to).digest;
     if (digest) {
-        throw Error(Exit::usage, "usage", fmt::format("expected a tag to write to, found the digest {}", digest->short_text()))
+        throw Error(Exit::usage, "usage",
+                    fmt::format("expected a tag to write to, found the digest {}", digest->short_text()))
             .hint("what is written gets a digest of its own; leave out @sha256:...");
     }
 }
 
-std::unique_ptr<ImageSink> open_registry_sink(const image::Reference& reference, const PullRequest& request, const std::string& mount_from,
-                                              net::HttpClient& http, sys::Clock& clock) {
+std::unique_ptr<ImageSink> open_registry_sink(const image::Reference& reference, const PullRequest& request,
+                                              const std::string& mount_from, net::HttpClient& http, sys::Clock& clock) {
     PullRequest own = request;
     add_certificates(own.tls, request.certs_dirs, reference.registry);
     return std::make_unique<RegistrySink>(reference, own, mount_from, http, clock);

@@ -17,7 +17,8 @@ constexpr std::size_t k_passed_max = 200'000;
 constexpr int k_followed_max = 40;  // as Linux does
 
 Error no_way(std::string message) {
-    return Error(Exit::unsafe, "image-unsafe", std::move(message)).hint("set dirName and firmwarePath to the real directories of the image, without links");
+    return Error(Exit::unsafe, "image-unsafe", std::move(message))
+        .hint("set dirName and firmwarePath to the real directories of the image, without links");
 }
 
 std::string way_name(std::string_view path) { return "\"" + base::escape(path) + "\""; }
@@ -120,24 +121,30 @@ Route Way::route(const Wanted& asked) const {
     route.real = asked;
     route.real.modules_root = walk(asked.modules_root, Above::is_refused, route.links);
     if (route.real.modules_root.empty()) {
-        throw no_way("expected a directory of modules, found a symbolic link to the root of the image on the way to " + way_name(asked.modules_root));
+        throw no_way("expected a directory of modules, found a symbolic link to the root of the image on the way to " +
+                     way_name(asked.modules_root));
     }
     for (std::string& kernel : route.real.kernels) {
         const std::string path = route.real.modules_root + "/" + kernel;
         const std::string real = walk(path, Above::is_refused, route.links);
         if (real.empty() || parent_of(real) != route.real.modules_root) {
-            throw no_way(fmt::format("expected a directory or a link to one beside it, found the symbolic link {} to {}", way_name(path), way_name("/" + real)));
+            throw no_way(
+                fmt::format("expected a directory or a link to one beside it, found the symbolic link {} to {}",
+                            way_name(path), way_name("/" + real)));
         }
         kernel = name_of(real);
     }
     if (!asked.firmware_root.empty()) {
         route.real.firmware_root = walk(asked.firmware_root, Above::is_refused, route.links);
         if (route.real.firmware_root.empty()) {
-            throw no_way("expected a directory of firmware, found a symbolic link to the root of the image on the way to " + way_name(asked.firmware_root));
+            throw no_way(
+                "expected a directory of firmware, found a symbolic link to the root of the image on the way to " +
+                way_name(asked.firmware_root));
         }
     }
     if (lost_ && !route.links.empty()) {
-        throw no_way("the image has more symbolic links than are looked at on the way to " + way_name(asked.modules_root));
+        throw no_way("the image has more symbolic links than are looked at on the way to " +
+                     way_name(asked.modules_root));
     }
     return route;
 }
@@ -168,7 +175,8 @@ void Way::pass(std::string_view directory) {
         return;
     }
     last_passed_ = directory;
-    while (passed_.size() < k_passed_max && passed_.insert(std::hash<std::string_view>()(directory)).second && !directory.empty()) {
+    while (passed_.size() < k_passed_max && passed_.insert(std::hash<std::string_view>()(directory)).second &&
+           !directory.empty()) {
         directory = parent_of(directory);
     }
 }

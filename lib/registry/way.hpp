@@ -25,7 +25,8 @@ struct Route {
 /// The symbolic links of an image outside of the wanted part, layer by layer, and what else was passed over.
 class Way {
 public:
-    /// The link at `path` in layer `layer` takes the place of what was there. Past k_links_bytes only `kept` links are remembered.
+    /// The link at `path` in layer `layer` takes the place of what was there. Past k_links_bytes only `kept` links are
+    /// remembered.
     void add(const std::string& path, const std::string& target, std::size_t layer, bool kept);
     /// The layer of the link at `path`; 0 if there is none.
     [[nodiscard]] std::size_t link_at(const std::string& path) const;
@@ -34,13 +35,13 @@ public:
     /// Removes what layers before `layer` have below `path`, and at `path` if `itself`.
     void erase_lower(const std::string& path, bool itself, std::size_t layer);
 
-    /// Follows `asked` as in a file system whose root is the image: to the directory of the modules, to the kernels' in it, and to the
-    /// firmware's. Errors: unsafe "image-unsafe" for a link that leaves the image, runs in a circle, or leads to its root; for a kernel's that
-    /// leads to no place beside it; for more links than are remembered.
+    /// Follows `asked` as in a file system whose root is the image: to the directory of the modules, to the kernels' in
+    /// it, and to the firmware's. Errors: unsafe "image-unsafe" for a link that leaves the image, runs in a circle, or
+    /// leads to its root; for a kernel's that leads to no place beside it; for more links than are remembered.
     [[nodiscard]] Route route(const Wanted& asked) const;
 
-    /// The directory without links that `directory` means where the root of the image is the root of everything, if there is a link at or
-    /// above it; nullopt if there is none, or no end. Cheap for the same directory as before.
+    /// The directory without links that `directory` means where the root of the image is the root of everything, if
+    /// there is a link at or above it; nullopt if there is none, or no end. Cheap for the same directory as before.
     [[nodiscard]] const std::optional<std::string>& through(std::string_view directory);
 
     /// Notes that something at or below `directory` was seen and not taken.

@@ -47,14 +47,17 @@ std::vector<WantedImage> wanted_images(const Scene& scene) {
         const auto& resolved = std::get<plan::Resolved>(verdict->resolution);
         const api::Module* module = scene.find_module(ns, name);
         if (module == nullptr || module->meta.deleting) { continue; }
-        if (seen.emplace(ns, name, resolved.config.container_image).second) { result.push_back({module, resolved, verdict->image_missing}); }
+        if (seen.emplace(ns, name, resolved.config.container_image).second) {
+            result.push_back({module, resolved, verdict->image_missing});
+        }
     }
     return result;
 }
 
 bool is_asked_for(const WantedImage& wanted, Images images) { return images == Images::all || wanted.missing; }
 
-void append_tls(std::vector<std::string>& args, const api::TlsOptions& tls, std::string_view insecure, std::string_view skip) {
+void append_tls(std::vector<std::string>& args, const api::TlsOptions& tls, std::string_view insecure,
+                std::string_view skip) {
     if (tls.insecure) { args.emplace_back(insecure); }
     if (tls.insecure_skip_tls_verify) { args.emplace_back(skip); }
 }
@@ -97,7 +100,8 @@ std::string builder_image(Scene& scene, const WantedImage& wanted) {
     const std::size_t cut = std::min(image.find('@'), image.find(':', start));
     if (image.find_first_of(":@") < start) {
         scene.warn(wanted.module, "spec.moduleLoader.container.build.kanikoParams.tag", "kaniko-tag",
-                   fmt::format("KMM would cut \"{}\" at the port of its registry to put tag {} there", base::escape(image), tag),
+                   fmt::format("KMM would cut \"{}\" at the port of its registry to put tag {} there",
+                               base::escape(image), tag),
                    "here the tag is replaced; with KMM's operator use a builder image without a port");
     }
     return fmt::format("{}:{}", image.substr(0, cut), tag);
@@ -119,7 +123,8 @@ struct BuilderPod {
         volumes.push_back(std::move(volume));
     }
     [[nodiscard]] bool has_volume(std::string_view name) const {
-        return std::any_of(volumes.items().begin(), volumes.items().end(), [&](const Node& volume) { return volume.get_string({"name"}) == name; });
+        return std::any_of(volumes.items().begin(), volumes.items().end(),
+                           [&](const Node& volume) { return volume.get_string({"name"}) == name; });
     }
 };
 
@@ -137,20 +142,23 @@ Node builder_pod(Scene& scene, const WantedImage& wanted, BuilderPod pod, const 
     const std::string kernel = plan::dns_safe_kernel(wanted.resolved.kernel);
     const bool builds = type == "BuildImage";
     const std::string builder = builds ? builder_image(scene, wanted) : scene.options.build_image;
-    Node spec = Node::mapping({{"containers", Node::sequence({Node::mapping({{"args", Node::strings(args)},
-                                                                            {"image", builder},
-                                                                            {"name", "kaniko"},
-                                                                            {"volumeMounts", std::move(pod.mounts)}})})},
-                               {"restartPolicy", "Never"},
-                               {"volumes", std::move(pod.volumes)}});
+    Node spec =
+        Node::mapping({{"containers", Node::sequence({Node::mapping({{"args", Node::strings(args)},
+                                                                     {"image", builder},
+                                                                     {"name", "kaniko"},
+                                                                     {"volumeMounts", std::move(pod.mounts)}})})},
+                       {"restartPolicy", "Never"},
+                       {"volumes", std::move(pod.volumes)}});
     if (builds && !wanted.resolved.build->selector.empty()) {
         spec.set("nodeSelector", label_tree(wanted.resolved.build->selector));
     }
     set_tolerations(spec, wanted.module->tolerations);
-    annotations.set(std::string(k_hash_annotation), tree_hash(Node::mapping({{"annotations", annotations}, {"spec", spec}})));
-    const Node labels = Node::mapping({{std::string(api::k_label_module_name), wanted.module->meta.name},
-                                       {"kmm.node.kubernetes.io/resource-type", type},
-                                       {"kmm.node.kubernetes.io/target-kernel", kernel.substr(0, api::k_label_length_max)}});
+    annotations.set(std::string(k_hash_annotation),
+                    tree_hash(Node::mapping({{"annotations", annotations}, {"spec", spec}})));
+    const Node labels =
+        Node::mapping({{std::string(api::k_label_module_name), wanted.module->meta.name},
+                       {"kmm.node.kubernetes.io/resource-type", type},
+                       {"kmm.node.kubernetes.io/target-kernel", kernel.substr(0, api::k_label_length_max)}});
     const std::string name = fmt::format("{}-{}-{}", wanted.module->meta.name, builds ? "build" : "sign", kernel);
     Node metadata = Node::mapping({{"annotations", std::move(annotations)},
                                    {"labels", labels},
@@ -205,7 +213,8 @@ void check_dockerfile_path(Scene& scene, const WantedImage& wanted, const std::s
                    fmt::format("KMM puts {} \"{}\" into a shell command without quotes", field, base::escape(path)),
                    "here it is quoted; with KMM's operator use plain characters");
     }
-    const bool control = std::any_of(path.begin(), path.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20U; });
+    const bool control =
+        std::any_of(path.begin(), path.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20U; });
     if (!control && (field != "dirName" || fits_copy(path))) { return; }
     throw Error(Exit::data, "bad-path", fmt::format("Module {}: {} \"{}\" cannot be written into a Dockerfile",
                                                     wanted.module->full_name(), field, base::escape(path)))
@@ -233,9 +242,10 @@ std::optional<Node> sign_pod(Scene& scene, const WantedImage& wanted) {
     const api::Sign& sign = *wanted.resolved.sign;
     const std::string& source = wanted.resolved.build ? wanted.image() : sign.unsigned_image;
     if (source.empty()) {
-        scene.warn(wanted.module, "spec.moduleLoader.container.sign", "no-unsigned-image",
-                   fmt::format("there is nothing to sign for {}: neither build nor sign.unsignedImage is set", wanted.image()),
-                   "set sign.unsignedImage");
+        scene.warn(
+            wanted.module, "spec.moduleLoader.container.sign", "no-unsigned-image",
+            fmt::format("there is nothing to sign for {}: neither build nor sign.unsignedImage is set", wanted.image()),
+            "set sign.unsignedImage");
         return std::nullopt;
     }
     BuilderPod pod;
@@ -243,20 +253,22 @@ std::optional<Node> sign_pod(Scene& scene, const WantedImage& wanted) {
     pod.add(secret_volume(secret_volume_name(sign.key_secret), sign.key_secret, "key", "key.pem"),
             "/run/secrets/key");
     const bool is_shared = sign.cert_secret == sign.key_secret;
-    const std::string cert_name = is_shared ? "cert-" + short_hash(sign.cert_secret) : secret_volume_name(sign.cert_secret);
+    const std::string cert_name =
+        is_shared ? "cert-" + short_hash(sign.cert_secret) : secret_volume_name(sign.cert_secret);
     pod.add(secret_volume(cert_name, sign.cert_secret, "cert", "cert.pem"), "/run/secrets/cert");
     add_push_secret(wanted, pod);
     const Node annotations =
         Node::mapping({{std::string(k_dockerfile_annotation), sign_dockerfile(scene, wanted, source)}});
-    return builder_pod(scene, wanted, std::move(pod), kaniko_arguments(wanted, sign.unsigned_image_registry_tls), "SignImage",
-                       annotations);
+    return builder_pod(scene, wanted, std::move(pod), kaniko_arguments(wanted, sign.unsigned_image_registry_tls),
+                       "SignImage", annotations);
 }
 
 Node pull_pod(Scene& scene, const WantedImage& wanted) {
     const api::Module& module = *wanted.module;
     const bool once = wanted.resolved.build || wanted.resolved.sign;
-    const Node labels = Node::mapping({{"kmm.node.kubernetes.io/image-owner", module.meta.name},
-                                       {"kmm.node.kubernetes.io/pull-pod-type", once ? "one-time-pull" : "until-success"}});
+    const Node labels =
+        Node::mapping({{"kmm.node.kubernetes.io/image-owner", module.meta.name},
+                       {"kmm.node.kubernetes.io/pull-pod-type", once ? "one-time-pull" : "until-success"}});
     const std::string start = fmt::format("{}-pull-pod-", module.meta.name);
     Node container = Node::mapping(
         {{"command", Node::strings({"/bin/sh", "-c", "exit 0"})}, {"image", wanted.image()}, {"name", "puller"}});
@@ -266,10 +278,11 @@ Node pull_pod(Scene& scene, const WantedImage& wanted) {
     Node spec = Node::mapping({{"containers", Node::sequence({std::move(container)})}, {"restartPolicy", "Never"}});
     set_pull_secret(spec, module.image_repo_secret);
     set_tolerations(spec, module.tolerations);
-    Node metadata = Node::mapping({{"generateName", start},
-                                   {"labels", labels},
-                                   {"name", start + short_hash(fmt::format("{}/{}", module.full_name(), wanted.image()))},
-                                   {"namespace", module.meta.namespace_}});
+    Node metadata =
+        Node::mapping({{"generateName", start},
+                       {"labels", labels},
+                       {"name", start + short_hash(fmt::format("{}/{}", module.full_name(), wanted.image()))},
+                       {"namespace", module.meta.namespace_}});
     static_cast<void>(scene);
     return object("v1", "Pod", std::move(metadata), std::move(spec));
 }

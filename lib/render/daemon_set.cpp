@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device-plugin and DRA DaemonSets, DeviceClasses. Source: KMM device_plugin_reconciler.go, dra_reconciler.go; facts: KMM 9.
+// Device-plugin and DRA DaemonSets, DeviceClasses. Source: KMM device_plugin_reconciler.go, dra_reconciler.go; facts:
+// KMM 9.
 #include <algorithm>
 #include <map>
 
@@ -29,8 +30,8 @@ struct PluginRole {
 PluginRole device_plugin_role() {
     constexpr std::string_view volume = "kubelet-device-plugins";
     constexpr std::string_view path = "/var/lib/kubelet/device-plugins";
-    return {"device-plugin", Node::sequence({mount(volume, path)}), Node::sequence({host_path(volume, path, "Directory")}),
-            Node::sequence()};
+    return {"device-plugin", Node::sequence({mount(volume, path)}),
+            Node::sequence({host_path(volume, path, "Directory")}), Node::sequence()};
 }
 
 Node env_text(std::string_view name, std::string_view text) { return Node::mapping({{"name", name}, {"value", text}}); }
@@ -116,7 +117,8 @@ api::Labels plugin_node_selector(const Scene& scene, const api::Module& module, 
 
 Node plugin_pod_spec(const Scene& scene, const api::Module& module, const Node& plugin, const PluginRole& role) {
     const Node none = Node::sequence();
-    Node container = plugin_container(*plugin.find("container"), std::string(role.name), role.preset_env, role.preset_mounts);
+    Node container =
+        plugin_container(*plugin.find("container"), std::string(role.name), role.preset_env, role.preset_mounts);
     if (role.name == "dra") { container.set("livenessProbe", liveness_probe()); }
     Node volumes = role.preset_volumes;
     append_items(volumes, plugin.find("volumes"));
@@ -124,7 +126,8 @@ Node plugin_pod_spec(const Scene& scene, const api::Module& module, const Node& 
                                {"priorityClassName", "system-node-critical"},
                                {"volumes", std::move(volumes)}});
     if (const Node* init = plugin.find("initContainer"); init != nullptr && init->is_mapping()) {
-        spec.set("initContainers", Node::sequence({plugin_container(*init, fmt::format("{}-init", role.name), none, none)}));
+        spec.set("initContainers",
+                 Node::sequence({plugin_container(*init, fmt::format("{}-init", role.name), none, none)}));
     }
     if (role.name == "dra") { spec.set("hostNetwork", true); }
     const api::Labels selector = plugin_node_selector(scene, module, role);
@@ -159,8 +162,8 @@ Node daemon_set(const Scene& scene, const api::Module& module, const Node& plugi
 }
 
 Node device_class(const api::Module& module, const Node& source) {
-    const Node labels = Node::mapping(
-        {{std::string(api::k_label_module_name), module.meta.name}, {std::string(k_namespace_label), module.meta.namespace_}});
+    const Node labels = Node::mapping({{std::string(api::k_label_module_name), module.meta.name},
+                                       {std::string(k_namespace_label), module.meta.namespace_}});
     Node spec = Node::mapping();
     for (const char* key : {"config", "selectors"}) {
         const Node* list = source.find(key);
@@ -174,7 +177,8 @@ Node device_class(const api::Module& module, const Node& source) {
 
 std::string daemon_set_name(const api::Module& module, std::string_view role, const std::string& version) {
     const std::string start = fmt::format("{}-{}", module.meta.name, role);
-    return fmt::format("{}-{}", start, short_hash(fmt::format("{}/{}/{}/{}", module.meta.namespace_, module.meta.name, role, version)));
+    return fmt::format("{}-{}", start,
+                       short_hash(fmt::format("{}/{}/{}/{}", module.meta.namespace_, module.meta.name, role, version)));
 }
 
 void add_device_plugins(Scene& scene, std::vector<Node>& out) {
@@ -195,9 +199,10 @@ void add_dra(Scene& scene, std::vector<Node>& out) {
             const Node& source = classes->items()[i];
             const auto [owner, first] = owners.emplace(source.get_string({"name"}), &module);
             if (!first) {
-                scene.warn(&module, fmt::format("spec.dra.deviceClasses[{}].name", i), "device-class-conflict",
-                           fmt::format("DeviceClass {} is also one of Module {}", owner->first, owner->second->full_name()),
-                           "DeviceClasses have no namespace; each Module takes it over from the other");
+                scene.warn(
+                    &module, fmt::format("spec.dra.deviceClasses[{}].name", i), "device-class-conflict",
+                    fmt::format("DeviceClass {} is also one of Module {}", owner->first, owner->second->full_name()),
+                    "DeviceClasses have no namespace; each Module takes it over from the other");
                 continue;
             }
             out.push_back(device_class(module, source));

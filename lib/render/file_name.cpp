@@ -29,7 +29,8 @@ constexpr std::array<std::pair<std::string_view, int>, 11> k_ranks{{{"Namespace"
                                                                     {"Pod", 9}}};
 
 int rank_of(std::string_view kind) {
-    const auto* found = std::find_if(k_ranks.begin(), k_ranks.end(), [&](const auto& row) { return row.first == kind; });
+    const auto* found =
+        std::find_if(k_ranks.begin(), k_ranks.end(), [&](const auto& row) { return row.first == kind; });
     return found == k_ranks.end() ? 9 : found->second;
 }
 
@@ -49,9 +50,10 @@ std::vector<std::string> file_names(const std::vector<value::Node>& objects) {
     std::vector<std::string> result;
     std::set<std::string> seen;
     for (const auto& object : objects) {
-        const std::string name = file_name(object.get_string({"kind"}), object.get_string({"metadata", "namespace"}),
-                                           object.get_string({"metadata", "name"}),
-                                           object.get_string({"metadata", "labels", std::string(api::k_label_worker_action)}));
+        const std::string name =
+            file_name(object.get_string({"kind"}), object.get_string({"metadata", "namespace"}),
+                      object.get_string({"metadata", "name"}),
+                      object.get_string({"metadata", "labels", std::string(api::k_label_worker_action)}));
         std::string unique = name;
         for (int number = 2; !seen.insert(unique).second; ++number) { unique = fmt::format("{}.{}", name, number); }
         result.push_back(std::move(unique));
@@ -73,7 +75,8 @@ std::vector<std::string> files_in_use(const api::Objects& objects, const plan::O
             if (version == module->module_loader->container.version) { continue; }
             for (const std::string_view role : {"device-plugin", "dra"}) {
                 if (!(role == "dra" ? module->dra : module->device_plugin)) { continue; }
-                result.insert(file_name("DaemonSet", module->meta.namespace_, daemon_set_name(*module, role, version), ""));
+                result.insert(
+                    file_name("DaemonSet", module->meta.namespace_, daemon_set_name(*module, role, version), ""));
             }
         }
     });

@@ -39,11 +39,13 @@ Node feedback_rules() {
 
 Node manifest_work_of(const api::ManagedClusterModule& hub, const std::string& cluster, const Node& module) {
     const std::string& name = hub.meta.name;
-    Node metadata = Node::mapping({{"labels", Node::mapping({{std::string(api::k_label_managed_cluster_module), name}})},
-                                   {"name", name},
-                                   {"namespace", cluster}});
+    Node metadata =
+        Node::mapping({{"labels", Node::mapping({{std::string(api::k_label_managed_cluster_module), name}})},
+                       {"name", name},
+                       {"namespace", cluster}});
     if (!hub.meta.uid.empty()) {
-        set_owner(metadata, controller_reference("hub.kmm.sigs.x-k8s.io/v1beta1", "ManagedClusterModule", name, hub.meta.uid));
+        set_owner(metadata,
+                  controller_reference("hub.kmm.sigs.x-k8s.io/v1beta1", "ManagedClusterModule", name, hub.meta.uid));
     }
     const Node identifier = Node::mapping({{"group", "kmm.sigs.x-k8s.io"},
                                            {"name", name},
@@ -58,11 +60,14 @@ Node manifest_work_of(const api::ManagedClusterModule& hub, const std::string& c
 /// One ManagedClusterModule, and what it finds.
 class HubModule {
 public:
-    HubModule(const api::ManagedClusterModule& hub, const std::vector<std::string>& missing_images, Diagnostics& findings)
+    HubModule(const api::ManagedClusterModule& hub, const std::vector<std::string>& missing_images,
+              Diagnostics& findings)
         : hub_(hub), module_(named(hub)), resolver_(module_), missing_images_(missing_images), findings_(findings) {}
 
     void add_bundles(const std::vector<HubCluster>& clusters, std::vector<HubBundle>& bundles) {
-        if (hub_.meta.deleting) { return warn("", "hub-skipped", "it is being deleted, and gives no cluster anything", ""); }
+        if (hub_.meta.deleting) {
+            return warn("", "hub-skipped", "it is being deleted, and gives no cluster anything", "");
+        }
         std::size_t selected = 0;
         for (const auto& cluster : clusters) {
             if (!is_selected(cluster)) { continue; }
@@ -119,10 +124,11 @@ private:
         constexpr std::size_t shown_max = 5;
         const std::size_t count = names.size();
         if (count > shown_max) { names.resize(shown_max); }
-        warn("", "hub-not-selected",
-             fmt::format("no cluster has the labels {}, looked at {}{}", base::join(pairs, ","), base::join(names, ", "),
-                         count > shown_max ? fmt::format(" and {} more", count - shown_max) : ""),
-             "label the ManagedCluster, or correct spec.selector");
+        warn(
+            "", "hub-not-selected",
+            fmt::format("no cluster has the labels {}, looked at {}{}", base::join(pairs, ","), base::join(names, ", "),
+                        count > shown_max ? fmt::format(" and {} more", count - shown_max) : ""),
+            "label the ManagedCluster, or correct spec.selector");
     }
 
     /// The mappings of the cluster's kernels; nullopt, and a finding, if it gets none.
@@ -132,8 +138,11 @@ private:
             return std::nullopt;
         }
         if (!cluster.kernels || cluster.kernels->empty()) {
-            skip(cluster, cluster.kernels ? "it has no node that says which kernel it runs" : fmt::format("its ManagedCluster has no claim {}", k_kernel_claim),
-                 "KMM on the cluster publishes it with KMM_MANAGED=1; or name the cluster's own context with --context");
+            skip(
+                cluster,
+                cluster.kernels ? "it has no node that says which kernel it runs"
+                                : fmt::format("its ManagedCluster has no claim {}", k_kernel_claim),
+                "KMM on the cluster publishes it with KMM_MANAGED=1; or name the cluster's own context with --context");
             return std::nullopt;
         }
         Node mappings = Node::sequence();
@@ -145,7 +154,8 @@ private:
             if (!add_mapping(cluster, trimmed, mappings)) { return std::nullopt; }
         }
         if (mappings.items().empty()) {
-            skip(cluster, "none of its kernels has a mapping", "add a mapping, or leave the cluster out of spec.selector", k_mappings);
+            skip(cluster, "none of its kernels has a mapping",
+                 "add a mapping, or leave the cluster out of spec.selector", k_mappings);
             return std::nullopt;
         }
         return mappings;
@@ -155,12 +165,14 @@ private:
     bool add_mapping(const HubCluster& cluster, const std::string& kernel, Node& mappings) {
         const plan::Resolution resolution = resolver_.resolve(kernel);
         if (const auto* fault = std::get_if<plan::MappingFault>(&resolution)) {
-            skip(cluster, fmt::format("kernel {}: {}", base::escape(kernel), fault->diagnostic.message), fault->diagnostic.hint);
+            skip(cluster, fmt::format("kernel {}: {}", base::escape(kernel), fault->diagnostic.message),
+                 fault->diagnostic.hint);
             return false;
         }
         const auto* resolved = std::get_if<plan::Resolved>(&resolution);
         if (resolved == nullptr) {
-            warn(k_mappings, "hub-no-mapping", fmt::format("kernel {} of cluster {} has no mapping", base::escape(kernel), cluster.name),
+            warn(k_mappings, "hub-no-mapping",
+                 fmt::format("kernel {} of cluster {} has no mapping", base::escape(kernel), cluster.name),
                  "its nodes get no module; add a mapping");
             return true;
         }
@@ -178,7 +190,9 @@ private:
             return false;
         }
         const auto& container = module_.module_loader->container;
-        if (container.kernel_mappings[resolved->mapping_index].registry_tls) { warn_lost("registryTLS", resolved->mapping_index); }
+        if (container.kernel_mappings[resolved->mapping_index].registry_tls) {
+            warn_lost("registryTLS", resolved->mapping_index);
+        }
         if (in_tree_of_cluster(container, resolved->config) != resolved->config.in_tree_modules_to_remove) {
             warn_lost("inTreeModulesToRemove", resolved->mapping_index);
         }
@@ -192,7 +206,8 @@ private:
     }
 
     /// What the cluster makes of the mapping that it gets: an empty list is not written, and the old field wins.
-    static std::vector<std::string> in_tree_of_cluster(const api::ModuleLoaderContainer& container, const api::ModuleConfig& config) {
+    static std::vector<std::string> in_tree_of_cluster(const api::ModuleLoaderContainer& container,
+                                                       const api::ModuleConfig& config) {
         if (!container.in_tree_module_to_remove.empty()) { return {container.in_tree_module_to_remove}; }
         if (!config.in_tree_modules_to_remove.empty()) { return config.in_tree_modules_to_remove; }
         return container.in_tree_modules_to_remove.value_or(std::vector<std::string>{});
@@ -200,7 +215,8 @@ private:
 
     void warn_lost(std::string_view field, std::size_t index) {
         warn(fmt::format("{}.kernelMappings[{}].{}", k_container, index, field), "hub-field-lost",
-             fmt::format("{} of kernelMappings[{}] does not reach the clusters", field, index), "set it in the container, which does");
+             fmt::format("{} of kernelMappings[{}] does not reach the clusters", field, index),
+             "set it in the container, which does");
     }
 
     [[nodiscard]] Node module_with(Node mappings) const {
@@ -208,11 +224,12 @@ private:
         Node* loader = find_member(spec, "moduleLoader");
         Node* container = loader == nullptr ? nullptr : find_member(*loader, "container");
         if (container != nullptr) {
-            std::erase_if(container->members(), [](const value::Member& member) { return member.key == "build" || member.key == "sign"; });
+            std::erase_if(container->members(),
+                          [](const value::Member& member) { return member.key == "build" || member.key == "sign"; });
             container->set("kernelMappings", std::move(mappings));
         }
-        return object(api::k_group_version, "Module", Node::mapping({{"name", hub_.meta.name}, {"namespace", hub_.spoke_namespace}}),
-                      std::move(spec));
+        return object(api::k_group_version, "Module",
+                      Node::mapping({{"name", hub_.meta.name}, {"namespace", hub_.spoke_namespace}}), std::move(spec));
     }
 
     static Node* find_member(Node& node, std::string_view key) {
@@ -237,7 +254,9 @@ std::vector<std::string> claimed_kernels(std::string_view claim) {
         const std::size_t end = claim.find('\n');
         const std::string kernel(claim.substr(0, end));
         claim = end == std::string_view::npos ? std::string_view() : claim.substr(end + 1);
-        if (!kernel.empty() && std::find(result.begin(), result.end(), kernel) == result.end()) { result.push_back(kernel); }
+        if (!kernel.empty() && std::find(result.begin(), result.end(), kernel) == result.end()) {
+            result.push_back(kernel);
+        }
     }
     return result;
 }
@@ -245,7 +264,9 @@ std::vector<std::string> claimed_kernels(std::string_view claim) {
 HubBundles hub_bundles(const std::vector<api::ManagedClusterModule>& modules, const std::vector<HubCluster>& clusters,
                        const std::vector<std::string>& missing_images) {
     HubBundles result;
-    for (const auto& module : modules) { HubModule(module, missing_images, result.findings).add_bundles(clusters, result.bundles); }
+    for (const auto& module : modules) {
+        HubModule(module, missing_images, result.findings).add_bundles(clusters, result.bundles);
+    }
     std::stable_sort(result.bundles.begin(), result.bundles.end(),
                      [](const HubBundle& a, const HubBundle& b) { return a.cluster < b.cluster; });
     sort_and_merge(result.findings);

@@ -38,11 +38,12 @@ struct HubBundles {
 /// The kernels of the claim's text, one a line, each once, in order.
 [[nodiscard]] std::vector<std::string> claimed_kernels(std::string_view claim);
 
-/// For each cluster that a ManagedClusterModule selects: its Module with one literal mapping a kernel, build and sign left
-/// out. An image that one of the globs `missing_images` names holds the cluster's bundle back, as on the hub. A cluster that
-/// cannot be served is left out with a finding; others go on. Both lists must be sorted by name.
-/// Finding codes: hub-skipped, hub-no-mapping, hub-not-selected, hub-labels-unknown, hub-field-lost.
-[[nodiscard]] HubBundles hub_bundles(const std::vector<api::ManagedClusterModule>& modules, const std::vector<HubCluster>& clusters,
+/// For each cluster that a ManagedClusterModule selects: its Module with one literal mapping a kernel, build and sign
+/// left out. An image that one of the globs `missing_images` names holds the cluster's bundle back, as on the hub. A
+/// cluster that cannot be served is left out with a finding; others go on. Both lists must be sorted by name. Finding
+/// codes: hub-skipped, hub-no-mapping, hub-not-selected, hub-labels-unknown, hub-field-lost.
+[[nodiscard]] HubBundles hub_bundles(const std::vector<api::ManagedClusterModule>& modules,
+                                     const std::vector<HubCluster>& clusters,
                                      const std::vector<std::string>& missing_images);
 
 }  // namespace kmm::render

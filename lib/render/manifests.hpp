@@ -54,29 +54,29 @@ struct Rendered {
     Diagnostics findings;              ///< warnings, sorted
 };
 
-/// The groups `what` (each once, in the order of What). Build, sign and pull-check Pods are those of every image that the
-/// eligible nodes' kernels ask for.
-/// Errors: usage "firmware-host-path-missing" if a Module has firmwarePath and the operator's configuration no directory for
-/// it; data "bad-reference" or "bad-path" for a sign Pod whose Dockerfile could not be written safely.
-/// Finding codes: unsafe-path, name-too-long, kaniko-tag, device-class-conflict, same-name,
-/// no-unsigned-image, kernel-plus.
+/// The groups `what` (each once, in the order of What). Build, sign and pull-check Pods are those of every image that
+/// the eligible nodes' kernels ask for. Errors: usage "firmware-host-path-missing" if a Module has firmwarePath and the
+/// operator's configuration no directory for it; data "bad-reference" or "bad-path" for a sign Pod whose Dockerfile
+/// could not be written safely. Finding codes: unsafe-path, name-too-long, kaniko-tag, device-class-conflict,
+/// same-name, no-unsigned-image, kernel-plus.
 [[nodiscard]] Rendered render(const api::Objects& objects, const Options& options, std::span<const What> what);
 
-/// Everything that the plan needs: namespaces, nmc, device-plugin, dra and worker-pods; build and sign for images that are
-/// missing. Errors and codes as render.
+/// Everything that the plan needs: namespaces, nmc, device-plugin, dra and worker-pods; build and sign for images that
+/// are missing. Errors and codes as render.
 [[nodiscard]] Rendered render_needed(const api::Objects& objects, const Options& options);
 
-/// The NodeModulesConfigs that the cluster settles at (spec and labels, no status), each followed by a Node of the same name
-/// with the KMM labels it ends up with. Sorted by node; nodes without module and without NodeModulesConfig are left out.
-/// Entries are sorted by namespace and name.
-[[nodiscard]] std::vector<value::Node> node_modules_configs(const api::Objects& objects, const plan::Options& options = {});
+/// The NodeModulesConfigs that the cluster settles at (spec and labels, no status), each followed by a Node of the same
+/// name with the KMM labels it ends up with. Sorted by node; nodes without module and without NodeModulesConfig are
+/// left out. Entries are sorted by namespace and name.
+[[nodiscard]] std::vector<value::Node> node_modules_configs(const api::Objects& objects,
+                                                            const plan::Options& options = {});
 
 /// File names for objects of one rendering, one each, without directory and ending (".yaml"): unique, the same for the
 /// same objects, sorted as the objects are applied. Characters: a-z 0-9 '-' '.' '_'.
 [[nodiscard]] std::vector<std::string> file_names(const std::vector<value::Node>& objects);
 
-/// File names of DaemonSets for versions that some node is still labelled with (settled) although the Module moved on: no
-/// rendering has them any more, and the nodes still need them.
+/// File names of DaemonSets for versions that some node is still labelled with (settled) although the Module moved on:
+/// no rendering has them any more, and the nodes still need them.
 [[nodiscard]] std::vector<std::string> files_in_use(const api::Objects& objects, const plan::Options& options);
 
 }  // namespace kmm::render

@@ -33,7 +33,8 @@ Node rule(std::string_view group, const std::vector<std::string>& resources, con
 }
 
 Node service_account(std::string_view name, std::string_view ns) {
-    return Node::mapping({{"apiVersion", "v1"}, {"kind", "ServiceAccount"}, {"metadata", namespaced_metadata(name, ns)}});
+    return Node::mapping(
+        {{"apiVersion", "v1"}, {"kind", "ServiceAccount"}, {"metadata", namespaced_metadata(name, ns)}});
 }
 
 Node cluster_role(std::string_view name, std::vector<Node> rules) {
@@ -45,11 +46,12 @@ Node cluster_role(std::string_view name, std::vector<Node> rules) {
 
 Node cluster_role_binding(std::string_view name) {
     const Node subject = Node::mapping({{"kind", "ServiceAccount"}, {"name", name}, {"namespace", k_tools_namespace}});
-    return Node::mapping({{"apiVersion", k_rbac_version},
-                          {"kind", "ClusterRoleBinding"},
-                          {"metadata", named_metadata(name)},
-                          {"roleRef", Node::mapping({{"apiGroup", k_rbac_group}, {"kind", "ClusterRole"}, {"name", name}})},
-                          {"subjects", Node::sequence({subject})}});
+    return Node::mapping(
+        {{"apiVersion", k_rbac_version},
+         {"kind", "ClusterRoleBinding"},
+         {"metadata", named_metadata(name)},
+         {"roleRef", Node::mapping({{"apiGroup", k_rbac_group}, {"kind", "ClusterRole"}, {"name", name}})},
+         {"subjects", Node::sequence({subject})}});
 }
 
 Node role(std::string_view ns, std::vector<Node> rules) {
@@ -62,11 +64,12 @@ Node role(std::string_view ns, std::vector<Node> rules) {
 Node role_binding(std::string_view ns) {
     const Node subject =
         Node::mapping({{"kind", "ServiceAccount"}, {"name", k_upgrade_name}, {"namespace", k_tools_namespace}});
-    return Node::mapping({{"apiVersion", k_rbac_version},
-                          {"kind", "RoleBinding"},
-                          {"metadata", namespaced_metadata(k_upgrade_name, ns)},
-                          {"roleRef", Node::mapping({{"apiGroup", k_rbac_group}, {"kind", "Role"}, {"name", k_upgrade_name}})},
-                          {"subjects", Node::sequence({subject})}});
+    return Node::mapping(
+        {{"apiVersion", k_rbac_version},
+         {"kind", "RoleBinding"},
+         {"metadata", namespaced_metadata(k_upgrade_name, ns)},
+         {"roleRef", Node::mapping({{"apiGroup", k_rbac_group}, {"kind", "Role"}, {"name", k_upgrade_name}})},
+         {"subjects", Node::sequence({subject})}});
 }
 
 /// What the Modules of one namespace name.
@@ -106,7 +109,8 @@ void add_namespaces(Scene& scene, std::vector<Node>& out) {
 
 void add_rbac(Scene& scene, std::vector<Node>& out) {
     const std::vector<std::string> read{"get", "list"};
-    out.push_back(Node::mapping({{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", named_metadata(k_tools_namespace)}}));
+    out.push_back(
+        Node::mapping({{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", named_metadata(k_tools_namespace)}}));
     out.push_back(service_account(k_plan_name, k_tools_namespace));
     out.push_back(service_account(k_upgrade_name, k_tools_namespace));
     const auto uses = uses_of(scene.objects);
@@ -115,10 +119,10 @@ void add_rbac(Scene& scene, std::vector<Node>& out) {
     }
     out.push_back(cluster_role(k_plan_name, {rule(k_core_group, {"nodes"}, read),
                                              rule(api::k_group, {"modules", "nodemodulesconfigs"}, read)}));
-    out.push_back(cluster_role(k_upgrade_name, {rule(k_core_group, {"nodes"}, {"get", "list", "patch"}),
-                                                rule(api::k_group, {"modules"}, read),
-                                                rule(api::k_group, {"nodemodulesconfigs"}, {"create", "get", "list", "patch"}),
-                                                rule(api::k_group, {"nodemodulesconfigs/status"}, {"patch"})}));
+    out.push_back(cluster_role(
+        k_upgrade_name, {rule(k_core_group, {"nodes"}, {"get", "list", "patch"}), rule(api::k_group, {"modules"}, read),
+                         rule(api::k_group, {"nodemodulesconfigs"}, {"create", "get", "list", "patch"}),
+                         rule(api::k_group, {"nodemodulesconfigs/status"}, {"patch"})}));
     out.push_back(cluster_role_binding(k_plan_name));
     out.push_back(cluster_role_binding(k_upgrade_name));
     for (const auto& [ns, use] : uses) {

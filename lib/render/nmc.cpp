@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NodeModulesConfigs and node labels as they settle. Source: KMM nmc_reconciler.go, module_reconciler.go; facts: KMM 1, 8.
+// NodeModulesConfigs and node labels as they settle. Source: KMM nmc_reconciler.go, module_reconciler.go; facts: KMM
+// 1, 8.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -36,7 +37,9 @@ std::vector<api::Toleration> daemon_tolerations(const api::Module& module) {
         result.push_back(std::move(toleration));
     };
     for (const char* key : {"not-ready", "unreachable"}) { add(key, "NoExecute"); }
-    for (const char* key : {"disk-pressure", "memory-pressure", "pid-pressure", "unschedulable"}) { add(key, "NoSchedule"); }
+    for (const char* key : {"disk-pressure", "memory-pressure", "pid-pressure", "unschedulable"}) {
+        add(key, "NoSchedule");
+    }
     return result;
 }
 
@@ -64,7 +67,8 @@ void add_plugin_labels(const plan::Verdict& verdict, const api::Module& module, 
     if (placed && (is_target || !module.module_loader)) { labels[api::label_device_plugin_ready(ns, name)] = ""; }
 }
 
-void add_node_labels(const plan::Verdict& verdict, const api::Module& module, const api::Node& node, api::Labels& labels) {
+void add_node_labels(const plan::Verdict& verdict, const api::Module& module, const api::Node& node,
+                     api::Labels& labels) {
     const std::string& ns = verdict.entry.namespace_;
     const std::string& name = verdict.entry.module;
     const plan::VersionLabels& versions = verdict.labels_after.labels;
@@ -113,7 +117,8 @@ std::vector<value::Node> node_modules_configs(const api::Objects& objects, const
         auto& [config, node_labels] = settled;
         keep_unknown_entries(view, objects, settled);
         for (auto& verdict : verdicts) {
-            add_node_labels(verdict, *modules.at({verdict.entry.namespace_, verdict.entry.module}), *view.node, node_labels);
+            add_node_labels(verdict, *modules.at({verdict.entry.namespace_, verdict.entry.module}), *view.node,
+                            node_labels);
             if (verdict.wanted) { config.spec.push_back(std::move(*verdict.wanted)); }
         }
         const std::string& name = view.node->meta.name;

@@ -24,14 +24,16 @@ void check_port(api::Fields& fields, std::string_view key) {
 void check_gc_delay(api::Fields& job) {
     const std::string delay = job.string("gcDelay");
     if (delay.empty() || base::parse_duration(delay)) { return; }
-    job.scope().fault("bad-value", fmt::format("{} must be a duration, found \"{}\"", job.path_of("gcDelay"), base::escape(delay)),
+    job.scope().fault("bad-value",
+                      fmt::format("{} must be a duration, found \"{}\"", job.path_of("gcDelay"), base::escape(delay)),
                       job.node().find("gcDelay")->mark(), "like 90s, 5m or 1h30m");
 }
 
 void read_worker(api::Fields& worker, OperatorConfig& config) {
     if (const auto user = worker.integer("runAsUser")) {
         if (*user < 0) {
-            worker.scope().fault("bad-value", fmt::format("{} must not be negative, found {}", worker.path_of("runAsUser"), *user),
+            worker.scope().fault("bad-value",
+                                 fmt::format("{} must not be negative, found {}", worker.path_of("runAsUser"), *user),
                                  worker.node().find("runAsUser")->mark());
         }
         config.worker_run_as_user = *user;
@@ -103,7 +105,9 @@ OperatorConfig decode_operator_config(const value::Document& document, Diagnosti
     fields.done();
     const value::Node* upstream = document.root.find("webhookPort");
     if (openshift && upstream != nullptr) {
-        scope.fault("bad-value", "webhookPort is a field of KMM, webhook and metrics.disableHTTP2 are those of KMM on OpenShift: either operator ignores the whole file",
+        scope.fault("bad-value",
+                    "webhookPort is a field of KMM, webhook and metrics.disableHTTP2 are those of KMM on OpenShift: "
+                    "either operator ignores the whole file",
                     upstream->mark(), "on OpenShift write webhook.port; elsewhere remove the others");
     }
     return config;

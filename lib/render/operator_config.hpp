@@ -20,16 +20,18 @@ inline constexpr std::string_view k_operator_config_key = "controller_config.yam
 struct OperatorConfig {
     std::int64_t worker_run_as_user = 0;
     std::string worker_se_linux_type = "spc_t";
-    std::string worker_firmware_host_path = "/lib/firmware";  ///< "" if the file sets it so: then firmware cannot be loaded
+    std::string worker_firmware_host_path =
+        "/lib/firmware";  ///< "" if the file sets it so: then firmware cannot be loaded
 };
 
-/// What is wrong with a directory that hosts keep firmware in, as "must be absolute, found ..."; "" if nothing is, or if
-/// `path` is empty.
+/// What is wrong with a directory that hosts keep firmware in, as "must be absolute, found ..."; "" if nothing is, or
+/// if `path` is empty.
 [[nodiscard]] std::string firmware_path_fault(std::string_view path);
 
-/// Reads controller_config.yaml. Strict as the operator is, which then ignores the whole file: unknown fields, wrong types
-/// and bad values are diagnostics with their places. The fields of KMM on OpenShift (webhook, metrics.disableHTTP2) are taken, too. Codes: unknown-field (the hint names the nearest field, and the new
-/// name of worker.setFirmwareClassPath), wrong-type, bad-value.
+/// Reads controller_config.yaml. Strict as the operator is, which then ignores the whole file: unknown fields, wrong
+/// types and bad values are diagnostics with their places. The fields of KMM on OpenShift (webhook,
+/// metrics.disableHTTP2) are taken, too. Codes: unknown-field (the hint names the nearest field, and the new name of
+/// worker.setFirmwareClassPath), wrong-type, bad-value.
 [[nodiscard]] OperatorConfig decode_operator_config(const value::Document& document, Diagnostics& diagnostics);
 
 }  // namespace kmm::render

@@ -26,17 +26,20 @@ std::uint64_t fnv1a(std::string_view text) noexcept {
     return hash;
 }
 
-Node reference_tree(std::string_view api_version, std::string_view kind, const std::string& name, const std::string& uid) {
+Node reference_tree(std::string_view api_version, std::string_view kind, const std::string& name,
+                    const std::string& uid) {
     return Node::mapping({{"apiVersion", api_version}, {"kind", kind}, {"name", name}, {"uid", uid}});
 }
 
 }  // namespace
 
-void Scene::warn(const api::Module* module, std::string_view field, std::string code, std::string message, std::string hint) {
+void Scene::warn(const api::Module* module, std::string_view field, std::string code, std::string message,
+                 std::string hint) {
     Diagnostic diagnostic;
     diagnostic.severity = Severity::warning;
     diagnostic.code = std::move(code);
-    diagnostic.message = module == nullptr ? std::move(message) : fmt::format("Module {}: {}", module->full_name(), message);
+    diagnostic.message =
+        module == nullptr ? std::move(message) : fmt::format("Module {}: {}", module->full_name(), message);
     if (module != nullptr) {
         if (const auto place = module->places.find(field); place != module->places.end()) {
             diagnostic.position = place->second;
@@ -133,11 +136,13 @@ Node toleration_list(const std::vector<api::Toleration>& tolerations) {
     return list;
 }
 
-Node owner_reference(std::string_view api_version, std::string_view kind, const std::string& name, const std::string& uid) {
+Node owner_reference(std::string_view api_version, std::string_view kind, const std::string& name,
+                     const std::string& uid) {
     return reference_tree(api_version, kind, name, uid);
 }
 
-Node controller_reference(std::string_view api_version, std::string_view kind, const std::string& name, const std::string& uid) {
+Node controller_reference(std::string_view api_version, std::string_view kind, const std::string& name,
+                          const std::string& uid) {
     Node node = reference_tree(api_version, kind, name, uid);
     node.set("blockOwnerDeletion", true);
     node.set("controller", true);
@@ -157,7 +162,9 @@ void set_finalizers(Node& metadata, const std::vector<std::string>& finalizers) 
     if (!finalizers.empty()) { metadata.set("finalizers", Node::strings(finalizers)); }
 }
 
-void set_owner(Node& metadata, Node reference) { metadata.set("ownerReferences", Node::sequence({std::move(reference)})); }
+void set_owner(Node& metadata, Node reference) {
+    metadata.set("ownerReferences", Node::sequence({std::move(reference)}));
+}
 
 Node object(std::string_view api_version, std::string_view kind, Node metadata, Node spec) {
     return Node::mapping(

@@ -25,7 +25,8 @@ struct Scene {
     Diagnostics findings{};
 
     /// Appends a warning about `module` at the place of `field` (a path like "spec.imageRepoSecret"), if it is known.
-    void warn(const api::Module* module, std::string_view field, std::string code, std::string message, std::string hint = "");
+    void warn(const api::Module* module, std::string_view field, std::string code, std::string message,
+              std::string hint = "");
     /// The Module of an entry, nullptr if it is not among the objects. O(log Modules).
     [[nodiscard]] const api::Module* find_module(std::string_view ns, std::string_view name) const;
     /// `names` as metadata.finalizers, or an empty list if the options want none.
@@ -61,15 +62,16 @@ enum class Access { read_only, read_write };
 [[nodiscard]] value::Node owner_reference(std::string_view api_version, std::string_view kind, const std::string& name,
                                           const std::string& uid);
 /// As owner_reference, of the one controller.
-[[nodiscard]] value::Node controller_reference(std::string_view api_version, std::string_view kind, const std::string& name,
-                                               const std::string& uid);
+[[nodiscard]] value::Node controller_reference(std::string_view api_version, std::string_view kind,
+                                               const std::string& name, const std::string& uid);
 /// Sets spec.imagePullSecrets if there is a Secret, spec.tolerations if there are any.
 void set_pull_secret(value::Node& spec, const std::string& secret);
 void set_tolerations(value::Node& spec, const std::vector<api::Toleration>& tolerations);
 /// Sets metadata.finalizers and metadata.ownerReferences unless they are empty.
 void set_finalizers(value::Node& metadata, const std::vector<std::string>& finalizers);
 void set_owner(value::Node& metadata, value::Node reference);
-[[nodiscard]] value::Node object(std::string_view api_version, std::string_view kind, value::Node metadata, value::Node spec);
+[[nodiscard]] value::Node object(std::string_view api_version, std::string_view kind, value::Node metadata,
+                                 value::Node spec);
 
 /// "<name>-device-plugin-" or "<name>-dra-" with a hash of namespace, name and version: the name of a DaemonSet.
 [[nodiscard]] std::string daemon_set_name(const api::Module& module, std::string_view role, const std::string& version);

@@ -85,8 +85,9 @@ std::string shell_pattern(std::string_view text) {
 }
 
 bool fits_copy(std::string_view text) noexcept {
-    return std::none_of(text.begin(), text.end(),
-                        [](char c) { return is_control(c) || std::string_view("*?[]").find(c) != std::string_view::npos; });
+    return std::none_of(text.begin(), text.end(), [](char c) {
+        return is_control(c) || std::string_view("*?[]").find(c) != std::string_view::npos;
+    });
 }
 
 std::string copy_arguments(std::string_view from, std::string_view to) {

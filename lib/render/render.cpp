@@ -34,7 +34,9 @@ bool needs_verdicts(What what) {
 Scene make_scene(const api::Objects& objects, const Options& options, std::span<const What> what) {
     Scene scene{objects, options};
     scene.schedule_key = plan::complete(options.plan, objects).schedule_key.value_or(scene.schedule_key);
-    if (std::any_of(what.begin(), what.end(), needs_verdicts)) { scene.verdicts = plan::judge_all(objects, options.plan); }
+    if (std::any_of(what.begin(), what.end(), needs_verdicts)) {
+        scene.verdicts = plan::judge_all(objects, options.plan);
+    }
     return scene;
 }
 
@@ -43,7 +45,9 @@ void add_group(Scene& scene, What what, Images images, std::vector<value::Node>&
         case What::namespaces: return add_namespaces(scene, out);
         case What::rbac: return add_rbac(scene, out);
         case What::nmc: {
-            for (auto& node : node_modules_configs(scene.objects, scene.options.plan)) { out.push_back(std::move(node)); }
+            for (auto& node : node_modules_configs(scene.objects, scene.options.plan)) {
+                out.push_back(std::move(node));
+            }
             return;
         }
         case What::pull_check: return add_pull_pods(scene, out);

@@ -34,13 +34,20 @@ struct NumberDefault {
     std::int64_t number;
 };
 constexpr std::array k_number_defaults{
-    NumberDefault{"defaultMode", 420},     NumberDefault{"expirationSeconds", 3600}, NumberDefault{"failureThreshold", 3},
-    NumberDefault{"initialDelaySeconds", 0}, NumberDefault{"minReadySeconds", 0},    NumberDefault{"periodSeconds", 10},
-    NumberDefault{"revisionHistoryLimit", 10}, NumberDefault{"successThreshold", 1}, NumberDefault{"terminationGracePeriodSeconds", 30},
+    NumberDefault{"defaultMode", 420},
+    NumberDefault{"expirationSeconds", 3600},
+    NumberDefault{"failureThreshold", 3},
+    NumberDefault{"initialDelaySeconds", 0},
+    NumberDefault{"minReadySeconds", 0},
+    NumberDefault{"periodSeconds", 10},
+    NumberDefault{"revisionHistoryLimit", 10},
+    NumberDefault{"successThreshold", 1},
+    NumberDefault{"terminationGracePeriodSeconds", 30},
     NumberDefault{"timeoutSeconds", 1},
 };
 
-constexpr std::array<std::string_view, 6> k_false_defaults{"hostIPC", "hostNetwork", "hostPID", "readOnly", "stdin", "tty"};
+constexpr std::array<std::string_view, 6> k_false_defaults{"hostIPC",  "hostNetwork", "hostPID",
+                                                           "readOnly", "stdin",       "tty"};
 constexpr std::array<std::string_view, 4> k_chosen_by_users{"annotations", "labels", "matchLabels", "nodeSelector"};
 
 template <typename List, typename Key>
@@ -53,7 +60,8 @@ std::string_view default_pull_policy(const std::string& image) {
     if (image.find('@') != std::string::npos) { return "IfNotPresent"; }
     const std::size_t name = image.rfind('/') == std::string::npos ? 0 : image.rfind('/');
     const std::size_t colon = image.find(':', name);
-    return colon == std::string::npos || std::string_view(image).substr(colon + 1) == "latest" ? "Always" : "IfNotPresent";
+    return colon == std::string::npos || std::string_view(image).substr(colon + 1) == "latest" ? "Always"
+                                                                                               : "IfNotPresent";
 }
 
 const Node& default_update_strategy() {
@@ -100,7 +108,8 @@ Node one_quantity(const Node& value) {
     const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (failed != std::errc{}) { return value; }
     const std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));
-    const auto suffix = std::find_if(k_suffixes.begin(), k_suffixes.end(), [&](const Suffix& row) { return row.text == rest; });
+    const auto suffix =
+        std::find_if(k_suffixes.begin(), k_suffixes.end(), [&](const Suffix& row) { return row.text == rest; });
     return suffix == k_suffixes.end() ? value : Node(fmt::format("{:.12g}", number * suffix->factor));
 }
 

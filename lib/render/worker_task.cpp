@@ -19,21 +19,27 @@ std::string verb_of(const WorkerTask& task) { return task.args.empty() ? std::st
 
 Node named(std::string_view name, std::string_view text) { return Node::mapping({{"name", name}, {"value", text}}); }
 
-/// Load and unload change the kernel: they are privileged, since the device of the kernel's log and the directories of firmware need it, and
-/// stay on the host's network, since the driver of a Pod network may be the very module that is replaced. All other verbs only look.
+/// Load and unload change the kernel: they are privileged, since the device of the kernel's log and the directories of
+/// firmware need it, and stay on the host's network, since the driver of a Pod network may be the very module that is
+/// replaced. All other verbs only look.
 bool changes_the_kernel(const WorkerTask& task) {
     const std::string verb = verb_of(task);
     return verb == "load" || verb == "unload";
 }
 
-/// Where the Pods that only look see the node: a container without rights has a /proc and a /sys of its own with parts left out.
+/// Where the Pods that only look see the node: a container without rights has a /proc and a /sys of its own with parts
+/// left out.
 constexpr std::string_view k_view = "/host";
 
-std::string seen_at(const WorkerTask& task, std::string_view path) { return changes_the_kernel(task) ? std::string(path) : fmt::format("{}{}", k_view, path); }
+std::string seen_at(const WorkerTask& task, std::string_view path) {
+    return changes_the_kernel(task) ? std::string(path) : fmt::format("{}{}", k_view, path);
+}
 
 Node task_volumes(const WorkerTask& task) {
     Node volumes = Node::sequence();
-    if (!task.config.empty()) { volumes.push_back(annotation_volume("config", k_task_config_annotation, "config.yaml")); }
+    if (!task.config.empty()) {
+        volumes.push_back(annotation_volume("config", k_task_config_annotation, "config.yaml"));
+    }
     volumes.push_back(host_path("lib-modules", "/lib/modules", "Directory"));
     if (!changes_the_kernel(task)) {
         volumes.push_back(host_path("proc", "/proc", "Directory"));
@@ -62,9 +68,13 @@ Node task_mounts(const WorkerTask& task) {
     mounts.push_back(mount("cache", seen_at(task, "/var/lib/kmm-worker")));
     if (!task.pull_secret.empty()) {
         // The worker reads every Secret below this directory.
-        mounts.push_back(mount("pull-secret", fmt::format("/var/run/kmm/pull-secrets/{}", task.pull_secret), Access::read_only));
+        mounts.push_back(
+            mount("pull-secret", fmt::format("/var/run/kmm/pull-secrets/{}", task.pull_secret), Access::read_only));
     }
-    if (!task.firmware_host_path.empty()) { mounts.push_back(mount("lib-firmware", seen_at(task, task.firmware_host_path), changes_the_kernel(task) ? Access::read_write : Access::read_only)); }
+    if (!task.firmware_host_path.empty()) {
+        mounts.push_back(mount("lib-firmware", seen_at(task, task.firmware_host_path),
+                               changes_the_kernel(task) ? Access::read_write : Access::read_only));
+    }
     return mounts;
 }
 
@@ -85,7 +95,8 @@ Node security_context(const WorkerTask& task) {
 /// Small requests, so that a full node takes the Pod; no limits, since a module may be large.
 Node task_container(const WorkerTask& task) {
     const Node requests = Node::mapping({{"cpu", "10m"}, {"memory", "32Mi"}});
-    Node env = Node::sequence({named("KMM_TERMINATION_LOG", "/dev/termination-log"), env_field("NODE_NAME", "spec.nodeName")});
+    Node env =
+        Node::sequence({named("KMM_TERMINATION_LOG", "/dev/termination-log"), env_field("NODE_NAME", "spec.nodeName")});
     if (!changes_the_kernel(task)) { env.push_back(named("KMM_HOST_ROOT", k_view)); }
     // What a node has under a tag may be anything that was pulled or imported there once; a digest says what it is.
     const bool by_digest = task.image.find("@sha256:") != std::string::npos;
@@ -106,7 +117,9 @@ Node task_container(const WorkerTask& task) {
 
 std::string worker_task_name(const WorkerTask& task) {
     // The hash tells "a-b" of "c" from "a" of "b-c", and the Modules of two namespaces in one place.
-    const std::string hash = short_hash(fmt::format("{}\n{}\n{}\n{}", task.module_namespace.empty() ? task.namespace_ : task.module_namespace, task.module, task.node, verb_of(task)));
+    const std::string hash = short_hash(
+        fmt::format("{}\n{}\n{}\n{}", task.module_namespace.empty() ? task.namespace_ : task.module_namespace,
+                    task.module, task.node, verb_of(task)));
     const std::string start = shortened(fmt::format("kmm-upgrade-{}-{}-{}", verb_of(task), task.node, task.module),
                                         k_task_name_max - hash.size() - 1);
     return fmt::format("{}-{}", start, hash);

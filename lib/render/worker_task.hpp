@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Pod that runs kmm-worker once on one node and leaves its result document as termination message. No operator is needed for
-// it, and KMM's operator does not take it for one of its own: it has none of the labels by which KMM finds worker Pods.
+// A Pod that runs kmm-worker once on one node and leaves its result document as termination message. No operator is
+// needed for it, and KMM's operator does not take it for one of its own: it has none of the labels by which KMM finds
+// worker Pods.
 #pragma once
 
 #include <chrono>
@@ -16,9 +17,12 @@ namespace kmm::render {
 inline constexpr std::string_view k_task_manager = "kmm-upgrade";  ///< app.kubernetes.io/managed-by of such Pods
 inline constexpr std::string_view k_label_managed_by = "app.kubernetes.io/managed-by";
 inline constexpr std::string_view k_label_run = "kmmtools.dev/run";    ///< which upgrade has made the Pod
-inline constexpr std::string_view k_label_verb = "kmmtools.dev/verb";  ///< what the worker does: status, check, load, unload, pull
-inline constexpr std::string_view k_label_module = "kmmtools.dev/module";  ///< NAME of the Module; KMM's own key would be read by KMM
-inline constexpr std::string_view k_label_module_namespace = "kmmtools.dev/module-namespace";  ///< of the Module, where the Pod is in another one
+inline constexpr std::string_view k_label_verb =
+    "kmmtools.dev/verb";  ///< what the worker does: status, check, load, unload, pull
+inline constexpr std::string_view k_label_module =
+    "kmmtools.dev/module";  ///< NAME of the Module; KMM's own key would be read by KMM
+inline constexpr std::string_view k_label_module_namespace =
+    "kmmtools.dev/module-namespace";  ///< of the Module, where the Pod is in another one
 /// Where the ModuleConfig is in the container: an argument of the worker.
 inline constexpr std::string_view k_task_config_file = "/etc/kmm-worker/config.yaml";
 
@@ -41,9 +45,10 @@ struct WorkerTask {
 /// The name is the same for the same namespace, Module, node and verb, and has at most 253 characters.
 [[nodiscard]] std::string worker_task_name(const WorkerTask& task);
 
-/// Keys of the spec in alphabetical order. A Pod for load and unload is privileged and uses the host's network (the driver of a Pod network
-/// may be what is replaced); others have no capability, no network of the host and a seccomp profile, and see the node's /proc and /sys below
-/// /host, read-only. None has a token or a root that can be written. Tolerates every taint and is never restarted.
+/// Keys of the spec in alphabetical order. A Pod for load and unload is privileged and uses the host's network (the
+/// driver of a Pod network may be what is replaced); others have no capability, no network of the host and a seccomp
+/// profile, and see the node's /proc and /sys below /host, read-only. None has a token or a root that can be written.
+/// Tolerates every taint and is never restarted.
 [[nodiscard]] value::Node worker_task_pod(const WorkerTask& task);
 
 }  // namespace kmm::render

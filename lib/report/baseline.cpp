@@ -27,7 +27,8 @@ Baseline Baseline::from_document(const value::Document& document) {
     Baseline baseline;
     const value::Node* list = root.find("diagnostics");
     if (list == nullptr && kind == "Error") {  // an error that is not about documents
-        throw bad_baseline(document, root, fmt::format("the baseline is the error {}", base::escape(root.get_string({"code"}))));
+        throw bad_baseline(document, root,
+                           fmt::format("the baseline is the error {}", base::escape(root.get_string({"code"}))));
     }
     if (list == nullptr || !list->is_sequence()) {
         throw bad_baseline(document, root, fmt::format("kind {}: expected a list of diagnostics", base::escape(kind)));
@@ -44,8 +45,11 @@ std::size_t Baseline::remove_known(Diagnostics& findings) const {
     auto left = known_;
     const std::size_t before = findings.size();
     std::erase_if(findings, [&](const Diagnostic& finding) {
-        const auto found = left.find(Key(finding.code, finding.position ? report_path(finding.position->file) : "", finding.message));
-        if (found == left.end() || found->second == 0) { return false; }
+        const auto found =
+            left.find(Key(finding.code, finding.position ? report_path(finding.position->file) : "", finding.message));
+        if (found == left.end() || found->second == 0) {
+            return false;
+        }
         --found->second;
         return true;
     });

@@ -12,12 +12,12 @@
 
 namespace kmm::report {
 
-/// The findings of an earlier run. They are compared by code, file and message: a finding that only moved to another line
-/// is known, a second one of the same kind is new.
+/// The findings of an earlier run. They are compared by code, file and message: a finding that only moved to another
+/// line is known, a second one of the same kind is new.
 class Baseline {
 public:
-    /// Reads what a command printed with -o json or yaml (any document with `diagnostics`: Validation, Plan, Diff, Error).
-    /// Errors: data "bad-baseline" with the position for anything else.
+    /// Reads what a command printed with -o json or yaml (any document with `diagnostics`: Validation, Plan, Diff,
+    /// Error). Errors: data "bad-baseline" with the position for anything else.
     [[nodiscard]] static Baseline from_document(const value::Document& document);
 
     /// Removes what is known from `findings`; returns how many that were.

@@ -33,7 +33,8 @@ std::string to_code_quality(const Report& report) {
         const std::string hint = finding.hint.empty() ? "" : fmt::format(" ({})", finding.hint);
         Node location = Node::mapping({{"path", finding.position ? report_path(finding.position->file) : elsewhere}});
         location.set("lines", Node::mapping({{"begin", static_cast<std::uint64_t>(line)}}));
-        Node issue = Node::mapping({{"description", base::printable(finding.message + hint)}, {"check_name", finding.code}});
+        Node issue =
+            Node::mapping({{"description", base::printable(finding.message + hint)}, {"check_name", finding.code}});
         issue.set("fingerprint", marks[i]);
         issue.set("severity", quality_severity(finding.severity));
         issue.set("location", std::move(location));

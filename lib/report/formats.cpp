@@ -35,7 +35,8 @@ const std::vector<std::string>& format_names() {
 }
 
 std::string text_of(const std::string& format, const Report& report) {
-    const auto found = std::find_if(k_formats.begin(), k_formats.end(), [&](const Format& each) { return each.name == format; });
+    const auto found =
+        std::find_if(k_formats.begin(), k_formats.end(), [&](const Format& each) { return each.name == format; });
     if (found == k_formats.end()) { throw bug("no report has the format " + format); }
     return found->write(report);
 }
@@ -50,14 +51,18 @@ Files parse_files(const std::vector<std::string>& options) {
             const auto& names = format_names();
             const bool known = std::find(names.begin(), names.end(), name) != names.end();
             if (!known || file.empty()) {
-                Error error(Exit::usage, "bad-value",
-                            fmt::format("option --report: expected FORMAT=FILE with junit, sarif, md, html or codequality, found '{}'",
-                                        base::escape(piece)));
+                Error error(
+                    Exit::usage, "bad-value",
+                    fmt::format(
+                        "option --report: expected FORMAT=FILE with junit, sarif, md, html or codequality, found '{}'",
+                        base::escape(piece)));
                 const auto near = known ? std::nullopt : base::nearest(name, names);
-                throw std::move(error).hint(near ? fmt::format("did you mean {}?", *near) : "--report junit=junit.xml,sarif=kmm.sarif,md=kmm.md");
+                throw std::move(error).hint(near ? fmt::format("did you mean {}?", *near)
+                                                 : "--report junit=junit.xml,sarif=kmm.sarif,md=kmm.md");
             }
             if (!files.emplace(name, file).second) {
-                throw Error(Exit::usage, "bad-value", fmt::format("option --report: {} is given twice", name)).hint("give one file a format");
+                throw Error(Exit::usage, "bad-value", fmt::format("option --report: {} is given twice", name))
+                    .hint("give one file a format");
             }
         }
     }

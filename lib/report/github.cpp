@@ -37,7 +37,8 @@ std::string to_github(const Report& report) {
     for (const auto& finding : report.findings) {
         std::string properties;
         if (finding.position) {
-            properties = fmt::format("file={},", command_text(base::printable(report_path(finding.position->file)), CommandPart::property));
+            properties = fmt::format(
+                "file={},", command_text(base::printable(report_path(finding.position->file)), CommandPart::property));
             if (finding.position->line != 0) {
                 properties += fmt::format("line={},col={},", finding.position->line, finding.position->column);
             }

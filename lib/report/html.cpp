@@ -37,11 +37,14 @@ namespace {
 std::string html_row(const Diagnostic& finding) {
     std::string place;
     if (finding.position) {
-        place = html_text(Position{report_path(finding.position->file), finding.position->line, finding.position->column}.to_string());
+        place =
+            html_text(Position{report_path(finding.position->file), finding.position->line, finding.position->column}
+                          .to_string());
     }
-    const std::string hint = finding.hint.empty() ? "" : fmt::format("<br><small>hint: {}</small>", html_text(finding.hint));
-    return fmt::format("<tr class=\"{0}\"><td>{0}</td><td>{1}</td><td>{2}{3}</td><td>{4}</td></tr>\n", to_string(finding.severity), place,
-                       html_text(finding.message), hint, html_text(finding.code));
+    const std::string hint =
+        finding.hint.empty() ? "" : fmt::format("<br><small>hint: {}</small>", html_text(finding.hint));
+    return fmt::format("<tr class=\"{0}\"><td>{0}</td><td>{1}</td><td>{2}{3}</td><td>{4}</td></tr>\n",
+                       to_string(finding.severity), place, html_text(finding.message), hint, html_text(finding.code));
 }
 
 }  // namespace
@@ -53,10 +56,12 @@ std::string to_html(const Report& report) {
         for (const auto& finding : report.findings) { text += html_row(finding); }
         text += "</table>\n";
     }
-    text += fmt::format("<p>{} file{}, {} {}</p>\n", report.files.size(), report.files.size() == 1 ? "" : "s", html_text(report.tool),
-                        html_text(report.version));
-    return html_page(fmt::format("{} {}: {}", report.tool, report.check, summary(report.findings)),
-                     "tr.error td:first-child { background: #c22; color: #fff }\ntr.warning td:first-child { background: #fd8 }\n", text);
+    text += fmt::format("<p>{} file{}, {} {}</p>\n", report.files.size(), report.files.size() == 1 ? "" : "s",
+                        html_text(report.tool), html_text(report.version));
+    return html_page(
+        fmt::format("{} {}: {}", report.tool, report.check, summary(report.findings)),
+        "tr.error td:first-child { background: #c22; color: #fff }\ntr.warning td:first-child { background: #fd8 }\n",
+        text);
 }
 
 }  // namespace kmm::report

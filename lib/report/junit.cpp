@@ -36,9 +36,12 @@ std::string junit_body(const Diagnostic& finding) {
 
 std::string junit_case(const Report& report, const Diagnostic& finding) {
     const std::string file = finding.position ? report_path(finding.position->file) : "cluster";
-    std::string text = fmt::format("    <testcase classname=\"{}\" name=\"{}: {}\"", xml(file), xml(finding.code), xml(finding.message));
+    std::string text = fmt::format("    <testcase classname=\"{}\" name=\"{}: {}\"", xml(file), xml(finding.code),
+                                   xml(finding.message));
     if (finding.position) { text += fmt::format(" file=\"{}\"", xml(file)); }
-    if (finding.position && finding.position->line != 0) { text += fmt::format(" line=\"{}\"", finding.position->line); }
+    if (finding.position && finding.position->line != 0) {
+        text += fmt::format(" line=\"{}\"", finding.position->line);
+    }
     const std::string body = junit_body(finding);
     if (fails(finding.severity, report.fail_on)) {
         return text + fmt::format(">\n      <failure type=\"{}\" message=\"{}\">{}</failure>\n    </testcase>\n",
@@ -68,15 +71,19 @@ std::string to_junit(const Report& report) {
     std::size_t skipped = 0;
     for (const auto& [title, reason] : report.quiet) {
         const auto begin = fmt::format("    <testcase classname=\"{}\" name=\"{}\"", xml(report.check), xml(title));
-        cases += reason.empty() ? begin + "/>\n" : fmt::format("{}>\n      <skipped message=\"{}\"/>\n    </testcase>\n", begin, xml(reason));
+        cases += reason.empty()
+                     ? begin + "/>\n"
+                     : fmt::format("{}>\n      <skipped message=\"{}\"/>\n    </testcase>\n", begin, xml(reason));
         ++tests;
         skipped += reason.empty() ? 0U : 1U;
     }
     const std::string name = xml(fmt::format("{} {}", report.tool, report.check));
-    return fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"{0}\" tests=\"{1}\" failures=\"{2}\" errors=\"0\">\n"
-                       "  <testsuite name=\"{0}\" tests=\"{1}\" failures=\"{2}\" errors=\"0\" skipped=\"{4}\">\n{3}  </testsuite>\n"
-                       "</testsuites>\n",
-                       name, tests, failures, cases, skipped);
+    return fmt::format(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"{0}\" tests=\"{1}\" failures=\"{2}\" "
+        "errors=\"0\">\n"
+        "  <testsuite name=\"{0}\" tests=\"{1}\" failures=\"{2}\" errors=\"0\" skipped=\"{4}\">\n{3}  </testsuite>\n"
+        "</testsuites>\n",
+        name, tests, failures, cases, skipped);
 }
 
 }  // namespace kmm::report

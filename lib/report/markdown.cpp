@@ -10,12 +10,14 @@ namespace kmm::report {
 
 namespace {
 
-/// A byte after which GitHub and GitLab take "@name" for no mention: a letter, a digit or '_', as in an address or NAME@sha256:DIGEST.
+/// A byte after which GitHub and GitLab take "@name" for no mention: a letter, a digit or '_', as in an address or
+/// NAME@sha256:DIGEST.
 bool joins_mention(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/// Text in a cell: nothing of it is markup, and nobody is mentioned. A backslash does not keep a mention away, a comment does.
+/// Text in a cell: nothing of it is markup, and nobody is mentioned. A backslash does not keep a mention away, a
+/// comment does.
 std::string cell(std::string_view text) {
     constexpr std::string_view special = "\\`*_{}[]<>#|~&";
     std::string safe;

@@ -25,7 +25,8 @@ bool fails(Severity severity, Severity fail_on) noexcept {
 }
 
 std::size_t count(const Diagnostics& findings, Severity severity) noexcept {
-    const auto same = std::count_if(findings.begin(), findings.end(), [&](const auto& f) { return f.severity == severity; });
+    const auto same =
+        std::count_if(findings.begin(), findings.end(), [&](const auto& f) { return f.severity == severity; });
     return static_cast<std::size_t>(same);
 }
 

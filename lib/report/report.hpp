@@ -53,7 +53,8 @@ struct Report {
 /// Where findings stand that belong to no file, if no file was read at all, in formats in which each has a place.
 inline constexpr std::string_view k_no_file = "cluster";
 
-/// SARIF 2.1.0 (OASIS), one run; lines and columns are those of the findings. A finding without a place is in the first file, line 1.
+/// SARIF 2.1.0 (OASIS), one run; lines and columns are those of the findings. A finding without a place is in the first
+/// file, line 1.
 [[nodiscard]] std::string to_sarif(const Report& report);
 
 inline constexpr std::size_t k_markdown_bytes_max = 1U << 20U;  ///< what GitHub takes as a step summary
@@ -61,11 +62,12 @@ inline constexpr std::size_t k_markdown_bytes_max = 1U << 20U;  ///< what GitHub
 /// A heading and a table. At most `bytes_max` bytes: further findings are counted in the last line.
 [[nodiscard]] std::string to_markdown(const Report& report, std::size_t bytes_max = k_markdown_bytes_max);
 
-/// `text` as HTML's text or as the value of an attribute: what would be markup is an entity, control characters are visible.
+/// `text` as HTML's text or as the value of an attribute: what would be markup is an entity, control characters are
+/// visible.
 [[nodiscard]] std::string html_text(std::string_view text);
 
-/// A page that stands alone, without a script, and loads nothing. `title` is text, and the heading as well; `style` is CSS after what
-/// all pages have, `body` HTML after the heading; both end in a newline, or are "".
+/// A page that stands alone, without a script, and loads nothing. `title` is text, and the heading as well; `style` is
+/// CSS after what all pages have, `body` HTML after the heading; both end in a newline, or are "".
 [[nodiscard]] std::string html_page(std::string_view title, std::string_view style, std::string_view body);
 
 /// A page of one table.
@@ -74,8 +76,8 @@ inline constexpr std::size_t k_markdown_bytes_max = 1U << 20U;  ///< what GitHub
 /// GitLab's Code Quality report: a JSON list. Findings without a file are placed in the first one that was looked at.
 [[nodiscard]] std::string to_code_quality(const Report& report);
 
-/// GitHub's workflow commands, one line a finding: "::error file=F,line=L,col=C,title=CODE::MESSAGE", in a group that is named
-/// after the check. Nothing if there are no findings.
+/// GitHub's workflow commands, one line a finding: "::error file=F,line=L,col=C,title=CODE::MESSAGE", in a group that
+/// is named after the check. Nothing if there are no findings.
 [[nodiscard]] std::string to_github(const Report& report);
 
 }  // namespace kmm::report

@@ -78,7 +78,8 @@ std::string to_sarif(const Report& report) {
     }
     // GitHub's code scanning refuses a report if one result has no place.
     const Position elsewhere{report.files.empty() ? std::string(k_no_file) : report.files.front(), 1, 1};
-    if (std::any_of(report.findings.begin(), report.findings.end(), [](const Diagnostic& finding) { return !finding.position; })) {
+    if (std::any_of(report.findings.begin(), report.findings.end(),
+                    [](const Diagnostic& finding) { return !finding.position; })) {
         files.insert(report_path(elsewhere.file));
     }
     const auto rule_index = numbered(codes);
@@ -95,7 +96,8 @@ std::string to_sarif(const Report& report) {
     for (std::size_t i = 0; i < report.findings.size(); ++i) {
         const Diagnostic& finding = report.findings[i];
         const std::string hint = finding.hint.empty() ? "" : fmt::format("; hint: {}", finding.hint);
-        Node result = Node::mapping({{"ruleId", finding.code}, {"ruleIndex", sarif_number(rule_index.at(finding.code))}});
+        Node result =
+            Node::mapping({{"ruleId", finding.code}, {"ruleIndex", sarif_number(rule_index.at(finding.code))}});
         result.set("level", level_of(finding.severity));
         result.set("message", message_node(finding.message + hint));
         const Position& place = finding.position ? *finding.position : elsewhere;
@@ -103,8 +105,10 @@ std::string to_sarif(const Report& report) {
         result.set("partialFingerprints", Node::mapping({{"kmmFinding/v1", marks[i]}}));
         results.push_back(std::move(result));
     }
-    const Node driver = Node::mapping(
-        {{"name", report.tool}, {"version", report.version}, {"semanticVersion", report.version}, {"rules", std::move(rules)}});
+    const Node driver = Node::mapping({{"name", report.tool},
+                                       {"version", report.version},
+                                       {"semanticVersion", report.version},
+                                       {"rules", std::move(rules)}});
     Node run = Node::mapping({{"tool", Node::mapping({{"driver", driver}})}});
     run.set("automationDetails", Node::mapping({{"id", fmt::format("{}/{}/", report.tool, report.check)}}));
     run.set("invocations", Node::sequence({Node::mapping({{"executionSuccessful", true}})}));

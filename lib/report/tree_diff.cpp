@@ -103,8 +103,10 @@ private:
 
 /// A field as YAML lines, each with `sign` in front.
 std::string signed_lines(char sign, const Change& change, const Node& value) {
-    const bool item = change.field.starts_with('[') && !change.parent.ends_with("labels") && !change.parent.ends_with("annotations");
-    const std::string key = change.field.starts_with('[') ? change.field.substr(1, change.field.size() - 2) : change.field;
+    const bool item =
+        change.field.starts_with('[') && !change.parent.ends_with("labels") && !change.parent.ends_with("annotations");
+    const std::string key =
+        change.field.starts_with('[') ? change.field.substr(1, change.field.size() - 2) : change.field;
     const Node field = item ? Node::sequence({value}) : Node::mapping({{key, value}});
     const std::string yaml = value::to_yaml(change.field.empty() ? value : field);
     std::string text;
@@ -125,7 +127,8 @@ std::vector<Change> tree_changes(const Node& observed, const Node& wanted) {
     return std::move(comparison.changes);
 }
 
-std::string unified(const std::string& observed_name, const std::string& wanted_name, const std::vector<Change>& changes) {
+std::string unified(const std::string& observed_name, const std::string& wanted_name,
+                    const std::vector<Change>& changes) {
     if (changes.empty()) { return ""; }
     std::string text = fmt::format("--- {}\n+++ {}\n", observed_name, wanted_name);
     std::optional<std::string> hunk;

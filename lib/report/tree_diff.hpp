@@ -20,13 +20,13 @@ struct Change {
     [[nodiscard]] std::string path() const;
 };
 
-/// What has to change in `observed` to become `wanted`, in the order of paths. Items of lists that have a namespace and a
-/// name, a name or a key are compared with the item of the same identity, other lists as a whole. Marks and the order of
-/// mapping members do not count. A null root is an object that is not there. O(n log n).
+/// What has to change in `observed` to become `wanted`, in the order of paths. Items of lists that have a namespace and
+/// a name, a name or a key are compared with the item of the same identity, other lists as a whole. Marks and the order
+/// of mapping members do not count. A null root is an object that is not there. O(n log n).
 [[nodiscard]] std::vector<Change> tree_changes(const value::Node& observed, const value::Node& wanted);
 
-/// The changes under two header lines, a hunk "@@ PARENT @@" for each parent, fields as YAML with '-' (observed) and '+'
-/// (wanted) in front. "" if there are none. Ends with a newline.
+/// The changes under two header lines, a hunk "@@ PARENT @@" for each parent, fields as YAML with '-' (observed) and
+/// '+' (wanted) in front. "" if there are none. Ends with a newline.
 [[nodiscard]] std::string unified(const std::string& observed_name, const std::string& wanted_name,
                                   const std::vector<Change>& changes);
 

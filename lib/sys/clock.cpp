@@ -11,7 +11,8 @@
 namespace kmm::sys {
 
 std::int64_t LinuxClock::now_unix() const {
-    return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+    return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+        .count();
 }
 
 std::chrono::milliseconds LinuxClock::monotonic() const {
@@ -21,7 +22,8 @@ std::chrono::milliseconds LinuxClock::monotonic() const {
 std::chrono::milliseconds LinuxClock::with_suspend() const {
     timespec now{};
     ::clock_gettime(CLOCK_BOOTTIME, &now);
-    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
+    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::seconds(now.tv_sec) +
+                                                                 std::chrono::nanoseconds(now.tv_nsec));
 }
 
 bool LinuxClock::sleep_for(std::chrono::milliseconds duration) {

@@ -153,7 +153,8 @@ std::string name_of(const std::string& path) {
         --end;
     }
     const std::size_t slash = end == 0 ? std::string::npos : path.rfind('/', end - 1);
-    const std::string name = path.substr(slash == std::string::npos ? 0 : slash + 1, end - (slash == std::string::npos ? 0 : slash + 1));
+    const std::string name =
+        path.substr(slash == std::string::npos ? 0 : slash + 1, end - (slash == std::string::npos ? 0 : slash + 1));
     return name.empty() ? "." : name;
 }
 

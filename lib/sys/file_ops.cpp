@@ -51,7 +51,8 @@ Error interrupted_reading(const std::string& path) {
     return Error(Exit::interrupted, "interrupted", "interrupted while " + path + " was read");
 }
 
-/// To be read from start to end. A pipe with a name is opened without a writer: that is waited for where a signal ends it.
+/// To be read from start to end. A pipe with a name is opened without a writer: that is waited for where a signal ends
+/// it.
 int open_to_read(const std::string& path) {
     const int fd = open_retrying(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     if (fd < 0 && (errno == EAGAIN || errno == ENXIO)) {
@@ -63,17 +64,25 @@ int open_to_read(const std::string& path) {
     return fd;
 }
 
-/// Waits until there is something to read, or the end. The first signal ends that, and `patience`: whoever writes may never come.
+/// Waits until there is something to read, or the end. The first signal ends that, and `patience`: whoever writes may
+/// never come.
 void await_input(int fd, const std::string& path, std::chrono::milliseconds patience) {
     std::array<pollfd, 2> ends{pollfd{fd, POLLIN, 0}, pollfd{interrupt_fd(), POLLIN, 0}};
     const bool ever = patience == k_patient;
     const auto until = std::chrono::steady_clock::now() + (ever ? std::chrono::milliseconds(0) : patience);
-    const auto left = [&] { return ever ? -1 : std::max(0, static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count())); };
+    const auto left = [&] {
+        return ever ? -1
+                    : std::max(0, static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(
+                                                       until - std::chrono::steady_clock::now())
+                                                       .count()));
+    };
     int ready = 0;
     while ((ready = ::poll(ends.data(), ends.size(), left())) < 0 && errno == EINTR) {
     }
     if (ready == 0) {
-        throw Error(Exit::timeout, "timeout", "nothing came from " + path + " within " + base::format_duration(patience)).hint("is anybody writing to that pipe?");
+        throw Error(Exit::timeout, "timeout",
+                    "nothing came from " + path + " within " + base::format_duration(patience))
+            .hint("is anybody writing to that pipe?");
     }
     if (ends[0].revents == 0 && interrupt_requested()) {
         throw interrupted_reading(path);
@@ -188,7 +197,8 @@ void write_file_atomically(FileOps& ops, const std::string& path, std::string_vi
     write_file_atomically(ops, path, [&](const PutBytes& put) { put(bytes); }, mode);
 }
 
-void write_file_atomically(FileOps& ops, const std::string& path, const std::function<void(const PutBytes&)>& write, unsigned mode) {
+void write_file_atomically(FileOps& ops, const std::string& path, const std::function<void(const PutBytes&)>& write,
+                           unsigned mode) {
     struct stat existing {};
     if (::stat(path.c_str(), &existing) == 0) {
         mode = static_cast<unsigned>(existing.st_mode) & 07777U;

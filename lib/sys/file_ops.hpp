@@ -40,24 +40,29 @@ public:
     void sync_dir(const std::string& directory) override;
 };
 
-/// Temporary file in the same directory, write, fsync, close, rename, fsync of the directory: after any crash `path` holds
-/// the complete old or the complete new bytes. The mode of an existing file is kept, else `mode`. Temp files are removed on
-/// failure; those of a killed process are named .NAME.PID-N.kmm-tmp. Errors: io with the path in the message.
+/// Temporary file in the same directory, write, fsync, close, rename, fsync of the directory: after any crash `path`
+/// holds the complete old or the complete new bytes. The mode of an existing file is kept, else `mode`. Temp files are
+/// removed on failure; those of a killed process are named .NAME.PID-N.kmm-tmp. Errors: io with the path in the
+/// message.
 void write_file_atomically(FileOps& ops, const std::string& path, std::string_view bytes, unsigned mode = 0600);
 
 using PutBytes = std::function<void(std::string_view)>;
-/// The same for bytes that are too many to be held at once: `write` gives them to its argument, piece by piece. What it throws leaves `path` as it was.
-void write_file_atomically(FileOps& ops, const std::string& path, const std::function<void(const PutBytes&)>& write, unsigned mode = 0600);
+/// The same for bytes that are too many to be held at once: `write` gives them to its argument, piece by piece. What it
+/// throws leaves `path` as it was.
+void write_file_atomically(FileOps& ops, const std::string& path, const std::function<void(const PutBytes&)>& write,
+                           unsigned mode = 0600);
 
 /// Waits as long as it takes.
 inline constexpr auto k_patient = std::chrono::milliseconds::max();
 
-/// The whole file. Errors: from_errno (66 when absent); exit data, code "file-too-large" above `bytes_max`; interrupted if a
-/// signal came while a pipe or terminal was waited for; timeout if nothing came from it for `patience`.
-[[nodiscard]] std::string read_file(const std::string& path, std::size_t bytes_max = 256U << 20U, std::chrono::milliseconds patience = k_patient);
+/// The whole file. Errors: from_errno (66 when absent); exit data, code "file-too-large" above `bytes_max`; interrupted
+/// if a signal came while a pipe or terminal was waited for; timeout if nothing came from it for `patience`.
+[[nodiscard]] std::string read_file(const std::string& path, std::size_t bytes_max = 256U << 20U,
+                                    std::chrono::milliseconds patience = k_patient);
 
 /// Everything from the descriptor's position to its end; `path` is for messages. Errors as read_file.
-[[nodiscard]] std::string read_fd(int fd, const std::string& path, std::size_t bytes_max = 256U << 20U, std::chrono::milliseconds patience = k_patient);
+[[nodiscard]] std::string read_fd(int fd, const std::string& path, std::size_t bytes_max = 256U << 20U,
+                                  std::chrono::milliseconds patience = k_patient);
 
 /// Allocates disk blocks for the first `bytes` bytes without changing the file's size (fallocate KEEP_SIZE), so that a
 /// full disk shows now and not in the middle of a run. A file system that cannot do that is left alone. Errors: io.
@@ -69,7 +74,8 @@ void reserve_space(int fd, std::uint64_t bytes);
 /// True if `name`, of an entry in the directory of `path`, is one that temp_name makes for `path`.
 [[nodiscard]] bool is_temp_name(std::string_view name, const std::string& path);
 
-/// What helps after this errno: "free blocks or inodes on its file system, see df and df -i" and the like; "" if it is not about space.
+/// What helps after this errno: "free blocks or inodes on its file system, see df and df -i" and the like; "" if it is
+/// not about space.
 [[nodiscard]] std::string_view space_remedy(int number) noexcept;
 
 /// Removes the temporary files that write_file_atomically left in `directory` when its process was killed; returns how

@@ -63,7 +63,9 @@ std::string caller_name() {
 std::string pid_namespace() {
     std::array<char, 64> target{};
     const ssize_t length = ::readlink("/proc/self/ns/pid", target.data(), target.size());
-    return length > 0 && static_cast<std::size_t>(length) < target.size() ? std::string(target.data(), static_cast<std::size_t>(length)) : std::string();
+    return length > 0 && static_cast<std::size_t>(length) < target.size()
+               ? std::string(target.data(), static_cast<std::size_t>(length))
+               : std::string();
 }
 
 std::string host_name() {

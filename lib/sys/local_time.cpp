@@ -28,16 +28,21 @@ MinuteOfDay minute_of_day_in(const std::string& zone) {
     }
     const char* given = std::getenv("TZDIR");
     const std::string directory = given != nullptr && *given != 0 ? given : "/usr/share/zoneinfo";
-    const bool is_name = zone.front() != '/' && zone.find("..") == std::string::npos && std::all_of(zone.begin(), zone.end(), [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '/' || c == '_' || c == '-' || c == '+';
-    });
+    const bool is_name = zone.front() != '/' && zone.find("..") == std::string::npos &&
+                         std::all_of(zone.begin(), zone.end(), [](char c) {
+                             return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                                    c == '/' || c == '_' || c == '-' || c == '+';
+                         });
     const auto path = directory + "/" + zone;
     struct stat info {};
     const bool is_there = is_name && ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
     constexpr std::size_t k_file_max = 1U << 20U;
-    const auto file = is_there ? ZoneFile::parse(read_file(path, k_file_max)) : zone == "UTC" ? std::optional(ZoneFile()) : std::nullopt;
+    const auto file = is_there        ? ZoneFile::parse(read_file(path, k_file_max))
+                      : zone == "UTC" ? std::optional(ZoneFile())
+                                      : std::nullopt;
     if (!file)
-        throw Error(Exit::usage, "bad-value", fmt::format("--tz is \"{}\", expected a time zone as Europe/Berlin", zone))
+        throw Error(Exit::usage, "bad-value",
+                    fmt::format("--tz is \"{}\", expected a time zone as Europe/Berlin", zone))
             .hint(fmt::format("they are the files below {}, of the package tzdata", directory));
     return [file = *file](std::int64_t unix_seconds) {
         const auto in_day = (unix_seconds + file.offset_at(unix_seconds)) % k_day_seconds;

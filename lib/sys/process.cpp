@@ -104,7 +104,8 @@ std::string find_in_path(const std::string& program) {
 /// Why `program` could not be started.
 Error start_error(const std::string& program, int number) {
     if (number == ENOENT && ::access(program.c_str(), F_OK) == 0) {
-        return Error(Exit::not_found, "command-not-found", "command " + program + " cannot be run: it is there, and the interpreter that it names is not")
+        return Error(Exit::not_found, "command-not-found",
+                     "command " + program + " cannot be run: it is there, and the interpreter that it names is not")
             .hint("correct its first line, or install that interpreter");
     }
     if (number == ENOENT) {
@@ -189,8 +190,8 @@ struct ChildPlan {
     ::_exit(127);
 }
 
-/// As vfork: the parent's memory is not copied, whose page tables alone cost milliseconds in a run of many nodes. This thread goes on once
-/// the child is another program, or gone. -1 with errno.
+/// As vfork: the parent's memory is not copied, whose page tables alone cost milliseconds in a run of many nodes. This
+/// thread goes on once the child is another program, or gone. -1 with errno.
 pid_t start_child(const ChildPlan& plan) {
     sigset_t all{};
     sigset_t old{};
@@ -289,7 +290,8 @@ private:
     /// What the child has started gets SIGTERM with it, its time to end, and then SIGKILL as well.
     void end_group() const {
         const auto is_left = [&] { return spec_.new_session && ::kill(-group_, 0) == 0; };
-        for (const SteadyClock::time_point end = SteadyClock::now() + spec_.grace; is_left(); std::this_thread::sleep_for(k_group_poll)) {
+        for (const SteadyClock::time_point end = SteadyClock::now() + spec_.grace; is_left();
+             std::this_thread::sleep_for(k_group_poll)) {
             if (SteadyClock::now() >= end) {
                 ::kill(-group_, SIGKILL);
                 return;

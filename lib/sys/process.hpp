@@ -19,12 +19,14 @@ struct ProcessSpec {
     std::vector<std::string> argv;             ///< argv[0] is looked up in PATH
     std::string stdin_text;                    ///< fed completely, then closed
     std::vector<std::pair<std::string, std::string>> extra_env;
-    std::optional<std::chrono::milliseconds> timeout;  ///< then SIGTERM, after `grace` SIGKILL, for all that it has started in its session
-    std::function<bool()> cancelled;           ///< optional, asked once a second and after signals: true ends it as the timeout does
+    std::optional<std::chrono::milliseconds>
+        timeout;  ///< then SIGTERM, after `grace` SIGKILL, for all that it has started in its session
+    std::function<bool()>
+        cancelled;  ///< optional, asked once a second and after signals: true ends it as the timeout does
     std::size_t output_max = 16U << 20U;       ///< bytes kept of each stream; the rest is read and dropped
     bool keep_end = false;                     ///< of longer streams the end is kept, not the beginning
     std::function<void(std::string_view)> on_stderr_line;  ///< optional, called while the child runs
-    bool inherit_streams = false;              ///< the child has our standard input, output and error: nothing is fed or kept
+    bool inherit_streams = false;  ///< the child has our standard input, output and error: nothing is fed or kept
     std::chrono::milliseconds grace{2000};     ///< between SIGTERM and SIGKILL
     /// Own session, so that a terminal's Ctrl-C reaches only the parent.
     bool new_session = true;
@@ -42,7 +44,8 @@ struct ProcessResult {
 /// (not_found 66 "command-not-found", otherwise io). Thread safe.
 [[nodiscard]] ProcessResult run_process(const ProcessSpec& spec);
 
-/// Becomes the command, looked up as by run_process; returns only why it cannot. Errors: not_found "command-not-found" if it is not in PATH.
+/// Becomes the command, looked up as by run_process; returns only why it cannot. Errors: not_found "command-not-found"
+/// if it is not in PATH.
 [[nodiscard]] Error replace_process(const std::vector<std::string>& argv);
 
 /// Whether run_process would find this program, to say so early. Errors: not_found "command-not-found".

@@ -14,7 +14,8 @@ namespace {
 Error library_missing(const char* name, const char* package, const char* wanted) {
     const char* reason = ::dlerror();
     return Error(Exit::io, "library-missing",
-                 fmt::format("expected {} in {}: {}", wanted, name, base::escape(reason == nullptr ? "no reason given" : reason)))
+                 fmt::format("expected {} in {}: {}", wanted, name,
+                             base::escape(reason == nullptr ? "no reason given" : reason)))
         .hint(fmt::format("install the package that holds it; in Debian 12: {}", package));
 }
 

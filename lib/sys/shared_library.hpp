@@ -7,8 +7,8 @@ namespace kmm::sys {
 /// many others in and that most commands never call. Stays loaded until the process ends.
 class SharedLibrary {
 public:
-    /// Loads `name` ("libcurl.so.4") as the dynamic linker searches. `package` is that of Debian 12 that holds it. Throws Error
-    /// with exit 74, code "library-missing".
+    /// Loads `name` ("libcurl.so.4") as the dynamic linker searches. `package` is that of Debian 12 that holds it.
+    /// Throws Error with exit 74, code "library-missing".
     SharedLibrary(const char* name, const char* package);
 
     /// The function `symbol`, as the type that its header declares. Throws as the constructor if the library has none.

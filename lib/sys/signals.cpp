@@ -52,7 +52,8 @@ void handle(int signal) {
 void open_standard_descriptors() {
     for (int fd = 0; fd <= 2; ++fd) {
         if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
-            // The lowest free number is `fd` itself, because those below are open by now. Read-only: what is written there fails as before.
+            // The lowest free number is `fd` itself, because those below are open by now. Read-only: what is written
+            // there fails as before.
             [[maybe_unused]] const int opened = ::open("/dev/null", O_RDONLY);
         }
     }

@@ -4,14 +4,15 @@
 
 namespace kmm::sys {
 
-/// Descriptors 0, 1 and 2 that are closed are opened on /dev/null, so that no file or socket can ever become standard output
-/// or error. Reading finds the end; writing fails with EBADF still, so that a result nobody can get is no success.
+/// Descriptors 0, 1 and 2 that are closed are opened on /dev/null, so that no file or socket can ever become standard
+/// output or error. Reading finds the end; writing fails with EBADF still, so that a result nobody can get is no
+/// success.
 void open_standard_descriptors();
 
-/// To be called once, first thing in main: SIGPIPE is ignored (writes report EPIPE instead); the first SIGINT, SIGTERM or
-/// SIGHUP only requests an interrupt; a second one ends the process at once with 130 (SIGINT) or 143. A SIGINT or SIGHUP
-/// that the parent had ignored (nohup, background jobs) stays ignored. Opens the standard
-/// descriptors, as open_standard_descriptors does.
+/// To be called once, first thing in main: SIGPIPE is ignored (writes report EPIPE instead); the first SIGINT, SIGTERM
+/// or SIGHUP only requests an interrupt; a second one ends the process at once with 130 (SIGINT) or 143. A SIGINT or
+/// SIGHUP that the parent had ignored (nohup, background jobs) stays ignored. Opens the standard descriptors, as
+/// open_standard_descriptors does.
 void install_signal_handlers();
 
 /// True from the first signal on, for ever.
@@ -22,7 +23,8 @@ void install_signal_handlers();
 void request_interrupt(int signal) noexcept;
 /// Forgets a request. For tests.
 void clear_interrupt() noexcept;
-/// A descriptor that polls readable from the first signal on; -1 before install_signal_handlers. Not to be read or closed.
+/// A descriptor that polls readable from the first signal on; -1 before install_signal_handlers. Not to be read or
+/// closed.
 [[nodiscard]] int interrupt_fd() noexcept;
 
 }  // namespace kmm::sys

@@ -21,8 +21,8 @@ std::string base_or_default(const std::string& base) {
     return base.empty() ? temp_base() : base;
 }
 
-/// Kubernetes makes the volume emptyDir, which is the /tmp of a Pod, writable for all without the sticky bit. Root's mount point is given
-/// that bit, so that nobody else may rename what is in it.
+/// Kubernetes makes the volume emptyDir, which is the /tmp of a Pod, writable for all without the sticky bit. Root's
+/// mount point is given that bit, so that nobody else may rename what is in it.
 void keep_apart(const std::string& base) {
     const Fd fd(::open(base.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     struct stat facts {};
@@ -66,8 +66,11 @@ TempDir::TempDir(const std::string& prefix, const std::string& base) {
         if (::mkdtemp(path.data()) == nullptr) {
             const int saved = errno;
             const std::string what = "cannot create a temporary directory in " + base_or_default(base);
-            if (saved == ENOENT || saved == ENOTDIR) {  // nothing that the user asked for is missing: it is the machine that lacks a place
-                throw Error(Exit::io, "io", what).cause_errno(saved).hint("set TMPDIR to a directory that exists, or make this one");
+            if (saved == ENOENT ||
+                saved == ENOTDIR) {  // nothing that the user asked for is missing: it is the machine that lacks a place
+                throw Error(Exit::io, "io", what)
+                    .cause_errno(saved)
+                    .hint("set TMPDIR to a directory that exists, or make this one");
             }
             throw from_errno(saved, what);
         }
@@ -77,7 +80,8 @@ TempDir::TempDir(const std::string& prefix, const std::string& base) {
             return;
         }
     }
-    throw Error(Exit::io, "io", "cannot keep a temporary directory in " + base_or_default(base) + ": it is removed at once");
+    throw Error(Exit::io, "io",
+                "cannot keep a temporary directory in " + base_or_default(base) + ": it is removed at once");
 }
 
 TempDir::TempDir(TempDir&& other) noexcept : path_(std::exchange(other.path_, {})), lock_(std::move(other.lock_)) {}

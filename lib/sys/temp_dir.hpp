@@ -9,8 +9,8 @@
 
 namespace kmm::sys {
 
-/// A directory of mode 0700 with an unguessable name, removed with its content on destruction. It is flock-ed for as long
-/// as its owner lives, so that remove_stale_temp_dirs can tell what a killed process left behind.
+/// A directory of mode 0700 with an unguessable name, removed with its content on destruction. It is flock-ed for as
+/// long as its owner lives, so that remove_stale_temp_dirs can tell what a killed process left behind.
 class TempDir {
 public:
     /// Creates BASE/PREFIXxxxxxx. `base` "" means $TMPDIR, else /tmp. Errors: io if there is no BASE; from_errno.

@@ -71,7 +71,8 @@ void push_front(std::deque<std::string>& pieces, std::string_view path) {
 
 enum class Judge { everything, links };
 
-/// Walks to `path` by descriptors. `found` is its last directory or file (O_PATH), empty with errno if that does not exist.
+/// Walks to `path` by descriptors. `found` is its last directory or file (O_PATH), empty with errno if that does not
+/// exist.
 std::optional<std::string> walk(const std::string& path, Judge judge, Fd& found) {
     std::deque<std::string> pieces;
     push_front(pieces, path);
@@ -128,7 +129,9 @@ std::optional<std::string> walk(const std::string& path, Judge judge, Fd& found)
 }
 
 Error untrusted(const std::string& path, std::string_view what, const std::string& fault) {
-    return Error(Exit::no_permission, "untrusted-file", std::string(what) + " " + base::escape(path) + ": expected one that only root may change, found that " + base::escape(fault))
+    return Error(Exit::no_permission, "untrusted-file",
+                 std::string(what) + " " + base::escape(path) +
+                     ": expected one that only root may change, found that " + base::escape(fault))
         .hint("chown root it and take away the right of others to write, or run the command as its owner");
 }
 
@@ -156,7 +159,8 @@ void require_trusted(const std::string& path, std::string_view what) {
     }
 }
 
-std::string read_trusted_file(const std::string& path, std::string_view what, std::size_t bytes_max, std::chrono::milliseconds patience) {
+std::string read_trusted_file(const std::string& path, std::string_view what, std::size_t bytes_max,
+                              std::chrono::milliseconds patience) {
     if (::geteuid() != 0) {
         return read_file(path, bytes_max, patience);
     }

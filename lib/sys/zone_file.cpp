@@ -94,7 +94,8 @@ std::int64_t time_of(const Change& change, std::chrono::year year) {
     if (change.kind == Change::Kind::month_week_day) {
         const auto month = year / std::chrono::month(static_cast<unsigned>(change.month));
         const weekday wanted(static_cast<unsigned>(change.day));
-        day = change.week == 5 ? sys_days(month / wanted[last]) : sys_days(month / wanted[static_cast<unsigned>(change.week)]);
+        day = change.week == 5 ? sys_days(month / wanted[last])
+                               : sys_days(month / wanted[static_cast<unsigned>(change.week)]);
     } else {
         const bool skips = change.kind == Change::Kind::julian;
         const bool after_february = skips && year.is_leap() && change.day >= 60;
@@ -106,7 +107,8 @@ std::int64_t time_of(const Change& change, std::chrono::year year) {
 std::int64_t big_endian(std::string_view bytes) {
     std::uint64_t value = 0;
     for (const char byte : bytes) value = value << 8U | static_cast<unsigned char>(byte);
-    return bytes.size() == 4 ? static_cast<std::int32_t>(static_cast<std::uint32_t>(value)) : static_cast<std::int64_t>(value);
+    return bytes.size() == 4 ? static_cast<std::int32_t>(static_cast<std::uint32_t>(value))
+                             : static_cast<std::int64_t>(value);
 }
 
 /// The counts of a header; `time_size` is 4 in the first block and 8 in the second.
@@ -166,7 +168,8 @@ std::int64_t ZoneRule::offset_at(std::int64_t unix_seconds) const {
     const auto year = year_month_day(floor<days>(sys_seconds(seconds(unix_seconds + standard)))).year();
     const auto begin = time_of(start, year) - standard;
     const auto over = time_of(end, year) - summer;
-    const bool is_summer = begin < over ? unix_seconds >= begin && unix_seconds < over : unix_seconds >= begin || unix_seconds < over;
+    const bool is_summer =
+        begin < over ? unix_seconds >= begin && unix_seconds < over : unix_seconds >= begin || unix_seconds < over;
     return is_summer ? summer : standard;
 }
 
@@ -207,8 +210,9 @@ std::optional<ZoneFile> ZoneFile::parse(std::string_view bytes) {
 }
 
 std::int64_t ZoneFile::offset_at(std::int64_t unix_seconds) const {
-    const auto next = std::upper_bound(transitions.begin(), transitions.end(), unix_seconds,
-                                       [](std::int64_t time, const Transition& transition) { return time < transition.time; });
+    const auto next =
+        std::upper_bound(transitions.begin(), transitions.end(), unix_seconds,
+                         [](std::int64_t time, const Transition& transition) { return time < transition.time; });
     if (next == transitions.end() && rule) return rule->offset_at(unix_seconds);
     return next == transitions.begin() ? first_offset : std::prev(next)->offset;
 }

@@ -10,11 +10,16 @@
 
 namespace kmm::sys {
 
-/// The rule of the footer for all times after the last transition, as in the variable TZ (POSIX, "Other Environment Variables").
+/// The rule of the footer for all times after the last transition, as in the variable TZ (POSIX, "Other Environment
+/// Variables").
 struct ZoneRule {
     /// A day of the year, and the seconds after its midnight.
     struct Change {
-        enum class Kind { month_week_day, julian, zero_based } kind = Kind::month_week_day;  ///< Mm.w.d, Jn (no 29 February), n
+        enum class Kind {
+            month_week_day,
+            julian,
+            zero_based
+        } kind = Kind::month_week_day;  ///< Mm.w.d, Jn (no 29 February), n
         int month = 0, week = 0, day = 0;
         std::int64_t seconds = 7200;
     };

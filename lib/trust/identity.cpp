@@ -36,7 +36,8 @@ bool matches_repo_digest_or_exactly(const NamedImage& intended, const NamedImage
 }
 
 /// `image` with the signed prefix in the place of the prefix; nullopt if that is not a fully expanded name.
-std::optional<NamedImage> remapped(const NamedImage& image, const std::string& prefix, const std::string& signed_prefix) {
+std::optional<NamedImage> remapped(const NamedImage& image, const std::string& prefix,
+                                   const std::string& signed_prefix) {
     const bool matches = image.name == prefix || image.name.starts_with(prefix + "/");
     if (!matches) {
         return image;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For which image a signature was made, compared with the image that is pulled. Source: containers/image, signature/policy_reference_match.go.
+// For which image a signature was made, compared with the image that is pulled. Source: containers/image,
+// signature/policy_reference_match.go.
 #pragma once
 
 #include <optional>
@@ -24,7 +25,8 @@ struct NamedImage {
 /// `text` in its fully expanded form; nullopt if it is not an image name.
 [[nodiscard]] std::optional<NamedImage> named_image(std::string_view text);
 
-/// The name that `reference` is judged by. The digest of a reference with tag and digest decides what is pulled: the tag is left out, as podman does.
+/// The name that `reference` is judged by. The digest of a reference with tag and digest decides what is pulled: the
+/// tag is left out, as podman does.
 [[nodiscard]] NamedImage named_image(const image::Reference& reference);
 
 /// signedIdentity of a policy.
@@ -34,18 +36,20 @@ struct SignedIdentity {
     std::string reference;              ///< dockerReference or dockerRepository
     std::string prefix, signed_prefix;  ///< of remapIdentity
 
-    /// True if a signature for the image called `claimed` is good for `intended`; nullopt is an image without a name, as of a file:
-    /// only exactReference and exactRepository can accept signatures of one.
+    /// True if a signature for the image called `claimed` is good for `intended`; nullopt is an image without a name,
+    /// as of a file: only exactReference and exactRepository can accept signatures of one.
     [[nodiscard]] bool accepts(const std::optional<NamedImage>& intended, std::string_view claimed) const;
 };
 
 /// True if `text` is a prefix that remapIdentity takes: HOST[:PORT] or HOST[:PORT]/PATH, without tag and digest.
 [[nodiscard]] bool is_identity_prefix(std::string_view text);
 
-/// Scopes of a policy that an image falls under, the most specific first: its own name, repository, namespaces, host, "*.DOMAIN".
+/// Scopes of a policy that an image falls under, the most specific first: its own name, repository, namespaces, host,
+/// "*.DOMAIN".
 [[nodiscard]] std::vector<std::string> scopes_of(const NamedImage& image);
 
-/// The same for an image in a directory or archive at `path`, absolute, without links: the path and the directories above it, without "/".
+/// The same for an image in a directory or archive at `path`, absolute, without links: the path and the directories
+/// above it, without "/".
 [[nodiscard]] std::vector<std::string> scopes_of_path(std::string_view path);
 
 }  // namespace kmm::trust

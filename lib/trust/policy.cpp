@@ -35,7 +35,8 @@ public:
         if (const Node* found = root.find("default")) {
             policy.fallback = requirements(*found, "default");
         } else {
-            fault("missing-field", "the policy: expected default, found none", root.mark(), R"("default": [{"type": "reject"}] refuses what nothing else allows)");
+            fault("missing-field", "the policy: expected default, found none", root.mark(),
+                  R"("default": [{"type": "reject"}] refuses what nothing else allows)");
         }
         if (const Node* found = root.find("transports"); found != nullptr && is_object(*found, "transports")) {
             for (const value::Member& transport : found->members()) {
@@ -52,7 +53,8 @@ public:
 
 private:
     void fault(std::string code, std::string message, value::Mark mark, std::string hint = {}) {
-        faults.push_back({Severity::error, std::move(code), std::move(message), document_.position(mark), std::move(hint), Exit::data});
+        faults.push_back({Severity::error, std::move(code), std::move(message), document_.position(mark),
+                          std::move(hint), Exit::data});
     }
 
     static std::string shown(const Node& node) {
@@ -64,7 +66,8 @@ private:
     }
 
     void wrong(const std::string& what, const std::string& expected, const Node& found, std::string hint = {}) {
-        fault("bad-value", fmt::format("{}: expected {}, found {}", what, expected, shown(found)), found.mark(), std::move(hint));
+        fault("bad-value", fmt::format("{}: expected {}, found {}", what, expected, shown(found)), found.mark(),
+              std::move(hint));
     }
 
     bool is_object(const Node& node, const std::string& what) {
@@ -78,7 +81,8 @@ private:
         for (const value::Member& member : node.members()) {
             if (std::find(known.begin(), known.end(), member.key) == known.end()) {
                 const auto near = base::nearest(member.key, known);
-                fault("unknown-field", fmt::format("{}: unknown key {}", what, base::escape(member.key)), member.key_mark,
+                fault("unknown-field", fmt::format("{}: unknown key {}", what, base::escape(member.key)),
+                      member.key_mark,
                       near ? fmt::format("did you mean {}?", *near) : "known are " + base::join(known, ", "));
             }
         }
@@ -110,7 +114,8 @@ private:
             return;
         }
         for (const value::Member& member : transport.value.members()) {
-            const std::string what = fmt::format("{} scope \"{}\"", base::escape(transport.key), base::escape(member.key));
+            const std::string what =
+                fmt::format("{} scope \"{}\"", base::escape(transport.key), base::escape(member.key));
             check_scope(transport.key, member, what);
             const std::string scope = transport.key == "docker" ? lower_host(member.key) : member.key;
             if (!scopes.emplace(scope, requirements(member.value, what)).second) {
@@ -131,11 +136,13 @@ private:
         if (scope.empty()) {
             return;
         }
-        const bool by_path = std::find(std::begin(k_path_transports), std::end(k_path_transports), transport) != std::end(k_path_transports);
-        if (by_path && (!scope.starts_with('/') || scope == "/" || scope.ends_with('/') || scope.find("//") != std::string::npos ||
-                        (scope + "/").find("/./") != std::string::npos || (scope + "/").find("/../") != std::string::npos)) {
-            fault("bad-value", what + ": expected an absolute path without . and .. and without / at the end", member.key_mark,
-                  "the empty scope \"\" is for every image of the transport");
+        const bool by_path = std::find(std::begin(k_path_transports), std::end(k_path_transports), transport) !=
+                             std::end(k_path_transports);
+        if (by_path &&
+            (!scope.starts_with('/') || scope == "/" || scope.ends_with('/') || scope.find("//") != std::string::npos ||
+             (scope + "/").find("/./") != std::string::npos || (scope + "/").find("/../") != std::string::npos)) {
+            fault("bad-value", what + ": expected an absolute path without . and .. and without / at the end",
+                  member.key_mark, "the empty scope \"\" is for every image of the transport");
         }
         if (transport == "docker-archive") {
             fault("bad-value", what + ": expected the empty scope, the only one of this transport", member.key_mark);
@@ -145,7 +152,8 @@ private:
     Requirements requirements(const Node& list, const std::string& what) {
         Requirements result;
         if (!list.is_sequence() || list.items().empty()) {
-            wrong(what, "a list of requirements that is not empty", list, R"({"type": "insecureAcceptAnything"} requires nothing)");
+            wrong(what, "a list of requirements that is not empty", list,
+                  R"({"type": "insecureAcceptAnything"} requires nothing)");
             return result;
         }
         for (const Node& item : list.items()) {
@@ -157,12 +165,14 @@ private:
     }
 
     Requirement requirement(const Node& node) {
-        static const std::vector<std::string> k_types{"insecureAcceptAnything", "reject", "signedBy", "signedBaseLayer", "sigstoreSigned"};
+        static const std::vector<std::string> k_types{"insecureAcceptAnything", "reject", "signedBy", "signedBaseLayer",
+                                                      "sigstoreSigned"};
         Requirement made;
         made.position = document_.position(node.mark());
         const Node* type = node.find("type");
         if (type == nullptr) {
-            fault("missing-field", "requirement: expected type, found none", node.mark(), "known are " + base::join(k_types, ", "));
+            fault("missing-field", "requirement: expected type, found none", node.mark(),
+                  "known are " + base::join(k_types, ", "));
             return made;
         }
         made.type = type->text();
@@ -180,19 +190,23 @@ private:
             refuse_others(node, made.type, {"type"});
         } else {
             const auto near = base::nearest(made.type, k_types);
-            wrong("type", "one of " + base::join(k_types, ", "), *type, near ? fmt::format("did you mean {}?", *near) : "");
+            wrong("type", "one of " + base::join(k_types, ", "), *type,
+                  near ? fmt::format("did you mean {}?", *near) : "");
         }
         return made;
     }
 
     /// How many of the members `names` are there; a fault unless there are as many as `least` to one.
-    std::vector<std::string> present(const Node& node, const std::string& what, const std::vector<std::string>& names, std::size_t least) {
+    std::vector<std::string> present(const Node& node, const std::string& what, const std::vector<std::string>& names,
+                                     std::size_t least) {
         std::vector<std::string> found;
-        std::copy_if(names.begin(), names.end(), std::back_inserter(found), [&](const std::string& name) { return node.find(name) != nullptr; });
+        std::copy_if(names.begin(), names.end(), std::back_inserter(found),
+                     [&](const std::string& name) { return node.find(name) != nullptr; });
         if (found.size() > 1 || found.size() < least) {
             fault(found.empty() ? "missing-field" : "bad-value",
-                  fmt::format("{}: expected {} one of {}, found {}", what, least == 0 ? "at most" : "exactly", base::join(names, ", "),
-                              found.empty() ? "none" : base::join(found, " and ")), node.mark());
+                  fmt::format("{}: expected {} one of {}, found {}", what, least == 0 ? "at most" : "exactly",
+                              base::join(names, ", "), found.empty() ? "none" : base::join(found, " and ")),
+                  node.mark());
         }
         return found;
     }
@@ -202,7 +216,9 @@ private:
         const Node* kind = node.find("keyType");
         if (kind == nullptr || kind->text() != "GPGKeys") {
             const Node& found = kind == nullptr ? node : *kind;
-            fault(kind == nullptr ? "missing-field" : "bad-value", fmt::format("signedBy: expected keyType GPGKeys, found {}", kind == nullptr ? "none" : shown(found)), found.mark());
+            fault(kind == nullptr ? "missing-field" : "bad-value",
+                  fmt::format("signedBy: expected keyType GPGKeys, found {}", kind == nullptr ? "none" : shown(found)),
+                  found.mark());
         }
         for (const std::string& key : present(node, "signedBy", {"keyPath", "keyPaths", "keyData"}, 1)) {
             const Node& value = *node.find(key);
@@ -230,7 +246,8 @@ private:
 
     void read_sigstore(const Node& node, Requirement& made) {
         static const std::vector<std::string> k_sources{"keyPath", "keyPaths", "keyData", "keyDatas", "fulcio", "pki"};
-        static const std::vector<std::string> k_rekor{"rekorPublicKeyPath", "rekorPublicKeyPaths", "rekorPublicKeyData", "rekorPublicKeyDatas"};
+        static const std::vector<std::string> k_rekor{"rekorPublicKeyPath", "rekorPublicKeyPaths", "rekorPublicKeyData",
+                                                      "rekorPublicKeyDatas"};
         made.kind = Requirement::Kind::signature;
         std::vector<std::string> known{"type", "signedIdentity"};
         known.insert(known.end(), k_sources.begin(), k_sources.end());
@@ -264,33 +281,39 @@ private:
 
     SignedIdentity read_identity(const Node& node, const std::string& name) {
         using Match = SignedIdentity::Match;
-        static const std::array<std::pair<std::string, Match>, 6> k_matches{{{"matchExact", Match::exact},
-                                                                            {"matchRepoDigestOrExact", Match::repo_digest_or_exact},
-                                                                            {"matchRepository", Match::repository},
-                                                                            {"exactReference", Match::exact_reference},
-                                                                            {"exactRepository", Match::exact_repository},
-                                                                            {"remapIdentity", Match::remap}}};
+        static const std::array<std::pair<std::string, Match>, 6> k_matches{
+            {{"matchExact", Match::exact},
+             {"matchRepoDigestOrExact", Match::repo_digest_or_exact},
+             {"matchRepository", Match::repository},
+             {"exactReference", Match::exact_reference},
+             {"exactRepository", Match::exact_repository},
+             {"remapIdentity", Match::remap}}};
         SignedIdentity made;
         const Node* identity = node.find(name);
         if (identity == nullptr || !is_object(*identity, name)) {
             return made;
         }
         const std::string type = identity->get_string({"type"});
-        const auto row = std::find_if(k_matches.begin(), k_matches.end(), [&](const auto& entry) { return entry.first == type; });
+        const auto row =
+            std::find_if(k_matches.begin(), k_matches.end(), [&](const auto& entry) { return entry.first == type; });
         if (row == k_matches.end()) {
             std::vector<std::string> names;
             for (const auto& entry : k_matches) {
                 names.push_back(entry.first);
             }
             const auto near = base::nearest(type, names);
-            fault("bad-value", fmt::format("{}: expected a type of {}, found \"{}\"", name, base::join(names, ", "), base::escape(type)), identity->mark(),
-                  near ? fmt::format("did you mean {}?", *near) : "");
+            fault("bad-value",
+                  fmt::format("{}: expected a type of {}, found \"{}\"", name, base::join(names, ", "),
+                              base::escape(type)),
+                  identity->mark(), near ? fmt::format("did you mean {}?", *near) : "");
             return made;
         }
         made.match = row->second;
         switch (made.match) {
             case Match::exact_reference: made.reference = image_name(*identity, type, "dockerReference", true); break;
-            case Match::exact_repository: made.reference = image_name(*identity, type, "dockerRepository", false); break;
+            case Match::exact_repository:
+                made.reference = image_name(*identity, type, "dockerRepository", false);
+                break;
             case Match::remap:
                 refuse_others(*identity, type, {"type", "prefix", "signedPrefix"});
                 made.prefix = prefix(*identity, "prefix");
@@ -345,12 +368,14 @@ Policy read_policy(std::string_view text, std::string_view file) {
         throw Error::from_diagnostics(std::move(faults));
     }
     if (documents.size() != 1) {
-        throw Error(Exit::data, "missing-field", "expected a policy, found an empty file").at(Position{std::string(file), 1, 1});
+        throw Error(Exit::data, "missing-field", "expected a policy, found an empty file")
+            .at(Position{std::string(file), 1, 1});
     }
     return PolicyReader(documents.front()).run();
 }
 
-const Requirements& requirements_for(const Policy& policy, const std::string& transport, const std::vector<std::string>& scopes) {
+const Requirements& requirements_for(const Policy& policy, const std::string& transport,
+                                     const std::vector<std::string>& scopes) {
     const auto found = policy.transports.find(transport);
     if (found == policy.transports.end()) {
         return policy.fallback;

@@ -23,7 +23,7 @@ struct Requirement {
         unsupported,  ///< what skopeo and podman can check and this program cannot
     };
     Kind kind = Kind::reject;
-    std::string type;       ///< as written, with the member that is not supported: "signedBy", "sigstoreSigned with fulcio"
+    std::string type;  ///< as written, with the member that is not supported: "signedBy", "sigstoreSigned with fulcio"
     Position position;      ///< of the element in the policy
     std::vector<std::string> key_files;  ///< keyPath, keyPaths
     std::vector<PublicKey> keys;         ///< keyData, keyDatas; after load_keys also those of the files
@@ -38,12 +38,14 @@ struct Policy {
 };
 
 /// Reads a policy. As in containers/image, everything that is not known, or there twice, is a fault.
-/// Errors: all faults with their places: data "unknown-field", "bad-value", "missing-field", "bad-key" and those of the reader.
+/// Errors: all faults with their places: data "unknown-field", "bad-value", "missing-field", "bad-key" and those of the
+/// reader.
 [[nodiscard]] Policy read_policy(std::string_view text, std::string_view file);
 
-/// What `policy` requires of an image of `transport` ("docker", "oci", …) that falls under `scopes`, the most specific first: the first scope
-/// that the policy has, else the transport's "", else the default.
-[[nodiscard]] const Requirements& requirements_for(const Policy& policy, const std::string& transport, const std::vector<std::string>& scopes);
+/// What `policy` requires of an image of `transport` ("docker", "oci", …) that falls under `scopes`, the most specific
+/// first: the first scope that the policy has, else the transport's "", else the default.
+[[nodiscard]] const Requirements& requirements_for(const Policy& policy, const std::string& transport,
+                                                   const std::vector<std::string>& scopes);
 
 /// One requirement: a signature by `key` for the image's repository, whatever its tag, as cosign makes them.
 [[nodiscard]] Requirements signed_with(std::vector<PublicKey> keys);

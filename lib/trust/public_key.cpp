@@ -22,7 +22,8 @@ constexpr std::size_t k_type_shown = 40;
 EVP_PKEY* key_of(const std::shared_ptr<void>& key) { return static_cast<EVP_PKEY*>(key.get()); }
 
 Error bad_public_key(const std::string& name, const std::string& found) {
-    return Error(Exit::data, "bad-key", fmt::format("{}: expected a public key in PEM form, found {}", base::escape(name), found));
+    return Error(Exit::data, "bad-key",
+                 fmt::format("{}: expected a public key in PEM form, found {}", base::escape(name), found));
 }
 
 /// The words between "-----BEGIN " and "-----" of the first block; "" without one.
@@ -39,7 +40,8 @@ std::string_view block_type(std::string_view text) {
 std::shared_ptr<void> decode_key(std::string_view text) {
     EVP_PKEY* key = nullptr;
     const std::unique_ptr<OSSL_DECODER_CTX, decltype(&OSSL_DECODER_CTX_free)> decoder(
-        OSSL_DECODER_CTX_new_for_pkey(&key, "PEM", nullptr, nullptr, EVP_PKEY_PUBLIC_KEY, nullptr, nullptr), &OSSL_DECODER_CTX_free);
+        OSSL_DECODER_CTX_new_for_pkey(&key, "PEM", nullptr, nullptr, EVP_PKEY_PUBLIC_KEY, nullptr, nullptr),
+        &OSSL_DECODER_CTX_free);
     const auto* data = reinterpret_cast<const unsigned char*>(text.data());  // NOLINT: bytes of a text
     std::size_t size = text.size();
     const bool read = decoder && OSSL_DECODER_from_data(decoder.get(), &data, &size) == 1;
@@ -53,12 +55,15 @@ std::shared_ptr<void> decode_key(std::string_view text) {
 PublicKey::PublicKey(std::string_view text, std::string name) : name_(std::move(name)) {
     const std::string_view type = block_type(text);
     if (type.empty()) {
-        throw bad_public_key(name_, "no PEM block").hint("cosign public-key --key KEY, or openssl pkey -in KEY -pubout, writes one");
+        throw bad_public_key(name_, "no PEM block")
+            .hint("cosign public-key --key KEY, or openssl pkey -in KEY -pubout, writes one");
     }
     if (type != "PUBLIC KEY" && type != "RSA PUBLIC KEY") {
         auto error = bad_public_key(name_, fmt::format("a block \"{}\"", base::escape(type.substr(0, k_type_shown))));
         if (type.ends_with("PRIVATE KEY")) {
-            error.hint("keep the private key away from nodes: cosign public-key --key KEY, or openssl pkey -in KEY -pubout, writes the public one");
+            error.hint(
+                "keep the private key away from nodes: cosign public-key --key KEY, or openssl pkey -in KEY -pubout, "
+                "writes the public one");
         } else if (type == "CERTIFICATE") {
             error.hint("openssl x509 -in FILE -pubkey -noout writes its public key");
         }
@@ -71,10 +76,14 @@ PublicKey::PublicKey(std::string_view text, std::string name) : name_(std::move(
     const int kind = EVP_PKEY_get_base_id(key_of(key_));
     if (kind != EVP_PKEY_RSA && kind != EVP_PKEY_EC && kind != EVP_PKEY_ED25519) {
         const char* const found = EVP_PKEY_get0_type_name(key_of(key_));
-        throw Error(Exit::data, "bad-key", fmt::format("{}: expected an EC, RSA or Ed25519 key, found {}", base::escape(name_), found == nullptr ? "another" : found));
+        throw Error(Exit::data, "bad-key",
+                    fmt::format("{}: expected an EC, RSA or Ed25519 key, found {}", base::escape(name_),
+                                found == nullptr ? "another" : found));
     }
     if (const int bits = EVP_PKEY_get_bits(key_of(key_)); kind == EVP_PKEY_RSA && bits < k_rsa_bits_min) {
-        throw Error(Exit::data, "bad-key", fmt::format("{}: expected an RSA key of at least {} bits, found {}", base::escape(name_), k_rsa_bits_min, bits));
+        throw Error(Exit::data, "bad-key",
+                    fmt::format("{}: expected an RSA key of at least {} bits, found {}", base::escape(name_),
+                                k_rsa_bits_min, bits));
     }
 }
 
@@ -82,9 +91,12 @@ bool PublicKey::verifies(std::string_view message, std::string_view signature) c
     EVP_PKEY* const key = key_of(key_);
     const EVP_MD* const digest = EVP_PKEY_get_base_id(key) == EVP_PKEY_ED25519 ? nullptr : EVP_sha256();
     const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), &EVP_MD_CTX_free);
-    const auto bytes = [](std::string_view text) { return reinterpret_cast<const unsigned char*>(text.data()); };  // NOLINT: bytes of a text
-    const bool good = context && EVP_DigestVerifyInit(context.get(), nullptr, digest, nullptr, key) == 1 &&
-                      EVP_DigestVerify(context.get(), bytes(signature), signature.size(), bytes(message), message.size()) == 1;
+    const auto bytes = [](std::string_view text) {
+        return reinterpret_cast<const unsigned char*>(text.data());
+    };  // NOLINT: bytes of a text
+    const bool good =
+        context && EVP_DigestVerifyInit(context.get(), nullptr, digest, nullptr, key) == 1 &&
+        EVP_DigestVerify(context.get(), bytes(signature), signature.size(), bytes(message), message.size()) == 1;
     ERR_clear_error();
     return good;
 }

@@ -15,8 +15,8 @@ public:
     /// Errors: data "bad-key": not such a block, another kind of key, an RSA key below 2048 bits.
     PublicKey(std::string_view text, std::string name);
 
-    /// True if `signature` was made of `message` with this key's private key: SHA-256 with PKCS #1 v1.5 (RSA) or in DER form (EC), Ed25519 of the
-    /// message itself. Never throws for whatever the bytes are.
+    /// True if `signature` was made of `message` with this key's private key: SHA-256 with PKCS #1 v1.5 (RSA) or in DER
+    /// form (EC), Ed25519 of the message itself. Never throws for whatever the bytes are.
     [[nodiscard]] bool verifies(std::string_view message, std::string_view signature) const;
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
 

@@ -73,7 +73,9 @@ void check_optional(const Node& optional) {
 
 }  // namespace
 
-std::string signature_tag(const image::Digest& digest) { return fmt::format("{}-{}.sig", image::to_string(digest.algorithm), digest.hex); }
+std::string signature_tag(const image::Digest& digest) {
+    return fmt::format("{}-{}.sig", image::to_string(digest.algorithm), digest.hex);
+}
 
 std::vector<Attachment> decode_attachments(const Node& root) {
     Node copy = root;
@@ -121,7 +123,8 @@ Payload decode_payload(std::string_view text) {
     return {*parsed, text_member(identity, "docker-reference")};
 }
 
-std::optional<std::string> signature_fault(const Requirement& requirement, std::string_view payload, std::string_view signature, const Subject& subject) {
+std::optional<std::string> signature_fault(const Requirement& requirement, std::string_view payload,
+                                           std::string_view signature, const Subject& subject) {
     if (signature.empty()) {
         return fmt::format("it has no annotation {}", k_signature_annotation);
     }
@@ -129,10 +132,13 @@ std::optional<std::string> signature_fault(const Requirement& requirement, std::
     if (!decoded) {
         return "its signature is not base64";
     }
-    const bool made_by_key = std::any_of(requirement.keys.begin(), requirement.keys.end(), [&](const PublicKey& key) { return key.verifies(payload, *decoded); });
+    const bool made_by_key = std::any_of(requirement.keys.begin(), requirement.keys.end(),
+                                         [&](const PublicKey& key) { return key.verifies(payload, *decoded); });
     if (!made_by_key) {
-        return requirement.keys.size() == 1 ? "it was not made with the key, or what was signed has changed"
-                                            : fmt::format("it was not made with one of {} keys, or what was signed has changed", requirement.keys.size());
+        return requirement.keys.size() == 1
+                   ? "it was not made with the key, or what was signed has changed"
+                   : fmt::format("it was not made with one of {} keys, or what was signed has changed",
+                                 requirement.keys.size());
     }
     try {
         const Payload said = decode_payload(payload);
@@ -140,7 +146,8 @@ std::optional<std::string> signature_fault(const Requirement& requirement, std::
             return fmt::format("it is for another image, {}", said.digest.to_string());
         }
         if (!requirement.identity.accepts(subject.name, said.reference)) {
-            return fmt::format("it is for the name \"{}\", which the requirement does not accept for {}", base::escape(said.reference),
+            return fmt::format("it is for the name \"{}\", which the requirement does not accept for {}",
+                               base::escape(said.reference),
                                subject.name ? subject.name->to_string() : "an image of a file");
         }
     } catch (const Error& error) {

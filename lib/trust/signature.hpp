@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Signatures as cosign attaches them to images: where they are, what they say, and whether one meets a requirement.
-// Source: cosign, specs/SIGNATURE_SPEC.md; containers/image, signature/internal/sigstore_payload.go and signature/policy_eval_sigstore.go.
+// Source: cosign, specs/SIGNATURE_SPEC.md; containers/image, signature/internal/sigstore_payload.go and
+// signature/policy_eval_sigstore.go.
 #pragma once
 
 #include <functional>
@@ -41,10 +42,13 @@ struct Payload {
 /// What a signature must be made for.
 struct Subject {
     std::optional<NamedImage> name;  ///< nullopt for an image without one, as of a file
-    std::function<bool(const image::Digest&)> has_digest;  ///< true for the digest of the manifest, or of an index it was taken from
+    std::function<bool(const image::Digest&)>
+        has_digest;  ///< true for the digest of the manifest, or of an index it was taken from
 };
 
-/// Why a signature does not meet `requirement`, of Kind::signature; nullopt if it does. The signature is verified before the payload is read.
-[[nodiscard]] std::optional<std::string> signature_fault(const Requirement& requirement, std::string_view payload, std::string_view signature, const Subject& subject);
+/// Why a signature does not meet `requirement`, of Kind::signature; nullopt if it does. The signature is verified
+/// before the payload is read.
+[[nodiscard]] std::optional<std::string> signature_fault(const Requirement& requirement, std::string_view payload,
+                                                         std::string_view signature, const Subject& subject);
 
 }  // namespace kmm::trust

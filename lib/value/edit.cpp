@@ -161,11 +161,15 @@ private:
     [[nodiscard]] std::size_t member_bound(const Place& place) const {
         return place.member + 1 < place.mapping->members().size() ? key_at(place, place.member + 1) : place.bound;
     }
-    [[nodiscard]] std::size_t column(const Place& place) const { return place.mapping->members()[0].key_mark.column - 1; }
+    [[nodiscard]] std::size_t column(const Place& place) const {
+        return place.mapping->members()[0].key_mark.column - 1;
+    }
 
     [[nodiscard]] std::size_t colon_of(const Member& member, Within within) const {
         const auto colon = scan_.colon_end(scan_.index().offset(member.key_mark), within);
-        if (!colon) refuse(fmt::format("the key '{}' is not written as 'key: value'", base::escape(member.key)), member.key_mark);
+        if (!colon)
+            refuse(fmt::format("the key '{}' is not written as 'key: value'", base::escape(member.key)),
+                   member.key_mark);
         return *colon;
     }
 
@@ -244,8 +248,8 @@ private:
         return edits;
     }
 
-    /// Block text of a member. A literal text at its end would swallow comment lines that follow at `behind`, and needs a
-    /// line break: then the value is written as JSON.
+    /// Block text of a member. A literal text at its end would swallow comment lines that follow at `behind`, and needs
+    /// a line break: then the value is written as JSON.
     [[nodiscard]] std::string member_text(const std::string& key, const Node& value, std::size_t behind) const {
         if (ends_in_literal(value)) {
             const auto next = first_behind(behind);
@@ -269,7 +273,8 @@ private:
         const auto shape = scan_.style(member.value, colon);
         const auto end = end_of(place, place.member);
         const auto header_end = scan_.line_end(colon);
-        const auto begin = shape == Style::empty || shape == Style::alias ? scan_.skip_blanks(colon) : scan_.start(member.value);
+        const auto begin =
+            shape == Style::empty || shape == Style::alias ? scan_.skip_blanks(colon) : scan_.start(member.value);
         std::string gap = begin > colon && begin < header_end ? text_.substr(colon, begin - colon) : " ";
         if (shape == Style::empty) gap = " ";
         std::string comment;
@@ -466,7 +471,8 @@ Edited edit(std::string_view text, std::string_view file, const std::vector<Edit
         edit_tree(wanted, edit);
     }
     const auto fail = [&](std::string_view why) {
-        return Error(Exit::data, "cannot-edit", fmt::format("cannot change {}: {}", edits.empty() ? "" : path_text(edits[0].path), why))
+        return Error(Exit::data, "cannot-edit",
+                     fmt::format("cannot change {}: {}", edits.empty() ? "" : path_text(edits[0].path), why))
             .at(Position{std::string(file), 1, 1})
             .hint("write the file in plain block style, or make the change by hand");
     };

@@ -19,8 +19,8 @@ struct Edit {
     std::optional<Node> value;
 };
 
-/// Applies `edits` in order to `text` (YAML block or flow style, or JSON; one document). The result is re-read and compared
-/// with the same edits applied to the tree: if they differ, nothing is returned but an Error (exit data, code
+/// Applies `edits` in order to `text` (YAML block or flow style, or JSON; one document). The result is re-read and
+/// compared with the same edits applied to the tree: if they differ, nothing is returned but an Error (exit data, code
 /// "cannot-edit", with position). Line endings (LF or CRLF) and a missing final newline are kept.
 [[nodiscard]] std::string edit_text(std::string_view text, std::string_view file, const std::vector<Edit>& edits);
 /// A changed text, and what it reads as: nullopt if there is no document in it.
@@ -30,6 +30,7 @@ struct Edited {
 };
 
 /// The same where `text` has been read: as `root`, with its marks.
-[[nodiscard]] Edited edit_text(std::string_view text, std::string_view file, const std::vector<Edit>& edits, const Node& root);
+[[nodiscard]] Edited edit_text(std::string_view text, std::string_view file, const std::vector<Edit>& edits,
+                               const Node& root);
 
 }  // namespace kmm::value

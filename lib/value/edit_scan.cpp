@@ -122,7 +122,8 @@ std::size_t EditScan::flow_end(std::size_t offset) const noexcept {
             if (--depth == 0) return at + 1;
             fresh = false;
         } else {
-            fresh = c == ',' || c == ':' || (is_space(c) && fresh) || c == '\n' || (is_space(c) && text_[at - 1] == ':');
+            fresh =
+                c == ',' || c == ':' || (is_space(c) && fresh) || c == '\n' || (is_space(c) && text_[at - 1] == ':');
         }
     }
     return text_.size();
@@ -160,7 +161,8 @@ std::size_t EditScan::trim_back(std::size_t low, std::size_t bound) const noexce
         const auto line = std::max(index_.line_start(bound - 1), low);
         const auto stop = std::min(bound, line_end(line));
         auto content = skip_blanks(line);
-        const bool comment = content < stop && text_[content] == '#' && (content > line || line == index_.line_start(line));
+        const bool comment =
+            content < stop && text_[content] == '#' && (content > line || line == index_.line_start(line));
         if (content < stop && !comment) {
             auto end = stop;
             for (auto at = content + 1; at < stop; ++at) {

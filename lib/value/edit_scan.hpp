@@ -48,8 +48,9 @@ public:
     /// Behind the flow collection, quoted text, alias or plain scalar of a flow collection that starts at `offset`.
     [[nodiscard]] std::size_t flow_end(std::size_t offset) const noexcept;
 
-    /// Behind the last content byte of a block mapping's member value: comments and blank lines that follow do not count.
-    /// `key_column` is the mapping's column (from 0), `bound` where the next content, or the document's end, begins.
+    /// Behind the last content byte of a block mapping's member value: comments and blank lines that follow do not
+    /// count. `key_column` is the mapping's column (from 0), `bound` where the next content, or the document's end,
+    /// begins.
     [[nodiscard]] std::size_t
     block_end(const Node& node, std::size_t colon, std::size_t key_column, std::size_t bound) const noexcept;
 
@@ -64,7 +65,8 @@ private:
     TextIndex index_;
 };
 
-/// The one document that is edited; nullopt if there is nothing in `text`. Errors: from_diagnostics; data "cannot-edit" for several documents.
+/// The one document that is edited; nullopt if there is nothing in `text`. Errors: from_diagnostics; data "cannot-edit"
+/// for several documents.
 [[nodiscard]] std::optional<Document> read_one(std::string_view text, std::string_view file);
 
 }  // namespace kmm::value

@@ -13,8 +13,8 @@ namespace kmm::value {
 
 enum class IndexState { ok, open_string, not_utf8, bad };
 
-/// Offsets of brackets, commas, colons, opening quotes and the first bytes of other scalars. Valid UTF-8, closed strings
-/// and the absence of control characters in them are checked, nothing else.
+/// Offsets of brackets, commas, colons, opening quotes and the first bytes of other scalars. Valid UTF-8, closed
+/// strings and the absence of control characters in them are checked, nothing else.
 class JsonIndex {
 public:
     /// Bytes behind the text that may be read: they must exist.
@@ -30,7 +30,8 @@ public:
     /// Offset of token `at`; the text's size for at == size().
     [[nodiscard]] std::uint32_t operator[](std::size_t at) const noexcept { return tokens_[at]; }
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
-    /// The text of the string that opens at `offset`, in a buffer that the next call uses again; nullopt for a bad escape.
+    /// The text of the string that opens at `offset`, in a buffer that the next call uses again; nullopt for a bad
+    /// escape.
     [[nodiscard]] std::optional<std::string_view> unescape(std::size_t offset);
 
 private:

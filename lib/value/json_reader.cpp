@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adapter of simdjson. Its on-demand reader makes trees: the whole tree is visited, so everything is validated, and every
-// token's place in the text is known. Its first stage alone is the JsonIndex of the streaming reader.
+// Adapter of simdjson. Its on-demand reader makes trees: the whole tree is visited, so everything is validated, and
+// every token's place in the text is known. Its first stage alone is the JsonIndex of the streaming reader.
 #include <simdjson.h>
 
 #include <algorithm>
@@ -66,7 +66,8 @@ private:
         return std::nullopt;
     }
     std::nullopt_t fail_trailing(std::size_t offset) {
-        return fail_syntax(fmt::format("expected the end of the JSON document, found {}", describe_byte(text_, offset)), offset);
+        return fail_syntax(fmt::format("expected the end of the JSON document, found {}", describe_byte(text_, offset)),
+                           offset);
     }
 
     /// Errors of the first stage come without a place: strings are scanned for it.
@@ -84,10 +85,12 @@ private:
             } else if (c == '"') {
                 open = std::string_view::npos;
             } else if (static_cast<unsigned char>(c) < 0x20U) {
-                return fail_syntax(fmt::format("expected a closing '\"', found {} inside a string", describe_byte(text_, at)), at);
+                return fail_syntax(
+                    fmt::format("expected a closing '\"', found {} inside a string", describe_byte(text_, at)), at);
             }
         }
-        if (open != std::string_view::npos) return fail_syntax("expected a closing '\"', found the end of the text", open);
+        if (open != std::string_view::npos)
+            return fail_syntax("expected a closing '\"', found the end of the text", open);
         return fail_error(error, text_.size());
     }
 
@@ -107,8 +110,9 @@ private:
             return fail_syntax("expected a closing '}' or ']', found the end of the text", last + 1);
         }
         if (error == simdjson::STRING_ERROR) return fail_syntax("invalid escape sequence in a string", offset);
-        return fail_syntax(fmt::format("expected a comma, a colon or a closing bracket, found {}", describe_byte(text_, offset)),
-                           offset);
+        return fail_syntax(
+            fmt::format("expected a comma, a colon or a closing bracket, found {}", describe_byte(text_, offset)),
+            offset);
     }
 
     /// What stands behind a root whose brackets are balanced.
@@ -183,7 +187,8 @@ private:
         } else if (word != "null") {
             out = parse_json_number(word);
             if (out.is_null()) {
-                const auto shown = word.empty() ? describe_byte(text_, offset) : fmt::format("'{}'", base::escape(word.substr(0, 40)));
+                const auto shown =
+                    word.empty() ? describe_byte(text_, offset) : fmt::format("'{}'", base::escape(word.substr(0, 40)));
                 (void)fail_syntax(fmt::format("expected a JSON value, found {}", shown), offset);
                 return false;
             }

@@ -138,7 +138,8 @@ std::string_view Document::text_of(const Node& scalar) const {
     const auto found = std::partition_point(written.begin(), written.end(), [&](const auto& entry) {
         return entry.first.line != mark.line ? entry.first.line < mark.line : entry.first.column < mark.column;
     });
-    return found != written.end() && found->first == mark ? std::string_view(found->second) : std::string_view(scalar.text());
+    return found != written.end() && found->first == mark ? std::string_view(found->second)
+                                                          : std::string_view(scalar.text());
 }
 
 }  // namespace kmm::value

@@ -106,7 +106,8 @@ struct Document {
     std::string file;  ///< as the user named it
     Node root;
     std::size_t index = 0;  ///< 0-based number within the file
-    /// Plain YAML scalars that are no strings and do not stand there as Node::text() has them, like 1.10 or yes, in order.
+    /// Plain YAML scalars that are no strings and do not stand there as Node::text() has them, like 1.10 or yes, in
+    /// order.
     std::vector<std::pair<Mark, std::string>> written = {};
 
     /// A scalar's text as it stands in the file, for messages.

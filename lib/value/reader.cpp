@@ -34,7 +34,8 @@ std::optional<std::size_t> find_root_end(std::string_view text, std::size_t star
 /// Where the objects of "{...}{...}" start and end, as kubectl takes them too; empty if the text is anything else.
 std::vector<std::pair<std::size_t, std::size_t>> json_roots(std::string_view text) {
     std::vector<std::pair<std::size_t, std::size_t>> roots;
-    for (std::size_t at = text.find_first_not_of(" \t\r\n"); at != std::string_view::npos; at = text.find_first_not_of(" \t\r\n", at)) {
+    for (std::size_t at = text.find_first_not_of(" \t\r\n"); at != std::string_view::npos;
+         at = text.find_first_not_of(" \t\r\n", at)) {
         if (text[at] != '{') { return {}; }
         const auto end = find_root_end(text, at);
         if (!end) { return {}; }
@@ -61,7 +62,8 @@ void move_marks(Node& node, Mark start) {
 }
 
 /// The objects of a text that holds several, one behind the other.
-std::vector<Document> read_json_objects(std::string_view body, const std::vector<std::pair<std::size_t, std::size_t>>& roots,
+std::vector<Document> read_json_objects(std::string_view body,
+                                        const std::vector<std::pair<std::size_t, std::size_t>>& roots,
                                         std::string_view file, Diagnostics& diagnostics, const ReadLimits& limits) {
     const TextIndex index(body);
     std::vector<Document> result;
@@ -75,7 +77,9 @@ std::vector<Document> read_json_objects(std::string_view body, const std::vector
         }
         for (auto& one : faults) {
             if (one.position) {
-                const Mark place = moved(Mark{static_cast<std::uint32_t>(one.position->line), static_cast<std::uint32_t>(one.position->column)}, mark);
+                const Mark place = moved(Mark{static_cast<std::uint32_t>(one.position->line),
+                                              static_cast<std::uint32_t>(one.position->column)},
+                                         mark);
                 one.position->line = place.line;
                 one.position->column = place.column;
             }
@@ -97,9 +101,10 @@ private:
     std::vector<Document> documents_;
 };
 
-/// The documents of a YAML text about which nothing is in doubt: many times faster than read_yaml, which alone knows what is wrong with any
-/// other. No document of such a text has more values than bytes.
-std::optional<std::vector<Document>> read_plain_yaml(std::string_view body, std::string_view file, const ReadLimits& limits) {
+/// The documents of a YAML text about which nothing is in doubt: many times faster than read_yaml, which alone knows
+/// what is wrong with any other. No document of such a text has more values than bytes.
+std::optional<std::vector<Document>> read_plain_yaml(std::string_view body, std::string_view file,
+                                                     const ReadLimits& limits) {
     constexpr std::size_t k_bytes_max = std::size_t{1} << 20U;
     if (body.size() > std::min({k_bytes_max, limits.bytes_max, limits.nodes_max})) { return std::nullopt; }
     DocumentList documents;
@@ -129,7 +134,9 @@ read_any(std::string_view text, std::string_view file, Diagnostics& diagnostics,
     auto documents = read_json(text, file, json_faults, limits);
     const bool syntax = !json_faults.empty() && json_faults.back().code == "json-syntax";
     if (syntax) {
-        if (const auto roots = json_roots(body); roots.size() > 1) { return read_json_objects(body, roots, file, diagnostics, limits); }
+        if (const auto roots = json_roots(body); roots.size() > 1) {
+            return read_json_objects(body, roots, file, diagnostics, limits);
+        }
         Diagnostics yaml_faults;
         auto yaml_documents = read_yaml(text, file, yaml_faults, limits);
         const bool is_yaml = std::none_of(yaml_faults.begin(), yaml_faults.end(), [](const Diagnostic& d) {

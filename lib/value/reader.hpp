@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers of YAML and JSON text into document trees. All faults are appended to diagnostics; nothing throws for bad input.
+// Readers of YAML and JSON text into document trees. All faults are appended to diagnostics; nothing throws for bad
+// input.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,8 @@ struct ReadLimits {
     std::size_t bytes_max = 256U << 20U;
     std::size_t depth_max = 100;
     std::size_t nodes_max = 1'000'000;  ///< per YAML document, after alias expansion
-    std::size_t json_nodes_max = 8'000'000;  ///< per JSON document: a list of 5,000 Nodes is 130 MB and 4 million values
+    std::size_t json_nodes_max =
+        8'000'000;  ///< per JSON document: a list of 5,000 Nodes is 130 MB and 4 million values
 };
 
 /// Reads YAML (one or more documents) as Go's sigs.k8s.io/yaml does: plain y/yes/on/true are booleans, 0x1 and 010 are
@@ -30,8 +32,8 @@ read_yaml(std::string_view text, std::string_view file, Diagnostics& diagnostics
 [[nodiscard]] std::vector<Document>
 read_json(std::string_view text, std::string_view file, Diagnostics& diagnostics, const ReadLimits& limits = {});
 
-/// JSON if the first non-space byte is '{' or '[', also several objects one behind the other, YAML otherwise (a YAML flow mapping that is not JSON is read as YAML
-/// when the JSON reader refuses it and the YAML reader does not).
+/// JSON if the first non-space byte is '{' or '[', also several objects one behind the other, YAML otherwise (a YAML
+/// flow mapping that is not JSON is read as YAML when the JSON reader refuses it and the YAML reader does not).
 [[nodiscard]] std::vector<Document>
 read_any(std::string_view text, std::string_view file, Diagnostics& diagnostics, const ReadLimits& limits = {});
 

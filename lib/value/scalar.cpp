@@ -159,7 +159,8 @@ Node parse_json_number(std::string_view token) {
     if (!shape.number || !is_digit(magnitude[0])) return {};
     if (magnitude.size() > 1 && magnitude[0] == '0' && is_digit(magnitude[1])) return {};
     const auto point = magnitude.find('.');
-    if (point != std::string_view::npos && (point + 1 == magnitude.size() || !is_digit(magnitude[point + 1]))) return {};
+    if (point != std::string_view::npos && (point + 1 == magnitude.size() || !is_digit(magnitude[point + 1])))
+        return {};
     if (shape.integer) {
         if (auto integer = go_integer(token); integer) return std::move(*integer);
     }

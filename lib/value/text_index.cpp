@@ -11,7 +11,8 @@
 namespace kmm::value {
 
 TextIndex::TextIndex(std::string_view text) : text_(text), starts_{0} {
-    for (auto at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1)) starts_.push_back(at + 1);
+    for (auto at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1))
+        starts_.push_back(at + 1);
 }
 
 Mark TextIndex::mark(std::size_t offset) const noexcept {
@@ -81,9 +82,10 @@ Diagnostic fault(std::string code, std::string message, std::string_view file, M
 }
 
 Diagnostic duplicate_key(std::string_view key, std::string_view file, Mark mark, Mark first) {
-    return fault("duplicate-key",
-                 fmt::format("expected each key once, found '{}' again (first in line {})", base::escape(key), first.line), file,
-                 mark, "remove one of the two");
+    return fault(
+        "duplicate-key",
+        fmt::format("expected each key once, found '{}' again (first in line {})", base::escape(key), first.line), file,
+        mark, "remove one of the two");
 }
 
 bool check_text(std::string_view text, std::string_view file, const ReadLimits& limits, Diagnostics& diagnostics) {
@@ -121,7 +123,8 @@ bool is_conflict_marker(std::string_view line) {
 
 }  // namespace
 
-void explain_conflict(std::string_view text, std::string_view file, std::string code, std::size_t before, Diagnostics& diagnostics) {
+void explain_conflict(std::string_view text, std::string_view file, std::string code, std::size_t before,
+                      Diagnostics& diagnostics) {
     if (std::none_of(diagnostics.begin() + static_cast<std::ptrdiff_t>(before), diagnostics.end(),
                      [](const Diagnostic& diagnostic) { return diagnostic.severity == Severity::error; }))
         return;
@@ -130,7 +133,9 @@ void explain_conflict(std::string_view text, std::string_view file, std::string 
         ++number;
         if (!is_conflict_marker(line)) continue;
         diagnostics.resize(before);
-        diagnostics.push_back(fault(std::move(code), fmt::format("expected a resolved file, found a conflict marker of git: '{}'", base::escape(base::trim(line))),
+        diagnostics.push_back(fault(std::move(code),
+                                    fmt::format("expected a resolved file, found a conflict marker of git: '{}'",
+                                                base::escape(base::trim(line))),
                                     file, Mark{static_cast<std::uint32_t>(number), 1},
                                     "keep one side of the conflict and delete the lines <<<<<<<, ======= and >>>>>>>"));
         return;

@@ -13,7 +13,8 @@
 
 namespace kmm::value {
 
-/// Line starts of one text. A line ends with LF (a CR before it belongs to the line). Keeps a view: the text must outlive it.
+/// Line starts of one text. A line ends with LF (a CR before it belongs to the line). Keeps a view: the text must
+/// outlive it.
 class TextIndex {
 public:
     explicit TextIndex(std::string_view text);
@@ -38,22 +39,25 @@ private:
 /// Offset of the first byte that does not begin or continue a valid UTF-8 sequence.
 [[nodiscard]] std::optional<std::size_t> find_invalid_utf8(std::string_view text) noexcept;
 
-/// Behind the quoted YAML or JSON text that opens at `offset`; nullopt if it is never closed. In single quotes a doubled
-/// quote stands for one, in double quotes a backslash escapes.
+/// Behind the quoted YAML or JSON text that opens at `offset`; nullopt if it is never closed. In single quotes a
+/// doubled quote stands for one, in double quotes a backslash escapes.
 [[nodiscard]] std::optional<std::size_t> find_quoted_end(std::string_view text, std::size_t offset) noexcept;
 
 /// Behind YAML anchors and tags that start at `offset`, and the white space that follows them.
 [[nodiscard]] std::size_t skip_yaml_properties(std::string_view text, std::size_t offset) noexcept;
 
 /// A diagnostic of severity error at a mark.
-[[nodiscard]] Diagnostic fault(std::string code, std::string message, std::string_view file, Mark mark, std::string hint = {});
+[[nodiscard]] Diagnostic fault(std::string code, std::string message, std::string_view file, Mark mark,
+                               std::string hint = {});
 
 /// The duplicate-key fault: names both places.
 [[nodiscard]] Diagnostic duplicate_key(std::string_view key, std::string_view file, Mark mark, Mark first);
 
-/// Conflict markers of git make a text unreadable in many ways: if an error was added to `diagnostics` after the first `before` ones
-/// and a line of the text is such a marker, one fault at that line takes the place of what was added, with `code`. O(text).
-void explain_conflict(std::string_view text, std::string_view file, std::string code, std::size_t before, Diagnostics& diagnostics);
+/// Conflict markers of git make a text unreadable in many ways: if an error was added to `diagnostics` after the first
+/// `before` ones and a line of the text is such a marker, one fault at that line takes the place of what was added,
+/// with `code`. O(text).
+void explain_conflict(std::string_view text, std::string_view file, std::string code, std::size_t before,
+                      Diagnostics& diagnostics);
 
 /// Size, UTF-8 and NUL checks; false, with one diagnostic, if the text must not be parsed.
 [[nodiscard]] bool check_text(std::string_view text, std::string_view file, const ReadLimits& limits,

@@ -64,7 +64,9 @@ private:
                    : fmt::format(", found \"{}\"", base::escape(text_.substr(offset, 1)));
     }
 
-    [[nodiscard]] TomlFault expected(const std::string& what) const { return {at_, "expected " + what + seen(at_), {}}; }
+    [[nodiscard]] TomlFault expected(const std::string& what) const {
+        return {at_, "expected " + what + seen(at_), {}};
+    }
 
     void skip_blanks() {
         while (peek() == ' ' || peek() == '\t') {
@@ -152,7 +154,8 @@ private:
             return found->items().back();
         }
         if (!found->is_mapping()) {
-            throw TomlFault{offset, fmt::format("\"{}\" has a value already and cannot be a table", base::escape(name)), {}};
+            throw TomlFault{
+                offset, fmt::format("\"{}\" has a value already and cannot be a table", base::escape(name)), {}};
         }
         return *found;
     }
@@ -180,7 +183,10 @@ private:
             found->set_mark(mark);
             table->members().back().key_mark = mark;
         } else if (!found->is_sequence() || (!found->items().empty() && !found->items().back().is_mapping())) {
-            throw TomlFault{offset, fmt::format("\"{}\" has a value already and cannot be a list of tables", base::escape(name)), {}};
+            throw TomlFault{
+                offset,
+                fmt::format("\"{}\" has a value already and cannot be a list of tables", base::escape(name)),
+                {}};
         }
         count_node(start);
         found->push_back(Node::mapping());

@@ -88,7 +88,9 @@ struct Spill {
     const std::function<void(std::string_view)>& out;
 };
 
-bool is_long(const Node& node, const Spill* spill) noexcept { return spill != nullptr && spill->sequence.place == &node; }
+bool is_long(const Node& node, const Spill* spill) noexcept {
+    return spill != nullptr && spill->sequence.place == &node;
+}
 
 /// Calls `take`, which adds to `out`, with the items of `node`.
 template <typename Take>
@@ -171,7 +173,8 @@ void append_literal(std::string& out, std::string_view text, std::size_t indent)
     }
 }
 
-void append_members(std::string& out, const Node& node, std::size_t indent, std::size_t first_indent, const Spill* spill);
+void append_members(std::string& out, const Node& node, std::size_t indent, std::size_t first_indent,
+                    const Spill* spill);
 void append_items(std::string& out, const Node& node, std::size_t indent, std::size_t first_indent, const Spill* spill);
 
 /// A value without block children, and its line end. `indent` is the parent's.
@@ -195,7 +198,8 @@ void append_inline(std::string& out, const Node& node, std::size_t indent) {
 /// YAML 1.2, 7.4.2: a key on one line with its value has at most 1024 characters.
 constexpr std::size_t k_simple_key_max = 1000;
 
-void append_members(std::string& out, const Node& node, std::size_t indent, std::size_t first_indent, const Spill* spill) {
+void append_members(std::string& out, const Node& node, std::size_t indent, std::size_t first_indent,
+                    const Spill* spill) {
     std::size_t width = first_indent;
     for (const auto& member : node.members()) {
         out.append(width, ' ');
@@ -221,7 +225,8 @@ void append_members(std::string& out, const Node& node, std::size_t indent, std:
     }
 }
 
-void append_items(std::string& out, const Node& node, std::size_t indent, std::size_t first_indent, const Spill* spill) {
+void append_items(std::string& out, const Node& node, std::size_t indent, std::size_t first_indent,
+                  const Spill* spill) {
     std::size_t width = first_indent;
     each_item(out, node, spill, [&](const Node& item) {
         out.append(width, ' ');
@@ -268,7 +273,8 @@ std::string to_yaml(const Node& node) {
     return out;
 }
 
-void write(const Node& node, Form form, const LongSequence& sequence, const std::function<void(std::string_view)>& out) {
+void write(const Node& node, Form form, const LongSequence& sequence,
+           const std::function<void(std::string_view)>& out) {
     const Spill spill{sequence, out};
     std::string text;
     if (form == Form::yaml) {

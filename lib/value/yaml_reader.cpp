@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adapter of yaml-cpp's event reader. It resolves scalars, checks keys and expands aliases itself, because yaml-cpp does
-// none of that the way Kubernetes' readers do.
+// Adapter of yaml-cpp's event reader. It resolves scalars, checks keys and expands aliases itself, because yaml-cpp
+// does none of that the way Kubernetes' readers do.
 #include <yaml-cpp/depthguard.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
@@ -87,7 +87,8 @@ public:
 
     void OnDocumentEnd() override {
         const auto index = documents_seen_++;
-        if (root_ && !root_->is_null()) documents_.push_back(Document{std::string(file_), std::move(*root_), index, std::move(written_)});
+        if (root_ && !root_->is_null())
+            documents_.push_back(Document{std::string(file_), std::move(*root_), index, std::move(written_)});
     }
 
     void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -107,11 +108,13 @@ public:
         finish(Node(node), place, YAML::NullAnchor, Plain::no, Counted::yes);
     }
 
-    void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& text) override {
+    void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  const std::string& text) override {
         const auto place = to_mark(mark);
         check_closed(place);
         const bool whole = base::is_utf8(text);
-        finish(scalar(tag, whole ? text : whole_characters(text), place), place, anchor, tag == "?" ? Plain::yes : Plain::no);
+        finish(scalar(tag, whole ? text : whole_characters(text), place), place, anchor,
+               tag == "?" ? Plain::yes : Plain::no);
     }
 
     void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -150,7 +153,8 @@ private:
         nodes_ += weight.nodes;
         bytes_ += weight.bytes;
         if (nodes_ > limits_.nodes_max) {
-            report("document-limit", fmt::format("expected at most {} values in a document, aliases expanded", limits_.nodes_max), mark);
+            report("document-limit",
+                   fmt::format("expected at most {} values in a document, aliases expanded", limits_.nodes_max), mark);
         } else if (bytes_ > limits_.bytes_max) {
             report("document-limit", fmt::format("expected at most {} in a document, aliases expanded",
                                                  base::format_bytes(limits_.bytes_max)), mark);
@@ -196,9 +200,11 @@ private:
     void check_colon(const Member& member) {
         const auto offset = scan_.index().offset(member.key_mark);
         if (scan_.colon_end(offset, Within::block)) return;
-        const auto before = base::trim(text_.substr(scan_.index().line_start(offset), offset - scan_.index().line_start(offset)));
+        const auto before =
+            base::trim(text_.substr(scan_.index().line_start(offset), offset - scan_.index().line_start(offset)));
         if (before.ends_with('?')) return;
-        report("yaml-syntax", fmt::format("expected ':' after the key '{}', found none", base::escape(member.key)), member.key_mark);
+        report("yaml-syntax", fmt::format("expected ':' after the key '{}', found none", base::escape(member.key)),
+               member.key_mark);
     }
 
     void open(Node node, Mark mark, const std::string& tag, YAML::anchor_t anchor) {
@@ -248,33 +254,43 @@ private:
         }
     }
 
-    /// Gives a mapping the members of `source`, a mapping or a list of them, that it does not have itself; of a list the first one counts.
+    /// Gives a mapping the members of `source`, a mapping or a list of them, that it does not have itself; of a list
+    /// the first one counts.
     void merge(Frame& frame, Node& source, Mark place, bool nested = false) {
         if (source.is_sequence() && !nested) {
             for (auto& item : source.items()) merge(frame, item, place, true);
             return;
         }
         if (!source.is_mapping()) {
-            report("bad-merge", fmt::format("expected a mapping or a list of mappings after '<<', found a {}", kind_name(source.kind())), place,
-                   "write an alias of a mapping, such as <<: *defaults");
+            report("bad-merge",
+                   fmt::format("expected a mapping or a list of mappings after '<<', found a {}",
+                               kind_name(source.kind())),
+                   place, "write an alias of a mapping, such as <<: *defaults");
             return;
         }
         for (auto& member : source.members()) {
             const auto [old, fresh] = frame.seen.emplace(member.key, member.key_mark);
             if (fresh) {
                 frame.node.members().push_back(std::move(member));
-            } else if (std::pair(old->second.line, old->second.column) < std::pair(place.line, place.column) && is_own(frame, member.key, old->second)) {
-                report("bad-merge", fmt::format("the key '{}' stands before '<<', which has it too, and readers of YAML differ in which one counts",
-                                                base::escape(member.key)), place, "put << before the keys of the mapping");
+            } else if (std::pair(old->second.line, old->second.column) < std::pair(place.line, place.column) &&
+                       is_own(frame, member.key, old->second)) {
+                report("bad-merge",
+                       fmt::format("the key '{}' stands before '<<', which has it too, and readers of YAML differ in "
+                                   "which one counts",
+                                   base::escape(member.key)),
+                       place, "put << before the keys of the mapping");
             }
         }
     }
 
     /// Whether a key was written in the mapping itself, not merged into it.
     static bool is_own(const Frame& frame, const std::string& key, Mark mark) {
-        const auto at_start = [](const Mark& a, const Mark& b) { return std::pair(a.line, a.column) < std::pair(b.line, b.column); };
+        const auto at_start = [](const Mark& a, const Mark& b) {
+            return std::pair(a.line, a.column) < std::pair(b.line, b.column);
+        };
         if (at_start(mark, frame.node.mark())) return false;
-        return std::any_of(frame.node.members().begin(), frame.node.members().end(), [&](const Member& member) { return member.key == key; });
+        return std::any_of(frame.node.members().begin(), frame.node.members().end(),
+                           [&](const Member& member) { return member.key == key; });
     }
 
     std::optional<Member> make_key(Frame& frame, const Node& node, Mark mark, Plain plain) {
@@ -298,7 +314,8 @@ private:
     }
 
     void report_tag(const std::string& tag, Mark mark) {
-        report("bad-tag", fmt::format("expected no tag or a YAML core tag, found '{}'", base::escape(tag)), mark, "remove the tag");
+        report("bad-tag", fmt::format("expected no tag or a YAML core tag, found '{}'", base::escape(tag)), mark,
+               "remove the tag");
     }
 
     Node scalar(const std::string& tag, const std::string& text, Mark mark) {
@@ -322,7 +339,8 @@ private:
                           (is("null") && found == Kind::null) ||
                           (is("float") && (found == Kind::floating || found == Kind::integer));
         if (!fits) {
-            report("bad-tag", fmt::format("expected a value that fits the tag '{}', found '{}'", tag, base::escape(text)), mark);
+            report("bad-tag",
+                   fmt::format("expected a value that fits the tag '{}', found '{}'", tag, base::escape(text)), mark);
         }
         return plain.node;
     }
@@ -383,8 +401,9 @@ read_yaml(std::string_view text, std::string_view file, Diagnostics& diagnostics
     if (!check_text(body, file, limits, diagnostics)) return {};
     // yaml-cpp would take it for the first letter of a key.
     if (const auto mark = body.find("\n\xEF\xBB\xBF"); mark != std::string_view::npos) {
-        diagnostics.push_back(fault("yaml-syntax", "expected a byte order mark at the start of the file only, found one inside", file,
-                                    TextIndex(body).mark(mark + 1), "files were joined; remove the three bytes EF BB BF"));
+        diagnostics.push_back(
+            fault("yaml-syntax", "expected a byte order mark at the start of the file only, found one inside", file,
+                  TextIndex(body).mark(mark + 1), "files were joined; remove the three bytes EF BB BF"));
         return {};
     }
     const auto before = diagnostics.size();
@@ -395,12 +414,15 @@ read_yaml(std::string_view text, std::string_view file, Diagnostics& diagnostics
         while (parser.HandleNextDocument(builder)) {
         }
     } catch (const YAML::DeepRecursion& error) {
-        diagnostics.push_back(fault("document-limit", fmt::format("expected at most {} nested levels", limits.depth_max), file,
+        diagnostics.push_back(fault("document-limit",
+                                    fmt::format("expected at most {} nested levels", limits.depth_max), file,
                                     to_mark(error.mark)));
     } catch (const YAML::Exception& error) {
-        diagnostics.push_back(fault("yaml-syntax", base::escape(error.msg), file, to_mark(error.mark),
-                                    is_indented_by_tab(body, to_mark(error.mark)) ? "indent with blanks: there is a tab at the start of this line or the one before"
-                                                                                  : syntax_hint(error.msg)));
+        diagnostics.push_back(
+            fault("yaml-syntax", base::escape(error.msg), file, to_mark(error.mark),
+                  is_indented_by_tab(body, to_mark(error.mark))
+                      ? "indent with blanks: there is a tab at the start of this line or the one before"
+                      : syntax_hint(error.msg)));
     } catch (const StopReading&) {
         // the diagnostic says why
     }

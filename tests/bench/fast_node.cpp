@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plays ssh and a node that answers at once, for tests/bench/fleet_bench.py. $FLEET_NODES/NODE holds the build that is loaded; absent: none.
-// The build of an image is made of its reference.
+// Plays ssh and a node that answers at once, for tests/bench/fleet_bench.py. $FLEET_NODES/NODE holds the build that is
+// loaded; absent: none. The build of an image is made of its reference.
 #include <unistd.h>
 
 #include <cstdio>
@@ -39,11 +39,12 @@ int main(int argc, char** argv) {
         std::erase(image, '"');
     }
     std::getline(std::ifstream(file), live);
-    const auto about = R"("apiVersion":"kmmtools/v1","node":{"name":")" + node + R"(","kernel":"6.1.0-56-amd64","bootID":"boot-)" + node +
-                       R"(","architecture":"amd64"})";
+    const auto about = R"("apiVersion":"kmmtools/v1","node":{"name":")" + node +
+                       R"(","kernel":"6.1.0-56-amd64","bootID":"boot-)" + node + R"(","architecture":"amd64"})";
     if (verb == "status") {
         const auto state = live.empty() ? std::string(R"("absent")") : R"("live","srcversion":")" + live + "\"";
-        std::cout << "{" << about << R"(,"kind":"ModuleStatus","modules":[{"name":"kmm_hello","state":)" << state << "}]}\n";
+        std::cout << "{" << about << R"(,"kind":"ModuleStatus","modules":[{"name":"kmm_hello","state":)" << state
+                  << "}]}\n";
         return 0;
     }
     if (verb == "load") std::ofstream(file) << build_of(image) << "\n";

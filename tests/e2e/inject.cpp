@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // inject CALL[,CALL...]:signal=KILL|error=ERRNO[:when=N[+]] COMMAND [ARGUMENT...]
 //
-// Runs COMMAND, whose main thread is killed before, or is given an error instead of, its Nth such system call, or that and every later
-// one (N+; every one without `when`). Ends as COMMAND does, as soon as it does; what COMMAND has started goes on, untouched.
+// Runs COMMAND, whose main thread is killed before, or is given an error instead of, its Nth such system call, or that
+// and every later one (N+; every one without `when`). Ends as COMMAND does, as soon as it does; what COMMAND has
+// started goes on, untouched.
 //
-// strace does the same at twice the price: without -f it stops the program at every system call, and with it, which its filter
-// (--seccomp-bpf) needs, children are counted and hit as well. Here a filter stops only the calls that were asked for. Children inherit
-// it and must have a tracer as long as they live: a process of its own that stays behind, and lets them through.
+// strace does the same at twice the price: without -f it stops the program at every system call, and with it, which its
+// filter
+// (--seccomp-bpf) needs, children are counted and hit as well. Here a filter stops only the calls that were asked for.
+// Children inherit it and must have a tracer as long as they live: a process of its own that stays behind, and lets
+// them through.
 //
 // x86-64 only. Exit 125: it could not be done.
 #include <fcntl.h>
@@ -98,9 +101,11 @@ void load_filter(const std::vector<std::string>& calls) {
     for (const auto& call : calls) {
         const int number = seccomp_syscall_resolve_name(call.c_str());
         if (number == __NR_SCMP_ERROR) give_up("unknown system call " + call);
-        if (const int failed = seccomp_rule_add(filter, SCMP_ACT_TRACE(0), number, 0); failed != 0) give_up("seccomp_rule_add: " + std::string(std::strerror(-failed)));
+        if (const int failed = seccomp_rule_add(filter, SCMP_ACT_TRACE(0), number, 0); failed != 0)
+            give_up("seccomp_rule_add: " + std::string(std::strerror(-failed)));
     }
-    if (const int failed = seccomp_load(filter); failed != 0) give_up("seccomp_load: " + std::string(std::strerror(-failed)));
+    if (const int failed = seccomp_load(filter); failed != 0)
+        give_up("seccomp_load: " + std::string(std::strerror(-failed)));
     seccomp_release(filter);
 }
 
@@ -143,7 +148,8 @@ void trace(pid_t main, const Wanted& wanted, int report) {
         if (is_group_stop) {
             ::ptrace(PTRACE_LISTEN, pid, nullptr, nullptr);
         } else {
-            ::ptrace(PTRACE_CONT, pid, nullptr, event == 0 ? reinterpret_cast<void*>(static_cast<long>(signal)) : nullptr);
+            ::ptrace(PTRACE_CONT, pid, nullptr,
+                     event == 0 ? reinterpret_cast<void*>(static_cast<long>(signal)) : nullptr);
         }
     }
 }
@@ -168,7 +174,8 @@ void trace(pid_t main, const Wanted& wanted, int report) {
         ::close(go[1]);
         run(command, wanted, go[0]);
     }
-    constexpr long k_options = PTRACE_O_TRACESECCOMP | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC;
+    constexpr long k_options =
+        PTRACE_O_TRACESECCOMP | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC;
     need(::ptrace(PTRACE_SEIZE, main, nullptr, reinterpret_cast<void*>(k_options)) == 0, "PTRACE_SEIZE");
     need(::write(go[1], "g", 1) == 1, "go");
     // Whoever reads the output of COMMAND waits for COMMAND, not for this.

@@ -12,7 +12,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string_view header = fuzz::text_of(data, size);
     const registry::Boundary boundary{"reg.example.com", net::AddressScope::global, false};
     for (const auto& challenge : registry::parse_challenges(header)) {
-        fuzz::require(!challenge.scheme.empty() && challenge.scheme == base::to_lower(challenge.scheme), "a scheme is a lower-case word");
+        fuzz::require(!challenge.scheme.empty() && challenge.scheme == base::to_lower(challenge.scheme),
+                      "a scheme is a lower-case word");
         for (const auto& [name, value] : challenge.params) {
             fuzz::require(name == base::to_lower(name) && value.size() <= size, "a parameter is a part of the header");
             try {

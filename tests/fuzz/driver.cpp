@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a target over its corpus and over mutations of it for a number of seconds: what libFuzzer does, with g++. In the build
-// with sanitizers the rooms that read what others wrote tell every step they take (-fsanitize-coverage=trace-pc): an input that
-// gets somewhere new, or somewhere more often, is mutated further. Linked with clang's -fsanitize=fuzzer instead, the targets
-// need no change.
+// Runs a target over its corpus and over mutations of it for a number of seconds: what libFuzzer does, with g++. In the
+// build with sanitizers the rooms that read what others wrote tell every step they take (-fsanitize-coverage=trace-pc):
+// an input that gets somewhere new, or somewhere more often, is mutated further. Linked with clang's -fsanitize=fuzzer
+// instead, the targets need no change.
 //
 //     fuzz_TARGET CORPUS_DIR | fuzz_TARGET FILE
 //     KMM_FUZZ_SECONDS (default 20), KMM_FUZZ_SEED (default 1: a run that is no hunt begins as the last one)
@@ -42,7 +42,8 @@ alignas(std::uint64_t) std::array<std::uint8_t, 1U << 16U> g_visits;  // NOLINT
 
 extern "C" void __sanitizer_cov_trace_pc() {
     // Seen from here, so that it is the same place in every run.
-    const auto place = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)) - reinterpret_cast<std::uintptr_t>(&__sanitizer_cov_trace_pc);
+    const auto place = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)) -
+                       reinterpret_cast<std::uintptr_t>(&__sanitizer_cov_trace_pc);
     std::uint8_t& count = g_visits[(place ^ (place >> 16U)) % g_visits.size()];
     if (count != 255) { ++count; }
 }
@@ -107,10 +108,35 @@ std::string read_input(const std::filesystem::path& path) {
 }
 
 /// Pieces that matter to the grammars, besides what the corpus has.
-const std::vector<std::string> k_pieces{
-    "{", "}", "[", "]", ":", ": ", "- ", "#", "'", "\"", "\\", "\n", "\r\n", "\t", "  ", "&a ", "*a", "!", "!!str ", "|", ">", "? ", "<<: ",
-    "---\n", "...\n", "%YAML 1.1\n", ",", "~", "0x", "\xEF\xBB\xBF", "\xFF", "\xC3", "\xC2\x85", "\\u0000", "\\ud800", "1e999", "null",
-    "true", "-", "$", "${", "$$", ":-", ":+", ":=", "}", "/", ".", "=", "!=", " in (", " notin (", ")", "(", "^", "+", "*", "99999999999999999999"};
+const std::vector<std::string> k_pieces{"{",        "}",
+                                        "[",        "]",
+                                        ":",        ": ",
+                                        "- ",       "#",
+                                        "'",        "\"",
+                                        "\\",       "\n",
+                                        "\r\n",     "\t",
+                                        "  ",       "&a ",
+                                        "*a",       "!",
+                                        "!!str ",   "|",
+                                        ">",        "? ",
+                                        "<<: ",     "---\n",
+                                        "...\n",    "%YAML 1.1\n",
+                                        ",",        "~",
+                                        "0x",       "\xEF\xBB\xBF",
+                                        "\xFF",     "\xC3",
+                                        "\xC2\x85", "\\u0000",
+                                        "\\ud800",  "1e999",
+                                        "null",     "true",
+                                        "-",        "$",
+                                        "${",       "$$",
+                                        ":-",       ":+",
+                                        ":=",       "}",
+                                        "/",        ".",
+                                        "=",        "!=",
+                                        " in (",    " notin (",
+                                        ")",        "(",
+                                        "^",        "+",
+                                        "*",        "99999999999999999999"};
 
 class Mutator {
 public:
@@ -177,7 +203,9 @@ int main(int argc, char** argv) {
         return 64;
     }
     g_crash_file = "crash-" + std::filesystem::path(argv[0]).filename().string();
-    for (const int number : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGALRM}) { std::signal(number, on_fuzz_signal); }
+    for (const int number : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGALRM}) {
+        std::signal(number, on_fuzz_signal);
+    }
     if (__sanitizer_set_death_callback != nullptr) { __sanitizer_set_death_callback(keep_input); }
 
     auto corpus = read_corpus(argv[1]);
@@ -198,11 +226,15 @@ int main(int argc, char** argv) {
         std::string input = mutator.mutate(corpus);
         run_input(input);
         if (reached.grew() && corpus.size() < k_corpus_max) {
-            if (keep != nullptr) { std::ofstream(std::filesystem::path(keep) / std::to_string(corpus.size()), std::ios::binary) << input; }
+            if (keep != nullptr) {
+                std::ofstream(std::filesystem::path(keep) / std::to_string(corpus.size()), std::ios::binary) << input;
+            }
             corpus.push_back(std::move(input));
         }
     }
-    std::printf("%zu inputs of the corpus, %llu mutations, seed %llu; %zu of them reached more: %zu places became %zu\n", given,
-                static_cast<unsigned long long>(runs), static_cast<unsigned long long>(seed), corpus.size() - given, known, reached.places());
+    std::printf(
+        "%zu inputs of the corpus, %llu mutations, seed %llu; %zu of them reached more: %zu places became %zu\n", given,
+        static_cast<unsigned long long>(runs), static_cast<unsigned long long>(seed), corpus.size() - given, known,
+        reached.places());
     return given == 0 || runs == 0 ? 1 : 0;
 }

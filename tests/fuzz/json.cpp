@@ -19,7 +19,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         fuzz::require(none.empty() && again.size() == 1, "what was written can be read");
         fuzz::require(again[0].root.same_value(document.root), "it has the same value");
         const auto pretty = value::read_json(value::to_json_pretty(document.root), "h", none);
-        fuzz::require(pretty.size() == 1 && pretty[0].root.same_value(document.root), "the pretty form has the same value");
+        fuzz::require(pretty.size() == 1 && pretty[0].root.same_value(document.root),
+                      "the pretty form has the same value");
     }
     return 0;
 }

@@ -18,14 +18,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const kmod::ModuleFile module = kmod::parse_module(bytes, "f.ko");
         fuzz::require(kmod::is_module_name(module.name), "a module has a name that the kernel can carry");
         fuzz::require(module.size == bytes.size(), "a module has the size of its file");
-        for (const auto& parameter : module.parameters()) { fuzz::require(!parameter.name.empty(), "a parameter has a name"); }
+        for (const auto& parameter : module.parameters()) {
+            fuzz::require(!parameter.name.empty(), "a parameter has a name");
+        }
         static_cast<void>(module.depends());
         static_cast<void>(module.gpl_compatible());
         static_cast<void>(module.imports("NS"));
         const std::string_view body = kmod::unsigned_module(bytes, "f.ko");
         fuzz::require(bytes.starts_with(body), "a signature stands at the end");
     } catch (const Error& error) {
-        fuzz::require(error.code() == "module-format" || error.code() == "image-limit" || error.code() == "module-name", "a bad module has a code of its own");
+        fuzz::require(error.code() == "module-format" || error.code() == "image-limit" || error.code() == "module-name",
+                      "a bad module has a code of its own");
     }
     return 0;
 }

@@ -19,12 +19,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         for (const auto& document : value::read_any(text, "f", faults)) { api::decode(document, objects, faults); }
     }
     api::finish(objects, faults);
-    for (const auto& fault : faults) { fuzz::require(!fault.code.empty() && fault.position.has_value(), "a fault has a code and a place"); }
-    for (const auto& finding : plan::validate(objects)) { fuzz::require(!finding.code.empty() && !finding.hint.empty(), "a finding has a code and a hint"); }
+    for (const auto& fault : faults) {
+        fuzz::require(!fault.code.empty() && fault.position.has_value(), "a fault has a code and a place");
+    }
+    for (const auto& finding : plan::validate(objects)) {
+        fuzz::require(!finding.code.empty() && !finding.hint.empty(), "a finding has a code and a hint");
+    }
     for (const bool next : {false, true}) {
         plan::Options options;
         options.next = next;
-        for (const auto& entry : plan::make_plan(objects, options).entries) { fuzz::require(!entry.reason.empty(), "an entry has a reason"); }
+        for (const auto& entry : plan::make_plan(objects, options).entries) {
+            fuzz::require(!entry.reason.empty(), "an entry has a reason");
+        }
     }
     return 0;
 }

@@ -46,7 +46,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     try {
         registry::LayerView view(wanted, request.limits);
         std::optional<registry::Wanted> other;
-        // Two layers of the same bytes: whiteouts and links meet what the first one left. Twice, if the way to the wanted part says so.
+        // Two layers of the same bytes: whiteouts and links meet what the first one left. Twice, if the way to the
+        // wanted part says so.
         for (int layer = 0; layer < 2 || (layer < 4 && (layer > 2 || (other = view.other_way()))); ++layer) {
             if (layer == 2) { view = registry::LayerView(wanted, request.limits, *other); }
             Pieces pieces(fuzz::text_of(data, size));
@@ -57,15 +58,20 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             while (reader.next(entry)) {
                 if (!view.add(entry)) { continue; }
                 std::uint64_t bytes = 0;
-                for (std::string_view piece = reader.content(); !piece.empty() && bytes <= request.limits.file_bytes; piece = reader.content()) { bytes += piece.size(); }
+                for (std::string_view piece = reader.content(); !piece.empty() && bytes <= request.limits.file_bytes;
+                     piece = reader.content()) {
+                    bytes += piece.size();
+                }
             }
         }
         fuzz::require(!view.other_way() || !other, "a second reading is the last");
         view.finish();
         for (const auto& [path, node] : view.nodes()) {
             check_path(wanted, path);
-            fuzz::require(node.kind != registry::EntryKind::special && node.kind != registry::EntryKind::hardlink, "devices and hard links are not in the view");
-            fuzz::require(node.kind != registry::EntryKind::symlink || !view.target(node).starts_with('/'), "no link is absolute");
+            fuzz::require(node.kind != registry::EntryKind::special && node.kind != registry::EntryKind::hardlink,
+                          "devices and hard links are not in the view");
+            fuzz::require(node.kind != registry::EntryKind::symlink || !view.target(node).starts_with('/'),
+                          "no link is absolute");
         }
     } catch (const Error& error) {
         fuzz::require(error.exit() == Exit::data || error.exit() == Exit::unsafe, "a bad layer is bad data or unsafe");

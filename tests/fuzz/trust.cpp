@@ -21,15 +21,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const trust::Policy policy = trust::read_policy(text, "policy.json");
         fuzz::require(!policy.fallback.empty(), "a policy has a default");
         for (const char* name : {"busybox", "reg.example.com:5000/team/driver:v1"}) {
-            fuzz::require(!trust::requirements_for(policy, "docker", trust::scopes_of(*trust::named_image(name))).empty(), "a scope requires something");
+            fuzz::require(
+                !trust::requirements_for(policy, "docker", trust::scopes_of(*trust::named_image(name))).empty(),
+                "a scope requires something");
         }
     });
     attempt([&] {
         const trust::Payload payload = trust::decode_payload(text);
-        fuzz::require(image::parse_digest(payload.digest.to_string()) == payload.digest, "a digest is read as it is written");
+        fuzz::require(image::parse_digest(payload.digest.to_string()) == payload.digest,
+                      "a digest is read as it is written");
     });
     attempt([&] {
-        for (const auto& attached : trust::decode_attachments(registry::read_image_document(std::string(text), "manifest", "bad-manifest"))) {
+        for (const auto& attached :
+             trust::decode_attachments(registry::read_image_document(std::string(text), "manifest", "bad-manifest"))) {
             fuzz::require(!attached.payload.media_type.empty(), "an attachment has a type");
         }
     });

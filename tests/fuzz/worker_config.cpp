@@ -22,7 +22,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         first = false;
     }
     api::finish(objects, faults);
-    for (const auto& fault : faults) { fuzz::require(!fault.code.empty() && !fault.message.empty(), "a fault has a code and a text"); }
+    for (const auto& fault : faults) {
+        fuzz::require(!fault.code.empty() && !fault.message.empty(), "a fault has a code and a text");
+    }
     try {
         static_cast<void>(registry::parse_credentials(std::string(fuzz::text_of(data, size)), "f"));
     } catch (const Error& error) {

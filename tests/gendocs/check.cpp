@@ -52,9 +52,8 @@ std::vector<std::string> own_words(const Program& program, const std::string& li
     return {start + 1, end};
 }
 
-void check_examples(
-    const Program& program, const std::vector<cli::Example>& examples, const std::string& place, std::vector<std::string>& faults
-) {
+void check_examples(const Program& program, const std::vector<cli::Example>& examples, const std::string& place,
+                    std::vector<std::string>& faults) {
     cli::Surroundings nothing;
     nothing.environment = [](const std::string&) { return std::nullopt; };
     nothing.read_file = [](const std::string&) { return std::nullopt; };
@@ -67,9 +66,11 @@ void check_examples(
         try {
             (void)cli::parse_command(program, words, nothing);
         } catch (const Error& error) {
-            faults.push_back(fmt::format("{}: example '{}' does not parse: {}", place, example.command, error.message()));
+            faults.push_back(
+                fmt::format("{}: example '{}' does not parse: {}", place, example.command, error.message()));
         }
-        if (example.what.empty()) faults.push_back(fmt::format("{}: example '{}' is not explained", place, example.command));
+        if (example.what.empty())
+            faults.push_back(fmt::format("{}: example '{}' is not explained", place, example.command));
     }
 }
 

@@ -28,7 +28,9 @@ std::string function_name(const Program& program) {
 }
 
 /// Condition under which the words of `verb` stand on the command line.
-std::string condition(const Program& program, const Verb& verb) { return fish_quoted(function_name(program) + "_verb " + verb.name); }
+std::string condition(const Program& program, const Verb& verb) {
+    return fish_quoted(function_name(program) + "_verb " + verb.name);
+}
 
 /// Condition under which `words`, which may be empty, stand there and the next word belongs to them.
 std::string wanted_after(const Program& program, const std::string& words) {
@@ -84,31 +86,33 @@ std::string option_line(const Program& program, const Verb& verb, const Option& 
 }  // namespace
 
 std::string fish_completion(const Program& program) {
-    std::string text = fmt::format("# SPDX-License-Identifier: Apache-2.0\n# fish completion of {}; written by tests/gendocs\n", program.name);
+    std::string text = fmt::format(
+        "# SPDX-License-Identifier: Apache-2.0\n# fish completion of {}; written by tests/gendocs\n", program.name);
     text.append(functions(program));
     for (const Verb* verb : visible_verbs(program)) {
         const std::size_t blank = verb->name.find(' ');
         if (blank == std::string::npos) {
-            text.append(fmt::format("complete -c {} -n {} -f -a {} -d {}\n", program.name, wanted_after(program, ""), verb->name, fish_quoted(verb->summary)));
+            text.append(fmt::format("complete -c {} -n {} -f -a {} -d {}\n", program.name, wanted_after(program, ""),
+                                    verb->name, fish_quoted(verb->summary)));
             continue;
         }
         const std::string group = verb->name.substr(0, blank);
-        text.append(fmt::format(
-            "complete -c {} -n {} -f -a {} -d {}\n", program.name, wanted_after(program, group), verb->name.substr(blank + 1),
-            fish_quoted(verb->summary)
-        ));
+        text.append(fmt::format("complete -c {} -n {} -f -a {} -d {}\n", program.name, wanted_after(program, group),
+                                verb->name.substr(blank + 1), fish_quoted(verb->summary)));
     }
     for (const auto& group : verb_groups(program)) {
         text.append(fmt::format("complete -c {} -n {} -f -a {}\n", program.name, wanted_after(program, ""), group));
     }
-    text.append(fmt::format("complete -c {} -n {} -f -a help -d 'tell about a verb'\n", program.name, wanted_after(program, "")));
+    text.append(fmt::format("complete -c {} -n {} -f -a help -d 'tell about a verb'\n", program.name,
+                            wanted_after(program, "")));
     std::vector<std::string> first;
     for (const Verb* verb : visible_verbs(program)) {
         if (verb->name.find(' ') == std::string::npos) first.push_back(verb->name);
     }
     const auto groups = verb_groups(program);
     first.insert(first.end(), groups.begin(), groups.end());
-    text.append(fmt::format("complete -c {} -n {} -f -a {}\n", program.name, wanted_after(program, "help"), fish_quoted(base::join(first, " "))));
+    text.append(fmt::format("complete -c {} -n {} -f -a {}\n", program.name, wanted_after(program, "help"),
+                            fish_quoted(base::join(first, " "))));
     for (const auto& group : groups) {
         text.append(fmt::format("complete -c {} -n {} -f -a {}\n", program.name, wanted_after(program, "help " + group),
                                 fish_quoted(base::join(second_words(program, group), " "))));
@@ -116,7 +120,8 @@ std::string fish_completion(const Program& program) {
     for (const Verb* verb : visible_verbs(program)) {
         for (const auto& positional : verb->positionals) {
             if (positional.choices.empty()) continue;
-            text.append(fmt::format("complete -c {} -n {} -f -a {}\n", program.name, condition(program, *verb), fish_quoted(base::join(positional.choices, " "))));
+            text.append(fmt::format("complete -c {} -n {} -f -a {}\n", program.name, condition(program, *verb),
+                                    fish_quoted(base::join(positional.choices, " "))));
         }
     }
     for (const Verb* verb : visible_verbs(program)) {

@@ -17,8 +17,8 @@ namespace kmm::gendocs {
 /// All --help texts, each after a line "==== PROGRAM VERB".
 [[nodiscard]] std::string help_texts(const cli::Program& program);
 
-/// What is wrong with the tree itself: examples that do not parse, missing or badly formed texts, lines over 80 columns,
-/// options declared twice. Empty when all is well.
+/// What is wrong with the tree itself: examples that do not parse, missing or badly formed texts, lines over 80
+/// columns, options declared twice. Empty when all is well.
 [[nodiscard]] std::vector<std::string> check_tree(const cli::Program& program);
 
 /// Verbs and options that are not hidden.

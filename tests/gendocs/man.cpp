@@ -94,7 +94,8 @@ std::string environment_section(const Program& program) {
     for (const auto& [name, meaning] : program.environment) variables[name] = roff(meaning) + ".";
     for (const Verb* verb : visible_verbs(program)) {
         for (const auto& option : visible_options(*verb)) {
-            if (!option.environment.empty()) variables[option.environment] = fmt::format("as \\-\\-{}.", roff(option.name));
+            if (!option.environment.empty())
+                variables[option.environment] = fmt::format("as \\-\\-{}.", roff(option.name));
         }
     }
     std::string text;
@@ -107,33 +108,40 @@ std::string environment_section(const Program& program) {
 std::string man_page(const Program& program) {
     std::string name = program.name;
     for (char& c : name) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-    std::string page = ".\\\" SPDX-License-Identifier: Apache-2.0\n.\\\" Written by tests/gendocs from the command tree.\n";
+    std::string page =
+        ".\\\" SPDX-License-Identifier: Apache-2.0\n.\\\" Written by tests/gendocs from the command tree.\n";
     page.append(fmt::format(".TH {} {} \"\" \"kmm\\-tools\" \"User Commands\"\n", roff(name), program.man_section));
     page.append(fmt::format(".SH NAME\n{} \\- {}\n", roff(program.name), roff(program.summary)));
-    page.append(fmt::format(".SH SYNOPSIS\n.B {}\n.I VERB\n[\\fIARGUMENT\\fR...] [\\fIOPTION\\fR...]\n", roff(program.name)));
+    page.append(
+        fmt::format(".SH SYNOPSIS\n.B {}\n.I VERB\n[\\fIARGUMENT\\fR...] [\\fIOPTION\\fR...]\n", roff(program.name)));
     if (!program.description.empty()) page.append(".SH DESCRIPTION\n").append(paragraphs(program.description));
     if (!program.examples.empty()) page.append(".SH EXAMPLES\n").append(examples_of(program.examples));
     page.append(".SH VERBS\n");
     for (const Verb* verb : visible_verbs(program)) page.append(verb_section(program, *verb));
     bool any_cluster = false;
-    for (const Verb* verb : visible_verbs(program)) any_cluster = any_cluster || !cli::option_groups(*verb).cluster.empty();
+    for (const Verb* verb : visible_verbs(program))
+        any_cluster = any_cluster || !cli::option_groups(*verb).cluster.empty();
     if (any_cluster) page.append(".SH WHICH CLUSTER\n").append(options_of(cli::cluster_options()));
     page.append(".SH COMMON OPTIONS\n").append(options_of(cli::common_options()));
     for (const auto& topic : program.topics) {
         page.append(fmt::format(".SH {}\n", roff(topic.title)));
-        for (const auto& entry : topic.entries) page.append(fmt::format(".TP\n.B {}\n{}\n", roff(entry.name), roff(entry.text)));
+        for (const auto& entry : topic.entries)
+            page.append(fmt::format(".TP\n.B {}\n{}\n", roff(entry.name), roff(entry.text)));
     }
     page.append(".SH EXIT STATUS\n");
     for (const auto& row : exit_code_table()) {
-        page.append(fmt::format(".TP\n.B {}\n{}: {}.\n", static_cast<int>(row.code), roff(row.name), roff(row.meaning)));
+        page.append(
+            fmt::format(".TP\n.B {}\n{}: {}.\n", static_cast<int>(row.code), roff(row.name), roff(row.meaning)));
     }
     page.append(".SH ENVIRONMENT\n").append(environment_section(program));
     page.append(".SH FILES\n.TP\n.I /etc/kmm\\-tools/config.yaml\n.TQ\n.I $XDG_CONFIG_HOME/kmm\\-tools/config.yaml\n");
-    page.append("Defaults of options, shared by the three commands: a YAML mapping of long option names, of which each\n");
+    page.append(
+        "Defaults of options, shared by the three commands: a YAML mapping of long option names, of which each\n");
     page.append("command takes those it has. The second file wins over the first, the environment over both, the\n");
     page.append("command line over all. What stands under the name of a command, as\n");
     page.append(fmt::format(".BR {}: ,\nis for that command alone.\n", roff(program.name)));
-    for (const auto& [path, meaning] : program.files) page.append(fmt::format(".TP\n.I {}\n{}.\n", roff(path), roff(meaning)));
+    for (const auto& [path, meaning] : program.files)
+        page.append(fmt::format(".TP\n.I {}\n{}.\n", roff(path), roff(meaning)));
     std::string others;
     for (const std::string other : {"kmm-plan", "kmm-upgrade", "kmm-worker"}) {
         if (other == program.name) continue;

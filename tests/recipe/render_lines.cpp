@@ -39,7 +39,9 @@ std::string render(const Value& request) {
     for (const auto& text : member(request, "values").items()) {
         recipe::tmpl::YamlFault fault;
         const Value given = recipe::tmpl::read_yaml_text(text.text(), fault);
-        if (!fault.message.empty() || (!given.is_map() && !given.is_nil())) { throw Error(Exit::data, "bad-values", fault.message); }
+        if (!fault.message.empty() || (!given.is_map() && !given.is_nil())) {
+            throw Error(Exit::data, "bad-values", fault.message);
+        }
         values = recipe::chart::merge_values(values, given);
     }
     for (const auto& set : member(request, "set").items()) { recipe::chart::set_values(values, set.text()); }
@@ -51,9 +53,14 @@ std::string render(const Value& request) {
         if (!parsed) { throw Error(Exit::usage, "bad-version", version.text()); }
         release.kube_version = *parsed;
     }
-    for (const auto& version : member(request, "apiVersions").items()) { release.api_versions.push_back(version.text()); }
-    if (member(request, "bare").as_bool()) { return recipe::chart::render_bare(std::move(chart), values, release, "templates/t.yaml"); }
-    return recipe::chart::release_text(recipe::chart::render_chart(std::move(chart), values, release), member(request, "includeCRDs").as_bool());
+    for (const auto& version : member(request, "apiVersions").items()) {
+        release.api_versions.push_back(version.text());
+    }
+    if (member(request, "bare").as_bool()) {
+        return recipe::chart::render_bare(std::move(chart), values, release, "templates/t.yaml");
+    }
+    return recipe::chart::release_text(recipe::chart::render_chart(std::move(chart), values, release),
+                                       member(request, "includeCRDs").as_bool());
 }
 
 }  // namespace
@@ -71,7 +78,10 @@ int main() {
         } catch (const std::exception& e) {
             error = std::string("crash: ") + e.what();
         }
-        std::cout << recipe::tmpl::write_json(Value::map({{"out", Value::string(out)}, {"error", Value::string(error)}})) << '\n' << std::flush;
+        std::cout << recipe::tmpl::write_json(
+                         Value::map({{"out", Value::string(out)}, {"error", Value::string(error)}}))
+                  << '\n'
+                  << std::flush;
     }
     return 0;
 }

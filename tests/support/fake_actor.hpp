@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hands of FakeProcedure, on a directory: DIR/depot/VERSION is the parcel, DIR/stage what was fetched, DIR/switched what the fleet is switched to,
-// DIR/nodes/NAME/{copy,running} what a node has. Every step compares before it changes. DIR/nodes/NAME/faults has lines "STEP KIND":
+// The hands of FakeProcedure, on a directory: DIR/depot/VERSION is the parcel, DIR/stage what was fetched, DIR/switched
+// what the fleet is switched to, DIR/nodes/NAME/{copy,running} what a node has. Every step compares before it changes.
+// DIR/nodes/NAME/faults has lines "STEP KIND":
 //   lost-before, lost-after   the connection is lost before or after the node has done it; such a line counts once
 //   fail                      the node refuses, as long as the line is there
 // The same lines in DIR/faults are about steps of the run.
@@ -27,7 +28,8 @@ public:
 
     [[nodiscard]] Sight look(const upgrade::NodeStep& step, const Deadline&) override {
         Sight sight;
-        if (!std::filesystem::exists(node(step.node))) sight.error = Error(Exit::not_found, "node-not-found", "there is no node " + step.node);
+        if (!std::filesystem::exists(node(step.node)))
+            sight.error = Error(Exit::not_found, "node-not-found", "there is no node " + step.node);
         return sight;
     }
     [[nodiscard]] value::Node intent(const upgrade::NodeStep& step) override {
@@ -38,10 +40,13 @@ public:
     [[nodiscard]] Done act(const upgrade::NodeStep& step, const Sight&, const Deadline&) override {
         const auto place = step.node.empty() ? root_ : node(step.node);
         const auto version = recorder_.header().to_version;
-        if (take(place, step.step + " lost-before", true)) throw Error(Exit::unavailable, "connection-lost", "the connection was lost");
-        if (take(place, step.step + " fail", false)) throw Error(Exit::unhealthy, "refused", "it refuses " + step.step).hint("mend it");
+        if (take(place, step.step + " lost-before", true))
+            throw Error(Exit::unavailable, "connection-lost", "the connection was lost");
+        if (take(place, step.step + " fail", false))
+            throw Error(Exit::unhealthy, "refused", "it refuses " + step.step).hint("mend it");
         auto done = carry_out(step, place, version);
-        if (take(place, step.step + " lost-after", true)) throw Error(Exit::unavailable, "connection-lost", "the connection was lost");
+        if (take(place, step.step + " lost-after", true))
+            throw Error(Exit::unavailable, "connection-lost", "the connection was lost");
         return done;
     }
     void explain(const upgrade::NodeStep& step, const Error&, upgrade::Event& failed) override {
@@ -60,7 +65,8 @@ public:
         std::vector<upgrade::Event> changed;
         const auto run = recorder_.run();
         for (const auto& record : run.nodes) {
-            if (record.state != upgrade::k_node_done || !std::filesystem::exists(node(record.name)) || read(node(record.name) / "running") == run.to_version)
+            if (record.state != upgrade::k_node_done || !std::filesystem::exists(node(record.name)) ||
+                read(node(record.name) / "running") == run.to_version)
                 continue;
             auto event = node_event(recorder_, upgrade::EventKind::observed, record.name, "", "proving-failed");
             event.reason = "changed";
@@ -82,7 +88,8 @@ public:
 private:
     [[nodiscard]] std::filesystem::path node(const std::string& name) const { return root_ / "nodes" / name; }
 
-    [[nodiscard]] Done carry_out(const upgrade::NodeStep& step, const std::filesystem::path& place, const std::string& version) {
+    [[nodiscard]] Done carry_out(const upgrade::NodeStep& step, const std::filesystem::path& place,
+                                 const std::string& version) {
         Done done;
         done.message = step.step + " is done";
         done.facts = value::Node::mapping();

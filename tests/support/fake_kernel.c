@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preloaded into kmm-worker by worker_case.py: answers finit_module and delete_module from a script and keeps the made-up
-   sysfs of $KMM_HOST_ROOT as a kernel would. Every other system call goes through. */
+/* Preloaded into kmm-worker by worker_case.py: answers finit_module and delete_module from a script and keeps the
+   made-up sysfs of $KMM_HOST_ROOT as a kernel would. Every other system call goes through. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -81,7 +81,8 @@ static long load(int fd) {
     }
     host_path(path, sizeof path, "sys/module/", name, "");
     mkdir(path, 0755);
-    const char* const files[][2] = {{"/srcversion", srcversion}, {"/version", version}, {"/taint", "OE"}, {"/refcnt", "0"}, {"/initstate", "live"}};
+    const char* const files[][2] = {{"/srcversion", srcversion}, {"/version", version}, {"/taint", "OE"},
+                                    {"/refcnt", "0"}, {"/initstate", "live"}};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; ++i) {
         if (files[i][1][0] == '\0') continue;
         host_path(path, sizeof path, "sys/module/", name, files[i][0]);

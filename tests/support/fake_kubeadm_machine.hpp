@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node of a kubeadm cluster made of files: what its programs, its kubelet and the controllers of the cluster do. See fake_kubernetes_node.cpp.
+// A node of a kubeadm cluster made of files: what its programs, its kubelet and the controllers of the cluster do. See
+// fake_kubernetes_node.cpp.
 #pragma once
 
 #include <fcntl.h>
@@ -25,7 +26,9 @@ std::string join(const std::vector<std::string>& words);
 
 class Lock {
 public:
-    explicit Lock(const fs::path& path) : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) { ::flock(fd_, LOCK_EX); }
+    explicit Lock(const fs::path& path) : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
+        ::flock(fd_, LOCK_EX);
+    }
     Lock(const Lock&) = delete;
     Lock& operator=(const Lock&) = delete;
     ~Lock() { ::close(fd_); }
@@ -57,11 +60,15 @@ public:
 private:
     [[nodiscard]] std::vector<std::string> listed(const char* key) const;
     [[nodiscard]] bool is_set(const char* key) const { return behaviour_.find(key) != nullptr; }
-    [[nodiscard]] bool is_now(const char* key, int renames) const { return is_set(key) && behaviour_.find(key)->as_int() == renames; }
+    [[nodiscard]] bool is_now(const char* key, int renames) const {
+        return is_set(key) && behaviour_.find(key)->as_int() == renames;
+    }
 
     /// "etcd" or "coredns" that kubeadm of this version brings.
     [[nodiscard]] std::string brings(const std::string& component, const std::string& version) const;
-    [[nodiscard]] fs::path manifest(const std::string& component) const { return root_ / "etc/kubernetes/manifests" / (component + ".yaml"); }
+    [[nodiscard]] fs::path manifest(const std::string& component) const {
+        return root_ / "etc/kubernetes/manifests" / (component + ".yaml");
+    }
     [[nodiscard]] fs::path kubelet_process() const;
     void restart_kubelet() const;
     int refuse(const std::vector<std::string>& checks) const;

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plays ssh and the node behind it, for tests of the real kmm-upgrade without any node. Installed as "ssh" in a directory
-// that comes first in PATH.
+// Plays ssh and the node behind it, for tests of the real kmm-upgrade without any node. Installed as "ssh" in a
+// directory that comes first in PATH.
 //
 // $KMM_FAKE_NODES/NODE/    kernel, boot-id        one line each
-//                          live                   a line "MODULE IDENTITY" for each loaded module, absent when nothing is loaded
-//                          needs                  lines "MODULE NEEDED": not loaded without it, which is in use meanwhile
-//                          installed              the kernel that the next reboot boots; absent: the same one
-//                          done                   a line "install RELEASE" or "reboot BOOT" for each that was carried out
-//                          down                   how many calls do not get there any more, "ever" for all
-//                          faults                 lines "VERB KIND [ARGUMENT]"; the first one of a verb is used up by a call
-// $KMM_FAKE_NODES/calls    one line for the begin and the end of every call: "begin|end NODE VERB RESULT [IDENTITY]", then "of MODULE"
+//                          live                   a line "MODULE IDENTITY" for each loaded module, absent when nothing
+//                          is loaded needs                  lines "MODULE NEEDED": not loaded without it, which is in
+//                          use meanwhile installed              the kernel that the next reboot boots; absent: the same
+//                          one done                   a line "install RELEASE" or "reboot BOOT" for each that was
+//                          carried out down                   how many calls do not get there any more, "ever" for all
+//                          faults                 lines "VERB KIND [ARGUMENT]"; the first one of a verb is used up by a
+//                          call
+// $KMM_FAKE_NODES/calls    one line for the begin and the end of every call: "begin|end NODE VERB RESULT [IDENTITY]",
+// then "of MODULE"
 //
-// The module in an image has an identity that is made from the image's reference. As on a real node, what was begun goes on
-// when the connection, or the caller, dies. KINDs: refused busy image-not-found check-failed unreachable cut-before cut-after
-// reboot-before reboot-after slow (ARGUMENT: milliseconds) old-kernel never-back install-failed not-going (of "node-install" and "node-reboot", the
-// verbs node install and node reboot; a node is away for one call after its reboot) held (until the file let-go is there, for two minutes at most).
+// The module in an image has an identity that is made from the image's reference. As on a real node, what was begun
+// goes on when the connection, or the caller, dies. KINDs: refused busy image-not-found check-failed unreachable
+// cut-before cut-after reboot-before reboot-after slow (ARGUMENT: milliseconds) old-kernel never-back install-failed
+// not-going (of "node-install" and "node-reboot", the verbs node install and node reboot; a node is away for one call
+// after its reboot) held (until the file let-go is there, for two minutes at most).
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/wait.h>
@@ -97,7 +100,8 @@ std::string identity_of(const std::string& image) {
     std::uint64_t hash = 0xcbf29ce484222325U;
     std::string digits;
     for (int round = 0; digits.size() < 24; ++round) {
-        for (const char byte : image + std::to_string(round)) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;
+        for (const char byte : image + std::to_string(round))
+            hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;
         std::ostringstream text;
         text << std::uppercase << std::hex << hash;
         digits += text.str();
@@ -108,7 +112,10 @@ std::string identity_of(const std::string& image) {
 class FakeNode {
 public:
     FakeNode(std::string root, std::string name)
-        : root_(std::move(root)), name_(std::move(name)), dir_(root_ + "/" + name_), lock_(::open(dir_.c_str(), O_RDONLY)) {
+        : root_(std::move(root)),
+          name_(std::move(name)),
+          dir_(root_ + "/" + name_),
+          lock_(::open(dir_.c_str(), O_RDONLY)) {
         ::flock(lock_, LOCK_EX);  // one call at a time
     }
     FakeNode(const FakeNode&) = delete;
@@ -143,7 +150,8 @@ public:
             answer = error(13, "module-refused", "the kernel refused the module",
                            {{"errno", Node("ENODEV")}, {"kernel", Node("kmm_hello: no device found")}});
         } else if (kind == "busy") {
-            answer = error(14, "module-in-use", "the module is in use", {{"refcount", Node(1)}, {"holders", Node("kmm_user")}});
+            answer = error(14, "module-in-use", "the module is in use",
+                           {{"refcount", Node(1)}, {"holders", Node("kmm_user")}});
         } else if (kind == "image-not-found") {
             answer = error(66, "image-not-found", "the image is not in the registry", {});
         } else if (kind == "check-failed") {
@@ -216,7 +224,8 @@ private:
         return answer;
     }
 
-    Answer act_system(const std::string& step, const std::string& release, const std::string& boot, const std::string& kind) {
+    Answer act_system(const std::string& step, const std::string& release, const std::string& boot,
+                      const std::string& kind) {
         Node document = node_info();
         document.set("apiVersion", Node("kmmtools/v1"));
         document.set("kind", Node(step == "facts" ? "NodeSystem" : "NodeSystemStep"));
@@ -228,7 +237,8 @@ private:
         if (step == "facts") return good(document);
         if (step == "install") {
             if (kind == "install-failed")
-                return error(1, "install-failed", "the command that installs it ended with exit 100", {{"output", Node("E: Unable to locate package")}});
+                return error(1, "install-failed", "the command that installs it ended with exit 100",
+                             {{"output", Node("E: Unable to locate package")}});
             if (read_line(dir_ + "/kernel") == release) return said("already", "runs " + release + " already");
             replace_text(dir_ + "/installed", release + "\n");
             std::ofstream(dir_ + "/done", std::ios::app) << "install " << release << "\n";
@@ -238,7 +248,8 @@ private:
         if (read_line(dir_ + "/boot-id") != boot) return said("already", "the node runs another boot");
         if (kind == "not-going") return said("requested", "the node was asked to reboot");
         std::ofstream(dir_ + "/done", std::ios::app) << "reboot " << boot << "\n";
-        if (const std::string next = read_line(dir_ + "/installed"); !next.empty() && kind != "old-kernel") replace_text(dir_ + "/kernel", next + "\n");
+        if (const std::string next = read_line(dir_ + "/installed"); !next.empty() && kind != "old-kernel")
+            replace_text(dir_ + "/kernel", next + "\n");
         reboot();
         replace_text(dir_ + "/down", kind == "never-back" ? "ever\n" : "1\n");
         return said("requested", "the node was asked to reboot");
@@ -287,7 +298,8 @@ private:
                               {"architecture", Node("amd64")}});
     }
 
-    static Answer error(int exit_code, const char* code, const char* message, std::initializer_list<std::pair<std::string, Node>> details) {
+    static Answer error(int exit_code, const char* code, const char* message,
+                        std::initializer_list<std::pair<std::string, Node>> details) {
         Node document = Node::mapping({{"apiVersion", Node("kmmtools/v1")},
                                        {"kind", Node("Error")},
                                        {"code", Node(code)},
@@ -321,13 +333,15 @@ private:
             if (!live().empty() && live() != identity)
                 return error(13, "module-differs", "another build of the module is live", {{"loaded", Node(live())}});
             if (const auto needed = unmet(0); !needed.empty())
-                return error(13, "module-refused", "the kernel refused the module", {{"errno", Node("ENOENT")}, {"kernel", Node("needs " + needed)}});
+                return error(13, "module-refused", "the kernel refused the module",
+                             {{"errno", Node("ENOENT")}, {"kernel", Node("needs " + needed)}});
             outcome = live() == identity ? "already-loaded" : "loaded";
             modules[module_] = identity;
             write_loaded(modules);
         } else if (verb == "unload") {
             if (const auto user = unmet(1); !user.empty() && !live().empty())
-                return error(14, "module-in-use", "the module is in use", {{"refcount", Node(1)}, {"holders", Node(user)}});
+                return error(14, "module-in-use", "the module is in use",
+                             {{"refcount", Node(1)}, {"holders", Node(user)}});
             outcome = live().empty() ? "not-loaded" : "unloaded";
             modules.erase(module_);
             write_loaded(modules);
@@ -396,7 +410,8 @@ int main(int argc, char** argv) {
     }
     const std::string name = dashes[1];
     std::vector<std::string> words = shell_words(dashes[2]);
-    const auto worker = std::find_if(words.begin(), words.end(), [](const std::string& word) { return word.ends_with("kmm-worker"); });
+    const auto worker =
+        std::find_if(words.begin(), words.end(), [](const std::string& word) { return word.ends_with("kmm-worker"); });
     const std::vector<std::string> call(worker == words.end() ? worker : worker + 1, words.end());
     {
         FakeNode node(root, name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A procedure that has nothing to do with modules: images are fetched once for all, a first part walks every node to a rest, a step of the run
-// switches over, a second part walks them to the end.
+// A procedure that has nothing to do with modules: images are fetched once for all, a first part walks every node to a
+// rest, a step of the run switches over, a second part walks them to the end.
 #pragma once
 
 #include <string>
@@ -19,19 +19,30 @@ public:
         static const Table table([] {
             Table::Parts parts;
             parts.name = "fake";
-            parts.stages = {{"fetch", "fetching", "fetched", "fetching-failed", {}, "", false},
-                            {"first", "walking-first", "walked-first", "walking-first-failed", {"copy", "check"}, "copied", true},
-                            {"switch", "switching", "switched", "switching-failed", {}, "", false},
-                            {"second", "walking-second", "walked-second", "walking-second-failed", {"restart", "prove"}, "done", false}};
-            const auto step = [](const char* name, std::vector<std::string> from, std::string during, const char* done) {
+            parts.stages = {
+                {"fetch", "fetching", "fetched", "fetching-failed", {}, "", false},
+                {"first", "walking-first", "walked-first", "walking-first-failed", {"copy", "check"}, "copied", true},
+                {"switch", "switching", "switched", "switching-failed", {}, "", false},
+                {"second",
+                 "walking-second",
+                 "walked-second",
+                 "walking-second-failed",
+                 {"restart", "prove"},
+                 "done",
+                 false}};
+            const auto step = [](const char* name, std::vector<std::string> from, std::string during,
+                                 const char* done) {
                 return Step{name, Scope::node, std::move(from), during, done, during + "-failed"};
             };
-            parts.steps = {step("copy", {"pending"}, "copying", "unchecked"), step("check", {"unchecked"}, "checking", "copied"),
-                           step("restart", {"copied"}, "restarting", "restarted"), step("prove", {"restarted"}, "proving", "done"),
-                           step("rollback", {"copying", "unchecked", "checking", "copied", "restarting", "restarted", "proving", "done",
-                                             "copying-failed", "checking-failed", "restarting-failed", "proving-failed", "pending"},
-                                "rolling-back", "rolled-back")};
-            parts.side_moves.push_back(Move{Scope::node, "done", "proving-failed", Cause::observe, ""});  // what a last look finds
+            parts.steps = {
+                step("copy", {"pending"}, "copying", "unchecked"), step("check", {"unchecked"}, "checking", "copied"),
+                step("restart", {"copied"}, "restarting", "restarted"), step("prove", {"restarted"}, "proving", "done"),
+                step("rollback",
+                     {"copying", "unchecked", "checking", "copied", "restarting", "restarted", "proving", "done",
+                      "copying-failed", "checking-failed", "restarting-failed", "proving-failed", "pending"},
+                     "rolling-back", "rolled-back")};
+            parts.side_moves.push_back(
+                Move{Scope::node, "done", "proving-failed", Cause::observe, ""});  // what a last look finds
             return Table(std::move(parts));
         }());
         return table;
@@ -58,7 +69,9 @@ public:
         description.elsewhere = "fake elsewhere";
         return description;
     }
-    [[nodiscard]] std::string target_text(const Header& run, const NodeRecord&) const override { return run.to_version; }
+    [[nodiscard]] std::string target_text(const Header& run, const NodeRecord&) const override {
+        return run.to_version;
+    }
     [[nodiscard]] Members members(const Run& run, const Stage& stage) const override {
         Members members;
         members.is_left_out = stage.name == "fetch" && !fetches;
@@ -76,7 +89,9 @@ public:
     [[nodiscard]] std::string restart_state(const Run& run, const NodeRecord&) const override {
         return run.state.find("second") == std::string::npos ? "pending" : "copied";
     }
-    [[nodiscard]] std::string pause_note(const Run&, const Stage& stage) const override { return stage.name + " is through"; }
+    [[nodiscard]] std::string pause_note(const Run&, const Stage& stage) const override {
+        return stage.name + " is through";
+    }
 };
 
 }  // namespace kmm::upgrade::test

@@ -86,7 +86,9 @@ Identity make_identity(const IdentityOptions& options) {
     const int info_bytes = i2d_PUBKEY(key, &info);
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned digest_bytes = 0;
-    require(info_bytes > 0 && EVP_Digest(info, static_cast<std::size_t>(info_bytes), digest, &digest_bytes, EVP_sha256(), nullptr) == 1, "no pin");
+    require(info_bytes > 0 && EVP_Digest(info, static_cast<std::size_t>(info_bytes), digest, &digest_bytes,
+                                         EVP_sha256(), nullptr) == 1,
+            "no pin");
     OPENSSL_free(info);
     unsigned char text[64];
     EVP_EncodeBlock(text, digest, static_cast<int>(digest_bytes));
@@ -100,13 +102,15 @@ struct FakeServer::Tls {
     SSL_CTX* context = SSL_CTX_new(TLS_server_method());
 
     explicit Tls(const Identity& identity) {
-        BIO* memory = BIO_new_mem_buf(identity.certificate_pem.data(), static_cast<int>(identity.certificate_pem.size()));
+        BIO* memory =
+            BIO_new_mem_buf(identity.certificate_pem.data(), static_cast<int>(identity.certificate_pem.size()));
         X509* certificate = PEM_read_bio_X509(memory, nullptr, nullptr, nullptr);
         BIO_free(memory);
         memory = BIO_new_mem_buf(identity.key_pem.data(), static_cast<int>(identity.key_pem.size()));
         EVP_PKEY* key = PEM_read_bio_PrivateKey(memory, nullptr, nullptr, nullptr);
         BIO_free(memory);
-        require(SSL_CTX_use_certificate(context, certificate) == 1 && SSL_CTX_use_PrivateKey(context, key) == 1, "no TLS");
+        require(SSL_CTX_use_certificate(context, certificate) == 1 && SSL_CTX_use_PrivateKey(context, key) == 1,
+                "no TLS");
         if (identity.old_tls) {
             SSL_CTX_set_security_level(context, 0);
             SSL_CTX_set_min_proto_version(context, TLS1_VERSION);
@@ -147,8 +151,9 @@ struct Stream {
     bool write(std::string_view bytes) const {
         while (!bytes.empty()) {
             const std::size_t piece = std::min<std::size_t>(bytes.size(), 1U << 20U);
-            const auto put = ssl != nullptr ? static_cast<ssize_t>(SSL_write(ssl, bytes.data(), static_cast<int>(piece)))
-                                            : ::send(fd, bytes.data(), piece, MSG_NOSIGNAL);
+            const auto put = ssl != nullptr
+                                 ? static_cast<ssize_t>(SSL_write(ssl, bytes.data(), static_cast<int>(piece)))
+                                 : ::send(fd, bytes.data(), piece, MSG_NOSIGNAL);
             if (put <= 0) {
                 return false;
             }
@@ -215,7 +220,8 @@ void write_chunks(const Stream& stream, const std::string& head, const FakeReply
 
 }  // namespace
 
-FakeServer::FakeServer(Handler handler, std::optional<Identity> identity, Family family) : handler_(std::move(handler)) {
+FakeServer::FakeServer(Handler handler, std::optional<Identity> identity, Family family)
+    : handler_(std::move(handler)) {
     static_cast<void>(std::signal(SIGPIPE, SIG_IGN));  // OpenSSL writes without MSG_NOSIGNAL
     for (const char* name : {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}) {
         ::unsetenv(name);  // tests talk to the loopback, whatever the user's shell says
@@ -263,7 +269,8 @@ void FakeServer::serve() {
 
 namespace {
 
-/// Until the other side has gone: closed with something unread, a connection is reset, and what was written last is lost.
+/// Until the other side has gone: closed with something unread, a connection is reset, and what was written last is
+/// lost.
 void leave(int fd) {
     ::shutdown(fd, SHUT_WR);
     std::array<char, 4096> unread{};

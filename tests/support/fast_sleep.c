@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preloaded into kmm-worker and kmm-upgrade by tests that are about order, not about time: where they only sleep, which is a poll of one
-   descriptor for reading with a limit, they sleep a thirtieth of it, and their monotonic clock goes on by the rest. All else takes as long
-   as it takes. */
+/* Preloaded into kmm-worker and kmm-upgrade by tests that are about order, not about time: where they only sleep, which
+   is a poll of one descriptor for reading with a limit, they sleep a thirtieth of it, and their monotonic clock goes on
+   by the rest. All else takes as long as it takes. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <poll.h>

@@ -16,14 +16,19 @@ cli::Program program() {
         "what Kernel Module Management does with them. Changes nothing.\n\n"
         "A plan shows the settled state: the state of the cluster when every Pod has succeeded and nothing else "
         "has changed.";
-    result.verbs = {show_verb(),      show_recipe_verb(), why_verb(), why_recipe_verb(), graph_verb(), dtk_map_verb(), validate_verb(), matrix_verb(), render_verb(), render_chart_verb(), render_recipe_verb(), diff_verb(),
-                    preflight_verb(), images_verb(), upgrade_verb(),  explain_verb()};
+    result.verbs = {show_verb(),      show_recipe_verb(),  why_verb(),           why_recipe_verb(),
+                    graph_verb(),     dtk_map_verb(),      validate_verb(),      matrix_verb(),
+                    render_verb(),    render_chart_verb(), render_recipe_verb(), diff_verb(),
+                    preflight_verb(), images_verb(),       upgrade_verb(),       explain_verb()};
     result.topics = {cli::codes_topic("REASONS, FINDINGS AND ERRORS", plan::codes())};
-    result.environment = {{"SSL_CERT_FILE", "authorities for TLS besides the system's; looked at where no authority is named for the server alone"},
-                          {"GITHUB_ACTIONS, GITLAB_CI", "which system --ci auto writes for"},
-                          {"GITHUB_OUTPUT, GITHUB_STEP_SUMMARY", "files that --ci github writes to"},
-                          {"REGISTRY_AUTH_FILE, DOCKER_CONFIG, XDG_RUNTIME_DIR", "where credentials for registries are looked for without --authfile"},
-                          {"http_proxy, https_proxy, all_proxy, no_proxy", "proxies, as curl reads them"}};
+    result.environment = {
+        {"SSL_CERT_FILE",
+         "authorities for TLS besides the system's; looked at where no authority is named for the server alone"},
+        {"GITHUB_ACTIONS, GITLAB_CI", "which system --ci auto writes for"},
+        {"GITHUB_OUTPUT, GITHUB_STEP_SUMMARY", "files that --ci github writes to"},
+        {"REGISTRY_AUTH_FILE, DOCKER_CONFIG, XDG_RUNTIME_DIR",
+         "where credentials for registries are looked for without --authfile"},
+        {"http_proxy, https_proxy, all_proxy, no_proxy", "proxies, as curl reads them"}};
     result.examples = {
         {"kmm-plan show --cluster ./fleet", "one line per node and module"},
         {"kmm-plan why node-a drivers/kmm-hello --cluster ./fleet", "the facts behind one line"},

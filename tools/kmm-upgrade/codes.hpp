@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every code that kmm-upgrade alone can say, and what its doctor finds; kmm-plan explains those of documents and clusters.
+// Every code that kmm-upgrade alone can say, and what its doctor finds; kmm-plan explains those of documents and
+// clusters.
 #pragma once
 
 #include <vector>

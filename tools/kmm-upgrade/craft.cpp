@@ -18,7 +18,8 @@ const Crafts& crafts_of(const cli::Context& context) {
 
 upgrade::Procedures procedures_of(const cli::Context& context) {
     upgrade::Procedures all;
-    for (const auto* craft : crafts_of(context)) all.insert(all.end(), craft->procedures().begin(), craft->procedures().end());
+    for (const auto* craft : crafts_of(context))
+        all.insert(all.end(), craft->procedures().begin(), craft->procedures().end());
     return all;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kmm-upgrade needs of a procedure besides its rules: verbs that start runs of it, and how a recorded run is taken up again. The verbs
-// that go on with a run, and those that show it, know no procedure.
+// What kmm-upgrade needs of a procedure besides its rules: verbs that start runs of it, and how a recorded run is taken
+// up again. The verbs that go on with a run, and those that show it, know no procedure.
 #pragma once
 
 #include <memory>
@@ -15,19 +15,22 @@ namespace kmm::tool_upgrade {
 
 struct Access;
 
-/// What a verb touches of a recorded run: the record alone; nodes, which on an API server needs rights and the Lease; `onward` brings nodes
-/// further, and needs the rights to drain them, too.
+/// What a verb touches of a recorded run: the record alone; nodes, which on an API server needs rights and the Lease;
+/// `onward` brings nodes further, and needs the rights to drain them, too.
 enum class Extent { record, nodes, onward };
 
 /// How the nodes of one run are worked on in this process. What it needs is open as long as it lives.
 class Hands {
 public:
     virtual ~Hands() = default;
-    /// The actor of the run of `recorder`, which outlives it. Called once, when the run is on record. Errors: those of the cluster.
+    /// The actor of the run of `recorder`, which outlives it. Called once, when the run is on record. Errors: those of
+    /// the cluster.
     [[nodiscard]] virtual std::unique_ptr<drive::Actor> actor(drive::Recorder& recorder) = 0;
-    /// Before a walk goes on: documents that cannot be read hide nothing that the run is about. Errors: from_diagnostics; those of the cluster.
+    /// Before a walk goes on: documents that cannot be read hide nothing that the run is about. Errors:
+    /// from_diagnostics; those of the cluster.
     virtual void require_readable() = 0;
-    /// After a run that has ended, complete or aborted: says what else is to be known, and takes away what was there for the run only.
+    /// After a run that has ended, complete or aborted: says what else is to be known, and takes away what was there
+    /// for the run only.
     virtual void tell_after(const upgrade::Run& run) = 0;
 };
 
@@ -43,12 +46,13 @@ public:
     virtual ~Craft() = default;
     [[nodiscard]] virtual const upgrade::Procedures& procedures() const = 0;
     [[nodiscard]] virtual OwnVerbs verbs() const = 0;
-    /// Takes up `run`, which is on record under the lock; the cluster is open. Options of the command line are put over those of the run.
-    /// Errors: those of ClusterAccess and Reach; config "other-cluster".
+    /// Takes up `run`, which is on record under the lock; the cluster is open. Options of the command line are put over
+    /// those of the run. Errors: those of ClusterAccess and Reach; config "other-cluster".
     [[nodiscard]] virtual std::unique_ptr<Hands> take_up(Access& access, upgrade::Run& run, Extent extent) const = 0;
     /// Goes on with what follows `run`, for which is_followed holds. The exit code of the verb.
     [[nodiscard]] virtual Exit follow(Access& access, const upgrade::Run& run) const = 0;
-    /// Takes away what a process of `run`, which has ended, left in the cluster when it was killed at the very end. Faults are none.
+    /// Takes away what a process of `run`, which has ended, left in the cluster when it was killed at the very end.
+    /// Faults are none.
     virtual void clean_up(Access& access, const upgrade::Run& run) const {
         static_cast<void>(access);
         static_cast<void>(run);

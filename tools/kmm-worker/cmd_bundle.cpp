@@ -30,8 +30,8 @@ namespace {
 constexpr const char* k_bundle_variable = "KMM_BUNDLE_FILE";  // set by the bundle for the worker that it starts
 constexpr std::size_t k_library_bytes = 256U << 20U;
 
-/// What begins the file. It needs a POSIX shell, and of tools what busybox has; `busybox NAME` where they have no names of their own. @WORDS@ are
-/// replaced. The loader has the worker's name, as that is what the kernel logs of a process.
+/// What begins the file. It needs a POSIX shell, and of tools what busybox has; `busybox NAME` where they have no names
+/// of their own. @WORDS@ are replaced. The loader has the worker's name, as that is what the kernel logs of a process.
 constexpr std::string_view k_start = R"sh(#!/bin/sh
 # kmm-worker @VERSION@ for @MACHINE@ with all that it needs. It is unpacked once, and then started.
 id=@DIGEST@
@@ -81,13 +81,16 @@ int take_object(dl_phdr_info* object, std::size_t /*size*/, void* user) {
     if (path.find('/') != std::string::npos) loaded.libraries.emplace(path.substr(path.rfind('/') + 1), path);
     for (int i = 0; path.empty() && i < object->dlpi_phnum; ++i) {
         const auto& header = object->dlpi_phdr[i];
-        if (header.p_type == PT_INTERP) loaded.loader = reinterpret_cast<const char*>(object->dlpi_addr + header.p_vaddr);  // NOLINT: as the format says
+        if (header.p_type == PT_INTERP)
+            loaded.loader =
+                reinterpret_cast<const char*>(object->dlpi_addr + header.p_vaddr);  // NOLINT: as the format says
     }
     return 0;
 }
 
 LoadedObjects loaded_objects() {
-    const sys::SharedLibrary network("libcurl.so.4", "libcurl4");  // this one and the next are loaded when they are needed otherwise
+    const sys::SharedLibrary network("libcurl.so.4",
+                                     "libcurl4");  // this one and the next are loaded when they are needed otherwise
     const sys::SharedLibrary archives("libarchive.so.13", "libarchive13");
     LoadedObjects loaded;
     (void)::dl_iterate_phdr(take_object, &loaded);
@@ -100,7 +103,8 @@ registry::LayerFile file_at(std::string name, const std::string& path, bool exec
     return {std::move(name), executable, [path] { return sys::read_file(path, k_library_bytes); }};
 }
 
-/// ICU's tables, 30 MB, are only read with XML, which libarchive needs for formats that no image has. The library must be there, its tables are zeros.
+/// ICU's tables, 30 MB, are only read with XML, which libarchive needs for formats that no image has. The library must
+/// be there, its tables are zeros.
 std::string without_tables(std::string library) {
     constexpr std::size_t table_bytes = 1U << 20U;
     ElfW(Ehdr) header{};
@@ -121,7 +125,8 @@ std::string without_tables(std::string library) {
 
 std::string with_words(std::string text, const std::map<std::string, std::string>& words) {
     for (const auto& [word, value] : words) {
-        for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + value.size())) text.replace(at, word.size(), value);
+        for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + value.size()))
+            text.replace(at, word.size(), value);
     }
     return text;
 }
@@ -132,12 +137,15 @@ std::string make_bundle() {
     const auto readable = [](const std::string& file) { return ::access(file.c_str(), R_OK) == 0; };
     const std::string authorities = net::system_ca_bundle(readable);
     if (authorities.empty()) {
-        throw Error(Exit::not_found, "not-found", "this system has no file with certificate authorities, which belong into the bundle").hint("install the package ca-certificates");
+        throw Error(Exit::not_found, "not-found",
+                    "this system has no file with certificate authorities, which belong into the bundle")
+            .hint("install the package ca-certificates");
     }
     std::map<std::string, registry::LayerFile> files;
     for (const auto& [name, path] : loaded.libraries) {
         registry::LayerFile file = file_at("lib/" + name, path, true);
-        if (name.starts_with("libicudata.")) file.bytes = [path = path] { return without_tables(sys::read_file(path, k_library_bytes)); };
+        if (name.starts_with("libicudata."))
+            file.bytes = [path = path] { return without_tables(sys::read_file(path, k_library_bytes)); };
         files.emplace("lib/" + name, std::move(file));
     }
     files.emplace("ca-certificates.crt", file_at("ca-certificates.crt", authorities, false));
@@ -157,18 +165,25 @@ std::string make_bundle() {
         places += (places.empty() ? "" : " ") + place;
         return false;
     });
-    const std::string start = with_words(std::string(k_start), {{"@VERSION@", KMM_VERSION}, {"@MACHINE@", machine.machine}, {"@DIGEST@", layer.digest.hex}, {"@BUNDLES@", places},
-                                                                {"@VARIABLE@", k_bundle_variable},
-                                                                {"@LINES@", std::to_string(std::count(k_start.begin(), k_start.end(), '\n') + 1)}});
+    const std::string start = with_words(
+        std::string(k_start), {{"@VERSION@", KMM_VERSION},
+                               {"@MACHINE@", machine.machine},
+                               {"@DIGEST@", layer.digest.hex},
+                               {"@BUNDLES@", places},
+                               {"@VARIABLE@", k_bundle_variable},
+                               {"@LINES@", std::to_string(std::count(k_start.begin(), k_start.end(), '\n') + 1)}});
     return start + sys::read_file(packed, k_library_bytes);
 }
 
 WorkerResult bundle(const cli::Args& args) {
     const std::string out = args.get("out").value_or("");
-    if (out.empty()) throw Error(Exit::usage, "missing-option", "--out FILE is missing").hint("kmm-worker bundle --out kmm-worker.run");
+    if (out.empty())
+        throw Error(Exit::usage, "missing-option", "--out FILE is missing")
+            .hint("kmm-worker bundle --out kmm-worker.run");
     const char* running = std::getenv(k_bundle_variable);
     sys::LinuxFileOps ops;
-    sys::write_file_atomically(ops, out, running != nullptr ? sys::read_file(running, k_library_bytes) : make_bundle(), 0755);
+    sys::write_file_atomically(ops, out, running != nullptr ? sys::read_file(running, k_library_bytes) : make_bundle(),
+                               0755);
     WorkerResult result;
     result.verb = "bundle";
     result.node = this_node(kmod::HostPaths{});
@@ -188,7 +203,8 @@ cli::Verb verb_bundle() {
         "and certificate authorities, which are used where the node has none.\n\n"
         "When started, it verifies its SHA-256, unpacks itself once into /var/lib/kmm-tools (for users other than "
         "root ~/.cache/kmm-tools; KMM_BUNDLE_DIR names another directory), and runs from there.";
-    verb.examples = {{"kmm-worker bundle --out kmm-worker.run", "then copy it to a node, and start it there like kmm-worker"}};
+    verb.examples = {
+        {"kmm-worker bundle --out kmm-worker.run", "then copy it to a node, and start it there like kmm-worker"}};
     cli::Option out;
     out.name = "out";
     out.value_name = "FILE";
@@ -196,7 +212,9 @@ cli::Verb verb_bundle() {
     out.required = true;
     verb.options = {out};
     verb.options = verb.options + cli::common_options();
-    verb.run = [](const cli::Args& args, cli::Context& context) { return run_and_report(context, [&] { return bundle(args); }); };
+    verb.run = [](const cli::Args& args, cli::Context& context) {
+        return run_and_report(context, [&] { return bundle(args); });
+    };
     return verb;
 }
 

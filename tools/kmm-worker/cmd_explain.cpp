@@ -18,7 +18,8 @@ namespace kmm::tool_worker {
 namespace {
 
 value::Node document(const std::string& code, const std::string& cause, const std::string& hint) {
-    return value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Explanation"}, {"code", code}, {"cause", cause}, {"hint", hint}});
+    return value::Node::mapping(
+        {{"apiVersion", "kmmtools/v1"}, {"kind", "Explanation"}, {"code", code}, {"cause", cause}, {"hint", hint}});
 }
 
 /// Keys and values in two columns, values wrapped at 80.
@@ -42,11 +43,13 @@ void explain_errno(int number, const kmod::HostPaths& host, cli::Context& contex
     const kmod::ErrnoAdvice load = kmod::load_advice(number);
     const auto causes = kmod::load_causes(number, host, kmod::kernel_state(host));
     std::vector<std::pair<std::string, std::string>> rows{
-        {"errno", fmt::format("{} ({}): {}", errno_name(number), number, errno_text(number))}, {"when loading", std::string(load.cause)}};
+        {"errno", fmt::format("{} ({}): {}", errno_name(number), number, errno_text(number))},
+        {"when loading", std::string(load.cause)}};
     value::Node list = value::Node::sequence();
     int place = 0;
     for (const auto& cause : causes) {
-        value::Node item = value::Node::mapping({{"cause", cause.text}, {"applies", std::string(kmod::to_string(cause.applies))}});
+        value::Node item =
+            value::Node::mapping({{"cause", cause.text}, {"applies", std::string(kmod::to_string(cause.applies))}});
         if (!cause.evidence.empty()) item.set("evidence", cause.evidence);
         list.push_back(std::move(item));
         std::string text = fmt::format("{}? {}", cause.text, kmod::to_string(cause.applies));
@@ -62,7 +65,8 @@ void explain_errno(int number, const kmod::HostPaths& host, cli::Context& contex
         const kmod::ErrnoAdvice unload = kmod::unload_advice(number);
         rows.emplace_back("when unloading", std::string(unload.cause));
         rows.emplace_back("hint", std::string(unload.hint));
-        made.set("unload", value::Node::mapping({{"cause", std::string(unload.cause)}, {"hint", std::string(unload.hint)}}));
+        made.set("unload",
+                 value::Node::mapping({{"cause", std::string(unload.cause)}, {"hint", std::string(unload.hint)}}));
     }
     print(rows, std::move(made), context);
 }
@@ -86,15 +90,18 @@ void list_codes(std::span<const CodeRow> all, cli::Context& context) {
         item.erase("apiVersion");
         item.erase("kind");
         list.push_back(std::move(item));
-        lines.push_back({std::string(row.code), row.exit ? fmt::format("{}", static_cast<int>(*row.exit)) : "-", std::string(row.meaning)});
+        lines.push_back({std::string(row.code), row.exit ? fmt::format("{}", static_cast<int>(*row.exit)) : "-",
+                         std::string(row.meaning)});
     }
-    const value::Node made = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Codes"}, {"codes", std::move(list)}});
+    const value::Node made =
+        value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Codes"}, {"codes", std::move(list)}});
     if (cli::print_list(context, made, "codes")) return;
     if (context.output == "name") {
         for (const auto& row : all) context.console.out(fmt::format("{}\n", row.code));
         return;
     }
-    context.console.out(cli::format_table({"CODE", "EXIT", "MEANING"}, lines, context.console.out_is_terminal() ? context.console.width() : 0));
+    context.console.out(cli::format_table({"CODE", "EXIT", "MEANING"}, lines,
+                                          context.console.out_is_terminal() ? context.console.width() : 0));
 }
 
 Exit run_explain(const cli::Args& args, cli::Context& context) {
@@ -114,11 +121,15 @@ Exit run_explain(const cli::Args& args, cli::Context& context) {
         std::vector<std::string> names;
         for (const auto& known : all) names.emplace_back(known.code);
         for (const auto& known : kmod::load_errnos()) names.push_back(errno_name(known.number));
-        Error error(Exit::not_found, "not-found", fmt::format("'{}' is neither a reason code nor an errno", base::escape(word)));
+        Error error(Exit::not_found, "not-found",
+                    fmt::format("'{}' is neither a reason code nor an errno", base::escape(word)));
         const auto near = base::nearest(word, names);
         throw error.hint(near ? fmt::format("did you mean {}?", *near) : "kmm-worker explain lists all codes");
     }
-    print({{"code", word}, {"exit code", exit_text(*row)}, {"meaning", std::string(row->meaning)}, {"hint", std::string(row->hint)}},
+    print({{"code", word},
+           {"exit code", exit_text(*row)},
+           {"meaning", std::string(row->meaning)},
+           {"hint", std::string(row->hint)}},
           document(*row), context);
     return Exit::ok;
 }
@@ -133,7 +144,9 @@ cli::Verb verb_explain() {
         "Lists the causes of an errno of the kernel's module loader in the order in which the kernel checks them, "
         "tests each on this host where possible, and says what to do. Reason codes are those of errors and "
         "warnings of this command; without CODE all are listed.";
-    verb.examples = {{"kmm-worker explain ENOEXEC", "an errno"}, {"kmm-worker explain module-differs", "a reason code"}, {"kmm-worker explain", "all reason codes"}};
+    verb.examples = {{"kmm-worker explain ENOEXEC", "an errno"},
+                     {"kmm-worker explain module-differs", "a reason code"},
+                     {"kmm-worker explain", "all reason codes"}};
     std::vector<std::string> names;
     for (const auto& row : codes()) names.emplace_back(row.code);
     verb.positionals = {{"CODE", "reason code, errno name or number", false, false, std::move(names)}};

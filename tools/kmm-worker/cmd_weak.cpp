@@ -36,7 +36,8 @@ struct WeakKernel {
 };
 
 /// What is to be done for one kernel. `all`: the modules of every release.
-WeakKernel plan_kernel_links(const kubeadm::Place& place, const std::string& release, const std::vector<kernel::WeakCandidate>& all) {
+WeakKernel plan_kernel_links(const kubeadm::Place& place, const std::string& release,
+                             const std::vector<kernel::WeakCandidate>& all) {
     WeakKernel made;
     made.release = release;
     const auto interface = read_kernel(place, release, made.why);
@@ -51,13 +52,19 @@ WeakKernel plan_kernel_links(const kubeadm::Place& place, const std::string& rel
     auto links = read_links(place, release);
     for (const auto& judged : kernel::judge_weak(others, own, *interface)) {
         const auto& candidate = *judged.candidate;
-        WeakRow row{candidate.module.file.name, candidate.home, candidate.subpath, "none", judged.code, judged.reason, {}};
+        WeakRow row{
+            candidate.module.file.name, candidate.home, candidate.subpath, "none", judged.code, judged.reason, {}};
         if (judged.fits) {
             const auto found = links.find(candidate.subpath);
             const auto before = found == links.end() ? std::string() : found->second;
             row.change = {candidate.subpath, before, candidate.module.path};
-            row.action = found == links.end() ? "add" : before == candidate.module.path ? "keep" : is_weak_link(before) ? "replace" : "leave";
-            if (row.action == "leave") row.reason = before.empty() ? "a file that is no link has this path" : fmt::format("somebody else's link has this path, to {}", before);
+            row.action = found == links.end()              ? "add"
+                         : before == candidate.module.path ? "keep"
+                         : is_weak_link(before)            ? "replace"
+                                                           : "leave";
+            if (row.action == "leave")
+                row.reason = before.empty() ? "a file that is no link has this path"
+                                            : fmt::format("somebody else's link has this path, to {}", before);
             if (row.action == "leave") row.code = "not-ours";
             links.erase(candidate.subpath);
         }
@@ -65,7 +72,10 @@ WeakKernel plan_kernel_links(const kubeadm::Place& place, const std::string& rel
     }
     for (const auto& [subpath, target] : links) {
         WeakRow row{"-", "-", subpath, "remove", "", "", {subpath, target, ""}};
-        const auto of = std::find_if(made.rows.begin(), made.rows.end(), [&](const WeakRow& other) { return other.action == "none" && other.subpath == subpath && target.ends_with("/" + subpath) && target.find("/" + other.home + "/") != std::string::npos; });
+        const auto of = std::find_if(made.rows.begin(), made.rows.end(), [&](const WeakRow& other) {
+            return other.action == "none" && other.subpath == subpath && target.ends_with("/" + subpath) &&
+                   target.find("/" + other.home + "/") != std::string::npos;
+        });
         if (!is_weak_link(target)) {
             row.action = "leave";
             row.code = "not-ours";
@@ -89,7 +99,8 @@ void run_depmod(const kubeadm::Place& place, WeakKernel& one, cli::Context& cont
     const auto program = place.find_program("depmod");
     if (program.empty()) {
         one.depmod = "not-found";
-        context.console.err(fmt::format("warning: depmod is not there: run depmod {} before the next boot\n", one.release));
+        context.console.err(
+            fmt::format("warning: depmod is not there: run depmod {} before the next boot\n", one.release));
         return;
     }
     sys::ProcessSpec spec;
@@ -97,7 +108,9 @@ void run_depmod(const kubeadm::Place& place, WeakKernel& one, cli::Context& cont
     spec.timeout = k_depmod_time;
     const auto result = sys::run_process(spec);
     if (result.timed_out || result.signal != 0 || result.exit_code != 0) {
-        Error error(Exit::other, "depmod-failed", fmt::format("the links of kernel {} are made, but depmod failed: modprobe does not know them", one.release));
+        Error error(Exit::other, "depmod-failed",
+                    fmt::format("the links of kernel {} are made, but depmod failed: modprobe does not know them",
+                                one.release));
         kubeadm::tell_output(error, result.err);
         throw std::move(error).hint(fmt::format("depmod {} on the node, and see what it says", one.release));
     }
@@ -112,7 +125,8 @@ value::Node weak_document(const std::vector<WeakKernel>& kernels, bool is_applie
         if (!one.why.empty()) made.set("skipped", one.why);
         auto rows = value::Node::sequence();
         for (const auto& row : one.rows) {
-            auto item = value::Node::mapping({{"path", row.subpath}, {"module", row.module}, {"home", row.home}, {"action", row.action}});
+            auto item = value::Node::mapping(
+                {{"path", row.subpath}, {"module", row.module}, {"home", row.home}, {"action", row.action}});
             if (!row.change.after.empty()) item.set("target", row.change.after);
             if (!row.code.empty()) item.set("code", row.code);
             item.set("reason", row.reason);
@@ -122,7 +136,10 @@ value::Node weak_document(const std::vector<WeakKernel>& kernels, bool is_applie
         if (is_applied) made.set("depmod", one.depmod);
         list.push_back(std::move(made));
     }
-    return value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "WeakUpdates"}, {"applied", is_applied}, {"kernels", std::move(list)}});
+    return value::Node::mapping({{"apiVersion", "kmmtools/v1"},
+                                 {"kind", "WeakUpdates"},
+                                 {"applied", is_applied},
+                                 {"kernels", std::move(list)}});
 }
 
 void print_weak(const std::vector<WeakKernel>& kernels, bool is_applied, cli::Context& context) {
@@ -133,29 +150,41 @@ void print_weak(const std::vector<WeakKernel>& kernels, bool is_applied, cli::Co
         for (const auto& row : one.rows) {
             changed += row.changes() ? 1U : 0U;
             if (context.output == "name") {
-                if (row.changes()) context.console.out(fmt::format("{} {} {}\n", row.action, one.release, base::escape(row.subpath)));
+                if (row.changes())
+                    context.console.out(fmt::format("{} {} {}\n", row.action, one.release, base::escape(row.subpath)));
                 continue;
             }
-            rows.push_back({one.release, base::escape(row.subpath), base::escape(row.home), row.action, (row.code.empty() ? "" : row.code + ": ") + base::escape(row.reason)});
+            rows.push_back({one.release, base::escape(row.subpath), base::escape(row.home), row.action,
+                            (row.code.empty() ? "" : row.code + ": ") + base::escape(row.reason)});
         }
     if (context.output == "name") return;
     for (const auto& one : kernels)
-        if (!one.why.empty()) context.console.err(fmt::format("note: kernel {} is passed over: {}\n", base::escape(one.release), base::escape(one.why)));
-    if (!rows.empty()) context.console.out(cli::format_table({"KERNEL", "PATH", "BUILT-FOR", "ACTION", "REASON"}, rows, 0));
-    if (is_applied) context.console.out(changed == 0 ? "nothing to change\n" : fmt::format("{} {} changed\n", changed, changed == 1 ? "link" : "links"));
-    else context.console.out(changed == 0 ? "nothing to change\n" : "nothing was changed; next: kmm-worker weak-updates --apply\n");
+        if (!one.why.empty())
+            context.console.err(
+                fmt::format("note: kernel {} is passed over: {}\n", base::escape(one.release), base::escape(one.why)));
+    if (!rows.empty())
+        context.console.out(cli::format_table({"KERNEL", "PATH", "BUILT-FOR", "ACTION", "REASON"}, rows, 0));
+    if (is_applied)
+        context.console.out(changed == 0 ? "nothing to change\n"
+                                         : fmt::format("{} {} changed\n", changed, changed == 1 ? "link" : "links"));
+    else
+        context.console.out(changed == 0 ? "nothing to change\n"
+                                         : "nothing was changed; next: kmm-worker weak-updates --apply\n");
 }
 
 Exit run_weak_updates(const cli::Args& args, cli::Context& context) {
     const bool is_applied = args.flag("apply");
     if (is_applied == args.flag("dry-run"))
-        throw Error(Exit::usage, "missing-option", is_applied ? "--apply and --dry-run contradict each other" : "expected --dry-run or --apply").hint("--dry-run prints what --apply would change");
+        throw Error(Exit::usage, "missing-option",
+                    is_applied ? "--apply and --dry-run contradict each other" : "expected --dry-run or --apply")
+            .hint("--dry-run prints what --apply would change");
     const kubeadm::Place place(host_paths(args).root);
     const auto releases = kernel_releases(place);
     auto chosen = args.all("kernel");
     for (const auto& name : chosen)
         if (std::find(releases.begin(), releases.end(), name) == releases.end())
-            throw Error(Exit::not_found, "kernel-not-found", fmt::format("there is no /lib/modules/{}", base::escape(name)))
+            throw Error(Exit::not_found, "kernel-not-found",
+                        fmt::format("there is no /lib/modules/{}", base::escape(name)))
                 .hint(releases.empty() ? "there is no kernel at all" : "there are: " + base::join(releases, ", "));
     if (chosen.empty()) chosen = releases;
     std::vector<std::string> warnings;
@@ -170,7 +199,9 @@ Exit run_weak_updates(const cli::Args& args, cli::Context& context) {
     for (const auto& release : chosen) kernels.push_back(plan_kernel_links(place, release, all));
     if (!args.all("kernel").empty())
         for (const auto& one : kernels)
-            if (!one.why.empty()) throw Error(Exit::not_found, "no-symvers", one.why).hint("install the headers of the kernel, or its symvers");
+            if (!one.why.empty())
+                throw Error(Exit::not_found, "no-symvers", one.why)
+                    .hint("install the headers of the kernel, or its symvers");
     if (is_applied)
         for (auto& one : kernels) {
             std::vector<LinkChange> changes;
@@ -178,7 +209,9 @@ Exit run_weak_updates(const cli::Args& args, cli::Context& context) {
                 if (row.changes()) changes.push_back(row.change);
             if (!changes.empty()) change_links(place, one.release, changes);
             // Also without a change: an earlier call may have ended before it.
-            const bool has_links = std::any_of(one.rows.begin(), one.rows.end(), [](const WeakRow& row) { return row.changes() || row.action == "keep"; });
+            const bool has_links = std::any_of(one.rows.begin(), one.rows.end(), [](const WeakRow& row) {
+                return row.changes() || row.action == "keep";
+            });
             if (has_links) run_depmod(place, one, context);
         }
     print_weak(kernels, is_applied, context);
@@ -192,11 +225,15 @@ cli::Verb verb_weak_updates() {
     verb.name = "weak-updates";
     verb.summary = "link modules of another kernel release that fit";
     verb.description =
-        "Modules below extra and updates of other releases in /lib/modules are judged against a kernel: the words of vermagic behind the release, each symbol with its version, namespaces, "
-        "licence, and all that they need of each other, until nothing more falls out. Those that fit get a link below weak-updates of that kernel, as weak-modules makes them; of several builds the "
-        "latest. Links to modules that no longer fit, or are gone, are removed; links and files of somebody else stay. The versions are those of symvers.gz or of the kernel's headers.\n\n"
+        "Modules below extra and updates of other releases in /lib/modules are judged against a kernel: the words of "
+        "vermagic behind the release, each symbol with its version, namespaces, "
+        "licence, and all that they need of each other, until nothing more falls out. Those that fit get a link below "
+        "weak-updates of that kernel, as weak-modules makes them; of several builds the "
+        "latest. Links to modules that no longer fit, or are gone, are removed; links and files of somebody else stay. "
+        "The versions are those of symvers.gz or of the kernel's headers.\n\n"
         "depmod runs afterwards, if it is there; libkmod cannot write its files. An initramfs is not made.";
-    verb.examples = {{"kmm-worker weak-updates --dry-run", "what would be linked, and why not"}, {"kmm-worker weak-updates --apply --kernel 5.14.0-427.43.1.el9_4.x86_64", "for one kernel"}};
+    verb.examples = {{"kmm-worker weak-updates --dry-run", "what would be linked, and why not"},
+                     {"kmm-worker weak-updates --apply --kernel 5.14.0-427.43.1.el9_4.x86_64", "for one kernel"}};
     cli::Option dry, apply, kernel;
     dry.name = "dry-run";
     dry.help = "print what would be changed, with reasons";

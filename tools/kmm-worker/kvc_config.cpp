@@ -33,12 +33,15 @@ constexpr KvcKey k_kvc_keys[] = {
 };
 
 bool is_kvc_name(const std::string& name) {
-    return !name.empty() && name.size() <= 128 && name.front() != '.' && name.front() != '-' && std::all_of(name.begin(), name.end(), [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
-    });
+    return !name.empty() && name.size() <= 128 && name.front() != '.' && name.front() != '-' &&
+           std::all_of(name.begin(), name.end(), [](char c) {
+               return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+                      c == '-' || c == '.';
+           });
 }
 
-[[noreturn]] void bad_line(const std::string& file, std::size_t line, std::size_t column, const std::string& expected, const std::string& found,
+[[noreturn]] void bad_line(const std::string& file, std::size_t line, std::size_t column, const std::string& expected,
+                           const std::string& found,
                            const char* hint = "the file is read as KEY=VALUE lines; nothing of it is run or expanded") {
     const std::string shown = found == "\\" ? found : base::escape(found);  // escaped, one would look like two
     throw Error(Exit::data, "bad-config", fmt::format("expected {}, found '{}'", expected, shown))
@@ -46,15 +49,22 @@ bool is_kvc_name(const std::string& name) {
         .hint(hint);
 }
 
-/// A value becomes an argument of the container runtime, which must take it neither for an option nor for its standard input.
+/// A value becomes an argument of the container runtime, which must take it neither for an option nor for its standard
+/// input.
 void check_value(const std::string& key, const std::string& value, const Position& place) {
     const auto refuse = [&](const std::string& expected) {
-        throw Error(Exit::data, "bad-value", fmt::format("{}: expected {}, found '{}'", key, expected, base::escape(value))).at(place);
+        throw Error(Exit::data, "bad-value",
+                    fmt::format("{}: expected {}, found '{}'", key, expected, base::escape(value)))
+            .at(place);
     };
-    if (std::any_of(value.begin(), value.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; })) refuse("a value without control characters");
+    if (std::any_of(value.begin(), value.end(),
+                    [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }))
+        refuse("a value without control characters");
     if (value.starts_with('-')) refuse("a value that does not begin with '-'");
     if (key != "KMOD_SOFTWARE_VERSION") return;
-    const bool part_of_name = value.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+~-") == std::string::npos;
+    const bool part_of_name =
+        value.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+~-") ==
+        std::string::npos;
     if (!part_of_name) refuse("letters, digits, '.', '_', '+', '~' or '-', as it is a part of the image's name");
 }
 
@@ -70,8 +80,9 @@ bool is_kvc_key(std::string_view key) {
     return !key.empty() && (key.front() < '0' || key.front() > '9') && std::all_of(key.begin(), key.end(), is_word);
 }
 
-/// Reads assignments as a shell does: quotes, escapes, lines that go on after a backslash or inside of quotes, comments, `export`. What a
-/// shell would expand or run is an error, and so is a backslash that a shell would drop before a letter or digit.
+/// Reads assignments as a shell does: quotes, escapes, lines that go on after a backslash or inside of quotes,
+/// comments, `export`. What a shell would expand or run is an error, and so is a backslash that a shell would drop
+/// before a letter or digit.
 class KvcScanner {
 public:
     KvcScanner(std::string_view text, const std::string& file) : text_(text), file_(file) {}
@@ -92,7 +103,9 @@ public:
 private:
     [[nodiscard]] char peek(std::size_t at) const { return at < text_.size() ? text_[at] : '\n'; }
     /// A carriage return ends a line along with the line feed behind it.
-    [[nodiscard]] bool is_blank(std::size_t at) const { return peek(at) == ' ' || peek(at) == '\t' || (peek(at) == '\r' && peek(at + 1) == '\n'); }
+    [[nodiscard]] bool is_blank(std::size_t at) const {
+        return peek(at) == ' ' || peek(at) == '\t' || (peek(at) == '\r' && peek(at + 1) == '\n');
+    }
     /// The length of a backslash with the end of line that it takes away, 0 for any other.
     [[nodiscard]] std::size_t continuation(std::size_t at) const {
         if (peek(at) != '\\' || at + 1 >= text_.size()) return 0;
@@ -109,7 +122,8 @@ private:
     [[nodiscard]] Position place_of(std::size_t at) const {
         const std::string_view before = text_.substr(0, at);
         const auto line_start = before.rfind('\n') + 1;  // npos + 1 is 0
-        return {file_, static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n')) + 1, at - line_start + 1};
+        return {file_, static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n')) + 1,
+                at - line_start + 1};
     }
 
     void skip_blanks() {
@@ -156,7 +170,8 @@ private:
     Assignment assignment() {
         const std::string_view rest = rest_of_line();
         const auto equals = rest.find('=');
-        if (equals == std::string_view::npos || !is_kvc_key(rest.substr(0, equals))) refuse(at_, "KEY=VALUE", std::string(base::trim(rest)));
+        if (equals == std::string_view::npos || !is_kvc_key(rest.substr(0, equals)))
+            refuse(at_, "KEY=VALUE", std::string(base::trim(rest)));
         Assignment made{std::string(rest.substr(0, equals)), {}, place_of(at_)};
         at_ += equals + 1;
         made.value = value();
@@ -189,7 +204,8 @@ private:
 
     [[noreturn]] void bad_tilde() const {
         const Position place = place_of(at_);
-        bad_line(file_, place.line, place.column, "a value without expansions and commands", "~", "a shell puts a home directory there: write the whole path, or the value in quotes");
+        bad_line(file_, place.line, place.column, "a value without expansions and commands", "~",
+                 "a shell puts a home directory there: write the whole path, or the value in quotes");
     }
 
     void quoted(std::size_t start, std::string& made) {
@@ -224,7 +240,8 @@ void read_kvc_file(const std::string& path, KvcConfig& config) {
     std::vector<std::string> keys{"KMOD_NAMES"};
     for (const auto& row : k_kvc_keys) keys.emplace_back(row.key);
     for (const auto& [key, value, place] : KvcScanner(text, path).read()) {
-        const auto row = std::find_if(std::begin(k_kvc_keys), std::end(k_kvc_keys), [&key = key](const KvcKey& known) { return known.key == key; });
+        const auto row = std::find_if(std::begin(k_kvc_keys), std::end(k_kvc_keys),
+                                      [&key = key](const KvcKey& known) { return known.key == key; });
         if (row != std::end(k_kvc_keys)) {
             check_value(key, value, place);
             config.*row->field = value;
@@ -235,11 +252,16 @@ void read_kvc_file(const std::string& path, KvcConfig& config) {
             for (const auto name : base::split(names, ' ')) {
                 if (name.empty()) continue;
                 const auto problem = base::module_name_problem(name);
-                if (!problem.empty()) throw Error(Exit::data, "bad-value", fmt::format("KMOD_NAMES: '{}' {}", base::escape(name), problem)).at(place).hint(base::k_module_name_hint);
+                if (!problem.empty())
+                    throw Error(Exit::data, "bad-value",
+                                fmt::format("KMOD_NAMES: '{}' {}", base::escape(name), problem))
+                        .at(place)
+                        .hint(base::k_module_name_hint);
                 config.modules.emplace_back(name);
             }
         } else if (const auto near = base::nearest(key, keys)) {
-            config.doubts.push_back(fmt::format("misspelt-key: {}:{}:{}: {} is not used; {} would be", base::escape(path), place.line, place.column, key, *near));
+            config.doubts.push_back(fmt::format("misspelt-key: {}:{}:{}: {} is not used; {} would be",
+                                                base::escape(path), place.line, place.column, key, *near));
         }
     }
 }
@@ -248,8 +270,11 @@ void read_kvc_file(const std::string& path, KvcConfig& config) {
 
 KvcConfig read_kvc_config(const kmod::HostPaths& host, const std::string& name) {
     if (!is_kvc_name(name)) {
-        throw Error(Exit::usage, "bad-value", fmt::format("'{}' is no name of a kmods-via-containers instance", base::escape(name)))
-            .hint("NAME is that of a file /etc/kvc/NAME.conf: at most 128 letters, digits, '_', '-' or '.', neither '.' nor '-' first");
+        throw Error(Exit::usage, "bad-value",
+                    fmt::format("'{}' is no name of a kmods-via-containers instance", base::escape(name)))
+            .hint(
+                "NAME is that of a file /etc/kvc/NAME.conf: at most 128 letters, digits, '_', '-' or '.', neither '.' "
+                "nor '-' first");
     }
     KvcConfig config;
     config.name = name;
@@ -257,19 +282,25 @@ KvcConfig read_kvc_config(const kmod::HostPaths& host, const std::string& name) 
     const std::string own = directory + name + ".conf";
     const std::string common = directory + "kmods-via-containers.conf";
     if (::access(own.c_str(), F_OK) != 0 && errno == ENOENT) {
-        throw Error(Exit::not_found, "config-not-found", fmt::format("cannot read {}", base::escape(own))).hint("write it with KMOD_NAMES, KMOD_SOFTWARE_VERSION and KMOD_CONTAINER_BUILD_CONTEXT");
+        throw Error(Exit::not_found, "config-not-found", fmt::format("cannot read {}", base::escape(own)))
+            .hint("write it with KMOD_NAMES, KMOD_SOFTWARE_VERSION and KMOD_CONTAINER_BUILD_CONTEXT");
     }
     if (::access(common.c_str(), F_OK) == 0 || errno != ENOENT) read_kvc_file(common, config);
     read_kvc_file(own, config);
-    if (config.modules.empty()) throw Error(Exit::data, "missing-field", fmt::format("{}: expected KMOD_NAMES, found none", base::escape(own))).hint("KMOD_NAMES=\"first second\"");
-    if (config.runtime.empty()) throw Error(Exit::data, "missing-field", "KVC_CONTAINER_RUNTIME is empty, expected a program").hint("KVC_CONTAINER_RUNTIME=podman");
+    if (config.modules.empty())
+        throw Error(Exit::data, "missing-field", fmt::format("{}: expected KMOD_NAMES, found none", base::escape(own)))
+            .hint("KMOD_NAMES=\"first second\"");
+    if (config.runtime.empty())
+        throw Error(Exit::data, "missing-field", "KVC_CONTAINER_RUNTIME is empty, expected a program")
+            .hint("KVC_CONTAINER_RUNTIME=podman");
     return config;
 }
 
 std::string kvc_image(const KvcConfig& config, const std::string& kernel) {
     std::string tag = kernel;
     std::replace(tag.begin(), tag.end(), '+', '_');
-    return config.version.empty() ? fmt::format("{}:{}", config.name, tag) : fmt::format("{}-{}:{}", config.name, config.version, tag);
+    return config.version.empty() ? fmt::format("{}:{}", config.name, tag)
+                                  : fmt::format("{}-{}:{}", config.name, config.version, tag);
 }
 
 }  // namespace kmm::tool_worker

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configuration of kmods-via-containers, read as data. There it is sourced by a shell; here nothing of it is ever run or
-// expanded.
+// Configuration of kmods-via-containers, read as data. There it is sourced by a shell; here nothing of it is ever run
+// or expanded.
 #pragma once
 
 #include <string>
@@ -19,12 +19,14 @@ struct KvcConfig {
     std::string version;              ///< KMOD_SOFTWARE_VERSION
     std::vector<std::string> modules; ///< KMOD_NAMES, in load order
     std::string image;                ///< KMOD_CONTAINER_IMAGE: an image in a registry; this tool's own addition
-    std::vector<std::string> doubts;  ///< keys that look like misspelt ones, each a warning with its place; they are not used
+    std::vector<std::string>
+        doubts;  ///< keys that look like misspelt ones, each a warning with its place; they are not used
 };
 
-/// Errors: usage (64) for a name that is none; not_found (66) "config-not-found"; data (65) "bad-config" with position for
-/// anything but comments and KEY=VALUE as a shell reads them, without expansions, "missing-field" without KMOD_NAMES, "bad-value" for a name that
-/// is no module's, and for a value that a container runtime would take for an option or for another image.
+/// Errors: usage (64) for a name that is none; not_found (66) "config-not-found"; data (65) "bad-config" with position
+/// for anything but comments and KEY=VALUE as a shell reads them, without expansions, "missing-field" without
+/// KMOD_NAMES, "bad-value" for a name that is no module's, and for a value that a container runtime would take for an
+/// option or for another image.
 [[nodiscard]] KvcConfig read_kvc_config(const kmod::HostPaths& host, const std::string& name);
 
 /// The image that KVC's build makes: NAME-VERSION:KERNEL, with "_" for the "+" that tags cannot have.

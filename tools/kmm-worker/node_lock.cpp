@@ -22,7 +22,9 @@ Error in_the_way(const Error& error, const std::string& directory) {
     const int number = error.errno_cause().value_or(0);
     if (number != EEXIST && number != ENOTDIR && number != EISDIR && number != ELOOP) return error;
     Error told(Exit::io, error.code(), error.message());
-    return std::move(told.cause_errno(number)).hint(fmt::format("kmm-worker notes in the directory {} what it has loaded: move away what is in its place", base::escape(directory)));
+    return std::move(told.cause_errno(number))
+        .hint(fmt::format("kmm-worker notes in the directory {} what it has loaded: move away what is in its place",
+                          base::escape(directory)));
 }
 
 }  // namespace
@@ -51,20 +53,29 @@ NodeLock::take(const kmod::HostPaths& host, LockKind kind, std::chrono::millisec
     for (;;) {
         if (::fcntl(fd.get(), F_OFD_SETLK, &range) == 0) return NodeLock(std::move(fd));
         const int lock_errno = errno;
-        if (lock_errno != EAGAIN && lock_errno != EACCES && lock_errno != EINTR) throw from_errno(lock_errno, "cannot lock " + path);
+        if (lock_errno != EAGAIN && lock_errno != EACCES && lock_errno != EINTR)
+            throw from_errno(lock_errno, "cannot lock " + path);
         if (clock.monotonic() >= end || !clock.sleep_for(std::chrono::milliseconds(50))) return std::nullopt;
     }
 }
 
-NodeLock lock_node(const kmod::HostPaths& host, std::chrono::milliseconds wait, sys::Clock& clock, std::vector<std::string>& warnings) {
+NodeLock lock_node(const kmod::HostPaths& host, std::chrono::milliseconds wait, sys::Clock& clock,
+                   std::vector<std::string>& warnings) {
     if (auto lock = NodeLock::take(host, LockKind::exclusive, wait, clock)) {
-        if (!lock->held()) warnings.push_back(fmt::format("no-lock: {} is on a read-only file system: another kmm-worker may change modules at the same time", base::escape(host.run)));
+        if (!lock->held())
+            warnings.push_back(fmt::format(
+                "no-lock: {} is on a read-only file system: another kmm-worker may change modules at the same time",
+                base::escape(host.run)));
         return std::move(*lock);
     }
     if (sys::interrupt_requested()) {
-        throw Error(Exit::interrupted, "interrupted", "interrupted while another kmm-worker was waited for, which is changing modules of this node; nothing was changed");
+        throw Error(Exit::interrupted, "interrupted",
+                    "interrupted while another kmm-worker was waited for, which is changing modules of this node; "
+                    "nothing was changed");
     }
-    throw Error(Exit::locked, "node-busy", fmt::format("another kmm-worker has been changing modules of this node for {}", base::format_duration(wait)))
+    throw Error(
+        Exit::locked, "node-busy",
+        fmt::format("another kmm-worker has been changing modules of this node for {}", base::format_duration(wait)))
         .hint("wait for it to end, then try again; kmm-worker status tells what is live")
         .retryable();
 }

@@ -18,10 +18,11 @@ enum class LockKind { shared, exclusive };
 /// Held until destroyed or until the process dies.
 class NodeLock {
 public:
-    /// Takes RUN/lock, waiting up to `wait`; nullopt when another worker held it all that time. Where RUN cannot be made or
-    /// opened (no root) a shared lock is given without a file: whoever cannot write there cannot load either. On a read-only file
-    /// system nobody can lock, and an exclusive lock is given without a file, too: that must not keep a module in the kernel.
-    /// Errors: io, no_permission for an exclusive lock whose file cannot be opened for another reason.
+    /// Takes RUN/lock, waiting up to `wait`; nullopt when another worker held it all that time. Where RUN cannot be
+    /// made or opened (no root) a shared lock is given without a file: whoever cannot write there cannot load either.
+    /// On a read-only file system nobody can lock, and an exclusive lock is given without a file, too: that must not
+    /// keep a module in the kernel. Errors: io, no_permission for an exclusive lock whose file cannot be opened for
+    /// another reason.
     [[nodiscard]] static std::optional<NodeLock>
     take(const kmod::HostPaths& host, LockKind kind, std::chrono::milliseconds wait, sys::Clock& clock);
 
@@ -37,6 +38,7 @@ private:
 constexpr std::chrono::milliseconds k_lock_wait{120'000};
 
 /// An exclusive lock, or the Error locked (75) "node-busy". `warnings` hears of one that keeps nobody away.
-[[nodiscard]] NodeLock lock_node(const kmod::HostPaths& host, std::chrono::milliseconds wait, sys::Clock& clock, std::vector<std::string>& warnings);
+[[nodiscard]] NodeLock lock_node(const kmod::HostPaths& host, std::chrono::milliseconds wait, sys::Clock& clock,
+                                 std::vector<std::string>& warnings);
 
 }  // namespace kmm::tool_worker

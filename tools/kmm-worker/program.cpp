@@ -13,7 +13,12 @@ namespace {
 /// Those of the tables of this command in the form of the manual page.
 std::vector<Code> codes_for_manual() {
     std::vector<Code> made;
-    for (const auto& row : codes()) made.push_back({std::string(row.code), row.exit ? "error" : "warning", std::string(row.meaning), {}, std::string(row.hint)});
+    for (const auto& row : codes())
+        made.push_back({std::string(row.code),
+                        row.exit ? "error" : "warning",
+                        std::string(row.meaning),
+                        {},
+                        std::string(row.hint)});
     return made;
 }
 
@@ -27,7 +32,9 @@ cli::Program program() {
         "Takes KMM's ModuleConfig and does what KMM's worker Pod does, with proof: every digest is verified, "
         "nothing of an image is executed or read as configuration, and the live module is compared with the "
         "requested one.";
-    made.verbs = {verb_load(), verb_unload(), verb_check(), verb_status(), verb_facts(), verb_pull(), verb_sign(), verb_cache_list(), verb_cache_verify(), verb_cache_prune(), verb_explain(), verb_run(), verb_bundle(), verb_kmod_load(), verb_kmod_unload()};
+    made.verbs = {verb_load(),    verb_unload(), verb_check(),      verb_status(),       verb_facts(),
+                  verb_pull(),    verb_sign(),   verb_cache_list(), verb_cache_verify(), verb_cache_prune(),
+                  verb_explain(), verb_run(),    verb_bundle(),     verb_kmod_load(),    verb_kmod_unload()};
     made.verbs.push_back(verb_weak_updates());
     for (auto verbs : {verbs_kubernetes(), verbs_system()})
         for (auto& verb : verbs) made.verbs.push_back(std::move(verb));
@@ -35,12 +42,15 @@ cli::Program program() {
                      {"kmm-worker load config.yaml", "load it"},
                      {"kmm-worker status kmm_hello", "what is live"},
                      {"kmm-worker unload config.yaml", "unload it"}};
-    made.environment = {{"SSL_CERT_FILE", "authorities for TLS besides the system's; looked at where no authority is named for the server alone"},
-                        {"REGISTRY_AUTH_FILE, DOCKER_CONFIG, XDG_RUNTIME_DIR", "where credentials for registries are looked for without --authfile"},
-                        {"http_proxy, https_proxy, all_proxy, no_proxy", "proxies, as curl reads them"},
-                        {"KMM_TERMINATION_LOG", "file that gets the result as JSON; default: /dev/termination-log in a Pod, else none"},
-                        {"NODE_NAME", "name of this node in results; default: its host name"},
-                        {"TMPDIR", "where an image is taken apart; default: /run/kmm-worker for root, else /tmp"}};
+    made.environment = {
+        {"SSL_CERT_FILE",
+         "authorities for TLS besides the system's; looked at where no authority is named for the server alone"},
+        {"REGISTRY_AUTH_FILE, DOCKER_CONFIG, XDG_RUNTIME_DIR",
+         "where credentials for registries are looked for without --authfile"},
+        {"http_proxy, https_proxy, all_proxy, no_proxy", "proxies, as curl reads them"},
+        {"KMM_TERMINATION_LOG", "file that gets the result as JSON; default: /dev/termination-log in a Pod, else none"},
+        {"NODE_NAME", "name of this node in results; default: its host name"},
+        {"TMPDIR", "where an image is taken apart; default: /run/kmm-worker for root, else /tmp"}};
     made.files = {{"/etc/kvc/kmods-via-containers.conf, /etc/kvc/NAME.conf", "what run reads"},
                   {"/run/kmm-worker", "what was loaded, and which in-tree modules gave way, since the node started"},
                   {"/var/lib/kmm-worker", "the cache, if the directory is there"},

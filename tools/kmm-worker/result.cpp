@@ -57,7 +57,8 @@ value::Node report_node(const kmod::ModuleReport& report) {
     if (!report.parameter_origins.empty()) node.set("parameterOrigins", parameters_node(report.parameter_origins));
     set_text(node, "signer", report.signer);
     set_text(node, "taint", report.taint);
-    const bool changed = report.action == kmod::Action::loaded || report.action == kmod::Action::unloaded || report.action == kmod::Action::removed_in_tree;
+    const bool changed = report.action == kmod::Action::loaded || report.action == kmod::Action::unloaded ||
+                         report.action == kmod::Action::removed_in_tree;
     if (changed) node.set("durationMs", static_cast<std::int64_t>(report.took.count()));
     return node;
 }
@@ -74,13 +75,15 @@ std::string build_of(const kmod::ModuleReport& report) {
 std::string action_text(const kmod::ModuleReport& report) {
     const std::string action(kmod::to_string(report.action));
     if (report.same_by.empty()) return action;
-    return fmt::format("{} ({}{})", action, report.action == kmod::Action::load ? "already live: " : "", kmod::same_by_text(report.same_by));
+    return fmt::format("{} ({}{})", action, report.action == kmod::Action::load ? "already live: " : "",
+                       kmod::same_by_text(report.same_by));
 }
 
 void print_for_people(const WorkerResult& result, cli::Context& context) {
     const bool wide = context.output == "wide";
     const std::size_t width = context.console.out_is_terminal() && !wide ? context.console.width() : 0;
-    std::vector<std::pair<std::string, std::string>> head{{"outcome", result.outcome}, {"node", fmt::format("{} ({})", result.node.name, result.node.kernel)}};
+    std::vector<std::pair<std::string, std::string>> head{
+        {"outcome", result.outcome}, {"node", fmt::format("{} ({})", result.node.name, result.node.kernel)}};
     if (!result.image.empty()) head.emplace_back("image", result.image);
     if (!result.digest.empty()) head.emplace_back("digest", result.digest);
     if (!result.source.empty()) {
@@ -97,7 +100,8 @@ void print_for_people(const WorkerResult& result, cli::Context& context) {
     if (!result.modules.empty()) {
         std::vector<std::vector<std::string>> rows;
         for (const auto& m : result.modules) {
-            std::vector<std::string> row{m.name, action_text(m), dash(m.version), dash(build_of(m)), dash(m.taint), dash(m.path)};
+            std::vector<std::string> row{m.name,        action_text(m), dash(m.version), dash(build_of(m)),
+                                         dash(m.taint), dash(m.path)};
             if (wide) row.insert(row.begin() + 4, {dash(m.build_id), dash(m.sha256)});
             rows.push_back(std::move(row));
         }
@@ -120,7 +124,8 @@ void print_for_people(const WorkerResult& result, cli::Context& context) {
     if (!result.signed_files.empty()) {
         std::vector<std::vector<std::string>> rows;
         for (const auto& [file, action] : result.signed_files) {
-            rows.push_back({action, file.platform, file.before.substr(0, wide ? 64 : 12), file.after.substr(0, wide ? 64 : 12), file.path});
+            rows.push_back({action, file.platform, file.before.substr(0, wide ? 64 : 12),
+                            file.after.substr(0, wide ? 64 : 12), file.path});
         }
         context.console.out("\n" + cli::format_table({"ACTION", "PLATFORM", "BEFORE", "AFTER", "FILE"}, rows, width));
     }
@@ -128,7 +133,8 @@ void print_for_people(const WorkerResult& result, cli::Context& context) {
 
 void print_warnings(const WorkerResult& result, cli::Context& context) {
     if (context.verbosity < 0) return;
-    for (const auto& warning : result.warnings) context.console.err(fmt::format("warning: {}\n", base::printable(warning)));
+    for (const auto& warning : result.warnings)
+        context.console.err(fmt::format("warning: {}\n", base::printable(warning)));
 }
 
 value::Node file_node(const registry::ExtractedFile& file) {
@@ -197,7 +203,9 @@ value::Node to_node(const WorkerResult& result, std::size_t most_files) {
     }
     if (!result.source.empty()) {
         node.set("source", value::Node::mapping({{"reference", result.source}, {"digest", result.source_digest}}));
-        node.set("signature", value::Node::mapping({{"signer", result.signature.signer}, {"keyID", result.signature.key_id}, {"digest", result.signature.digest}}));
+        node.set("signature", value::Node::mapping({{"signer", result.signature.signer},
+                                                    {"keyID", result.signature.key_id},
+                                                    {"digest", result.signature.digest}}));
     }
     value::Node modules = value::Node::sequence();
     for (const auto& module : result.modules) modules.push_back(report_node(module));
@@ -210,7 +218,12 @@ value::Node to_node(const WorkerResult& result, std::size_t most_files) {
     if (!result.signed_files.empty()) {
         value::Node files = value::Node::sequence();
         for (const auto& [file, action] : result.signed_files) {
-            files.push_back(value::Node::mapping({{"path", file.path}, {"platform", file.platform}, {"action", action}, {"size", file.size}, {"sha256Before", file.before}, {"sha256", file.after}}));
+            files.push_back(value::Node::mapping({{"path", file.path},
+                                                  {"platform", file.platform},
+                                                  {"action", action},
+                                                  {"size", file.size},
+                                                  {"sha256Before", file.before},
+                                                  {"sha256", file.after}}));
         }
         node.set("files", std::move(files));
     }
@@ -279,13 +292,15 @@ std::string termination_text(const value::Node& node) {
     if (!codes.empty()) shorter.set("codes", value::Node::strings(codes));
     if (value::Node* modules = shorter.find("modules"); modules != nullptr && modules->items().size() > 1) {
         auto& items = modules->items();
-        const auto main = std::find_if(items.begin(), items.end(), [](const value::Node& item) { return item.find("main") != nullptr; });
+        const auto main = std::find_if(items.begin(), items.end(),
+                                       [](const value::Node& item) { return item.find("main") != nullptr; });
         if (main != items.end()) items = {*main};
     }
     shorter.set("truncated", true);
     for (std::size_t longest = 1024; longest >= 16; longest /= 2) {
         text = value::to_json(shorter);
-        if (text.size() <= k_termination_bytes) return with_first_findings(std::move(shorter), std::move(text), findings);
+        if (text.size() <= k_termination_bytes)
+            return with_first_findings(std::move(shorter), std::move(text), findings);
         cut_texts(shorter, longest);
         // Before digests and builds get shorter than they are, the parameters go: their names are no texts to cut.
         if (longest == k_whole_digest) drop_parameters(shorter);
@@ -305,7 +320,8 @@ bool shows_digests(const cli::Context& context) {
 void leave_termination_message(const value::Node& node) {
     const std::string path = termination_log();
     if (path.empty()) return;
-    const sys::Fd fd(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NONBLOCK));  // a pipe without a reader must not hold the command
+    const sys::Fd fd(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC |
+                                              O_NONBLOCK));  // a pipe without a reader must not hold the command
     if (!fd) return;
     const std::string text = termination_text(node);
     (void)!::write(fd.get(), text.data(), text.size());
@@ -314,10 +330,12 @@ void leave_termination_message(const value::Node& node) {
 namespace {
 
 /// Faults of images and registries whose remedy is that of the list of codes, if nothing better is known in its place.
-constexpr std::array<std::string_view, 11> k_hinted{"bad-layer",  "bad-layout",      "bad-manifest",     "bad-reference",  "bad-url",       "ca-file",
-                                                    "cache-damaged", "image-unsafe", "redirect-refused", "registry-auth", "size-mismatch"};
+constexpr std::array<std::string_view, 11> k_hinted{
+    "bad-layer",     "bad-layout",   "bad-manifest",     "bad-reference", "bad-url",      "ca-file",
+    "cache-damaged", "image-unsafe", "redirect-refused", "registry-auth", "size-mismatch"};
 
-/// Runs `body`; an error without a hint says what helps: against want of space, or what the list of codes tells of faulty images.
+/// Runs `body`; an error without a hint says what helps: against want of space, or what the list of codes tells of
+/// faulty images.
 WorkerResult with_hint(const std::function<WorkerResult()>& body) {
     try {
         return body();
@@ -325,10 +343,13 @@ WorkerResult with_hint(const std::function<WorkerResult()>& body) {
         const int number = error.code() == "no-space" ? ENOSPC : error.errno_cause().value_or(0);
         const std::string_view remedy = sys::space_remedy(number);
         if (!remedy.empty() && error.hint().empty()) {
-            error.hint(fmt::format("{}{}; then run the same command again", remedy, number == ENOSPC ? ", or name another place" : ""));
+            error.hint(fmt::format("{}{}; then run the same command again", remedy,
+                                   number == ENOSPC ? ", or name another place" : ""));
         }
-        const auto row = std::find_if(codes().begin(), codes().end(), [&](const CodeRow& known) { return known.code == error.code(); });
-        if (error.hint().empty() && row != codes().end() && std::find(k_hinted.begin(), k_hinted.end(), row->code) != k_hinted.end()) {
+        const auto row = std::find_if(codes().begin(), codes().end(),
+                                      [&](const CodeRow& known) { return known.code == error.code(); });
+        if (error.hint().empty() && row != codes().end() &&
+            std::find(k_hinted.begin(), k_hinted.end(), row->code) != k_hinted.end()) {
             error.hint(std::string(row->hint));
         }
         throw;

@@ -54,12 +54,14 @@ struct WorkerResult {
 /// Prints the result in the format of -o; warnings go to standard error for people.
 void print_result(const WorkerResult& result, cli::Context& context);
 
-/// The document as JSON of at most 4096 bytes, which is what the kubelet reads. Of what is too much, warnings and files go first, then
-/// findings, of which the first stay as far as there is room ("codes" names those of all), then modules but the main one, then the
-/// ends of long texts; verb, outcome, code, exit and message never go. Then "truncated" is true.
+/// The document as JSON of at most 4096 bytes, which is what the kubelet reads. Of what is too much, warnings and files
+/// go first, then findings, of which the first stay as far as there is room ("codes" names those of all), then modules
+/// but the main one, then the ends of long texts; verb, outcome, code, exit and message never go. Then "truncated" is
+/// true.
 [[nodiscard]] std::string termination_text(const value::Node& document);
 
-/// True if somebody will see the digests of a result's files: in its document, in its wide table, or in the termination message.
+/// True if somebody will see the digests of a result's files: in its document, in its wide table, or in the termination
+/// message.
 [[nodiscard]] bool shows_digests(const cli::Context& context);
 
 /// Leaves the result, or the error, where the kubelet looks for it (/dev/termination-log, or $KMM_TERMINATION_LOG where
@@ -67,8 +69,8 @@ void print_result(const WorkerResult& result, cli::Context& context);
 /// outside of a Pod; failures are ignored.
 void leave_termination_message(const value::Node& document);
 
-/// Runs `body`, which returns a WorkerResult; leaves the termination message, prints, returns ok. An Error passes through: the program
-/// leaves that of every error, those of the command line too.
+/// Runs `body`, which returns a WorkerResult; leaves the termination message, prints, returns ok. An Error passes
+/// through: the program leaves that of every error, those of the command line too.
 [[nodiscard]] Exit run_and_report(cli::Context& context, const std::function<WorkerResult()>& body);
 
 }  // namespace kmm::tool_worker

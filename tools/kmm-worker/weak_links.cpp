@@ -35,8 +35,10 @@ bool is_module_file_name(std::string_view name) {
 /// As kernels name themselves; a name like an option of depmod is none.
 bool is_release_name(std::string_view name) {
     constexpr std::string_view k_letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-    return k_letters.find(name.front()) != std::string_view::npos &&
-           std::all_of(name.begin(), name.end(), [&](char c) { return k_letters.find(c) != std::string_view::npos || std::string_view("._+~-").find(c) != std::string_view::npos; });
+    return k_letters.find(name.front()) != std::string_view::npos && std::all_of(name.begin(), name.end(), [&](char c) {
+               return k_letters.find(c) != std::string_view::npos ||
+                      std::string_view("._+~-").find(c) != std::string_view::npos;
+           });
 }
 
 /// A directory beneath another one, which is no link. Errors: from_errno.
@@ -65,7 +67,8 @@ bool walk(int directory, const std::string& prefix, int depth, const Visit& visi
     sys::each_entry(directory, [&](const sys::DirectoryEntry& entry) {
         if (entries.size() < k_files_max) entries.push_back(entry);
     });
-    std::sort(entries.begin(), entries.end(), [](const auto& left, const auto& right) { return left.name < right.name; });
+    std::sort(entries.begin(), entries.end(),
+              [](const auto& left, const auto& right) { return left.name < right.name; });
     for (const auto& entry : entries) {
         const auto path = prefix + entry.name;
         if (entry.type != sys::EntryType::directory) {
@@ -84,7 +87,8 @@ std::string read_below(int directory, const std::string& name, const std::string
     const int saved = errno;
     if (!fd) throw from_errno(saved, "cannot open " + path);
     struct stat info {};
-    if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) throw Error(Exit::io, "io", fmt::format("cannot read {}: expected a regular file", path));
+    if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode))
+        throw Error(Exit::io, "io", fmt::format("cannot read {}: expected a regular file", path));
     return sys::read_fd(fd.get(), path, k_module_max);
 }
 
@@ -96,22 +100,25 @@ kmod::IndexedModule module_at(int directory, const std::string& name, const std:
     return module;
 }
 
-std::string text_if_there(const kubeadm::Place& place, const std::string& path) { return place.read_if_there(path).value_or(""); }
+std::string text_if_there(const kubeadm::Place& place, const std::string& path) {
+    return place.read_if_there(path).value_or("");
+}
 
 /// Vermagic and architecture as a module of the kernel's own tree has them.
 void take_from_module(const kubeadm::Place& place, const std::string& release, kernel::Interface& to) {
     const auto tree = fmt::format("{}/{}/kernel", k_modules, release);
     const auto directory = open_if_there(place, tree);
     if (!directory) return;
-    static_cast<void>(walk(directory->get(), "", 0, [&](int at, const std::string& subpath, const sys::DirectoryEntry& entry) {
-        if (entry.type != sys::EntryType::file || !is_module_file_name(entry.name)) return true;
-        const auto module = module_at(at, entry.name, tree + "/" + subpath);
-        const auto vermagic = module.file.vermagic();
-        if (vermagic.substr(0, vermagic.find(' ')) != release) return true;
-        to.vermagic = vermagic;
-        if (to.architecture.empty()) to.architecture = module.file.machine;
-        return false;
-    }));
+    static_cast<void>(
+        walk(directory->get(), "", 0, [&](int at, const std::string& subpath, const sys::DirectoryEntry& entry) {
+            if (entry.type != sys::EntryType::file || !is_module_file_name(entry.name)) return true;
+            const auto module = module_at(at, entry.name, tree + "/" + subpath);
+            const auto vermagic = module.file.vermagic();
+            if (vermagic.substr(0, vermagic.find(' ')) != release) return true;
+            to.vermagic = vermagic;
+            if (to.architecture.empty()) to.architecture = module.file.machine;
+            return false;
+        }));
 }
 
 std::string link_text(int directory, const std::string& name, const std::string& path) {
@@ -135,7 +142,8 @@ void sync(int directory, const std::string& path) {
 std::optional<sys::Fd> directory_of(int top, const std::string& subpath, bool is_made, const std::string& shown) {
     sys::Fd at(::fcntl(top, F_DUPFD_CLOEXEC, 3));
     std::size_t begin = 0;
-    for (auto slash = subpath.find('/'); slash != std::string::npos; begin = slash + 1, slash = subpath.find('/', begin)) {
+    for (auto slash = subpath.find('/'); slash != std::string::npos;
+         begin = slash + 1, slash = subpath.find('/', begin)) {
         const auto name = subpath.substr(begin, slash - begin);
         if (is_made && ::mkdirat(at.get(), name.c_str(), 0755) == 0) sync(at.get(), shown);
         else if (is_made && errno != EEXIST) {
@@ -153,7 +161,10 @@ std::optional<sys::Fd> directory_of(int top, const std::string& subpath, bool is
 
 void change_link(int directory, const std::string& name, const LinkChange& change, const std::string& shown) {
     if (link_text(directory, name, shown) != change.before)
-        throw Error(Exit::locked, "weak-link-changed", fmt::format("{} was changed by somebody else", base::escape(shown))).hint("run the same command again").retryable();
+        throw Error(Exit::locked, "weak-link-changed",
+                    fmt::format("{} was changed by somebody else", base::escape(shown)))
+            .hint("run the same command again")
+            .retryable();
     if (change.after.empty()) {
         if (::unlinkat(directory, name.c_str(), 0) != 0 && errno != ENOENT) {
             const int saved = errno;
@@ -198,33 +209,39 @@ std::vector<std::string> kernel_releases(const kubeadm::Place& place) {
     return releases;
 }
 
-std::vector<kernel::WeakCandidate> read_addons(const kubeadm::Place& place, const std::string& release, std::vector<std::string>& warnings) {
+std::vector<kernel::WeakCandidate> read_addons(const kubeadm::Place& place, const std::string& release,
+                                               std::vector<std::string>& warnings) {
     std::vector<kernel::WeakCandidate> found;
     for (const auto* part : {"extra", "updates"}) {
         const auto top = fmt::format("{}/{}/{}", k_modules, release, part);
         const auto directory = open_if_there(place, top);
         if (!directory) continue;
-        static_cast<void>(walk(directory->get(), "", 0, [&](int at, const std::string& subpath, const sys::DirectoryEntry& entry) {
-            if (entry.type != sys::EntryType::file || !is_module_file_name(entry.name)) return true;
-            const auto path = top + "/" + subpath;
-            try {
-                found.push_back({release, subpath, module_at(at, entry.name, path)});
-            } catch (const Error& error) {
-                if (error.code() != "module-format" && error.code() != "image-limit") throw;
-                warnings.push_back(fmt::format("{} is left out: {}", path, error.message()));
-            }
-            return found.size() < k_files_max;
-        }));
+        static_cast<void>(
+            walk(directory->get(), "", 0, [&](int at, const std::string& subpath, const sys::DirectoryEntry& entry) {
+                if (entry.type != sys::EntryType::file || !is_module_file_name(entry.name)) return true;
+                const auto path = top + "/" + subpath;
+                try {
+                    found.push_back({release, subpath, module_at(at, entry.name, path)});
+                } catch (const Error& error) {
+                    if (error.code() != "module-format" && error.code() != "image-limit") throw;
+                    warnings.push_back(fmt::format("{} is left out: {}", path, error.message()));
+                }
+                return found.size() < k_files_max;
+            }));
     }
     return found;
 }
 
-std::optional<kernel::Interface> read_kernel(const kubeadm::Place& place, const std::string& release, std::string& why) {
+std::optional<kernel::Interface> read_kernel(const kubeadm::Place& place, const std::string& release,
+                                             std::string& why) {
     const auto own = fmt::format("{}/{}", k_modules, release);
     std::vector<std::string> places;
     for (const auto* packed : {"gz", "xz", "zst"})
-        for (const auto& path : {fmt::format("{}/symvers.{}", own, packed), fmt::format("/boot/symvers-{}.{}", release, packed)}) places.push_back(path);
-    for (const auto& path : {own + "/build", "/usr/src/kernels/" + release, "/usr/src/linux-headers-" + release}) places.push_back(path + "/Module.symvers");
+        for (const auto& path :
+             {fmt::format("{}/symvers.{}", own, packed), fmt::format("/boot/symvers-{}.{}", release, packed)})
+            places.push_back(path);
+    for (const auto& path : {own + "/build", "/usr/src/kernels/" + release, "/usr/src/linux-headers-" + release})
+        places.push_back(path + "/Module.symvers");
     kernel::Interface interface;
     interface.release = release;
     for (const auto& path : places) {
@@ -235,7 +252,8 @@ std::optional<kernel::Interface> read_kernel(const kubeadm::Place& place, const 
         break;
     }
     if (interface.source.empty()) {
-        why = fmt::format("no symvers of kernel {}: looked for {}/symvers.gz, /boot/symvers-{}.gz and the headers", release, own, release);
+        why = fmt::format("no symvers of kernel {}: looked for {}/symvers.gz, /boot/symvers-{}.gz and the headers",
+                          release, own, release);
         return std::nullopt;
     }
     for (const auto& path : {"/boot/config-" + release, own + "/config", own + "/build/.config"}) {
@@ -246,7 +264,8 @@ std::optional<kernel::Interface> read_kernel(const kubeadm::Place& place, const 
     }
     if (interface.vermagic.empty()) take_from_module(place, release, interface);
     if (!interface.vermagic.empty()) return interface;
-    why = fmt::format("the vermagic of kernel {} is not known: it has no configuration and no module of its own", release);
+    why = fmt::format("the vermagic of kernel {} is not known: it has no configuration and no module of its own",
+                      release);
     return std::nullopt;
 }
 
@@ -255,17 +274,18 @@ std::map<std::string, std::string> read_links(const kubeadm::Place& place, const
     const auto top = fmt::format("{}/{}/weak-updates", k_modules, release);
     const auto directory = open_if_there(place, top);
     if (!directory) return links;
-    static_cast<void>(walk(directory->get(), "", 0, [&](int at, const std::string& subpath, const sys::DirectoryEntry& entry) {
-        links[subpath] = entry.type == sys::EntryType::link ? link_text(at, entry.name, top + "/" + subpath) : "";
-        return true;
-    }));
+    static_cast<void>(
+        walk(directory->get(), "", 0, [&](int at, const std::string& subpath, const sys::DirectoryEntry& entry) {
+            links[subpath] = entry.type == sys::EntryType::link ? link_text(at, entry.name, top + "/" + subpath) : "";
+            return true;
+        }));
     return links;
 }
 
 bool is_weak_link(const std::string& target) {
     const auto parts = base::split(target, '/');  // "", "lib", "modules", RELEASE, "extra", ...
-    return parts.size() > 5 && parts[0].empty() && parts[1] == "lib" && parts[2] == "modules" && (parts[4] == "extra" || parts[4] == "updates") &&
-           std::find(parts.begin(), parts.end(), "..") == parts.end();
+    return parts.size() > 5 && parts[0].empty() && parts[1] == "lib" && parts[2] == "modules" &&
+           (parts[4] == "extra" || parts[4] == "updates") && std::find(parts.begin(), parts.end(), "..") == parts.end();
 }
 
 void change_links(const kubeadm::Place& place, const std::string& release, const std::vector<LinkChange>& changes) {

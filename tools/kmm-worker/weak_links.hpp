@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of weak-updates on a host: modules of other releases, what kernels export, and the links. Everything is reached beneath descriptors.
+// The files of weak-updates on a host: modules of other releases, what kernels export, and the links. Everything is
+// reached beneath descriptors.
 #pragma once
 
 #include <map>
@@ -15,12 +16,15 @@ namespace kmm::tool_worker {
 /// Releases that have a directory in /lib/modules, sorted.
 [[nodiscard]] std::vector<std::string> kernel_releases(const kubeadm::Place& place);
 
-/// The modules below extra and updates of a release; files that are no modules are told in `warnings` and left out. Links are not followed.
-[[nodiscard]] std::vector<kernel::WeakCandidate> read_addons(const kubeadm::Place& place, const std::string& release, std::vector<std::string>& warnings);
+/// The modules below extra and updates of a release; files that are no modules are told in `warnings` and left out.
+/// Links are not followed.
+[[nodiscard]] std::vector<kernel::WeakCandidate> read_addons(const kubeadm::Place& place, const std::string& release,
+                                                             std::vector<std::string>& warnings);
 
-/// What a kernel exports, from its symvers, with vermagic from its configuration, else from one of its modules. nullopt if there is no symvers or no
-/// vermagic; `why` says which. Errors: data "bad-symvers".
-[[nodiscard]] std::optional<kernel::Interface> read_kernel(const kubeadm::Place& place, const std::string& release, std::string& why);
+/// What a kernel exports, from its symvers, with vermagic from its configuration, else from one of its modules. nullopt
+/// if there is no symvers or no vermagic; `why` says which. Errors: data "bad-symvers".
+[[nodiscard]] std::optional<kernel::Interface> read_kernel(const kubeadm::Place& place, const std::string& release,
+                                                           std::string& why);
 
 /// The links below weak-updates of a release: path below it to where it leads; "" for anything that is no link.
 [[nodiscard]] std::map<std::string, std::string> read_links(const kubeadm::Place& place, const std::string& release);
@@ -34,8 +38,8 @@ struct LinkChange {
     std::string before;  ///< where the link leads now, "" if there is none
     std::string after;   ///< where it is to lead, "" to remove it
 };
-/// Carries the changes out, one rename or unlink each, and removes directories that become empty. What is not as `before` says is an error:
-/// conflict "weak-link-changed". Errors: from_errno.
+/// Carries the changes out, one rename or unlink each, and removes directories that become empty. What is not as
+/// `before` says is an error: conflict "weak-link-changed". Errors: from_errno.
 void change_links(const kubeadm::Place& place, const std::string& release, const std::vector<LinkChange>& changes);
 
 }  // namespace kmm::tool_worker

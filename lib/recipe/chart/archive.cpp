@@ -29,13 +29,19 @@ std::string inner_name(const std::string& place, std::string name) {
     }
     const std::size_t slash = name.find('/');
     const std::string inner = slash == std::string::npos ? "" : name.substr(slash + 1);
-    if (name.starts_with('/') || inner.starts_with('/')) { throw bad_archive(place, "the archive has an absolute path", name); }
+    if (name.starts_with('/') || inner.starts_with('/')) {
+        throw bad_archive(place, "the archive has an absolute path", name);
+    }
     const std::string clean = tmpl::clean_path(inner);
     if (name == "Chart.yaml") { throw bad_archive(place, "Chart.yaml is not in a directory of the archive", name); }
     if (clean == ".") { throw bad_archive(place, "the archive has a file outside of the chart's directory", name); }
     const std::string whole = "/" + name + "/";
-    if (clean.starts_with("..") || whole.find("/../") != std::string::npos) { throw bad_archive(place, "the archive has a path with '..'", name); }
-    if (clean.size() > 2 && clean[1] == ':' && clean[2] == '/') { throw bad_archive(place, "the archive has a path with a drive letter", name); }
+    if (clean.starts_with("..") || whole.find("/../") != std::string::npos) {
+        throw bad_archive(place, "the archive has a path with '..'", name);
+    }
+    if (clean.size() > 2 && clean[1] == ':' && clean[2] == '/') {
+        throw bad_archive(place, "the archive has a path with a drive letter", name);
+    }
     return clean;
 }
 
@@ -45,11 +51,16 @@ std::string read_entry(const std::string& place, archive* reader, const std::str
     for (;;) {
         const la_ssize_t size = archive_read_data(reader, buffer, sizeof buffer);
         if (size == 0) { break; }
-        if (size < 0) { throw bad_archive(place, fmt::format("the archive is damaged: {}", base::escape(archive_error_string(reader))), name); }
+        if (size < 0) {
+            throw bad_archive(
+                place, fmt::format("the archive is damaged: {}", base::escape(archive_error_string(reader))), name);
+        }
         data.append(buffer, static_cast<std::size_t>(size));
         if (data.size() > k_file_size_max || data.size() > left) {
-            throw Error(Exit::data, "recipe-too-large", data.size() > left ? fmt::format("the chart is larger than {}", base::format_bytes(k_chart_size_max))
-                                                                           : fmt::format("a file of the chart is larger than {}", base::format_bytes(k_file_size_max)))
+            throw Error(Exit::data, "recipe-too-large",
+                        data.size() > left
+                            ? fmt::format("the chart is larger than {}", base::format_bytes(k_chart_size_max))
+                            : fmt::format("a file of the chart is larger than {}", base::format_bytes(k_file_size_max)))
                 .at(Position{place, 0, 0})
                 .detail("entry", base::escape(name));
         }
@@ -62,12 +73,16 @@ std::string read_entry(const std::string& place, archive* reader, const std::str
 }  // namespace
 
 std::vector<File> read_archive(std::string_view bytes, const std::string& place) {
-    if (!bytes.starts_with("\x1f\x8b")) { throw bad_archive(place, "the file is not a gzipped archive").hint("name the directory of a chart, or a .tgz of helm package"); }
+    if (!bytes.starts_with("\x1f\x8b")) {
+        throw bad_archive(place, "the file is not a gzipped archive")
+            .hint("name the directory of a chart, or a .tgz of helm package");
+    }
     const std::unique_ptr<archive, decltype(&archive_read_free)> reader(archive_read_new(), archive_read_free);
     archive_read_support_filter_gzip(reader.get());
     archive_read_support_format_tar(reader.get());
     if (archive_read_open_memory(reader.get(), bytes.data(), bytes.size()) != ARCHIVE_OK) {
-        throw bad_archive(place, fmt::format("the file cannot be read as an archive: {}", base::escape(archive_error_string(reader.get()))));
+        throw bad_archive(place, fmt::format("the file cannot be read as an archive: {}",
+                                             base::escape(archive_error_string(reader.get()))));
     }
     std::vector<File> files;
     std::size_t left = k_chart_size_max;
@@ -76,7 +91,8 @@ std::vector<File> read_archive(std::string_view bytes, const std::string& place)
         const int result = archive_read_next_header(reader.get(), &entry);
         if (result == ARCHIVE_EOF) { break; }
         if (result != ARCHIVE_OK && result != ARCHIVE_WARN) {
-            throw bad_archive(place, fmt::format("the archive is damaged: {}", base::escape(archive_error_string(reader.get()))));
+            throw bad_archive(
+                place, fmt::format("the archive is damaged: {}", base::escape(archive_error_string(reader.get()))));
         }
         const char* given = archive_entry_pathname(entry);
         const std::string name = given == nullptr ? "" : given;

@@ -116,7 +116,9 @@ void Ignore::add(std::string_view text, const std::string& file) {
         std::string_view line = tmpl::trim_space(piece);
         if (number == 1 && line.starts_with("\xEF\xBB\xBF")) { line = tmpl::trim_space(line.substr(3)); }
         if (line.empty() || line.starts_with('#')) { continue; }
-        const auto fail = [&](const char* message) { return Error(Exit::data, "bad-ignore", message).at(Position{file, number, 1}); };
+        const auto fail = [&](const char* message) {
+            return Error(Exit::data, "bad-ignore", message).at(Position{file, number, 1});
+        };
         if (line.find("**") != std::string_view::npos) { throw fail("double-star (**) syntax is not supported"); }
         bool bad = false;
         (void)match_name(line, "abc", bad);

@@ -57,7 +57,9 @@ void coalesce_own(const Chart& chart, Map& values, Nulls nulls) {
         } else if (given->second.is_nil() && nulls != Nulls::kept) {
             values.erase(given);
         } else if (given->second.is_map() && value.is_map()) {
-            const bool child = std::any_of(chart.children.begin(), chart.children.end(), [&, name = std::string_view(key)](const Chart& c) { return c.name() == name; });
+            const bool child =
+                std::any_of(chart.children.begin(), chart.children.end(),
+                            [&, name = std::string_view(key)](const Chart& c) { return c.name() == name; });
             coalesce_tables(given->second, value, child && nulls == Nulls::removed ? Nulls::kept : nulls);
         }
     }
@@ -72,7 +74,8 @@ void coalesce_chart(const Chart& chart, const Value& values, Nulls nulls) {
             found = members.emplace(child.name(), Value::map({})).first;
         } else if (!found->second.is_map()) {
             throw Error(Exit::data, "bad-values",
-                        fmt::format("{}: expected a mapping, as this is a sub-chart, found {}", base::escape(child.name()), tmpl::describe(found->second)))
+                        fmt::format("{}: expected a mapping, as this is a sub-chart, found {}",
+                                    base::escape(child.name()), tmpl::describe(found->second)))
                 .at(Position{chart.place + "/values.yaml", 0, 0})
                 .hint("rename the value, or give it the values of the sub-chart");
         }

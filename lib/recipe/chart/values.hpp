@@ -20,11 +20,12 @@ enum class Nulls {
 /// One values file over those before it: mappings are merged, everything else, null too, replaces.
 [[nodiscard]] tmpl::Value merge_values(const tmpl::Value& under, const tmpl::Value& over);
 
-/// `given` over the values of `chart` and its sub-charts. Null deletes a default, unless `merge`. Neither argument is changed.
-/// Error: data "bad-values" if the values of a sub-chart are not a mapping.
+/// `given` over the values of `chart` and its sub-charts. Null deletes a default, unless `merge`. Neither argument is
+/// changed. Error: data "bad-values" if the values of a sub-chart are not a mapping.
 [[nodiscard]] tmpl::Value coalesce_values(const Chart& chart, const tmpl::Value& given, Nulls nulls);
 
-/// Merges `source` into `target`, whose values win. Changes both as Helm does: keys that are null in `target` are null in `source`.
+/// Merges `source` into `target`, whose values win. Changes both as Helm does: keys that are null in `target` are null
+/// in `source`.
 void coalesce_tables(const tmpl::Value& target, const tmpl::Value& source, Nulls nulls);
 
 /// The mapping at a path like "a.b"; nullptr if there is none.

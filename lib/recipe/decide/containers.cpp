@@ -51,7 +51,9 @@ std::string own_annotation(const Value& object, std::string_view name) {
     return text_at(object, {"metadata", "annotations", fmt::format("specialresource.openshift.io/{}", name)});
 }
 
-std::string name_of(const Value& object) { return fmt::format("{} {}", text_at(object, {"kind"}), text_at(object, {"metadata", "name"})); }
+std::string name_of(const Value& object) {
+    return fmt::format("{} {}", text_at(object, {"kind"}), text_at(object, {"metadata", "name"}));
+}
 
 bool is_paired_build(const Value& object) {
     const std::string kind = text_at(object, {"kind"});
@@ -77,17 +79,20 @@ std::vector<DriverContainer> driver_containers(const plan::RenderedRecipes& rend
         if (const Value* secrets = member_at(*pod, {"imagePullSecrets"}); secrets != nullptr && secrets->is_list()) {
             for (const auto& secret : secrets->items()) { container.pull_secrets.push_back(text_at(secret, {"name"})); }
         }
-        const auto build = std::find_if(rendered.objects.begin(), rendered.objects.end(), [&](const plan::RecipeObject& other) {
-            return is_paired_build(other.object) && other.cr == one.cr && (other.kernel == one.kernel || other.kernel.empty()) &&
-                   own_annotation(other.object, "driver-container-vendor") == container.vendor;
-        });
+        const auto build =
+            std::find_if(rendered.objects.begin(), rendered.objects.end(), [&](const plan::RecipeObject& other) {
+                return is_paired_build(other.object) && other.cr == one.cr &&
+                       (other.kernel == one.kernel || other.kernel.empty()) &&
+                       own_annotation(other.object, "driver-container-vendor") == container.vendor;
+            });
         if (build != rendered.objects.end()) {
             container.builder = name_of(build->object);
             container.build_fault = build_fault_of(build->object);
         }
-        container.ordinal = static_cast<std::size_t>(std::count_if(made.begin(), made.end(), [&](const DriverContainer& other) {
-            return other.cr == container.cr && other.kernel == container.kernel && other.origin == container.origin;
-        }));
+        container.ordinal =
+            static_cast<std::size_t>(std::count_if(made.begin(), made.end(), [&](const DriverContainer& other) {
+                return other.cr == container.cr && other.kernel == container.kernel && other.origin == container.origin;
+            }));
         made.push_back(std::move(container));
     }
     return made;

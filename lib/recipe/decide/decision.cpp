@@ -17,7 +17,9 @@ namespace {
 
 /// The decision that a state shows: that of its driver container which is furthest from being there.
 bool is_worse(Action left, Action right) {
-    const auto rank = [](Action action) { return action == Action::wait ? 3 : action == Action::build ? 2 : action == Action::pull ? 1 : 0; };
+    const auto rank = [](Action action) {
+        return action == Action::wait ? 3 : action == Action::build ? 2 : action == Action::pull ? 1 : 0;
+    };
     return rank(left) > rank(right);
 }
 
@@ -45,7 +47,8 @@ std::string_view to_string(Action action) noexcept {
 
 Decision decide(DriverContainer container, Presence presence, const std::string& update_vendor) {
     Decision made;
-    const bool is_marked = presence == Presence::not_asked && !update_vendor.empty() && container.vendor == update_vendor;
+    const bool is_marked =
+        presence == Presence::not_asked && !update_vendor.empty() && container.vendor == update_vendor;
     const bool can_build = !container.builder.empty() && container.build_fault.empty();
     made.presence = presence;
     if (presence == Presence::present) {
@@ -58,7 +61,8 @@ Decision decide(DriverContainer container, Presence presence, const std::string&
     } else if (presence == Presence::not_asked && !is_marked) {
         made.action = Action::pull;
         made.reason = "image-not-checked";
-        made.message = can_build ? fmt::format("{} builds it if it cannot be pulled", container.builder) : "nothing builds it: it waits until the image is there";
+        made.message = can_build ? fmt::format("{} builds it if it cannot be pulled", container.builder)
+                                 : "nothing builds it: it waits until the image is there";
     } else if (can_build) {
         made.action = Action::build;
         made.reason = "build-needed";
@@ -66,8 +70,10 @@ Decision decide(DriverContainer container, Presence presence, const std::string&
     } else {
         made.action = Action::wait;
         made.reason = "no-image-no-source";
-        made.message = container.builder.empty() ? fmt::format("{} is not there, and nothing builds it", container.image)
-                                                 : fmt::format("{} is not there, and {} cannot build it: {}", container.image, container.builder, container.build_fault);
+        made.message = container.builder.empty()
+                           ? fmt::format("{} is not there, and nothing builds it", container.image)
+                           : fmt::format("{} is not there, and {} cannot build it: {}", container.image,
+                                         container.builder, container.build_fault);
     }
     made.container = std::move(container);
     return made;
@@ -78,7 +84,8 @@ void wait_for_dependencies(std::vector<Decision>& decisions, std::span<const pla
     for (const auto& name : plan::apply_order(all, {})) {
         const auto* resource = plan::find_resource(all, name);
         std::string blocker;
-        for (const auto& dependency : resource == nullptr ? std::vector<plan::RecipeDependency>() : resource->dependencies) {
+        for (const auto& dependency :
+             resource == nullptr ? std::vector<plan::RecipeDependency>() : resource->dependencies) {
             if (blocker.empty() && waiting.count(dependency.name) != 0) { blocker = dependency.name; }
         }
         bool waits = !blocker.empty();
@@ -100,7 +107,8 @@ void drop_needless_builds(plan::RenderedRecipes& rendered, const std::vector<Dec
         if (!is_paired_build(one.object)) { return false; }
         const std::string name = name_of(one.object);
         return std::none_of(decisions.begin(), decisions.end(), [&](const Decision& decision) {
-            return decision.action == Action::build && decision.container.cr == one.cr && decision.container.builder == name;
+            return decision.action == Action::build && decision.container.cr == one.cr &&
+                   decision.container.builder == name;
         });
     });
 }
@@ -108,13 +116,18 @@ void drop_needless_builds(plan::RenderedRecipes& rendered, const std::vector<Dec
 std::vector<StateLine> state_lines(const plan::RenderedRecipes& rendered, const std::vector<Decision>& decisions) {
     std::vector<StateLine> lines;
     for (const auto& one : rendered.objects) {
-        auto found = std::find_if(lines.begin(), lines.end(), [&](const StateLine& line) { return line.cr == one.cr && line.state == one.state && line.kernel == one.kernel; });
+        auto found = std::find_if(lines.begin(), lines.end(), [&](const StateLine& line) {
+            return line.cr == one.cr && line.state == one.state && line.kernel == one.kernel;
+        });
         if (found == lines.end()) {
             const auto behind = std::find_if(lines.rbegin(), lines.rend(), [&](const StateLine& line) {
                                     return line.cr == one.cr && line.state == one.state && line.kernel < one.kernel;
                                 }).base();
-            const auto first = std::find_if(lines.begin(), lines.end(), [&](const StateLine& line) { return line.cr == one.cr && line.state == one.state; });
-            found = lines.insert(behind != lines.begin() ? behind : first, StateLine{one.cr, one.state, one.kernel, {}, {}, Action::apply, "", "", "", ""});
+            const auto first = std::find_if(lines.begin(), lines.end(), [&](const StateLine& line) {
+                return line.cr == one.cr && line.state == one.state;
+            });
+            found = lines.insert(behind != lines.begin() ? behind : first,
+                                 StateLine{one.cr, one.state, one.kernel, {}, {}, Action::apply, "", "", "", ""});
         }
         const std::string name = name_of(one.object);
         found->objects.push_back(name);
@@ -124,7 +137,9 @@ std::vector<StateLine> state_lines(const plan::RenderedRecipes& rendered, const 
         }
         for (const auto& decision : decisions) {
             if (decision.container.cr != one.cr) { continue; }
-            if (decision.container.name == name && decision.container.state == one.state) { take(*found, decision.action, decision); }
+            if (decision.container.name == name && decision.container.state == one.state) {
+                take(*found, decision.action, decision);
+            }
             if (decision.container.builder == name && is_paired_build(one.object)) {
                 take(*found, decision.action == Action::pull ? Action::skip : decision.action, decision);
             }

@@ -27,7 +27,8 @@ struct Decision {
     DriverContainer container;
     Presence presence = Presence::not_asked;
     Action action = Action::pull;
-    std::string reason;   ///< a code: image-present, image-not-checked, image-not-found, build-needed, no-image-no-source, registry-unreachable, dependency-waits
+    std::string reason;   ///< a code: image-present, image-not-checked, image-not-found, build-needed,
+                          ///< no-image-no-source, registry-unreachable, dependency-waits
     std::string message;  ///< "" if the reason says it all
     std::string digest;   ///< of the image, "" not known
 };
@@ -45,15 +46,18 @@ void drop_needless_builds(plan::RenderedRecipes& rendered, const std::vector<Dec
 struct StateLine {
     std::string cr, state, kernel;     ///< kernel "" for what is made once
     std::vector<std::string> objects;  ///< "DaemonSet hello-e383247e62b56585", in the order in which they are applied
-    std::vector<std::string> gates;    ///< what the next state waits for: "DaemonSet hello-… is ready", "… logs match 'loaded'"
+    std::vector<std::string>
+        gates;  ///< what the next state waits for: "DaemonSet hello-… is ready", "… logs match 'loaded'"
     Action action = Action::apply;
     std::string reason, message, image, digest;
 };
 
 /// In the order in which states are applied; of a state, first what is made once, then the kernels in byte order.
-[[nodiscard]] std::vector<StateLine> state_lines(const plan::RenderedRecipes& rendered, const std::vector<Decision>& decisions);
+[[nodiscard]] std::vector<StateLine> state_lines(const plan::RenderedRecipes& rendered,
+                                                 const std::vector<Decision>& decisions);
 
-/// {"resource", "state", "kernel", "objects", "gates", "decision", "reason", "message", "image", "digest"}; absent parts are left out.
+/// {"resource", "state", "kernel", "objects", "gates", "decision", "reason", "message", "image", "digest"}; absent
+/// parts are left out.
 [[nodiscard]] value::Node line_node(const StateLine& line);
 
 }  // namespace kmm::recipe::decide

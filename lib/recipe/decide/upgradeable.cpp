@@ -42,7 +42,8 @@ Upgradeable judge_upgrade(const std::vector<KernelVerdict>& verdicts) {
         if (one.ready) { continue; }
         made.blocking.push_back(one);
         reasons.insert(one.reason);
-        const std::string text = fmt::format("{} is not ready for kernel {}: {}", one.subject, one.kernel, one.message.empty() ? one.reason : one.message);
+        const std::string text = fmt::format("{} is not ready for kernel {}: {}", one.subject, one.kernel,
+                                             one.message.empty() ? one.reason : one.message);
         if (std::find(told.begin(), told.end(), text) == told.end()) { told.push_back(text); }
     }
     made.status = made.blocking.empty() && !verdicts.empty();
@@ -51,7 +52,8 @@ Upgradeable judge_upgrade(const std::vector<KernelVerdict>& verdicts) {
         made.message = "no driver was checked";
     } else if (made.status) {
         made.reason = "AsExpected";
-        made.message = fmt::format("every driver is ready for {}", base::join(std::vector<std::string>(kernels.begin(), kernels.end()), ", "));
+        made.message = fmt::format("every driver is ready for {}",
+                                   base::join(std::vector<std::string>(kernels.begin(), kernels.end()), ", "));
     } else {
         made.reason = reasons.size() == 1 ? condition_reason(*reasons.begin()) : "MultipleReasons";
         const std::size_t more = told.size() > k_told_max ? told.size() - k_told_max : 0;
@@ -64,7 +66,9 @@ Upgradeable judge_upgrade(const std::vector<KernelVerdict>& verdicts) {
 std::optional<StatusTarget> parse_status_target(std::string_view text) {
     const auto parts = base::split(text, '/');
     StatusTarget target;
-    if (std::any_of(parts.begin(), parts.end(), [](std::string_view part) { return part.empty(); })) { return std::nullopt; }
+    if (std::any_of(parts.begin(), parts.end(), [](std::string_view part) { return part.empty(); })) {
+        return std::nullopt;
+    }
     target.is_operator_condition = parts[0] == "operatorcondition";
     if (!target.is_operator_condition && parts[0] != "clusteroperator") { return std::nullopt; }
     if (parts.size() > (target.is_operator_condition ? 3U : 2U)) { return std::nullopt; }
@@ -83,9 +87,15 @@ Node status_patch(const StatusTarget& target, const Upgradeable& upgradeable, co
                                           {"lastTransitionTime", time}});
     const Node conditions = Node::mapping({{"conditions", Node::sequence({condition})}});
     if (target.is_operator_condition) {
-        return Node::mapping({{"apiVersion", "operators.coreos.com/v2"}, {"kind", "OperatorCondition"}, {"metadata", std::move(metadata)}, {"spec", conditions}});
+        return Node::mapping({{"apiVersion", "operators.coreos.com/v2"},
+                              {"kind", "OperatorCondition"},
+                              {"metadata", std::move(metadata)},
+                              {"spec", conditions}});
     }
-    return Node::mapping({{"apiVersion", "config.openshift.io/v1"}, {"kind", "ClusterOperator"}, {"metadata", std::move(metadata)}, {"status", conditions}});
+    return Node::mapping({{"apiVersion", "config.openshift.io/v1"},
+                          {"kind", "ClusterOperator"},
+                          {"metadata", std::move(metadata)},
+                          {"status", conditions}});
 }
 
 }  // namespace kmm::recipe::decide

@@ -42,8 +42,9 @@ struct StatusTarget {
 /// "clusteroperator", "clusteroperator/NAME", "operatorcondition/NAMESPACE/NAME"; nullopt for anything else.
 [[nodiscard]] std::optional<StatusTarget> parse_status_target(std::string_view text);
 
-/// The object with nothing but the condition, for kubectl apply --server-side: ClusterOperator config.openshift.io/v1 with
-/// status.conditions, OperatorCondition operators.coreos.com/v2 with spec.conditions. `time` is RFC 3339.
-[[nodiscard]] value::Node status_patch(const StatusTarget& target, const Upgradeable& upgradeable, const std::string& time);
+/// The object with nothing but the condition, for kubectl apply --server-side: ClusterOperator config.openshift.io/v1
+/// with status.conditions, OperatorCondition operators.coreos.com/v2 with spec.conditions. `time` is RFC 3339.
+[[nodiscard]] value::Node status_patch(const StatusTarget& target, const Upgradeable& upgradeable,
+                                       const std::string& time);
 
 }  // namespace kmm::recipe::decide

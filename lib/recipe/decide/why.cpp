@@ -17,13 +17,16 @@ namespace {
 
 /// How the image of a driver container gets there.
 std::string how(const DriverContainer& container) {
-    if (container.builder.empty()) { return fmt::format("pull {}; nothing builds it: it waits until the image is there", container.image); }
+    if (container.builder.empty()) {
+        return fmt::format("pull {}; nothing builds it: it waits until the image is there", container.image);
+    }
     return fmt::format("pull {}; {} builds it if that fails", container.image, container.builder);
 }
 
 }  // namespace
 
-std::string why_text(std::span<const plan::SpecialResource> all, const std::string& name, const plan::Facts& facts, const plan::RenderedRecipes& rendered) {
+std::string why_text(std::span<const plan::SpecialResource> all, const std::string& name, const plan::Facts& facts,
+                     const plan::RenderedRecipes& rendered) {
     const plan::SpecialResource& resource = *find_resource(all, name);
     const auto waves = plan::apply_waves(all, {name});
     std::string text = fmt::format("SpecialResource {}, wave {} of {}\n", name, waves.size(), waves.size());
@@ -32,9 +35,11 @@ std::string why_text(std::span<const plan::SpecialResource> all, const std::stri
     text += fmt::format("  needs      {}\n", needs.empty() ? "nothing" : base::join(needs, ", "));
     text += fmt::format("  namespace  {}\n", resource.name_space);
     text += resource.is_built_in() ? std::string("  chart      the built-in recipe driver-container\n")
-                                   : fmt::format("  chart      {} {} of {}\n", resource.chart.name, resource.chart.version, resource.chart.url);
+                                   : fmt::format("  chart      {} {} of {}\n", resource.chart.name,
+                                                 resource.chart.version, resource.chart.url);
     for (const auto& kernel : plan::select_kernels(facts, resource, false).all) {
-        text += fmt::format("  kernel     {}, system {}, toolkit {}\n", kernel.kernel, kernel.system.os.empty() ? "not known" : kernel.system.os,
+        text += fmt::format("  kernel     {}, system {}, toolkit {}\n", kernel.kernel,
+                            kernel.system.os.empty() ? "not known" : kernel.system.os,
                             kernel.toolkit ? kernel.toolkit->image : "not known");
     }
     const auto containers = driver_containers(rendered);
@@ -45,9 +50,13 @@ std::string why_text(std::span<const plan::SpecialResource> all, const std::stri
         state = one.state;
         text += fmt::format("  {}{}{}\n", name_of(one.object), one.kernel.empty() ? "" : " for ", one.kernel);
         if (own_annotation(one.object, "wait") == "true") { text += "    wait until it is ready\n"; }
-        if (const std::string logs = own_annotation(one.object, "wait-for-logs"); !logs.empty()) { text += fmt::format("    wait until the logs match {}\n", base::escape(logs)); }
+        if (const std::string logs = own_annotation(one.object, "wait-for-logs"); !logs.empty()) {
+            text += fmt::format("    wait until the logs match {}\n", base::escape(logs));
+        }
         for (const auto& container : containers) {
-            if (container.cr == one.cr && container.state == one.state && container.name == name_of(one.object)) { text += "    " + how(container) + "\n"; }
+            if (container.cr == one.cr && container.state == one.state && container.name == name_of(one.object)) {
+                text += "    " + how(container) + "\n";
+            }
         }
     }
     return text;

@@ -9,7 +9,9 @@
 
 namespace kmm::recipe::decide {
 
-/// The page of `kmm-plan why recipe`. `rendered` is of `name`, with all builds. Errors: those of apply_waves and select_kernels.
-[[nodiscard]] std::string why_text(std::span<const plan::SpecialResource> all, const std::string& name, const plan::Facts& facts, const plan::RenderedRecipes& rendered);
+/// The page of `kmm-plan why recipe`. `rendered` is of `name`, with all builds. Errors: those of apply_waves and
+/// select_kernels.
+[[nodiscard]] std::string why_text(std::span<const plan::SpecialResource> all, const std::string& name,
+                                   const plan::Facts& facts, const plan::RenderedRecipes& rendered);
 
 }  // namespace kmm::recipe::decide

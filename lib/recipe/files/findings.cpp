@@ -7,7 +7,8 @@ namespace kmm::recipe::files {
 
 void report_findings(Diagnostics findings, const cli::Args& args, cli::Context& context) {
     sort_and_merge(findings);
-    if (args.flag("strict") && std::any_of(findings.begin(), findings.end(), [](const Diagnostic& one) { return one.severity == Severity::warning; })) {
+    if (args.flag("strict") && std::any_of(findings.begin(), findings.end(),
+                                           [](const Diagnostic& one) { return one.severity == Severity::warning; })) {
         for (auto& finding : findings) {
             if (finding.severity == Severity::warning) { finding.severity = Severity::error; }
         }

@@ -7,7 +7,8 @@
 
 namespace kmm::recipe::files {
 
-/// Prints findings on standard error, unless -q. Error: data with all warnings as errors, if --strict is given and there is one.
+/// Prints findings on standard error, unless -q. Error: data with all warnings as errors, if --strict is given and
+/// there is one.
 void report_findings(Diagnostics findings, const cli::Args& args, cli::Context& context);
 
 }  // namespace kmm::recipe::files

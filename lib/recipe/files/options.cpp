@@ -20,7 +20,8 @@ cli::Option recipe_option(std::string name, std::string value_name, std::string 
 }
 
 std::vector<cli::Option> recipe_sources() {
-    cli::Option file = recipe_option("filename", "FILE", "documents, a directory of them, or - for standard input", true);
+    cli::Option file =
+        recipe_option("filename", "FILE", "documents, a directory of them, or - for standard input", true);
     file.short_name = 'f';
     cli::Option values_from = recipe_option("values-from", "FILE", "another name of --facts", true);
     values_from.hidden = true;
@@ -31,31 +32,39 @@ std::vector<cli::Option> recipe_sources() {
 
 void require_resources(const RecipeDocuments& documents) {
     if (!documents.resources.empty() || !documents.modules.empty()) { return; }
-    throw Error(Exit::not_found, "recipe-not-found", fmt::format("no SpecialResource among {} documents", documents.all.size())).hint("give one in -f");
+    throw Error(Exit::not_found, "recipe-not-found",
+                fmt::format("no SpecialResource among {} documents", documents.all.size()))
+        .hint("give one in -f");
 }
 
-recipe::plan::RenderedRecipes render_named(const cli::Args& args, const RecipeDocuments& documents, const recipe::plan::Facts& facts,
-                                           const std::vector<std::string>& names, bool all_builds,
-                                           std::map<std::string, std::string>* versions) {
+recipe::plan::RenderedRecipes render_named(const cli::Args& args, const RecipeDocuments& documents,
+                                           const recipe::plan::Facts& facts, const std::vector<std::string>& names,
+                                           bool all_builds, std::map<std::string, std::string>* versions) {
     require_resources(documents);
     recipe::plan::RenderOptions options;
     options.operator_only = args.get("compat").value_or("none") == "sro";
     options.owner_uid = args.get("owned-by").value_or("");
     options.all_builds = all_builds;
     ChartPlaces charts(args, documents, names);
-    const recipe::plan::ChartOf chart_of = [&](const std::string& resource, const recipe::plan::ChartReference& reference) {
+    const recipe::plan::ChartOf chart_of = [&](const std::string& resource,
+                                               const recipe::plan::ChartReference& reference) {
         auto chart = charts.chart(resource, reference);
-        if (versions != nullptr) { (*versions)[resource] = chart.metadata.version; }
+        if (versions != nullptr) {
+            (*versions)[resource] = chart.metadata.version;
+        }
         return chart;
     };
     std::vector<std::string> resources, modules;
     for (const auto& name : names) {
         const bool is_module = recipe::plan::find_resource(documents.resources, name) == nullptr &&
-                               std::any_of(documents.modules.begin(), documents.modules.end(), [&](const auto& one) { return one.resource.name == name; });
+                               std::any_of(documents.modules.begin(), documents.modules.end(),
+                                           [&](const auto& one) { return one.resource.name == name; });
         (is_module ? modules : resources).push_back(name);
     }
     recipe::plan::RenderedRecipes rendered;
-    if (names.empty() ? !documents.resources.empty() : !resources.empty()) { rendered = recipe::plan::render_recipes(documents.resources, resources, chart_of, facts, options); }
+    if (names.empty() ? !documents.resources.empty() : !resources.empty()) {
+        rendered = recipe::plan::render_recipes(documents.resources, resources, chart_of, facts, options);
+    }
     if (names.empty() ? documents.modules.empty() : modules.empty()) { return rendered; }
     auto more = recipe::plan::render_modules(documents.modules, modules, documents.all, chart_of, facts, options);
     rendered.main = rendered.objects.empty() ? more.main : "";

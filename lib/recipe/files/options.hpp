@@ -14,13 +14,16 @@ namespace kmm::recipe::files {
 
 /// -f, --chart, --facts and --fact.
 [[nodiscard]] std::vector<cli::Option> recipe_sources();
-[[nodiscard]] cli::Option recipe_option(std::string name, std::string value_name, std::string help, bool repeatable = false);
+[[nodiscard]] cli::Option recipe_option(std::string name, std::string value_name, std::string help,
+                                        bool repeatable = false);
 
 /// Errors: not_found "recipe-not-found" if no document is a SpecialResource or SpecialResourceModule.
 void require_resources(const RecipeDocuments& documents);
 
-/// Renders `names`, or all. `versions` gets the version of the chart of each resource. Errors: those of recipe::plan::render_recipes.
-[[nodiscard]] recipe::plan::RenderedRecipes render_named(const cli::Args& args, const RecipeDocuments& documents, const recipe::plan::Facts& facts,
+/// Renders `names`, or all. `versions` gets the version of the chart of each resource. Errors: those of
+/// recipe::plan::render_recipes.
+[[nodiscard]] recipe::plan::RenderedRecipes render_named(const cli::Args& args, const RecipeDocuments& documents,
+                                                         const recipe::plan::Facts& facts,
                                                          const std::vector<std::string>& names, bool all_builds,
                                                          std::map<std::string, std::string>* versions = nullptr);
 

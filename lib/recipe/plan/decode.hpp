@@ -8,7 +8,8 @@
 namespace kmm::recipe::plan {
 
 /// Where the values of a document stand, by path.
-void note_places(const value::Node& node, const std::string& path, const value::Document& document, std::map<std::string, Position, std::less<>>& places);
+void note_places(const value::Node& node, const std::string& path, const value::Document& document,
+                 std::map<std::string, Position, std::less<>>& places);
 /// Name, uid and what else metadata may have.
 void decode_metadata(api::Fields& root, SpecialResource& resource);
 /// Reads a chart reference; `written` is what templates see of it.

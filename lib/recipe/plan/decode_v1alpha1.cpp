@@ -12,7 +12,9 @@ using tmpl::Value;
 
 namespace {
 
-Value string_value(api::Fields& fields, std::string_view key, api::Need need = api::Need::optional) { return Value::string(fields.string(key, need)); }
+Value string_value(api::Fields& fields, std::string_view key, api::Need need = api::Need::optional) {
+    return Value::string(fields.string(key, need));
+}
 
 Value texts(const std::vector<std::string>& items) {
     tmpl::List made;
@@ -34,7 +36,9 @@ Value named_items(api::Fields& owner, std::string_view key, std::initializer_lis
     for (const auto& item : owner.items(key)) {
         api::Fields fields(owner.scope(), *item.node, item.path);
         tmpl::Map one;
-        for (const auto member : members) { one[std::string(member)] = string_value(fields, member, api::Need::required); }
+        for (const auto member : members) {
+            one[std::string(member)] = string_value(fields, member, api::Need::required);
+        }
         fields.done();
         made.push_back(Value::map(std::move(one)));
     }
@@ -52,7 +56,10 @@ Value images(api::Fields& artifacts) {
                       {"paths", named_items(image, "paths", {"sourcePath", "destinationDir"})}};
         const std::string kind = one["kind"].text();
         if (!kind.empty() && kind != "ImageStreamTag") {
-            artifacts.scope().fault("bad-value", fmt::format("{}.kind: expected ImageStreamTag, found \"{}\"", item.path, base::escape(kind)), image.node().find("kind")->mark());
+            artifacts.scope().fault(
+                "bad-value",
+                fmt::format("{}.kind: expected ImageStreamTag, found \"{}\"", item.path, base::escape(kind)),
+                image.node().find("kind")->mark());
         }
         image.done();
         made.push_back(Value::map(std::move(one)));
@@ -116,7 +123,8 @@ Value node_selector(api::Fields& spec, SpecialResource& resource) {
     }
     selector->done();
     if (resource.node_choice.values.empty()) { resource.node_choice.values.emplace_back("true"); }
-    return Value::map({{"key", Value::string(resource.node_choice.key)}, {"values", texts(resource.node_choice.values)}});
+    return Value::map(
+        {{"key", Value::string(resource.node_choice.key)}, {"values", texts(resource.node_choice.values)}});
 }
 
 Value dependencies(api::Fields& spec, SpecialResource& resource) {
@@ -133,7 +141,8 @@ Value dependencies(api::Fields& spec, SpecialResource& resource) {
         }
         dependency.image_reference = reference != nullptr && reference->text() == "true";
         fields.done();
-        made.push_back(Value::map({{"name", Value::string(dependency.name)}, {"imageReference", Value::boolean(dependency.image_reference)}}));
+        made.push_back(Value::map({{"name", Value::string(dependency.name)},
+                                   {"imageReference", Value::boolean(dependency.image_reference)}}));
         resource.dependencies.push_back(std::move(dependency));
     }
     return Value::list(std::move(made));
@@ -149,7 +158,9 @@ Value decode_spec_v1alpha1(api::Fields& spec, SpecialResource& resource) {
         if (const std::string given = metadata->string("namespace"); !given.empty()) {
             resource.name_space = given;
             if (!api::is_dns1123_label(given)) {
-                spec.scope().fault("bad-value", fmt::format("spec.metadata.namespace \"{}\" is not valid", base::escape(given)), metadata->node().find("namespace")->mark(),
+                spec.scope().fault("bad-value",
+                                   fmt::format("spec.metadata.namespace \"{}\" is not valid", base::escape(given)),
+                                   metadata->node().find("namespace")->mark(),
                                    "a namespace has lower-case letters, digits and '-', at most 63 of them");
             }
         }
@@ -163,7 +174,8 @@ Value decode_spec_v1alpha1(api::Fields& spec, SpecialResource& resource) {
         resource.node_selector[key] = text;
         labels[key] = Value::string(text);
     }
-    Value made = Value::map({{"metadata", Value::map({{"version", Value::string(version)}, {"namespace", Value::string(resource.name_space)}})},
+    Value made = Value::map({{"metadata", Value::map({{"version", Value::string(version)},
+                                                      {"namespace", Value::string(resource.name_space)}})},
                              {"namespace", Value::string(resource.name_space)},
                              {"machineConfigPool", Value::string(pool)},
                              {"matchLabels", Value::map(std::move(labels))},

@@ -16,7 +16,8 @@ namespace {
 
 class Expander {
 public:
-    Expander(const SpecialResource& resource, const Value& values, bool operator_only, const std::function<void(Diagnostic)>& notice)
+    Expander(const SpecialResource& resource, const Value& values, bool operator_only,
+             const std::function<void(Diagnostic)>& notice)
         : resource_(resource), dot_(Value::map({{"Values", values}})), operator_only_(operator_only), notice_(notice) {}
 
     Value tree(const Value& value, const std::string& path) {
@@ -24,12 +25,16 @@ public:
         if (value.is_list()) {
             tmpl::List items;
             std::size_t index = 0;
-            for (const auto& item : value.items()) { items.push_back(tree(item, fmt::format("{}[{}]", path, index++))); }
+            for (const auto& item : value.items()) {
+                items.push_back(tree(item, fmt::format("{}[{}]", path, index++)));
+            }
             return Value::list(std::move(items));
         }
         if (!value.is_map()) { return value; }
         tmpl::Map members;
-        for (const auto& [key, member] : value.members()) { members[text(key, path + '.' + key)] = tree(member, path + '.' + key); }
+        for (const auto& [key, member] : value.members()) {
+            members[text(key, path + '.' + key)] = tree(member, path + '.' + key);
+        }
         return Value::map(std::move(members));
     }
 
@@ -39,8 +44,12 @@ public:
             return operator_only_ ? in_json(text) : in_tree(text, path);
         } catch (const Error& error) {
             // Of several places of one resource, all are reported.
-            Diagnostic fault{Severity::error, error.code(), fmt::format("{}: {}", path, error.message()), resource_.place(path), error.hint(), error.exit()};
-            if (operator_only_ && fault.hint.empty()) { fault.hint = "the operator expands the JSON text: write back quotes for quotes, or leave out --compat sro"; }
+            Diagnostic fault{Severity::error,       error.code(), fmt::format("{}: {}", path, error.message()),
+                             resource_.place(path), error.hint(), error.exit()};
+            if (operator_only_ && fault.hint.empty()) {
+                fault.hint =
+                    "the operator expands the JSON text: write back quotes for quotes, or leave out --compat sro";
+            }
             faults_.push_back(std::move(fault));
             return text;
         }
@@ -62,7 +71,8 @@ private:
         std::string fault;
         const Value read = tmpl::read_json_text(made, fault);
         if (!fault.empty() || !read.is_text()) {
-            throw Error(Exit::data, "template-error", fmt::format("the result is not a JSON text: {}", base::escape(made.substr(0, 100))));
+            throw Error(Exit::data, "template-error",
+                        fmt::format("the result is not a JSON text: {}", base::escape(made.substr(0, 100))));
         }
         return read.text();
     }
@@ -79,7 +89,8 @@ private:
 
 }  // namespace
 
-Expanded expand_resource(const SpecialResource& resource, const Value& values, bool operator_only, const std::function<void(Diagnostic)>& notice) {
+Expanded expand_resource(const SpecialResource& resource, const Value& values, bool operator_only,
+                         const std::function<void(Diagnostic)>& notice) {
     Expander expander(resource, values, operator_only, notice);
     Expanded made;
     for (const auto& [key, member] : resource.object.members()) {

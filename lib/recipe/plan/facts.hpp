@@ -55,25 +55,27 @@ struct SystemVersion {
     std::string major;    ///< "9"
 };
 
-/// Of a node's osImage: "417.94.202410211619-0" is cluster 4.17 and system 9.4. Without `operator_only`, also "9.6.20250203-0", which the
-/// Special Resource Operator cannot read.
+/// Of a node's osImage: "417.94.202410211619-0" is cluster 4.17 and system 9.4. Without `operator_only`, also
+/// "9.6.20250203-0", which the Special Resource Operator cannot read.
 [[nodiscard]] SystemVersion parse_os_image(std::string_view os_image, bool operator_only);
 
 /// Decodes a facts file. Faults: unknown-field, wrong-type, missing-field, with positions.
 [[nodiscard]] Facts decode_facts(const value::Document& document, Diagnostics& faults);
 
-/// Of Nodes, ClusterVersion, Proxy, ImageStream openshift/driver-toolkit, ConfigMap machine-config-osimageurl and Secrets among
-/// `objects`. Nodes that Pods are kept from by a taint are left out, as the operator does; cordoned ones count, unless `operator_only`.
+/// Of Nodes, ClusterVersion, Proxy, ImageStream openshift/driver-toolkit, ConfigMap machine-config-osimageurl and
+/// Secrets among `objects`. Nodes that Pods are kept from by a taint are left out, as the operator does; cordoned ones
+/// count, unless `operator_only`.
 [[nodiscard]] Facts observe_facts(std::span<const value::Document> objects, bool operator_only);
 
 /// Members of `over` in place of those of `facts`.
 void overlay_facts(Facts& facts, Facts over);
 
-/// Kernels without a toolkit get that of the release which has their kernel, in any flavour; of several releases the last listed.
+/// Kernels without a toolkit get that of the release which has their kernel, in any flavour; of several releases the
+/// last listed.
 void add_release_toolkits(Facts& facts);
 
-/// Sets one member by "clusterVersion=4.17.4" or "proxy.httpProxy=http://p:3128"; "kernels=A,B" keeps the kernels of the list and adds those
-/// that are missing. Error: usage "bad-value".
+/// Sets one member by "clusterVersion=4.17.4" or "proxy.httpProxy=http://p:3128"; "kernels=A,B" keeps the kernels of
+/// the list and adds those that are missing. Error: usage "bad-value".
 void set_fact(Facts& facts, std::string_view assignment);
 
 /// As a facts file has them.

@@ -51,7 +51,8 @@ void add_proxy(Facts& facts, const Node& object, bool operator_only) {
         const std::string effective = object.get_string({"status", key});
         return operator_only || effective.empty() ? object.get_string({"spec", key}) : effective;
     };
-    facts.proxy = Proxy{text("httpProxy"), text("httpsProxy"), text("noProxy"), object.get_string({"spec", "trustedCA", "name"})};
+    facts.proxy =
+        Proxy{text("httpProxy"), text("httpsProxy"), text("noProxy"), object.get_string({"spec", "trustedCA", "name"})};
 }
 
 /// "417.94.202410211619-0" of "Red Hat Enterprise Linux CoreOS 417.94.202410211619-0 (Plow)".
@@ -59,7 +60,10 @@ std::string_view release_of(std::string_view os_image) {
     for (std::size_t at = 0; at < os_image.size();) {
         const std::size_t end = std::min(os_image.find(' ', at), os_image.size());
         const auto word = os_image.substr(at, end - at);
-        if (!word.empty() && word.find_first_not_of("0123456789.-") == std::string_view::npos && word.find('.') != std::string_view::npos) { return word; }
+        if (!word.empty() && word.find_first_not_of("0123456789.-") == std::string_view::npos &&
+            word.find('.') != std::string_view::npos) {
+            return word;
+        }
         at = end + 1;
     }
     return {};
@@ -73,8 +77,11 @@ void add_toolkits(Facts& facts, const Node& stream) {
         const auto release = release_of(one.os_image);
         for (const auto& tag : tags->items()) {
             const Node* items = tag.find("items");
-            if (release.empty() || tag.get_string({"tag"}) != release || items == nullptr || items->items().empty()) { continue; }
-            one.toolkit = DriverToolkit{items->items()[0].get_string({"dockerImageReference"}), one.kernel, "", parse_os_image(one.os_image, false).os};
+            if (release.empty() || tag.get_string({"tag"}) != release || items == nullptr || items->items().empty()) {
+                continue;
+            }
+            one.toolkit = DriverToolkit{items->items()[0].get_string({"dockerImageReference"}), one.kernel, "",
+                                        parse_os_image(one.os_image, false).os};
         }
     }
 }
@@ -87,18 +94,21 @@ Facts observe_facts(std::span<const value::Document> objects, bool operator_only
     for (const auto& document : objects) {
         const Node& object = document.root;
         const std::string kind = object.get_string({"kind"}), group = object.get_string({"apiVersion"});
-        const std::string name = object.get_string({"metadata", "name"}), name_space = object.get_string({"metadata", "namespace"});
+        const std::string name = object.get_string({"metadata", "name"}),
+                          name_space = object.get_string({"metadata", "namespace"});
         if (kind == "Node" && group == "v1") {
             add_node(facts, object, operator_only);
         } else if (kind == "ClusterVersion" && group.starts_with("config.openshift.io/")) {
             add_cluster_version(facts, object);
             // Only OpenShift has this kind.
-            for (const auto group_version : {"build.openshift.io/v1", "config.openshift.io/v1", "image.openshift.io/v1", "security.openshift.io/v1"}) {
+            for (const auto group_version : {"build.openshift.io/v1", "config.openshift.io/v1", "image.openshift.io/v1",
+                                             "security.openshift.io/v1"}) {
                 facts.api_versions.emplace_back(group_version);
             }
         } else if (kind == "Proxy" && group.starts_with("config.openshift.io/") && name == "cluster") {
             add_proxy(facts, object, operator_only);
-        } else if (kind == "ConfigMap" && name == "machine-config-osimageurl" && name_space == "openshift-machine-config-operator") {
+        } else if (kind == "ConfigMap" && name == "machine-config-osimageurl" &&
+                   name_space == "openshift-machine-config-operator") {
             const std::string url = object.get_string({"data", "osImageURL"});
             if (!url.empty()) { facts.os_image_url = url; }
         } else if (kind == "Secret" && name.find("builder-dockercfg") != std::string::npos) {

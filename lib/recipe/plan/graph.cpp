@@ -51,7 +51,8 @@ private:
             if (dependency.name == name) { place = dependency.origin; }
         }
         path.push_back(name);
-        return Error(Exit::data, "dependency-cycle", fmt::format("SpecialResources need each other in a circle: {}", base::join(path, " -> ")))
+        return Error(Exit::data, "dependency-cycle",
+                     fmt::format("SpecialResources need each other in a circle: {}", base::join(path, " -> ")))
             .at(std::move(place))
             .hint("remove one of these dependencies");
     }
@@ -64,8 +65,11 @@ Walk walk(std::span<const SpecialResource> all, const std::vector<std::string>& 
     for (const auto& name : names.empty() ? known : names) {
         if (find_resource(all, name) == nullptr) {
             const auto near = base::nearest(name, known);
-            throw Error(Exit::not_found, "recipe-not-found", fmt::format("there is no SpecialResource {}", base::escape(name)))
-                .hint(near ? fmt::format("did you mean {}?", *near) : known.empty() ? "give documents with SpecialResources in -f" : "found: " + base::join(known, ", "));
+            throw Error(Exit::not_found, "recipe-not-found",
+                        fmt::format("there is no SpecialResource {}", base::escape(name)))
+                .hint(near            ? fmt::format("did you mean {}?", *near)
+                      : known.empty() ? "give documents with SpecialResources in -f"
+                                      : "found: " + base::join(known, ", "));
         }
         walk.visit(name);
     }
@@ -83,13 +87,17 @@ std::vector<std::string> needed_by(std::span<const SpecialResource> all, const s
 }  // namespace
 
 const SpecialResource* find_resource(std::span<const SpecialResource> all, std::string_view name) {
-    const auto found = std::find_if(all.begin(), all.end(), [&](const SpecialResource& resource) { return resource.name == name; });
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const SpecialResource& resource) { return resource.name == name; });
     return found == all.end() ? nullptr : &*found;
 }
 
-std::vector<std::string> apply_order(std::span<const SpecialResource> all, const std::vector<std::string>& names) { return walk(all, names).order(); }
+std::vector<std::string> apply_order(std::span<const SpecialResource> all, const std::vector<std::string>& names) {
+    return walk(all, names).order();
+}
 
-std::vector<std::vector<std::string>> apply_waves(std::span<const SpecialResource> all, const std::vector<std::string>& names) {
+std::vector<std::vector<std::string>> apply_waves(std::span<const SpecialResource> all,
+                                                  const std::vector<std::string>& names) {
     const Walk walked = walk(all, names);
     std::vector<std::vector<std::string>> waves;
     for (const auto& name : walked.order()) {
@@ -103,15 +111,22 @@ std::vector<std::vector<std::string>> apply_waves(std::span<const SpecialResourc
 
 std::string graph_text(std::span<const SpecialResource> all, const std::vector<std::string>& names, GraphForm form) {
     const auto waves = apply_waves(all, names);
-    std::string text = form == GraphForm::dot ? "digraph recipes {\n  rankdir=BT;\n" : form == GraphForm::mermaid ? "graph BT\n" : "";
+    std::string text = form == GraphForm::dot       ? "digraph recipes {\n  rankdir=BT;\n"
+                       : form == GraphForm::mermaid ? "graph BT\n"
+                                                    : "";
     std::size_t number = 0;
     for (const auto& wave : waves) {
         if (form == GraphForm::text) { text += fmt::format("wave {}\n", ++number); }
         for (const auto& name : wave) {
             const auto needs = needed_by(all, name);
             const std::string absent = find_resource(all, name) == nullptr ? " (not among the documents)" : "";
-            if (form == GraphForm::text) { text += fmt::format("  {}{}{}{}\n", name, absent, needs.empty() ? "" : " needs ", base::join(needs, ", ")); }
-            if (form == GraphForm::dot) { text += fmt::format("  \"{}\"{};\n", name, absent.empty() ? "" : " [style=dashed]"); }
+            if (form == GraphForm::text) {
+                text +=
+                    fmt::format("  {}{}{}{}\n", name, absent, needs.empty() ? "" : " needs ", base::join(needs, ", "));
+            }
+            if (form == GraphForm::dot) {
+                text += fmt::format("  \"{}\"{};\n", name, absent.empty() ? "" : " [style=dashed]");
+            }
             if (form == GraphForm::mermaid) { text += fmt::format("  {0}[\"{0}{1}\"]\n", name, absent); }
             for (const auto& need : needs) {
                 if (form == GraphForm::dot) { text += fmt::format("  \"{}\" -> \"{}\";\n", name, need); }

@@ -13,16 +13,19 @@ namespace kmm::recipe::plan {
 /// The resource of that name; nullptr if it is no document.
 [[nodiscard]] const SpecialResource* find_resource(std::span<const SpecialResource> all, std::string_view name);
 
-/// `names`, or all, and what they depend on, at any depth: each once, behind its dependencies, which come in the order in which they
-/// are listed. Dependencies that are no documents are among them. Errors: not_found "recipe-not-found", data "dependency-cycle" that
-/// names the path.
-[[nodiscard]] std::vector<std::string> apply_order(std::span<const SpecialResource> all, const std::vector<std::string>& names);
+/// `names`, or all, and what they depend on, at any depth: each once, behind its dependencies, which come in the order
+/// in which they are listed. Dependencies that are no documents are among them. Errors: not_found "recipe-not-found",
+/// data "dependency-cycle" that names the path.
+[[nodiscard]] std::vector<std::string> apply_order(std::span<const SpecialResource> all,
+                                                   const std::vector<std::string>& names);
 
 /// The same as waves: the resources of one need those of waves before it only. Sorted by name within a wave.
-[[nodiscard]] std::vector<std::vector<std::string>> apply_waves(std::span<const SpecialResource> all, const std::vector<std::string>& names);
+[[nodiscard]] std::vector<std::vector<std::string>> apply_waves(std::span<const SpecialResource> all,
+                                                                const std::vector<std::string>& names);
 
 enum class GraphForm { text, dot, mermaid };
 /// The graph of apply_waves, arrows from a resource to what it needs.
-[[nodiscard]] std::string graph_text(std::span<const SpecialResource> all, const std::vector<std::string>& names, GraphForm form);
+[[nodiscard]] std::string graph_text(std::span<const SpecialResource> all, const std::vector<std::string>& names,
+                                     GraphForm form);
 
 }  // namespace kmm::recipe::plan

@@ -27,17 +27,19 @@ struct ObjectContext {
     bool operator_only = false;    ///< with the operator's faults
 };
 
-/// Whether the annotation kernel-affine says that each kernel gets a copy. The operator sees texts only; an unquoted boolean counts
-/// otherwise.
+/// Whether the annotation kernel-affine says that each kernel gets a copy. The operator sees texts only; an unquoted
+/// boolean counts otherwise.
 [[nodiscard]] bool is_kernel_affine(const tmpl::Value& object, bool operator_only);
 
-/// Where kinds stand in the operator's install order: Helm's with kinds of OpenShift before Service. Unknown kinds are last.
+/// Where kinds stand in the operator's install order: Helm's with kinds of OpenShift before Service. Unknown kinds are
+/// last.
 [[nodiscard]] bool operator_installs_before(std::string_view kind, std::string_view other, bool operator_only);
 
-/// Adds labels, namespace, owner, kernel and node selector as the operator does. nullopt: the object is not made (a build that is not
-/// needed, a Pod that the operator never makes). What differs from the operator goes to `notice` as notes "sro-differs", traps as warnings.
-/// Errors: data "bad-manifest" at `place`.
-[[nodiscard]] std::optional<tmpl::Value> adapt_object(tmpl::Value object, const ObjectContext& context, const Position& place,
+/// Adds labels, namespace, owner, kernel and node selector as the operator does. nullopt: the object is not made (a
+/// build that is not needed, a Pod that the operator never makes). What differs from the operator goes to `notice` as
+/// notes "sro-differs", traps as warnings. Errors: data "bad-manifest" at `place`.
+[[nodiscard]] std::optional<tmpl::Value> adapt_object(tmpl::Value object, const ObjectContext& context,
+                                                      const Position& place,
                                                       const std::function<void(Diagnostic)>& notice);
 
 /// Warns of labels and annotations that are no texts, "not-a-text".

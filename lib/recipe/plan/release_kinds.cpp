@@ -20,7 +20,8 @@ using value::Node;
 
 namespace {
 
-constexpr const char* k_path_hint = "known are $, .MEMBER, [N], [*] and [?(@.KEY == 'TEXT')], for example $.status.history[0].version";
+constexpr const char* k_path_hint =
+    "known are $, .MEMBER, [N], [*] and [?(@.KEY == 'TEXT')], for example $.status.history[0].version";
 
 /// One step of a JSONPath.
 struct PathStep {
@@ -48,10 +49,15 @@ PathStep bracket_step(const std::string& path, std::string_view inner) {
     }
     constexpr std::string_view k_filter = "?(@.";
     const std::size_t equals = inner.find("==");
-    if (!inner.starts_with(k_filter) || !inner.ends_with(')') || equals == std::string_view::npos) { throw bad_path(path, fmt::format("[{}] is not known", base::escape(inner))); }
+    if (!inner.starts_with(k_filter) || !inner.ends_with(')') || equals == std::string_view::npos) {
+        throw bad_path(path, fmt::format("[{}] is not known", base::escape(inner)));
+    }
     step.key = base::trim(inner.substr(k_filter.size(), equals - k_filter.size()));
     auto text = base::trim(inner.substr(equals + 2, inner.size() - equals - 3));
-    if (text.size() < 2 || text.front() != text.back() || (text.front() != '\'' && text.front() != '"') || step.key.empty()) { throw bad_path(path, "a filter compares with a text in quotes"); }
+    if (text.size() < 2 || text.front() != text.back() || (text.front() != '\'' && text.front() != '"') ||
+        step.key.empty()) {
+        throw bad_path(path, "a filter compares with a text in quotes");
+    }
     step.text = text.substr(1, text.size() - 2);
     return step;
 }
@@ -105,7 +111,8 @@ void check_path(api::Fields& fields, const std::string& path) {
     try {
         static_cast<void>(parse_path(path));
     } catch (const Error& error) {
-        fields.scope().fault(error.code(), fields.path_of("path") + ": " + error.message(), fields.node().find("path")->mark(), error.hint());
+        fields.scope().fault(error.code(), fields.path_of("path") + ": " + error.message(),
+                             fields.node().find("path")->mark(), error.hint());
     }
 }
 
@@ -120,8 +127,8 @@ Watch decode_watch(api::Fields fields) {
     check_path(fields, watch.path);
     for (const auto& item : fields.items("selector")) {
         api::Fields one(fields.scope(), *item.node, item.path);
-        WatchSelector selector{one.string("path", api::Need::required), one.string("value", api::Need::required), one.boolean("exclude"),
-                               fields.scope().document.position(item.node->mark())};
+        WatchSelector selector{one.string("path", api::Need::required), one.string("value", api::Need::required),
+                               one.boolean("exclude"), fields.scope().document.position(item.node->mark())};
         check_path(one, selector.path);
         one.done();
         watch.selectors.push_back(std::move(selector));
@@ -131,16 +138,20 @@ Watch decode_watch(api::Fields fields) {
 }
 
 bool is_of_operator(const value::Document& document, std::string_view kind) {
-    return document.root.get_string({"kind"}) == kind && document.root.get_string({"apiVersion"}).starts_with("sro.openshift.io/");
+    return document.root.get_string({"kind"}) == kind &&
+           document.root.get_string({"apiVersion"}).starts_with("sro.openshift.io/");
 }
 
 void check_version(api::Fields& root, const std::string& found) {
     if (found == k_group_version) { return; }
-    root.scope().fault("bad-value", fmt::format("apiVersion: expected {}, found \"{}\"", k_group_version, base::escape(found)), root.node().find("apiVersion")->mark(),
-                       "this kind has one version alone");
+    root.scope().fault("bad-value",
+                       fmt::format("apiVersion: expected {}, found \"{}\"", k_group_version, base::escape(found)),
+                       root.node().find("apiVersion")->mark(), "this kind has one version alone");
 }
 
-std::string digest_part(const std::string& image) { return image.find('@') == std::string::npos ? image : image.substr(image.find('@')); }
+std::string digest_part(const std::string& image) {
+    return image.find('@') == std::string::npos ? image : image.substr(image.find('@'));
+}
 
 const Release* find_release(const Facts& facts, const std::string& text) {
     const auto found = std::find_if(facts.releases.begin(), facts.releases.end(), [&](const Release& one) {
@@ -150,7 +161,8 @@ const Release* find_release(const Facts& facts, const std::string& text) {
 }
 
 Error unknown_release(const std::string& text, const Position& place) {
-    return Error(Exit::data, "unknown-fact", fmt::format("release {} is not among the releases of the facts", base::escape(text)))
+    return Error(Exit::data, "unknown-fact",
+                 fmt::format("release {} is not among the releases of the facts", base::escape(text)))
         .at(place)
         .hint("kmm-plan dtk-map RELEASE --print-facts writes what --facts takes");
 }
@@ -183,7 +195,9 @@ std::vector<std::string> json_path_texts(const Node& root, const std::string& pa
     return texts;
 }
 
-bool is_special_resource_module(const value::Document& document) { return is_of_operator(document, "SpecialResourceModule"); }
+bool is_special_resource_module(const value::Document& document) {
+    return is_of_operator(document, "SpecialResourceModule");
+}
 
 bool is_release_validation(const value::Document& document) { return is_of_operator(document, "PreflightValidation"); }
 
@@ -199,7 +213,9 @@ SpecialResourceModule decode_special_resource_module(const value::Document& docu
     check_version(root, resource.api_version);
     decode_metadata(root, resource);
     tmpl::Map metadata, spec_members;
-    if (const Node* given = document.root.find("metadata"); given != nullptr && given->is_mapping()) { metadata = to_value(*given).members(); }
+    if (const Node* given = document.root.find("metadata"); given != nullptr && given->is_mapping()) {
+        metadata = to_value(*given).members();
+    }
     metadata.emplace("creationTimestamp", Value::nil());
     if (auto spec = root.child("spec", api::Need::required)) {
         if (auto chart = spec->child("chart", api::Need::required)) {
@@ -209,13 +225,17 @@ SpecialResourceModule decode_special_resource_module(const value::Document& docu
         }
         resource.name_space = spec->string("namespace", api::Need::required);
         if (!resource.name_space.empty() && !api::is_dns1123_label(resource.name_space)) {
-            scope.fault("bad-value", fmt::format("spec.namespace \"{}\" is not valid", base::escape(resource.name_space)), spec->node().find("namespace")->mark(),
+            scope.fault("bad-value",
+                        fmt::format("spec.namespace \"{}\" is not valid", base::escape(resource.name_space)),
+                        spec->node().find("namespace")->mark(),
                         "a namespace has lower-case letters, digits and '-', at most 63 of them");
         }
         spec_members["namespace"] = Value::string(resource.name_space);
         const Value set = decode_set(*spec, "set");
         spec_members["set"] = set.is_nil() ? Value::map({}) : set;
-        for (const auto& item : spec->items("watch", api::Need::required)) { module.watches.push_back(decode_watch(api::Fields(scope, *item.node, item.path))); }
+        for (const auto& item : spec->items("watch", api::Need::required)) {
+            module.watches.push_back(decode_watch(api::Fields(scope, *item.node, item.path)));
+        }
         if (const Node* watches = spec->node().find("watch")) { spec_members["watch"] = to_value(*watches); }
         spec->done();
     }
@@ -250,14 +270,20 @@ ReleaseValidation decode_release_validation(const value::Document& document, Dia
     return made;
 }
 
-std::vector<Release> watched_releases(const SpecialResourceModule& module, std::span<const value::Document> objects, const Facts& facts) {
+std::vector<Release> watched_releases(const SpecialResourceModule& module, std::span<const value::Document> objects,
+                                      const Facts& facts) {
     std::vector<Release> made;
     bool any_object = false;
     for (const auto& watch : module.watches) {
         for (const auto& document : objects) {
             const Node& object = document.root;
-            const bool is_kind = object.get_string({"kind"}) == watch.kind && object.get_string({"apiVersion"}) == watch.api_version;
-            if (!is_kind || (!watch.name.empty() && (object.get_string({"metadata", "name"}) != watch.name || object.get_string({"metadata", "namespace"}) != watch.name_space))) { continue; }
+            const bool is_kind =
+                object.get_string({"kind"}) == watch.kind && object.get_string({"apiVersion"}) == watch.api_version;
+            if (!is_kind ||
+                (!watch.name.empty() && (object.get_string({"metadata", "name"}) != watch.name ||
+                                         object.get_string({"metadata", "namespace"}) != watch.name_space))) {
+                continue;
+            }
             any_object = true;
             if (!is_selected(watch, object)) { continue; }
             for (const auto& text : json_path_texts(object, watch.path)) {
@@ -268,12 +294,16 @@ std::vector<Release> watched_releases(const SpecialResourceModule& module, std::
         }
     }
     if (!any_object) { made = facts.releases; }
-    std::sort(made.begin(), made.end(), [](const Release& a, const Release& b) { return a.toolkit_image < b.toolkit_image; });
-    made.erase(std::unique(made.begin(), made.end(), [](const Release& a, const Release& b) { return a.toolkit_image == b.toolkit_image; }), made.end());
+    std::sort(made.begin(), made.end(),
+              [](const Release& a, const Release& b) { return a.toolkit_image < b.toolkit_image; });
+    made.erase(std::unique(made.begin(), made.end(),
+                           [](const Release& a, const Release& b) { return a.toolkit_image == b.toolkit_image; }),
+               made.end());
     if (made.empty()) {
         throw Error(Exit::data, "no-releases", fmt::format("{}: no release is known", module.resource.name))
             .at(module.resource.place("spec.watch"))
-            .hint(any_object ? "the watched objects name none: compare spec.watch with them" : "kmm-plan dtk-map RELEASE --print-facts writes what --facts takes");
+            .hint(any_object ? "the watched objects name none: compare spec.watch with them"
+                             : "kmm-plan dtk-map RELEASE --print-facts writes what --facts takes");
     }
     return made;
 }
@@ -285,15 +315,17 @@ std::string release_kernel(const ReleaseValidation& validation, const Facts& fac
 }
 
 Value release_values(const SpecialResourceModule& module, const Release& release) {
-    return Value::map({{"operatingSystem", Value::string(release.os)},
-                       {"kernelFullVersion", Value::string(release.kernel)},
-                       {"rtKernelFullVersion", Value::string(release.rt_kernel)},
-                       {"driverToolkitImage", Value::string(release.toolkit_image)},
-                       {"openShiftVersion", Value::string(release.version)},
-                       {"osImageURL", release.image.empty() ? tmpl::unknown_value("image of release " + release.version, "give image of this release in --facts FILE")
-                                                            : Value::string(release.image)},
-                       {"groupName", group_names()},
-                       {"specialResourceModule", tmpl::deep_copy(module.resource.object)}});
+    return Value::map(
+        {{"operatingSystem", Value::string(release.os)},
+         {"kernelFullVersion", Value::string(release.kernel)},
+         {"rtKernelFullVersion", Value::string(release.rt_kernel)},
+         {"driverToolkitImage", Value::string(release.toolkit_image)},
+         {"openShiftVersion", Value::string(release.version)},
+         {"osImageURL", release.image.empty() ? tmpl::unknown_value("image of release " + release.version,
+                                                                    "give image of this release in --facts FILE")
+                                              : Value::string(release.image)},
+         {"groupName", group_names()},
+         {"specialResourceModule", tmpl::deep_copy(module.resource.object)}});
 }
 
 }  // namespace kmm::recipe::plan

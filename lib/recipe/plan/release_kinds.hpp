@@ -43,16 +43,19 @@ struct ReleaseValidation {
 [[nodiscard]] bool is_release_validation(const value::Document& document);
 
 /// Decodes and validates. All faults with positions: "missing-field", "wrong-type", "unknown-field", "bad-value".
-[[nodiscard]] SpecialResourceModule decode_special_resource_module(const value::Document& document, Diagnostics& faults);
+[[nodiscard]] SpecialResourceModule decode_special_resource_module(const value::Document& document,
+                                                                   Diagnostics& faults);
 [[nodiscard]] ReleaseValidation decode_release_validation(const value::Document& document, Diagnostics& faults);
 
-/// The texts at a JSONPath: $, members, [N] from either end, [*], [?(@.KEY == 'TEXT')]; a member of a list is that of each item. Empty if one is
-/// absent. Error: data "bad-value" for any other path.
+/// The texts at a JSONPath: $, members, [N] from either end, [*], [?(@.KEY == 'TEXT')]; a member of a list is that of
+/// each item. Empty if one is absent. Error: data "bad-value" for any other path.
 [[nodiscard]] std::vector<std::string> json_path_texts(const value::Node& root, const std::string& path);
 
-/// The releases of `facts` that the watched objects name, by version or by image, in the order of their toolkit images; all of them if no
-/// watched object is among `objects`. Errors: data "unknown-fact" for a release that the facts do not have, "no-releases" if there is none.
-[[nodiscard]] std::vector<Release> watched_releases(const SpecialResourceModule& module, std::span<const value::Document> objects, const Facts& facts);
+/// The releases of `facts` that the watched objects name, by version or by image, in the order of their toolkit images;
+/// all of them if no watched object is among `objects`. Errors: data "unknown-fact" for a release that the facts do not
+/// have, "no-releases" if there is none.
+[[nodiscard]] std::vector<Release> watched_releases(const SpecialResourceModule& module,
+                                                    std::span<const value::Document> objects, const Facts& facts);
 
 /// The kernel of the release that a validation names. Error: data "unknown-fact".
 [[nodiscard]] std::string release_kernel(const ReleaseValidation& validation, const Facts& facts);

@@ -18,7 +18,7 @@ namespace kmm::recipe::plan {
 
 struct RenderOptions {
     bool operator_only = false;  ///< as the Special Resource Operator does it, with its faults
-    std::string owner_uid;       ///< of the resources in ownerReferences; "": that of each document, none if it has none
+    std::string owner_uid;  ///< of the resources in ownerReferences; "": that of each document, none if it has none
     bool all_builds = false;     ///< builds of every vendor, also those that are not needed
     tmpl::Limits limits;
 };
@@ -33,28 +33,33 @@ struct RecipeObject {
 
 struct RenderedRecipes {
     std::vector<RecipeObject> objects;
-    Diagnostics findings;  ///< warnings, and notes "sro-differs" where the operator does something else; merged and sorted
+    Diagnostics
+        findings;  ///< warnings, and notes "sro-differs" where the operator does something else; merged and sorted
     std::string main;      ///< the resource that was asked for; "" if there are several
 };
 
 /// Gives the chart of a resource, or of a dependency that is no document. Errors: its own.
 using ChartOf = std::function<recipe::chart::Chart(const std::string& resource, const ChartReference& reference)>;
 
-/// The resources `names` (all if empty), each after what it depends on. Errors: not_found "recipe-not-found" with the nearest name; data
-/// "dependency-cycle" with the path, "no-kernels", "unknown-fact", "recipe-duplicate" for copies of several kernels that have one name and
-/// differ, those of templates and charts.
-[[nodiscard]] RenderedRecipes render_recipes(std::span<const SpecialResource> all, const std::vector<std::string>& names, const ChartOf& chart_of, const Facts& facts,
-                                             const RenderOptions& options);
+/// The resources `names` (all if empty), each after what it depends on. Errors: not_found "recipe-not-found" with the
+/// nearest name; data "dependency-cycle" with the path, "no-kernels", "unknown-fact", "recipe-duplicate" for copies of
+/// several kernels that have one name and differ, those of templates and charts.
+[[nodiscard]] RenderedRecipes render_recipes(std::span<const SpecialResource> all,
+                                             const std::vector<std::string>& names, const ChartOf& chart_of,
+                                             const Facts& facts, const RenderOptions& options);
 
-/// The SpecialResourceModules `names` (all if empty) for the releases that their watches find among `objects`. Errors: not_found
-/// "recipe-not-found"; those of watched_releases, templates and charts.
-[[nodiscard]] RenderedRecipes render_modules(std::span<const SpecialResourceModule> all, const std::vector<std::string>& names, std::span<const value::Document> objects,
-                                             const ChartOf& chart_of, const Facts& facts, const RenderOptions& options);
+/// The SpecialResourceModules `names` (all if empty) for the releases that their watches find among `objects`. Errors:
+/// not_found "recipe-not-found"; those of watched_releases, templates and charts.
+[[nodiscard]] RenderedRecipes render_modules(std::span<const SpecialResourceModule> all,
+                                             const std::vector<std::string>& names,
+                                             std::span<const value::Document> objects, const ChartOf& chart_of,
+                                             const Facts& facts, const RenderOptions& options);
 
 /// The YAML stream: each object headed by comments with its state, kernel and resource.
 [[nodiscard]] std::string recipe_text(const RenderedRecipes& rendered);
 
-/// {"apiVersion": "kmmtools/v1", "kind": "Recipe", "objects": [{"cr", "state", "kernel", "object"}]}; absent parts are left out.
+/// {"apiVersion": "kmmtools/v1", "kind": "Recipe", "objects": [{"cr", "state", "kernel", "object"}]}; absent parts are
+/// left out.
 [[nodiscard]] std::string recipe_json(const RenderedRecipes& rendered);
 
 }  // namespace kmm::recipe::plan

@@ -22,11 +22,13 @@ void check_name(const api::Fields& metadata, const std::string& name) {
     const Node* node = metadata.node().find("name");
     if (node == nullptr || !node->is_string()) { return; }
     if (!api::is_dns1123_subdomain(name)) {
-        metadata.scope().fault("bad-value", fmt::format("metadata.name \"{}\" is not valid", base::escape(name)), node->mark(),
-                               "a name has lower-case letters, digits, '-' and '.'");
+        metadata.scope().fault("bad-value", fmt::format("metadata.name \"{}\" is not valid", base::escape(name)),
+                               node->mark(), "a name has lower-case letters, digits, '-' and '.'");
     } else if (name.size() > k_release_name_max) {
-        metadata.scope().fault("bad-value", fmt::format("metadata.name: expected at most {} characters, found {}", k_release_name_max, name.size()), node->mark(),
-                               "the name is also that of the Helm release, which has this limit");
+        metadata.scope().fault(
+            "bad-value",
+            fmt::format("metadata.name: expected at most {} characters, found {}", k_release_name_max, name.size()),
+            node->mark(), "the name is also that of the Helm release, which has this limit");
     }
 }
 
@@ -41,9 +43,12 @@ Value decode_tags(api::Fields& chart) {
 
 }  // namespace
 
-void note_places(const Node& node, const std::string& path, const value::Document& document, std::map<std::string, Position, std::less<>>& places) {
+void note_places(const Node& node, const std::string& path, const value::Document& document,
+                 std::map<std::string, Position, std::less<>>& places) {
     places[path] = document.position(node.mark());
-    for (const auto& member : node.members()) { note_places(member.value, path.empty() ? member.key : path + '.' + member.key, document, places); }
+    for (const auto& member : node.members()) {
+        note_places(member.value, path.empty() ? member.key : path + '.' + member.key, document, places);
+    }
     std::size_t index = 0;
     for (const auto& item : node.items()) { note_places(item, fmt::format("{}[{}]", path, index++), document, places); }
 }
@@ -56,8 +61,8 @@ void decode_metadata(api::Fields& root, SpecialResource& resource) {
     check_name(*metadata, resource.name);
     metadata->string_map("labels");
     metadata->string_map("annotations");
-    metadata->allow({"namespace", "creationTimestamp", "generation", "resourceVersion", "finalizers", "ownerReferences", "managedFields", "selfLink",
-                     "deletionTimestamp", "deletionGracePeriodSeconds", "generateName"});
+    metadata->allow({"namespace", "creationTimestamp", "generation", "resourceVersion", "finalizers", "ownerReferences",
+                     "managedFields", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName"});
     metadata->done();
 }
 
@@ -117,12 +122,16 @@ ChartReference decode_chart(api::Fields& chart, Value& written) {
     made.version = chart.string("version", api::Need::required);
     Value tags = decode_tags(chart);
     tmpl::Map repository{{"name", Value::string("")}, {"url", Value::string("")}};
-    for (const auto key : {"username", "password", "certFile", "keyFile", "caFile"}) { repository[key] = Value::string(""); }
+    for (const auto key : {"username", "password", "certFile", "keyFile", "caFile"}) {
+        repository[key] = Value::string("");
+    }
     repository["insecure_skip_tls_verify"] = Value::boolean(false);
     if (auto given = chart.child("repository", api::Need::required)) {
         made.repository = given->string("name", api::Need::required);
         made.url = given->string("url", api::Need::required);
-        for (const auto key : {"name", "url", "username", "password", "certFile", "keyFile", "caFile"}) { repository[key] = Value::string(given->string(key)); }
+        for (const auto key : {"name", "url", "username", "password", "certFile", "keyFile", "caFile"}) {
+            repository[key] = Value::string(given->string(key));
+        }
         repository["insecure_skip_tls_verify"] = Value::boolean(given->boolean("insecure_skip_tls_verify"));
         given->done();
     }
@@ -164,7 +173,9 @@ SpecialResource decode_special_resource(const value::Document& document, Diagnos
     } else if (resource.api_version == "sro.openshift.io/v1alpha1") {
         if (spec) { object["spec"] = decode_spec_v1alpha1(*spec, resource); }
     } else {
-        scope.fault("bad-value", fmt::format("apiVersion: expected {} or sro.openshift.io/v1alpha1, found \"{}\"", k_group_version, base::escape(resource.api_version)),
+        scope.fault("bad-value",
+                    fmt::format("apiVersion: expected {} or sro.openshift.io/v1alpha1, found \"{}\"", k_group_version,
+                                base::escape(resource.api_version)),
                     document.root.find("apiVersion")->mark(), "write the resource for one of them");
         return resource;
     }

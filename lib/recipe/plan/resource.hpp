@@ -25,7 +25,7 @@ struct ChartReference {
 struct RecipeDependency {
     std::string name;       ///< of the SpecialResource and of its chart
     ChartReference chart;
-    tmpl::Value set;        ///< in place of the values that the other has itself; nil for v1alpha1, whose other keeps its own
+    tmpl::Value set;  ///< in place of the values that the other has itself; nil for v1alpha1, whose other keeps its own
     bool image_reference = false;  ///< this one may pull images of the namespace of the dependency
     Position origin;
 };
@@ -49,7 +49,8 @@ struct SpecialResource {
     /// Where values of the document stand, by path: "spec.set.kmodNames[0]".
     std::map<std::string, Position, std::less<>> places;
     Position origin;
-    std::shared_ptr<const SpecialResource> set_giver = nullptr;  ///< whose dependency it is: templates in `set` see that one
+    std::shared_ptr<const SpecialResource> set_giver =
+        nullptr;  ///< whose dependency it is: templates in `set` see that one
 
     [[nodiscard]] bool is_built_in() const { return chart.name.empty(); }
     /// The values of `spec.set`; never nil.
@@ -61,8 +62,8 @@ struct SpecialResource {
 /// Whether a document is a SpecialResource of any version.
 [[nodiscard]] bool is_special_resource(const value::Document& document);
 
-/// Decodes v1beta1 and v1alpha1. All faults of the document are appended: unknown-field, wrong-type, missing-field, bad-value.
-/// What comes back is usable only if none of them is an error.
+/// Decodes v1beta1 and v1alpha1. All faults of the document are appended: unknown-field, wrong-type, missing-field,
+/// bad-value. What comes back is usable only if none of them is an error.
 [[nodiscard]] SpecialResource decode_special_resource(const value::Document& document, Diagnostics& faults);
 
 /// A tree of a document as templates see it.

@@ -57,7 +57,8 @@ bool equal_one(const Value& a, const Value& b) {
     if (!a_nil && !b_nil) {
         if (a.type() == Type::time && b.type() == Type::time) { return deep_equal(a, b); }
         if (a.type() == Type::record && b.type() == Type::record) { return a.same_ref(b); }
-        throw Fault{fmt::format("non-comparable types {}, {}", type_name(a), type_name(b)), "template-error", "deepEqual compares lists and maps"};
+        throw Fault{fmt::format("non-comparable types {}, {}", type_name(a), type_name(b)), "template-error",
+                    "deepEqual compares lists and maps"};
     }
     return a_nil == b_nil;
 }
@@ -92,7 +93,8 @@ bool less_or_equal(const Value& a, const Value& b) { return less_one(a, b) || eq
 std::int64_t index_number(const Value& index, std::size_t size) {
     if (index.is_nil()) { throw Fault{"cannot index slice/array with nil"}; }
     if (!index.is_int() && !index.is_uint()) {
-        throw Fault{fmt::format("cannot index slice/array with type {}", type_name(index)), "template-error", "convert the number with int"};
+        throw Fault{fmt::format("cannot index slice/array with type {}", type_name(index)), "template-error",
+                    "convert the number with int"};
     }
     if (index.as_int() < 0 || static_cast<std::uint64_t>(index.as_int()) >= size) {
         throw Fault{fmt::format("index out of range: {} (of {})", index.as_int(), size)};
@@ -209,7 +211,8 @@ std::span<const Function> builtin_functions() {
         {"and", "aa", true, nullptr},
         {"or", "aa", true, nullptr},
         {"not", "a", false, [](Call&, List& a) { return Value::boolean(!truth(a[0])); }},
-        {"call", "aa", true, [](Call&, List& a) -> Value { throw Fault{fmt::format("call of non-function of type {}", type_name(a[0]))}; }},
+        {"call", "aa", true,
+         [](Call&, List& a) -> Value { throw Fault{fmt::format("call of non-function of type {}", type_name(a[0]))}; }},
         {"html", "a", true, [](Call&, List& a) { return Value::string(html_escaped(joined(a))); }},
         {"js", "a", true, [](Call&, List& a) { return Value::string(js_escaped(joined(a))); }},
         {"urlquery", "a", true, [](Call&, List& a) { return Value::string(query_escaped(joined(a))); }},
@@ -217,7 +220,8 @@ std::span<const Function> builtin_functions() {
         {"len", "a", false, [](Call&, List& a) { return Value::integer(length_of(a[0])); }},
         {"print", "a", true, [](Call&, List& a) { return Value::string(sprint(a)); }},
         {"println", "a", true, [](Call&, List& a) { return Value::string(sprintln(a)); }},
-        {"printf", "sa", true, [](Call&, List& a) { return Value::string(sprintf(a[0].text(), List(a.begin() + 1, a.end()))); }},
+        {"printf", "sa", true,
+         [](Call&, List& a) { return Value::string(sprintf(a[0].text(), List(a.begin() + 1, a.end()))); }},
         {"eq", "aa", true, [](Call&, List& a) { return Value::boolean(equal_any(a)); }},
         {"ne", "aa", false, [](Call&, List& a) { return Value::boolean(!equal_one(a[0], a[1])); }},
         {"lt", "aa", false, [](Call&, List& a) { return Value::boolean(less_one(a[0], a[1])); }},

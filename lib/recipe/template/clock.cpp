@@ -13,15 +13,20 @@ namespace kmm::recipe::tmpl {
 
 namespace {
 
-constexpr std::array<std::string_view, 12> k_months{"January", "February", "March",     "April",   "May",      "June",
-                                                    "July",    "August",   "September", "October", "November", "December"};
-constexpr std::array<std::string_view, 7> k_days{"Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"};
+constexpr std::array<std::string_view, 12> k_months{"January",   "February", "March",    "April",
+                                                    "May",       "June",     "July",     "August",
+                                                    "September", "October",  "November", "December"};
+constexpr std::array<std::string_view, 7> k_days{"Sunday",   "Monday", "Tuesday", "Wednesday",
+                                                 "Thursday", "Friday", "Saturday"};
 /// Longer ones first: the first that fits is taken.
 constexpr std::array<std::string_view, 34> k_chunks{
-    "January", "Jan", "Monday", "Mon", "MST", "2006", "01", "02", "03", "04", "05", "06", "002", "15", "__2", "_2006", "_2", "1", "2", "3",
-    "4",       "5",   "PM",     "pm",  "-070000", "-07:00:00", "-0700", "-07:00", "-07", "Z070000", "Z07:00:00", "Z0700", "Z07:00", "Z07"};
+    "January", "Jan",       "Monday", "Mon",    "MST", "2006",    "01",        "02",    "03",     "04", "05", "06",
+    "002",     "15",        "__2",    "_2006",  "_2",  "1",       "2",         "3",     "4",      "5",  "PM", "pm",
+    "-070000", "-07:00:00", "-0700",  "-07:00", "-07", "Z070000", "Z07:00:00", "Z0700", "Z07:00", "Z07"};
 
-bool lower_follows(std::string_view text, std::size_t at) { return at < text.size() && text[at] >= 'a' && text[at] <= 'z'; }
+bool lower_follows(std::string_view text, std::size_t at) {
+    return at < text.size() && text[at] >= 'a' && text[at] <= 'z';
+}
 
 /// The chunk of a layout at `at`: its name, or "" if it is plain text; ".000" and ".999" as written.
 std::string_view chunk_at(std::string_view layout, std::size_t at) {
@@ -69,7 +74,9 @@ std::string zone_offset(std::int32_t offset, std::string_view form) {
     if (form[0] == 'Z' && offset == 0) { return "Z"; }
     const int minutes = (offset < 0 ? -offset : offset) / 60;
     std::string out = fmt::format("{}{:02}", offset < 0 ? '-' : '+', minutes / 60);
-    if (form.size() > 3) { out += fmt::format("{}{:02}", form.find(':') != std::string_view::npos ? ":" : "", minutes % 60); }
+    if (form.size() > 3) {
+        out += fmt::format("{}{:02}", form.find(':') != std::string_view::npos ? ":" : "", minutes % 60);
+    }
     return out;
 }
 
@@ -129,7 +136,8 @@ public:
             }
             at += chunk.size();
             if (!take(chunk)) { return std::nullopt; }
-            const bool fraction_next = at < layout.size() && (chunk_at(layout, at).starts_with('.') || chunk_at(layout, at).starts_with(','));
+            const bool fraction_next =
+                at < layout.size() && (chunk_at(layout, at).starts_with('.') || chunk_at(layout, at).starts_with(','));
             if ((chunk == "05" || chunk == "5") && !fraction_next && !loose_fraction()) { return std::nullopt; }
         }
         return text_.empty() ? finish() : std::nullopt;
@@ -146,7 +154,9 @@ private:
     bool number(int& value, std::size_t least, std::size_t most) {
         std::size_t size = 0;
         value = 0;
-        while (size < most && size < text_.size() && is_digit(static_cast<unsigned char>(text_[size]))) { value = value * 10 + (text_[size++] - '0'); }
+        while (size < most && size < text_.size() && is_digit(static_cast<unsigned char>(text_[size]))) {
+            value = value * 10 + (text_[size++] - '0');
+        }
         text_.remove_prefix(size);
         return size >= least;
     }
@@ -158,7 +168,8 @@ private:
             if (text_.size() < wanted.size()) { continue; }
             bool same = true;
             for (std::size_t k = 0; k < wanted.size(); ++k) {
-                same = same && to_lower(static_cast<unsigned char>(text_[k])) == to_lower(static_cast<unsigned char>(wanted[k]));
+                same = same && to_lower(static_cast<unsigned char>(text_[k])) ==
+                                   to_lower(static_cast<unsigned char>(wanted[k]));
             }
             if (same) {
                 text_.remove_prefix(wanted.size());
@@ -186,7 +197,10 @@ private:
 
     /// Seconds may have a fraction that the layout does not name.
     bool loose_fraction() {
-        if (text_.size() < 2 || (text_[0] != '.' && text_[0] != ',') || !is_digit(static_cast<unsigned char>(text_[1]))) { return true; }
+        if (text_.size() < 2 || (text_[0] != '.' && text_[0] != ',') ||
+            !is_digit(static_cast<unsigned char>(text_[1]))) {
+            return true;
+        }
         return take_fraction(text_.size());
     }
 
@@ -262,7 +276,8 @@ private:
     std::optional<Time> finish() {
         if (afternoon_ && c_.hour < 12) { c_.hour += 12; }
         if (morning_ && c_.hour == 12) { c_.hour = 0; }
-        const std::chrono::year_month_day date{std::chrono::year{c_.year}, std::chrono::month{static_cast<unsigned>(c_.month)},
+        const std::chrono::year_month_day date{std::chrono::year{c_.year},
+                                               std::chrono::month{static_cast<unsigned>(c_.month)},
                                                std::chrono::day{static_cast<unsigned>(c_.day)}};
         if (c_.month < 1 || c_.month > 12 || !date.ok()) { return std::nullopt; }
         const std::int64_t days = std::chrono::sys_days{date}.time_since_epoch().count();
@@ -303,8 +318,14 @@ std::optional<std::int64_t> parse_duration(std::string_view text) {
     if (negative || text.starts_with('+')) { text.remove_prefix(1); }
     if (text == "0") { return 0; }
     if (text.empty()) { return std::nullopt; }
-    constexpr std::array<std::pair<std::string_view, double>, 8> k_units{
-        {{"ns", 1}, {"us", 1e3}, {"\u00b5s", 1e3}, {"\u03bcs", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 6e10}, {"h", 3.6e12}}};
+    constexpr std::array<std::pair<std::string_view, double>, 8> k_units{{{"ns", 1},
+                                                                          {"us", 1e3},
+                                                                          {"\u00b5s", 1e3},
+                                                                          {"\u03bcs", 1e3},
+                                                                          {"ms", 1e6},
+                                                                          {"s", 1e9},
+                                                                          {"m", 6e10},
+                                                                          {"h", 3.6e12}}};
     double total = 0;
     while (!text.empty()) {
         const std::size_t size = std::min(text.find_first_not_of("0123456789."), text.size());

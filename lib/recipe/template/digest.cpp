@@ -29,9 +29,10 @@ const unsigned char* bytes_of(std::string_view text) { return reinterpret_cast<c
 std::span<const std::string_view> password_forms(std::string_view kind) {
     static constexpr std::array<std::string_view, 2> maximum{"anoxxxxxxxxxxxxxxxxx", "axxxxxxxxxxxxxxxxxno"};
     static constexpr std::array<std::string_view, 21> long_forms{
-        "CvcvnoCvcvCvcv", "CvcvCvcvnoCvcv", "CvcvCvcvCvcvno", "CvccnoCvcvCvcv", "CvccCvcvnoCvcv", "CvccCvcvCvcvno", "CvcvnoCvccCvcv",
-        "CvcvCvccnoCvcv", "CvcvCvccCvcvno", "CvcvnoCvcvCvcc", "CvcvCvcvnoCvcc", "CvcvCvcvCvccno", "CvccnoCvccCvcv", "CvccCvccnoCvcv",
-        "CvccCvccCvcvno", "CvcvnoCvccCvcc", "CvcvCvccnoCvcc", "CvcvCvccCvccno", "CvccnoCvcvCvcc", "CvccCvcvnoCvcc", "CvccCvcvCvccno"};
+        "CvcvnoCvcvCvcv", "CvcvCvcvnoCvcv", "CvcvCvcvCvcvno", "CvccnoCvcvCvcv", "CvccCvcvnoCvcv", "CvccCvcvCvcvno",
+        "CvcvnoCvccCvcv", "CvcvCvccnoCvcv", "CvcvCvccCvcvno", "CvcvnoCvcvCvcc", "CvcvCvcvnoCvcc", "CvcvCvcvCvccno",
+        "CvccnoCvccCvcv", "CvccCvccnoCvcv", "CvccCvccCvcvno", "CvcvnoCvccCvcc", "CvcvCvccnoCvcc", "CvcvCvccCvccno",
+        "CvccnoCvcvCvcc", "CvccCvcvnoCvcc", "CvccCvcvCvccno"};
     static constexpr std::array<std::string_view, 2> medium{"CvcnoCvc", "CvcCvcno"};
     static constexpr std::array<std::string_view, 1> short_forms{"Cvcn"};
     static constexpr std::array<std::string_view, 3> basic{"aaanaaan", "aannaaan", "aaannaaa"};
@@ -70,17 +71,19 @@ std::string hex_digest(std::string_view bytes, const char* algorithm) {
     return base::to_hex(std::span(sum.data(), size));
 }
 
-std::string derive_password(std::uint32_t counter, std::string_view kind, std::string_view password, std::string_view user,
-                            std::string_view site) {
+std::string derive_password(std::uint32_t counter, std::string_view kind, std::string_view password,
+                            std::string_view user, std::string_view site) {
     const auto forms = password_forms(kind);
     if (forms.empty()) { return "cannot find password template " + std::string(kind); }
-    const std::string salt = std::string(k_seed) + big_endian(static_cast<std::uint32_t>(user.size())) + std::string(user);
+    const std::string salt =
+        std::string(k_seed) + big_endian(static_cast<std::uint32_t>(user.size())) + std::string(user);
     std::array<unsigned char, 64> key{};
-    if (EVP_PBE_scrypt(password.data(), password.size(), bytes_of(salt), salt.size(), 32768, 8, 2, 256U << 20U, key.data(), key.size()) != 1) {
+    if (EVP_PBE_scrypt(password.data(), password.size(), bytes_of(salt), salt.size(), 32768, 8, 2, 256U << 20U,
+                       key.data(), key.size()) != 1) {
         throw Fault{"scrypt failed"};
     }
-    const std::string message =
-        std::string(k_seed) + big_endian(static_cast<std::uint32_t>(site.size())) + std::string(site) + big_endian(counter);
+    const std::string message = std::string(k_seed) + big_endian(static_cast<std::uint32_t>(site.size())) +
+                                std::string(site) + big_endian(counter);
     std::array<unsigned char, EVP_MAX_MD_SIZE> seed{};
     unsigned size = 0;
     HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), bytes_of(message), message.size(), seed.data(), &size);
@@ -98,8 +101,11 @@ std::string decrypt_aes(std::string_view password, std::string_view encoded) {
     std::array<unsigned char, 32> key{};
     for (std::size_t i = 0; i < key.size() && i < password.size(); ++i) { key.at(i) = bytes_of(password)[i]; }
     const auto bytes = base::from_base64(encoded);
-    if (!bytes || bytes->size() < 32 || bytes->size() % 16 != 0) { throw Fault{"the text is not one that encryptAES makes"}; }
-    const std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)> context(EVP_CIPHER_CTX_new(), EVP_CIPHER_CTX_free);
+    if (!bytes || bytes->size() < 32 || bytes->size() % 16 != 0) {
+        throw Fault{"the text is not one that encryptAES makes"};
+    }
+    const std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)> context(EVP_CIPHER_CTX_new(),
+                                                                                  EVP_CIPHER_CTX_free);
     std::vector<unsigned char> out(bytes->size());
     int first = 0, last = 0;
     const unsigned char* data = bytes_of(*bytes);
@@ -127,9 +133,11 @@ std::span<const Function> digest_functions() {
          }},
         {"derivePassword", "ussss", false,
          [](Call&, List& a) {
-             return Value::string(derive_password(static_cast<std::uint32_t>(a[0].as_int()), a[1].text(), a[2].text(), a[3].text(), a[4].text()));
+             return Value::string(derive_password(static_cast<std::uint32_t>(a[0].as_int()), a[1].text(), a[2].text(),
+                                                  a[3].text(), a[4].text()));
          }},
-        {"decryptAES", "ss", false, [](Call&, List& a) { return Value::string(decrypt_aes(a[0].text(), a[1].text())); }},
+        {"decryptAES", "ss", false,
+         [](Call&, List& a) { return Value::string(decrypt_aes(a[0].text(), a[1].text())); }},
     };
     return table;
 }

@@ -11,8 +11,8 @@ namespace kmm::recipe::tmpl {
 /// Lower-case hexadecimal; `algorithm` is SHA1, SHA256 or SHA512.
 [[nodiscard]] std::string hex_digest(std::string_view bytes, const char* algorithm);
 /// Sprig's derivePassword. Throws Fault for a type of password that does not exist.
-[[nodiscard]] std::string derive_password(std::uint32_t counter, std::string_view kind, std::string_view password, std::string_view user,
-                                          std::string_view site);
+[[nodiscard]] std::string derive_password(std::uint32_t counter, std::string_view kind, std::string_view password,
+                                          std::string_view user, std::string_view site);
 /// Sprig's decryptAES: AES-256-CBC of base 64. Throws Fault.
 [[nodiscard]] std::string decrypt_aes(std::string_view password, std::string_view encoded);
 

@@ -81,7 +81,8 @@ private:
     bool star(int& number) {
         if (next_ >= arguments_.size()) { return false; }
         const Value& arg = arguments_[next_++];
-        const bool right = (arg.is_int() || arg.is_uint()) && arg.as_int() <= k_width_max && arg.as_int() >= -k_width_max;
+        const bool right =
+            (arg.is_int() || arg.is_uint()) && arg.as_int() <= k_width_max && arg.as_int() >= -k_width_max;
         if (right) { number = static_cast<int>(arg.as_int()); }
         return right;
     }

@@ -87,7 +87,10 @@ std::string initials_of(std::string_view text) {
 bool is_connector(char32_t rune) { return rune == '-' || rune == '_' || is_space(rune); }
 
 /// unicode.IsPunct for ASCII; other punctuation counts as other text.
-bool is_punct(char32_t rune) { return rune < 0x80 && std::string_view("!\"#%&'()*,-./:;?@[\\]_{}").find(static_cast<char>(rune)) != std::string_view::npos; }
+bool is_punct(char32_t rune) {
+    return rune < 0x80 &&
+           std::string_view("!\"#%&'()*,-./:;?@[\\]_{}").find(static_cast<char>(rune)) != std::string_view::npos;
+}
 
 bool is_alphabet(char32_t rune) { return is_letter(rune) && (is_upper(rune) || is_lower(rune)); }
 
@@ -179,7 +182,8 @@ NextWord next_word(std::u32string_view text) {
         kind = Word::number;
         end = run_of(text, 1, is_digit);
     } else {
-        end = run_of(text, 1, [](char32_t c) { return !is_connector(c) && !is_alphabet(c) && !is_digit(c) && !is_punct(c); });
+        end = run_of(text, 1,
+                     [](char32_t c) { return !is_connector(c) && !is_alphabet(c) && !is_digit(c) && !is_punct(c); });
     }
     return {kind, text.substr(0, end), text.substr(end)};
 }

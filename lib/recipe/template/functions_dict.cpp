@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sprig's functions of dictionaries. Where Go has them in the order of its maps, which is random, they are in order of the keys.
+// Sprig's functions of dictionaries. Where Go has them in the order of its maps, which is random, they are in order of
+// the keys.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -21,7 +22,9 @@ Map& to_change(const Value& value) {
 
 Value dict(Call&, List& a) {
     Map members;
-    for (std::size_t i = 0; i < a.size(); i += 2) { members[text_of(a[i])] = i + 1 < a.size() ? a[i + 1] : Value::string(""); }
+    for (std::size_t i = 0; i < a.size(); i += 2) {
+        members[text_of(a[i])] = i + 1 < a.size() ? a[i + 1] : Value::string("");
+    }
     return Value::map(std::move(members));
 }
 
@@ -44,7 +47,9 @@ Value unset(Call&, List& a) {
 Value pluck(Call&, List& a) {
     List found;
     for (std::size_t i = 1; i < a.size(); ++i) {
-        if (const auto member = a[i].members().find(a[0].text()); member != a[i].members().end()) { found.push_back(member->second); }
+        if (const auto member = a[i].members().find(a[0].text()); member != a[i].members().end()) {
+            found.push_back(member->second);
+        }
     }
     return Value::list(std::move(found));
 }
@@ -117,7 +122,9 @@ Value dig(Call&, List& a) {
     for (std::size_t i = 0; i + 2 < a.size(); ++i) {
         if (!a[i].is_text()) { throw Fault{fmt::format("key {} is {}, expected string", i + 1, type_name(a[i]))}; }
         if (at.type() != Type::map) {
-            throw Fault{fmt::format("{} is not a dictionary but {}", i == 0 ? std::string("the last argument") : "the value of " + a[i - 1].text(), type_name(at))};
+            throw Fault{fmt::format("{} is not a dictionary but {}",
+                                    i == 0 ? std::string("the last argument") : "the value of " + a[i - 1].text(),
+                                    type_name(at))};
         }
         const auto found = at.members().find(a[i].text());
         if (found == at.members().end()) { return a[a.size() - 2]; }

@@ -46,7 +46,10 @@ std::string decoded(std::string_view given, const Alphabet& alphabet) {
         text += given[i];
         places.push_back(i);
     }
-    const auto fault = [&](std::size_t at) { return fmt::format("illegal {} data at input byte {}", alphabet.name, at < places.size() ? places[at] : given.size()); };
+    const auto fault = [&](std::size_t at) {
+        return fmt::format("illegal {} data at input byte {}", alphabet.name,
+                           at < places.size() ? places[at] : given.size());
+    };
     std::string out;
     std::uint32_t pending = 0;
     unsigned bits = 0;
@@ -72,7 +75,11 @@ std::string decoded(std::string_view given, const Alphabet& alphabet) {
     const bool right_rest = alphabet.bits == 6 ? rest != 1 : rest != 1 && rest != 3 && rest != 6;
     const std::size_t wanted = rest == 0 ? 0 : alphabet.group - rest;
     if (padding > wanted) { return fault(start + wanted); }
-    if (!right_rest || padding < wanted) { return fault(rest == 0 ? start : at == text.size() ? (alphabet.bits == 6 && padding == 0 ? start - rest : at) : at); }
+    if (!right_rest || padding < wanted) {
+        return fault(rest == 0           ? start
+                     : at == text.size() ? (alphabet.bits == 6 && padding == 0 ? start - rest : at)
+                                         : at);
+    }
     if (at < text.size()) { return fault(at); }
     return out;
 }

@@ -17,9 +17,15 @@ namespace {
 Value int64(std::int64_t number) { return Value::integer(number, Type::int64); }
 
 // As Go, integers wrap.
-std::int64_t wrap_add(std::int64_t a, std::int64_t b) { return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b)); }
-std::int64_t wrap_sub(std::int64_t a, std::int64_t b) { return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b)); }
-std::int64_t wrap_mul(std::int64_t a, std::int64_t b) { return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b)); }
+std::int64_t wrap_add(std::int64_t a, std::int64_t b) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+std::int64_t wrap_sub(std::int64_t a, std::int64_t b) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+}
+std::int64_t wrap_mul(std::int64_t a, std::int64_t b) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+}
 
 std::int64_t divided(std::int64_t a, std::int64_t b, bool remainder) {
     if (b == 0) { throw Fault{"runtime error: integer divide by zero"}; }
@@ -36,8 +42,12 @@ List until_step(std::int64_t start, std::int64_t stop, std::int64_t step) {
     const std::uint64_t span = down ? static_cast<std::uint64_t>(start) - static_cast<std::uint64_t>(stop)
                                     : static_cast<std::uint64_t>(stop) - static_cast<std::uint64_t>(start);
     const std::uint64_t size = down ? ~static_cast<std::uint64_t>(step) + 1 : static_cast<std::uint64_t>(step);
-    if (span / size > k_items_max) { throw Fault{fmt::format("a list of more than {} numbers", k_items_max), "recipe-too-large", ""}; }
-    for (std::int64_t i = start; down ? i > stop : i < stop; i = wrap_add(i, step)) { items.push_back(Value::integer(i)); }
+    if (span / size > k_items_max) {
+        throw Fault{fmt::format("a list of more than {} numbers", k_items_max), "recipe-too-large", ""};
+    }
+    for (std::int64_t i = start; down ? i > stop : i < stop; i = wrap_add(i, step)) {
+        items.push_back(Value::integer(i));
+    }
     return items;
 }
 
@@ -117,18 +127,26 @@ std::span<const Function> number_functions() {
         {"float64", "a", false, [](Call&, List& a) { return Value::real(to_real(a[0])); }},
         {"seq", "i", true, [](Call&, List& a) { return Value::string(sequence(a)); }},
         {"toDecimal", "a", false, [](Call&, List& a) { return int64(parse_int(print_value(a[0]), 8).value_or(0)); }},
-        {"until", "i", false, [](Call&, List& a) { return Value::list(until_step(0, a[0].as_int(), a[0].as_int() < 0 ? -1 : 1), Type::ints); }},
+        {"until", "i", false,
+         [](Call&, List& a) {
+             return Value::list(until_step(0, a[0].as_int(), a[0].as_int() < 0 ? -1 : 1), Type::ints);
+         }},
         {"untilStep", "iii", false,
-         [](Call&, List& a) { return Value::list(until_step(a[0].as_int(), a[1].as_int(), a[2].as_int()), Type::ints); }},
+         [](Call&, List& a) {
+             return Value::list(until_step(a[0].as_int(), a[1].as_int(), a[2].as_int()), Type::ints);
+         }},
         {"add1", "a", false, [](Call&, List& a) { return int64(wrap_add(to_int(a[0]), 1)); }},
         {"add", "a", true, [](Call&, List& a) { return folded(a, 0, 0, wrap_add); }},
         {"sub", "aa", false, [](Call&, List& a) { return int64(wrap_sub(to_int(a[0]), to_int(a[1]))); }},
         {"div", "aa", false, [](Call&, List& a) { return int64(divided(to_int(a[0]), to_int(a[1]), false)); }},
         {"mod", "aa", false, [](Call&, List& a) { return int64(divided(to_int(a[0]), to_int(a[1]), true)); }},
         {"mul", "aa", true, [](Call&, List& a) { return folded(a, to_int(a[0]), 1, wrap_mul); }},
-        {"max", "aa", true, [](Call&, List& a) { return folded(a, to_int(a[0]), 1, [](auto x, auto y) { return std::max(x, y); }); }},
-        {"biggest", "aa", true, [](Call&, List& a) { return folded(a, to_int(a[0]), 1, [](auto x, auto y) { return std::max(x, y); }); }},
-        {"min", "aa", true, [](Call&, List& a) { return folded(a, to_int(a[0]), 1, [](auto x, auto y) { return std::min(x, y); }); }},
+        {"max", "aa", true,
+         [](Call&, List& a) { return folded(a, to_int(a[0]), 1, [](auto x, auto y) { return std::max(x, y); }); }},
+        {"biggest", "aa", true,
+         [](Call&, List& a) { return folded(a, to_int(a[0]), 1, [](auto x, auto y) { return std::max(x, y); }); }},
+        {"min", "aa", true,
+         [](Call&, List& a) { return folded(a, to_int(a[0]), 1, [](auto x, auto y) { return std::min(x, y); }); }},
         {"maxf", "aa", true, [](Call&, List& a) { return folded_real(a, go_max); }},
         {"minf", "aa", true, [](Call&, List& a) { return folded_real(a, go_min); }},
         {"ceil", "a", false, [](Call&, List& a) { return Value::real(std::ceil(to_real(a[0]))); }},

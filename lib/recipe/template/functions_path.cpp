@@ -40,7 +40,9 @@ std::string directory_of(std::string_view path) { return clean_path(path.substr(
 
 std::string extension_of(std::string_view path) {
     const std::size_t dot = path.rfind('.'), slash = path.rfind('/');
-    return dot == std::string_view::npos || (slash != std::string_view::npos && dot < slash) ? "" : std::string(path.substr(dot));
+    return dot == std::string_view::npos || (slash != std::string_view::npos && dot < slash)
+               ? ""
+               : std::string(path.substr(dot));
 }
 
 Value path_base(Call&, List& a) { return Value::string(base_path(a[0].text())); }
@@ -52,7 +54,10 @@ Value path_is_abs(Call&, List& a) { return Value::boolean(a[0].text().starts_wit
 std::string member_text(const Map& members, std::string_view key) {
     const auto found = members.find(key);
     if (found == members.end()) { return ""; }
-    if (!found->second.is_text()) { throw Fault{fmt::format("unable to parse {} key, must be of type string, but {} found", key, type_name(found->second))}; }
+    if (!found->second.is_text()) {
+        throw Fault{
+            fmt::format("unable to parse {} key, must be of type string, but {} found", key, type_name(found->second))};
+    }
     return found->second.text();
 }
 

@@ -64,7 +64,9 @@ std::string abbreviated(const std::string& text, std::int64_t offset, std::int64
 std::string wrapped(const std::string& text, std::int64_t width, std::string line, bool break_words) {
     if (text.empty()) { return ""; }
     if (line.empty()) { line = "\n"; }
-    const std::size_t length = width < 1 ? 1 : static_cast<std::size_t>(std::min<std::int64_t>(width, static_cast<std::int64_t>(text.size()) + 1));
+    const std::size_t length =
+        width < 1 ? 1
+                  : static_cast<std::size_t>(std::min<std::int64_t>(width, static_cast<std::int64_t>(text.size()) + 1));
     std::size_t offset = 0;
     std::string out;
     while (text.size() - offset > length) {
@@ -93,7 +95,9 @@ std::string wrapped(const std::string& text, std::int64_t width, std::string lin
 
 Value split_map(const std::vector<std::string>& pieces) {
     Map members;
-    for (std::size_t i = 0; i < pieces.size(); ++i) { members.emplace("_" + std::to_string(i), Value::string(pieces[i])); }
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+        members.emplace("_" + std::to_string(i), Value::string(pieces[i]));
+    }
     return Value::map(std::move(members), Type::string_map);
 }
 
@@ -130,7 +134,8 @@ std::span<const Function> text_functions() {
          }},
         {"trunc", "is", false, [](Call&, List& a) { return text(truncated(a[0].as_int(), a[1].text())); }},
         {"trim", "s", false, [](Call&, List& a) { return text(trim_space(a[0].text())); }},
-        {"substr", "iis", false, [](Call&, List& a) { return text(substring(a[0].as_int(), a[1].as_int(), a[2].text())); }},
+        {"substr", "iis", false,
+         [](Call&, List& a) { return text(substring(a[0].as_int(), a[1].as_int(), a[2].text())); }},
         {"repeat", "is", false, [](Call&, List& a) { return text(repeated(a[1].text(), a[0].as_int())); }},
         {"trimall", "ss", false, [](Call&, List& a) { return text(trim_set(a[1].text(), a[0].text())); }},
         {"trimAll", "ss", false, [](Call&, List& a) { return text(trim_set(a[1].text(), a[0].text())); }},
@@ -140,10 +145,14 @@ std::span<const Function> text_functions() {
              return has ? text(a[1].text().substr(0, a[1].text().size() - a[0].text().size())) : a[1];
          }},
         {"trimPrefix", "ss", false,
-         [](Call&, List& a) { return a[1].text().starts_with(a[0].text()) ? text(a[1].text().substr(a[0].text().size())) : a[1]; }},
+         [](Call&, List& a) {
+             return a[1].text().starts_with(a[0].text()) ? text(a[1].text().substr(a[0].text().size())) : a[1];
+         }},
         {"wrap", "is", false, [](Call&, List& a) { return text(wrapped(a[1].text(), a[0].as_int(), "", false)); }},
-        {"wrapWith", "iss", false, [](Call&, List& a) { return text(wrapped(a[2].text(), a[0].as_int(), a[1].text(), true)); }},
-        {"contains", "ss", false, [](Call&, List& a) { return Value::boolean(a[1].text().find(a[0].text()) != std::string::npos); }},
+        {"wrapWith", "iss", false,
+         [](Call&, List& a) { return text(wrapped(a[2].text(), a[0].as_int(), a[1].text(), true)); }},
+        {"contains", "ss", false,
+         [](Call&, List& a) { return Value::boolean(a[1].text().find(a[0].text()) != std::string::npos); }},
         {"hasPrefix", "ss", false, [](Call&, List& a) { return Value::boolean(a[1].text().starts_with(a[0].text())); }},
         {"hasSuffix", "ss", false, [](Call&, List& a) { return Value::boolean(a[1].text().ends_with(a[0].text())); }},
         {"quote", "a", true, [](Call&, List& a) { return text(quoted_all(a, false)); }},
@@ -151,14 +160,16 @@ std::span<const Function> text_functions() {
         {"cat", "a", true, [](Call&, List& a) { return text(cat_all(a)); }},
         {"indent", "is", false, [](Call&, List& a) { return text(indented(a[0].as_int(), a[1].text())); }},
         {"nindent", "is", false, [](Call&, List& a) { return text("\n" + indented(a[0].as_int(), a[1].text())); }},
-        {"replace", "sss", false, [](Call&, List& a) { return text(replace_all(a[2].text(), a[0].text(), a[1].text())); }},
+        {"replace", "sss", false,
+         [](Call&, List& a) { return text(replace_all(a[2].text(), a[0].text(), a[1].text())); }},
         {"plural", "ssi", false, [](Call&, List& a) { return a[2].as_int() == 1 ? a[0] : a[1]; }},
         {"toString", "a", false, [](Call&, List& a) { return text(text_of(a[0])); }},
         {"toStrings", "a", false, [](Call&, List& a) { return Value::strings(texts_of(a[0])); }},
         {"join", "sa", false, [](Call&, List& a) { return text(join_texts(texts_of(a[1]), a[0].text())); }},
         {"split", "ss", false, [](Call&, List& a) { return split_map(split_text(a[1].text(), a[0].text())); }},
         {"splitList", "ss", false, [](Call&, List& a) { return Value::strings(split_text(a[1].text(), a[0].text())); }},
-        {"splitn", "sis", false, [](Call&, List& a) { return split_map(split_text(a[2].text(), a[0].text(), a[1].as_int())); }},
+        {"splitn", "sis", false,
+         [](Call&, List& a) { return split_map(split_text(a[2].text(), a[0].text(), a[1].as_int())); }},
         {"getHostByName", "s", false, [](Call&, List&) { return Value::string(""); }},
     };
     return table;

@@ -28,7 +28,9 @@ std::span<const Function> type_functions() {
         {"typeOf", "a", false, [](Call&, List& a) { return Value::string(type_name(a[0])); }},
         {"typeIs", "sa", false, [](Call&, List& a) { return Value::boolean(a[0].text() == type_name(a[1])); }},
         {"typeIsLike", "sa", false,
-         [](Call&, List& a) { return Value::boolean(a[0].text() == type_name(a[1]) || '*' + a[0].text() == type_name(a[1])); }},
+         [](Call&, List& a) {
+             return Value::boolean(a[0].text() == type_name(a[1]) || '*' + a[0].text() == type_name(a[1]));
+         }},
         {"kindOf", "a", false, [](Call&, List& a) { return Value::string(std::string(kind_name(a[0]))); }},
         {"kindIs", "sa", false, [](Call&, List& a) { return Value::boolean(a[0].text() == kind_name(a[1])); }},
         {"deepEqual", "aa", false, [](Call&, List& a) { return Value::boolean(deep_equal(a[0], a[1])); }},

@@ -38,7 +38,9 @@ bool alternatives(const std::u32string& pattern, std::vector<std::u32string>& ou
         } else if (c == '}' && depth > 0 && --depth == 0) {
             cuts.push_back(i);
             for (std::size_t k = 0; k + 1 < cuts.size(); ++k) {
-                const std::u32string one = pattern.substr(0, open) + pattern.substr(cuts[k] + 1, cuts[k + 1] - cuts[k] - 1) + pattern.substr(i + 1);
+                const std::u32string one = pattern.substr(0, open) +
+                                           pattern.substr(cuts[k] + 1, cuts[k + 1] - cuts[k] - 1) +
+                                           pattern.substr(i + 1);
                 if (out.size() > k_alternatives_max || !alternatives(one, out)) { return false; }
             }
             return true;
@@ -52,7 +54,8 @@ bool alternatives(const std::u32string& pattern, std::vector<std::u32string>& ou
 bool in_class(std::u32string_view set, char32_t rune) {
     const bool negated = !set.empty() && set[0] == '!';
     if (negated) { set.remove_prefix(1); }
-    bool found = set.size() == 3 && set[1] == '-' ? set[0] <= rune && rune <= set[2] : set.find(rune) != std::u32string_view::npos;
+    bool found = set.size() == 3 && set[1] == '-' ? set[0] <= rune && rune <= set[2]
+                                                  : set.find(rune) != std::u32string_view::npos;
     return found != negated;
 }
 

@@ -46,7 +46,9 @@ Value lines_of(const Value& files, const std::string& name) {
 }
 
 BoundMethod file_method(const Value& files, std::string_view name) {
-    if (name == "Get") { return {"s", [files](const List& a) { return Value::string(file_bytes(files, a[0].text()).text()); }}; }
+    if (name == "Get") {
+        return {"s", [files](const List& a) { return Value::string(file_bytes(files, a[0].text()).text()); }};
+    }
     if (name == "GetBytes") { return {"s", [files](const List& a) { return file_bytes(files, a[0].text()); }}; }
     if (name == "Glob") { return {"s", [files](const List& a) { return matching(files, a[0].text()); }}; }
     if (name == "Lines") { return {"s", [files](const List& a) { return lines_of(files, a[0].text()); }}; }
@@ -58,7 +60,9 @@ BoundMethod file_method(const Value& files, std::string_view name) {
 Value table_of(Value at, const std::string& path) {
     for (const auto& name : split_text(path, ".")) {
         const auto found = at.members().find(name);
-        if (found == at.members().end() || !found->second.is_map()) { throw Fault{fmt::format("\"{}\" is not a table", name)}; }
+        if (found == at.members().end() || !found->second.is_map()) {
+            throw Fault{fmt::format("\"{}\" is not a table", name)};
+        }
         const Value next = found->second.as(Type::values);
         at = next;
     }
@@ -71,23 +75,33 @@ Value path_value(const Value& values, const std::string& path) {
     const std::string key = dot == std::string::npos ? path : path.substr(dot + 1);
     const Value table = dot == std::string::npos ? values : table_of(values, path.substr(0, dot));
     const auto found = table.members().find(key);
-    if (found == table.members().end() || found->second.is_map()) { throw Fault{fmt::format("\"{}\" is not a value", key)}; }
+    if (found == table.members().end() || found->second.is_map()) {
+        throw Fault{fmt::format("\"{}\" is not a value", key)};
+    }
     return found->second;
 }
 
 BoundMethod values_method(const Value& values, std::string_view name) {
     if (name == "YAML") { return {"", [values](const List&) { return Value::string(write_yaml(values)); }}; }
-    if (name == "AsMap") { return {"", [values](const List&) { return values.is_none() ? Value::map({}) : values.as(Type::map); }}; }
+    if (name == "AsMap") {
+        return {"", [values](const List&) { return values.is_none() ? Value::map({}) : values.as(Type::map); }};
+    }
     if (name == "Table") { return {"s", [values](const List& a) { return table_of(values, a[0].text()); }}; }
     if (name == "PathValue") { return {"s", [values](const List& a) { return path_value(values, a[0].text()); }}; }
-    if (name == "Encode") { return {"", [](const List&) -> Value { throw Fault{"Encode needs a writer, which templates do not have"}; }}; }
+    if (name == "Encode") {
+        return {"", [](const List&) -> Value { throw Fault{"Encode needs a writer, which templates do not have"}; }};
+    }
     return {};
 }
 
 BoundMethod time_method(const Value& value, std::string_view name) {
-    if (name == "Format") { return {"s", [value](const List& a) { return Value::string(format_time(value.as_time(), a[0].text())); }}; }
+    if (name == "Format") {
+        return {"s", [value](const List& a) { return Value::string(format_time(value.as_time(), a[0].text())); }};
+    }
     if (name == "String") { return {"", [value](const List&) { return Value::string(time_text(value.as_time())); }}; }
-    if (name == "Unix") { return {"", [value](const List&) { return Value::integer(value.as_time().seconds, Type::int64); }}; }
+    if (name == "Unix") {
+        return {"", [value](const List&) { return Value::integer(value.as_time().seconds, Type::int64); }};
+    }
     const auto number = [&](const char* layout) -> BoundMethod {
         return {"", [value, layout](const List&) {
                     List text{Value::string(format_time(value.as_time(), layout))};
@@ -96,7 +110,11 @@ BoundMethod time_method(const Value& value, std::string_view name) {
     };
     if (name == "Year") { return number("2006"); }
     if (name == "Day") { return number("2"); }
-    if (name == "Hour") { return {"", [value](const List&) { return Value::integer((value.as_time().seconds + value.as_time().offset) / 3600 % 24); }}; }
+    if (name == "Hour") {
+        return {"", [value](const List&) {
+                    return Value::integer((value.as_time().seconds + value.as_time().offset) / 3600 % 24);
+                }};
+    }
     if (name == "Minute") { return number("4"); }
     if (name == "Second") { return number("5"); }
     return {};

@@ -86,7 +86,8 @@ std::string expanded(const re2::RE2& expression, const Match& match, std::string
         std::size_t number = match.groups.size();
         if (name.find_first_not_of("0123456789") == std::string::npos && name.size() < 8) {
             number = std::stoul(name);
-        } else if (const auto named = expression.NamedCapturingGroups().find(name); named != expression.NamedCapturingGroups().end()) {
+        } else if (const auto named = expression.NamedCapturingGroups().find(name);
+                   named != expression.NamedCapturingGroups().end()) {
             number = static_cast<std::size_t>(named->second);
         }
         if (number < match.groups.size()) { out += std::string(match.groups[number]); }
@@ -164,7 +165,9 @@ Value quote_meta(Call&, List& a) {
 
 }  // namespace
 
-bool regex_matches(const std::string& pattern, const std::string& text) { return re2::RE2::PartialMatch(text, compiled(pattern)); }
+bool regex_matches(const std::string& pattern, const std::string& text) {
+    return re2::RE2::PartialMatch(text, compiled(pattern));
+}
 
 std::span<const Function> regex_functions() {
     static const Function table[] = {

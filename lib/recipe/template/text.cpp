@@ -67,7 +67,9 @@ std::string_view trim_if(std::string_view text, Drop&& drop) {
     }
     while (!text.empty()) {
         std::size_t start = text.size() - 1;
-        while (start > 0 && (static_cast<unsigned char>(text[start]) & 0xC0U) == 0x80U && text.size() - start < 4) { --start; }
+        while (start > 0 && (static_cast<unsigned char>(text[start]) & 0xC0U) == 0x80U && text.size() - start < 4) {
+            --start;
+        }
         const Decoded d = decode(text, start);
         const bool whole = d.valid && start + d.width == text.size();
         if (!drop(whole ? d.rune : k_rune_error)) { break; }

@@ -95,11 +95,14 @@ private:
 
     static bool is_hash(const Value& value) {
         if (value.type() == Type::record) {
-            throw Fault{fmt::format("toToml of {} is not supported", type_name(value)), "unsupported-function", "give it a dictionary of the fields"};
+            throw Fault{fmt::format("toToml of {} is not supported", type_name(value)), "unsupported-function",
+                        "give it a dictionary of the fields"};
         }
         return value.is_map();
     }
-    static bool is_absent(const Value& value) { return value.is_nil() || ((value.is_map() || value.is_list()) && value.is_none()); }
+    static bool is_absent(const Value& value) {
+        return value.is_nil() || ((value.is_map() || value.is_list()) && value.is_none());
+    }
 
     void members(const std::vector<std::string>& path, const Value& value) {
         for (const bool tables : {false, true}) {
@@ -162,7 +165,8 @@ private:
     void inline_table(const Value& value, int depth) {
         std::vector<std::pair<std::string, const Value*>> direct, tables;
         for (const auto& [key, member] : value.members()) {
-            (!is_absent(member) && (is_hash(member) || all_tables(member)) ? tables : direct).emplace_back(key, &member);
+            (!is_absent(member) && (is_hash(member) || all_tables(member)) ? tables : direct)
+                .emplace_back(key, &member);
         }
         out += '{';
         const auto write = [&](const auto& list, bool more) {
@@ -180,7 +184,9 @@ private:
 
     void bytes(std::string_view text) {
         out += '[';
-        for (std::size_t i = 0; i < text.size(); ++i) { out += (i > 0 ? ", " : "") + std::to_string(static_cast<unsigned char>(text[i])); }
+        for (std::size_t i = 0; i < text.size(); ++i) {
+            out += (i > 0 ? ", " : "") + std::to_string(static_cast<unsigned char>(text[i]));
+        }
         out += ']';
     }
 
@@ -198,7 +204,9 @@ private:
 }  // namespace
 
 std::string write_toml(const Value& value) {
-    if (value.is_nil()) { throw Fault{"toToml needs a dictionary, found nil", "template-error", "give it a dictionary"}; }
+    if (value.is_nil()) {
+        throw Fault{"toToml needs a dictionary, found nil", "template-error", "give it a dictionary"};
+    }
     if (value.is_map() && value.is_none()) { return ""; }
     TomlWriter writer;
     try {

@@ -14,30 +14,37 @@ namespace {
 constexpr std::int32_t k_alternating = 0x110000;
 
 bool in_ranges(std::span<const tables::Range> ranges, char32_t rune) noexcept {
-    const auto found =
-        std::lower_bound(ranges.begin(), ranges.end(), rune, [](const tables::Range& r, char32_t c) { return r.high < c; });
+    const auto found = std::lower_bound(ranges.begin(), ranges.end(), rune,
+                                        [](const tables::Range& r, char32_t c) { return r.high < c; });
     return found != ranges.end() && found->low <= rune;
 }
 
 char32_t map_case(char32_t rune, std::size_t which) noexcept {
     const auto cases = tables::cases();
-    const auto found =
-        std::lower_bound(cases.begin(), cases.end(), rune, [](const tables::CaseRange& r, char32_t c) { return r.high < c; });
+    const auto found = std::lower_bound(cases.begin(), cases.end(), rune,
+                                        [](const tables::CaseRange& r, char32_t c) { return r.high < c; });
     if (found == cases.end() || rune < found->low) { return rune; }
     const std::int32_t delta = found->delta.at(which);
-    if (delta >= k_alternating) { return found->low + (((rune - found->low) & ~char32_t{1}) | static_cast<char32_t>(which & 1U)); }
+    if (delta >= k_alternating) {
+        return found->low + (((rune - found->low) & ~char32_t{1}) | static_cast<char32_t>(which & 1U));
+    }
     return static_cast<char32_t>(static_cast<std::int32_t>(rune) + delta);
 }
 
 }  // namespace
 
-bool is_print(char32_t rune) noexcept { return rune < 0x80 ? rune >= 0x20 && rune < 0x7f : in_ranges(tables::printable(), rune); }
-
-bool is_letter(char32_t rune) noexcept {
-    return rune < 0x80 ? (rune >= 'a' && rune <= 'z') || (rune >= 'A' && rune <= 'Z') : in_ranges(tables::letters(), rune);
+bool is_print(char32_t rune) noexcept {
+    return rune < 0x80 ? rune >= 0x20 && rune < 0x7f : in_ranges(tables::printable(), rune);
 }
 
-bool is_upper(char32_t rune) noexcept { return rune < 0x80 ? rune >= 'A' && rune <= 'Z' : in_ranges(tables::upper(), rune); }
+bool is_letter(char32_t rune) noexcept {
+    return rune < 0x80 ? (rune >= 'a' && rune <= 'z') || (rune >= 'A' && rune <= 'Z')
+                       : in_ranges(tables::letters(), rune);
+}
+
+bool is_upper(char32_t rune) noexcept {
+    return rune < 0x80 ? rune >= 'A' && rune <= 'Z' : in_ranges(tables::upper(), rune);
+}
 
 bool is_lower(char32_t rune) noexcept {
     return rune < 0x80 ? rune >= 'a' && rune <= 'z' : is_letter(rune) && !is_upper(rune) && to_upper(rune) != rune;
@@ -46,8 +53,9 @@ bool is_lower(char32_t rune) noexcept {
 bool is_digit(char32_t rune) noexcept { return rune >= '0' && rune <= '9'; }
 
 bool is_space(char32_t rune) noexcept {
-    return (rune >= 9 && rune <= 13) || rune == ' ' || rune == 0x85 || rune == 0xa0 || rune == 0x1680 || (rune >= 0x2000 && rune <= 0x200a) ||
-           rune == 0x2028 || rune == 0x2029 || rune == 0x202f || rune == 0x205f || rune == 0x3000;
+    return (rune >= 9 && rune <= 13) || rune == ' ' || rune == 0x85 || rune == 0xa0 || rune == 0x1680 ||
+           (rune >= 0x2000 && rune <= 0x200a) || rune == 0x2028 || rune == 0x2029 || rune == 0x202f || rune == 0x205f ||
+           rune == 0x3000;
 }
 
 char32_t to_upper(char32_t rune) noexcept {
@@ -66,7 +74,9 @@ char32_t to_title(char32_t rune) noexcept {
 }
 
 Decoded decode(std::string_view text, std::size_t at) noexcept {
-    const auto byte = [&](std::size_t i) -> std::uint32_t { return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0U; };
+    const auto byte = [&](std::size_t i) -> std::uint32_t {
+        return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0U;
+    };
     const auto tail = [&](std::size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
     const std::uint32_t first = byte(0);
     if (first < 0x80) { return {first, 1, true}; }

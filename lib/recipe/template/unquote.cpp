@@ -29,7 +29,10 @@ bool unescape(std::string_view text, std::size_t& at, char quote, std::string& o
         std::uint32_t code = 0;
         for (std::size_t i = 0; i < digits; ++i) {
             const char d = text[at++];
-            const int value = d >= '0' && d <= '9' ? d - '0' : d >= 'a' && d <= 'f' ? d - 'a' + 10 : d >= 'A' && d <= 'F' ? d - 'A' + 10 : -1;
+            const int value = d >= '0' && d <= '9'   ? d - '0'
+                              : d >= 'a' && d <= 'f' ? d - 'a' + 10
+                              : d >= 'A' && d <= 'F' ? d - 'A' + 10
+                                                     : -1;
             if (value < 0) { return false; }
             code = code * 16 + static_cast<std::uint32_t>(value);
         }

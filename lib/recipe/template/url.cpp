@@ -40,7 +40,12 @@ std::string escaped(std::string_view text, Part part) {
     return out;
 }
 
-int hex_value(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; }
+int hex_value(char c) {
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
 
 std::string unescaped(std::string_view text) {
     std::string out;
@@ -64,13 +69,16 @@ void take_authority(Url& url, std::string_view authority) {
         const std::string_view user = authority.substr(0, at);
         const auto wrong = [](char c) {
             const auto byte = static_cast<unsigned char>(c);
-            return !(byte < 0x80 && (is_letter(byte) || is_digit(byte))) && std::string_view("-._:~!$&'()*+,;=%@").find(c) == std::string_view::npos;
+            return !(byte < 0x80 && (is_letter(byte) || is_digit(byte))) &&
+                   std::string_view("-._:~!$&'()*+,;=%@").find(c) == std::string_view::npos;
         };
         if (std::any_of(user.begin(), user.end(), wrong)) { throw Fault{"net/url: invalid userinfo"}; }
         url.has_userinfo = true;
         const std::size_t colon = user.find(':');
         url.userinfo = escaped(unescaped(user.substr(0, colon)), Part::user);
-        if (colon != std::string_view::npos) { url.userinfo += ':' + escaped(unescaped(user.substr(colon + 1)), Part::user); }
+        if (colon != std::string_view::npos) {
+            url.userinfo += ':' + escaped(unescaped(user.substr(colon + 1)), Part::user);
+        }
         authority.remove_prefix(at + 1);
     }
     const std::size_t bracket = authority.rfind(']');
@@ -84,7 +92,9 @@ void take_authority(Url& url, std::string_view authority) {
     }
     url.host = unescaped(authority);
     for (const char c : url.host) {
-        if (static_cast<unsigned char>(c) < 0x80 && !stays(c, Part::host)) { throw Fault{fmt::format("invalid character {} in host name", quote_text(std::string(1, c)))}; }
+        if (static_cast<unsigned char>(c) < 0x80 && !stays(c, Part::host)) {
+            throw Fault{fmt::format("invalid character {} in host name", quote_text(std::string(1, c)))};
+        }
     }
 }
 
@@ -111,7 +121,9 @@ std::string Url::hostname() const {
     std::string_view name = host;
     const std::size_t colon = name.rfind(':');
     const std::size_t bracket = name.rfind(']');
-    if (colon != std::string_view::npos && (bracket == std::string_view::npos || colon > bracket)) { name = name.substr(0, colon); }
+    if (colon != std::string_view::npos && (bracket == std::string_view::npos || colon > bracket)) {
+        name = name.substr(0, colon);
+    }
     if (name.starts_with('[') && name.ends_with(']')) { name = name.substr(1, name.size() - 2); }
     return std::string(name);
 }
@@ -153,7 +165,9 @@ Url parse_url(std::string_view given) {
     }
     const std::size_t end = scheme_end(text).value_or(0);
     if (end > 0) {
-        for (const char c : text.substr(0, end)) { url.scheme += static_cast<char>(to_lower(static_cast<unsigned char>(c))); }
+        for (const char c : text.substr(0, end)) {
+            url.scheme += static_cast<char>(to_lower(static_cast<unsigned char>(c)));
+        }
         text.remove_prefix(end + 1);
     }
     if (text.ends_with('?') && std::count(text.begin(), text.end(), '?') == 1) {
@@ -168,7 +182,9 @@ Url parse_url(std::string_view given) {
             url.opaque = text;
             return url;
         }
-        if (text.substr(0, text.find('/')).find(':') != std::string_view::npos) { throw Fault{"first path segment in URL cannot contain colon"}; }
+        if (text.substr(0, text.find('/')).find(':') != std::string_view::npos) {
+            throw Fault{"first path segment in URL cannot contain colon"};
+        }
     }
     if (text.starts_with("//") && (!url.scheme.empty() || !text.starts_with("///"))) {
         text.remove_prefix(2);

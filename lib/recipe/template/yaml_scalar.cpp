@@ -14,8 +14,10 @@ namespace kmm::recipe::tmpl {
 Scalar resolve_scalar(std::string_view in) {
     Scalar scalar;
     const char first = in.empty() ? 'N' : in[0];
-    constexpr std::array<std::string_view, 11> k_true{"y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"};
-    constexpr std::array<std::string_view, 11> k_false{"n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"};
+    constexpr std::array<std::string_view, 11> k_true{"y",    "Y",    "yes", "Yes", "YES", "true",
+                                                      "True", "TRUE", "on",  "On",  "ON"};
+    constexpr std::array<std::string_view, 11> k_false{"n",     "N",     "no",  "No",  "NO", "false",
+                                                       "False", "FALSE", "off", "Off", "OFF"};
     constexpr std::array<std::string_view, 5> k_null{"", "~", "null", "Null", "NULL"};
     const auto is_in = [&](const auto& words) { return std::find(words.begin(), words.end(), in) != words.end(); };
     if (is_in(k_null)) {
@@ -46,7 +48,8 @@ Scalar resolve_scalar(std::string_view in) {
             }
         }
         if (in.size() > 4 && in[4] == '-' && in.find_first_not_of("0123456789") == 4) {
-            for (const auto layout : {"2006-1-2T15:4:5.999999999Z07:00", "2006-1-2t15:4:5.999999999Z07:00", "2006-1-2 15:4:5.999999999", "2006-1-2"}) {
+            for (const auto layout : {"2006-1-2T15:4:5.999999999Z07:00", "2006-1-2t15:4:5.999999999Z07:00",
+                                      "2006-1-2 15:4:5.999999999", "2006-1-2"}) {
                 if (parse_time(layout, in)) {
                     scalar.kind = Resolved::timestamp;
                     return scalar;
@@ -65,7 +68,8 @@ Scalar resolve_scalar(std::string_view in) {
             std::string_view form = bare;
             if (form[0] == '+' || form[0] == '-') { form.remove_prefix(1); }
             const bool style = form.find_first_not_of("0123456789.eE+-") == std::string_view::npos && !form.empty() &&
-                               (is_digit(static_cast<unsigned char>(form[0])) || (form[0] == '.' && form.size() > 1 && is_digit(static_cast<unsigned char>(form[1]))));
+                               (is_digit(static_cast<unsigned char>(form[0])) ||
+                                (form[0] == '.' && form.size() > 1 && is_digit(static_cast<unsigned char>(form[1]))));
             const auto real_number = style ? parse_real(bare) : std::nullopt;
             if (real_number) {
                 scalar.kind = Resolved::real;

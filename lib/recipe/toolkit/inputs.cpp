@@ -22,7 +22,8 @@ constexpr std::string_view k_toolkit = "driver-toolkit";
 /// One document at work.
 class InputReader {
 public:
-    InputReader(const value::Document& document, Inputs& inputs, Diagnostics& faults) : document_(document), root_(document.root), inputs_(inputs), faults_(faults) {}
+    InputReader(const value::Document& document, Inputs& inputs, Diagnostics& faults)
+        : document_(document), root_(document.root), inputs_(inputs), faults_(faults) {}
 
     void run() {
         const std::string kind = root_.get_string({"kind"});
@@ -36,12 +37,15 @@ public:
         if (kind == "Node") { return node(); }
         if (!kind.empty() && root_.find("apiVersion") != nullptr) { return; }
         if (root_.find("Labels") != nullptr && root_.find("Digest") != nullptr) {
-            return labels(root_.find("Labels"), root_.get_string({"Name"}), root_.get_string({"Digest"}), root_.get_string({"Architecture"}));
+            return labels(root_.find("Labels"), root_.get_string({"Name"}), root_.get_string({"Digest"}),
+                          root_.get_string({"Architecture"}));
         }
         if (const Node* inner = root_.find_path({"config", "config"}); inner != nullptr) {
-            return labels(inner->find("Labels"), root_.get_string({"name"}), digest_of_info(), root_.get_string({"config", "architecture"}));
+            return labels(inner->find("Labels"), root_.get_string({"name"}), digest_of_info(),
+                          root_.get_string({"config", "architecture"}));
         }
-        if (const Node* config = root_.find("config"); config != nullptr && (root_.find("architecture") != nullptr || root_.find("rootfs") != nullptr)) {
+        if (const Node* config = root_.find("config");
+            config != nullptr && (root_.find("architecture") != nullptr || root_.find("rootfs") != nullptr)) {
             return labels(config->find("Labels"), "", "", root_.get_string({"architecture"}));
         }
         unknown();
@@ -56,7 +60,8 @@ private:
     [[nodiscard]] Position place(const Node& node) const { return document_.position(node.mark()); }
 
     void fault(std::string code, std::string message, const Node& at, std::string hint = {}) {
-        faults_.push_back({Severity::error, std::move(code), std::move(message), place(at), std::move(hint), Exit::data});
+        faults_.push_back(
+            {Severity::error, std::move(code), std::move(message), place(at), std::move(hint), Exit::data});
     }
 
     void unknown() {
@@ -64,8 +69,10 @@ private:
         for (const auto& member : root_.members()) { keys.push_back(base::escape(member.key)); }
         if (keys.size() > 5) { keys.resize(5); }
         fault("not-toolkit-data",
-              fmt::format("expected image-references, release-metadata, driver-toolkit-release.json, a configuration of an image or a Kubernetes object, found {}",
-                          keys.empty() ? "a " + std::string(value::kind_name(root_.kind())) : "a mapping with " + base::join(keys, ", ")),
+              fmt::format("expected image-references, release-metadata, driver-toolkit-release.json, a configuration "
+                          "of an image or a Kubernetes object, found {}",
+                          keys.empty() ? "a " + std::string(value::kind_name(root_.kind()))
+                                       : "a mapping with " + base::join(keys, ", ")),
               root_, "leave the file out");
     }
 
@@ -77,7 +84,8 @@ private:
             return {};
         }
         if (!found->is_string()) {
-            fault("wrong-type", fmt::format("{}: expected string, found {}", path, value::kind_name(found->kind())), *found);
+            fault("wrong-type", fmt::format("{}: expected string, found {}", path, value::kind_name(found->kind())),
+                  *found);
             return {};
         }
         if (found->text().empty()) { fault("missing-field", fmt::format("{} is empty", path), *found); }
@@ -99,7 +107,8 @@ private:
 
     void check_kernel(const char* key, const std::string& kernel, const Node* at) {
         if (at == nullptr || kernel.empty() || is_kernel_release(kernel)) { return; }
-        fault("bad-kernel", fmt::format("{}: expected a kernel release, found \"{}\"", key, base::escape(kernel)), *at, "for example 5.14.0-427.40.1.el9_4.x86_64");
+        fault("bad-kernel", fmt::format("{}: expected a kernel release, found \"{}\"", key, base::escape(kernel)), *at,
+              "for example 5.14.0-427.40.1.el9_4.x86_64");
     }
 
     void metadata() {
@@ -131,10 +140,12 @@ private:
     void stream() {
         if (root_.get_string({"metadata", "name"}) == k_toolkit) { return toolkit_stream(); }
         const Node* tags = root_.find_path({"spec", "tags"});
-        const bool is_payload = tags != nullptr && std::any_of(tags->items().begin(), tags->items().end(), [](const Node& tag) {
-            const std::string name = tag.get_string({"name"});
-            return name.starts_with(k_toolkit) || name == "cluster-version-operator" || name == "machine-config-operator";
-        });
+        const bool is_payload =
+            tags != nullptr && std::any_of(tags->items().begin(), tags->items().end(), [](const Node& tag) {
+                const std::string name = tag.get_string({"name"});
+                return name.starts_with(k_toolkit) || name == "cluster-version-operator" ||
+                       name == "machine-config-operator";
+            });
         if (!is_payload) { return; }
         Payload made;
         made.version = required(root_, "metadata.name", {"metadata", "name"});
@@ -165,7 +176,8 @@ private:
             if (!image.empty()) { made.toolkits.push_back({name, image, place(*from)}); }
         }
         if (made.toolkits.empty()) {
-            fault("missing-field", fmt::format("release {} lists no image driver-toolkit", base::escape(made.version)), *tags, "releases before 4.6 have none: leave the file out");
+            fault("missing-field", fmt::format("release {} lists no image driver-toolkit", base::escape(made.version)),
+                  *tags, "releases before 4.6 have none: leave the file out");
         }
     }
 
@@ -173,7 +185,9 @@ private:
     static std::string build_version(std::string_view text, std::string_view key) {
         for (const auto part : base::split(text, ',')) {
             const auto trimmed = base::trim(part);
-            if (trimmed.size() > key.size() && trimmed.starts_with(key) && trimmed[key.size()] == '=') { return std::string(trimmed.substr(key.size() + 1)); }
+            if (trimmed.size() > key.size() && trimmed.starts_with(key) && trimmed[key.size()] == '=') {
+                return std::string(trimmed.substr(key.size() + 1));
+            }
         }
         return {};
     }
@@ -188,8 +202,11 @@ private:
                 const Node* items = tag.find("items");
                 if (items == nullptr || items->items().empty()) { continue; }  // not imported
                 const Node& newest = items->items()[0];
-                const std::string image = required(newest, path + ".items[0].dockerImageReference", {"dockerImageReference"});
-                if (!image.empty() && !name.empty()) { inputs_.tags.push_back({name, by_digest(image, newest.get_string({"image"})), place(newest)}); }
+                const std::string image =
+                    required(newest, path + ".items[0].dockerImageReference", {"dockerImageReference"});
+                if (!image.empty() && !name.empty()) {
+                    inputs_.tags.push_back({name, by_digest(image, newest.get_string({"image"})), place(newest)});
+                }
             }
             return;
         }
@@ -211,7 +228,8 @@ private:
         }
         const Node* metadata = image->find("dockerImageMetadata");
         const Node* config = metadata == nullptr ? nullptr : metadata->find("Config");
-        labels(config == nullptr ? nullptr : config->find("Labels"), image->get_string({"dockerImageReference"}), image->get_string({"metadata", "name"}),
+        labels(config == nullptr ? nullptr : config->find("Labels"), image->get_string({"dockerImageReference"}),
+               image->get_string({"metadata", "name"}),
                metadata == nullptr ? "" : metadata->get_string({"Architecture"}));
     }
 
@@ -222,16 +240,19 @@ private:
 
     /// Go's name of an architecture as kernels write it.
     static std::string machine_of(const std::string& architecture) {
-        static constexpr std::array<std::pair<std::string_view, std::string_view>, 2> k_machines{{{"amd64", "x86_64"}, {"arm64", "aarch64"}}};
+        static constexpr std::array<std::pair<std::string_view, std::string_view>, 2> k_machines{
+            {{"amd64", "x86_64"}, {"arm64", "aarch64"}}};
         for (const auto& [go, machine] : k_machines) {
             if (architecture == go) { return std::string(machine); }
         }
         return architecture;
     }
 
-    void labels(const Node* labels, const std::string& name, const std::string& digest, const std::string& architecture) {
+    void labels(const Node* labels, const std::string& name, const std::string& digest,
+                const std::string& architecture) {
         if (labels == nullptr || !labels->is_mapping()) {
-            fault("missing-field", "the configuration of the image has no Labels", root_, "toolkit images have kernel-version since OpenShift 4.17: use driver-toolkit-release.json");
+            fault("missing-field", "the configuration of the image has no Labels", root_,
+                  "toolkit images have kernel-version since OpenShift 4.17: use driver-toolkit-release.json");
             return;
         }
         ImageKernels made;
@@ -248,7 +269,8 @@ private:
             made.rt_kernel = labels->get_string({"com.coreos.rpm.kernel-rt-core"});
         }
         if (made.kernel.empty()) {
-            fault("missing-field", "expected a label kernel-version, ostree.linux or com.coreos.rpm.kernel, found none of them", *labels,
+            fault("missing-field",
+                  "expected a label kernel-version, ostree.linux or com.coreos.rpm.kernel, found none of them", *labels,
                   "use driver-toolkit-release.json of the image");
             return;
         }
@@ -263,13 +285,16 @@ private:
     }
 
     void node() {
-        inputs_.nodes.push_back({root_.get_string({"metadata", "name"}), root_.get_string({"status", "nodeInfo", "kernelVersion"}),
+        inputs_.nodes.push_back({root_.get_string({"metadata", "name"}),
+                                 root_.get_string({"status", "nodeInfo", "kernelVersion"}),
                                  root_.get_string({"status", "nodeInfo", "osImage"}), place(root_)});
     }
 };
 
 }  // namespace
 
-void read_input(const value::Document& document, Inputs& inputs, Diagnostics& faults) { InputReader(document, inputs, faults).run(); }
+void read_input(const value::Document& document, Inputs& inputs, Diagnostics& faults) {
+    InputReader(document, inputs, faults).run();
+}
 
 }  // namespace kmm::recipe::toolkit

@@ -27,7 +27,8 @@ struct Payload {
     Position place;
 };
 
-/// Kernels of one image: driver-toolkit-release.json, labels of a toolkit image, or labels of the image of the operating system.
+/// Kernels of one image: driver-toolkit-release.json, labels of a toolkit image, or labels of the image of the
+/// operating system.
 struct ImageKernels {
     std::string kernel, rt_kernel;  ///< rt "" if there is none
     std::string os_version;         ///< "9.4", "" not known
@@ -56,9 +57,9 @@ struct Inputs {
 };
 
 /// Adds what a document says. Known: image-references and release-metadata of a release, `oc adm release info -o json`,
-/// driver-toolkit-release.json, configurations of images (as stored, and of oc image info, skopeo inspect, Image, ImageStreamTag),
-/// ImageStream driver-toolkit, Node. Other Kubernetes objects are passed over. Faults with positions: "not-toolkit-data", "missing-field",
-/// "wrong-type", "bad-kernel", "bad-reference".
+/// driver-toolkit-release.json, configurations of images (as stored, and of oc image info, skopeo inspect, Image,
+/// ImageStreamTag), ImageStream driver-toolkit, Node. Other Kubernetes objects are passed over. Faults with positions:
+/// "not-toolkit-data", "missing-field", "wrong-type", "bad-kernel", "bad-reference".
 void read_input(const value::Document& document, Inputs& inputs, Diagnostics& faults);
 
 }  // namespace kmm::recipe::toolkit

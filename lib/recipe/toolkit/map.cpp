@@ -16,7 +16,8 @@ namespace kmm::recipe::toolkit {
 
 namespace {
 
-constexpr std::array<std::string_view, 3> k_file_names{"image-references", "release-metadata", "driver-toolkit-release.json"};
+constexpr std::array<std::string_view, 3> k_file_names{"image-references", "release-metadata",
+                                                       "driver-toolkit-release.json"};
 
 std::string directory_of(const std::string& file) {
     const std::size_t slash = file.rfind('/');
@@ -60,7 +61,8 @@ struct Said {
 
 class MapMaker {
 public:
-    MapMaker(const Inputs& inputs, const MapOptions& options, Diagnostics& faults) : inputs_(inputs), options_(options), faults_(faults) {}
+    MapMaker(const Inputs& inputs, const MapOptions& options, Diagnostics& faults)
+        : inputs_(inputs), options_(options), faults_(faults) {}
 
     ToolkitMap run() {
         join_metadata();
@@ -79,15 +81,17 @@ private:
     Diagnostics& faults_;
     std::vector<Payload> payloads_;                                   ///< with image-references
     std::map<std::string, std::vector<KnownImage>> known_;            ///< by digest
-    std::map<std::string, std::string> pullspecs_;                    ///< digest -> pullspec of an image that nothing lists
+    std::map<std::string, std::string> pullspecs_;  ///< digest -> pullspec of an image that nothing lists
     std::map<std::size_t, std::vector<const ImageKernels*>> systems_; ///< payload -> labels of its operating system
     std::map<std::string, Said> said_;                                ///< release, toolkit and architecture -> kernel
     std::map<std::string, KernelRow> rows_;
     std::set<std::string> listed_;                                    ///< digests
     ToolkitMap map_;
 
-    void fault(std::string code, std::string message, Position place, std::string hint, Severity severity = Severity::error) {
-        faults_.push_back({severity, std::move(code), std::move(message), std::move(place), std::move(hint), Exit::data});
+    void fault(std::string code, std::string message, Position place, std::string hint,
+               Severity severity = Severity::error) {
+        faults_.push_back(
+            {severity, std::move(code), std::move(message), std::move(place), std::move(hint), Exit::data});
     }
 
     /// release-metadata belongs to the image-references beside it.
@@ -99,22 +103,31 @@ private:
             if (one.has_references) { continue; }
             std::vector<Payload*> beside;
             for (auto& payload : payloads_) {
-                if (directory_of(payload.place.file) == directory_of(one.place.file) && stem_of(payload.place.file) == stem_of(one.place.file)) { beside.push_back(&payload); }
+                if (directory_of(payload.place.file) == directory_of(one.place.file) &&
+                    stem_of(payload.place.file) == stem_of(one.place.file)) {
+                    beside.push_back(&payload);
+                }
             }
-            const bool known = std::any_of(beside.begin(), beside.end(), [&](const Payload* payload) { return payload->version == one.version; });
+            const bool known = std::any_of(beside.begin(), beside.end(),
+                                           [&](const Payload* payload) { return payload->version == one.version; });
             if (known) { continue; }
             if (beside.size() == 1) {
-                fault("release-version", fmt::format("release-metadata says version {}, image-references at {} says {}", base::escape(one.version), beside[0]->place.to_string(),
-                                                     base::escape(beside[0]->version)),
+                fault("release-version",
+                      fmt::format("release-metadata says version {}, image-references at {} says {}",
+                                  base::escape(one.version), beside[0]->place.to_string(),
+                                  base::escape(beside[0]->version)),
                       one.place, "keep the files of each release in a directory of its own");
             } else {
-                fault("missing-field", fmt::format("release {} has no image-references beside its release-metadata", base::escape(one.version)), one.place,
-                      "keep the files of each release in a directory of its own");
+                fault("missing-field",
+                      fmt::format("release {} has no image-references beside its release-metadata",
+                                  base::escape(one.version)),
+                      one.place, "keep the files of each release in a directory of its own");
             }
         }
     }
 
-    /// The releases that a file belongs to: of the same name, else of the same directory, else of the nearest one above.
+    /// The releases that a file belongs to: of the same name, else of the same directory, else of the nearest one
+    /// above.
     std::vector<std::size_t> releases_of(const std::string& file) const {
         const auto stem = stem_of(file);
         for (std::string directory = directory_of(file);;) {
@@ -136,7 +149,8 @@ private:
         try {
             auto reference = image::parse_reference(text);
             if (reference.digest) { return reference; }
-            fault("toolkit-by-tag", fmt::format("expected an image by digest, found {}", base::escape(text)), place, "write REPOSITORY@sha256:DIGEST: tags move to other kernels");
+            fault("toolkit-by-tag", fmt::format("expected an image by digest, found {}", base::escape(text)), place,
+                  "write REPOSITORY@sha256:DIGEST: tags move to other kernels");
         } catch (const Error& error) {
             fault(error.code(), fmt::format("\"{}\": {}", base::escape(text), error.message()), place, error.hint());
         }
@@ -145,13 +159,16 @@ private:
 
     const ListedToolkit& listed_for(const Payload& payload, const ImageKernels& image) const {
         const std::string wanted = image.os_version.starts_with("10") ? "driver-toolkit-10" : "driver-toolkit";
-        const auto found = std::find_if(payload.toolkits.begin(), payload.toolkits.end(), [&](const ListedToolkit& one) { return one.tag == wanted; });
+        const auto found = std::find_if(payload.toolkits.begin(), payload.toolkits.end(),
+                                        [&](const ListedToolkit& one) { return one.tag == wanted; });
         return found == payload.toolkits.end() ? payload.toolkits.front() : *found;
     }
 
     /// What the image is called; "" and a fault if nobody says it.
     std::string image_of(const ImageKernels& image) {
-        if (const auto given = options_.images.find(image.place.file); given != options_.images.end()) { return given->second; }
+        if (const auto given = options_.images.find(image.place.file); given != options_.images.end()) {
+            return given->second;
+        }
         if (!image.image.empty()) { return image.image; }
         std::set<std::string> candidates;
         std::vector<std::string> versions;
@@ -161,8 +178,10 @@ private:
             versions.push_back(payloads_[index].version);
         }
         if (candidates.size() == 1) { return *candidates.begin(); }
-        const std::string what = candidates.empty() ? "nothing says which image it is of"
-                                                    : fmt::format("releases {} are in one directory: which image is it of?", base::escape(base::join(versions, ", ")));
+        const std::string what = candidates.empty()
+                                     ? "nothing says which image it is of"
+                                     : fmt::format("releases {} are in one directory: which image is it of?",
+                                                   base::escape(base::join(versions, ", ")));
         fault("toolkit-not-linked", fmt::format("kernel {}: {}", base::escape(image.kernel), what), image.place,
               "keep it in the directory of its release, or give --image FILE=REPOSITORY@DIGEST");
         return {};
@@ -181,20 +200,25 @@ private:
         for (const auto& other : others) {
             if (other.architecture != made->architecture) { continue; }
             if (other.kernel == made->kernel && other.rt_kernel == made->rt_kernel) { return; }
-            fault("toolkit-kernels", fmt::format("image {} has kernel {}, and kernel {} at {}", base::escape(name), shown(*made), shown(other), other.kernels->place.to_string()), image.place,
-                  "one of the files is of another image");
+            fault("toolkit-kernels",
+                  fmt::format("image {} has kernel {}, and kernel {} at {}", base::escape(name), shown(*made),
+                              shown(other), other.kernels->place.to_string()),
+                  image.place, "one of the files is of another image");
             return;
         }
         others.push_back(*made);
     }
 
-    static std::string shown(const KnownImage& image) { return image.rt_kernel.empty() ? image.kernel : image.kernel + " with " + image.rt_kernel; }
+    static std::string shown(const KnownImage& image) {
+        return image.rt_kernel.empty() ? image.kernel : image.kernel + " with " + image.rt_kernel;
+    }
 
     std::optional<KnownImage> known_image(const ImageKernels& image, const std::string& os_version) {
         KnownImage made{&image, "", "", image.architecture, image.os_version};
         if (made.architecture.empty()) { made.architecture = options_.architecture; }
         if (made.architecture.empty()) {
-            fault("kernel-architecture", fmt::format("kernel {} names no architecture", base::escape(image.kernel)), image.place, "give --arch, for example --arch x86_64");
+            fault("kernel-architecture", fmt::format("kernel {} names no architecture", base::escape(image.kernel)),
+                  image.place, "give --arch, for example --arch x86_64");
             return std::nullopt;
         }
         made.kernel = with_architecture(image.kernel, made.architecture);
@@ -209,7 +233,9 @@ private:
         if (releases.size() == 1) {
             systems_[releases.front()].push_back(&image);
         } else {
-            fault("toolkit-not-linked", fmt::format("kernel {} of an operating system: expected one release in its directory, found {}", base::escape(image.kernel), releases.size()),
+            fault("toolkit-not-linked",
+                  fmt::format("kernel {} of an operating system: expected one release in its directory, found {}",
+                              base::escape(image.kernel), releases.size()),
                   image.place, "keep it in the directory of its release");
         }
     }
@@ -218,8 +244,9 @@ private:
     bool agrees(const Payload& payload, const std::string& key, const std::string& kernel, const Position& place) {
         const auto [known, is_new] = said_.try_emplace(key, Said{kernel, place});
         if (is_new || known->second.kernel == kernel) { return true; }
-        fault("release-kernels", fmt::format("release {} has kernel {}, and kernel {} at {}", base::escape(payload.version), base::escape(kernel), base::escape(known->second.kernel),
-                                             known->second.place.to_string()),
+        fault("release-kernels",
+              fmt::format("release {} has kernel {}, and kernel {} at {}", base::escape(payload.version),
+                          base::escape(kernel), base::escape(known->second.kernel), known->second.place.to_string()),
               place, "a release has one kernel: one of the files is of another release");
         return false;
     }
@@ -241,23 +268,32 @@ private:
                 if (made && kernels.empty()) { of_system = std::move(made); }
                 for (const auto& known : kernels) {
                     if (without_architecture(known.kernel) == without_architecture(labels->kernel)) { continue; }
-                    fault("release-kernels", fmt::format("release {} has kernel {} in its operating system, and kernel {} in its toolkit at {}", base::escape(payload.version),
-                                                         labels->kernel, known.kernel, known.kernels->place.to_string()),
+                    fault("release-kernels",
+                          fmt::format(
+                              "release {} has kernel {} in its operating system, and kernel {} in its toolkit at {}",
+                              base::escape(payload.version), labels->kernel, known.kernel,
+                              known.kernels->place.to_string()),
                           labels->place, "a release has one kernel: one of the files is of another release");
                 }
             }
             if (of_system) { kernels.push_back(*of_system); }
             if (kernels.empty()) {
-                fault("toolkit-kernel-unknown", fmt::format("the kernel of {} of release {} is not known", base::escape(listed.image), base::escape(payload.version)), listed.place,
-                      "give its driver-toolkit-release.json or the configuration of the image", Severity::warning);
+                fault("toolkit-kernel-unknown",
+                      fmt::format("the kernel of {} of release {} is not known", base::escape(listed.image),
+                                  base::escape(payload.version)),
+                      listed.place, "give its driver-toolkit-release.json or the configuration of the image",
+                      Severity::warning);
             }
             for (auto& known : kernels) {
                 complete_os(known, system);
                 const std::string key = payload.version + ' ' + listed.tag + ' ' + known.architecture;
                 if (!agrees(payload, key, known.kernel, known.kernels->place)) { continue; }
-                if (!known.rt_kernel.empty() && !agrees(payload, key + " rt", known.rt_kernel, known.kernels->place)) { continue; }
+                if (!known.rt_kernel.empty() && !agrees(payload, key + " rt", known.rt_kernel, known.kernels->place)) {
+                    continue;
+                }
                 add(known, listed.image, payload.version, payload.os_version);
-                map_.releases.push_back({payload.image, payload.version, listed.image, known.kernel, known.rt_kernel, known.os_version});
+                map_.releases.push_back(
+                    {payload.image, payload.version, listed.image, known.kernel, known.rt_kernel, known.os_version});
             }
         }
     }
@@ -266,17 +302,23 @@ private:
         add_row(known.kernel, known, image, release, system);
         if (!known.rt_kernel.empty()) { add_row(known.rt_kernel, known, image, release, system); }
         // The toolkit has the headers of both, and names one of them.
-        const bool has_64k = known.architecture == "aarch64" && kernel_flavour(known.kernel) == "std" && !known.os_version.empty() && !known.os_version.starts_with("8");
+        const bool has_64k = known.architecture == "aarch64" && kernel_flavour(known.kernel) == "std" &&
+                             !known.os_version.empty() && !known.os_version.starts_with("8");
         if (has_64k) { add_row(known.kernel + "+64k", known, image, release, system); }
     }
 
-    void add_row(const std::string& kernel, const KnownImage& known, const std::string& image, const std::string& release, const std::string& system) {
+    void add_row(const std::string& kernel, const KnownImage& known, const std::string& image,
+                 const std::string& release, const std::string& system) {
         KernelRow& row = rows_[kernel];
         row.kernel = kernel;
         row.flavour = kernel_flavour(kernel);
         row.architecture = known.architecture;
-        if (row.os_version.empty() || row.os_version.find('.') == std::string::npos) { row.os_version = known.os_version; }
-        const auto same = std::find_if(row.toolkits.begin(), row.toolkits.end(), [&](const Toolkit& one) { return digest_text(one.image) == digest_text(image); });
+        if (row.os_version.empty() || row.os_version.find('.') == std::string::npos) {
+            row.os_version = known.os_version;
+        }
+        const auto same = std::find_if(row.toolkits.begin(), row.toolkits.end(), [&](const Toolkit& one) {
+            return digest_text(one.image) == digest_text(image);
+        });
         Toolkit& toolkit = same == row.toolkits.end() ? row.toolkits.emplace_back(Toolkit{image, {}, {}}) : *same;
         for (auto* place : {&row.releases, &toolkit.releases}) { put_once(*place, release); }
         for (auto* place : {&row.systems, &toolkit.systems}) { put_once(*place, system); }
@@ -284,10 +326,14 @@ private:
 
     /// Some images say the major version alone. The system of a release may be of another one than its second toolkit.
     static void complete_os(KnownImage& known, const std::string& system) {
-        if (known.os_version.empty() || system.starts_with(known.os_version + ".")) { known.os_version = system.empty() ? known.os_version : system; }
+        if (known.os_version.empty() || system.starts_with(known.os_version + ".")) {
+            known.os_version = system.empty() ? known.os_version : system;
+        }
     }
 
-    static std::string digest_text(const std::string& image) { return image.substr(std::min(image.find('@'), image.size())); }
+    static std::string digest_text(const std::string& image) {
+        return image.substr(std::min(image.find('@'), image.size()));
+    }
 
     static void put_once(std::vector<std::string>& list, const std::string& text) {
         if (!text.empty() && std::find(list.begin(), list.end(), text) == list.end()) { list.push_back(text); }
@@ -309,12 +355,16 @@ private:
         auto kernels = known_[digest];
         std::map<std::string, const SeenNode*> seen;
         for (const auto& node : inputs_.nodes) {
-            if (is_system && has_word(node.os_image, tag.tag) && is_kernel_release(node.kernel)) { seen.emplace(node.kernel, &node); }
+            if (is_system && has_word(node.os_image, tag.tag) && is_kernel_release(node.kernel)) {
+                seen.emplace(node.kernel, &node);
+            }
         }
         if (kernels.empty() && !seen.empty()) { return add_seen(tag, seen); }
         if (kernels.empty() && is_system) {
-            fault("toolkit-kernel-unknown", fmt::format("the kernel of {} of system {} is not known", base::escape(tag.image), base::escape(tag.tag)), tag.place,
-                  "give its driver-toolkit-release.json, or Nodes with this system", Severity::warning);
+            fault("toolkit-kernel-unknown",
+                  fmt::format("the kernel of {} of system {} is not known", base::escape(tag.image),
+                              base::escape(tag.tag)),
+                  tag.place, "give its driver-toolkit-release.json, or Nodes with this system", Severity::warning);
         }
         for (auto& known : kernels) {
             complete_os(known, plan::parse_os_image(system, false).os);
@@ -326,10 +376,12 @@ private:
     void add_seen(const StreamTag& tag, const std::map<std::string, const SeenNode*>& seen) {
         const SeenNode* first = seen.begin()->second;
         for (const auto& [kernel, node] : seen) {
-            const bool is_same = without_architecture(kernel) == without_architecture(first->kernel) || kernel_flavour(kernel) != kernel_flavour(first->kernel);
+            const bool is_same = without_architecture(kernel) == without_architecture(first->kernel) ||
+                                 kernel_flavour(kernel) != kernel_flavour(first->kernel);
             if (!is_same) {
-                fault("toolkit-kernels", fmt::format("system {}: node {} runs kernel {}, node {} runs {}", base::escape(tag.tag), base::escape(node->name), kernel, base::escape(first->name),
-                                                     first->kernel),
+                fault("toolkit-kernels",
+                      fmt::format("system {}: node {} runs kernel {}, node {} runs {}", base::escape(tag.tag),
+                                  base::escape(node->name), kernel, base::escape(first->name), first->kernel),
                       node->place, "give driver-toolkit-release.json of the image");
                 continue;
             }
@@ -355,16 +407,22 @@ private:
                 std::sort(toolkit.releases.begin(), toolkit.releases.end(), by_version);
                 std::sort(toolkit.systems.begin(), toolkit.systems.end(), by_version);
             }
-            const auto newest = [](const std::vector<std::string>& list) { return list.empty() ? std::string() : list.back(); };
+            const auto newest = [](const std::vector<std::string>& list) {
+                return list.empty() ? std::string() : list.back();
+            };
             std::sort(row.toolkits.begin(), row.toolkits.end(), [&](const Toolkit& a, const Toolkit& b) {
-                for (const auto& [left, right] : {std::pair(newest(a.releases), newest(b.releases)), std::pair(newest(a.systems), newest(b.systems))}) {
-                    if (left != right) { return left.empty() ? false : right.empty() || version_before(right, left); }
+                for (const auto& [left, right] : {std::pair(newest(a.releases), newest(b.releases)),
+                                                  std::pair(newest(a.systems), newest(b.systems))}) {
+                    if (left != right) {
+                        return left.empty() ? false : right.empty() || version_before(right, left);
+                    }
                 }
                 return a.image < b.image;
             });
             map_.rows.push_back(std::move(row));
         }
-        std::sort(map_.rows.begin(), map_.rows.end(), [](const KernelRow& a, const KernelRow& b) { return version_before(a.kernel, b.kernel); });
+        std::sort(map_.rows.begin(), map_.rows.end(),
+                  [](const KernelRow& a, const KernelRow& b) { return version_before(a.kernel, b.kernel); });
         std::sort(map_.releases.begin(), map_.releases.end(), [](const plan::Release& a, const plan::Release& b) {
             return a.version != b.version ? version_before(a.version, b.version) : version_before(a.kernel, b.kernel);
         });
@@ -373,23 +431,31 @@ private:
     void check_nodes() {
         std::set<std::string> told;
         for (const auto& node : inputs_.nodes) {
-            if (node.kernel.empty() || find_kernel(map_, node.kernel) != nullptr || !told.insert(node.kernel).second) { continue; }
-            fault("node-without-toolkit", fmt::format("node {} runs kernel {}, of which no toolkit is known", base::escape(node.name), base::escape(node.kernel)), node.place,
-                  "give the release of the node's system; a kernel of its own has no toolkit", Severity::warning);
+            if (node.kernel.empty() || find_kernel(map_, node.kernel) != nullptr || !told.insert(node.kernel).second) {
+                continue;
+            }
+            fault("node-without-toolkit",
+                  fmt::format("node {} runs kernel {}, of which no toolkit is known", base::escape(node.name),
+                              base::escape(node.kernel)),
+                  node.place, "give the release of the node's system; a kernel of its own has no toolkit",
+                  Severity::warning);
         }
     }
 };
 
 }  // namespace
 
-ToolkitMap make_map(const Inputs& inputs, const MapOptions& options, Diagnostics& faults) { return MapMaker(inputs, options, faults).run(); }
+ToolkitMap make_map(const Inputs& inputs, const MapOptions& options, Diagnostics& faults) {
+    return MapMaker(inputs, options, faults).run();
+}
 
 const KernelRow* find_kernel(const ToolkitMap& map, const std::string& kernel) {
     std::string wanted = kernel;
     for (const std::string_view flavour : {"rt", "64k"}) {
         if (wanted.ends_with("_" + std::string(flavour))) { wanted[wanted.size() - flavour.size() - 1] = '+'; }
     }
-    const auto found = std::find_if(map.rows.begin(), map.rows.end(), [&](const KernelRow& row) { return row.kernel == wanted; });
+    const auto found =
+        std::find_if(map.rows.begin(), map.rows.end(), [&](const KernelRow& row) { return row.kernel == wanted; });
     return found == map.rows.end() ? nullptr : &*found;
 }
 

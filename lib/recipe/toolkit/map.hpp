@@ -38,13 +38,15 @@ struct ToolkitMap {
     std::vector<plan::Release> releases;          ///< oldest first, as a facts file has them
 };
 
-/// Joins the inputs: kernels of an image belong to it by digest, by MapOptions::images, else to the toolkit of the release in the same
-/// directory or the nearest one above. Faults with positions, all at once: "release-kernels" for two kernels in one release,
-/// "toolkit-kernels" for two in one image, "release-version" for two versions in one directory, "toolkit-not-linked", "toolkit-by-tag",
-/// "bad-reference", "kernel-architecture". Warnings: "toolkit-kernel-unknown", "node-without-toolkit".
+/// Joins the inputs: kernels of an image belong to it by digest, by MapOptions::images, else to the toolkit of the
+/// release in the same directory or the nearest one above. Faults with positions, all at once: "release-kernels" for
+/// two kernels in one release, "toolkit-kernels" for two in one image, "release-version" for two versions in one
+/// directory, "toolkit-not-linked", "toolkit-by-tag", "bad-reference", "kernel-architecture". Warnings:
+/// "toolkit-kernel-unknown", "node-without-toolkit".
 [[nodiscard]] ToolkitMap make_map(const Inputs& inputs, const MapOptions& options, Diagnostics& faults);
 
-/// The row of a kernel as uname or a node's label has it ("+" or "_" before rt); nullptr if no toolkit is of that kernel.
+/// The row of a kernel as uname or a node's label has it ("+" or "_" before rt); nullptr if no toolkit is of that
+/// kernel.
 [[nodiscard]] const KernelRow* find_kernel(const ToolkitMap& map, const std::string& kernel);
 
 }  // namespace kmm::recipe::toolkit

@@ -26,8 +26,9 @@ bool is_kernel_release(std::string_view text) {
         if (at == begin) { return false; }
     }
     return text.size() <= 64 && std::all_of(text.begin() + static_cast<std::ptrdiff_t>(at), text.end(), [](char c) {
-        return is_number(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || std::string_view("._-+~").find(c) != std::string_view::npos;
-    });
+               return is_number(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                      std::string_view("._-+~").find(c) != std::string_view::npos;
+           });
 }
 
 std::string kernel_architecture(std::string_view kernel) {
@@ -35,14 +36,17 @@ std::string kernel_architecture(std::string_view kernel) {
     const std::size_t dot = plain.rfind('.');
     if (dot == std::string_view::npos) { return {}; }
     const auto last = plain.substr(dot + 1);
-    return std::find(k_architectures.begin(), k_architectures.end(), last) == k_architectures.end() ? std::string() : std::string(last);
+    return std::find(k_architectures.begin(), k_architectures.end(), last) == k_architectures.end() ? std::string()
+                                                                                                    : std::string(last);
 }
 
 std::string_view kernel_flavour(std::string_view kernel) {
     if (kernel.ends_with("+64k")) { return "64k"; }
     if (kernel.ends_with("+rt")) { return "rt"; }
     for (const auto part : base::split(kernel, '.')) {
-        if (part.size() > 2 && part.starts_with("rt") && std::all_of(part.begin() + 2, part.end(), is_number)) { return "rt"; }
+        if (part.size() > 2 && part.starts_with("rt") && std::all_of(part.begin() + 2, part.end(), is_number)) {
+            return "rt";
+        }
     }
     return "std";
 }

@@ -7,7 +7,8 @@
 
 namespace kmm::recipe::toolkit {
 
-/// Whether a text can be a kernel release: "5.14.0-427.40.1.el9_4.x86_64+rt". Images without a realtime kernel have a sentence in its place.
+/// Whether a text can be a kernel release: "5.14.0-427.40.1.el9_4.x86_64+rt". Images without a realtime kernel have a
+/// sentence in its place.
 [[nodiscard]] bool is_kernel_release(std::string_view text);
 
 /// "x86_64" of "5.14.0-427.40.1.el9_4.x86_64+rt"; "" if the release does not end with an architecture.

@@ -22,11 +22,14 @@ public:
     /// Lifts the cordon if it is the run's; what came of it, for people: "uncordoned", "" if the run has none there.
     /// Errors: those of cluster::Workloads::uncordon, but for a node that is gone.
     [[nodiscard]] std::string lift(const std::string& node);
-    /// Completes the record of a node that could not be cordoned or emptied: nothing was changed there, so that it goes back to work. That the
-    /// cordon was lifted is said if `is_told`, which is asked before and may throw as the store does. Never fails.
+    /// Completes the record of a node that could not be cordoned or emptied: nothing was changed there, so that it goes
+    /// back to work. That the cordon was lifted is said if `is_told`, which is asked before and may throw as the store
+    /// does. Never fails.
     void give_back(const std::string& node, const std::function<bool()>& is_told, upgrade::Event& failed);
     /// True if the record says that the run has cordoned the node.
-    [[nodiscard]] bool is_ours(const std::string& node) const { return recorder_.node(node).cordon == upgrade::k_cordon_ours; }
+    [[nodiscard]] bool is_ours(const std::string& node) const {
+        return recorder_.node(node).cordon == upgrade::k_cordon_ours;
+    }
 
 private:
     cluster::Workloads& workloads_;

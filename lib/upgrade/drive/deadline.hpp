@@ -11,7 +11,8 @@ namespace kmm::drive {
 /// Time left for one step.
 class Deadline {
 public:
-    Deadline(const sys::Clock& clock, std::chrono::milliseconds duration) : clock_(clock), end_(clock.monotonic() + duration) {}
+    Deadline(const sys::Clock& clock, std::chrono::milliseconds duration)
+        : clock_(clock), end_(clock.monotonic() + duration) {}
     [[nodiscard]] bool passed() const { return clock_.monotonic() >= end_; }
     /// At least one second, so that a call made at the end still has a chance.
     [[nodiscard]] std::chrono::milliseconds left() const {

@@ -36,27 +36,34 @@ std::string first_names(const std::vector<std::string>& names) {
     return fmt::format("{}, {}, {} more", names[0], names[1], names.size() - k_most);
 }
 
-/// "budget NS/NAME (needs 3, has 3)" of what the API server says when a budget forbids an eviction; its own words where they are others.
+/// "budget NS/NAME (needs 3, has 3)" of what the API server says when a budget forbids an eviction; its own words where
+/// they are others.
 std::string budget_text(const std::string& ns, const std::string& reason) {
     static const std::regex k_said("^The disruption budget (\\S+) needs (\\d+) healthy pods and has (\\d+) currently$");
     std::smatch found;
-    if (std::regex_match(reason, found, k_said)) return fmt::format("budget {}/{} (needs {}, has {})", ns, found[1].str(), found[2].str(), found[3].str());
+    if (std::regex_match(reason, found, k_said))
+        return fmt::format("budget {}/{} (needs {}, has {})", ns, found[1].str(), found[2].str(), found[3].str());
     return fmt::format("a budget of namespace {} ({})", ns, reason);
 }
 
-/// "NS/NAME", and of a Pod that is ending since when and what keeps it: "(Terminating since 12s, finalizer example.com/keep)".
+/// "NS/NAME", and of a Pod that is ending since when and what keeps it: "(Terminating since 12s, finalizer
+/// example.com/keep)".
 std::string pod_text(const api::WorkloadPod& pod, std::int64_t now) {
     if (!pod.is_ending) return pod.full_name();
     std::string text = "Terminating";
     if (pod.ending_since) text += fmt::format(" since {}s", std::max<std::int64_t>(0, now - *pod.ending_since));
-    if (pod.ending_since && pod.ending_grace && now - *pod.ending_since < *pod.ending_grace) text += fmt::format(" of {}s", *pod.ending_grace);
-    if (!pod.finalizers.empty()) text += fmt::format(", finalizer{} {}", pod.finalizers.size() == 1 ? "" : "s", base::join(pod.finalizers, ", "));
+    if (pod.ending_since && pod.ending_grace && now - *pod.ending_since < *pod.ending_grace)
+        text += fmt::format(" of {}s", *pod.ending_grace);
+    if (!pod.finalizers.empty())
+        text +=
+            fmt::format(", finalizer{} {}", pod.finalizers.size() == 1 ? "" : "s", base::join(pod.finalizers, ", "));
     return fmt::format("{} ({})", pod.full_name(), text);
 }
 
 /// The first three; those that a finalizer keeps come first, as nobody else waits for anything.
 std::string names_of(std::vector<api::WorkloadPod> pods, std::int64_t now) {
-    std::stable_partition(pods.begin(), pods.end(), [](const auto& pod) { return pod.is_ending && !pod.finalizers.empty(); });
+    std::stable_partition(pods.begin(), pods.end(),
+                          [](const auto& pod) { return pod.is_ending && !pod.finalizers.empty(); });
     std::vector<std::string> names;
     for (const auto& pod : pods) {
         if (names.size() == k_named) {
@@ -72,7 +79,8 @@ std::string names_of(std::vector<api::WorkloadPod> pods, std::int64_t now) {
 std::string remaining_hint(const std::string& node, const std::vector<api::WorkloadPod>& pods) {
     for (const auto& pod : pods)
         if (pod.is_ending && !pod.finalizers.empty())
-            return fmt::format("kubectl get pod -n {} {} -o yaml shows who keeps it: finalizer {}", pod.namespace_, pod.name, pod.finalizers.front());
+            return fmt::format("kubectl get pod -n {} {} -o yaml shows who keeps it: finalizer {}", pod.namespace_,
+                               pod.name, pod.finalizers.front());
     return fmt::format("kubectl get pods -A --field-selector spec.nodeName={}", node);
 }
 
@@ -82,7 +90,8 @@ public:
     Evictions(cluster::Workloads& workloads, sys::Clock& clock, std::optional<int> grace_seconds)
         : workloads_(workloads), clock_(clock), grace_seconds_(grace_seconds) {}
 
-    /// Asks for those evictions that were not granted yet and whose time has come. Errors: checks_failed "several-budgets".
+    /// Asks for those evictions that were not granted yet and whose time has come. Errors: checks_failed
+    /// "several-budgets".
     void ask(const std::vector<api::WorkloadPod>& pods) {
         const auto now = clock_.monotonic();
         std::erase_if(blocked_, [&](const auto& entry) {
@@ -95,7 +104,8 @@ public:
             const auto answer = workloads_.evict(pod, grace_seconds_);
             if (answer.outcome == Outcome::never)
                 throw Error(Exit::checks_failed, "several-budgets",
-                            fmt::format("Pod {} is under several PodDisruptionBudgets, so that it cannot be evicted", pod.full_name()))
+                            fmt::format("Pod {} is under several PodDisruptionBudgets, so that it cannot be evicted",
+                                        pod.full_name()))
                     .hint(fmt::format("leave one of them: kubectl get pdb -n {}", pod.namespace_));
             if (answer.outcome != Outcome::blocked) {
                 if (answer.outcome == Outcome::evicted && !pod.is_finished()) ++evicted_;
@@ -112,7 +122,8 @@ public:
         }
     }
 
-    /// Which budgets keep which Pods, each budget once: "budget NS/NAME (needs 3, has 3) keeps 3 Pods: web-a, web-b, 1 more"; "" for none.
+    /// Which budgets keep which Pods, each budget once: "budget NS/NAME (needs 3, has 3) keeps 3 Pods: web-a, web-b, 1
+    /// more"; "" for none.
     [[nodiscard]] std::string blocked_text() const {
         std::vector<std::pair<std::string, std::vector<std::string>>> budgets;  // in the order of their first Pods
         std::map<std::string, std::size_t> index;
@@ -139,7 +150,9 @@ public:
         for (const auto& [uid, block] : blocked_) longest = std::max(longest, clock_.monotonic() - block.since);
         return longest;
     }
-    [[nodiscard]] std::string blocked_namespace() const { return blocked_.empty() ? "" : blocked_.begin()->second.namespace_; }
+    [[nodiscard]] std::string blocked_namespace() const {
+        return blocked_.empty() ? "" : blocked_.begin()->second.namespace_;
+    }
     [[nodiscard]] std::size_t evicted() const { return evicted_; }
 
 private:
@@ -149,7 +162,8 @@ private:
     };
     [[nodiscard]] std::map<std::string, const Block*> sorted_blocks() const {
         std::map<std::string, const Block*> blocks;  // by the Pods' names: their uids are in no order
-        for (const auto& [uid, block] : blocked_) blocks.emplace(block.namespace_ + "/" + block.pod + " " + uid, &block);
+        for (const auto& [uid, block] : blocked_)
+            blocks.emplace(block.namespace_ + "/" + block.pod + " " + uid, &block);
         return blocks;
     }
     cluster::Workloads& workloads_;
@@ -204,7 +218,9 @@ std::string Drainer::drain(const std::string& name, const plan::DrainRules& rule
         auto& next_word = blocked.empty() ? next_word_of_ending : next_word_of_budget;
         if (waited >= next_word) {
             auto word = node_event(recorder_, upgrade::EventKind::observed, name, "");
-            word.message = blocked.empty() ? fmt::format("waits for {} to end: {}", pods_text(left.evict.size()), names_of(left.evict, clock_.now_unix())) : blocked;
+            word.message = blocked.empty() ? fmt::format("waits for {} to end: {}", pods_text(left.evict.size()),
+                                                         names_of(left.evict, clock_.now_unix()))
+                                           : blocked;
             recorder_.record(word);
             next_word = waited + k_next_word;
         }

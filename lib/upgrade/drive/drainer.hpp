@@ -20,8 +20,9 @@ class Drainer {
 public:
     Drainer(cluster::Workloads& workloads, Recorder& recorder, sys::Clock& clock, std::function<bool()> interrupted)
         : workloads_(workloads), recorder_(recorder), clock_(clock), interrupted_(std::move(interrupted)) {}
-    /// Evicts what `rules` select and waits until it is gone; "2 Pods evicted". What holds it up is recorded, as `observed` events.
-    /// Errors: checks_failed "pods-not-evictable", "several-budgets"; timeout "drain-timeout" names what is still there. Throws Leave.
+    /// Evicts what `rules` select and waits until it is gone; "2 Pods evicted". What holds it up is recorded, as
+    /// `observed` events. Errors: checks_failed "pods-not-evictable", "several-budgets"; timeout "drain-timeout" names
+    /// what is still there. Throws Leave.
     [[nodiscard]] std::string drain(const std::string& node, const plan::DrainRules& rules, const Deadline& deadline);
 
 private:

@@ -27,14 +27,19 @@ constexpr std::int64_t k_threads_max = 64;
 
 /// True for the last of the stages that walk nodes: after it nodes are done.
 bool is_last_walk(const std::vector<upgrade::Stage>& stages, std::string_view name) {
-    const auto last = std::find_if(stages.rbegin(), stages.rend(), [](const upgrade::Stage& stage) { return stage.is_walk(); });
+    const auto last =
+        std::find_if(stages.rbegin(), stages.rend(), [](const upgrade::Stage& stage) { return stage.is_walk(); });
     return last != stages.rend() && last->name == name;
 }
 
 }  // namespace
 
 Driver::Driver(Actor& actor, Recorder& recorder, sys::Clock& clock, std::function<bool()> interrupted)
-    : actor_(actor), recorder_(recorder), clock_(clock), interrupted_(std::move(interrupted)), steps_(actor_, recorder_, clock_, interrupted_) {
+    : actor_(actor),
+      recorder_(recorder),
+      clock_(clock),
+      interrupted_(std::move(interrupted)),
+      steps_(actor_, recorder_, clock_, interrupted_) {
     set_pace({});
 }
 
@@ -90,7 +95,8 @@ void require_cluster_of(const upgrade::Header& run, cluster::ClusterStore& store
                 fmt::format("{} is not the cluster this upgrade was started on", store.describe()))
         .detail("started on", run.cluster_place)
         .detail("identity", fmt::format("{}, expected {}", found.empty() ? "none" : found, run.cluster_identity))
-        .hint(found.empty() ? "name the right cluster with --cluster; if it is this one and its .kmm-cluster-id was lost, write that identity into it again"
+        .hint(found.empty() ? "name the right cluster with --cluster; if it is this one and its .kmm-cluster-id was "
+                              "lost, write that identity into it again"
                             : "name the right cluster with --cluster");
 }
 
@@ -137,7 +143,9 @@ void Driver::make_move(const Event& move) {
     recorder_.record(move);
 }
 
-Ended Driver::end_of(const std::string& state) { return state == upgrade::k_run_complete ? Ended::complete : Ended::aborted; }
+Ended Driver::end_of(const std::string& state) {
+    return state == upgrade::k_run_complete ? Ended::complete : Ended::aborted;
+}
 
 /// What the walk and its threads share.
 struct Driver::Flight {
@@ -152,7 +160,8 @@ struct Driver::Flight {
 void Driver::retry_stage() {
     const auto state = recorder_.state().state;
     const auto* stage = upgrade::procedure_of(recorder_.header()).table().stage_of(state);
-    if (stage != nullptr && !stage->is_walk() && stage->failed == state) record_run(EventKind::intent, stage->name, stage->during);
+    if (stage != nullptr && !stage->is_walk() && stage->failed == state)
+        record_run(EventKind::intent, stage->name, stage->during);
 }
 
 void Driver::carry_out(const upgrade::NodeStep& step, Flight& flight) {
@@ -196,7 +205,8 @@ void Driver::begin_steps(const std::vector<upgrade::NodeStep>& steps, Flight& fl
 Ended Driver::walk() {
     Flight flight;
     const bool is_serial = recorder_.header().options.max_unavailable == 1;
-    Pool pool(static_cast<std::size_t>(std::clamp<std::int64_t>(recorder_.header().options.max_unavailable, 1, k_threads_max)));
+    Pool pool(static_cast<std::size_t>(
+        std::clamp<std::int64_t>(recorder_.header().options.max_unavailable, 1, k_threads_max)));
     for (;;) {
         std::unique_lock guard(flight.mutex);
         if (flight.crash || flight.left || interrupted_()) {
@@ -276,8 +286,9 @@ void Driver::resume() {
     if (run.rollback != upgrade::Rollback::none) retry_failed(aborting);
     retry_stage();
     if (run.state == "upgrade-aborting-failed")
-        record_run(EventKind::intent, "abort", "upgrade-aborting",
-                   value::Node::mapping({{"rollback", upgrade::to_string(run.rollback.value_or(upgrade::Rollback::none))}}));
+        record_run(
+            EventKind::intent, "abort", "upgrade-aborting",
+            value::Node::mapping({{"rollback", upgrade::to_string(run.rollback.value_or(upgrade::Rollback::none))}}));
 }
 
 std::optional<upgrade::NodeStep> Driver::choose_step(const upgrade::Run& run, const upgrade::Decision& decision,
@@ -304,8 +315,8 @@ void Driver::refuse_step(const upgrade::Run& run, const upgrade::Decision& decis
         message = fmt::format("node {} is {}, a failed node is not stepped", node, wanted->state);
         hint = fmt::format("kmm-upgrade retry {}", node);
     } else if (wanted != nullptr) {
-        message = fmt::format("node {} is {} while {} of {} nodes may be in flight", node, wanted->state, upgrade::busy_nodes(run).size(),
-                              run.options.max_unavailable);
+        message = fmt::format("node {} is {} while {} of {} nodes may be in flight", node, wanted->state,
+                              upgrade::busy_nodes(run).size(), run.options.max_unavailable);
     }
     throw Error(Exit::paused, "step-not-allowed", message).hint(hint);
 }
@@ -363,7 +374,8 @@ void Driver::require_stage(const upgrade::Run& run, const std::string& name) {
         std::vector<std::string> names;
         for (const auto& stage : table.stages()) names.push_back(stage.name);
         const auto near = base::nearest(name, names);
-        throw Error(Exit::not_found, "stage-not-found", fmt::format("{} is no stage of this upgrade", base::escape(name)))
+        throw Error(Exit::not_found, "stage-not-found",
+                    fmt::format("{} is no stage of this upgrade", base::escape(name)))
             .hint(near ? "did you mean " + *near + "?" : "the stages are " + base::join(names, ", "));
     }
     auto going_on = run;
@@ -372,9 +384,11 @@ void Driver::require_stage(const upgrade::Run& run, const std::string& name) {
     const auto next = upgrade::next_steps(going_on, {});
     const auto* under_way = table.stage_of(run.state);
     if (under_way != nullptr && run.state == under_way->done) under_way = nullptr;
-    if (under_way == nullptr && next.next == Next::move && next.event.kind == EventKind::intent) under_way = table.find_stage(next.event.step);
+    if (under_way == nullptr && next.next == Next::move && next.event.kind == EventKind::intent)
+        under_way = table.find_stage(next.event.step);
     if (under_way != nullptr && under_way->name == name) return;
-    throw Error(Exit::paused, "step-not-allowed", fmt::format("stage {} is not next: the run is in {}", name, run.state))
+    throw Error(Exit::paused, "step-not-allowed",
+                fmt::format("stage {} is not next: the run is in {}", name, run.state))
         .hint(under_way == nullptr ? upgrade::next_commands(run).front() : "kmm-upgrade step " + under_way->name);
 }
 
@@ -423,7 +437,8 @@ void Driver::require_failed(const upgrade::Run& run, const std::string& node, co
         throw Error(Exit::paused, "aborting", fmt::format("the upgrade is being aborted, {} is not possible", verb))
             .hint("kmm-upgrade resume");
     if (!upgrade::is_failed_node_state(found->state))
-        throw Error(Exit::paused, "not-failed", fmt::format("node {} is {}, {} is for a failed node", node, found->state, verb))
+        throw Error(Exit::paused, "not-failed",
+                    fmt::format("node {} is {}, {} is for a failed node", node, found->state, verb))
             .hint(upgrade::next_commands(run).front());
 }
 
@@ -432,7 +447,8 @@ void Driver::retry(const std::string& node) {
     if (node.empty()) {
         const auto* stage = upgrade::procedure_of(run).table().stage_of(run.state);
         if (stage == nullptr || stage->is_walk() || stage->failed != run.state)
-            throw Error(Exit::paused, "not-failed", fmt::format("the upgrade is in state {}: no step of the run has failed", run.state))
+            throw Error(Exit::paused, "not-failed",
+                        fmt::format("the upgrade is in state {}: no step of the run has failed", run.state))
                 .hint(upgrade::next_commands(run).front());
         record_run(EventKind::resumed, "", "");
         return retry_stage();

@@ -43,15 +43,16 @@ public:
     void resume();
     /// Exactly one step of one node: `node`, or "" for the next one. Errors: paused "step-not-allowed".
     [[nodiscard]] Ended step(const std::string& node);
-    /// What is left of one stage, which must be the one that is under way or comes next. Errors: not_found "stage-not-found"; paused
-    /// "step-not-allowed".
+    /// What is left of one stage, which must be the one that is under way or comes next. Errors: not_found
+    /// "stage-not-found"; paused "step-not-allowed".
     [[nodiscard]] Ended step_stage(const std::string& stage);
     /// Records the abort and walks to its end. Looks at nodes that were cut off. Errors: paused "not-abortable".
     [[nodiscard]] Ended abort(upgrade::Rollback rollback);
-    /// Sends one failed node back to its start; "": begins the failed step of the run again. Errors: paused "not-failed" names the state and the
-    /// valid command.
+    /// Sends one failed node back to its start; "": begins the failed step of the run again. Errors: paused
+    /// "not-failed" names the state and the valid command.
     void retry(const std::string& node);
-    /// Gives one failed node up; a cordon of this run is lifted. Errors: as retry; paused "not-skippable"; those of the store.
+    /// Gives one failed node up; a cordon of this run is lifted. Errors: as retry; paused "not-skippable"; those of the
+    /// store.
     void skip(const std::string& node, const std::string& reason);
     /// Records that the run stops here by a person's will.
     void pause(const std::string& reason, const std::string& message);
@@ -64,15 +65,17 @@ private:
     void retry_stage();
     /// Runs `step` and takes its node out of the flight, however it ends.
     void carry_out(const upgrade::NodeStep& step, Flight& flight);
-    /// Gives as many of `steps` to threads as there are threads; where there is none at all, carries out the first one itself.
+    /// Gives as many of `steps` to threads as there are threads; where there is none at all, carries out the first one
+    /// itself.
     void begin_steps(const std::vector<upgrade::NodeStep>& steps, Flight& flight, Pool& pool);
     [[nodiscard]] static Ended end_of(const std::string& state);
-    /// True if the run is in the state up to which it was to go, or through the one stage that was asked for and `move` leads to another one.
+    /// True if the run is in the state up to which it was to go, or through the one stage that was asked for and `move`
+    /// leads to another one.
     [[nodiscard]] bool is_beyond(const std::string& state, const upgrade::Event& move) const;
     /// Waits for a moment because of `hold`. False: the run was paused instead, since nothing can begin for too long.
     [[nodiscard]] bool wait_for_others(const Hold& hold);
-    /// Records a move of the run. Before it says that all nodes are upgraded, those that are done are looked at; if one is not any more,
-    /// that is recorded instead.
+    /// Records a move of the run. Before it says that all nodes are upgraded, those that are done are looked at; if one
+    /// is not any more, that is recorded instead.
     void make_move(const upgrade::Event& move);
     void record_run(upgrade::EventKind kind, const std::string& step, const std::string& to, value::Node facts = {});
     /// The step for `node` ("": whatever is next) among those that may run now; nullopt if it may not be stepped.
@@ -82,7 +85,8 @@ private:
     /// Throws step-not-allowed if `stage` is neither under way nor next, stage-not-found if there is none of that name.
     static void require_stage(const upgrade::Run& run, const std::string& stage);
     /// Throws step-not-allowed, which says what is in the way and which step is next.
-    [[noreturn]] static void refuse_step(const upgrade::Run& run, const upgrade::Decision& decision, const std::string& node);
+    [[noreturn]] static void refuse_step(const upgrade::Run& run, const upgrade::Decision& decision,
+                                         const std::string& node);
     /// Errors: not_found "node-not-found".
     static void require_known(const upgrade::Run& run, const std::string& node);
     void require_failed(const upgrade::Run& run, const std::string& node, const std::string& verb) const;

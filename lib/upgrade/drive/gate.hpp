@@ -16,7 +16,8 @@ namespace kmm::drive {
 
 /// How a walk learns the time of day and tells what it waits for.
 struct Pace {
-    std::function<int(std::int64_t unix_seconds)> minute_of_day;  ///< default: that of the run's time zone, sys::minute_of_day_in
+    std::function<int(std::int64_t unix_seconds)>
+        minute_of_day;  ///< default: that of the run's time zone, sys::minute_of_day_in
     std::function<void(const std::string& text)> notice;          ///< empty: nobody listens
 };
 
@@ -30,7 +31,8 @@ struct Hold {
 /// Whether `node` may be begun while those of `busy` are in flight. Nodes that are not ready or
 /// cordoned (Actor::unavailable) count as in flight, if the run asks for that; `node` itself does not count twice.
 /// Errors: those of the store.
-[[nodiscard]] std::optional<Hold> hold_of(Actor& actor, const sys::Clock& clock, const Pace& pace, const upgrade::Header& run,
-                                          const std::string& node, const std::set<std::string>& busy);
+[[nodiscard]] std::optional<Hold> hold_of(Actor& actor, const sys::Clock& clock, const Pace& pace,
+                                          const upgrade::Header& run, const std::string& node,
+                                          const std::set<std::string>& busy);
 
 }  // namespace kmm::drive

@@ -49,7 +49,8 @@ void LateWords::run() {
     while (!is_stopping_) {
         auto next = entries_.end();
         for (auto entry = entries_.begin(); entry != entries_.end(); ++entry)
-            if (!entry->second.is_said && (next == entries_.end() || entry->second.due < next->second.due)) next = entry;
+            if (!entry->second.is_said && (next == entries_.end() || entry->second.due < next->second.due))
+                next = entry;
         if (next == entries_.end()) {
             changed_.wait(lock);
             continue;

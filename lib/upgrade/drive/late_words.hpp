@@ -16,10 +16,12 @@
 
 namespace kmm::drive {
 
-/// How long a node may take to say how it is before people are told, and how long a worker may take that does something: it pulls images.
+/// How long a node may take to say how it is before people are told, and how long a worker may take that does
+/// something: it pulls images.
 inline constexpr std::chrono::milliseconds k_silence{5'000}, k_silence_of_work{30'000};
 
-/// One thread, started when it is first needed, that says a word for each of what is under way for too long. Thread safe.
+/// One thread, started when it is first needed, that says a word for each of what is under way for too long. Thread
+/// safe.
 class LateWords {
 public:
     LateWords() = default;
@@ -42,8 +44,8 @@ public:
         std::uint64_t number_;  ///< 0: ended
     };
 
-    /// `say` is called once, from the thread, if the result lives for longer than `patience`. What it throws is forgotten: a word is
-    /// worth less than what is under way.
+    /// `say` is called once, from the thread, if the result lives for longer than `patience`. What it throws is
+    /// forgotten: a word is worth less than what is under way.
     [[nodiscard]] Watch watch(std::chrono::milliseconds patience, std::function<void()> say);
 
 private:
@@ -63,7 +65,8 @@ private:
     std::thread thread_;
 };
 
-/// What people and scripts are told of a node that does not answer to `what`. `since` and `until` are seconds since 1970.
+/// What people and scripts are told of a node that does not answer to `what`. `since` and `until` are seconds since
+/// 1970.
 struct Silence {
     std::string what;
     std::int64_t since = 0, until = 0;
@@ -74,6 +77,7 @@ struct Silence {
 };
 
 /// A silence that begins now and is borne for `patience`.
-[[nodiscard]] Silence silence_from_now(const sys::Clock& clock, const std::string& what, std::chrono::milliseconds patience);
+[[nodiscard]] Silence silence_from_now(const sys::Clock& clock, const std::string& what,
+                                       std::chrono::milliseconds patience);
 
 }  // namespace kmm::drive

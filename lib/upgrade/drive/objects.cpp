@@ -30,7 +30,8 @@ std::int64_t number_in(const Node& object, std::initializer_list<std::string_vie
 
 std::string object_text(const Node& object) {
     const auto space = object.get_string({"metadata", "namespace"});
-    return fmt::format("{} {}{}", object.get_string({"kind"}), space.empty() ? "" : space + "/", object.get_string({"metadata", "name"}));
+    return fmt::format("{} {}{}", object.get_string({"kind"}), space.empty() ? "" : space + "/",
+                       object.get_string({"metadata", "name"}));
 }
 
 Node placed(Node object, const kube::Resource& resource) {
@@ -53,14 +54,15 @@ std::string rollout_problem(const Node& object) {
         return object_text(object) + ": its controller has not seen it yet";
     if (kind == "DaemonSet") {
         const auto wanted = number_in(object, {"status", "desiredNumberScheduled"});
-        const auto ready =
-            std::min(number_in(object, {"status", "updatedNumberScheduled"}), number_in(object, {"status", "numberAvailable"}));
+        const auto ready = std::min(number_in(object, {"status", "updatedNumberScheduled"}),
+                                    number_in(object, {"status", "numberAvailable"}));
         return ready >= wanted ? "" : incomplete(ready, wanted);
     }
     const auto* replicas = object.find_path({"spec", "replicas"});
     const auto wanted = replicas == nullptr ? 1 : replicas->as_int().value_or(1);
-    const auto ready = std::min(number_in(object, {"status", "updatedReplicas"}),
-                                number_in(object, {"status", kind == "Deployment" ? "availableReplicas" : "readyReplicas"}));
+    const auto ready =
+        std::min(number_in(object, {"status", "updatedReplicas"}),
+                 number_in(object, {"status", kind == "Deployment" ? "availableReplicas" : "readyReplicas"}));
     if (ready < wanted) return incomplete(ready, wanted);
     // Available ones may be those of before.
     const auto old = number_in(object, {"status", "replicas"}) - number_in(object, {"status", "updatedReplicas"});
@@ -88,7 +90,8 @@ std::optional<kube::Resource> Objects::resource_of(const Node& object) {
         const kube::Resource resource{
             slash == std::string::npos ? "" : api_version.substr(0, slash),
             slash == std::string::npos ? api_version : api_version.substr(slash + 1), plural, kind,
-            is_namespaced != nullptr && is_namespaced->as_bool() == true ? kube::Scope::namespaced : kube::Scope::cluster};
+            is_namespaced != nullptr && is_namespaced->as_bool() == true ? kube::Scope::namespaced
+                                                                         : kube::Scope::cluster};
         const std::lock_guard guard(mutex_);
         known_.insert_or_assign({api_version, kind}, resource);
         return resource;
@@ -97,19 +100,22 @@ std::optional<kube::Resource> Objects::resource_of(const Node& object) {
 }
 
 Node Objects::apply(const kube::Resource& resource, const Node& object, kube::Force force, kube::DryRun dry_run) {
-    return with_context([&] { return object_text(object); }, [&] { return client_.apply(resource, object, force, dry_run); });
+    return with_context([&] { return object_text(object); },
+                        [&] { return client_.apply(resource, object, force, dry_run); });
 }
 
 std::optional<Node> Objects::find(const kube::Resource& resource, const Node& object) {
-    return client_.find(resource, {object.get_string({"metadata", "namespace"}), object.get_string({"metadata", "name"})});
+    return client_.find(resource,
+                        {object.get_string({"metadata", "namespace"}), object.get_string({"metadata", "name"})});
 }
 
-void await_clear(sys::Clock& clock, const Deadline& deadline, const std::function<bool()>& interrupted, const std::string& hint,
-                 const std::function<std::string()>& problem) {
+void await_clear(sys::Clock& clock, const Deadline& deadline, const std::function<bool()>& interrupted,
+                 const std::string& hint, const std::function<std::string()>& problem) {
     for (auto wait = k_first_poll;; wait = std::min(wait * 2, k_longest_poll)) {
         const auto found = problem();
         if (found.empty()) return;
-        if (deadline.passed()) throw Error(Exit::unhealthy, "not-verified", fmt::format("{} after the time limit", found)).hint(hint);
+        if (deadline.passed())
+            throw Error(Exit::unhealthy, "not-verified", fmt::format("{} after the time limit", found)).hint(hint);
         if (interrupted() || !clock.sleep_for(wait) || interrupted()) throw Leave{StepEnd::left};
     }
 }

@@ -18,7 +18,8 @@ namespace kmm::drive {
 /// "DaemonSet drivers/a".
 [[nodiscard]] std::string object_text(const value::Node& object);
 
-/// `object`, in namespace "default" where its kind is namespaced and it names none, and without one where its kind has none.
+/// `object`, in namespace "default" where its kind is namespaced and it names none, and without one where its kind has
+/// none.
 [[nodiscard]] value::Node placed(value::Node object, const kube::Resource& resource);
 
 /// What the rollout of a DaemonSet, Deployment or StatefulSet still lacks, "" if it is complete. Other kinds have none.
@@ -28,11 +29,12 @@ namespace kmm::drive {
 class Objects {
 public:
     explicit Objects(kube::Client& client) : client_(client) {}
-    /// nullopt if the server does not serve the kind. Kinds that were found are remembered, others are asked for each time. Errors: those of
-    /// the client.
+    /// nullopt if the server does not serve the kind. Kinds that were found are remembered, others are asked for each
+    /// time. Errors: those of the client.
     [[nodiscard]] std::optional<kube::Resource> resource_of(const value::Node& object);
     /// Server-side apply; returns the object as it is then. Errors: those of the client with the object as context.
-    value::Node apply(const kube::Resource& resource, const value::Node& object, kube::Force force, kube::DryRun dry_run = kube::DryRun::no);
+    value::Node apply(const kube::Resource& resource, const value::Node& object, kube::Force force,
+                      kube::DryRun dry_run = kube::DryRun::no);
     /// The object as the server has it.
     [[nodiscard]] std::optional<value::Node> find(const kube::Resource& resource, const value::Node& object);
 
@@ -42,9 +44,9 @@ private:
     std::map<std::pair<std::string, std::string>, kube::Resource> known_;  ///< by apiVersion and kind
 };
 
-/// Asks `problem` until it is "", with growing pauses. Errors: unhealthy "not-verified" with the last problem and `hint` once
-/// `deadline` has passed; those of `problem`. Throws Leave.
-void await_clear(sys::Clock& clock, const Deadline& deadline, const std::function<bool()>& interrupted, const std::string& hint,
-                 const std::function<std::string()>& problem);
+/// Asks `problem` until it is "", with growing pauses. Errors: unhealthy "not-verified" with the last problem and
+/// `hint` once `deadline` has passed; those of `problem`. Throws Leave.
+void await_clear(sys::Clock& clock, const Deadline& deadline, const std::function<bool()>& interrupted,
+                 const std::string& hint, const std::function<std::string()>& problem);
 
 }  // namespace kmm::drive

@@ -22,8 +22,8 @@ public:
     Pool(const Pool&) = delete;
     Pool& operator=(const Pool&) = delete;
 
-    /// True if `task` will be carried out by a thread that has nothing else to do. False, and nothing happens, if all `limit` threads are
-    /// busy, or the system gives no other one. `task` must not throw.
+    /// True if `task` will be carried out by a thread that has nothing else to do. False, and nothing happens, if all
+    /// `limit` threads are busy, or the system gives no other one. `task` must not throw.
     [[nodiscard]] bool try_run(std::function<void()> task);
     /// Threads that were started so far.
     [[nodiscard]] std::size_t threads() const;
@@ -39,8 +39,8 @@ private:
     std::vector<std::thread> threads_;
 };
 
-/// Calls `act` with every number below `count`, a few at once; once one has thrown no further ones are begun. Rethrows the first of what
-/// they throw, after all have ended.
+/// Calls `act` with every number below `count`, a few at once; once one has thrown no further ones are begun. Rethrows
+/// the first of what they throw, after all have ended.
 void for_each_at_once(std::size_t count, const std::function<void(std::size_t)>& act);
 
 }  // namespace kmm::drive

@@ -23,7 +23,8 @@ void Recorder::record(const upgrade::Event& event) {
         ledger_.commit(std::move(change));
         untold_.splice(untold_.end(), told);
     }
-    if (event.kind == upgrade::EventKind::paused || (event.node.empty() && upgrade::is_final_run_state(event.to))) save();
+    if (event.kind == upgrade::EventKind::paused || (event.node.empty() && upgrade::is_final_run_state(event.to)))
+        save();
     tell();
 }
 
@@ -76,7 +77,8 @@ upgrade::NodeRecord Recorder::node(const std::string& name) const {
     return *found;
 }
 
-std::optional<upgrade::Run> load_run(const record::Loaded& loaded, const upgrade::Procedures& procedures, std::vector<std::string>& warnings) {
+std::optional<upgrade::Run> load_run(const record::Loaded& loaded, const upgrade::Procedures& procedures,
+                                     std::vector<std::string>& warnings) {
     warnings.insert(warnings.end(), loaded.warnings.begin(), loaded.warnings.end());
     if (loaded.entries.empty()) return std::nullopt;
     std::vector<upgrade::TimedPayload> payloads;

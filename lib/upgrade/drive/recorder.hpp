@@ -30,7 +30,8 @@ public:
     virtual void snapshot(const value::Node& run) = 0;
 };
 
-/// The state directory's journal. The caller holds the lock. A disk that is full is told with what to do then (record/space.hpp).
+/// The state directory's journal. The caller holds the lock. A disk that is full is told with what to do then
+/// (record/space.hpp).
 class StateJournal final : public Journal {
 public:
     explicit StateJournal(record::StateDir& directory) : directory_(directory) {}
@@ -54,17 +55,17 @@ public:
     std::vector<value::Node> entries;
 };
 
-/// Called for every event after it was recorded, in the order of the journal, by one thread at a time and outside of the recorder's
-/// mutex. The run may be further by then. What it throws is forgotten: the event is recorded.
+/// Called for every event after it was recorded, in the order of the journal, by one thread at a time and outside of
+/// the recorder's mutex. The run may be further by then. What it throws is forgotten: the event is recorded.
 using Observer = std::function<void(const upgrade::Event&, const std::string& time)>;
 
 /// Thread safe. Errors of the journal are thrown to whoever records; the run in memory is unchanged then.
 class Recorder {
 public:
     Recorder(upgrade::Run run, Journal& journal, const sys::Clock& clock, Observer observer);
-    /// Checks the move, makes it durable, takes it over, calls the observer (if another thread is calling it, that thread goes on with this
-    /// event). Costs the same in a run of any size, but for pauses and the end of the run, which refresh the snapshot. Errors: as
-    /// upgrade::Ledger::judge and the journal's; none once the event is durable.
+    /// Checks the move, makes it durable, takes it over, calls the observer (if another thread is calling it, that
+    /// thread goes on with this event). Costs the same in a run of any size, but for pauses and the end of the run,
+    /// which refresh the snapshot. Errors: as upgrade::Ledger::judge and the journal's; none once the event is durable.
     void record(const upgrade::Event& event);
     /// What is fixed in the run. Valid as long as this object.
     [[nodiscard]] const upgrade::Header& header() const noexcept { return header_; }
@@ -101,7 +102,8 @@ private:
     bool is_telling_ = false;  ///< a thread is giving them
 };
 
-/// The run a state directory holds, of one of `procedures`; nullopt when it is idle. Warnings of the reader are appended to `warnings`.
+/// The run a state directory holds, of one of `procedures`; nullopt when it is idle. Warnings of the reader are
+/// appended to `warnings`.
 [[nodiscard]] std::optional<upgrade::Run> load_run(const record::Loaded& loaded, const upgrade::Procedures& procedures,
                                                   std::vector<std::string>& warnings);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step: look, intent, act, done or failed. The order in which things are recorded and done stands here, once for all procedures.
+// One step: look, intent, act, done or failed. The order in which things are recorded and done stands here, once for
+// all procedures.
 #pragma once
 
 #include <functional>
@@ -11,16 +12,17 @@
 namespace kmm::drive {
 
 /// An event of `node` in its state of now; `to` "" leaves it there.
-[[nodiscard]] upgrade::Event node_event(const Recorder& recorder, upgrade::EventKind kind, const std::string& node, const std::string& step,
-                                        const std::string& to = "");
+[[nodiscard]] upgrade::Event node_event(const Recorder& recorder, upgrade::EventKind kind, const std::string& node,
+                                        const std::string& step, const std::string& to = "");
 
 /// Thread safe for different nodes, as its actor is. The references outlive it.
 class StepRunner {
 public:
     StepRunner(Actor& actor, Recorder& recorder, sys::Clock& clock, std::function<bool()> interrupted)
         : actor_(actor), recorder_(recorder), clock_(clock), interrupted_(std::move(interrupted)) {}
-    /// Runs a step of a node, of the run itself (node ""), or the release of a cordon. What goes wrong on the node or in the cluster ends as a
-    /// recorded failure; only a failure of the record is thrown, what ends the run, and one of release, which the next resume tries again.
+    /// Runs a step of a node, of the run itself (node ""), or the release of a cordon. What goes wrong on the node or
+    /// in the cluster ends as a recorded failure; only a failure of the record is thrown, what ends the run, and one of
+    /// release, which the next resume tries again.
     [[nodiscard]] StepEnd run(const upgrade::NodeStep& step);
     /// Looks once at a node whose state is open and records what was found. Never fails the node.
     void observe(const std::string& node);

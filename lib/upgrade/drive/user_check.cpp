@@ -27,7 +27,9 @@ constexpr std::size_t k_output_max = 64U << 10U;  ///< the end of each stream
 std::string bounded(std::string_view line) {
     if (line.size() <= k_line_max && base::escape(line).size() <= k_line_max) return std::string(line);
     std::size_t size = std::min(line.size(), k_line_max);
-    const auto is_in_character = [&] { return size < line.size() && (static_cast<unsigned char>(line[size]) & 0xc0U) == 0x80U && base::is_utf8(line); };
+    const auto is_in_character = [&] {
+        return size < line.size() && (static_cast<unsigned char>(line[size]) & 0xc0U) == 0x80U && base::is_utf8(line);
+    };
     while (size > 0 && (base::escape(line.substr(0, size)).size() > k_line_max || is_in_character())) --size;
     return std::string(line.substr(0, size)) + "...";
 }
@@ -43,10 +45,12 @@ std::string last_lines(const std::string& text) {
 
 }  // namespace
 
-void ask_user_check(const upgrade::Options& options, const value::Node& document, const Deadline& deadline, const std::function<bool()>& interrupted) {
+void ask_user_check(const upgrade::Options& options, const value::Node& document, const Deadline& deadline,
+                    const std::function<bool()>& interrupted) {
     if (options.check.empty()) return;
     const auto words = upgrade::command_words(options.check);
-    if (!words) throw Error(Exit::config, "bad-value", fmt::format("the record has the check command \"{}\"", options.check));
+    if (!words)
+        throw Error(Exit::config, "bad-value", fmt::format("the record has the check command \"{}\"", options.check));
     sys::ProcessSpec spec;
     spec.argv = *words;
     spec.stdin_text = value::to_json(document) + "\n";
@@ -64,7 +68,8 @@ void ask_user_check(const upgrade::Options& options, const value::Node& document
     throw error.hint("find out what it wants: " + options.check);
 }
 
-void soak(Recorder& recorder, sys::Clock& clock, const std::string& node, value::Node facts, const std::function<bool()>& interrupted) {
+void soak(Recorder& recorder, sys::Clock& clock, const std::string& node, value::Node facts,
+          const std::function<bool()>& interrupted) {
     const milliseconds duration(recorder.header().options.soak_ms);
     auto begun = node_event(recorder, upgrade::EventKind::observed, node, "");
     begun.message = "watched for " + base::format_duration(duration);

@@ -28,27 +28,39 @@ struct LoadedDriver {
 /// Thread safe for different nodes. The references outlive it.
 class Drivers {
 public:
-    Drivers(cluster::ClusterStore& store, cluster::NodeRunner& runner, sys::Clock& clock, std::function<bool()> interrupted,
-            WorkerSteps::Teller tell, upgrade::kernel::Loader loader)
-        : store_(store), worker_(runner), clock_(clock), interrupted_(std::move(interrupted)), tell_(std::move(tell)), loader_(loader) {}
+    Drivers(cluster::ClusterStore& store, cluster::NodeRunner& runner, sys::Clock& clock,
+            std::function<bool()> interrupted, WorkerSteps::Teller tell, upgrade::kernel::Loader loader)
+        : store_(store),
+          worker_(runner),
+          clock_(clock),
+          interrupted_(std::move(interrupted)),
+          tell_(std::move(tell)),
+          loader_(loader) {}
 
-    /// Brings every Module that selects the node into its kernel, those that others need first, or waits until KMM's operator has. Each must be live
-    /// with the identity of the file in its image. With Loader::worker, labels and NodeModulesConfig follow as KMM's controllers write them.
-    /// Errors: those of resolve_entry, of the worker and of the guards; unhealthy "driver-missing", "identity-mismatch", "node-rebooted"; timeout
-    /// "operator-timeout". Throws Leave.
-    [[nodiscard]] std::map<std::string, LoadedDriver> bring(const std::string& node, const SystemSight& seen, const Deadline& deadline);
-    /// Every one of `drivers` is live as it was. Errors: unhealthy "driver-missing", "identity-mismatch", "node-rebooted". Throws Leave.
-    void prove(const std::string& node, const std::map<std::string, LoadedDriver>& drivers, const std::string& boot, const Deadline& deadline);
+    /// Brings every Module that selects the node into its kernel, those that others need first, or waits until KMM's
+    /// operator has. Each must be live with the identity of the file in its image. With Loader::worker, labels and
+    /// NodeModulesConfig follow as KMM's controllers write them. Errors: those of resolve_entry, of the worker and of
+    /// the guards; unhealthy "driver-missing", "identity-mismatch", "node-rebooted"; timeout "operator-timeout". Throws
+    /// Leave.
+    [[nodiscard]] std::map<std::string, LoadedDriver> bring(const std::string& node, const SystemSight& seen,
+                                                            const Deadline& deadline);
+    /// Every one of `drivers` is live as it was. Errors: unhealthy "driver-missing", "identity-mismatch",
+    /// "node-rebooted". Throws Leave.
+    void prove(const std::string& node, const std::map<std::string, LoadedDriver>& drivers, const std::string& boot,
+               const Deadline& deadline);
 
 private:
     struct Wanted;
     [[nodiscard]] std::vector<Wanted> wanted_on(const std::string& node, const std::string& kernel);
-    [[nodiscard]] upgrade::module::Identity load(const std::string& node, const Wanted& wanted, const std::string& boot, const Deadline& deadline);
-    [[nodiscard]] upgrade::module::Identity await_operator(const std::string& node, const Wanted& wanted, const std::string& boot, const Deadline& deadline);
+    [[nodiscard]] upgrade::module::Identity load(const std::string& node, const Wanted& wanted, const std::string& boot,
+                                                 const Deadline& deadline);
+    [[nodiscard]] upgrade::module::Identity await_operator(const std::string& node, const Wanted& wanted,
+                                                           const std::string& boot, const Deadline& deadline);
     /// The worker's `verb`, asked again while the node is busy or the connection is lost.
-    [[nodiscard]] WorkerResult ask(const std::string& verb, const std::string& node, const std::string& input, const std::string& boot,
-                                   const Deadline& deadline);
-    void require_live(const std::string& node, const std::string& module, const LoadedDriver& driver, const std::string& boot, const Deadline& deadline);
+    [[nodiscard]] WorkerResult ask(const std::string& verb, const std::string& node, const std::string& input,
+                                   const std::string& boot, const Deadline& deadline);
+    void require_live(const std::string& node, const std::string& module, const LoadedDriver& driver,
+                      const std::string& boot, const Deadline& deadline);
 
     cluster::ClusterStore& store_;
     Worker worker_;
@@ -58,8 +70,8 @@ private:
     upgrade::kernel::Loader loader_;
 };
 
-/// What keeps KMM's operator from having loaded `entry` on the node in its present boot, for people; "" if nothing does. Labels, spec and status
-/// must agree: a label alone may be of an earlier boot.
+/// What keeps KMM's operator from having loaded `entry` on the node in its present boot, for people; "" if nothing
+/// does. Labels, spec and status must agree: a label alone may be of an earlier boot.
 struct NodeView;
 [[nodiscard]] std::string operator_lacks(const NodeView& view, const api::NodeModule& entry, const std::string& boot);
 

@@ -37,13 +37,15 @@ Diagnostic obstacle(const api::Module& module, std::string code, std::string mes
 }
 
 bool is_on(const plan::Surveyed& row, const std::string& node) {
-    return std::any_of(row.pools.begin(), row.pools.end(),
-                       [&](const plan::Pool& pool) { return std::find(pool.nodes.begin(), pool.nodes.end(), node) != pool.nodes.end(); });
+    return std::any_of(row.pools.begin(), row.pools.end(), [&](const plan::Pool& pool) {
+        return std::find(pool.nodes.begin(), pool.nodes.end(), node) != pool.nodes.end();
+    });
 }
 
 }  // namespace
 
-PlannedKernel plan_kernel(const api::Objects& objects, const StartRequest& request, const upgrade::kernel::Subject& subject, const sys::Clock& clock) {
+PlannedKernel plan_kernel(const api::Objects& objects, const StartRequest& request,
+                          const upgrade::kernel::Subject& subject, const sys::Clock& clock) {
     require_known_nodes(objects, request.nodes);
     PlannedKernel planned;
     auto& run = planned.run;
@@ -56,11 +58,14 @@ PlannedKernel plan_kernel(const api::Objects& objects, const StartRequest& reque
         if (why.empty()) chosen.push_back(name);
         else run.left_out.push_back({name, why});
     }
-    std::sort(run.left_out.begin(), run.left_out.end(), [](const auto& left, const auto& right) { return left.name < right.name; });
-    for (const auto& left : run.left_out) planned.notes.push_back(fmt::format("node {} is left out: {}", left.name, left.reason));
+    std::sort(run.left_out.begin(), run.left_out.end(),
+              [](const auto& left, const auto& right) { return left.name < right.name; });
+    for (const auto& left : run.left_out)
+        planned.notes.push_back(fmt::format("node {} is left out: {}", left.name, left.reason));
     if (chosen.empty())
         throw Error(Exit::checks_failed, "no-nodes", objects.nodes.empty() ? "there is no Node" : "no node is selected")
-            .hint(run.left_out.empty() ? "--selector matches no node" : "name a node that is cordoned or not ready with --node");
+            .hint(run.left_out.empty() ? "--selector matches no node"
+                                       : "name a node that is cordoned or not ready with --node");
     chosen = walk_order(objects, request, std::move(chosen), planned.notes);
     run.lineage = request.lineage;
     run.created_by = request.created_by;
@@ -89,7 +94,8 @@ PlannedKernel plan_kernel(const api::Objects& objects, const StartRequest& reque
     return planned;
 }
 
-std::vector<std::string> kernel_actions(const upgrade::Run& run, const upgrade::NodeRecord& node, const std::vector<std::string>& modules) {
+std::vector<std::string> kernel_actions(const upgrade::Run& run, const upgrade::NodeRecord& node,
+                                        const std::vector<std::string>& modules) {
     std::vector<std::string> actions;
     const bool is_there = node.kernel == run.to_version;
     if (is_there) actions.push_back(fmt::format("runs {} already", run.to_version));
@@ -99,7 +105,9 @@ std::vector<std::string> kernel_actions(const upgrade::Run& run, const upgrade::
         actions.push_back(fmt::format("reboot, wait for a new boot of {}", run.to_version));
     }
     const bool is_operated = upgrade::kernel::subject_of(run).loader == upgrade::kernel::Loader::operator_;
-    for (const auto& module : modules) actions.push_back(fmt::format("{} {}, compare the live module with its file", is_operated ? "wait for KMM to load" : "load", module));
+    for (const auto& module : modules)
+        actions.push_back(fmt::format("{} {}, compare the live module with its file",
+                                      is_operated ? "wait for KMM to load" : "load", module));
     if (!is_there && run.options.drain) actions.emplace_back("uncordon");
     return actions;
 }
@@ -109,7 +117,9 @@ std::vector<std::string> modules_on(const api::Objects& objects, const std::stri
     std::vector<std::string> names;
     for (const auto& row : plan::survey(objects, {kernel}))
         if (is_on(row, node)) names.push_back(row.module->full_name());
-    std::stable_sort(names.begin(), names.end(), [&](const std::string& left, const std::string& right) { return order.at(left) < order.at(right); });
+    std::stable_sort(names.begin(), names.end(), [&](const std::string& left, const std::string& right) {
+        return order.at(left) < order.at(right);
+    });
     return names;
 }
 
@@ -130,14 +140,18 @@ Diagnostics kernel_obstacles(const api::Objects& objects, const upgrade::Run& ru
             if (label && *label != version) waiting.push_back(fmt::format("{} ({})", node.name, base::escape(*label)));
         }
         if (!waiting.empty())
-            findings.push_back(obstacle(module, "version-mismatch",
-                                        fmt::format("Module {} is at version {}, and nodes are to run another one: {}", module.full_name(),
-                                                    version.empty() ? "none" : version, base::join(waiting, ", ")),
-                                        fmt::format("finish that upgrade first: kmm-upgrade start module {} --to {}", module.full_name(), version)));
-        if (is_operated && is_needed && run.options.drain && !plan::tolerates(plan::loader_tolerations(module), {cordon}))
-            findings.push_back(obstacle(module, "cordon-unloads",
-                                        fmt::format("KMM does not load Module {} on a cordoned node", module.full_name()),
-                                        fmt::format("let spec.tolerations of the Module tolerate {}:NoSchedule", api::k_taint_unschedulable)));
+            findings.push_back(
+                obstacle(module, "version-mismatch",
+                         fmt::format("Module {} is at version {}, and nodes are to run another one: {}",
+                                     module.full_name(), version.empty() ? "none" : version, base::join(waiting, ", ")),
+                         fmt::format("finish that upgrade first: kmm-upgrade start module {} --to {}",
+                                     module.full_name(), version)));
+        if (is_operated && is_needed && run.options.drain &&
+            !plan::tolerates(plan::loader_tolerations(module), {cordon}))
+            findings.push_back(obstacle(
+                module, "cordon-unloads",
+                fmt::format("KMM does not load Module {} on a cordoned node", module.full_name()),
+                fmt::format("let spec.tolerations of the Module tolerate {}:NoSchedule", api::k_taint_unschedulable)));
     }
     return findings;
 }

@@ -17,20 +17,23 @@ struct PlannedKernel {
     std::vector<std::string> notes;  ///< for people: what the order does
 };
 
-/// The run of `request`, whose to_version is the release: nodes of its choice, in its order. Nodes that somebody else has cordoned, or that are not Ready,
-/// are left out unless they are named. Nodes that run the release already are part of it: their drivers are proved.
-/// Errors: not_found "node-not-found"; checks_failed "no-nodes", "order-incomplete".
-[[nodiscard]] PlannedKernel plan_kernel(const api::Objects& objects, const StartRequest& request, const upgrade::kernel::Subject& subject,
-                                        const sys::Clock& clock);
+/// The run of `request`, whose to_version is the release: nodes of its choice, in its order. Nodes that somebody else
+/// has cordoned, or that are not Ready, are left out unless they are named. Nodes that run the release already are part
+/// of it: their drivers are proved. Errors: not_found "node-not-found"; checks_failed "no-nodes", "order-incomplete".
+[[nodiscard]] PlannedKernel plan_kernel(const api::Objects& objects, const StartRequest& request,
+                                        const upgrade::kernel::Subject& subject, const sys::Clock& clock);
 
 /// What is done on `node` of that run, for people, in order. `modules`: those that are loaded afterwards.
-[[nodiscard]] std::vector<std::string> kernel_actions(const upgrade::Run& run, const upgrade::NodeRecord& node, const std::vector<std::string>& modules);
+[[nodiscard]] std::vector<std::string> kernel_actions(const upgrade::Run& run, const upgrade::NodeRecord& node,
+                                                      const std::vector<std::string>& modules);
 
 /// Modules that survey says `node` needs, by NAMESPACE/NAME, those that others need first.
-[[nodiscard]] std::vector<std::string> modules_on(const api::Objects& objects, const std::string& kernel, const std::string& node);
+[[nodiscard]] std::vector<std::string> modules_on(const api::Objects& objects, const std::string& kernel,
+                                                  const std::string& node);
 
-/// Modules that KMM's operator would not load on a cordoned node, and nodes that wait for a version of a Module other than the Module's own: both would
-/// leave a node without its driver. Findings with the codes "cordon-unloads" and "version-mismatch".
+/// Modules that KMM's operator would not load on a cordoned node, and nodes that wait for a version of a Module other
+/// than the Module's own: both would leave a node without its driver. Findings with the codes "cordon-unloads" and
+/// "version-mismatch".
 [[nodiscard]] Diagnostics kernel_obstacles(const api::Objects& objects, const upgrade::Run& run);
 
 }  // namespace kmm::drive

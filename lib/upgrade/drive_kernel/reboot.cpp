@@ -17,36 +17,44 @@ constexpr milliseconds k_ask_again{120'000};  ///< a node that has not gone down
 }  // namespace
 
 SystemSight read_system(const std::string& node, const value::Node& document) {
-    SystemSight sight{document.get_string({"kernel"}), document.get_string({"bootID"}), document.get_string({"architecture"})};
+    SystemSight sight{document.get_string({"kernel"}), document.get_string({"bootID"}),
+                      document.get_string({"architecture"})};
     if (sight.kernel.empty() || sight.boot_id.empty())
         throw Error(Exit::other, "worker-failed", fmt::format("node {}: its facts have no kernel or no boot id", node));
     return sight;
 }
 
-SystemAgent::SystemAgent(cluster::NodeRunner& runner, sys::Clock& clock, std::function<bool()> interrupted, WorkerSteps::Teller tell)
-    : clock_(clock), tell_(tell), steps_(runner, clock, std::move(interrupted), std::move(tell), {"node", "NodeSystem", "NodeSystemStep"}) {}
+SystemAgent::SystemAgent(cluster::NodeRunner& runner, sys::Clock& clock, std::function<bool()> interrupted,
+                         WorkerSteps::Teller tell)
+    : clock_(clock),
+      tell_(tell),
+      steps_(runner, clock, std::move(interrupted), std::move(tell), {"node", "NodeSystem", "NodeSystemStep"}) {}
 
-SystemSight SystemAgent::facts(const std::string& node, const Deadline& deadline) { return read_system(node, steps_.facts(node, deadline)); }
+SystemSight SystemAgent::facts(const std::string& node, const Deadline& deadline) {
+    return read_system(node, steps_.facts(node, deadline));
+}
 
 std::optional<SystemSight> SystemAgent::glance(const std::string& node, milliseconds timeout) {
     const auto reply = steps_.facts_once(node, timeout);
     return reply.value ? std::optional(read_system(node, *reply.value)) : std::nullopt;
 }
 
-std::string SystemAgent::install(const std::string& node, const std::string& release, const std::string& command, const Deadline& deadline) {
+std::string SystemAgent::install(const std::string& node, const std::string& release, const std::string& command,
+                                 const Deadline& deadline) {
     const auto document = steps_.step(node, {"install", "--to", release, "--command", command}, deadline);
     return document.get_string({"message"});
 }
 
 void SystemAgent::ask_for_reboot(const std::string& node, const std::string& before, const Deadline& deadline) {
-    const auto reply = steps_.step_once(node, {"reboot", "--boot-id", before}, std::min(deadline.left(), milliseconds(60'000)));
+    const auto reply =
+        steps_.step_once(node, {"reboot", "--boot-id", before}, std::min(deadline.left(), milliseconds(60'000)));
     if (reply.value) return;
     if (reply.settled() && reply.has_result) throw Error(*reply.error);
     tell_(node, reply.error->message() + "; the node may be on its way down");
 }
 
-SystemSight SystemAgent::reboot_into(const std::string& node, const std::string& release, const std::string& before, const SystemSight& now,
-                                     const Deadline& deadline) {
+SystemSight SystemAgent::reboot_into(const std::string& node, const std::string& release, const std::string& before,
+                                     const SystemSight& now, const Deadline& deadline) {
     if (now.kernel == release) return now;
     auto seen = now;
     bool is_silent = false;
@@ -67,8 +75,10 @@ SystemSight SystemAgent::reboot_into(const std::string& node, const std::string&
         return seen;
     }
     if (is_silent) throw not_back(node);
-    throw Error(Exit::timeout, "node-not-rebooted", fmt::format("node {} was asked to reboot and still runs the same boot", node))
-        .hint(fmt::format("find out on the node what holds the shutdown up: systemctl list-jobs; then kmm-upgrade retry {}", node));
+    throw Error(Exit::timeout, "node-not-rebooted",
+                fmt::format("node {} was asked to reboot and still runs the same boot", node))
+        .hint(fmt::format(
+            "find out on the node what holds the shutdown up: systemctl list-jobs; then kmm-upgrade retry {}", node));
 }
 
 Error not_back(const std::string& node) {
@@ -78,9 +88,12 @@ Error not_back(const std::string& node) {
 
 void require_kernel(const std::string& node, const SystemSight& seen, const std::string& release) {
     if (seen.kernel == release) return;
-    throw Error(Exit::unhealthy, "kernel-not-booted",
-                fmt::format("node {} runs kernel {} after its reboot, expected {}", node, base::escape(seen.kernel), release))
-        .hint(fmt::format("see on the node whether {} is installed and is the default of its boot loader; then kmm-upgrade retry {}", release, node));
+    throw Error(
+        Exit::unhealthy, "kernel-not-booted",
+        fmt::format("node {} runs kernel {} after its reboot, expected {}", node, base::escape(seen.kernel), release))
+        .hint(fmt::format(
+            "see on the node whether {} is installed and is the default of its boot loader; then kmm-upgrade retry {}",
+            release, node));
 }
 
 }  // namespace kmm::drive

@@ -20,21 +20,26 @@ struct SystemSight {
 /// kmm-worker node on nodes. Thread safe for different nodes. The references outlive it.
 class SystemAgent {
 public:
-    SystemAgent(cluster::NodeRunner& runner, sys::Clock& clock, std::function<bool()> interrupted, WorkerSteps::Teller tell);
+    SystemAgent(cluster::NodeRunner& runner, sys::Clock& clock, std::function<bool()> interrupted,
+                WorkerSteps::Teller tell);
 
-    /// Asks until there is an answer. Errors: those of the worker; unavailable "node-unreachable" once `deadline` has passed. Throws Leave.
+    /// Asks until there is an answer. Errors: those of the worker; unavailable "node-unreachable" once `deadline` has
+    /// passed. Throws Leave.
     [[nodiscard]] SystemSight facts(const std::string& node, const Deadline& deadline);
     /// Asks once; nullopt without an answer.
     [[nodiscard]] std::optional<SystemSight> glance(const std::string& node, std::chrono::milliseconds timeout);
-    /// Runs `command` for `release` as a job of the node, or waits for the job of an earlier call; what came of it, for people. A node that
-    /// runs the release is left alone. Errors: those of the worker, as "install-failed"; "step-timeout". Throws Leave.
-    [[nodiscard]] std::string install(const std::string& node, const std::string& release, const std::string& command, const Deadline& deadline);
-    /// Reboots the node, which runs the boot `before` as far as is known, and returns what it says of itself once it runs another boot, which must be of
-    /// the kernel `release`. One that runs that kernel or another boot already is not rebooted. A lost connection is no failure.
-    /// Errors: unhealthy "kernel-not-booted"; timeout "node-not-rebooted" if it still runs `before`, "node-not-back" if it does not answer;
-    /// those of the worker, as "reboot-failed". Throws Leave.
-    [[nodiscard]] SystemSight reboot_into(const std::string& node, const std::string& release, const std::string& before, const SystemSight& now,
-                                          const Deadline& deadline);
+    /// Runs `command` for `release` as a job of the node, or waits for the job of an earlier call; what came of it, for
+    /// people. A node that runs the release is left alone. Errors: those of the worker, as "install-failed";
+    /// "step-timeout". Throws Leave.
+    [[nodiscard]] std::string install(const std::string& node, const std::string& release, const std::string& command,
+                                      const Deadline& deadline);
+    /// Reboots the node, which runs the boot `before` as far as is known, and returns what it says of itself once it
+    /// runs another boot, which must be of the kernel `release`. One that runs that kernel or another boot already is
+    /// not rebooted. A lost connection is no failure. Errors: unhealthy "kernel-not-booted"; timeout
+    /// "node-not-rebooted" if it still runs `before`, "node-not-back" if it does not answer; those of the worker, as
+    /// "reboot-failed". Throws Leave.
+    [[nodiscard]] SystemSight reboot_into(const std::string& node, const std::string& release,
+                                          const std::string& before, const SystemSight& now, const Deadline& deadline);
 
 private:
     void ask_for_reboot(const std::string& node, const std::string& before, const Deadline& deadline);

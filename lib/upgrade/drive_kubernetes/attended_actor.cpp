@@ -16,7 +16,8 @@ namespace kmm::drive {
 
 using namespace upgrade::kubernetes;
 
-AttendedActor::AttendedActor(std::unique_ptr<Actor> inner, Recorder& recorder, sys::Clock& clock, std::function<bool()> interrupted, std::function<void()> between)
+AttendedActor::AttendedActor(std::unique_ptr<Actor> inner, Recorder& recorder, sys::Clock& clock,
+                             std::function<bool()> interrupted, std::function<void()> between)
     : inner_(std::move(inner)),
       recorder_(recorder),
       clock_(clock),
@@ -25,13 +26,17 @@ AttendedActor::AttendedActor(std::unique_ptr<Actor> inner, Recorder& recorder, s
       subject_(subject_of(recorder.header())),
       hooks_(subject_.hooks, recorder.header(), clock, std::move(interrupted)) {}
 
-const upgrade::Stage* AttendedActor::stage() const { return upgrade::procedure_of(recorder_.header()).table().stage_of(recorder_.state().state); }
+const upgrade::Stage* AttendedActor::stage() const {
+    return upgrade::procedure_of(recorder_.header()).table().stage_of(recorder_.state().state);
+}
 
 Sight AttendedActor::look(const upgrade::NodeStep& step, const Deadline& deadline) {
     const auto& table = upgrade::procedure_of(recorder_.header()).table();
     const auto* data = table.find_step(step.step);
     const auto node = recorder_.node(step.node);
-    const auto is_start = [&](const std::string& state) { return state == upgrade::k_node_pending || table.is_rest(state); };
+    const auto is_start = [&](const std::string& state) {
+        return state == upgrade::k_node_pending || table.is_rest(state);
+    };
     // A step that was cut off may have been so before its hook had ended.
     const bool can_begin = data != nullptr && std::any_of(data->from.begin(), data->from.end(), is_start);
     {
@@ -44,14 +49,20 @@ Sight AttendedActor::look(const upgrade::NodeStep& step, const Deadline& deadlin
 void AttendedActor::require_patches(const upgrade::NodeStep& step) const {
     const bool is_kubelet = step.step == k_step_kubelet;
     if (!is_kubelet && step.step != k_step_prepare && step.step != k_step_control_plane) return;
-    if (subject_.patch_query.empty() || (subject_.applied_patches.empty() && subject_.available_patches.empty())) return;
+    if (subject_.patch_query.empty() || (subject_.applied_patches.empty() && subject_.available_patches.empty()))
+        return;
     const auto list = query_patches(subject_.patch_query, interrupted_);
-    if (!list.fault.empty()) throw Error(Exit::checks_failed, "patch-query-failed", "which patches are applied is not known: " + list.fault).hint("the command must print what sw-patch query prints, or its JSON");
+    if (!list.fault.empty())
+        throw Error(Exit::checks_failed, "patch-query-failed", "which patches are applied is not known: " + list.fault)
+            .hint("the command must print what sw-patch query prints, or its JSON");
     auto problems = kubernetes::patch_problems(list.states, subject_.applied_patches, kubernetes::PatchNeed::applied);
-    const auto more = kubernetes::patch_problems(list.states, subject_.available_patches, is_kubelet ? kubernetes::PatchNeed::applied : kubernetes::PatchNeed::available);
+    const auto more =
+        kubernetes::patch_problems(list.states, subject_.available_patches,
+                                   is_kubelet ? kubernetes::PatchNeed::applied : kubernetes::PatchNeed::available);
     problems.insert(problems.end(), more.begin(), more.end());
     if (problems.empty()) return;
-    throw Error(Exit::checks_failed, "patches-missing", "patches that this step needs: " + base::join(problems, "; ")).hint("apply them, then kmm-upgrade retry " + step.node);
+    throw Error(Exit::checks_failed, "patches-missing", "patches that this step needs: " + base::join(problems, "; "))
+        .hint("apply them, then kmm-upgrade retry " + step.node);
 }
 
 void AttendedActor::run_hooks(Hooks::When when, const std::string& node, const Deadline& deadline) {
@@ -112,7 +123,8 @@ void AttendedActor::before_move(const upgrade::Event& move) {
         if (between_) between_();
         static_cast<void>(hooks_.run(Hooks::When::before, entered->during, "", deadline));
     }
-    if (move.kind == upgrade::EventKind::done && move.to == entered->done) static_cast<void>(hooks_.run(Hooks::When::after, entered->during, "", deadline));
+    if (move.kind == upgrade::EventKind::done && move.to == entered->done)
+        static_cast<void>(hooks_.run(Hooks::When::after, entered->during, "", deadline));
 }
 
 }  // namespace kmm::drive

@@ -16,12 +16,15 @@
 
 namespace kmm::drive {
 
-/// Steps are those of another actor. Before one that needs patches they are asked for; hooks run before and after each state of the run, and before the first and
-/// after the last step of a node in it. One of them may run again after an interruption or a retry. Rollbacks have none of it. Thread safe for different nodes.
+/// Steps are those of another actor. Before one that needs patches they are asked for; hooks run before and after each
+/// state of the run, and before the first and after the last step of a node in it. One of them may run again after an
+/// interruption or a retry. Rollbacks have none of it. Thread safe for different nodes.
 class AttendedActor final : public Actor {
 public:
-    /// `between`: called before each state and the first step of a node in it, by several threads. The references outlive it.
-    AttendedActor(std::unique_ptr<Actor> inner, Recorder& recorder, sys::Clock& clock, std::function<bool()> interrupted, std::function<void()> between);
+    /// `between`: called before each state and the first step of a node in it, by several threads. The references
+    /// outlive it.
+    AttendedActor(std::unique_ptr<Actor> inner, Recorder& recorder, sys::Clock& clock,
+                  std::function<bool()> interrupted, std::function<void()> between);
 
     [[nodiscard]] Sight look(const upgrade::NodeStep& step, const Deadline& deadline) override;
     [[nodiscard]] value::Node intent(const upgrade::NodeStep& step) override { return inner_->intent(step); }
@@ -50,7 +53,8 @@ private:
     upgrade::kubernetes::Subject subject_;
     Hooks hooks_;
     std::mutex mutex_;
-    std::map<std::string, bool> begins_;  ///< whether the step that a node was looked at for is its first one in the stage
+    std::map<std::string, bool>
+        begins_;  ///< whether the step that a node was looked at for is its first one in the stage
 };
 
 }  // namespace kmm::drive

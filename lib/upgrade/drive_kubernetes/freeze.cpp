@@ -18,23 +18,31 @@ using value::Node;
 constexpr const char* k_freeze_namespace = "kube-system";
 constexpr const char* k_probe_name = "kmm-upgrade-freeze-probe";
 constexpr const char* k_freeze_group = "admissionregistration.k8s.io/v1";
-constexpr std::size_t k_releases_max = 512U << 10U;  ///< bytes of the list in the ConfigMap, which etcd limits to 1.5 MiB
+constexpr std::size_t k_releases_max = 512U
+                                       << 10U;  ///< bytes of the list in the ConfigMap, which etcd limits to 1.5 MiB
 constexpr std::chrono::milliseconds k_proof_patience{30'000}, k_proof_pause{200};
 
-const kube::Resource k_freeze_policies{"admissionregistration.k8s.io", "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", kube::Scope::cluster};
-const kube::Resource k_freeze_bindings{"admissionregistration.k8s.io", "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", kube::Scope::cluster};
+const kube::Resource k_freeze_policies{"admissionregistration.k8s.io", "v1", "validatingadmissionpolicies",
+                                       "ValidatingAdmissionPolicy", kube::Scope::cluster};
+const kube::Resource k_freeze_bindings{"admissionregistration.k8s.io", "v1", "validatingadmissionpolicybindings",
+                                       "ValidatingAdmissionPolicyBinding", kube::Scope::cluster};
 
-// CEL knows no time. What an object says of when it was made, or changed last, is set by the API server before a policy is asked: what is later than notAfter comes
-// after the freeze. In a DELETE nothing says when it is.
+// CEL knows no time. What an object says of when it was made, or changed last, is set by the API server before a policy
+// is asked: what is later than notAfter comes after the freeze. In a DELETE nothing says when it is.
 constexpr const char* k_is_app =
     "request.resource.group != '' ? (request.operation != 'UPDATE' || object.spec != oldObject.spec)"
-    " : request.resource.resource == 'secrets' ? (request.operation == 'DELETE' ? oldObject : object).?type.orValue('') == 'helm.sh/release.v1'"
+    " : request.resource.resource == 'secrets' ? (request.operation == 'DELETE' ? oldObject : "
+    "object).?type.orValue('') == 'helm.sh/release.v1'"
     " : (request.operation == 'DELETE' ? oldObject : object).?metadata.labels.owner.orValue('') == 'helm'";
 constexpr const char* k_is_free =
-    "request.name != 'kmm-upgrade-freeze-probe' && (request.userInfo.username in variables.users || request.namespace in variables.namespaces)";
+    "request.name != 'kmm-upgrade-freeze-probe' && (request.userInfo.username in variables.users || request.namespace "
+    "in variables.namespaces)";
 constexpr const char* k_is_late =
-    "(request.operation == 'DELETE' ? oldObject : object).?metadata.creationTimestamp.optMap(t, timestamp(t) > variables.end).orValue(false)"
-    " || (request.operation != 'CREATE' && (request.operation == 'UPDATE' ? object : oldObject).?metadata.managedFields.orValue([]).exists(f, f.?time.optMap(t, timestamp(t) > variables.end).orValue(false)))";
+    "(request.operation == 'DELETE' ? oldObject : object).?metadata.creationTimestamp.optMap(t, timestamp(t) > "
+    "variables.end).orValue(false)"
+    " || (request.operation != 'CREATE' && (request.operation == 'UPDATE' ? object : "
+    "oldObject).?metadata.managedFields.orValue([]).exists(f, f.?time.optMap(t, timestamp(t) > "
+    "variables.end).orValue(false)))";
 
 /// A string literal of CEL.
 std::string cel_text(const std::string& text) {
@@ -59,11 +67,15 @@ Node named_object(const char* api_version, const char* kind, Node metadata) {
 }
 
 Node rule_of(std::vector<std::string> groups, std::vector<std::string> versions, std::vector<std::string> kinds) {
-    return Node::mapping({{"apiGroups", Node::strings(groups)}, {"apiVersions", Node::strings(versions)}, {"resources", Node::strings(kinds)},
+    return Node::mapping({{"apiGroups", Node::strings(groups)},
+                          {"apiVersions", Node::strings(versions)},
+                          {"resources", Node::strings(kinds)},
                           {"operations", Node::strings(std::vector<std::string>{"CREATE", "UPDATE", "DELETE"})}});
 }
 
-Node named_expression(const char* name, const std::string& expression) { return Node::mapping({{"name", name}, {"expression", expression}}); }
+Node named_expression(const char* name, const std::string& expression) {
+    return Node::mapping({{"name", name}, {"expression", expression}});
+}
 
 std::vector<std::string> words_of(const std::string& text) {
     std::vector<std::string> words;
@@ -85,9 +97,16 @@ std::string_view to_string(FreezeMode mode) noexcept {
 }
 
 Node freeze_config_map(const FreezeNotice& notice) {
-    auto object = named_object("v1", "ConfigMap", Node::mapping({{"name", k_freeze_name}, {"namespace", k_freeze_namespace}}));
-    auto data = Node::mapping({{"mode", to_string(notice.mode)}, {"from", notice.from}, {"to", notice.to}, {"holder", notice.holder}, {"since", notice.since},
-                               {"notAfter", notice.not_after}, {"users", base::join(notice.users, ",")}, {"namespaces", base::join(notice.namespaces, ",")}});
+    auto object =
+        named_object("v1", "ConfigMap", Node::mapping({{"name", k_freeze_name}, {"namespace", k_freeze_namespace}}));
+    auto data = Node::mapping({{"mode", to_string(notice.mode)},
+                               {"from", notice.from},
+                               {"to", notice.to},
+                               {"holder", notice.holder},
+                               {"since", notice.since},
+                               {"notAfter", notice.not_after},
+                               {"users", base::join(notice.users, ",")},
+                               {"namespaces", base::join(notice.namespaces, ",")}});
     std::string releases;
     for (const auto& [name, revision] : notice.releases) releases += fmt::format("{} {}\n", name, revision);
     if (!releases.empty() && releases.size() <= k_releases_max) data.set("releases", releases);
@@ -111,7 +130,8 @@ FreezeNotice read_freeze(const Node& config_map) {
     const auto releases = text("releases");
     for (const auto line : base::split(releases, '\n')) {
         const auto blank = line.find(' ');
-        const auto revision = blank == std::string_view::npos ? std::nullopt : base::parse_number<std::int64_t>(line.substr(blank + 1));
+        const auto revision =
+            blank == std::string_view::npos ? std::nullopt : base::parse_number<std::int64_t>(line.substr(blank + 1));
         if (revision) notice.releases.emplace(std::string(line.substr(0, blank)), *revision);
     }
     return notice;
@@ -134,9 +154,12 @@ Node freeze_policy(const FreezeNotice& notice) {
     variables.push_back(named_expression("free", k_is_free));
     variables.push_back(named_expression("late", k_is_late));
     auto validations = Node::sequence();
-    const auto message = fmt::format("the cluster is being upgraded from {} to {} by {}: applications cannot be changed until it ends, at the latest at {} (kmm-upgrade show there; kmm-upgrade unfreeze)",
-                                     base::escape(notice.from), base::escape(notice.to), base::escape(notice.holder), notice.not_after);
-    validations.push_back(Node::mapping({{"expression", "variables.free || variables.late"}, {"reason", "Forbidden"}, {"message", message}}));
+    const auto message = fmt::format(
+        "the cluster is being upgraded from {} to {} by {}: applications cannot be changed until it ends, at the "
+        "latest at {} (kmm-upgrade show there; kmm-upgrade unfreeze)",
+        base::escape(notice.from), base::escape(notice.to), base::escape(notice.holder), notice.not_after);
+    validations.push_back(Node::mapping(
+        {{"expression", "variables.free || variables.late"}, {"reason", "Forbidden"}, {"message", message}}));
     // A policy that cannot be computed must never block a cluster.
     object.set("spec", Node::mapping({{"failurePolicy", "Ignore"},
                                       {"matchConstraints", Node::mapping({{"resourceRules", std::move(rules)}})},
@@ -147,13 +170,15 @@ Node freeze_policy(const FreezeNotice& notice) {
 }
 
 Node freeze_binding() {
-    auto object = named_object(k_freeze_group, "ValidatingAdmissionPolicyBinding", Node::mapping({{"name", k_freeze_name}}));
+    auto object =
+        named_object(k_freeze_group, "ValidatingAdmissionPolicyBinding", Node::mapping({{"name", k_freeze_name}}));
     object.set("spec", Node::mapping({{"policyName", k_freeze_name},
                                       {"validationActions", Node::strings(std::vector<std::string>{"Deny"})}}));
     return object;
 }
 
-Freeze::Freeze(kube::Client& client, sys::Clock& clock, std::function<bool()> interrupted) : client_(client), clock_(clock), interrupted_(std::move(interrupted)) {}
+Freeze::Freeze(kube::Client& client, sys::Clock& clock, std::function<bool()> interrupted)
+    : client_(client), clock_(clock), interrupted_(std::move(interrupted)) {}
 
 std::optional<FreezeNotice> Freeze::look() {
     const auto found = client_.find(kube::resources::k_config_maps, {k_freeze_namespace, k_freeze_name});
@@ -164,9 +189,12 @@ FreezeMode Freeze::set(FreezeNotice notice, bool wanted, std::chrono::millisecon
     const auto before = look();
     const bool is_same = before && before->to == notice.to;
     if (is_same && before->mode == FreezeMode::lifted) return FreezeMode::lifted;
-    notice.mode = !wanted ? FreezeMode::off : client_.serves(k_freeze_policies) ? FreezeMode::enforced : FreezeMode::advisory;
+    notice.mode = !wanted                             ? FreezeMode::off
+                  : client_.serves(k_freeze_policies) ? FreezeMode::enforced
+                                                      : FreezeMode::advisory;
     notice.since = is_same ? before->since : base::format_rfc3339(clock_.now_unix());
-    notice.not_after = base::format_rfc3339(clock_.now_unix() + std::chrono::duration_cast<std::chrono::seconds>(duration).count());
+    notice.not_after =
+        base::format_rfc3339(clock_.now_unix() + std::chrono::duration_cast<std::chrono::seconds>(duration).count());
     if (notice.mode == FreezeMode::advisory) {
         notice.releases = is_same && !before->releases.empty() ? before->releases : list_revisions();
         known_ = notice.releases;
@@ -180,7 +208,8 @@ FreezeMode Freeze::set(FreezeNotice notice, bool wanted, std::chrono::millisecon
 }
 
 void Freeze::prove() {
-    auto probe = named_object("v1", "Secret", Node::mapping({{"name", k_probe_name}, {"namespace", k_freeze_namespace}}));
+    auto probe =
+        named_object("v1", "Secret", Node::mapping({{"name", k_probe_name}, {"namespace", k_freeze_namespace}}));
     probe.set("type", "helm.sh/release.v1");
     kube::Call call;
     call.method = "POST";
@@ -190,7 +219,9 @@ void Freeze::prove() {
     call.body = value::to_json(probe);
     call.action = {"create", "", "secrets", "", k_freeze_namespace, k_probe_name};
     // Others may refuse it, too: that proves nothing.
-    const auto is_refusal = [](const kube::Failure& failure) { return failure.message.find(fmt::format("ValidatingAdmissionPolicy '{}'", k_freeze_name)) != std::string::npos; };
+    const auto is_refusal = [](const kube::Failure& failure) {
+        return failure.message.find(fmt::format("ValidatingAdmissionPolicy '{}'", k_freeze_name)) != std::string::npos;
+    };
     call.is_answer = is_refusal;
     const auto end = clock_.monotonic() + k_proof_patience;
     for (;;) {
@@ -198,10 +229,14 @@ void Freeze::prove() {
         if (reply.failure && is_refusal(*reply.failure)) return;
         if (reply.failure) throw kube::to_error(*reply.failure, call.action);
         if (clock_.monotonic() >= end) break;
-        if (!clock_.sleep_for(k_proof_pause) || interrupted_()) throw Error(Exit::interrupted, "interrupted", "stopped while the freeze of applications was proven");
+        if (!clock_.sleep_for(k_proof_pause) || interrupted_())
+            throw Error(Exit::interrupted, "interrupted", "stopped while the freeze of applications was proven");
     }
-    throw Error(Exit::unhealthy, "freeze-without-effect", fmt::format("the API server has the policy {} for 30 s and still accepts a Helm release", k_freeze_name))
-        .hint(fmt::format("kubectl get validatingadmissionpolicy {} -o yaml shows its status; --no-freeze goes without", k_freeze_name));
+    throw Error(
+        Exit::unhealthy, "freeze-without-effect",
+        fmt::format("the API server has the policy {} for 30 s and still accepts a Helm release", k_freeze_name))
+        .hint(fmt::format("kubectl get validatingadmissionpolicy {} -o yaml shows its status; --no-freeze goes without",
+                          k_freeze_name));
 }
 
 void Freeze::remove_policy() {
@@ -212,7 +247,8 @@ void Freeze::remove_policy() {
 bool Freeze::lift() {
     if (client_.serves(k_freeze_policies)) remove_policy();
     known_.reset();
-    return client_.remove(kube::resources::k_config_maps, {k_freeze_namespace, k_freeze_name}) != kube::Deletion::already_gone;
+    return client_.remove(kube::resources::k_config_maps, {k_freeze_namespace, k_freeze_name}) !=
+           kube::Deletion::already_gone;
 }
 
 void Freeze::lift_for_now(const FreezeNotice& notice) {
@@ -230,8 +266,10 @@ std::map<std::string, std::int64_t, std::less<>> Freeze::list_revisions() {
     query.content = kube::ListQuery::Content::metadata;
     for (const auto* resource : {&kube::resources::k_secrets, &kube::resources::k_config_maps}) {
         for (const auto& object : client_.list_all(*resource, query)) {
-            const auto revision = base::parse_number<std::int64_t>(object.get_string({"metadata", "labels", "version"}));
-            auto& highest = revisions[object.get_string({"metadata", "namespace"}) + "/" + object.get_string({"metadata", "labels", "name"})];
+            const auto revision =
+                base::parse_number<std::int64_t>(object.get_string({"metadata", "labels", "version"}));
+            auto& highest = revisions[object.get_string({"metadata", "namespace"}) + "/" +
+                                      object.get_string({"metadata", "labels", "name"})];
             highest = std::max(highest, revision.value_or(0));
         }
     }
@@ -245,7 +283,8 @@ std::vector<std::string> Freeze::changed_releases() {
     for (const auto& [name, revision] : now) {
         const auto before = known_->find(name);
         if (before == known_->end()) changed.push_back(fmt::format("{}: installed", base::escape(name)));
-        else if (before->second != revision) changed.push_back(fmt::format("{}: revision {} -> {}", base::escape(name), before->second, revision));
+        else if (before->second != revision)
+            changed.push_back(fmt::format("{}: revision {} -> {}", base::escape(name), before->second, revision));
     }
     for (const auto& [name, revision] : *known_)
         if (!now.contains(name)) changed.push_back(fmt::format("{}: uninstalled", base::escape(name)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Applications of a cluster stay as they are while its Kubernetes is upgraded: a ValidatingAdmissionPolicy refuses changes of Helm releases and of objects of GitOps
-// tools, and a ConfigMap says by whom and until when.
+// Applications of a cluster stay as they are while its Kubernetes is upgraded: a ValidatingAdmissionPolicy refuses
+// changes of Helm releases and of objects of GitOps tools, and a ConfigMap says by whom and until when.
 #pragma once
 
 #include <chrono>
@@ -19,8 +19,8 @@ namespace kmm::drive {
 /// Name of the policy, its binding, and the ConfigMap in kube-system.
 inline constexpr const char* k_freeze_name = "kmm-upgrade-freeze";
 
-/// `enforced`: the policy is in force, which was proven. `advisory`: the API server has no ValidatingAdmissionPolicy v1. `off`: not asked for. `lifted`: by a person, while
-/// the upgrade goes on.
+/// `enforced`: the policy is in force, which was proven. `advisory`: the API server has no ValidatingAdmissionPolicy
+/// v1. `off`: not asked for. `lifted`: by a person, while the upgrade goes on.
 enum class FreezeMode { enforced, advisory, off, lifted };
 /// "enforced", "advisory", "off" or "lifted".
 [[nodiscard]] std::string_view to_string(FreezeMode mode) noexcept;
@@ -33,13 +33,14 @@ struct FreezeNotice {
     std::string since;          ///< when it was set first, RFC 3339
     std::string not_after;      ///< when it ends by itself, RFC 3339
     std::vector<std::string> users, namespaces;  ///< that may change applications
-    std::map<std::string, std::int64_t, std::less<>> releases;  ///< with `advisory`: NAMESPACE/NAME of Helm's releases and their revision
+    std::map<std::string, std::int64_t, std::less<>>
+        releases;  ///< with `advisory`: NAMESPACE/NAME of Helm's releases and their revision
 };
 
 /// Objects of the freeze, as they are applied.
 [[nodiscard]] value::Node freeze_config_map(const FreezeNotice& notice);
-/// It has the texts of the notice in its expressions and no parameter: an API server that has once had a policy with a ConfigMap as its parameter, and lost it, does not
-/// see later ones until it is restarted.
+/// It has the texts of the notice in its expressions and no parameter: an API server that has once had a policy with a
+/// ConfigMap as its parameter, and lost it, does not see later ones until it is restarted.
 [[nodiscard]] value::Node freeze_policy(const FreezeNotice& notice);
 [[nodiscard]] value::Node freeze_binding();
 /// Inverse of freeze_config_map, of any ConfigMap.
@@ -52,14 +53,16 @@ public:
 
     /// nullopt if there is none.
     [[nodiscard]] std::optional<FreezeNotice> look();
-    /// Sets the notice, for `duration` from now, and with `wanted` the policy; then creates a Helm release in a dry run until it is refused, 30 s at most. What a person has
-    /// lifted during an upgrade to the same version stays so. Doing it again prolongs it. Errors: also unhealthy "freeze-without-effect"; "interrupted".
+    /// Sets the notice, for `duration` from now, and with `wanted` the policy; then creates a Helm release in a dry run
+    /// until it is refused, 30 s at most. What a person has lifted during an upgrade to the same version stays so.
+    /// Doing it again prolongs it. Errors: also unhealthy "freeze-without-effect"; "interrupted".
     FreezeMode set(FreezeNotice notice, bool wanted, std::chrono::milliseconds duration);
     /// Takes policy, binding and notice away. False if there was no notice.
     bool lift();
     /// Takes policy and binding away; the notice says that it is lifted.
     void lift_for_now(const FreezeNotice& notice);
-    /// With an advisory notice: "NAMESPACE/NAME: revision 3 -> 4" for each release of Helm that was changed since it was set or this was asked last.
+    /// With an advisory notice: "NAMESPACE/NAME: revision 3 -> 4" for each release of Helm that was changed since it
+    /// was set or this was asked last.
     [[nodiscard]] std::vector<std::string> changed_releases();
 
 private:

@@ -87,7 +87,8 @@ std::string older_control_planes(const Inventory& seen, const Version& version) 
 
 void await_none(sys::Clock& clock, const Deadline& deadline, const std::function<bool()>& interrupted,
                 const std::string& node, const std::function<std::string()>& problem) {
-    await_clear(clock, deadline, interrupted, fmt::format("kubectl describe node {}; kubectl get pods -n kube-system -o wide", node), problem);
+    await_clear(clock, deadline, interrupted,
+                fmt::format("kubectl describe node {}; kubectl get pods -n kube-system -o wide", node), problem);
 }
 
 }  // namespace kmm::drive

@@ -63,49 +63,64 @@ std::vector<std::string> programs_of(const std::string& directory, const std::st
     std::error_code failed;
     std::filesystem::directory_iterator entries(directory, failed);
     if (failed)
-        throw from_errno(failed.value(), fmt::format("--{}: cannot read the directory {}", option, base::escape(directory)));
+        throw from_errno(failed.value(),
+                         fmt::format("--{}: cannot read the directory {}", option, base::escape(directory)));
     for (const auto& entry : entries) {
         auto name = entry.path().filename().native();
         if (name.starts_with('.')) continue;
         std::error_code unknown;
-        const bool is_program = std::filesystem::is_regular_file(entry.path(), unknown) && ::access(entry.path().c_str(), X_OK) == 0;
+        const bool is_program =
+            std::filesystem::is_regular_file(entry.path(), unknown) && ::access(entry.path().c_str(), X_OK) == 0;
         (is_program ? names : others).push_back(std::move(name));
     }
     std::sort(names.begin(), names.end());
     std::sort(others.begin(), others.end());
     if (others.empty() && !names.empty()) return names;
     if (others.empty())
-        throw Error(Exit::usage, "not-a-program", fmt::format("--{}: expected programs in {}, found none", option, base::escape(directory)))
+        throw Error(Exit::usage, "not-a-program",
+                    fmt::format("--{}: expected programs in {}, found none", option, base::escape(directory)))
             .hint("leave the option out, or put an executable file into the directory");
-    Error error(Exit::usage, "not-a-program", fmt::format("--{}: expected executable files in {}, found others", option, base::escape(directory)));
+    Error error(Exit::usage, "not-a-program",
+                fmt::format("--{}: expected executable files in {}, found others", option, base::escape(directory)));
     for (const auto& name : others) error.detail("found", base::escape(name));
-    throw std::move(error).hint("chmod +x, or move it out of the directory; names that begin with a dot are not looked at");
+    throw std::move(error).hint(
+        "chmod +x, or move it out of the directory; names that begin with a dot are not looked at");
 }
 
-DirectoryPrograms::DirectoryPrograms(std::string directory, std::function<bool()> interrupted, std::chrono::milliseconds timeout)
-    : directory_(std::move(directory)), interrupted_(std::move(interrupted)), timeout_(timeout), names_(programs_of(directory_, "app-check")) {}
+DirectoryPrograms::DirectoryPrograms(std::string directory, std::function<bool()> interrupted,
+                                     std::chrono::milliseconds timeout)
+    : directory_(std::move(directory)),
+      interrupted_(std::move(interrupted)),
+      timeout_(timeout),
+      names_(programs_of(directory_, "app-check")) {}
 
-const kubernetes::ProgramReplies& DirectoryPrograms::ask(const kubernetes::Version& from, const kubernetes::Version& to) {
+const kubernetes::ProgramReplies& DirectoryPrograms::ask(const kubernetes::Version& from,
+                                                         const kubernetes::Version& to) {
     const std::pair key(from.text(), to.text());
     if (const auto found = asked_.find(key); found != asked_.end()) return found->second;
     std::vector<OneAnswer> answers(names_.size());
     for_each_at_once(names_.size(), [&](std::size_t index) {
-        answers[index] = ask_one(directory_ + "/" + names_[index], names_[index], {key.first, key.second}, interrupted_, timeout_);
+        answers[index] =
+            ask_one(directory_ + "/" + names_[index], names_[index], {key.first, key.second}, interrupted_, timeout_);
     });
     kubernetes::ProgramReplies replies;
     for (std::size_t index = 0; index < answers.size(); ++index) {
         auto& answer = answers[index];
         if (answer.is_interrupted) throw program_interrupted();
-        if (!answer.read.fault.empty()) replies.faults.push_back(fmt::format("{}: {}", base::escape(names_[index]), answer.read.fault));
+        if (!answer.read.fault.empty())
+            replies.faults.push_back(fmt::format("{}: {}", base::escape(names_[index]), answer.read.fault));
         else for (auto& reply : answer.read.replies) replies.replies.push_back(std::move(reply));
     }
     return asked_.emplace(key, std::move(replies)).first->second;
 }
 
-kubernetes::PatchList query_patches(const std::string& command, const std::function<bool()>& interrupted, std::chrono::milliseconds timeout) {
+kubernetes::PatchList query_patches(const std::string& command, const std::function<bool()>& interrupted,
+                                    std::chrono::milliseconds timeout) {
     kubernetes::PatchList list;
     const auto words = upgrade::command_words(command);
-    if (!words || words->empty()) throw Error(Exit::config, "bad-value", fmt::format("the record has the patch query \"{}\"", base::escape(command)));
+    if (!words || words->empty())
+        throw Error(Exit::config, "bad-value",
+                    fmt::format("the record has the patch query \"{}\"", base::escape(command)));
     sys::ProcessSpec spec;
     spec.argv = *words;
     spec.timeout = timeout;

@@ -17,18 +17,21 @@ namespace kmm::drive {
 /// How long one program may take.
 inline constexpr std::chrono::milliseconds k_program_timeout{60'000};
 
-/// Names of the programs in `directory`, sorted. Names that begin with a dot are left out. Errors: not_found and others of the system for the
-/// directory; usage "not-a-program", with each file that is not executable, and for a directory without a program. `option` is for messages.
+/// Names of the programs in `directory`, sorted. Names that begin with a dot are left out. Errors: not_found and others
+/// of the system for the directory; usage "not-a-program", with each file that is not executable, and for a directory
+/// without a program. `option` is for messages.
 [[nodiscard]] std::vector<std::string> programs_of(const std::string& directory, const std::string& option);
 
-/// The programs of a directory: each is run with FROM and TO as its arguments and prints what kubernetes::read_program_answer reads.
-/// Several run at a time. A question is asked once.
+/// The programs of a directory: each is run with FROM and TO as its arguments and prints what
+/// kubernetes::read_program_answer reads. Several run at a time. A question is asked once.
 class DirectoryPrograms final : public kubernetes::AppPrograms {
 public:
     /// Errors: those of programs_of.
-    DirectoryPrograms(std::string directory, std::function<bool()> interrupted, std::chrono::milliseconds timeout = k_program_timeout);
+    DirectoryPrograms(std::string directory, std::function<bool()> interrupted,
+                      std::chrono::milliseconds timeout = k_program_timeout);
     /// Errors: interrupted "interrupted".
-    [[nodiscard]] const kubernetes::ProgramReplies& ask(const kubernetes::Version& from, const kubernetes::Version& to) override;
+    [[nodiscard]] const kubernetes::ProgramReplies& ask(const kubernetes::Version& from,
+                                                        const kubernetes::Version& to) override;
 
 private:
     std::string directory_;
@@ -38,8 +41,9 @@ private:
     std::map<std::pair<std::string, std::string>, kubernetes::ProgramReplies> asked_;
 };
 
-/// Runs `command`, which is split into words as a shell does, and reads what it prints. A command that fails is a fault of the list.
-/// Errors: interrupted "interrupted".
-[[nodiscard]] kubernetes::PatchList query_patches(const std::string& command, const std::function<bool()>& interrupted, std::chrono::milliseconds timeout = k_program_timeout);
+/// Runs `command`, which is split into words as a shell does, and reads what it prints. A command that fails is a fault
+/// of the list. Errors: interrupted "interrupted".
+[[nodiscard]] kubernetes::PatchList query_patches(const std::string& command, const std::function<bool()>& interrupted,
+                                                  std::chrono::milliseconds timeout = k_program_timeout);
 
 }  // namespace kmm::drive

@@ -23,7 +23,8 @@ struct RunSign {
 };
 
 struct AdoptRequest {
-    /// name "": the one Module of which an upgrade is under way; to_version "": the Module's. `lineage` is that of a new run.
+    /// name "": the one Module of which an upgrade is under way; to_version "": the Module's. `lineage` is that of a
+    /// new run.
     StartRequest start;
     std::optional<std::string> from;     ///< --from, "" for "nothing was loaded"
     std::optional<std::string> run;      ///< --run: the lineage, "" for a new one
@@ -33,7 +34,8 @@ struct AdoptRequest {
 /// A record as `start` would have begun it, and what has happened to it since.
 struct Adopted {
     upgrade::Run run;
-    std::vector<upgrade::Event> events;  ///< in order, legal from `run` on; the last one is a pause with the reason "adopted"
+    std::vector<upgrade::Event>
+        events;  ///< in order, legal from `run` on; the last one is a pause with the reason "adopted"
     std::int64_t in_the_middle = 0;      ///< so many nodes must be allowed in flight
     std::vector<std::string> notes;      ///< what was concluded from what, for people
 };
@@ -41,12 +43,13 @@ struct Adopted {
 /// Pause of a record that is still being written; such a record is replaced by the next adoption.
 inline constexpr const char* k_pause_adopting = "adopting";
 
-/// Reads only `snapshot`: no node is asked, nothing is changed. A node is done when labels, spec and status say the target
-/// version for its kernel and boot; in the middle when its label version-module says it but the rest does not, when its labels
-/// contradict each other, or when a cordon or worker of the run is on it; else pending. Done nodes come first in the walk, then those in the
-/// middle. What is missing of those for a rollback, the entry of the previous version, is taken from a node of the same kernel that still has it.
-/// Errors: those of choosing Module and nodes as prepare; not_found "nothing-to-adopt", and "no-run" for a run that nothing is of;
-/// checks_failed "adopt-ambiguous" with what was found as details and the option that decides as hint.
+/// Reads only `snapshot`: no node is asked, nothing is changed. A node is done when labels, spec and status say the
+/// target version for its kernel and boot; in the middle when its label version-module says it but the rest does not,
+/// when its labels contradict each other, or when a cordon or worker of the run is on it; else pending. Done nodes come
+/// first in the walk, then those in the middle. What is missing of those for a rollback, the entry of the previous
+/// version, is taken from a node of the same kernel that still has it. Errors: those of choosing Module and nodes as
+/// prepare; not_found "nothing-to-adopt", and "no-run" for a run that nothing is of; checks_failed "adopt-ambiguous"
+/// with what was found as details and the option that decides as hint.
 [[nodiscard]] Adopted adopt(const cluster::Snapshot& snapshot, const sys::Clock& clock, const AdoptRequest& request);
 
 }  // namespace kmm::drive

@@ -10,7 +10,8 @@
 
 namespace kmm::drive {
 
-plan::DrainRules drain_rules_of(const upgrade::Options& options, const api::Module& module, cluster::Workloads& workloads) {
+plan::DrainRules drain_rules_of(const upgrade::Options& options, const api::Module& module,
+                                cluster::Workloads& workloads) {
     auto rules = drain_rules_of(options);
     if (!options.evict_users) return rules;
     std::vector<std::string> resources;
@@ -48,21 +49,24 @@ DrainReview review_drain(cluster::Workloads& workloads, const api::Module& modul
     if (!refused.empty()) {
         std::set<std::string> names;
         for (const auto& [name, text] : refused) names.insert(name);
-        Error error(Exit::checks_failed, "pods-not-evictable",
-                    fmt::format("{} of {} nodes cannot be drained; nothing was changed", names.size(), run.nodes.size()));
+        Error error(
+            Exit::checks_failed, "pods-not-evictable",
+            fmt::format("{} of {} nodes cannot be drained; nothing was changed", names.size(), run.nodes.size()));
         for (const auto& [name, text] : refused) error.detail(name, text);
         throw error.hint("move these Pods, or add the option that is named");
     }
     auto whole = plan::plan_drain(all, rules);
     review.warnings = std::move(whole.warnings);
     if (whole.evict.empty()) return review;
-    for (auto& text : plan::hopeless_budgets(workloads.budgets(), whole.evict)) review.warnings.push_back(std::move(text));
+    for (auto& text : plan::hopeless_budgets(workloads.budgets(), whole.evict))
+        review.warnings.push_back(std::move(text));
     return review;
 }
 
 bool put_last(upgrade::Run& run, const std::string& own_node) {
     if (run.options.order != "name" && run.options.order != "zone") return false;
-    const auto found = std::find_if(run.nodes.begin(), run.nodes.end(), [&](const auto& node) { return node.name == own_node; });
+    const auto found =
+        std::find_if(run.nodes.begin(), run.nodes.end(), [&](const auto& node) { return node.name == own_node; });
     if (found == run.nodes.end() || found + 1 == run.nodes.end()) return false;
     std::rotate(found, found + 1, run.nodes.end());
     return true;

@@ -15,7 +15,8 @@
 namespace kmm::drive {
 
 /// What the options of a run let a drain do. Errors: those of plan::users_of and of `workloads`.
-[[nodiscard]] plan::DrainRules drain_rules_of(const upgrade::Options& options, const api::Module& module, cluster::Workloads& workloads);
+[[nodiscard]] plan::DrainRules drain_rules_of(const upgrade::Options& options, const api::Module& module,
+                                              cluster::Workloads& workloads);
 
 struct DrainReview {
     std::vector<std::string> warnings;  ///< what kubectl warns of, and budgets that never allow an eviction
@@ -24,13 +25,15 @@ struct DrainReview {
 
 /// Looks at the Pods of every node of `run`. Changes nothing.
 /// Errors: checks_failed "pods-not-evictable" with one detail per node; those of drain_rules_of.
-[[nodiscard]] DrainReview review_drain(cluster::Workloads& workloads, const api::Module& module, const upgrade::Run& run);
+[[nodiscard]] DrainReview review_drain(cluster::Workloads& workloads, const api::Module& module,
+                                       const upgrade::Run& run);
 
-/// The node of `run` that this process runs on, in a Pod; "" for none. Lists the Pods of one node after the other until it is found.
+/// The node of `run` that this process runs on, in a Pod; "" for none. Lists the Pods of one node after the other until
+/// it is found.
 [[nodiscard]] std::string own_node_of(cluster::Workloads& workloads, const upgrade::Run& run);
 
-/// Puts the node that this process runs on at the end, so that what happens to it ends nothing but its own step. An order that a person
-/// has written down (a file) stays. True if that has changed anything.
+/// Puts the node that this process runs on at the end, so that what happens to it ends nothing but its own step. An
+/// order that a person has written down (a file) stays. True if that has changed anything.
 bool put_last(upgrade::Run& run, const std::string& own_node);
 
 /// Reads through `inner` and only tells what would be done; evicted Pods are gone at once. Thread safe.

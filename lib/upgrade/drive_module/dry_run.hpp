@@ -47,8 +47,8 @@ private:
     ActionSink sink_;
 };
 
-/// Passes facts, status and check on to `inner` (they change nothing on a node) and answers load and unload itself, as a
-/// node would on which all goes well. Thread safe if `inner` is.
+/// Passes facts, status and check on to `inner` (they change nothing on a node) and answers load and unload itself, as
+/// a node would on which all goes well. Thread safe if `inner` is.
 class DryRunner final : public cluster::NodeRunner {
 public:
     DryRunner(cluster::NodeRunner& inner, ActionSink sink) : inner_(inner), sink_(std::move(sink)) {}

@@ -36,7 +36,8 @@ std::optional<api::NodeModule> entry_of(const Entries& entries, const std::strin
 }
 
 /// nullopt if it was deleted. Errors: the faults, where it may be in a document that cannot be read.
-std::optional<api::Module> module_in(const cluster::Snapshot& snapshot, const std::string& ns, const std::string& name) {
+std::optional<api::Module> module_in(const cluster::Snapshot& snapshot, const std::string& ns,
+                                     const std::string& name) {
     for (const auto& module : snapshot.objects.modules)
         if (module.meta.namespace_ == ns && module.meta.name == name) return module;
     if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
@@ -64,8 +65,10 @@ VersionLabels decode_version_labels(const value::Node& node) {
 }
 
 VersionLabels version_labels_of(const api::Node& node, const std::string& ns, const std::string& name) {
-    return VersionLabels{label_of(node, api::label_version_module(ns, name)), label_of(node, api::label_version_worker_pod(ns, name)),
-                         label_of(node, api::label_version_schedule_pod(ns, name)), label_of(node, api::label_version_device_plugin(ns, name))};
+    return VersionLabels{label_of(node, api::label_version_module(ns, name)),
+                         label_of(node, api::label_version_worker_pod(ns, name)),
+                         label_of(node, api::label_version_schedule_pod(ns, name)),
+                         label_of(node, api::label_version_device_plugin(ns, name))};
 }
 
 NodeView view_of(const api::Objects& objects, const std::string& node, const std::string& ns, const std::string& name) {
@@ -112,7 +115,8 @@ api::Module Fleet::module_or_name() {
 
 api::Module Fleet::module() {
     if (auto found = find_module()) return std::move(*found);
-    throw Error(Exit::not_found, "module-not-found", fmt::format("Module {}/{} is not in {}", namespace_, name_, store_.describe()));
+    throw Error(Exit::not_found, "module-not-found",
+                fmt::format("Module {}/{} is not in {}", namespace_, name_, store_.describe()));
 }
 
 std::map<std::string, std::string> Fleet::unavailable() {
@@ -206,19 +210,23 @@ void Fleet::put_info(const std::string& node, const std::string& kernel, const s
     store_.put_node_info(node, kernel, boot_id, architecture);
 }
 
-bool is_in_place(const NodeView& view, const api::NodeModule& entry, const std::string& to, const std::string& boot_id) {
+bool is_in_place(const NodeView& view, const api::NodeModule& entry, const std::string& to,
+                 const std::string& boot_id) {
     auto status = entry;
     status.boot_id = boot_id;
     const auto version = to.empty() ? std::nullopt : std::optional<std::string>(to);
-    return view.spec == entry && view.status == status && view.labels.module == version && view.labels.worker == version &&
-           view.labels.schedule == version && view.ready == std::string() && view.version_ready == version && !view.labels.device;
+    return view.spec == entry && view.status == status && view.labels.module == version &&
+           view.labels.worker == version && view.labels.schedule == version && view.ready == std::string() &&
+           view.version_ready == version && !view.labels.device;
 }
 
-bool begins_with_unload(const NodeView& view, const api::NodeModule& entry, const std::string& to, bool is_live, bool is_target) {
+bool begins_with_unload(const NodeView& view, const api::NodeModule& entry, const std::string& to, bool is_live,
+                        bool is_target) {
     const bool other_labels = (view.labels.worker && view.labels.worker != to) ||
                               (view.labels.schedule && view.labels.schedule != to) || view.labels.device.has_value();
-    const bool other_entry = (view.spec && *view.spec != entry) ||
-                             (view.status && (view.status->config != entry.config || view.status->version != entry.version));
+    const bool other_entry =
+        (view.spec && *view.spec != entry) ||
+        (view.status && (view.status->config != entry.config || view.status->version != entry.version));
     return other_labels || other_entry || (is_live && !is_target);
 }
 
@@ -228,10 +236,12 @@ void require_unguarded(const std::optional<plan::Guard>& guard) {
 
 void Fleet::require_unloadable(const std::string& node, const std::string& boot_id) {
     auto objects = store_.read_about({node, "", ""}).objects;
-    // Of the other Modules those matter that are loaded there: with them alone the cost is that of the node, not of the fleet.
+    // Of the other Modules those matter that are loaded there: with them alone the cost is that of the node, not of the
+    // fleet.
     std::vector<api::Module> others;
     for (const auto& loaded : plan::loaded_modules(objects, node, boot_id)) {
-        if (auto other = module_in(store_.read_about({"", loaded.namespace_, loaded.name}), loaded.namespace_, loaded.name))
+        if (auto other =
+                module_in(store_.read_about({"", loaded.namespace_, loaded.name}), loaded.namespace_, loaded.name))
             others.push_back(std::move(*other));
     }
     objects.modules = std::move(others);
@@ -274,20 +284,24 @@ api::NodeModule resolve_entry(const api::Module& module, const std::string& kern
 
 void require_version(const api::Module& module, const std::string& version) {
     if (!module.module_loader)
-        throw Error(Exit::checks_failed, "no-module-loader", fmt::format("Module {} loads no kernel module", module.full_name()))
+        throw Error(Exit::checks_failed, "no-module-loader",
+                    fmt::format("Module {} loads no kernel module", module.full_name()))
             .at(module.meta.origin);
     const auto& container = module.module_loader->container;
     if (container.version == version) return;
     const auto place = container.version_origin.file.empty() ? module.meta.origin : container.version_origin;
-    throw Error(Exit::checks_failed, "version-mismatch",
-                container.version.empty()
-                    ? fmt::format("Module {} has no version, expected {}", module.full_name(), version)
-                    : fmt::format("Module {} is at version {}, expected {}", module.full_name(), container.version, version))
+    throw Error(
+        Exit::checks_failed, "version-mismatch",
+        container.version.empty()
+            ? fmt::format("Module {} has no version, expected {}", module.full_name(), version)
+            : fmt::format("Module {} is at version {}, expected {}", module.full_name(), container.version, version))
         .at(place)
         .hint("set spec.moduleLoader.container.version and the image of the new version in the Module first");
 }
 
-const api::NodeModule* entry_there(const NodeView& view) { return view.status ? &*view.status : view.spec ? &*view.spec : nullptr; }
+const api::NodeModule* entry_there(const NodeView& view) {
+    return view.status ? &*view.status : view.spec ? &*view.spec : nullptr;
+}
 
 void require_name(const NodeView& view, const std::string& module, const std::string& kernel_module) {
     require_unguarded(plan::rename_guard(module, kernel_module, entry_there(view)));

@@ -32,17 +32,18 @@ struct NodeView {
 };
 
 /// One module of one store. Every change is level-triggered: it reads first, writes only what differs, and says which
-/// value it expects to replace, so that nothing another writer did meanwhile is overwritten (a few new attempts, then the
-/// Error `conflict`). Thread safe if the store is.
+/// value it expects to replace, so that nothing another writer did meanwhile is overwritten (a few new attempts, then
+/// the Error `conflict`). Thread safe if the store is.
 class Fleet {
 public:
     Fleet(cluster::ClusterStore& store, std::string ns, std::string name)
         : store_(store), namespace_(std::move(ns)), name_(std::move(name)) {}
 
-    /// Where documents cannot be read, none of the following takes an object for absent: their faults are the error then.
-    /// Errors: not_found "node-not-found".
+    /// Where documents cannot be read, none of the following takes an object for absent: their faults are the error
+    /// then. Errors: not_found "node-not-found".
     [[nodiscard]] NodeView view(const std::string& node);
-    /// Errors: data with all faults if a document of the node or of the Module cannot be read, or one that could be theirs.
+    /// Errors: data with all faults if a document of the node or of the Module cannot be read, or one that could be
+    /// theirs.
     void require_readable(const std::string& node);
     /// Errors: not_found "module-not-found".
     [[nodiscard]] api::Module module();
@@ -50,8 +51,8 @@ public:
     [[nodiscard]] std::optional<api::Module> find_module();
     /// The Module; one that was deleted has nothing but its name.
     [[nodiscard]] api::Module module_or_name();
-    /// Nodes that the Module selects (a deleted one: that have an entry of it) and that take no Pods now: name to "not ready"
-    /// or "cordoned".
+    /// Nodes that the Module selects (a deleted one: that have an entry of it) and that take no Pods now: name to "not
+    /// ready" or "cordoned".
     [[nodiscard]] std::map<std::string, std::string> unavailable();
     /// nullptr-like nullopt for the name "". Errors: not_found "secret-not-found".
     [[nodiscard]] std::optional<api::Secret> secret(const std::string& name);
@@ -74,8 +75,8 @@ public:
     void put_info(const std::string& node, const std::string& kernel, const std::string& boot_id,
                   const std::string& architecture);
 
-    /// Throws checks_failed with the code of the guard (plan/guard.hpp) if the module must not be taken out of the node, or
-    /// put into it.
+    /// Throws checks_failed with the code of the guard (plan/guard.hpp) if the module must not be taken out of the
+    /// node, or put into it.
     void require_unloadable(const std::string& node, const std::string& boot_id);
     void require_loadable(const std::string& node, const std::string& boot_id);
 
@@ -92,11 +93,12 @@ private:
                                const std::string& name);
 
 /// Whether labels, spec and status say that `entry` of version `to` is loaded on a node of that boot, and nothing else.
-[[nodiscard]] bool is_in_place(const NodeView& view, const api::NodeModule& entry, const std::string& to, const std::string& boot_id);
-/// Whether the way to `entry` of version `to` begins with an unload step. `is_live`: the node has the module in its kernel;
-/// `is_target`: as the build that `entry` is about.
-[[nodiscard]] bool begins_with_unload(const NodeView& view, const api::NodeModule& entry, const std::string& to, bool is_live,
-                                      bool is_target);
+[[nodiscard]] bool is_in_place(const NodeView& view, const api::NodeModule& entry, const std::string& to,
+                               const std::string& boot_id);
+/// Whether the way to `entry` of version `to` begins with an unload step. `is_live`: the node has the module in its
+/// kernel; `is_target`: as the build that `entry` is about.
+[[nodiscard]] bool begins_with_unload(const NodeView& view, const api::NodeModule& entry, const std::string& to,
+                                      bool is_live, bool is_target);
 /// Throws checks_failed with the guard's code, message and hint if there is one.
 void require_unguarded(const std::optional<plan::Guard>& guard);
 
@@ -108,8 +110,9 @@ void require_unguarded(const std::optional<plan::Guard>& guard);
 void require_version(const api::Module& module, const std::string& version);
 /// What the node has of the Module, or is to have where it says nothing: part of `view`; nullptr for neither.
 [[nodiscard]] const api::NodeModule* entry_there(const NodeView& view);
-/// One run is about one kernel module: another one, loaded for an earlier or a later form of the Module, would stay in the kernel and be
-/// forgotten. Throws checks_failed "module-renamed" if the node has loaded another one for Module `module`, or if that names another one.
+/// One run is about one kernel module: another one, loaded for an earlier or a later form of the Module, would stay in
+/// the kernel and be forgotten. Throws checks_failed "module-renamed" if the node has loaded another one for Module
+/// `module`, or if that names another one.
 void require_name(const NodeView& view, const std::string& module, const std::string& kernel_module);
 void require_name(const api::Module& module, const std::string& kernel_module);
 

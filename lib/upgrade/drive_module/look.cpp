@@ -31,8 +31,9 @@ LookResult look_at(Worker& worker, sys::Clock& clock, const std::string& node, c
         }
         if (status.value) {
             result.why = NoLook::moving;
-            result.error = Error(Exit::hung, "loader-hung",
-                                 fmt::format("node {}: {} is still on its way in or out of the kernel", node, kernel_module));
+            result.error =
+                Error(Exit::hung, "loader-hung",
+                      fmt::format("node {}: {} is still on its way in or out of the kernel", node, kernel_module));
         }
         // Another worker, whose connection was lost, may still be at work there: its end is waited for.
         const bool busy = result.error && result.error->code() == "node-busy";

@@ -22,9 +22,10 @@ struct LookResult {
     std::optional<Error> lost;   ///< the last call before the answer that was lost or could not reach the node
 };
 
-/// Asks for the status, again and again with growing pauses (1 s to 10 s) while the node cannot be asked or the module is
-/// on its way in or out of the kernel, until `deadline`. A refusal by the worker ends it at once.
-[[nodiscard]] LookResult look_at(Worker& worker, sys::Clock& clock, const std::string& node, const std::string& kernel_module,
-                                 const Deadline& deadline, const std::function<bool()>& interrupted);
+/// Asks for the status, again and again with growing pauses (1 s to 10 s) while the node cannot be asked or the module
+/// is on its way in or out of the kernel, until `deadline`. A refusal by the worker ends it at once.
+[[nodiscard]] LookResult look_at(Worker& worker, sys::Clock& clock, const std::string& node,
+                                 const std::string& kernel_module, const Deadline& deadline,
+                                 const std::function<bool()>& interrupted);
 
 }  // namespace kmm::drive

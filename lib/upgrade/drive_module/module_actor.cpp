@@ -35,10 +35,13 @@ value::Node check_document(const StepTools& tools, const upgrade::module::Node& 
     return document;
 }
 
-/// The message with what was being done, the place of the document it is about, and the first fault where there are several.
+/// The message with what was being done, the place of the document it is about, and the first fault where there are
+/// several.
 std::string told(const Error& error) {
     const auto placed = [&](const std::optional<Position>& place, const std::string& text) {
-        return place && (place->line != 0 || !error.diagnostics().empty()) ? fmt::format("{}: {}", place->to_string(), text) : text;
+        return place && (place->line != 0 || !error.diagnostics().empty())
+                   ? fmt::format("{}: {}", place->to_string(), text)
+                   : text;
     };
     std::size_t faults = 0;
     const Diagnostic* first = nullptr;
@@ -54,7 +57,8 @@ std::string told(const Error& error) {
 }
 
 /// What `live` means for the record.
-void set_current(const StepTools& tools, const std::string& node, const std::optional<LiveModule>& live, value::Node& facts) {
+void set_current(const StepTools& tools, const std::string& node, const std::optional<LiveModule>& live,
+                 value::Node& facts) {
     const bool is_known = live && live->presence != Presence::moving;
     facts.set("currentKnown", is_known);
     if (!is_known) return;
@@ -80,8 +84,9 @@ Done done_of(Facts facts) {
 
 }  // namespace
 
-ModuleActor::ModuleActor(cluster::ClusterStore& store, cluster::Workloads& workloads, cluster::NodeRunner& runner, Recorder& recorder,
-                         sys::Clock& clock, std::function<bool()> interrupted, std::chrono::milliseconds silence)
+ModuleActor::ModuleActor(cluster::ClusterStore& store, cluster::Workloads& workloads, cluster::NodeRunner& runner,
+                         Recorder& recorder, sys::Clock& clock, std::function<bool()> interrupted,
+                         std::chrono::milliseconds silence)
     : subject_(upgrade::module::subject_of(recorder.header())),
       worker_(runner),
       fleet_(store, subject_.ns, subject_.name),
@@ -105,7 +110,8 @@ Sight ModuleActor::look(const upgrade::NodeStep& step, const Deadline& deadline)
     const auto& live = found.look->module;
     auto left = tools_.event(EventKind::observed, step.node, "");
     left.message = "looked after the step was cut off: " +
-                   (live.presence == Presence::absent ? std::string("nothing is live") : live.said_version.value_or(live.identity.brief()) + " is live");
+                   (live.presence == Presence::absent ? std::string("nothing is live")
+                                                      : live.said_version.value_or(live.identity.brief()) + " is live");
     left.facts.set("live", upgrade::module::encode(live.identity));
     sight.left = std::move(left);
     return sight;
@@ -114,7 +120,8 @@ Sight ModuleActor::look(const upgrade::NodeStep& step, const Deadline& deadline)
 value::Node ModuleActor::intent(const upgrade::NodeStep& step) {
     if (step.step == "cordon") return Cordons::intent();
     auto facts = value::Node::mapping();
-    if (step.step == "unload" || step.step == "load" || step.step == upgrade::k_step_rollback) facts.set("currentKnown", false);
+    if (step.step == "unload" || step.step == "load" || step.step == upgrade::k_step_rollback)
+        facts.set("currentKnown", false);
     return facts;
 }
 
@@ -125,7 +132,8 @@ Done ModuleActor::act(const upgrade::NodeStep& step, const Sight& sight, const D
     if (step.step == "cordon") return tools_.cordons.cordon(name);
     if (step.step == "drain") {
         Done done;
-        done.message = drainer_.drain(name, drain_rules_of(tools_.run().options, fleet_.module_or_name(), tools_.workloads), deadline);
+        done.message = drainer_.drain(
+            name, drain_rules_of(tools_.run().options, fleet_.module_or_name(), tools_.workloads), deadline);
         return done;
     }
     if (step.step == "unload") return done_of(way_->unload(name, seen, deadline));
@@ -139,7 +147,8 @@ Done ModuleActor::validate(const std::string& name, const Look& seen, const Dead
     auto done = done_of(way_->validate(name, seen));
     const bool is_cordoned = tools_.cordons.is_ours(name);
     if (!upgrade::module::goes_away(tools_.recorder.node(name))) {
-        ask_user_check(tools_.run().options, check_document(tools_, tools_.node(name), seen), deadline, tools_.interrupted);
+        ask_user_check(tools_.run().options, check_document(tools_, tools_.node(name), seen), deadline,
+                       tools_.interrupted);
         // A node that was drained is watched when its Pods are back.
         if (!is_cordoned) watch(name, {});
     }
@@ -151,7 +160,8 @@ Done ModuleActor::validate(const std::string& name, const Look& seen, const Dead
 void ModuleActor::watch(const std::string& name, value::Node facts) {
     const auto node = tools_.node(name);
     const auto& options = tools_.run().options;
-    if (options.soak_ms == 0 || node.next == "validate" || node.goal == upgrade::module::k_goal_absent) return;  // nothing new runs there
+    if (options.soak_ms == 0 || node.next == "validate" || node.goal == upgrade::module::k_goal_absent)
+        return;  // nothing new runs there
     soak(tools_.recorder, tools_.clock, name, std::move(facts), tools_.interrupted);
     const auto found = way_->look(name, Deadline(tools_.clock, std::chrono::milliseconds(options.node_timeout_ms)));
     if (!found.look && found.why == NoLook::interrupted) throw Leave{StepEnd::left};
@@ -165,9 +175,10 @@ Done ModuleActor::uncordon(const std::string& name) {
     watch(name, tools_.recorder.node(name).cordon.empty() ? value::Node() : value::Node::mapping({{"cordon", ""}}));
     const auto node = tools_.node(name);
     const auto build = node.live.brief();
-    const auto what = node.goal == upgrade::module::k_goal_absent
-                          ? "unloaded " + subject_.kernel_module
-                          : fmt::format("loaded {} {}", subject_.kernel_module, build.empty() ? tools_.run().to_version : build);
+    const auto what =
+        node.goal == upgrade::module::k_goal_absent
+            ? "unloaded " + subject_.kernel_module
+            : fmt::format("loaded {} {}", subject_.kernel_module, build.empty() ? tools_.run().to_version : build);
     Done done;
     done.facts = value::Node::mapping({{"cordon", ""}});
     done.message = what + (lifted.empty() ? "" : ", " + lifted);
@@ -187,17 +198,21 @@ void ModuleActor::explain(const upgrade::NodeStep& step, const Error& error, upg
     for (const auto& [key, text] : error.details()) {
         if (key == "transport") failed.message = fmt::format("{}: {}", error.message(), text);
         if (key == "kernel") failed.facts.set("kernelLine", text);
-        if (key == "errno" && error.message().find(text) == std::string::npos) failed.message = fmt::format("{}: {}", text, error.message());
+        if (key == "errno" && error.message().find(text) == std::string::npos)
+            failed.message = fmt::format("{}: {}", text, error.message());
         if (key == "holders") failed.message = fmt::format("{} (held by {})", error.message(), text);
     }
     if (error.code() == "check-failed" && !error.details().empty())
         failed.message = fmt::format("{}: {}", error.message(), error.details().front().second);
     if (step.step == "cordon" || step.step == "drain") {
-        // A cordon that was refused has to be lifted as well where the refusal may not be the last word, but it is not reported.
-        tools_.cordons.give_back(step.node, [&] { return step.step != "cordon" || is_cordoned_by_run(step.node); }, failed);
+        // A cordon that was refused has to be lifted as well where the refusal may not be the last word, but it is not
+        // reported.
+        tools_.cordons.give_back(
+            step.node, [&] { return step.step != "cordon" || is_cordoned_by_run(step.node); }, failed);
     }
     // What runs there now: only a look can tell.
-    if (step.step != "check" && error.code() != "node-not-found") set_current(tools_, step.node, way_->glance(step.node), failed.facts);
+    if (step.step != "check" && error.code() != "node-not-found")
+        set_current(tools_, step.node, way_->glance(step.node), failed.facts);
 }
 
 bool ModuleActor::is_cordoned_by_run(const std::string& name) {
@@ -235,16 +250,21 @@ std::vector<upgrade::Event> ModuleActor::confirm() {
         const auto labels = version_labels_of(*found->second, subject_.ns, subject_.name);
         std::vector<std::string> others;
         const auto compare_label = [&](const char* label, const std::optional<std::string>& value) {
-            if (value != wanted) others.push_back(fmt::format("label {} to {}", label, value ? base::escape(*value) : "nothing"));
+            if (value != wanted)
+                others.push_back(fmt::format("label {} to {}", label, value ? base::escape(*value) : "nothing"));
         };
         compare_label("version-module", labels.module);
         if (way_->sets_worker_label()) compare_label("version-worker-pod", labels.worker);
         if (others.empty()) continue;
         auto changed = tools_.event(EventKind::observed, node.name, "", "validating-failed");
         changed.reason = "label-changed";
-        changed.message = fmt::format("someone else changed {} after the upgrade to {}", base::join(others, ", "), wanted ? *wanted : "the Module");
+        changed.message = fmt::format("someone else changed {} after the upgrade to {}", base::join(others, ", "),
+                                      wanted ? *wanted : "the Module");
         changed.facts.set("currentKnown", false);
-        changed.facts.set("hint", fmt::format("find out who; kmm-upgrade retry {} sets it again, kmm-upgrade skip {} --reason TEXT leaves it", node.name, node.name));
+        changed.facts.set(
+            "hint",
+            fmt::format("find out who; kmm-upgrade retry {} sets it again, kmm-upgrade skip {} --reason TEXT leaves it",
+                        node.name, node.name));
         events.push_back(std::move(changed));
     }
     return events;

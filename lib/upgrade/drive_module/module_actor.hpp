@@ -14,13 +14,15 @@
 
 namespace kmm::drive {
 
-/// Of a run by the operator it does what OperatorWay says, else what WorkerWay says. Thread safe for different nodes. The references
-/// outlive it.
+/// Of a run by the operator it does what OperatorWay says, else what WorkerWay says. Thread safe for different nodes.
+/// The references outlive it.
 class ModuleActor final : public Actor {
 public:
-    /// `workloads`: those of the cluster of `store`. `silence`: how long a node may take to say how it is before that is told.
-    ModuleActor(cluster::ClusterStore& store, cluster::Workloads& workloads, cluster::NodeRunner& runner, Recorder& recorder, sys::Clock& clock,
-                std::function<bool()> interrupted, std::chrono::milliseconds silence = k_silence);
+    /// `workloads`: those of the cluster of `store`. `silence`: how long a node may take to say how it is before that
+    /// is told.
+    ModuleActor(cluster::ClusterStore& store, cluster::Workloads& workloads, cluster::NodeRunner& runner,
+                Recorder& recorder, sys::Clock& clock, std::function<bool()> interrupted,
+                std::chrono::milliseconds silence = k_silence);
     ~ModuleActor() override;
     ModuleActor(const ModuleActor&) = delete;
     ModuleActor& operator=(const ModuleActor&) = delete;
@@ -32,8 +34,8 @@ public:
     /// A node that has left the cluster.
     [[nodiscard]] std::optional<Error> lost_for_good(const upgrade::NodeStep& step, const Error& error) override;
     [[nodiscard]] value::Node glance(const std::string& node) override;
-    /// Nodes whose labels somebody else has changed since they were done ("label-changed"). Reads the cluster once. Errors: those of the store; data
-    /// if a document that cannot be read hides a node.
+    /// Nodes whose labels somebody else has changed since they were done ("label-changed"). Reads the cluster once.
+    /// Errors: those of the store; data if a document that cannot be read hides a node.
     [[nodiscard]] std::vector<upgrade::Event> confirm() override;
     [[nodiscard]] std::string release(const std::string& node) override;
     /// Of those that the Module selects.
@@ -43,7 +45,8 @@ private:
     [[nodiscard]] Done validate(const std::string& name, const Look& seen, const Deadline& deadline);
     [[nodiscard]] Done uncordon(const std::string& name);
     [[nodiscard]] Done roll_back(const std::string& name, const Look& seen, const Deadline& deadline);
-    /// Waits for as long as the run asks for, if something new runs there, and looks again. Errors: as Way::require_target; those of the node.
+    /// Waits for as long as the run asks for, if something new runs there, and looks again. Errors: as
+    /// Way::require_target; those of the node.
     void watch(const std::string& name, value::Node facts);
     [[nodiscard]] bool is_cordoned_by_run(const std::string& name);
 

@@ -30,7 +30,8 @@ struct OperatorView {
 };
 
 /// Errors: not_found "node-not-found".
-[[nodiscard]] OperatorView operator_view(const api::Objects& objects, const std::string& node, const std::string& ns, const std::string& name);
+[[nodiscard]] OperatorView operator_view(const api::Objects& objects, const std::string& node, const std::string& ns,
+                                         const std::string& name);
 
 /// What is waited for: that nothing of another version is left on the node, or that `version` runs there.
 enum class OperatorGoal { others_gone, loaded };
@@ -42,12 +43,13 @@ struct Awaited {
     bool on_plugin_pods = false;  ///< it is Pods of DaemonSets that have to leave the node
 };
 
-/// The first thing that is still missing, in the order of KMM's flow (facts: KMM 8.2); nullopt once the goal is reached. `version` ""
-/// is for no version at all; it is reached by others_gone. Not for dead label states.
+/// The first thing that is still missing, in the order of KMM's flow (facts: KMM 8.2); nullopt once the goal is
+/// reached. `version` "" is for no version at all; it is reached by others_gone. Not for dead label states.
 [[nodiscard]] std::optional<Awaited> awaited(const OperatorView& view, const std::string& version, OperatorGoal goal);
 
-/// What is wrong with labels that KMM never leaves, once the administrator's says `version`: checks_failed "version-labels-stuck" with
-/// the command that mends them as hint; nullopt for any other labels. Deleting the schedule label leads out of each of them.
+/// What is wrong with labels that KMM never leaves, once the administrator's says `version`: checks_failed
+/// "version-labels-stuck" with the command that mends them as hint; nullopt for any other labels. Deleting the schedule
+/// label leads out of each of them.
 [[nodiscard]] std::optional<Error> dead_labels(const OperatorView& view, const std::string& version);
 
 }  // namespace kmm::drive

@@ -9,9 +9,10 @@
 
 namespace kmm::drive {
 
-/// Nothing is written but the administrator's label version-module and, in a run that repairs, the deletion of a schedule label that
-/// keeps KMM from going on; cordons and evictions are ModuleActor's. No worker is called. Waits by the store's news. What is waited
-/// for is recorded once it has taken a second, so that `show` has it. Errors of a step, recorded as its failure:
+/// Nothing is written but the administrator's label version-module and, in a run that repairs, the deletion of a
+/// schedule label that keeps KMM from going on; cordons and evictions are ModuleActor's. No worker is called. Waits by
+/// the store's news. What is waited for is recorded once it has taken a second, so that `show` has it. Errors of a
+/// step, recorded as its failure:
 ///   unhealthy "operator-timeout"     after the node's time; names what was waited for, and where to look
 ///   checks_failed "version-labels-stuck", and what else require_operable finds
 ///   locked "label-changed"           somebody else has set the administrator's label to another version
@@ -34,8 +35,10 @@ private:
     /// A reboot in the middle: the way up is planned anew, the way back goes on.
     enum class OnReboot { plan_anew, go_on };
     [[nodiscard]] OperatorView view(const std::string& name) const;
-    void wait(const std::string& name, const std::string& version, OperatorGoal goal, OnReboot on_reboot, const Deadline& deadline);
-    /// Takes the schedule label away that keeps KMM from going on, if the run is to repair. Errors: "version-labels-stuck" otherwise.
+    void wait(const std::string& name, const std::string& version, OperatorGoal goal, OnReboot on_reboot,
+              const Deadline& deadline);
+    /// Takes the schedule label away that keeps KMM from going on, if the run is to repair. Errors:
+    /// "version-labels-stuck" otherwise.
     void mend(const OperatorView& view, const std::string& version);
     void tell(const std::string& name, const std::string& message);
     /// Names of DaemonSets' Pods that are in the way, " (NAME, NAME)"; "" if they cannot be asked for.

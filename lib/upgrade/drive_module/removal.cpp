@@ -10,11 +10,13 @@
 namespace kmm::drive {
 namespace {
 
-/// The first taint that the Module does not tolerate, as KEY:EFFECT. Kubernetes' own come and go: a cordon, which may be ours, a node that is
-/// not ready.
+/// The first taint that the Module does not tolerate, as KEY:EFFECT. Kubernetes' own come and go: a cordon, which may
+/// be ours, a node that is not ready.
 std::string refusing_taint(const api::Module& module, const api::Node& node) {
     api::Taint blocking;
-    return plan::tolerates(plan::loader_tolerations(module), plan::lasting_taints(node.taints), &blocking) ? "" : fmt::format("{}:{}", blocking.key, blocking.effect);
+    return plan::tolerates(plan::loader_tolerations(module), plan::lasting_taints(node.taints), &blocking)
+               ? ""
+               : fmt::format("{}:{}", blocking.key, blocking.effect);
 }
 
 }  // namespace
@@ -26,20 +28,26 @@ void WorkerWay::require_goal(const std::string& name) {
     if (!upgrade::module::is_apply(run)) {
         if (module && !plan::selects(module->selector, node.meta.labels))
             throw Error(Exit::checks_failed, "node-not-eligible",
-                        fmt::format("the selector of Module {} does not match the node's labels any more", tools_.subject.full_name()))
-                .hint(fmt::format("give the node its labels back and retry it, or: kmm-upgrade skip {} --reason TEXT", name));
+                        fmt::format("the selector of Module {} does not match the node's labels any more",
+                                    tools_.subject.full_name()))
+                .hint(fmt::format("give the node its labels back and retry it, or: kmm-upgrade skip {} --reason TEXT",
+                                  name));
         if (const auto taint = module ? refusing_taint(*module, node) : ""; !taint.empty())
-            throw Error(Exit::checks_failed, "node-not-eligible", fmt::format("Module {} does not tolerate the node's taint {}", tools_.subject.full_name(), taint))
+            throw Error(
+                Exit::checks_failed, "node-not-eligible",
+                fmt::format("Module {} does not tolerate the node's taint {}", tools_.subject.full_name(), taint))
                 .hint(fmt::format("take the taint away and retry it, or: kmm-upgrade skip {} --reason TEXT", name));
         return;
     }
-    const bool is_selected = module && module->module_loader && !module->meta.deleting && plan::selects(module->selector, node.meta.labels);
+    const bool is_selected =
+        module && module->module_loader && !module->meta.deleting && plan::selects(module->selector, node.meta.labels);
     const auto refuse = [&](const std::string& text) {
         throw Error(Exit::checks_failed, "goal-changed", fmt::format("node {}: {}", name, text))
             .hint("kmm-upgrade abort, then kmm-upgrade apply " + tools_.subject.full_name());
     };
     if (tools_.node(name).goal != upgrade::module::k_goal_absent) {
-        if (!is_selected || !refusing_taint(*module, node).empty()) refuse(fmt::format("Module {} does not want the node any more", tools_.subject.full_name()));
+        if (!is_selected || !refusing_taint(*module, node).empty())
+            refuse(fmt::format("Module {} does not want the node any more", tools_.subject.full_name()));
     } else if (is_selected && plan::tolerates(plan::loader_tolerations(*module), node.taints) &&
                std::holds_alternative<plan::Resolved>(plan::resolve(*module, node.kernel_version))) {
         // A cordon of this run is a taint as well: it never makes a node wanted.
@@ -54,11 +62,13 @@ Facts WorkerWay::check_removal(const std::string& name, const Look& seen) {
     const bool is_live = seen.module.presence == Presence::live;
     const bool is_recorded = view.status || view.spec || !node.target_entry.is_null();
     if (is_live && !is_recorded)
-        throw Error(Exit::checks_failed, "module-unmanaged",
-                    fmt::format("node {}: {} is live, but the cluster says nothing of it", name, tools_.subject.kernel_module))
+        throw Error(
+            Exit::checks_failed, "module-unmanaged",
+            fmt::format("node {}: {} is live, but the cluster says nothing of it", name, tools_.subject.kernel_module))
             .hint("unload it on the node");
     if (is_live) tools_.fleet.require_unloadable(name, seen.facts.boot_id);
-    const bool in_place = !is_live && !view.status && !view.spec && view.labels == VersionLabels() && !view.ready && !view.version_ready;
+    const bool in_place =
+        !is_live && !view.status && !view.spec && view.labels == VersionLabels() && !view.ready && !view.version_ready;
     auto facts = value::Node::mapping();
     facts.set("next", in_place ? "validate" : "unload");
     facts.set("kernel", seen.facts.kernel);
@@ -68,8 +78,9 @@ Facts WorkerWay::check_removal(const std::string& name, const Look& seen) {
     facts.set("live", upgrade::module::encode(seen.module.identity));
     facts.set("currentVersion", version_of(run, node, seen.module));
     facts.set("currentKnown", true);
-    facts.set("message", is_live ? fmt::format("{} {} is not wanted", tools_.subject.kernel_module, seen.module.identity.brief())
-                                 : fmt::format("{} is not live", tools_.subject.kernel_module));
+    facts.set("message",
+              is_live ? fmt::format("{} {} is not wanted", tools_.subject.kernel_module, seen.module.identity.brief())
+                      : fmt::format("{} is not live", tools_.subject.kernel_module));
     return facts;
 }
 

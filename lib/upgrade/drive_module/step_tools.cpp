@@ -15,8 +15,8 @@ namespace {
 /// A file that an editor or git replaces is not there for a moment.
 constexpr std::chrono::milliseconds k_replaced_within{200};
 
-/// The error that there is no such Node in the cluster, or nullopt, also where a document cannot be read. Throws only what is wrong with an
-/// API server.
+/// The error that there is no such Node in the cluster, or nullopt, also where a document cannot be read. Throws only
+/// what is wrong with an API server.
 std::optional<Error> absence_in(Fleet& fleet, const std::string& node) {
     try {
         static_cast<void>(fleet.view(node));
@@ -79,10 +79,14 @@ void StepTools::require_label(const std::string& name) {
     const auto found = fleet.view(name).labels.module;
     const auto before = decode_version_labels(node.from_labels).module;
     if (found == before || found == run.to_version) return;
-    throw Error(Exit::locked, "label-changed",
-                fmt::format("label version-module was changed from {} to {} by someone else since the start of this upgrade to {}",
-                            before ? base::escape(*before) : "nothing", found ? base::escape(*found) : "nothing", run.to_version))
-        .hint(fmt::format("find out who; kmm-upgrade retry {} sets it to {}, kmm-upgrade skip {} --reason TEXT leaves it", name, run.to_version, name));
+    throw Error(
+        Exit::locked, "label-changed",
+        fmt::format(
+            "label version-module was changed from {} to {} by someone else since the start of this upgrade to {}",
+            before ? base::escape(*before) : "nothing", found ? base::escape(*found) : "nothing", run.to_version))
+        .hint(
+            fmt::format("find out who; kmm-upgrade retry {} sets it to {}, kmm-upgrade skip {} --reason TEXT leaves it",
+                        name, run.to_version, name));
 }
 
 }  // namespace kmm::drive

@@ -30,8 +30,11 @@ struct StepTools {
     Cordons cordons{workloads, recorder};
 
     [[nodiscard]] const upgrade::Header& run() const noexcept { return recorder.header(); }
-    [[nodiscard]] upgrade::module::Node node(const std::string& name) const { return upgrade::module::read(recorder.node(name)); }
-    [[nodiscard]] upgrade::Event event(upgrade::EventKind kind, const std::string& node, const std::string& step, const std::string& to = "") const {
+    [[nodiscard]] upgrade::module::Node node(const std::string& name) const {
+        return upgrade::module::read(recorder.node(name));
+    }
+    [[nodiscard]] upgrade::Event event(upgrade::EventKind kind, const std::string& node, const std::string& step,
+                                       const std::string& to = "") const {
         return node_event(recorder, kind, node, step, to);
     }
     /// The event that a node is planned again if it does not run the boot and kernel of the record; nullopt if it does.
@@ -40,11 +43,11 @@ struct StepTools {
     [[noreturn]] void plan_again(const std::string& name, const NodeFacts& facts);
     /// plan_again if there is a reboot_of.
     void require_same_boot(const std::string& name, const NodeFacts& facts);
-    /// The error that there is no such Node in the cluster, also a moment later; nullopt also where a document cannot be read. Errors: only what is
-    /// wrong with an API server.
+    /// The error that there is no such Node in the cluster, also a moment later; nullopt also where a document cannot
+    /// be read. Errors: only what is wrong with an API server.
     [[nodiscard]] std::optional<Error> absence_of(const std::string& name);
-    /// The administrator's version label of a node that is not begun is still what it was when the run began, or the target already: nobody
-    /// else's change is overwritten unseen. Errors: locked "label-changed".
+    /// The administrator's version label of a node that is not begun is still what it was when the run began, or the
+    /// target already: nobody else's change is overwritten unseen. Errors: locked "label-changed".
     void require_label(const std::string& name);
 };
 
@@ -54,6 +57,7 @@ using Facts = value::Node;
 /// "unversioned" for a version without a name.
 [[nodiscard]] std::string shown(const std::string& version);
 /// What runs on the node, in words of the record: the target's or the previous version, "" for nothing, "unknown".
-[[nodiscard]] std::string version_of(const upgrade::Header& run, const upgrade::module::Node& node, const LiveModule& live);
+[[nodiscard]] std::string version_of(const upgrade::Header& run, const upgrade::module::Node& node,
+                                     const LiveModule& live);
 
 }  // namespace kmm::drive

@@ -16,16 +16,19 @@ namespace kmm::drive {
 namespace {
 
 upgrade::module::Identity identity_of(const value::Node& module) {
-    return upgrade::module::Identity{module.get_string({"srcversion"}), module.get_string({"buildID"}), module.get_string({"sha256"}),
-                             module.get_string({"version"})};
+    return upgrade::module::Identity{module.get_string({"srcversion"}), module.get_string({"buildID"}),
+                                     module.get_string({"sha256"}), module.get_string({"version"})};
 }
 
 }  // namespace
 
-Reply<Look> Worker::status(const std::string& node, const std::string& kernel_module, std::chrono::milliseconds timeout) {
-    // A worker whose connection was lost may still be at work: its end is waited for, so that the answer is not outdated.
+Reply<Look> Worker::status(const std::string& node, const std::string& kernel_module,
+                           std::chrono::milliseconds timeout) {
+    // A worker whose connection was lost may still be at work: its end is waited for, so that the answer is not
+    // outdated.
     const auto settle = std::max(timeout / 2, std::chrono::milliseconds(500));
-    const cluster::WorkerCall call{node, {"status", kernel_module, "--settle", fmt::format("{}ms", settle.count())}, "", timeout};
+    const cluster::WorkerCall call{
+        node, {"status", kernel_module, "--settle", fmt::format("{}ms", settle.count())}, "", timeout};
     const auto reply = runner_.run(call);
     if (auto failed = cluster::failure<Look>(reply, call, "ModuleStatus")) return *failed;
     Reply<Look> answer;
@@ -33,7 +36,8 @@ Reply<Look> Worker::status(const std::string& node, const std::string& kernel_mo
     answer.value = Look{NodeFacts{text("kernel"), text("bootID"), text("architecture")}, LiveModule{}};
     if (answer.value->facts.kernel.empty() || answer.value->facts.boot_id.empty()) {
         answer.value.reset();
-        answer.error = Error(Exit::other, "worker-failed", fmt::format("node {}: status without kernel or boot id", node));
+        answer.error =
+            Error(Exit::other, "worker-failed", fmt::format("node {}: status without kernel or boot id", node));
         return answer;
     }
     auto& live = answer.value->module;
@@ -54,7 +58,8 @@ Reply<Look> Worker::status(const std::string& node, const std::string& kernel_mo
     }
     if (!named) {
         answer.value.reset();
-        answer.error = Error(Exit::other, "worker-failed", fmt::format("node {}: status says nothing of {}", node, kernel_module));
+        answer.error =
+            Error(Exit::other, "worker-failed", fmt::format("node {}: status says nothing of {}", node, kernel_module));
     }
     return answer;
 }
@@ -66,8 +71,9 @@ Reply<WorkerResult> Worker::run(const std::string& verb, const std::string& node
     if (auto failed = cluster::failure<WorkerResult>(reply, call, "WorkerResult")) return *failed;
     Reply<WorkerResult> answer;
     if (const auto said = reply.document.get_string({"verb"}); !said.empty() && said != verb) {
-        answer.error = Error(Exit::other, "worker-failed",
-                             fmt::format("node {}: the result is that of kmm-worker {}, expected {}", node, base::escape(said), verb));
+        answer.error = Error(
+            Exit::other, "worker-failed",
+            fmt::format("node {}: the result is that of kmm-worker {}, expected {}", node, base::escape(said), verb));
         return answer;
     }
     WorkerResult result;
@@ -88,7 +94,8 @@ Reply<WorkerResult> Worker::run(const std::string& verb, const std::string& node
     if (main_module != nullptr) result.identity = identity_of(*main_module);
     // Without it nothing that is live later could be compared with what was checked.
     if (verb == "check" && result.identity.empty()) {
-        answer.error = Error(Exit::other, "worker-failed", fmt::format("node {}: the result of kmm-worker check names no build of a module", node));
+        answer.error = Error(Exit::other, "worker-failed",
+                             fmt::format("node {}: the result of kmm-worker check names no build of a module", node));
         return answer;
     }
     answer.value = std::move(result);
@@ -108,7 +115,8 @@ std::string registry_host(std::string_view text) {
 
 std::string registry_of(const std::string& image) {
     const auto first = image.substr(0, image.find('/'));
-    const bool is_host = first.size() < image.size() && (first.find_first_of(".:") != std::string::npos || first == "localhost");
+    const bool is_host =
+        first.size() < image.size() && (first.find_first_of(".:") != std::string::npos || first == "localhost");
     return is_host ? registry_host(first) : "index.docker.io";
 }
 
@@ -116,7 +124,8 @@ std::string registry_of(const std::string& image) {
 value::Node entries_for(const value::Node& entries, const std::string& host) {
     auto kept = value::Node::mapping();
     for (const auto& member : entries.members())
-        if (::fnmatch(registry_host(member.key).c_str(), host.c_str(), FNM_NOESCAPE) == 0) kept.set(member.key, member.value);
+        if (::fnmatch(registry_host(member.key).c_str(), host.c_str(), FNM_NOESCAPE) == 0)
+            kept.set(member.key, member.value);
     return kept;
 }
 
@@ -128,7 +137,8 @@ std::string logins_for(const std::string& file, const std::string& text, const s
     const auto& root = documents.front().root;
     if (const auto* auths = root.find("auths"); auths != nullptr && auths->is_mapping())
         return value::to_json(value::Node::mapping({{"auths", entries_for(*auths, host)}}));
-    return value::to_json(file == ".dockercfg" ? entries_for(root, host) : value::Node::mapping({{"auths", value::Node::mapping()}}));
+    return value::to_json(file == ".dockercfg" ? entries_for(root, host)
+                                               : value::Node::mapping({{"auths", value::Node::mapping()}}));
 }
 
 }  // namespace
@@ -139,7 +149,8 @@ std::string worker_input(const api::ModuleConfig& config, const api::Secret* sec
     auto data = value::Node::mapping();
     const auto host = registry_of(config.container_image);
     for (const auto& [key, bytes] : secret->data)
-        if (key == ".dockerconfigjson" || key == ".dockercfg") data.set(key, base::to_base64(logins_for(key, bytes, host)));
+        if (key == ".dockerconfigjson" || key == ".dockercfg")
+            data.set(key, base::to_base64(logins_for(key, bytes, host)));
     const auto document = value::Node::mapping(
         {{"apiVersion", "v1"},
          {"kind", "Secret"},
@@ -166,9 +177,11 @@ std::string pinned_image(const std::string& image, const std::string& digest) {
     return image.substr(0, tag) + "@" + digest;
 }
 
-void require_digest(const std::string& node, const std::string& image, const std::string& checked, const std::string& loaded) {
+void require_digest(const std::string& node, const std::string& image, const std::string& checked,
+                    const std::string& loaded) {
     if (checked.empty() || loaded.empty() || loaded == checked) return;
-    throw Error(Exit::refused, "image-changed", fmt::format("node {}: {} was loaded as {}, checked as {}", node, image, base::escape(loaded), checked))
+    throw Error(Exit::refused, "image-changed",
+                fmt::format("node {}: {} was loaded as {}, checked as {}", node, image, base::escape(loaded), checked))
         .hint("the image was replaced after the check: find out who pushes to its repository, then kmm-upgrade abort");
 }
 

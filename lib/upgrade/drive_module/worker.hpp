@@ -50,7 +50,8 @@ class Worker {
 public:
     explicit Worker(cluster::NodeRunner& runner) : runner_(runner) {}
     /// Kernel and boot of the node and what is live of `kernel_module`, by one call of the worker's status.
-    [[nodiscard]] Reply<Look> status(const std::string& node, const std::string& kernel_module, std::chrono::milliseconds timeout);
+    [[nodiscard]] Reply<Look> status(const std::string& node, const std::string& kernel_module,
+                                     std::chrono::milliseconds timeout);
     /// `verb` is check, load or unload; `input` as worker_input makes it.
     [[nodiscard]] Reply<WorkerResult> run(const std::string& verb, const std::string& node, const std::string& input,
                                           std::chrono::milliseconds timeout);
@@ -59,16 +60,17 @@ private:
     cluster::NodeRunner& runner_;
 };
 
-/// The worker's standard input: the config, then the Secret as a second document if there is one. Of its logins only those for the image's
-/// registry: what is for others is none of the node's business.
+/// The worker's standard input: the config, then the Secret as a second document if there is one. Of its logins only
+/// those for the image's registry: what is for others is none of the node's business.
 [[nodiscard]] std::string worker_input(const api::ModuleConfig& config, const api::Secret* secret);
 
-/// `image` by its digest, REPOSITORY@DIGEST: a tag may be moved between a check and the load. As it is if it is no name in a registry, has a
-/// digest, or `digest` is none of sha256 or sha512.
+/// `image` by its digest, REPOSITORY@DIGEST: a tag may be moved between a check and the load. As it is if it is no name
+/// in a registry, has a digest, or `digest` is none of sha256 or sha512.
 [[nodiscard]] std::string pinned_image(const std::string& image, const std::string& digest);
 
 /// That a node has loaded what was checked; "" for a digest that nobody knows. Errors: refused "image-changed".
-void require_digest(const std::string& node, const std::string& image, const std::string& checked, const std::string& loaded);
+void require_digest(const std::string& node, const std::string& image, const std::string& checked,
+                    const std::string& loaded);
 
 using base::kernel_module_name;
 

@@ -36,7 +36,8 @@ void WorkerWay::end_watch(LateWords::Watch& watched, const std::string& name, st
     tools_.recorder.record(answered);
 }
 
-Reply<WorkerResult> WorkerWay::call(const std::string& verb, const std::string& name, const std::string& text, const Deadline& deadline) {
+Reply<WorkerResult> WorkerWay::call(const std::string& verb, const std::string& name, const std::string& text,
+                                    const Deadline& deadline) {
     const auto begin = tools_.clock.monotonic();
     auto watched = watch(name, verb, k_silence_of_work, deadline);
     auto reply = tools_.worker.run(verb, name, text, deadline.left());
@@ -59,7 +60,8 @@ Reply<WorkerResult> WorkerWay::check_again(const std::string& name, const std::s
     for (int tries = 1;; ++tries) {
         auto reply = call("check", name, text, deadline);
         if (reply.settled() || tries == k_checks || deadline.passed()) return reply;
-        if (tools_.interrupted() || !tools_.clock.sleep_for(k_before_next_check) || tools_.interrupted()) throw Leave{StepEnd::left};
+        if (tools_.interrupted() || !tools_.clock.sleep_for(k_before_next_check) || tools_.interrupted())
+            throw Leave{StepEnd::left};
         // Checked is a kernel: it may be another one when the node is back.
         const auto seen = must_look(name, deadline);
         tools_.require_same_boot(name, seen.facts);

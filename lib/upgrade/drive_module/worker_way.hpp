@@ -25,31 +25,39 @@ public:
     [[nodiscard]] bool sets_worker_label() const noexcept override { return true; }
 
 private:
-    /// What the load wrote is still there: version labels, spec and status. Errors: locked "label-changed" names what is not.
+    /// What the load wrote is still there: version labels, spec and status. Errors: locked "label-changed" names what
+    /// is not.
     void require_undisturbed(const std::string& name);
     /// A look that must succeed: throws the Error of the node, or Leave.
     [[nodiscard]] Look must_look(const std::string& name, const Deadline& deadline);
     [[nodiscard]] Facts check_removal(const std::string& name, const Look& seen);
     /// Proves that nothing of the Module is left on the node.
     [[nodiscard]] Facts validate_removal(const std::string& name, const Look& seen);
-    /// Throws checks_failed if the Module or the node's labels want something else by now than what the run was started for:
-    /// "node-not-eligible", with the procedure "apply" "goal-changed".
+    /// Throws checks_failed if the Module or the node's labels want something else by now than what the run was started
+    /// for: "node-not-eligible", with the procedure "apply" "goal-changed".
     void require_goal(const std::string& name);
-    /// Of an adopted run: finds out which builds the old and the new version are, as far as it is needed to tell what is live.
+    /// Of an adopted run: finds out which builds the old and the new version are, as far as it is needed to tell what
+    /// is live.
     void learn(const std::string& name, const Look& seen, const Deadline& deadline);
-    /// The build of the recorded previous version: what is live if the status says so for this boot, else what its image has.
-    [[nodiscard]] upgrade::module::Identity former_identity(const std::string& name, const Look& seen, const Deadline& deadline);
-    void restore(const std::string& name, const upgrade::module::Node& node, const Look& seen, const Deadline& deadline);
+    /// The build of the recorded previous version: what is live if the status says so for this boot, else what its
+    /// image has.
+    [[nodiscard]] upgrade::module::Identity former_identity(const std::string& name, const Look& seen,
+                                                            const Deadline& deadline);
+    void restore(const std::string& name, const upgrade::module::Node& node, const Look& seen,
+                 const Deadline& deadline);
 
     /// Runs unload until the module is gone. `expected`: what may be unloaded; anything else is an Error.
     void unload_until_gone(const std::string& name, const api::ModuleConfig& config, Look seen,
                            const std::vector<upgrade::module::Identity>& expected, const Deadline& deadline);
-    /// Runs load until the module is live; returns its identity and checks it against `expected` (empty: any). With the image that has `digest` ("": any).
-    [[nodiscard]] WorkerResult load_until_live(const std::string& name, const api::NodeModule& entry, const std::string& boot,
-                                               const upgrade::module::Identity& expected, const std::string& digest, const Deadline& deadline);
-    /// Watches a question to a node; what people are told once it takes longer than `patience` is recorded, as an `observed` event.
-    [[nodiscard]] LateWords::Watch watch(const std::string& name, const std::string& what, std::chrono::milliseconds patience,
-                                         const Deadline& deadline);
+    /// Runs load until the module is live; returns its identity and checks it against `expected` (empty: any). With the
+    /// image that has `digest` ("": any).
+    [[nodiscard]] WorkerResult load_until_live(const std::string& name, const api::NodeModule& entry,
+                                               const std::string& boot, const upgrade::module::Identity& expected,
+                                               const std::string& digest, const Deadline& deadline);
+    /// Watches a question to a node; what people are told once it takes longer than `patience` is recorded, as an
+    /// `observed` event.
+    [[nodiscard]] LateWords::Watch watch(const std::string& name, const std::string& what,
+                                         std::chrono::milliseconds patience, const Deadline& deadline);
     /// Ends that, and records that the node has answered if people were told that it has not.
     void end_watch(LateWords::Watch& watched, const std::string& name, std::chrono::milliseconds begin);
     /// Records, as an `observed` event, that a call was lost, and `then`.
@@ -57,11 +65,12 @@ private:
     /// Worker::run, watched; a call that was lost is recorded.
     [[nodiscard]] Reply<WorkerResult> call(const std::string& verb, const std::string& name, const std::string& text,
                                            const Deadline& deadline);
-    /// call of `check`, which changes nothing: asked again, twice at most, once a node whose connection was lost answers. Throws Leave when
-    /// that node has rebooted or a person asked to stop.
-    [[nodiscard]] Reply<WorkerResult> check_again(const std::string& name, const std::string& text, const Deadline& deadline);
-    /// Throws checks_failed "image-changed" if a node of this run with the same kernel or image has got another digest: one version would
-    /// be two builds.
+    /// call of `check`, which changes nothing: asked again, twice at most, once a node whose connection was lost
+    /// answers. Throws Leave when that node has rebooted or a person asked to stop.
+    [[nodiscard]] Reply<WorkerResult> check_again(const std::string& name, const std::string& text,
+                                                  const Deadline& deadline);
+    /// Throws checks_failed "image-changed" if a node of this run with the same kernel or image has got another digest:
+    /// one version would be two builds.
     void require_same_image(const std::string& name, const NodeFacts& facts, const std::string& image,
                             const std::string& digest) const;
     [[nodiscard]] std::string input(const api::NodeModule& entry);

@@ -56,13 +56,16 @@ Node comparable(Node object) {
     const auto* meta = object.find("metadata");
     if (meta == nullptr) return object;
     auto plain = *meta;
-    for (const auto* key : {"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid"}) plain.erase(key);
+    for (const auto* key : {"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid"})
+        plain.erase(key);
     object.set("metadata", std::move(plain));
     object.erase("status");
     return object;
 }
 
-kube::Key key_of(const Node& object) { return {object.get_string({"metadata", "namespace"}), object.get_string({"metadata", "name"})}; }
+kube::Key key_of(const Node& object) {
+    return {object.get_string({"metadata", "namespace"}), object.get_string({"metadata", "name"})};
+}
 
 }  // namespace
 
@@ -75,16 +78,23 @@ std::string_view to_string(Change change) noexcept {
     return "unchanged";
 }
 
-OwnObjects::OwnObjects(kube::Client& client, Objects& objects, sys::Clock& clock, std::function<bool()> interrupted, std::string recipe,
-                       std::vector<Release> others)
-    : client_(client), objects_(objects), clock_(clock), interrupted_(std::move(interrupted)), recipe_(std::move(recipe)), others_(std::move(others)) {}
+OwnObjects::OwnObjects(kube::Client& client, Objects& objects, sys::Clock& clock, std::function<bool()> interrupted,
+                       std::string recipe, std::vector<Release> others)
+    : client_(client),
+      objects_(objects),
+      clock_(clock),
+      interrupted_(std::move(interrupted)),
+      recipe_(std::move(recipe)),
+      others_(std::move(others)) {}
 
 const Release* OwnObjects::other_with(const upgrade::recipe::ObjectId& id) const {
-    const auto found = std::find_if(others_.begin(), others_.end(), [&](const Release& other) { return other.find(id) != nullptr; });
+    const auto found =
+        std::find_if(others_.begin(), others_.end(), [&](const Release& other) { return other.find(id) != nullptr; });
     return found == others_.end() ? nullptr : &*found;
 }
 
-Change OwnObjects::apply(const kube::Resource& resource, const Node& object, kube::Force force, kube::DryRun dry_run, std::string& wait) {
+Change OwnObjects::apply(const kube::Resource& resource, const Node& object, kube::Force force, kube::DryRun dry_run,
+                         std::string& wait) {
     wait.clear();
     const auto before = objects_.find(resource, object);
     if (before && !before->get_string({"metadata", "deletionTimestamp"}).empty()) {
@@ -96,13 +106,17 @@ Change OwnObjects::apply(const kube::Resource& resource, const Node& object, kub
         const auto* other = other_with(id_of(object));
         const auto* theirs = other == nullptr ? nullptr : other->find(id_of(object));
         if (theirs != nullptr && !placed(theirs->object, resource).same_value(object))
-            throw Error(Exit::locked, "object-shared", fmt::format("{} belongs to recipe {}, which has it in another form", object_text(object), owner))
+            throw Error(
+                Exit::locked, "object-shared",
+                fmt::format("{} belongs to recipe {}, which has it in another form", object_text(object), owner))
                 .hint("give both recipes the same values for what they share; --force-conflicts applies this form");
     }
     const auto after = objects_.apply(resource, owner.empty() ? object : with_label(object, owner), force, dry_run);
     if (!before) return Change::create;
     if (dry_run == kube::DryRun::no)
-        return before->get_string({"metadata", "resourceVersion"}) == after.get_string({"metadata", "resourceVersion"}) ? Change::none : Change::change;
+        return before->get_string({"metadata", "resourceVersion"}) == after.get_string({"metadata", "resourceVersion"})
+                   ? Change::none
+                   : Change::change;
     return comparable(*before).same_value(comparable(after)) ? Change::none : Change::change;
 }
 
@@ -119,18 +133,21 @@ void OwnObjects::require_unused(const kube::Resource& resource, const Node& live
         note(kube::resources::k_pods, name);
         note({"", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", kube::Scope::namespaced}, name);
         if (users.empty()) return;
-        throw Error(Exit::locked, "namespace-in-use", fmt::format("Namespace {} holds objects of others: {}", name, base::join(users, ", ")))
+        throw Error(Exit::locked, "namespace-in-use",
+                    fmt::format("Namespace {} holds objects of others: {}", name, base::join(users, ", ")))
             .hint("move or delete them, then kmm-upgrade resume");
     }
     const auto* versions = live.find_path({"spec", "versions"});
     if (versions == nullptr || versions->items().empty()) return;
     client_.forget_served();
-    note({live.get_string({"spec", "group"}), versions->items().front().get_string({"name"}), live.get_string({"spec", "names", "plural"}),
-          live.get_string({"spec", "names", "kind"}),
+    note({live.get_string({"spec", "group"}), versions->items().front().get_string({"name"}),
+          live.get_string({"spec", "names", "plural"}), live.get_string({"spec", "names", "kind"}),
           live.get_string({"spec", "scope"}) == "Namespaced" ? kube::Scope::namespaced : kube::Scope::cluster},
          "");
     if (users.empty()) return;
-    throw Error(Exit::locked, "definition-in-use", fmt::format("CustomResourceDefinition {} has objects that would be deleted with it: {}", name, base::join(users, ", ")))
+    throw Error(Exit::locked, "definition-in-use",
+                fmt::format("CustomResourceDefinition {} has objects that would be deleted with it: {}", name,
+                            base::join(users, ", ")))
         .hint("delete them, then kmm-upgrade resume");
 }
 
@@ -159,16 +176,18 @@ Removed OwnObjects::remove(const std::vector<ReleaseObject>& objects, const Dead
             continue;
         }
         const bool is_going = !live->get_string({"metadata", "deletionTimestamp"}).empty();
-        if (!is_going && (resource->kind == "Namespace" || resource->kind == "CustomResourceDefinition")) require_unused(*resource, *live);
+        if (!is_going && (resource->kind == "Namespace" || resource->kind == "CustomResourceDefinition"))
+            require_unused(*resource, *live);
         kube::DeleteOptions options;
         options.uid = live->get_string({"metadata", "uid"});
         options.propagation = kube::Propagation::foreground;
         if (!is_going) static_cast<void>(client_.remove(*resource, key, options));
-        await_clear(clock_, deadline, interrupted_, fmt::format("kubectl get {} {} -o yaml: see its finalizers", resource->full_name(), key.name), [&] {
-            live = objects_.find(*resource, object);
-            const bool is_there = live && live->get_string({"metadata", "uid"}) == options.uid;
-            return is_there ? object_text(object) + " is not gone" : std::string();
-        });
+        await_clear(clock_, deadline, interrupted_,
+                    fmt::format("kubectl get {} {} -o yaml: see its finalizers", resource->full_name(), key.name), [&] {
+                        live = objects_.find(*resource, object);
+                        const bool is_there = live && live->get_string({"metadata", "uid"}) == options.uid;
+                        return is_there ? object_text(object) + " is not gone" : std::string();
+                    });
         ++removed.count;
     }
     return removed;

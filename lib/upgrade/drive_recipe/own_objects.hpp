@@ -28,16 +28,19 @@ struct Removed {
 class OwnObjects {
 public:
     /// `others` are the releases of other recipes.
-    OwnObjects(kube::Client& client, Objects& objects, sys::Clock& clock, std::function<bool()> interrupted, std::string recipe,
-               std::vector<upgrade::recipe::Release> others);
+    OwnObjects(kube::Client& client, Objects& objects, sys::Clock& clock, std::function<bool()> interrupted,
+               std::string recipe, std::vector<upgrade::recipe::Release> others);
 
-    /// Applies the object, server-side, with the label where nothing of that name was there before. An object that is being deleted is "being
-    /// deleted" for `wait`, which the caller tries again. Errors: those of Objects::apply, "field-conflict" names the other manager; locked
-    /// "object-shared" for an object of another recipe that has it in another form.
-    [[nodiscard]] Change apply(const kube::Resource& resource, const value::Node& object, kube::Force force, kube::DryRun dry_run, std::string& wait);
-    /// Deletes those of `objects` that have the label, in that order, with what they own, and waits until they are gone. What another recipe
-    /// has, too, becomes that one's. Errors: locked "namespace-in-use", "definition-in-use" for one that would take objects of others along;
-    /// unhealthy "not-verified" for what is still there at `deadline`; those of the API server. Throws Leave.
+    /// Applies the object, server-side, with the label where nothing of that name was there before. An object that is
+    /// being deleted is "being deleted" for `wait`, which the caller tries again. Errors: those of Objects::apply,
+    /// "field-conflict" names the other manager; locked "object-shared" for an object of another recipe that has it in
+    /// another form.
+    [[nodiscard]] Change apply(const kube::Resource& resource, const value::Node& object, kube::Force force,
+                               kube::DryRun dry_run, std::string& wait);
+    /// Deletes those of `objects` that have the label, in that order, with what they own, and waits until they are
+    /// gone. What another recipe has, too, becomes that one's. Errors: locked "namespace-in-use", "definition-in-use"
+    /// for one that would take objects of others along; unhealthy "not-verified" for what is still there at `deadline`;
+    /// those of the API server. Throws Leave.
     [[nodiscard]] Removed remove(const std::vector<upgrade::recipe::ReleaseObject>& objects, const Deadline& deadline);
     /// Objects of the kinds of `release` that have the label: what a removal has left. One list for each kind.
     [[nodiscard]] std::vector<std::string> labelled(const upgrade::recipe::Release& release);

@@ -22,15 +22,20 @@ constexpr std::string_view k_type = "kmmtools.dev/release";
 constexpr const char* k_data = "release";
 constexpr std::size_t k_size_max = 1'000'000;
 
-std::string name_of(const Release& release) { return fmt::format("kmm-upgrade.recipe.{}.v{}", release.recipe, release.revision); }
+std::string name_of(const Release& release) {
+    return fmt::format("kmm-upgrade.recipe.{}.v{}", release.recipe, release.revision);
+}
 
 Release decode_secret(const Node& secret) {
-    const auto place = fmt::format("Secret {}/{}", secret.get_string({"metadata", "namespace"}), secret.get_string({"metadata", "name"}));
+    const auto place = fmt::format("Secret {}/{}", secret.get_string({"metadata", "namespace"}),
+                                   secret.get_string({"metadata", "name"}));
     const auto text = base::from_base64(secret.get_string({"data", k_data}));
     if (!text || text->empty()) throw Error(Exit::io, "state-damaged", place + " holds no release of a recipe");
     Diagnostics faults;
     const auto documents = value::read_json(*text, place, faults);
-    if (has_errors(faults) || documents.empty()) throw Error(Exit::io, "state-damaged", fmt::format("{}: {}", place, faults.empty() ? "it is empty" : faults.front().message));
+    if (has_errors(faults) || documents.empty())
+        throw Error(Exit::io, "state-damaged",
+                    fmt::format("{}: {}", place, faults.empty() ? "it is empty" : faults.front().message));
     return upgrade::recipe::decode_release(documents.front().root, place);
 }
 
@@ -38,14 +43,17 @@ Release decode_secret(const Node& secret) {
 
 std::vector<Release> ReleaseStore::read(const std::string& selector) {
     std::vector<Release> releases;
-    for (const auto& secret : client_.list_all(kube::resources::k_secrets, {space_, selector, ""})) releases.push_back(decode_secret(secret));
+    for (const auto& secret : client_.list_all(kube::resources::k_secrets, {space_, selector, ""}))
+        releases.push_back(decode_secret(secret));
     std::sort(releases.begin(), releases.end(), [](const Release& left, const Release& right) {
         return std::pair(left.recipe, left.revision) < std::pair(right.recipe, right.revision);
     });
     return releases;
 }
 
-std::vector<Release> ReleaseStore::of(const std::string& recipe) { return read(fmt::format("{}={}", k_label_release, recipe)); }
+std::vector<Release> ReleaseStore::of(const std::string& recipe) {
+    return read(fmt::format("{}={}", k_label_release, recipe));
+}
 
 std::vector<Release> ReleaseStore::of_others(const std::string& recipe) {
     auto releases = read(std::string(k_label_release));
@@ -57,39 +65,48 @@ void ReleaseStore::put(const Release& release) {
     auto text = base::to_base64(value::to_json(upgrade::recipe::encode(release)));
     if (text.size() > k_size_max)
         throw Error(Exit::data, "release-too-large",
-                    fmt::format("recipe {}: its objects take {} in a Secret, expected at most {}", release.recipe, base::format_bytes(text.size()),
-                                base::format_bytes(k_size_max)))
+                    fmt::format("recipe {}: its objects take {} in a Secret, expected at most {}", release.recipe,
+                                base::format_bytes(text.size()), base::format_bytes(k_size_max)))
             .hint("split the recipe into several SpecialResources, or leave large ConfigMaps out");
     auto labels = Node::mapping();
     labels.set(std::string(k_label_release), release.recipe);
-    const auto object = Node::mapping({{"apiVersion", "v1"},
-                                       {"kind", "Secret"},
-                                       {"metadata", Node::mapping({{"name", name_of(release)}, {"namespace", space_}, {"labels", std::move(labels)}})},
-                                       {"type", k_type},
-                                       {"data", Node::mapping({{k_data, std::move(text)}})}});
+    const auto object = Node::mapping(
+        {{"apiVersion", "v1"},
+         {"kind", "Secret"},
+         {"metadata",
+          Node::mapping({{"name", name_of(release)}, {"namespace", space_}, {"labels", std::move(labels)}})},
+         {"type", k_type},
+         {"data", Node::mapping({{k_data, std::move(text)}})}});
     const kube::Key key{space_, name_of(release)};
     if (client_.find(kube::resources::k_secrets, key))
-        static_cast<void>(client_.merge_patch(kube::resources::k_secrets, key, Node::mapping({{"data", *object.find("data")}})));
+        static_cast<void>(
+            client_.merge_patch(kube::resources::k_secrets, key, Node::mapping({{"data", *object.find("data")}})));
     else static_cast<void>(client_.create(kube::resources::k_secrets, object));
 }
 
-void ReleaseStore::remove(const Release& release) { static_cast<void>(client_.remove(kube::resources::k_secrets, {space_, name_of(release)})); }
+void ReleaseStore::remove(const Release& release) {
+    static_cast<void>(client_.remove(kube::resources::k_secrets, {space_, name_of(release)}));
+}
 
 std::vector<kube::Rule> ReleaseStore::rules(const std::string& space) {
     std::vector<kube::Rule> rules;
-    for (const auto* verb : {"get", "list", "create", "patch", "delete"}) rules.push_back({verb, "", "secrets", "", space, ""});
+    for (const auto* verb : {"get", "list", "create", "patch", "delete"})
+        rules.push_back({verb, "", "secrets", "", space, ""});
     return rules;
 }
 
 const Release* deployed_of(const std::vector<Release>& releases) {
     const Release* newest = nullptr;
     for (const auto& release : releases)
-        if (release.status == upgrade::recipe::Status::deployed && (newest == nullptr || release.revision > newest->revision)) newest = &release;
+        if (release.status == upgrade::recipe::Status::deployed &&
+            (newest == nullptr || release.revision > newest->revision))
+            newest = &release;
     return newest;
 }
 
 const Release* revision_of(const std::vector<Release>& releases, std::int64_t revision) {
-    const auto found = std::find_if(releases.begin(), releases.end(), [&](const Release& one) { return one.revision == revision; });
+    const auto found =
+        std::find_if(releases.begin(), releases.end(), [&](const Release& one) { return one.revision == revision; });
     return found == releases.end() ? nullptr : &*found;
 }
 

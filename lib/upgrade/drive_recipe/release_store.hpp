@@ -20,11 +20,12 @@ inline constexpr std::string_view k_release_namespace = "kube-system";
 class ReleaseStore {
 public:
     ReleaseStore(kube::Client& client, std::string space) : client_(client), space_(std::move(space)) {}
-    /// Of one recipe, or of all recipes but it; by recipe and revision. Errors: those of the API server; those of decode_release.
+    /// Of one recipe, or of all recipes but it; by recipe and revision. Errors: those of the API server; those of
+    /// decode_release.
     [[nodiscard]] std::vector<upgrade::recipe::Release> of(const std::string& recipe);
     [[nodiscard]] std::vector<upgrade::recipe::Release> of_others(const std::string& recipe);
-    /// Creates or replaces the Secret of that revision. Errors: data "release-too-large" beyond 1 MB, as etcd limits a Secret; those of the
-    /// API server.
+    /// Creates or replaces the Secret of that revision. Errors: data "release-too-large" beyond 1 MB, as etcd limits a
+    /// Secret; those of the API server.
     void put(const upgrade::recipe::Release& release);
     /// Nothing if it is not there.
     void remove(const upgrade::recipe::Release& release);
@@ -41,6 +42,7 @@ private:
 /// The deployed one with the highest revision; nullptr if there is none.
 [[nodiscard]] const upgrade::recipe::Release* deployed_of(const std::vector<upgrade::recipe::Release>& releases);
 /// That of `revision`; nullptr if there is none.
-[[nodiscard]] const upgrade::recipe::Release* revision_of(const std::vector<upgrade::recipe::Release>& releases, std::int64_t revision);
+[[nodiscard]] const upgrade::recipe::Release* revision_of(const std::vector<upgrade::recipe::Release>& releases,
+                                                          std::int64_t revision);
 
 }  // namespace kmm::drive

@@ -24,13 +24,14 @@ std::string canary_note(const Run& run, const Stage& stage) {
     const auto places = canary_members(run, stage).places;
     const auto canaries = places.size();
     const auto first = canaries == 1 ? std::string("first node") : fmt::format("first {} nodes", canaries);
-    const auto done = static_cast<std::size_t>(
-        std::count_if(places.begin(), places.end(), [&](std::size_t place) { return run.nodes[place].state == k_node_done; }));
+    const auto done = static_cast<std::size_t>(std::count_if(
+        places.begin(), places.end(), [&](std::size_t place) { return run.nodes[place].state == k_node_done; }));
     if (done == canaries) return fmt::format("the {} {} done, as --canary asks", first, canaries == 1 ? "is" : "are");
     if (done == 0)
         return fmt::format("the {} {} skipped: no canary is done, resume goes on with the others all the same", first,
                            canaries == 1 ? "was" : "were");
-    return fmt::format("{} of the {} {} done, {} skipped, as --canary asks", done, first, done == 1 ? "is" : "are", canaries - done);
+    return fmt::format("{} of the {} {} done, {} skipped, as --canary asks", done, first, done == 1 ? "is" : "are",
+                       canaries - done);
 }
 
 }  // namespace kmm::upgrade

@@ -56,7 +56,8 @@ Event decode_event(const value::Node& node) {
         event.kind = candidate;
         known = true;
     }
-    if (!known) throw Error(Exit::io, "state-damaged", fmt::format("the journal has an entry of unknown kind \"{}\"", kind));
+    if (!known)
+        throw Error(Exit::io, "state-damaged", fmt::format("the journal has an entry of unknown kind \"{}\"", kind));
     for (const auto& member : node.members()) {
         std::string* target = member.key == "node"      ? &event.node
                               : member.key == "step"    ? &event.step

@@ -11,8 +11,8 @@
 
 namespace kmm::upgrade {
 
-/// `intent` is recorded before a step acts, `done` or `failed` after; `observed` is a look at a node that settles what a
-/// crash or a lost connection left open; the rest are decisions of a person or of the planner.
+/// `intent` is recorded before a step acts, `done` or `failed` after; `observed` is a look at a node that settles what
+/// a crash or a lost connection left open; the rest are decisions of a person or of the planner.
 enum class EventKind { intent, done, failed, observed, paused, resumed, retry, skip };
 
 [[nodiscard]] std::string_view to_string(EventKind kind) noexcept;

@@ -25,8 +25,8 @@ struct Window {
 /// "22:00".
 [[nodiscard]] std::string clock_time(int minute);
 
-/// The words of a command line as a shell reads them, with '...', "..." and \ only: nothing is expanded. nullopt for a quote
-/// that does not end and for text without any word.
+/// The words of a command line as a shell reads them, with '...', "..." and \ only: nothing is expanded. nullopt for a
+/// quote that does not end and for text without any word.
 [[nodiscard]] std::optional<std::vector<std::string>> command_words(std::string_view text);
 
 }  // namespace kmm::upgrade

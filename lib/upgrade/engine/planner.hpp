@@ -18,8 +18,8 @@ struct NodeStep {
     friend bool operator==(const NodeStep&, const NodeStep&) = default;
 };
 
-/// Lifting the cordon of a node that was skipped, or whose run is aborted. No step of the procedure: it leaves the node's
-/// state as it is, and is recorded as a look.
+/// Lifting the cordon of a node that was skipped, or whose run is aborted. No step of the procedure: it leaves the
+/// node's state as it is, and is recorded as a look.
 inline constexpr std::string_view k_step_release = "release";
 
 /// `steps`: begin these node steps now. `move`: record this event of the run. `pause`: record the pause and stop.
@@ -33,15 +33,18 @@ struct Decision {
 };
 
 /// `in_flight` are the nodes a step is being carried out on right now. Rules:
-///   - at most options.max_unavailable nodes, or fewer where the stage says so, are between pending and a final state (P32);
-///   - while more nodes are failed than the failure budget, of which canaries have none, no other node is begun, those begun
-///     go on to their end, then the run pauses; failed nodes within the budget do not count as between pending and final;
+///   - at most options.max_unavailable nodes, or fewer where the stage says so, are between pending and a final state
+///   (P32);
+///   - while more nodes are failed than the failure budget, of which canaries have none, no other node is begun, those
+///   begun
+///     go on to their end, then the run pauses; failed nodes within the budget do not count as between pending and
+///     final;
 ///   - in the order "zone" a zone is begun when every node of the zone before is final or failed;
 ///   - canary and pause-after are counted in nodes that became final; skipped ones count;
 ///   - a cordon of this run is lifted before its node's part in the run ends, whatever ended it;
 ///   - once an abort was begun, nodes that Rollback selects are rolled back one at a time, last touched first.
-/// O(nodes) without an index of `run`; with one that has been told of every change it costs the same in a run of any size, but for aborts,
-/// stops and the order "zone".
+/// O(nodes) without an index of `run`; with one that has been told of every change it costs the same in a run of any
+/// size, but for aborts, stops and the order "zone".
 [[nodiscard]] Decision next_steps(const Run& run, const std::set<std::string>& in_flight);
 [[nodiscard]] Decision next_steps(const Run& run, const std::set<std::string>& in_flight, const NodeIndex& index);
 

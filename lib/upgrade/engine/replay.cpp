@@ -34,7 +34,8 @@ void check_legal(const Run& run, const Event& event, Scope scope, Cause cause, c
                             event.node.empty() ? "the run" : event.node, event.from, state));
     const bool stepless = cause == Cause::retry || cause == Cause::skip || cause == Cause::observe;
     if (!procedure_of(run).table().legal(Move{scope, event.from, event.to, cause, stepless ? "" : event.step}))
-        damaged(fmt::format("{} {} from {} to {} is not a legal move", to_string(event.kind), event.step, event.from, event.to));
+        damaged(fmt::format("{} {} from {} to {} is not a legal move", to_string(event.kind), event.step, event.from,
+                            event.to));
 }
 
 /// The pause was for a failed node that is skipped now: another one, or none, is what the run stands at.
@@ -43,7 +44,8 @@ void renew_pause(const Run& run, const std::string& skipped, RunState& next) {
     const auto failed = std::find_if(run.nodes.begin(), run.nodes.end(), [&](const NodeRecord& node) {
         return node.name != skipped && is_failed_node_state(node.state);
     });
-    next.pause_message = failed != run.nodes.end() ? failed_note(*failed) : skipped + " is skipped, no failed node is left";
+    next.pause_message =
+        failed != run.nodes.end() ? failed_note(*failed) : skipped + " is skipped, no failed node is left";
 }
 
 }  // namespace
@@ -95,15 +97,17 @@ NodeRecord Ledger::begin_step(const NodeRecord& node, const Event& event) const 
     const bool back = event.step == k_step_rollback;
     const auto& table = procedure_of(run_).table();
     const auto* stage = table.stage_of(run_.state);
-    const bool is_in_turn = back ? run_.state == k_run_aborting
-                                 : stage != nullptr && stage->during == run_.state &&
-                                       std::find(stage->steps.begin(), stage->steps.end(), event.step) != stage->steps.end();
+    const bool is_in_turn =
+        back ? run_.state == k_run_aborting
+             : stage != nullptr && stage->during == run_.state &&
+                   std::find(stage->steps.begin(), stage->steps.end(), event.step) != stage->steps.end();
     if (!is_in_turn)
         damaged(fmt::format("step {} begins on {} while the run is in {}", event.step, event.node, run_.state));
     if (node.open && !back && node.step != event.step)
         damaged(fmt::format("step {} begins on {} in the middle of {}", event.step, event.node, node.step));
     if ((node.touched == 0 || table.is_rest(node.state)) && !back && index_.busy() >= run_.options.max_unavailable)
-        damaged(fmt::format("node {} begins while {} are in flight, at most {} may", event.node, index_.busy(), run_.options.max_unavailable));
+        damaged(fmt::format("node {} begins while {} are in flight, at most {} may", event.node, index_.busy(),
+                            run_.options.max_unavailable));
     NodeRecord next = node;
     next.open = true;
     next.step = event.step;
@@ -183,8 +187,9 @@ const Procedure& find_procedure(const Header& run, const Procedures& procedures)
         if (procedure->table().name() == run.procedure) return *procedure;
         names.push_back(procedure->table().name());
     }
-    throw Error(Exit::config, "state-newer",
-                fmt::format("the record is of procedure \"{}\", this program knows {}", run.procedure, base::join(names, ", ")))
+    throw Error(
+        Exit::config, "state-newer",
+        fmt::format("the record is of procedure \"{}\", this program knows {}", run.procedure, base::join(names, ", ")))
         .hint(fmt::format("use kmm-upgrade {} or newer", run.tool_version));
 }
 
@@ -202,7 +207,8 @@ Run replay(const std::vector<TimedPayload>& entries, const Procedures& procedure
     Run run = decode_run(entries.front().payload, procedures);
     if (run.state != k_run_started) damaged(fmt::format("the journal begins in state {}", run.state));
     for (const auto& node : run.nodes)
-        if (node.state != k_node_pending) damaged(fmt::format("the journal begins with node {} in state {}", node.name, node.state));
+        if (node.state != k_node_pending)
+            damaged(fmt::format("the journal begins with node {} in state {}", node.name, node.state));
     run.events = 1;
     Ledger ledger(std::move(run));
     for (std::size_t index = 1; index < entries.size(); ++index)

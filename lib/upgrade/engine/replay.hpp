@@ -23,7 +23,8 @@ struct TimedPayload {
     value::Node payload;
 };
 
-/// A run with an index of its nodes: events are judged and taken over at a cost that does not depend on the number of nodes.
+/// A run with an index of its nodes: events are judged and taken over at a cost that does not depend on the number of
+/// nodes.
 class Ledger {
 public:
     /// O(nodes log nodes).
@@ -40,8 +41,8 @@ public:
         std::size_t place = 0;  ///< of `node` in Run::nodes
         std::optional<NodeRecord> node;
     };
-    /// Changes nothing. Errors: io "state-damaged" if the move is not in the procedure's table, names an unknown node, or starts from
-    /// another state than the run is in.
+    /// Changes nothing. Errors: io "state-damaged" if the move is not in the procedure's table, names an unknown node,
+    /// or starts from another state than the run is in.
     [[nodiscard]] Change judge(const Event& event, const std::string& time) const;
     /// Takes over what judge said of this very run.
     void commit(Change change) noexcept;
@@ -54,10 +55,12 @@ private:
     NodeIndex index_;
 };
 
-/// The run a journal tells of: entry 1 is the header. Errors: as Ledger::judge, with the entry's number. `entries` not empty.
+/// The run a journal tells of: entry 1 is the header. Errors: as Ledger::judge, with the entry's number. `entries` not
+/// empty.
 [[nodiscard]] Run replay(const std::vector<TimedPayload>& entries, const Procedures& procedures);
 
-/// The procedure that a record names. Errors: config "state-newer" for one that is not among `procedures`: a newer program has written it.
+/// The procedure that a record names. Errors: config "state-newer" for one that is not among `procedures`: a newer
+/// program has written it.
 [[nodiscard]] const Procedure& find_procedure(const Header& run, const Procedures& procedures);
 /// Header::rules. It is a bug if they are not set.
 [[nodiscard]] const Procedure& procedure_of(const Header& run);

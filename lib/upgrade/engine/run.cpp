@@ -39,17 +39,20 @@ std::optional<Via> parse_via(std::string_view text) noexcept {
 }
 
 const NodeRecord* Run::find(std::string_view name) const noexcept {
-    const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const NodeRecord& node) { return node.name == name; });
+    const auto found =
+        std::find_if(nodes.begin(), nodes.end(), [&](const NodeRecord& node) { return node.name == name; });
     return found == nodes.end() ? nullptr : &*found;
 }
 
 NodeRecord* Run::find(std::string_view name) noexcept {
-    const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const NodeRecord& node) { return node.name == name; });
+    const auto found =
+        std::find_if(nodes.begin(), nodes.end(), [&](const NodeRecord& node) { return node.name == name; });
     return found == nodes.end() ? nullptr : &*found;
 }
 
 bool Run::is_partial() const {
-    return partial_before || !left_out.empty() || std::any_of(nodes.begin(), nodes.end(), [](const NodeRecord& node) { return node.state == "skipped"; });
+    return partial_before || !left_out.empty() ||
+           std::any_of(nodes.begin(), nodes.end(), [](const NodeRecord& node) { return node.state == "skipped"; });
 }
 
 bool is_final_node_state(std::string_view state) {

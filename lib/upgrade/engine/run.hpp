@@ -22,8 +22,8 @@ enum class Rollback { none, current, all };
 [[nodiscard]] std::string_view to_string(Rollback rollback) noexcept;
 [[nodiscard]] std::optional<Rollback> parse_rollback(std::string_view text) noexcept;
 
-/// How nodes are reached: `self` makes worker Pods, `operator_` leaves the work to an operator of the cluster, `ssh` and `local` run the
-/// worker.
+/// How nodes are reached: `self` makes worker Pods, `operator_` leaves the work to an operator of the cluster, `ssh`
+/// and `local` run the worker.
 enum class Via { self, operator_, ssh, local };
 /// As the command line and the record spell it: "self", "operator", "ssh", "local".
 [[nodiscard]] std::string_view to_string(Via via) noexcept;
@@ -39,11 +39,12 @@ struct Options {
     std::int64_t node_timeout_ms = 600'000;  ///< for one step on one node
     bool manual = false;                 ///< `start` records and stops
     Via via = Via::ssh;                  ///< "runner" in the record
-    std::string operator_said;           ///< "present" or "absent": a person says whether the operator is at work, "" to look
+    std::string operator_said;  ///< "present" or "absent": a person says whether the operator is at work, "" to look
     bool repair = false;                 ///< with `operator_`: what keeps the operator from going on is taken away
     std::string worker_image;            ///< of worker Pods, "" where there are none
     std::string worker_namespace;        ///< of worker Pods, "" for that of what is upgraded
-    std::string image_policy;            ///< who must have signed what nodes pull, as JSON that needs no further file; "" for nobody
+    std::string
+        image_policy;  ///< who must have signed what nodes pull, as JSON that needs no further file; "" for nobody
     std::string lease_namespace;         ///< of the Lease on an API server, "" for that of what is upgraded
     std::string worker;                  ///< command of the worker on the nodes, "" for the default
     std::string ssh_config;              ///< file for `ssh -F`, "" for the user's own
@@ -152,17 +153,20 @@ struct Run : Header, RunState {
 /// "upgrade-complete" or "upgrade-aborted".
 [[nodiscard]] bool is_final_run_state(std::string_view state);
 
-/// Takes over what `facts` names of the engine's members and of the procedure's; other members are not the node's. Of a procedure's member
+/// Takes over what `facts` names of the engine's members and of the procedure's; other members are not the node's. Of a
+/// procedure's member
 /// "" and an empty mapping take it away. Errors: io "state-damaged" for a member of another kind.
 void merge(NodeRecord& node, const value::Node& facts, const Procedure& procedure);
 /// Takes away what the procedure keeps of a node for as long as `life` says.
 void forget(NodeRecord& node, const Procedure& procedure, Life life);
 
-/// Tree forms. `encode(Run)` is the journal's header when nothing has happened yet, and the snapshot at any time. `rules` is set.
+/// Tree forms. `encode(Run)` is the journal's header when nothing has happened yet, and the snapshot at any time.
+/// `rules` is set.
 [[nodiscard]] value::Node encode(const NodeRecord& node, const Procedure& procedure);
 [[nodiscard]] value::Node encode(const std::vector<LeftOut>& nodes);
 [[nodiscard]] value::Node encode(const Run& run);
-/// Inverse of encode. Errors: io "state-damaged" when required members are absent or of another type; config "state-newer".
+/// Inverse of encode. Errors: io "state-damaged" when required members are absent or of another type; config
+/// "state-newer".
 [[nodiscard]] Run decode_run(const value::Node& node, const Procedures& procedures);
 
 }  // namespace kmm::upgrade

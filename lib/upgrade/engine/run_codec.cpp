@@ -97,7 +97,8 @@ public:
         this->text(key, text);
         const auto known = parse_via(text);
         if (!known)
-            throw Error(Exit::config, "state-newer", fmt::format("{} of the record is \"{}\", expected self, operator, ssh or local", key, text))
+            throw Error(Exit::config, "state-newer",
+                        fmt::format("{} of the record is \"{}\", expected self, operator, ssh or local", key, text))
                 .hint("use the version of kmm-upgrade that wrote it");
         target = *known;
     }
@@ -115,10 +116,13 @@ public:
             if (found == nullptr) continue;
             const char* key = member.name.c_str();
             if (member.kind == MemberKind::text && !found->is_string()) wrong(key, "string", *found);
-            if (member.kind != MemberKind::text && !found->is_mapping() && !found->is_null()) wrong(key, "mapping", *found);
+            if (member.kind != MemberKind::text && !found->is_mapping() && !found->is_null())
+                wrong(key, "mapping", *found);
             if (target.is_null()) target = value::Node::mapping();
-            const bool is_empty = member.kind == MemberKind::text ? found->text().empty()
-                                                                    : found->is_null() || (member.kind == MemberKind::mapping && found->members().empty());
+            const bool is_empty =
+                member.kind == MemberKind::text
+                    ? found->text().empty()
+                    : found->is_null() || (member.kind == MemberKind::mapping && found->members().empty());
             if (is_empty) target.erase(member.name);
             else target.set(member.name, *found);
         }
@@ -257,7 +261,9 @@ value::Node encode(const std::vector<LeftOut>& nodes) {
 }
 
 value::Node encode(const Run& run) {
-    auto tree = value::Node::mapping({{"event", "header"}, {"formatVersion", k_format_version}, {"minReader", k_format_version},
+    auto tree = value::Node::mapping({{"event", "header"},
+                                      {"formatVersion", k_format_version},
+                                      {"minReader", k_format_version},
                                       {"tool", "kmm-upgrade"}});
     const auto& procedure = procedure_of(run);
     visit_run(Writer(tree, procedure.run_members(), run.subject), run);
@@ -279,8 +285,9 @@ Run decode_run(const value::Node& node, const Procedures& procedures) {
     std::int64_t reader_min = k_format_version;
     Reader(node).number("minReader", reader_min);
     if (reader_min > k_format_version)
-        throw Error(Exit::config, "state-newer",
-                    fmt::format("the record needs format {}, this program reads format {}", reader_min, k_format_version))
+        throw Error(
+            Exit::config, "state-newer",
+            fmt::format("the record needs format {}, this program reads format {}", reader_min, k_format_version))
             .hint(fmt::format("use kmm-upgrade {} or newer", node.get_string({"toolVersion"})));
     Run run;
     if (!procedures.empty()) run.procedure = procedures.front()->table().name();  // of a record that names none
@@ -307,14 +314,17 @@ Run decode_run(const value::Node& node, const Procedures& procedures) {
         }
     }
     if (const auto* list = node.find("leftOut"))
-        for (const auto& item : list->items()) run.left_out.push_back({item.get_string({"name"}), item.get_string({"reason"})});
-    for (const auto& [name, text] : {std::pair<const char*, const std::string&>{"state", run.state}, {"lineage", run.lineage}})
+        for (const auto& item : list->items())
+            run.left_out.push_back({item.get_string({"name"}), item.get_string({"reason"})});
+    for (const auto& [name, text] :
+         {std::pair<const char*, const std::string&>{"state", run.state}, {"lineage", run.lineage}})
         if (text.empty()) throw Error(Exit::io, "state-damaged", fmt::format("the record has no {}", name));
     run.rules->check(run);
     std::set<std::string> own;
     for (const auto& member : run.rules->run_members()) own.insert(member.name);
     for (const auto& member : node.members())
-        if (!header_members().contains(member.key) && !own.contains(member.key)) run.extra.set(member.key, member.value);
+        if (!header_members().contains(member.key) && !own.contains(member.key))
+            run.extra.set(member.key, member.value);
     return run;
 }
 

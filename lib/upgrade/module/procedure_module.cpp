@@ -25,11 +25,14 @@ Table make_table(std::string name, std::vector<std::string> validated_from) {
     Table::Parts parts;
     parts.name = std::move(name);
     const std::vector<std::string> walk = {"check", "cordon", "drain", "unload", "load", "validate", "uncordon"};
-    parts.stages = {{std::string(k_stage_canary), "upgrading-canary", "upgraded-canary", "upgrading-canary-failed", walk, std::string(k_node_done), true},
-                    {std::string(k_stage_nodes), "upgrading-nodes", "upgraded-nodes", "upgrading-nodes-failed", walk, std::string(k_node_done), false}};
+    parts.stages = {{std::string(k_stage_canary), "upgrading-canary", "upgraded-canary", "upgrading-canary-failed",
+                     walk, std::string(k_node_done), true},
+                    {std::string(k_stage_nodes), "upgrading-nodes", "upgraded-nodes", "upgrading-nodes-failed", walk,
+                     std::string(k_node_done), false}};
     auto touched = k_middle;
-    touched.insert(touched.end(), {"checking-failed", "cordoning-failed", "draining-failed", "unloading-failed", "loading-failed",
-                                   "validating-failed", "uncordoning-failed", "pending", "done", "skipped"});
+    touched.insert(touched.end(),
+                   {"checking-failed", "cordoning-failed", "draining-failed", "unloading-failed", "loading-failed",
+                    "validating-failed", "uncordoning-failed", "pending", "done", "skipped"});
     parts.steps = {
         node_step("check", {"pending"}, "checking", "checking"),
         node_step("cordon", {"checking"}, "cordoning", "cordoned"),
@@ -48,9 +51,14 @@ Table make_table(std::string name, std::vector<std::string> validated_from) {
 }
 
 const std::vector<Member> k_run_members = {
-    {"createdDefinitions", MemberKind::text, "toolVersion"}, {"moduleNamespace", MemberKind::text, "adopted"}, {"moduleName", MemberKind::text, "adopted"},
-    {"kernelModule", MemberKind::text, "adopted"},           {"restModules", MemberKind::text, "toVersion"},   {"restNodes", MemberKind::text, "toVersion"},
-    {"restSelector", MemberKind::text, "toVersion"},         {"restShare", MemberKind::text, "toVersion"},
+    {"createdDefinitions", MemberKind::text, "toolVersion"},
+    {"moduleNamespace", MemberKind::text, "adopted"},
+    {"moduleName", MemberKind::text, "adopted"},
+    {"kernelModule", MemberKind::text, "adopted"},
+    {"restModules", MemberKind::text, "toVersion"},
+    {"restNodes", MemberKind::text, "toVersion"},
+    {"restSelector", MemberKind::text, "toVersion"},
+    {"restShare", MemberKind::text, "toVersion"},
 };
 const std::vector<Member> k_node_members = {
     {"next", MemberKind::text, "architecture", Life::plan},
@@ -84,7 +92,8 @@ public:
 
     [[nodiscard]] Description describe(const Run& run) const override {
         const auto subject = subject_of(run);
-        const bool is_removal = is_apply(run) && !run.nodes.empty() && std::all_of(run.nodes.begin(), run.nodes.end(), goes_away);
+        const bool is_removal =
+            is_apply(run) && !run.nodes.empty() && std::all_of(run.nodes.begin(), run.nodes.end(), goes_away);
         Description description;
         description.kind = "module";
         description.space = subject.ns;
@@ -94,11 +103,14 @@ public:
         description.is_one_of_many = is_apply(run);
         for (const auto name : base::split(subject.rest.modules, ' '))
             if (!name.empty()) description.follows.emplace_back(name);
-        description.again = is_apply(run) ? "kmm-upgrade apply " + subject.full_name()
-                                          : fmt::format("kmm-upgrade start module {} --to {}", subject.full_name(), run.to_version);
-        description.elsewhere = fmt::format("kmm-upgrade start module {} --to VERSION with the Module at the version wanted", subject.full_name());
+        description.again =
+            is_apply(run) ? "kmm-upgrade apply " + subject.full_name()
+                          : fmt::format("kmm-upgrade start module {} --to {}", subject.full_name(), run.to_version);
+        description.elsewhere = fmt::format(
+            "kmm-upgrade start module {} --to VERSION with the Module at the version wanted", subject.full_name());
         for (const auto name : base::split(subject.created_definitions, ','))
-            if (!name.empty()) description.notes.emplace_back("created", fmt::format("CustomResourceDefinition {}", name));
+            if (!name.empty())
+                description.notes.emplace_back("created", fmt::format("CustomResourceDefinition {}", name));
         return description;
     }
 
@@ -106,7 +118,9 @@ public:
         return goes_away(node) ? "-" : version_text(run.to_version);
     }
 
-    [[nodiscard]] Members members(const Run& run, const Stage& stage) const override { return canary_members(run, stage); }
+    [[nodiscard]] Members members(const Run& run, const Stage& stage) const override {
+        return canary_members(run, stage);
+    }
 
     [[nodiscard]] std::string next_step(const Run& run, const NodeRecord& node, const Stage& /*stage*/) const override {
         const auto& state = node.state;
@@ -128,9 +142,13 @@ public:
         return "";
     }
 
-    [[nodiscard]] std::string restart_state(const Run& /*run*/, const NodeRecord& /*node*/) const override { return std::string(k_node_pending); }
+    [[nodiscard]] std::string restart_state(const Run& /*run*/, const NodeRecord& /*node*/) const override {
+        return std::string(k_node_pending);
+    }
 
-    [[nodiscard]] std::string pause_note(const Run& run, const Stage& stage) const override { return canary_note(run, stage); }
+    [[nodiscard]] std::string pause_note(const Run& run, const Stage& stage) const override {
+        return canary_note(run, stage);
+    }
 
 private:
     Table table_;

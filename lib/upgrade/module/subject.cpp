@@ -50,7 +50,8 @@ std::string Identity::brief() const {
 Sameness compare(const Identity& left, const Identity& right) noexcept {
     const bool has_sources = !left.srcversion.empty() && !right.srcversion.empty();
     if (has_sources && left.srcversion != right.srcversion) return Sameness::different;
-    if (!left.build_id.empty() && !right.build_id.empty()) return left.build_id == right.build_id ? Sameness::same : Sameness::different;
+    if (!left.build_id.empty() && !right.build_id.empty())
+        return left.build_id == right.build_id ? Sameness::same : Sameness::different;
     return has_sources ? Sameness::same : Sameness::unknown;
 }
 
@@ -64,7 +65,8 @@ value::Node encode(const Identity& identity) {
 }
 
 Identity decode_identity(const value::Node& node) {
-    return Identity{text_in(node, "srcversion"), text_in(node, "buildID"), text_in(node, "sha256"), text_in(node, "version")};
+    return Identity{text_in(node, "srcversion"), text_in(node, "buildID"), text_in(node, "sha256"),
+                    text_in(node, "version")};
 }
 
 Subject subject_of(const Header& run) {
@@ -74,7 +76,8 @@ Subject subject_of(const Header& run) {
     subject.name = text_in(tree, "moduleName");
     subject.kernel_module = text_in(tree, "kernelModule");
     subject.created_definitions = text_in(tree, "createdDefinitions");
-    subject.rest = Rest{text_in(tree, "restModules"), text_in(tree, "restNodes"), text_in(tree, "restSelector"), text_in(tree, "restShare")};
+    subject.rest = Rest{text_in(tree, "restModules"), text_in(tree, "restNodes"), text_in(tree, "restSelector"),
+                        text_in(tree, "restShare")};
     return subject;
 }
 
@@ -97,7 +100,9 @@ void set_created_definitions(Header& run, const std::string& names) {
     set_subject(run, subject);
 }
 
-std::string full_name(const Header& run) { return text_in(run.subject, "moduleNamespace") + "/" + text_in(run.subject, "moduleName"); }
+std::string full_name(const Header& run) {
+    return text_in(run.subject, "moduleNamespace") + "/" + text_in(run.subject, "moduleName");
+}
 
 Node read(const NodeRecord& record) {
     Node node;

@@ -67,7 +67,7 @@ struct Node : NodeRecord {
     std::string goal;                ///< "" for the target version live, k_goal_absent for nothing left of the Module
     value::Node from_entry;          ///< the NodeModulesConfig entry that was live, null when there was none
     Identity from_identity;
-    value::Node from_labels;         ///< version labels before the first change: {"module","worker","schedule","device"}
+    value::Node from_labels;  ///< version labels before the first change: {"module","worker","schedule","device"}
     std::string target_image, target_digest;
     value::Node target_entry;        ///< the NodeModulesConfig entry of the target version for this kernel; with
                                      ///< k_goal_absent the one that is taken out
@@ -86,8 +86,8 @@ struct Node : NodeRecord {
 /// True if the way forward drains nodes: some are to be drained and have not been yet. Not of a run that goes back.
 [[nodiscard]] bool drains_ahead(const Run& run);
 
-/// The ordered upgrade of one Module (module), and apply, which is the same but for nodes that end without it. Source: facts KMM 8.1 and
-/// 8.2 for the flow of a node, the command line page section 3 for the names.
+/// The ordered upgrade of one Module (module), and apply, which is the same but for nodes that end without it. Source:
+/// facts KMM 8.1 and 8.2 for the flow of a node, the command line page section 3 for the names.
 [[nodiscard]] const Procedure& procedure_module();
 [[nodiscard]] const Procedure& procedure_apply();
 /// Both.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kmm-upgrade with a procedure that is not about modules: the verbs, the record and the engine are those of the product. What is upgraded is in
-// DIR/parcels of the cluster directory DIR (support/fake_actor.hpp).
+// kmm-upgrade with a procedure that is not about modules: the verbs, the record and the engine are those of the
+// product. What is upgraded is in DIR/parcels of the cluster directory DIR (support/fake_actor.hpp).
 #include <fmt/format.h>
 
 #include "base/text.hpp"
@@ -17,7 +17,9 @@ namespace {
 const upgrade::test::FakeProcedure k_procedure;
 const upgrade::Procedures k_procedures{&k_procedure};
 
-std::filesystem::path parcels_of(Access& access) { return std::filesystem::path(access.cluster.opened().place.directory) / "parcels"; }
+std::filesystem::path parcels_of(Access& access) {
+    return std::filesystem::path(access.cluster.opened().place.directory) / "parcels";
+}
 
 class FakeHands final : public Hands {
 public:
@@ -54,7 +56,8 @@ Exit run_start(const cli::Args& args, cli::Context& context) {
     for (const auto& node : cluster.store->read().objects.nodes) {
         upgrade::NodeRecord record;
         record.name = node.meta.name;
-        record.from_version = record.current_version = drive::test::FakeActor::read(parcels_of(access) / "nodes" / node.meta.name / "running");
+        record.from_version = record.current_version =
+            drive::test::FakeActor::read(parcels_of(access) / "nodes" / node.meta.name / "running");
         record.since = run.created;
         run.from_version = record.from_version;
         run.nodes.push_back(std::move(record));
@@ -67,9 +70,12 @@ class FakeCraft final : public Craft {
 public:
     [[nodiscard]] const upgrade::Procedures& procedures() const override { return k_procedures; }
     [[nodiscard]] OwnVerbs verbs() const override {
-        return {{verb("start parcel", "bring a parcel to all nodes", "Brings a parcel to all nodes.", {{"kmm-upgrade start parcel --to v2", "the new one"}},
-                      {required(option("to", "VERSION", "the parcel")), option("max-unavailable", "N", "nodes at once")}, run_start)},
-                {}};
+        return {
+            {verb("start parcel", "bring a parcel to all nodes", "Brings a parcel to all nodes.",
+                  {{"kmm-upgrade start parcel --to v2", "the new one"}},
+                  {required(option("to", "VERSION", "the parcel")), option("max-unavailable", "N", "nodes at once")},
+                  run_start)},
+            {}};
     }
     [[nodiscard]] std::unique_ptr<Hands> take_up(Access& access, upgrade::Run& run, Extent) const override {
         drive::require_cluster_of(run, *access.cluster.opened().store);

@@ -63,8 +63,9 @@ stringData: {a: hidden-one}
 TEST_SUITE("api::unit") {
 
 TEST_CASE("one canonical form of what decisions read") {
-    CHECK(canonical_text(k_objects) ==
-          R"(Module d/m {"annotations":{"kmmtools.dev/needs":"d/other"},"devicePlugin":{"container":{"image":"r/p:1","imagePullPolicy":"Always"}},"imageRepoSecret":"pull","moduleLoader":{"containerImage":"r/m:v1","kernelMappings":[{"containerImage":"r/k:1","literal":"6.1.0-1-amd64","registryTLS":{"insecure":true}},{"regexp":"^6"}],"modprobe":{"dirName":"/opt","moduleName":"m","parameters":["x=1"]},"serviceAccountName":"loader","version":"v1"},"selector":{"a":"1","b":"2"},"tolerations":[{"key":"k","operator":"Exists"}]}
+    CHECK(
+        canonical_text(k_objects) ==
+        R"(Module d/m {"annotations":{"kmmtools.dev/needs":"d/other"},"devicePlugin":{"container":{"image":"r/p:1","imagePullPolicy":"Always"}},"imageRepoSecret":"pull","moduleLoader":{"containerImage":"r/m:v1","kernelMappings":[{"containerImage":"r/k:1","literal":"6.1.0-1-amd64","registryTLS":{"insecure":true}},{"regexp":"^6"}],"modprobe":{"dirName":"/opt","moduleName":"m","parameters":["x=1"]},"serviceAccountName":"loader","version":"v1"},"selector":{"a":"1","b":"2"},"tolerations":[{"key":"k","operator":"Exists"}]}
 Node /node {"architecture":"amd64","bootID":"b1","kernelVersion":"6.1.0-1-amd64","labels":{"a":"1"},"taints":[{"effect":"NoSchedule","key":"k"}]}
 Secret d/pull {"type":"Opaque"}
 )");
@@ -84,11 +85,22 @@ TEST_CASE("what decisions do not read does not count, all else does") {
     CHECK(changed("{a: \"1\", b: \"2\"}", "{b: '2', \"a\": \"1\"}") == before);
     CHECK(changed("{image: \"r/p:1\", imagePullPolicy: Always}", "{imagePullPolicy: Always, image: r/p:1}") == before);
     std::set<std::string> seen{before};
-    const std::vector<std::pair<std::string, std::string>> rows = {
-        {"d/other", "d/another"},   {"b: \"2\"", "b: \"3\""},     {"operator: Exists", "operator: Equal"}, {"name: pull", "name: push"}, {"r/p:1", "r/p:2"},
-        {"version: v1", "version: v2"}, {"r/m:v1", "r/m:v2"},    {"x=1", "x=2"},                      {"dirName: /opt", "dirName: /o"}, {"insecure: true", "insecure: false"},
-        {"\"^6\"", "\"^7\""},       {"labels: {a: \"1\"}", "labels: {}"}, {"NoSchedule", "NoExecute"}, {"bootID: b1", "bootID: b2"}, {"architecture: amd64", "architecture: arm64"},
-        {"type: Opaque", "type: Other"}};
+    const std::vector<std::pair<std::string, std::string>> rows = {{"d/other", "d/another"},
+                                                                   {"b: \"2\"", "b: \"3\""},
+                                                                   {"operator: Exists", "operator: Equal"},
+                                                                   {"name: pull", "name: push"},
+                                                                   {"r/p:1", "r/p:2"},
+                                                                   {"version: v1", "version: v2"},
+                                                                   {"r/m:v1", "r/m:v2"},
+                                                                   {"x=1", "x=2"},
+                                                                   {"dirName: /opt", "dirName: /o"},
+                                                                   {"insecure: true", "insecure: false"},
+                                                                   {"\"^6\"", "\"^7\""},
+                                                                   {"labels: {a: \"1\"}", "labels: {}"},
+                                                                   {"NoSchedule", "NoExecute"},
+                                                                   {"bootID: b1", "bootID: b2"},
+                                                                   {"architecture: amd64", "architecture: arm64"},
+                                                                   {"type: Opaque", "type: Other"}};
     for (const auto& [from, to] : rows) {
         CAPTURE(from);
         CHECK(seen.insert(changed(from, to)).second);

@@ -131,32 +131,41 @@ TEST_SUITE("api::unit") {
                  Row{swap("moduleLoader:", "moduleLoder:"),
                      "12:3 unknown-field: unknown field spec.moduleLoder | did you mean moduleLoader?"},
                  Row{swap("dirName:", "dirname:"),
-                     "36:9 unknown-field: unknown field spec.moduleLoader.container.modprobe.dirname | did you mean dirName?"},
+                     "36:9 unknown-field: unknown field spec.moduleLoader.container.modprobe.dirname | did you mean "
+                     "dirName?"},
                  Row{swap("version: v1", "version: 1.50"),
-                     "15:16 wrong-type: spec.moduleLoader.container.version: expected string, found number 1.50 | put it in "
+                     "15:16 wrong-type: spec.moduleLoader.container.version: expected string, found number 1.50 | put "
+                     "it in "
                      "quotes: \"1.50\""},
                  Row{swap("insecure: true,", "insecure: 'true',"),
-                     "18:31 wrong-type: spec.moduleLoader.container.registryTLS.insecure: expected boolean, found string "
+                     "18:31 wrong-type: spec.moduleLoader.container.registryTLS.insecure: expected boolean, found "
+                     "string "
                      "\"true\""},
                  Row{swap("parameters: [a=b]", "parameters: a=b"),
                      "35:21 wrong-type: spec.moduleLoader.container.modprobe.parameters: expected list, found string "
                      "\"a=b\" | write it as a list: one \"- \" line per entry"},
                  Row{swap("        containerImage: \"\"\n", ""),
-                     "41:9 missing-field: required field spec.moduleLoader.container.kernelMappings[0].containerImage is "
+                     "41:9 missing-field: required field spec.moduleLoader.container.kernelMappings[0].containerImage "
+                     "is "
                      "missing | write containerImage: \"\" to inherit the container's image"},
                  Row{swap("kmm: \"yes\"", "kmm: yes"),
-                     "8:10 wrong-type: spec.selector[kmm]: expected string, found boolean yes | put it in quotes: \"yes\""},
+                     "8:10 wrong-type: spec.selector[kmm]: expected string, found boolean yes | put it in quotes: "
+                     "\"yes\""},
                  Row{swap("kmm: \"yes\"", "matchLabels: {kmm: \"yes\"}"),
-                     "8:18 wrong-type: spec.selector[matchLabels]: expected string, found mapping | spec.selector is a plain map of labels: "
+                     "8:18 wrong-type: spec.selector[matchLabels]: expected string, found mapping | spec.selector is a "
+                     "plain map of labels: "
                      "write them without matchLabels"},
-                 Row{swap("  selector:\n", "  nodeSelector: {}\n  selector:\n"), "7:3 unknown-field: unknown field spec.nodeSelector | did you mean selector?"},
+                 Row{swap("  selector:\n", "  nodeSelector: {}\n  selector:\n"),
+                     "7:3 unknown-field: unknown field spec.nodeSelector | did you mean selector?"},
                  Row{swap("imageRepoSecret: {name: pull}", "imageRepoSecret: pull"),
-                     "9:20 wrong-type: spec.imageRepoSecret: expected mapping, found string \"pull\" | write imageRepoSecret: {name: pull}"},
+                     "9:20 wrong-type: spec.imageRepoSecret: expected mapping, found string \"pull\" | write "
+                     "imageRepoSecret: {name: pull}"},
                  Row{head + "spec: {taints: {key: a, effect: NoExecute}}\n",
                      "4:16 wrong-type: spec.taints: expected list, found mapping | begin each entry with \"- \""},
                  Row{swap("v1beta1", "v1beta2"),
                      "1:13 unknown-api-version: apiVersion kmm.sigs.x-k8s.io/v1beta2 of kind Module is not supported, "
-                     "expected kmm.sigs.x-k8s.io/v1beta1 | no release of KMM serves Module as v1beta2: write apiVersion: kmm.sigs.x-k8s.io/v1beta1"},
+                     "expected kmm.sigs.x-k8s.io/v1beta1 | no release of KMM serves Module as v1beta2: write "
+                     "apiVersion: kmm.sigs.x-k8s.io/v1beta1"},
                  Row{swap("  namespace: drivers\n", ""),
                      "4:3 missing-field: required field metadata.namespace is missing | kubectl would take it from the "
                      "current context; write it into the document"},
@@ -166,13 +175,16 @@ TEST_SUITE("api::unit") {
                  Row{head + "spec: {taints: [{key: a, effect: NoSchedule, timeAdded: null, vlaue: b}]}\n",
                      "4:63 unknown-field: unknown field spec.taints[0].vlaue | did you mean value?"},
                  Row{head + "spec: {taints: [{key: a, effect: NoSchedual}]}\n",
-                     "4:34 bad-value: spec.taints[0].effect: expected NoSchedule, PreferNoSchedule or NoExecute, found \"NoSchedual\" | "
+                     "4:34 bad-value: spec.taints[0].effect: expected NoSchedule, PreferNoSchedule or NoExecute, found "
+                     "\"NoSchedual\" | "
                      "did you mean NoSchedule?"},
                  Row{head + "spec: {taints: [{key: '', effect: NoExecute}]}\n",
-                     "4:23 bad-value: spec.taints[0].key: expected a taint key, found \"\" | a key is [PREFIX/]NAME; NAME has 1 to 63 "
+                     "4:23 bad-value: spec.taints[0].key: expected a taint key, found \"\" | a key is [PREFIX/]NAME; "
+                     "NAME has 1 to 63 "
                      "letters, digits, '-', '_' or '.'"},
                  Row{head + "spec: {taints: [{key: a/b, value: c d, effect: NoExecute}]}\n",
-                     "4:35 bad-value: spec.taints[0].value: expected a label value, found \"c d\" | at most 63 letters, digits, '-', '_' or "
+                     "4:35 bad-value: spec.taints[0].value: expected a label value, found \"c d\" | at most 63 "
+                     "letters, digits, '-', '_' or "
                      "'.', a letter or digit at both ends"},
                  Row{"apiVersion: v1\nkind: Node\nmetadata: {name: -oProxyCommand=x}\n",
                      "3:18 bad-value: metadata.name \"-oProxyCommand=x\" is not valid | a name has lower-case letters, "
@@ -191,9 +203,13 @@ TEST_SUITE("api::unit") {
                      "2:7 unknown-kind: kind list (v1) does not exist | did you mean List?"},
                  Row{"apiVersion: example.com/v1\nkind: NameSpace\nmetadata: {}\n",
                      "2:7 unknown-kind: 1 object of kinds that KMM does not use was not read: NameSpace"},
-                 Row{"- a\n", "1:1 wrong-type: document: expected mapping, found list | write several objects as documents with --- between them, or as items of a List"},
-                 Row{"NAME STATUS\na Ready\n", "1:1 wrong-type: document: expected mapping, found string \"NAME STATUS a Ready\" | this looks like a table: kubectl get -o "
-                                               "json writes the objects"},
+                 Row{"- a\n",
+                     "1:1 wrong-type: document: expected mapping, found list | write several objects as documents with "
+                     "--- between them, or as items of a List"},
+                 Row{"NAME STATUS\na Ready\n",
+                     "1:1 wrong-type: document: expected mapping, found string \"NAME STATUS a Ready\" | this looks "
+                     "like a table: kubectl get -o "
+                     "json writes the objects"},
                  Row{"a b\n", "1:1 wrong-type: document: expected mapping, found string \"a b\""},
              }) {
             CAPTURE(row.text);
@@ -202,7 +218,8 @@ TEST_SUITE("api::unit") {
     }
 
     TEST_CASE("all faults of a document come at once") {
-        const Read result = read("apiVersion: v1\nkind: Node\nmetadata: {nam: a, labels: {'a b': c, d: 'e f'}}\nspce: {}\n");
+        const Read result =
+            read("apiVersion: v1\nkind: Node\nmetadata: {nam: a, labels: {'a b': c, d: 'e f'}}\nspce: {}\n");
         CHECK(result.diagnostics.size() == 5);
     }
 
@@ -218,7 +235,8 @@ TEST_SUITE("api::unit") {
              "daemonEndpoints":{},"images":[],"runtimeHandlers":[],"features":{},
              "nodeInfo":{"architecture":"amd64","bootID":"b","containerRuntimeVersion":"c","kernelVersion":"6.1.0-1+",
                "kubeProxyVersion":"","kubeletVersion":"v","machineID":"m","operatingSystem":"linux","osImage":"Debian",
-               "systemUUID":"s","swap":{}}}}]})", "nodes.json");
+               "systemUUID":"s","swap":{}}}}]})",
+                                 "nodes.json");
         CHECK(only(result) == "0 diagnostics");
         REQUIRE(result.objects.nodes.size() == 1);
         const api::Node& node = result.objects.nodes[0];
@@ -235,7 +253,8 @@ TEST_SUITE("api::unit") {
     TEST_CASE("a field that only a later Kubernetes has is a note where a server gave the object out") {
         const std::string field = R"("status":{"brandNew":1,"nodeInfo":{"kernelVersion":"6.1.0"}}})";
         const std::string start = R"({"apiVersion":"v1","kind":"Node","metadata":{"name":")";
-        const Read served = read(start + R"(a","uid":"u"},)" + field + start + R"(b","uid":"v"},)" + field, "nodes.json");
+        const Read served =
+            read(start + R"(a","uid":"u"},)" + field + start + R"(b","uid":"v"},)" + field, "nodes.json");
         REQUIRE(served.diagnostics.size() == 1);
         CHECK(served.diagnostics[0].severity == Severity::note);
         CHECK(served.diagnostics[0].message == "unknown field status.brandNew: 2 of them in this file");
@@ -248,7 +267,8 @@ TEST_SUITE("api::unit") {
     }
 
     TEST_CASE("items of a typed list inherit its kind") {
-        const Read result = read("apiVersion: v1\nkind: NodeList\nitems:\n- metadata: {name: b}\n- metadata: {name: a}\n");
+        const Read result =
+            read("apiVersion: v1\nkind: NodeList\nitems:\n- metadata: {name: b}\n- metadata: {name: a}\n");
         CHECK(only(result) == "0 diagnostics");
         REQUIRE(result.objects.nodes.size() == 2);
         CHECK(result.objects.nodes[0].meta.name == "a");
@@ -310,13 +330,17 @@ status:
     }
 
     TEST_CASE("the time of a change, which KMM wrote before there were boot ids, is read over") {
-        CHECK(only(read("apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: NodeModulesConfig\nmetadata: {name: a}\nstatus:\n  modules:\n"
-                        "  - {name: m, namespace: ns, serviceAccountName: default, lastTransitionTime: '2024-01-01T00:00:00Z',\n"
-                        "     config: {containerImage: 'i:t', insecurePull: false, kernelVersion: 6.1.0, modprobe: {moduleName: m}}}\n")) == "0 diagnostics");
+        CHECK(only(read("apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: NodeModulesConfig\nmetadata: {name: "
+                        "a}\nstatus:\n  modules:\n"
+                        "  - {name: m, namespace: ns, serviceAccountName: default, lastTransitionTime: "
+                        "'2024-01-01T00:00:00Z',\n"
+                        "     config: {containerImage: 'i:t', insecurePull: false, kernelVersion: 6.1.0, modprobe: "
+                        "{moduleName: m}}}\n")) == "0 diagnostics");
     }
 
     TEST_CASE("kinds that KMM does not use are one note, with their numbers") {
-        Read result = read("apiVersion: x/v1\nkind: Foo\n---\napiVersion: x/v1\nkind: Foo\n---\napiVersion: x/v1\nkind: Bar\n");
+        Read result =
+            read("apiVersion: x/v1\nkind: Foo\n---\napiVersion: x/v1\nkind: Foo\n---\napiVersion: x/v1\nkind: Bar\n");
         api::finish(result.objects, result.diagnostics);
         REQUIRE(result.diagnostics.size() == 1);
         CHECK(result.diagnostics[0].severity == Severity::note);
@@ -325,7 +349,8 @@ status:
 
     TEST_CASE("the worker's file is strict and requires nothing") {
         Diagnostics diagnostics;
-        const auto documents = value::read_yaml("ContainerImage: i:t\nmodprobe: {modulNames: m}\nkernel: x\n", "c", diagnostics);
+        const auto documents =
+            value::read_yaml("ContainerImage: i:t\nmodprobe: {modulNames: m}\nkernel: x\n", "c", diagnostics);
         REQUIRE(documents.size() == 1);
         const auto config = api::decode_module_config(documents[0], diagnostics);
         CHECK(config.container_image == "i:t");

@@ -19,7 +19,8 @@ std::string config_faults(const std::string& text) {
     std::string result;
     for (const Diagnostic& fault : faults) {
         CHECK(fault.exit == Exit::data);
-        result += (result.empty() ? "" : ", ") + (fault.position ? std::to_string(fault.position->line) : "?") + " " + fault.code;
+        result += (result.empty() ? "" : ", ") + (fault.position ? std::to_string(fault.position->line) : "?") + " " +
+                  fault.code;
     }
     return result;
 }
@@ -41,7 +42,9 @@ TEST_CASE("M68 unknown fields, wrong types and repeated keys of a worker configu
 }
 
 TEST_CASE("keys of a worker configuration count in any case, as for the decoder of KMM's worker") {
-    const std::string text = "containerimage: a\nINSECUREPULL: true\nkernelVersion: k\nModprobe:\n  modulename: m\n  args:\n    Load: [-v]\n";
+    const std::string text =
+        "containerimage: a\nINSECUREPULL: true\nkernelVersion: k\nModprobe:\n  modulename: m\n  args:\n    Load: "
+        "[-v]\n";
     Diagnostics faults;
     const auto documents = value::read_any(text, "config.yaml", faults);
     const api::ModuleConfig config = api::decode_module_config(documents.at(0), faults);
@@ -57,7 +60,9 @@ TEST_CASE("keys of a worker configuration count in any case, as for the decoder 
 }
 
 TEST_CASE("empty lists of a worker configuration are as if absent, which only the CRDs refuse") {
-    CHECK(config_faults("modprobe:\n  args: {load: [], unload: []}\n  rawArgs: {load: []}\n  parameters: []\n  modulesLoadingOrder: []\n").empty());
+    CHECK(config_faults("modprobe:\n  args: {load: [], unload: []}\n  rawArgs: {load: []}\n  parameters: []\n  "
+                        "modulesLoadingOrder: []\n")
+              .empty());
 }
 
 TEST_CASE("M68 a worker configuration that is a bomb") {

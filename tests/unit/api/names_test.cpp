@@ -9,14 +9,16 @@ using namespace kmm::api;
 
 TEST_SUITE("api::unit") {
     TEST_CASE("quantities, as the API server reads them") {
-    for (const char* text : {"0", "100m", "1e3", "1E3", "1E", "1Ei", ".5", "+1", "-1", "1.", "1.5Gi", "2k", "3n", "4u", "1e-3", "1e+3", "123456789012345678901234567890"}) {
-        CAPTURE(text);
-        CHECK(api::is_quantity(text));
-    }
-    for (const char* text : {"", " ", "1 Gi", "1GiB", "1K", "1mi", "1e", "1e3.5", ".", "+", "m", "Gi", "1..5", "1,5", "0x10", "1Gi ", "--1", "1e+", "1ei", "ten"}) {
-        CAPTURE(text);
-        CHECK_FALSE(api::is_quantity(text));
-    }
+        for (const char* text : {"0", "100m", "1e3", "1E3", "1E", "1Ei", ".5", "+1", "-1", "1.", "1.5Gi", "2k", "3n",
+                                 "4u", "1e-3", "1e+3", "123456789012345678901234567890"}) {
+            CAPTURE(text);
+            CHECK(api::is_quantity(text));
+        }
+        for (const char* text : {"",  " ",  "1 Gi", "1GiB", "1K",   "1mi",  "1e",  "1e3.5", ".",   "+",
+                                 "m", "Gi", "1..5", "1,5",  "0x10", "1Gi ", "--1", "1e+",   "1ei", "ten"}) {
+            CAPTURE(text);
+            CHECK_FALSE(api::is_quantity(text));
+        }
 }
 
 TEST_CASE("object names are DNS-1123 subdomains") {

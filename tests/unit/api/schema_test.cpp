@@ -32,13 +32,18 @@ void set_all(value::Node& node, const value::Node* members) {
 value::Node object_of(const value::Node& entry) {
     std::string kind = entry.get_string({"kind"});
     if (kind.empty()) { kind = "Module"; }
-    std::string version = kind == "ManagedClusterModule" ? "hub.kmm.sigs.x-k8s.io/v1beta1" : "kmm.sigs.x-k8s.io/v1beta1";
+    std::string version =
+        kind == "ManagedClusterModule" ? "hub.kmm.sigs.x-k8s.io/v1beta1" : "kmm.sigs.x-k8s.io/v1beta1";
     if (kind.starts_with("Preflight")) { version = "kmm.sigs.x-k8s.io/v1beta2"; }
-    const bool is_namespaced = kind == "Module" || kind == "ModuleImagesConfig" || kind == "ModuleBuildSignConfig" || kind == "BootModuleConfig";
-    value::Node object = value::Node::mapping({{"apiVersion", version}, {"kind", kind}, {"metadata", value::Node::mapping({{"name", "m"}})}});
+    const bool is_namespaced = kind == "Module" || kind == "ModuleImagesConfig" || kind == "ModuleBuildSignConfig" ||
+                               kind == "BootModuleConfig";
+    value::Node object = value::Node::mapping(
+        {{"apiVersion", version}, {"kind", kind}, {"metadata", value::Node::mapping({{"name", "m"}})}});
     if (is_namespaced) { object.find("metadata")->set("namespace", "n"); }
     if (kind == "Module") {
-        value::Node spec = one_of("{selector: {}, moduleLoader: {container: {modprobe: {moduleName: m}, kernelMappings: [{regexp: ., containerImage: 'i:1'}]}}}");
+        value::Node spec = one_of(
+            "{selector: {}, moduleLoader: {container: {modprobe: {moduleName: m}, kernelMappings: [{regexp: ., "
+            "containerImage: 'i:1'}]}}}");
         set_all(*spec.find("moduleLoader")->find("container"), entry.find("loader"));
         const value::Node* resources = entry.find("resources");
         if (resources != nullptr || entry.find("plugin") != nullptr) {
@@ -92,23 +97,33 @@ TEST_SUITE("api::unit") {
 
     TEST_CASE("what only some releases have is marked, with its place") {
         Diagnostics faults;
-        const auto objects = read("apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: Module\nmetadata: {name: m, namespace: ns}\nspec:\n  selector: {}\n"
-                                  "  tolerations: [{key: a}]\n  devicePlugin: {container: {image: i, volumeMounts: [{name: a, mountPath: /a, recursiveReadOnly: Enabled}]}}\n",
-                                  faults);
+        const auto objects = read(
+            "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: Module\nmetadata: {name: m, namespace: ns}\nspec:\n  "
+            "selector: {}\n"
+            "  tolerations: [{key: a}]\n  devicePlugin: {container: {image: i, volumeMounts: [{name: a, mountPath: /a, "
+            "recursiveReadOnly: Enabled}]}}\n",
+            faults);
         CHECK(faults.empty());
         std::string text;
-        for (const auto& mark : objects.release_marks) { text += fmt::format("{} {} {}:{} {}\n", mark.subject, mark.path, mark.position.line, mark.position.column, mark.since); }
+        for (const auto& mark : objects.release_marks) {
+            text += fmt::format("{} {} {}:{} {}\n", mark.subject, mark.path, mark.position.line, mark.position.column,
+                                mark.since);
+        }
         CHECK(text == "Module ns/m spec.tolerations 6:16 3\n"
                       "Module ns/m spec.devicePlugin.container.volumeMounts[0].recursiveReadOnly 7:99 1\n"
                       "Module ns/m spec.moduleLoader 5:3 0\n");
     }
 
     TEST_CASE("of what the operator writes one mark of a kind is kept") {
-        const std::string entry = "{name: m, namespace: ns, serviceAccountName: s, version: v1, "
-                                  "config: {containerImage: i, kernelVersion: 6.1.0, insecurePull: false, modprobe: {}}}";
+        const std::string entry =
+            "{name: m, namespace: ns, serviceAccountName: s, version: v1, "
+            "config: {containerImage: i, kernelVersion: 6.1.0, insecurePull: false, modprobe: {}}}";
         std::string text;
         for (const char* node : {"a", "b"}) {
-            text += fmt::format("---\napiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: NodeModulesConfig\nmetadata: {{name: {}}}\nspec: {{modules: [{}, {}]}}\n", node, entry, entry);
+            text += fmt::format(
+                "---\napiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: NodeModulesConfig\nmetadata: {{name: {}}}\nspec: "
+                "{{modules: [{}, {}]}}\n",
+                node, entry, entry);
         }
         Diagnostics faults;
         const auto objects = read(text, faults);
@@ -121,7 +136,8 @@ TEST_SUITE("api::unit") {
 
     TEST_CASE("a text that is no schema is a bug") {
         CHECK_NOTHROW(api::Schema("kind K g/v1 Cluster\n  S: spec\nS\n  string: a b!>=2.1\n  [string]1+: c<2.4\n"));
-        for (const char* text : {"  string: a\n", "kind K\n", "T\n  Unknown: a\n", "T\n  string: a>=2.x\n", "T\n  one-of c: a b\n", "T\n  [string]x: a\n"}) {
+        for (const char* text : {"  string: a\n", "kind K\n", "T\n  Unknown: a\n", "T\n  string: a>=2.x\n",
+                                 "T\n  one-of c: a b\n", "T\n  [string]x: a\n"}) {
             CAPTURE(text);
             CHECK_THROWS(api::Schema(text));
         }

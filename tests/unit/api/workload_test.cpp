@@ -80,11 +80,13 @@ status: {allocation: {devices: {results: [{driver: gpu.example.com, pool: p, dev
 }
 
 TEST_CASE("fields that are missing or of another kind count as absent") {
-    const auto pod = decode_workload_pod(tree_of("{metadata: {name: a, labels: 3, ownerReferences: x}, spec: {volumes: null, containers: 7}}"));
+    const auto pod = decode_workload_pod(
+        tree_of("{metadata: {name: a, labels: 3, ownerReferences: x}, spec: {volumes: null, containers: 7}}"));
     CHECK(pod.controller_kind.empty());
     CHECK_FALSE(pod.has_empty_dir);
     CHECK(decode_workload_pod(tree_of("[]")).name.empty());
-    const auto budget = decode_disruption_budget(tree_of("{metadata: {name: b}, spec: {selector: 3, minAvailable: [1]}}"));
+    const auto budget =
+        decode_disruption_budget(tree_of("{metadata: {name: b}, spec: {selector: 3, minAvailable: [1]}}"));
     CHECK_FALSE(budget.selector.has_value());
     CHECK(budget.min_available.empty());
 }
@@ -95,17 +97,16 @@ TEST_CASE("label selectors match as Kubernetes says") {
         bool matches;
     };
     const Labels labels = {{"app", "web"}, {"tier", ""}};
-    for (const auto& row : {Row{"{}", true},
-                            Row{"{matchLabels: {app: web}}", true},
-                            Row{"{matchLabels: {app: db}}", false},
-                            Row{"{matchExpressions: [{key: app, operator: In, values: [db, web]}]}", true},
-                            Row{"{matchExpressions: [{key: app, operator: NotIn, values: [db]}]}", true},
-                            Row{"{matchExpressions: [{key: none, operator: NotIn, values: [db]}]}", true},
-                            Row{"{matchExpressions: [{key: tier, operator: Exists}]}", true},
-                            Row{"{matchExpressions: [{key: tier, operator: DoesNotExist}]}", false},
-                            Row{"{matchExpressions: [{key: none, operator: DoesNotExist}]}", true},
-                            Row{"{matchLabels: {app: web}, matchExpressions: [{key: app, operator: NotIn, values: [web]}]}", false},
-                            Row{"{matchExpressions: [{key: app, operator: Like, values: [web]}]}", false}}) {
+    for (const auto& row :
+         {Row{"{}", true}, Row{"{matchLabels: {app: web}}", true}, Row{"{matchLabels: {app: db}}", false},
+          Row{"{matchExpressions: [{key: app, operator: In, values: [db, web]}]}", true},
+          Row{"{matchExpressions: [{key: app, operator: NotIn, values: [db]}]}", true},
+          Row{"{matchExpressions: [{key: none, operator: NotIn, values: [db]}]}", true},
+          Row{"{matchExpressions: [{key: tier, operator: Exists}]}", true},
+          Row{"{matchExpressions: [{key: tier, operator: DoesNotExist}]}", false},
+          Row{"{matchExpressions: [{key: none, operator: DoesNotExist}]}", true},
+          Row{"{matchLabels: {app: web}, matchExpressions: [{key: app, operator: NotIn, values: [web]}]}", false},
+          Row{"{matchExpressions: [{key: app, operator: Like, values: [web]}]}", false}}) {
         CAPTURE(row.selector);
         auto spec = value::Node::mapping({{"selector", tree_of(row.selector)}});
         const auto budget = decode_disruption_budget(value::Node::mapping({{"spec", spec}}));

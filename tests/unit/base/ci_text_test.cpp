@@ -26,7 +26,8 @@ TEST_SUITE("base::ci_text") {
     }
 
     TEST_CASE("other text stays as it is") {
-        for (const std::string text : {"a::b", "x ::error::", "# [a](b)", "## a [b]", "#[x", ": :x", "", "a\n\n", "std::string\n  a::b\n"}) {
+        for (const std::string text :
+             {"a::b", "x ::error::", "# [a](b)", "## a [b]", "#[x", ": :x", "", "a\n\n", "std::string\n  a::b\n"}) {
             CAPTURE(text);
             CHECK(CiFilter().pass(text) == text);
             CHECK_FALSE(has_ci_command(text));

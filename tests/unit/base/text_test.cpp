@@ -38,7 +38,13 @@ TEST_SUITE("base::text") {
     TEST_CASE("base64 vectors of RFC 4648") {
         const struct {
             std::string plain, coded;
-        } rows[] = {{"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"}, {"foob", "Zm9vYg=="}, {"fooba", "Zm9vYmE="}, {"foobar", "Zm9vYmFy"}};
+        } rows[] = {{"", ""},
+                    {"f", "Zg=="},
+                    {"fo", "Zm8="},
+                    {"foo", "Zm9v"},
+                    {"foob", "Zm9vYg=="},
+                    {"fooba", "Zm9vYmE="},
+                    {"foobar", "Zm9vYmFy"}};
         for (const auto& row : rows) {
             CHECK(to_base64(row.plain) == row.coded);
             CHECK(from_base64(row.coded) == row.plain);
@@ -56,9 +62,13 @@ TEST_SUITE("base::text") {
         CHECK(escape("\xC3\xA4\xE2\x82\xAC") == "\xC3\xA4\xE2\x82\xAC");
         CHECK(escape("\xFFx\xC3") == "\\xffx\\xc3");
         CHECK(escape("\xC2\x9B") == "\\xc2\\x9b");
-        CHECK(escape("a\xE2\x80\xAE" "b\xE2\x80\x8B") == "a\\xe2\\x80\\xae" "b\\xe2\\x80\\x8b");  // turned direction, zero width
+        CHECK(escape("a\xE2\x80\xAE"
+                     "b\xE2\x80\x8B") ==
+              "a\\xe2\\x80\\xae"
+              "b\\xe2\\x80\\x8b");  // turned direction, zero width
         CHECK(escape("\xC2\xA0\xEF\xBB\xBF\xF3\xA0\x81\x81") == "\\xc2\\xa0\\xef\\xbb\\xbf\\xf3\\xa0\\x81\\x81");
-        CHECK(escape("\xE2\x80\xA6\xC2\xA1\xE3\x81\x82\xF0\x9F\x98\x80") == "\xE2\x80\xA6\xC2\xA1\xE3\x81\x82\xF0\x9F\x98\x80");
+        CHECK(escape("\xE2\x80\xA6\xC2\xA1\xE3\x81\x82\xF0\x9F\x98\x80") ==
+              "\xE2\x80\xA6\xC2\xA1\xE3\x81\x82\xF0\x9F\x98\x80");
         CHECK(printable("^6\\.1\n\\") == "^6\\.1\\n\\");
         CHECK(printable("\\\x1b\xC3\\") == "\\\\x1b\\xc3\\");
         CHECK(printable("").empty());

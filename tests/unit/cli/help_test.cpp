@@ -14,10 +14,14 @@ TEST_SUITE("cli::unit") {
         const Program program = sample::program();
         const std::string text = help_text(program, &program.verbs.front());
         const std::vector<std::string> parts = {
-            "kmm-plan show - one line per node and module\n", "\nExamples:\n  kmm-plan show -o json\n      the plan file\n",
-            "\nUsage:\n  kmm-plan show [NODE...] [OPTION...]\n",    "\nFirst paragraph.\n\nSecond paragraph.\n",
-            "\nArguments:\n  NODE                      only these nodes\n", "\nOptions:\n  -f, --file FILE           read-only documents (repeatable)\n",
-            "\nWhich cluster:\n      --cluster DIR ",           "\nCommon options:\n  -o, --output FORMAT ",
+            "kmm-plan show - one line per node and module\n",
+            "\nExamples:\n  kmm-plan show -o json\n      the plan file\n",
+            "\nUsage:\n  kmm-plan show [NODE...] [OPTION...]\n",
+            "\nFirst paragraph.\n\nSecond paragraph.\n",
+            "\nArguments:\n  NODE                      only these nodes\n",
+            "\nOptions:\n  -f, --file FILE           read-only documents (repeatable)\n",
+            "\nWhich cluster:\n      --cluster DIR ",
+            "\nCommon options:\n  -o, --output FORMAT ",
             "\nExit codes: kmm-plan --help\n",
         };
         std::size_t at = 0;
@@ -51,10 +55,13 @@ TEST_SUITE("cli::unit") {
 
     TEST_CASE("no line of help is wider than 80 columns") {
         Program program = sample::program();
-        program.verbs.front().examples = {{std::string("kmm-plan show") + std::string(40, ' ').replace(0, 40, " --cluster /a/rather/long/path/to/a/fleet") +
-                                               " --namespace drivers --selector a=b",
-                                           "long"}};
-        for (const Verb* verb : {static_cast<const Verb*>(nullptr), static_cast<const Verb*>(&program.verbs[0]), static_cast<const Verb*>(&program.verbs[2])}) {
+        program.verbs.front().examples = {
+            {std::string("kmm-plan show") +
+                 std::string(40, ' ').replace(0, 40, " --cluster /a/rather/long/path/to/a/fleet") +
+                 " --namespace drivers --selector a=b",
+             "long"}};
+        for (const Verb* verb : {static_cast<const Verb*>(nullptr), static_cast<const Verb*>(&program.verbs[0]),
+                                 static_cast<const Verb*>(&program.verbs[2])}) {
             const std::string text = help_text(program, verb);
             for (const auto line : base::split(text, '\n')) CHECK(display_width(line) <= 80);
         }

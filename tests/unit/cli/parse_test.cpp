@@ -112,20 +112,43 @@ TEST_SUITE("cli::unit") {
             {{"help", "wyh"}, "unknown-verb", "unknown verb 'wyh'", "did you mean 'why'?"},
             {{"show", "--clustr", "x"}, "unknown-option", "unknown option --clustr", "did you mean --cluster?"},
             {{"--clustr=x"}, "unknown-option", "unknown option --clustr", "kmm-plan --help lists the options"},
-            {{"why", "a", "b", "--canary", "1"}, "unknown-option", "unknown option --canary", "kmm-plan why --help lists the options"},
+            {{"why", "a", "b", "--canary", "1"},
+             "unknown-option",
+             "unknown option --canary",
+             "kmm-plan why --help lists the options"},
             {{"show", "-Z"}, "unknown-option", "unknown option -Z", "kmm-plan show --help lists the options"},
-            {{"why", "a"}, "missing-argument", "missing argument MODULE: the module", "kmm-plan why NODE MODULE [OPTION...]"},
+            {{"why", "a"},
+             "missing-argument",
+             "missing argument MODULE: the module",
+             "kmm-plan why NODE MODULE [OPTION...]"},
             {{"why", "a", "b", "c"}, "usage", "unexpected argument 'c'", "kmm-plan why NODE MODULE [OPTION...]"},
-            {{"show", "--mode", "sefl"}, "bad-value", "option --mode: expected one of self, operator, found 'sefl'", "did you mean 'self'?"},
+            {{"show", "--mode", "sefl"},
+             "bad-value",
+             "option --mode: expected one of self, operator, found 'sefl'",
+             "did you mean 'self'?"},
             {{"show", "--mode", "self", "--mode", "self"}, "usage", "option --mode was given 2 times", "give it once"},
             {{"show", "--dry-run=x"}, "usage", "option --dry-run takes no value", ""},
             {{"show", "--file"}, "usage", "option --file needs a value: FILE", ""},
-            {{"show", "--timeout", "5 minutes"}, "bad-value", "option --timeout: expected a duration such as 90s or 5m, found '5 minutes'",
+            {{"show", "--timeout", "5 minutes"},
+             "bad-value",
+             "option --timeout: expected a duration such as 90s or 5m, found '5 minutes'",
              "a number and its unit, which is ms, s, m or h"},
-            {{"show", "--cluster", ""}, "bad-value", "option --cluster: expected DIR, found ''", "name one, or leave the option out"},
-            {{"show", "-n", ""}, "bad-value", "option --namespace: expected NAMESPACE, found ''", "name one, or leave the option out"},
-            {{"show", "--canary", "-1"}, "bad-value", "option --canary: expected a number, found '-1'", "digits alone, up to 4294967295"},
-            {{"show", "-o", "jsn"}, "bad-value", "option --output: expected one of table, wide, json, yaml, name, jsonl, found 'jsn'", "did you mean 'json'?"},
+            {{"show", "--cluster", ""},
+             "bad-value",
+             "option --cluster: expected DIR, found ''",
+             "name one, or leave the option out"},
+            {{"show", "-n", ""},
+             "bad-value",
+             "option --namespace: expected NAMESPACE, found ''",
+             "name one, or leave the option out"},
+            {{"show", "--canary", "-1"},
+             "bad-value",
+             "option --canary: expected a number, found '-1'",
+             "digits alone, up to 4294967295"},
+            {{"show", "-o", "jsn"},
+             "bad-value",
+             "option --output: expected one of table, wide, json, yaml, name, jsonl, found 'jsn'",
+             "did you mean 'json'?"},
         };
         for (const auto& [tokens, code, message, hint] : cases) {
             const Error error = refused(tokens);
@@ -150,12 +173,16 @@ TEST_SUITE("cli::unit") {
             Surroundings surroundings;
             std::string value, source;
         };
-        const std::map<std::string, std::string> both = {{system, "state-dir: /system\n"}, {user, "state-dir: /user\n"}};
+        const std::map<std::string, std::string> both = {{system, "state-dir: /system\n"},
+                                                         {user, "state-dir: /user\n"}};
         const std::vector<Case> cases = {
             {{"show", "--state-dir", "/given"}, sample::surroundings(with_variable, both), "/given", "option"},
             {{"show"}, sample::surroundings(with_variable, both), "/env", "environment"},
             {{"show"}, sample::surroundings(environment, both), "/user", "configuration file"},
-            {{"show"}, sample::surroundings(environment, {{system, "state-dir: /system\n"}}), "/system", "configuration file"},
+            {{"show"},
+             sample::surroundings(environment, {{system, "state-dir: /system\n"}}),
+             "/system",
+             "configuration file"},
             {{"show"}, sample::surroundings(environment), "/var/lib/kmm-upgrade", "default"},
         };
         for (const auto& [tokens, surroundings, value, source] : cases) {
@@ -176,7 +203,8 @@ TEST_SUITE("cli::unit") {
         const std::map<std::string, std::string> home = {{"HOME", "/h"}};
         const std::string path = "/h/.config/kmm-tools/config.yaml";
         CHECK(parse({"show"}, sample::surroundings(home, {{path, "dry-run: true\n"}})).args.flag("dry-run"));
-        CHECK(parse({"show"}, sample::surroundings(home, {{path, "file: [a, b]\n"}})).args.all("file") == Tokens{"a", "b"});
+        CHECK(parse({"show"}, sample::surroundings(home, {{path, "file: [a, b]\n"}})).args.all("file") ==
+              Tokens{"a", "b"});
         CHECK(parse({"show"}, sample::surroundings(home, {{path, "canary: 3\n"}})).args.get("canary") == "3");
     }
 
@@ -215,7 +243,8 @@ TEST_SUITE("cli::unit") {
         };
         const std::vector<Case> cases = {
             {"# x\nclustr: a\n", "unknown key 'clustr'", "did you mean 'cluster'?", 2, 1},
-            {"kmm-plan:\n  ssh-config: a\n", "unknown key 'ssh-config'", "the keys are the long options without dashes", 2, 3},
+            {"kmm-plan:\n  ssh-config: a\n", "unknown key 'ssh-config'", "the keys are the long options without dashes",
+             2, 3},
             {"help: true\n", "unknown key 'help'", "the keys are the long options without dashes", 1, 1},
             {"mode: sefl\n", "'mode': expected one of self, operator, found 'sefl'", "did you mean 'self'?", 1, 7},
             {"dry-run: 5\n", "expected true or false for 'dry-run', found integer", "", 1, 10},
@@ -234,7 +263,8 @@ TEST_SUITE("cli::unit") {
             CHECK(error.position()->line == line);
             CHECK(error.position()->column == column);
         }
-        CHECK(refused({"show"}, sample::surroundings({}, {{"/etc/kmm-tools/config.yaml", "a: [\n"}})).exit() == Exit::config);
+        CHECK(refused({"show"}, sample::surroundings({}, {{"/etc/kmm-tools/config.yaml", "a: [\n"}})).exit() ==
+              Exit::config);
     }
 }
 

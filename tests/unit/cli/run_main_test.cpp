@@ -23,7 +23,8 @@ struct Ran {
     BufferConsole console;
 };
 
-Ran run(const std::vector<std::string>& arguments, std::function<Exit(const Args&, Context&)> action, bool terminal = false) {
+Ran run(const std::vector<std::string>& arguments, std::function<Exit(const Args&, Context&)> action,
+        bool terminal = false) {
     return Ran(arguments, std::move(action), terminal);
 }
 
@@ -40,7 +41,11 @@ TEST_SUITE("cli::unit") {
             sys::clear_interrupt();
             sys::request_interrupt(signal);
             const Ran ran = run({"show"}, [](const Args&, Context&) -> Exit {
-                throw Error(Exit::interrupted, "interrupted", "interrupted while waiting").add_context("inner").add_context("outer").detail("url", "u").hint("again");
+                throw Error(Exit::interrupted, "interrupted", "interrupted while waiting")
+                    .add_context("inner")
+                    .add_context("outer")
+                    .detail("url", "u")
+                    .hint("again");
             });
             sys::clear_interrupt();
             CHECK(ran.console.err_text.find("outer: inner: interrupted while waiting") != std::string::npos);
@@ -54,7 +59,9 @@ TEST_SUITE("cli::unit") {
     TEST_CASE("a wait that --timeout ended is reported as such, not as an interrupt") {
         for (const char* output : {"table", "json"}) {
             const Ran ran = run({"show", "-o", output}, [](const Args&, Context&) -> Exit {
-                throw Error(Exit::timeout, "interrupted", "timed out while waiting for login program x").detail("server", "s").hint("h");
+                throw Error(Exit::timeout, "interrupted", "timed out while waiting for login program x")
+                    .detail("server", "s")
+                    .hint("h");
             });
             CHECK(ran.exit == 124);
             const auto text = ran.console.err_text + ran.console.out_text;
@@ -78,7 +85,8 @@ TEST_SUITE("cli::unit") {
         };
         CHECK(exit_of({"show"}, nothing) == 0);
         CHECK(exit_of({"show", "--bogus"}, nothing) == 64);
-        CHECK(exit_of({"show"}, [](const Args&, Context&) -> Exit { throw Error(Exit::data, "bad-value", "no"); }) == 65);
+        CHECK(exit_of({"show"}, [](const Args&, Context&) -> Exit { throw Error(Exit::data, "bad-value", "no"); }) ==
+              65);
         CHECK(exit_of({"show"}, [](const Args&, Context&) -> Exit { throw std::runtime_error("x"); }) == 70);
         CHECK(told == std::vector<std::string>{"unknown-option", "bad-value", "bug"});
     }
@@ -130,7 +138,8 @@ TEST_SUITE("cli::unit") {
         CHECK(json.exit == 14);
         CHECK(json.console.err_text.empty());
         CHECK(json.console.out_text.starts_with("{\n  \"apiVersion\": \"kmmtools/v1\",\n  \"kind\": \"Error\","));
-        CHECK(run({"show", "-o", "jsonl"}, fail).console.out_text.starts_with("{\"apiVersion\":\"kmmtools/v1\",\"kind\":\"Error\","));
+        CHECK(run({"show", "-o", "jsonl"}, fail)
+                  .console.out_text.starts_with("{\"apiVersion\":\"kmmtools/v1\",\"kind\":\"Error\","));
         CHECK(run({"show", "-oyaml"}, fail).console.out_text.starts_with("apiVersion: kmmtools/v1\nkind: Error\n"));
         const auto usage = run({"show", "--bogus", "--output=json"}, nothing);
         CHECK(usage.exit == 64);

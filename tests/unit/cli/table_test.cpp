@@ -14,7 +14,8 @@ namespace {
 
 TEST_SUITE("cli::unit") {
     TEST_CASE("tables have two blanks between columns and none at the end") {
-        CHECK(format_table({"NODE", "STATE"}, {{"node-a", "done"}, {"b", ""}}, 0) == "NODE    STATE\nnode-a  done\nb\n");
+        CHECK(format_table({"NODE", "STATE"}, {{"node-a", "done"}, {"b", ""}}, 0) ==
+              "NODE    STATE\nnode-a  done\nb\n");
         CHECK(format_table({"NODE"}, {}, 80) == "NODE\n");
         CHECK(format_table({"A", "B"}, {{"é", "x"}, {"ab", "y"}}, 0) == "A   B\né   x\nab  y\n");
         CHECK(format_table({"A"}, {{"a\x1b[31m\nb"}}, 0) == "A\na\\x1b[31m\\nb\n");
@@ -22,14 +23,17 @@ TEST_SUITE("cli::unit") {
 
     TEST_CASE("a table too wide loses its last column first") {
         const std::vector<std::vector<std::string>> rows = {{"0123456789", "0123456789", "0123456789"}};
-        CHECK(format_table({"A", "B", "C"}, rows, 34) == "A           B           C\n0123456789  0123456789  0123456789\n");
-        CHECK(format_table({"A", "B", "C"}, rows, 33) == "A           B           C\n0123456789  0123456789  01234567…\n");
+        CHECK(format_table({"A", "B", "C"}, rows, 34) ==
+              "A           B           C\n0123456789  0123456789  0123456789\n");
+        CHECK(format_table({"A", "B", "C"}, rows, 33) ==
+              "A           B           C\n0123456789  0123456789  01234567…\n");
         CHECK(format_table({"A", "B", "C"}, rows, 31) == "A           B          C\n0123456789  01234567…  0123456…\n");
         CHECK(format_table({"A", "B", "C"}, rows, 1) == "A         B         C\n0123456…  0123456…  0123456…\n");
     }
 
     TEST_CASE("a table whose rows are not kept is the same") {
-        std::vector<std::vector<std::string>> rows = {{"é", "x", "a\x1b[31m\nb"}, {"ab", "y"}, {"1", "2", "3", "4"}, {"0123456789", "0123456789", "0123456789"}};
+        std::vector<std::vector<std::string>> rows = {
+            {"é", "x", "a\x1b[31m\nb"}, {"ab", "y"}, {"1", "2", "3", "4"}, {"0123456789", "0123456789", "0123456789"}};
         for (const std::size_t count : {std::size_t{0}, std::size_t{4}, std::size_t{9000}}) {
             rows.resize(count, {"a", "b", "c"});
             for (const std::size_t width : {std::size_t{0}, std::size_t{31}, std::size_t{1}}) {
@@ -164,7 +168,8 @@ TEST_SUITE("cli::unit") {
 
     TEST_CASE("a node's name is taken out as a word") {
         CHECK(without_node("ssh: node-1: refused, node-1.", "node-1") == "ssh: NODE: refused, NODE.");
-        CHECK(without_node("node-10 my-node-1 node-1.example.com x.node-1", "node-1") == "node-10 my-node-1 node-1.example.com x.node-1");
+        CHECK(without_node("node-10 my-node-1 node-1.example.com x.node-1", "node-1") ==
+              "node-10 my-node-1 node-1.example.com x.node-1");
         CHECK(without_node("a", "a") == "NODE");
         CHECK(without_node("text", "") == "text");
         CHECK(without_node("Pod status-node-1-x-b7k2p, status-node-10-x-b7k2p, node-1-b7k2p.", "node-1") ==

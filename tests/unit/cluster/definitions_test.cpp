@@ -23,11 +23,14 @@ FakeReply definition(const std::string& versions, const std::string& conditions 
                           R"(},"status":{"conditions":)" + conditions + "}}");
 }
 
-FakeReply pods(const std::string& items) { return reply(200, R"({"kind":"PodList","metadata":{"resourceVersion":"1"},"items":[)" + items + "]}"); }
+FakeReply pods(const std::string& items) {
+    return reply(200, R"({"kind":"PodList","metadata":{"resourceVersion":"1"},"items":[)" + items + "]}");
+}
 
-std::string pod(const std::string& name, const std::string& image, const std::string& labels = "{}", const std::string& phase = "Running") {
-    return R"({"metadata":{"name":")" + name + R"(","namespace":"there","labels":)" + labels + R"(},"spec":{"containers":[{"image":")" + image +
-           R"("}]},"status":{"phase":")" + phase + R"("}})";
+std::string pod(const std::string& name, const std::string& image, const std::string& labels = "{}",
+                const std::string& phase = "Running") {
+    return R"({"metadata":{"name":")" + name + R"(","namespace":"there","labels":)" + labels +
+           R"(},"spec":{"containers":[{"image":")" + image + R"("}]},"status":{"phase":")" + phase + R"("}})";
 }
 
 std::string text_of(const std::string& file) {
@@ -74,9 +77,11 @@ TEST_CASE("a definition that is there, or that somebody makes meanwhile, stays a
 }
 
 TEST_CASE("a kind that is never served ends with what the server says of it") {
-    const std::string refused = R"([{"type":"NamesAccepted","status":"False","reason":"PluralConflict","message":"modules is in use"}])";
+    const std::string refused =
+        R"([{"type":"NamesAccepted","status":"False","reason":"PluralConflict","message":"modules is in use"}])";
     Scripted server({definition("[]"), not_found(), not_found(), definition("[]", refused)});
-    const auto error = error_of([&] { return cluster::create_definition(*server.client, k_modules, milliseconds(200)); });
+    const auto error =
+        error_of([&] { return cluster::create_definition(*server.client, k_modules, milliseconds(200)); });
     CHECK(error.code() == "kind-not-served");
     CHECK(error.exit() == Exit::unavailable);
     REQUIRE(error.details().size() == 1);
@@ -92,20 +97,26 @@ TEST_CASE("what keeps a kind from being created is said before anything is") {
         });
     };
     SUBCASE("another version") {
-        const auto error = refusal({reply(201, k_yes), reply(201, k_yes), definition(R"([{"name":"v1alpha1","served":true},{"name":"v1beta1","served":false}])")},
-                                   {k_modules});
+        const auto error =
+            refusal({reply(201, k_yes), reply(201, k_yes),
+                     definition(R"([{"name":"v1alpha1","served":true},{"name":"v1beta1","served":false}])")},
+                    {k_modules});
         CHECK(error.code() == "kmm-other-version");
-        CHECK(error.message() == "CustomResourceDefinition modules.kmm.sigs.x-k8s.io serves v1alpha1, expected v1beta1; it is left as it is");
+        CHECK(error.message() ==
+              "CustomResourceDefinition modules.kmm.sigs.x-k8s.io serves v1alpha1, expected v1beta1; it is left as it "
+              "is");
     }
     SUBCASE("loaded Modules would be unloaded") {
-        const std::string list = R"({"kind":"NodeModulesConfigList","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"},"status":{"modules":[)"
-                                 R"({"name":"hello","namespace":"drivers"}]}}]})";
+        const std::string list =
+            R"({"kind":"NodeModulesConfigList","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"},"status":{"modules":[)"
+            R"({"name":"hello","namespace":"drivers"}]}}]})";
         const auto error = refusal({reply(201, k_yes), reply(201, k_yes), not_found(), reply(200, list)}, {k_modules});
         CHECK(error.code() == "modules-lost");
         CHECK(error.message().find("NodeModulesConfig b tells of drivers/hello") != std::string::npos);
     }
     SUBCASE("nothing") {
-        Scripted server({reply(201, k_yes), reply(201, k_yes), reply(201, k_yes), not_found(), definition(R"([{"name":"v1beta1","served":true}])")});
+        Scripted server({reply(201, k_yes), reply(201, k_yes), reply(201, k_yes), not_found(),
+                         definition(R"([{"name":"v1beta1","served":true}])")});
         cluster::require_creatable(*server.client, "cluster main", {k_modules, k_node_modules_configs}, {});
         CHECK(server.server.requests().size() == 5);
     }
@@ -118,13 +129,15 @@ TEST_CASE("KMM's operator is known by a label, else by the name or the image of 
         return cluster::look_for_operator(*server.client);
     };
     SUBCASE("label") {
-        const auto signs = find({pods(pod("b", "x", R"({"app.kubernetes.io/component":"worker"})") + "," + pod("old", "x", "{}", "Failed") + "," + pod("a", "x"))});
+        const auto signs = find({pods(pod("b", "x", R"({"app.kubernetes.io/component":"worker"})") + "," +
+                                      pod("old", "x", "{}", "Failed") + "," + pod("a", "x"))});
         REQUIRE(signs.pods.size() == 1);
         CHECK(signs.pods.front().name == "there/a");
         CHECK(signs.pods.front().sign == "label app.kubernetes.io/part-of=kmm");
     }
     SUBCASE("name") {
-        const auto signs = find({pods(""), pods(others + "," + pod("kmm-operator-controller-manager-5d-x", "mirror.example/kmm:v2"))});
+        const auto signs =
+            find({pods(""), pods(others + "," + pod("kmm-operator-controller-manager-5d-x", "mirror.example/kmm:v2"))});
         REQUIRE(signs.pods.size() == 1);
         CHECK(signs.pods.front().sign == "name kmm-operator-controller-manager-5d-x");
     }
@@ -135,17 +148,21 @@ TEST_CASE("KMM's operator is known by a label, else by the name or the image of 
         CHECK(signs.pods.front().sign == "image " + image);
     }
     SUBCASE("a hub, a webhook server and other operators are not") {
-        const auto signs = find({pods(""),
-                                 pods(others + "," + pod("kmm-operator-hub-controller-0", "quay.example/kernel-module-management-hub-operator:v2") + "," +
-                                      pod("kmm-operator-webhook-server-0", "quay.example/kernel-module-management-webhook-server:v2")),
-                                 pods(""), not_found()});
+        const auto signs = find(
+            {pods(""),
+             pods(others + "," +
+                  pod("kmm-operator-hub-controller-0", "quay.example/kernel-module-management-hub-operator:v2") + "," +
+                  pod("kmm-operator-webhook-server-0", "quay.example/kernel-module-management-webhook-server:v2")),
+             pods(""), not_found()});
         CHECK_FALSE(signs.any());
     }
     SUBCASE("a NodeModulesConfig tells by who has written it; its owner alone, where the server does not say") {
         const auto config_of = [&](const std::string& more) {
             const std::string kinds = R"({"resources":[{"name":"nodemodulesconfigs"}]})";
-            const std::string list = R"({"kind":"NodeModulesConfigList","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"node-a",)"
-                                     R"("ownerReferences":[{"kind":"Node","name":"node-a"}])" + more + "}}]}";
+            const std::string list =
+                R"({"kind":"NodeModulesConfigList","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"node-a",)"
+                R"("ownerReferences":[{"kind":"Node","name":"node-a"}])" +
+                more + "}}]}";
             return find({pods(""), pods(""), pods(""), reply(200, kinds), reply(200, list)}).config;
         };
         CHECK(config_of("") == "node-a");

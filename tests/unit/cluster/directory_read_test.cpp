@@ -16,7 +16,9 @@ using test::Tree;
 
 namespace {
 
-std::string bare_node_text(const std::string& name) { return "apiVersion: v1\nkind: Node\nmetadata: {name: " + name + "}\n"; }
+std::string bare_node_text(const std::string& name) {
+    return "apiVersion: v1\nkind: Node\nmetadata: {name: " + name + "}\n";
+}
 
 /// "FILE:LINE:COL code" lines, FILE relative to the tree.
 std::string faults_of(const Snapshot& snapshot, const Tree& tree) {
@@ -62,7 +64,8 @@ TEST_SUITE("cluster::directory_read") {
         tree.put("nodes/node-a.yaml", test::k_node_a);
         tree.put("my/own/place.yml", "---\n" + bare_node_text("node-b"));
         tree.put("c.json", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"node-c"}})");
-        tree.put("secrets/ns/s.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: ns}\ntype: Opaque\n");
+        tree.put("secrets/ns/s.yaml",
+                 "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: ns}\ntype: Opaque\n");
         tree.put("empty.yaml", "# nothing yet\n");
         tree.put("README.md", "not: [yaml\n");
         tree.put(".git/x.yaml", "a: [\n");
@@ -107,13 +110,20 @@ TEST_SUITE("cluster::directory_read") {
         const Tree tree;
         const auto config = [](const std::string& name, const std::string& version) {
             return "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: NodeModulesConfig\nmetadata: {name: " + name +
-                   "}\nspec:\n  modules:\n    - name: km\n      namespace: ns\n      serviceAccountName: default\n      version: " + version +
-                   "\n      config: {kernelVersion: '6.1', containerImage: 'r.example/km:1', imagePullPolicy: Always, insecurePull: false, modprobe: {moduleName: km}}\n";
+                   "}\nspec:\n  modules:\n    - name: km\n      namespace: ns\n      serviceAccountName: default\n     "
+                   " version: " +
+                   version +
+                   "\n      config: {kernelVersion: '6.1', containerImage: 'r.example/km:1', imagePullPolicy: Always, "
+                   "insecurePull: false, modprobe: {moduleName: km}}\n";
         };
         const auto module = [](const std::string& name) {
-            return "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: Module\nmetadata: {name: " + name + ", namespace: ns}\nspec:\n  moduleLoader:\n"
-                   "    container:\n      modprobe: {moduleName: " + name + "}\n"
-                   "      kernelMappings: [{regexp: '^.+$', containerImage: 'r.example/km:1'}]\n  selector: {role: worker}\n";
+            return "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: Module\nmetadata: {name: " + name +
+                   ", namespace: ns}\nspec:\n  moduleLoader:\n"
+                   "    container:\n      modprobe: {moduleName: " +
+                   name +
+                   "}\n"
+                   "      kernelMappings: [{regexp: '^.+$', containerImage: 'r.example/km:1'}]\n  selector: {role: "
+                   "worker}\n";
         };
         tree.put("a.yaml", bare_node_text("node-a"));
         tree.put("b.yaml", bare_node_text("node-b"));
@@ -173,8 +183,10 @@ TEST_SUITE("cluster::directory_read") {
         DirectoryStore store(tree.path(), ops);
         const auto snapshot = store.read();
         CHECK(faults_of(snapshot, tree) ==
-              "a.yaml:2:1 yaml-syntax\nb.yaml:5:1 one-object-per-file\nc.yaml:1:1 one-object-per-file\nd.yaml:5:3 duplicate-key\n"
-              "d.yaml:6:3 unknown-field\ne/f.json:1:10 json-syntax\ne/up symlink-loop\ng.yaml unreadable-file\nh.yaml unreadable-file\n"
+              "a.yaml:2:1 yaml-syntax\nb.yaml:5:1 one-object-per-file\nc.yaml:1:1 one-object-per-file\nd.yaml:5:3 "
+              "duplicate-key\n"
+              "d.yaml:6:3 unknown-field\ne/f.json:1:10 json-syntax\ne/up symlink-loop\ng.yaml unreadable-file\nh.yaml "
+              "unreadable-file\n"
               "n2.yaml:1:1 duplicate-object\n");
         CHECK(Error::from_diagnostics(snapshot.diagnostics).exit() == Exit::data);
     }

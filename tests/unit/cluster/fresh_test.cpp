@@ -13,12 +13,13 @@ using value::Node;
 namespace {
 
 Node node_of(const std::string& uid, const std::string& version, const std::string& role) {
-    return tree(R"({"kind":"Node","apiVersion":"v1","metadata":{"name":"node-a","uid":")" + uid + R"(","resourceVersion":")" + version +
-                R"(","labels":{"role":")" + role + R"("}}})");
+    return tree(R"({"kind":"Node","apiVersion":"v1","metadata":{"name":"node-a","uid":")" + uid +
+                R"(","resourceVersion":")" + version + R"(","labels":{"role":")" + role + R"("}}})");
 }
 
 std::string secret_json(const std::string& token) {
-    return R"({"kind":"Secret","apiVersion":"v1","metadata":{"name":"pull","namespace":"drivers"},"type":"Opaque","data":{"token":")" + token + R"("}})";
+    return R"({"kind":"Secret","apiVersion":"v1","metadata":{"name":"pull","namespace":"drivers"},"type":"Opaque","data":{"token":")" +
+           token + R"("}})";
 }
 
 struct Watched {
@@ -67,7 +68,8 @@ TEST_CASE("a mirror: our own object that is deleted while its last version is aw
 }
 
 TEST_CASE("a pull Secret is read again, so that a renewed token is seen, but not for each of many nodes") {
-    Scripted scripted({reply(200, secret_json("b25l")), reply(200, secret_json("dHdv")), status_reply(404, "NotFound", "no such secret"), reply(200, secret_json("Zm91cg=="))});
+    Scripted scripted({reply(200, secret_json("b25l")), reply(200, secret_json("dHdv")),
+                       status_reply(404, "NotFound", "no such secret"), reply(200, secret_json("Zm91cg=="))});
     cluster::PullSecrets secrets;
     Diagnostics faults;
     const auto token = [&] {

@@ -22,18 +22,25 @@ struct Read {
     std::string faults;  ///< CODE LINE:COL of each
 };
 
-std::string place(const Position& position) { return std::to_string(position.line) + ":" + std::to_string(position.column); }
+std::string place(const Position& position) {
+    return std::to_string(position.line) + ":" + std::to_string(position.column);
+}
 
 Read summarise(api::Objects& objects, Diagnostics& diagnostics) {
     api::finish(objects, diagnostics);
     sort_and_merge(diagnostics);
     Read read;
     for (const auto& node : objects.nodes) {
-        read.names += node.meta.name + "@" + place(node.meta.origin) + "=" + node.kernel_version + "," + std::to_string(node.meta.labels.size()) +
-                      "," + std::to_string(node.taints.size()) + "," + node.ready.value_or("-") + " ";
+        read.names += node.meta.name + "@" + place(node.meta.origin) + "=" + node.kernel_version + "," +
+                      std::to_string(node.meta.labels.size()) + "," + std::to_string(node.taints.size()) + "," +
+                      node.ready.value_or("-") + " ";
     }
-    for (const auto& module : objects.modules) { read.names += module.full_name() + "@" + place(module.meta.origin) + " "; }
-    for (const auto& fault : diagnostics) { read.faults += fault.code + " " + (fault.position ? place(*fault.position) : "-") + " "; }
+    for (const auto& module : objects.modules) {
+        read.names += module.full_name() + "@" + place(module.meta.origin) + " ";
+    }
+    for (const auto& fault : diagnostics) {
+        read.faults += fault.code + " " + (fault.position ? place(*fault.position) : "-") + " ";
+    }
     return read;
 }
 
@@ -72,19 +79,23 @@ Read read_whole(const std::string& text) {
     return summarise(objects, diagnostics);
 }
 
-std::string node(const std::string& name, const std::string& head = R"("apiVersion":"v1","kind":"Node",)", const std::string& more = "") {
-    return "{" + head + R"("metadata":{"labels":{"a":"b","c":"d"},"managedFields":[{"x":{"y\"":[1,{}]}}],"name":")" + name +
+std::string node(const std::string& name, const std::string& head = R"("apiVersion":"v1","kind":"Node",)",
+                 const std::string& more = "") {
+    return "{" + head + R"("metadata":{"labels":{"a":"b","c":"d"},"managedFields":[{"x":{"y\"":[1,{}]}}],"name":")" +
+           name +
            R"(","uid":"u"},"spec":{"podCIDR":"x","taints":[{"effect":"NoSchedule","key":"k","timeAdded":"t"}]},)" +
            R"("status":{"conditions":[{"type":"Ready","status":"True","message":"m"}],"images":[{"names":["a"],"sizeBytes":12}],)" +
            R"("nodeInfo":{"kernelVersion":"6.1"}})" + more + "}";
 }
 
-std::string list(const std::string& items, const std::string& head = R"("apiVersion":"v1",)", const std::string& tail = R"(,"kind":"List")") {
+std::string list(const std::string& items, const std::string& head = R"("apiVersion":"v1",)",
+                 const std::string& tail = R"(,"kind":"List")") {
     return "{" + head + "\n\"items\":[" + items + "]\n" + tail + "}\n";
 }
 
-const std::string k_module = R"({"apiVersion":"kmm.sigs.x-k8s.io/v1beta1","kind":"Module","metadata":{"name":"m","namespace":"n"},)"
-                             R"("spec":{"selector":{},"modul":{}}})";
+const std::string k_module =
+    R"({"apiVersion":"kmm.sigs.x-k8s.io/v1beta1","kind":"Module","metadata":{"name":"m","namespace":"n"},)"
+    R"("spec":{"selector":{},"modul":{}}})";
 
 }  // namespace
 
@@ -113,13 +124,17 @@ TEST_SUITE("cluster::lists") {
             list(node("a") + "," + node("b").substr(0, 90)),
             list(node("a")) + "x",
             list(node("a") + ","),
-            "{\"items\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"a\",\"labels\":{\"x\":1}}}],\"kind\":\"List\",\"apiVersion\":\"v1\"}",
+            "{\"items\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"a\",\"labels\":{\"x\":1}}}],"
+            "\"kind\":\"List\",\"apiVersion\":\"v1\"}",
             "[" + node("a") + "]",
             node("a"),
             "",
             "{apiVersion: v1, kind: Node, metadata: {name: a}}",
-            "apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Node\n  metadata:\n    managedFields: [x]\n    name: a\n- " + k_module +
-                "\nkind: List\n---\napiVersion: v1\nkind: Node\nmetadata: {name: b, \"labels\": {e: \xC3\xA9, f: g h}}\n",
+            "apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Node\n  metadata:\n    managedFields: [x]\n    name: "
+            "a\n- " +
+                k_module +
+                "\nkind: List\n---\napiVersion: v1\nkind: Node\nmetadata: {name: b, \"labels\": {e: \xC3\xA9, f: g "
+                "h}}\n",
             "apiVersion: v1\nkind: NodeList\nitems:\n- metadata: {name: a}\n- metadata: {name: b, nam: c}\n",
             "kind: NodeList\nitems:\n- &a\n  metadata: {name: a}\n- *a\n",
         };

@@ -28,8 +28,8 @@ TEST_CASE("a worker Pod: what its status says of the worker") {
          "completed", 13, "refused"},
         {R"({"phase":"Failed","containerStatuses":[{"name":"worker","state":{"terminated":{"exitCode":2,"reason":"Error","message":"usage: nginx"}}}]})",
          "completed", 2, "usage: nginx"},
-        {R"({"phase":"Failed","containerStatuses":[{"name":"worker","state":{"terminated":{"exitCode":137,"reason":"OOMKilled"}}}]})", "completed", 137,
-         "OOMKilled"},
+        {R"({"phase":"Failed","containerStatuses":[{"name":"worker","state":{"terminated":{"exitCode":137,"reason":"OOMKilled"}}}]})",
+         "completed", 137, "OOMKilled"},
         {R"({"phase":"Failed","reason":"Evicted","message":"low on memory","containerStatuses":[{"name":"worker","state":{"terminated":{"exitCode":137,"reason":"Error"}}}]})",
          "unknown", 0, "the worker was killed: Evicted: low on memory"},
         {R"({"phase":"Failed","reason":"Evicted","containerStatuses":[{"name":"worker","state":{"terminated":{"exitCode":137,"message":"{\"kind\":\"Error\",\"message\":\"in time\"}"}}}]})",
@@ -38,18 +38,23 @@ TEST_CASE("a worker Pod: what its status says of the worker") {
          "completed", 13, "in a log"},
         {R"({"phase":"Failed","containerStatuses":[{"name":"worker","state":{"terminated":{"exitCode":137,"reason":"ContainerStatusUnknown"}}}]})",
          "unknown", 0, "killed"},
-        {R"({"phase":"Failed","containerStatuses":[{"name":"worker","state":{"terminated":{"exitCode":255,"reason":"Unknown"}}}]})", "unknown", 0, "killed"},
-        {R"({"phase":"Failed","reason":"NodeShutdown","message":"Pod was terminated"})", "unknown", 0, "NodeShutdown: Pod was terminated"},
+        {R"({"phase":"Failed","containerStatuses":[{"name":"worker","state":{"terminated":{"exitCode":255,"reason":"Unknown"}}}]})",
+         "unknown", 0, "killed"},
+        {R"({"phase":"Failed","reason":"NodeShutdown","message":"Pod was terminated"})", "unknown", 0,
+         "NodeShutdown: Pod was terminated"},
         {R"({"phase":"Failed","reason":"DeadlineExceeded"})", "unknown", 0, "DeadlineExceeded"},
         {R"({"phase":"Failed","reason":"OutOfcpu","message":"Node didn't have enough resource: cpu"})", "completed", 69,
          "was not started: OutOfcpu: Node didn't have enough resource: cpu"},
         {R"({"phase":"Failed","containerStatuses":[{"name":"worker","state":{"terminated":{"exitCode":128,"reason":"StartError","message":"no such file"}}}]})",
          "completed", 69, "was not started: StartError: no such file"},
-        {R"({"phase":"Pending","containerStatuses":[{"name":"worker","state":{"waiting":{"reason":"ErrImagePull","message":"not found"}}}]})", "", 0, ""},
+        {R"({"phase":"Pending","containerStatuses":[{"name":"worker","state":{"waiting":{"reason":"ErrImagePull","message":"not found"}}}]})",
+         "", 0, ""},
         {R"({"phase":"Pending","containerStatuses":[{"name":"worker","state":{"waiting":{"reason":"ImagePullBackOff","message":"Back-off: ErrImagePull: not found"}}}]})",
          "completed", 69, "was not started: ErrImagePull: not found"},
-        {R"({"phase":"Pending","containerStatuses":[{"name":"worker","state":{"waiting":{"reason":"InvalidImageName"}}}]})", "completed", 69, "InvalidImageName"},
-        {R"({"phase":"Pending","containerStatuses":[{"name":"other","state":{"waiting":{"reason":"InvalidImageName"}}}]})", "", 0, ""},
+        {R"({"phase":"Pending","containerStatuses":[{"name":"worker","state":{"waiting":{"reason":"InvalidImageName"}}}]})",
+         "completed", 69, "InvalidImageName"},
+        {R"({"phase":"Pending","containerStatuses":[{"name":"other","state":{"waiting":{"reason":"InvalidImageName"}}}]})",
+         "", 0, ""},
     };
     for (const auto& row : rows) {
         CAPTURE(row.status);
@@ -64,7 +69,8 @@ TEST_CASE("a worker Pod: what its status says of the worker") {
         CHECK((reply->end == CallEnd::unknown) == (std::string(row.end) == "unknown"));
         CHECK(reply->end != CallEnd::unreachable);
         CHECK(reply->exit_code == row.exit_code);
-        const std::string said = reply->document.get_string({"kind"}) + " " + reply->document.get_string({"message"}) + " " + reply->transport;
+        const std::string said = reply->document.get_string({"kind"}) + " " + reply->document.get_string({"message"}) +
+                                 " " + reply->transport;
         CHECK_MESSAGE(said.find(row.text) != std::string::npos, said);
     }
 }
@@ -73,7 +79,8 @@ TEST_CASE("a worker Pod: the first failed pull tells why, however the back-off p
     const auto pod_of = [](const char* reason, const char* message) {
         Node pod = tree(R"({"metadata":{"namespace":"drivers","name":"p"},"status":{"phase":"Pending"}})");
         const Node waiting = Node::mapping({{"waiting", Node::mapping({{"reason", reason}, {"message", message}})}});
-        pod.find("status")->set("containerStatuses", Node::sequence({Node::mapping({{"name", "worker"}, {"state", waiting}})}));
+        pod.find("status")->set("containerStatuses",
+                                Node::sequence({Node::mapping({{"name", "worker"}, {"state", waiting}})}));
         return pod;
     };
     PodOutcome outcome;
@@ -81,7 +88,8 @@ TEST_CASE("a worker Pod: the first failed pull tells why, however the back-off p
     const auto reply = outcome.take(pod_of("ImagePullBackOff", "Back-off pulling image"));
     REQUIRE(reply);
     CHECK(reply->document.get_string({"code"}) == "worker-not-started");
-    CHECK(reply->document.get_string({"message"}) == "worker Pod drivers/p was not started: ErrImagePull: unauthorized");
+    CHECK(reply->document.get_string({"message"}) ==
+          "worker Pod drivers/p was not started: ErrImagePull: unauthorized");
 }
 
 TEST_CASE("worker Pods: one Pod a call, its result from the termination message, deleted by its uid") {
@@ -122,7 +130,10 @@ TEST_CASE("worker Pods: how calls end that bring no result") {
     const std::vector<Row> rows = {
         {{k_running, k_gone}, CallEnd::unknown, "vanished before its result was read", 0},
         {{k_running}, CallEnd::unknown, "has not ended within the time limit: Running", 0},
-        {{k_creating}, CallEnd::unreachable, "Pending (ContainerCreating); node node-a is not ready: NodeStatusUnknown: Kubelet stopped", 1},
+        {{k_creating},
+         CallEnd::unreachable,
+         "Pending (ContainerCreating); node node-a is not ready: NodeStatusUnknown: Kubelet stopped",
+         1},
     };
     for (const auto& row : rows) {
         CAPTURE(row.text);
@@ -134,9 +145,11 @@ TEST_CASE("worker Pods: how calls end that bring no result") {
     }
 }
 
-TEST_CASE("worker Pods: the first pull of the worker's image may take longer than the question, on a node that is ready") {
+TEST_CASE(
+    "worker Pods: the first pull of the worker's image may take longer than the question, on a node that is ready") {
     constexpr std::size_t k_looks = 25;
-    std::vector<std::string> slow(k_looks, k_creating);  // longer than the question's 30 s, as the node that is lost shows
+    std::vector<std::string> slow(k_looks,
+                                  k_creating);  // longer than the question's 30 s, as the node that is lost shows
     slow.emplace_back(k_done);
     PodServer ready(slow);
     ready.node_ready = "True";
@@ -162,7 +175,8 @@ TEST_CASE("worker Pods: a question that was started late has all of its time, an
     PodServer server(silent);
     const auto reply = server.runner().run(status_call());
     CHECK(reply.end == CallEnd::unknown);
-    CHECK_MESSAGE(reply.transport.find("has not ended within the time limit: Running") != std::string::npos, reply.transport);
+    CHECK_MESSAGE(reply.transport.find("has not ended within the time limit: Running") != std::string::npos,
+                  reply.transport);
     // What changes the node ends when it was told to: it is looked for before anything else is done there.
     CHECK(PodServer(late).runner().run(load_call(seconds(30))).end == CallEnd::unknown);
 }
@@ -191,7 +205,8 @@ TEST_CASE("worker Pods: another upgrade's worker is waited for and never touched
     const auto reply = busy.runner().run(status_call());
     CHECK(reply.end == CallEnd::unreachable);
     CHECK(reply.transport == "worker Pod drivers/" + busy.left + " of another upgrade is still there: Running");
-    CHECK(reply.hint.find("kubectl delete pod -n drivers " + busy.left + " --force --grace-period=0") != std::string::npos);
+    CHECK(reply.hint.find("kubectl delete pod -n drivers " + busy.left + " --force --grace-period=0") !=
+          std::string::npos);
     CHECK(reply.hint.starts_with("only if node "));
     CHECK(busy.changes().empty());
     PodServer over({k_done});
@@ -225,13 +240,19 @@ TEST_CASE("worker Pods: what only looks has no rights, what changes the kernel h
     CHECK(container.get_string({"imagePullPolicy"}) == "Always");
     for (const auto& mount : container.find("volumeMounts")->items()) {
         const std::string path = mount.get_string({"mountPath"});
-        if (path == "/host/proc" || path == "/host/sys" || path == "/host/lib/modules") { CHECK(mount.find("readOnly")->as_bool() == true); }
+        if (path == "/host/proc" || path == "/host/sys" || path == "/host/lib/modules") {
+            CHECK(mount.find("readOnly")->as_bool() == true);
+        }
         CHECK(mount.get_string({"name"}) != "pull-secret");
     }
     PodServer loads({k_done});
     static_cast<void>(loads.runner().run(load_call()));
     const Node loader = tree(loads.body_of("POST"));
-    CHECK(loader.find_path({"spec", "containers"})->items().front().find_path({"securityContext", "privileged"})->as_bool() == true);
+    CHECK(loader.find_path({"spec", "containers"})
+              ->items()
+              .front()
+              .find_path({"securityContext", "privileged"})
+              ->as_bool() == true);
     CHECK(loader.find_path({"spec", "hostNetwork"})->as_bool() == true);
 }
 
@@ -246,7 +267,9 @@ TEST_CASE("worker Pods: a node that was left clear is not looked at again") {
     }
 }
 
-TEST_CASE("worker Pods: somebody who wants to stop is heard at once; what changes the node goes on, nothing else is left behind") {
+TEST_CASE(
+    "worker Pods: somebody who wants to stop is heard at once; what changes the node goes on, nothing else is left "
+    "behind") {
     struct Row {
         WorkerCall call;
         const char* status;
@@ -255,7 +278,8 @@ TEST_CASE("worker Pods: somebody who wants to stop is heard at once; what change
     };
     const Row rows[] = {
         {load_call(seconds(600)), k_running, "interrupted; worker Pod drivers/kmm-upgrade-load-node-a-hello-", 1},
-        {load_call(seconds(600)), k_creating, "timed out while waiting for Pod drivers/kmm-upgrade-load-node-a-hello-", 2},
+        {load_call(seconds(600)), k_creating, "timed out while waiting for Pod drivers/kmm-upgrade-load-node-a-hello-",
+         2},
         {status_call(), k_running, "timed out while waiting for Pod drivers/kmm-upgrade-status-node-a-hello-", 2},
     };
     for (const auto& row : rows) {
@@ -275,22 +299,26 @@ TEST_CASE("worker Pods: somebody who wants to stop is heard at once; what change
     PodServer server({k_done});
     server.leave("hello", "run-1", "load", {k_running});
     server.looks_left = 2;
-    CHECK(error_of([&] { static_cast<void>(server.runner().run(status_call())); }).message() == "timed out while waiting for Pod drivers/" + server.left);
+    CHECK(error_of([&] { static_cast<void>(server.runner().run(status_call())); }).message() ==
+          "timed out while waiting for Pod drivers/" + server.left);
     CHECK(server.changes().empty());
 }
 
 TEST_CASE("worker Pods: what the server refuses is a result") {
     PodServer server({k_done});
-    server.refusal = status_reply(403, "Forbidden", "pods is forbidden: violates PodSecurity restricted:latest: privileged");
+    server.refusal =
+        status_reply(403, "Forbidden", "pods is forbidden: violates PodSecurity restricted:latest: privileged");
     const auto reply = server.runner().run(status_call());
     CHECK(reply.end == CallEnd::completed);
     CHECK(reply.exit_code == static_cast<int>(Exit::no_permission));
     CHECK(reply.document.get_string({"code"}) == "worker-refused");
-    CHECK(reply.document.get_string({"hint"}) == "kubectl label namespace drivers pod-security.kubernetes.io/enforce=privileged --overwrite");
+    CHECK(reply.document.get_string({"hint"}) ==
+          "kubectl label namespace drivers pod-security.kubernetes.io/enforce=privileged --overwrite");
     server.refusal = status_reply(422, "Invalid", "spec.nodeName: bad");
     CHECK(server.runner().run(status_call()).document.get_string({"code"}) == "rejected");
     server.refusal = status_reply(403, "Forbidden", R"(pods \"p\" is forbidden: exceeded quota: small)");
-    CHECK(server.runner().run(status_call()).document.get_string({"hint"}) == "make room: kubectl describe resourcequota -n drivers");
+    CHECK(server.runner().run(status_call()).document.get_string({"hint"}) ==
+          "make room: kubectl describe resourcequota -n drivers");
     server.refusal = status_reply(400, "", R"(admission webhook \"no.example\" denied the request: no)");
     CHECK(server.runner().run(status_call()).document.get_string({"code"}) == "worker-refused");
     server.refusal = status_reply(500, "", "no");
@@ -312,7 +340,8 @@ TEST_CASE("worker Pods: a name that somebody else's Pod has is no unreachable no
         const char* whose;
     };
     const Row rows[] = {
-        {R"({"name":"p","ownerReferences":[{"kind":"Node","name":"n"},{"kind":"StatefulSet","name":"shop","controller":true}]})", "of StatefulSet shop"},
+        {R"({"name":"p","ownerReferences":[{"kind":"Node","name":"n"},{"kind":"StatefulSet","name":"shop","controller":true}]})",
+         "of StatefulSet shop"},
         {R"({"name":"p","managedFields":[{"manager":"kubectl-create"}]})", "made by kubectl-create"},
         {R"({"name":"p"})", "that kmm-upgrade has not made"},
     };
@@ -325,7 +354,8 @@ TEST_CASE("worker Pods: a name that somebody else's Pod has is no unreachable no
         const auto said = reply.document.get_string({"message"});
         CHECK_MESSAGE(said.starts_with("worker Pod drivers/kmm-upgrade-status-node-a-hello-"), said);
         CHECK_MESSAGE(said.ends_with(std::string(" cannot be made: a Pod ") + row.whose + " has its name"), said);
-        CHECK(reply.document.get_string({"hint"}).starts_with("if nobody needs it: kubectl delete pod -n drivers kmm-upgrade-status-"));
+        CHECK(reply.document.get_string({"hint"}).starts_with(
+            "if nobody needs it: kubectl delete pod -n drivers kmm-upgrade-status-"));
         CHECK(server.changes() == std::vector<std::string>{"POST " + k_pods});
     }
     PodServer rival({k_done});  // ours by its label: another process was quicker, again and again

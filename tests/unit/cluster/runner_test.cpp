@@ -18,7 +18,8 @@ namespace {
 /// A directory with a fake ssh and a fake worker.
 struct Bench {
     Tree tree;
-    explicit Bench(const std::string& ssh, const std::string& worker = "cat >/dev/null; echo '{\"kind\":\"WorkerResult\"}'") {
+    explicit Bench(const std::string& ssh,
+                   const std::string& worker = "cat >/dev/null; echo '{\"kind\":\"WorkerResult\"}'") {
         script("ssh", ssh);
         script("worker", worker);
     }
@@ -60,8 +61,10 @@ TEST_SUITE("cluster::runner") {
         CHECK(reply.transport == "working");
         CHECK(bench.tree.get("stdin") == "secret: text\n");
         const auto argv = bench.tree.get("argv");
-        CHECK(argv.find("-v\n-T\n-o\nBatchMode=yes\n-o\nConnectTimeout=10\n-o\nServerAliveInterval=5\n-o\nServerAliveCountMax=3\n"
-                        "-o\nForwardAgent=no\n-o\nForwardX11=no\n-o\nClearAllForwardings=yes\n-o\nTunnel=no\n-o\nPermitLocalCommand=no\n"
+        CHECK(argv.find("-v\n-T\n-o\nBatchMode=yes\n-o\nConnectTimeout=10\n-o\nServerAliveInterval=5\n-"
+                        "o\nServerAliveCountMax=3\n"
+                        "-o\nForwardAgent=no\n-o\nForwardX11=no\n-o\nClearAllForwardings=yes\n-o\nTunnel=no\n-"
+                        "o\nPermitLocalCommand=no\n"
                         "-F\n/a config\n-E\n/proc/") == 0);
         CHECK(argv.find("\n--\nnode-a\n") != std::string::npos);
         CHECK(argv.find("secret") == std::string::npos);
@@ -69,7 +72,8 @@ TEST_SUITE("cluster::runner") {
 
     TEST_CASE("ssh: hostile arguments arrive byte for byte") {
         const Bench bench(k_through, "for a; do printf '%s\\0' \"$a\"; done >\"$(dirname \"$0\")/args\"; echo '{}'");
-        const std::vector<std::string> args = {"a b", "$(touch /tmp/x)", "`id`", "'", "\"", "it's; rm -rf /", "", "*", "\\", "a\nb", "-o", "!x", "~"};
+        const std::vector<std::string> args = {
+            "a b", "$(touch /tmp/x)", "`id`", "'", "\"", "it's; rm -rf /", "", "*", "\\", "a\nb", "-o", "!x", "~"};
         CHECK(bench.run(call_of(args)).end == CallEnd::completed);
         std::string expected;
         for (const auto& arg : args) expected += arg + std::string(1, '\0');
@@ -84,27 +88,37 @@ TEST_SUITE("cluster::runner") {
             std::string transport, found = {};
         };
         const std::vector<Case> cases = {
-            {"refused", "echo 'debug1: Connecting to node-a' >&2; echo 'ssh: connect to host node-a port 22: Connection refused' >&2; exit 255",
+            {"refused",
+             "echo 'debug1: Connecting to node-a' >&2; echo 'ssh: connect to host node-a port 22: Connection refused' "
+             ">&2; exit 255",
              CallEnd::unreachable, "ssh: connect to host node-a port 22: Connection refused"},
-            {"drop before start", "echo 'debug1: Authentication succeeded' >&2; echo 'Connection closed by remote host' >&2; exit 255",
+            {"drop before start",
+             "echo 'debug1: Authentication succeeded' >&2; echo 'Connection closed by remote host' >&2; exit 255",
              CallEnd::unreachable, "Connection closed by remote host"},
-            {"drop after the command was sent", "echo 'debug1: Sending command: x' >&2; echo 'Timeout, server not responding.' >&2; exit 255",
+            {"drop after the command was sent",
+             "echo 'debug1: Sending command: x' >&2; echo 'Timeout, server not responding.' >&2; exit 255",
              CallEnd::unknown, "Timeout, server not responding."},
-            {"drop after the start", "echo kmm-worker-started >&2; exit 255", CallEnd::unknown, "the connection was lost"},
-            {"drop after the result", "echo kmm-worker-started >&2; echo '{}'; exit 255", CallEnd::unknown, "the connection was lost"},
-            {"shared connection", "echo \"debug1: auto-mux: Trying existing master at 'x'\" >&2; exit 255", CallEnd::unknown,
+            {"drop after the start", "echo kmm-worker-started >&2; exit 255", CallEnd::unknown,
              "the connection was lost"},
-            {"stale shared connection", "echo 'debug1: auto-mux: Trying existing master' >&2; echo 'debug1: Connecting to h' >&2; exit 255",
+            {"drop after the result", "echo kmm-worker-started >&2; echo '{}'; exit 255", CallEnd::unknown,
+             "the connection was lost"},
+            {"shared connection", "echo \"debug1: auto-mux: Trying existing master at 'x'\" >&2; exit 255",
+             CallEnd::unknown, "the connection was lost"},
+            {"stale shared connection",
+             "echo 'debug1: auto-mux: Trying existing master' >&2; echo 'debug1: Connecting to h' >&2; exit 255",
              CallEnd::unreachable, ""},
             {"garbage", "echo kmm-worker-started >&2; echo hello; exit 0", CallEnd::completed, "", "hello"},
             {"nothing", "echo kmm-worker-started >&2; exit 0", CallEnd::completed, "", ""},
-            {"two documents", "echo '{\"kind\":\"A\"}{\"kind\":\"B\"}'", CallEnd::completed, "", R"({"kind":"A"}{"kind":"B"})"},
+            {"two documents", "echo '{\"kind\":\"A\"}{\"kind\":\"B\"}'", CallEnd::completed, "",
+             R"({"kind":"A"}{"kind":"B"})"},
             {"no object", "echo '[1]'", CallEnd::completed, "", "[1]"},
             {"cut", "echo kmm-worker-started >&2; printf '{\"kind\":'", CallEnd::completed, "", R"({"kind":)"},
-            {"exit code 255 of the worker itself", "echo 'debug1: client_input_channel_req: channel 0 rtype exit-status reply 0' >&2; exit 255",
+            {"exit code 255 of the worker itself",
+             "echo 'debug1: client_input_channel_req: channel 0 rtype exit-status reply 0' >&2; exit 255",
              CallEnd::completed, "", ""},
             {"killed", "kill -9 $$", CallEnd::unreachable, ""},
-            {"killed after the start", "echo kmm-worker-started >&2; kill -9 $$", CallEnd::unknown, "the connection was lost"},
+            {"killed after the start", "echo kmm-worker-started >&2; kill -9 $$", CallEnd::unknown,
+             "the connection was lost"},
         };
         for (const auto& c : cases) {
             CAPTURE(c.name);
@@ -127,7 +141,8 @@ TEST_SUITE("cluster::runner") {
     }
 
     TEST_CASE("ssh: what a login shell or a wrapper prints around the worker's document is skipped") {
-        const std::string answer = R"({"apiVersion":"kmmtools/v1","kind":"ModuleStatus","modules":[{"name":"a}\"]{"}]})";
+        const std::string answer =
+            R"({"apiVersion":"kmmtools/v1","kind":"ModuleStatus","modules":[{"name":"a}\"]{"}]})";
         const std::string worker = "cat >/dev/null; printf '%s\\n' '" + answer + "'";
         const std::string start = "for last; do :; done; ";
         const std::string run = "sh -c \"$last\"";
@@ -141,7 +156,8 @@ TEST_SUITE("cluster::runner") {
             {"JSON after", run + R"(; echo '{"level":"info"}')"},
             {"lines after", run + "; echo bye; echo '}'"},
             {"carriage returns", run + " | sed 's/$/\r/'"},
-            {"an older side, a line before", "echo Welcome; echo kmm-worker-started >&2; sh \"$(dirname \"$0\")/worker\""},
+            {"an older side, a line before",
+             "echo Welcome; echo kmm-worker-started >&2; sh \"$(dirname \"$0\")/worker\""},
             {"an older side, no marker at all", "printf 'Last login: [{\"'; sh \"$(dirname \"$0\")/worker\"; echo bye"},
         };
         for (const auto& [name, shell] : shells) {
@@ -155,18 +171,23 @@ TEST_SUITE("cluster::runner") {
     }
 
     TEST_CASE("ssh: two results without a marker between them are no result") {
-        const auto reply = Bench(R"(echo '{"apiVersion":"kmmtools/v1","kind":"A"}'; echo '{"apiVersion":"kmmtools/v1","kind":"B"}')").run(call_of({"status"}));
+        const auto reply =
+            Bench(R"(echo '{"apiVersion":"kmmtools/v1","kind":"A"}'; echo '{"apiVersion":"kmmtools/v1","kind":"B"}')")
+                .run(call_of({"status"}));
         CHECK(reply.end == CallEnd::completed);
         CHECK(reply.document.is_null());
     }
 
     TEST_CASE("ssh: a worker that ends without a result has its exit code, its signal and its last lines") {
-        const auto ended = Bench(k_through, "echo 'sudo: a password is required' >&2; exit 1").run(call_of({"load", "-"}, "x"));
+        const auto ended =
+            Bench(k_through, "echo 'sudo: a password is required' >&2; exit 1").run(call_of({"load", "-"}, "x"));
         CHECK(ended.end == CallEnd::completed);
         CHECK(ended.exit_code == 1);
         CHECK(ended.started);
         CHECK(ended.transport == "sudo: a password is required");
-        const auto killed = Bench("echo kmm-worker-started >&2; echo 'debug1: client_input_channel_req: channel 0 rtype exit-signal reply 0' >&2; exit 255")
+        const auto killed = Bench(
+                                "echo kmm-worker-started >&2; echo 'debug1: client_input_channel_req: channel 0 rtype "
+                                "exit-signal reply 0' >&2; exit 255")
                                 .run(call_of({"load"}));
         CHECK(killed.end == CallEnd::completed);
         CHECK(killed.signal == k_some_signal);
@@ -178,13 +199,19 @@ TEST_SUITE("cluster::runner") {
 
     TEST_CASE("ssh: its log has a file of its own, and is read where the client cannot open one") {
         const std::string find = "log=; for a; do [ \"$was\" != -E ] || log=$a; was=$a; last=$a; done; ";
-        const auto apart = Bench(find + "printf 'debug1: Sending command: x\n' >\"$log\"; printf 'sudodebug1: x: ' >&2; echo 'a password is required' >&2; exit 1")
+        const auto apart = Bench(find +
+                                 "printf 'debug1: Sending command: x\n' >\"$log\"; printf 'sudodebug1: x: ' >&2; echo "
+                                 "'a password is required' >&2; exit 1")
                                .run(call_of({"status"}));
         CHECK(apart.transport == "sudodebug1: x: a password is required");
-        const auto lost = Bench(find + "echo 'debug1: Sending command: x' >>\"$log\"; echo 'Connection reset' >>\"$log\"; exit 255").run(call_of({"status"}));
+        const auto lost =
+            Bench(find + "echo 'debug1: Sending command: x' >>\"$log\"; echo 'Connection reset' >>\"$log\"; exit 255")
+                .run(call_of({"status"}));
         CHECK(lost.end == CallEnd::unknown);
         CHECK(lost.transport == "Connection reset");
-        const auto refused = Bench(find + "[ -z \"$log\" ] || { echo \"Couldn't open logfile $log: Permission denied\" >&2; exit 255; }; echo '{\"kind\":\"A\"}'")
+        const auto refused = Bench(find +
+                                   "[ -z \"$log\" ] || { echo \"Couldn't open logfile $log: Permission denied\" >&2; "
+                                   "exit 255; }; echo '{\"kind\":\"A\"}'")
                                  .run(call_of({"status"}));
         CHECK(refused.document.get_string({"kind"}) == "A");
     }
@@ -212,7 +239,8 @@ TEST_SUITE("cluster::runner") {
     }
 
     TEST_CASE("local: the same replies without a transport") {
-        const Bench bench("exit 1", "cat >/dev/null; [ \"$1\" = crash ] && kill -9 $$; echo '{\"kind\":\"WorkerResult\"}'; exit 14");
+        const Bench bench(
+            "exit 1", "cat >/dev/null; [ \"$1\" = crash ] && kill -9 $$; echo '{\"kind\":\"WorkerResult\"}'; exit 14");
         LocalRunner runner(bench.tree.path("worker"));
         const auto reply = runner.run(call_of({"unload", "-"}, "x"));
         CHECK(reply.end == CallEnd::completed);

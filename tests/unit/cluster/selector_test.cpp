@@ -18,13 +18,40 @@ TEST_SUITE("cluster::selector") {
             bool expected;
         };
         const std::vector<Case> cases = {
-            {"", true}, {"  ", true}, {"zone=a", true}, {"zone==a", true}, {" zone = a ", true}, {"zone=b", false},
-            {"zone!=b", true}, {"zone!=a", false}, {"other!=a", true}, {"other=a", false}, {"x.io/y=", true}, {"zone=", false},
-            {"zone in (b, a)", true}, {"zone in (b)", false}, {"other in (a)", false}, {"zone notin (b,c)", true},
-            {"zone notin (a)", false}, {"other notin (a)", true}, {"zone", true}, {"other", false}, {"!other", true}, {"! zone", false},
-            {"zone=a,disk in (ssd,nvme),!spare", true}, {"zone=a,disk=hdd", false}, {"x.io/y in ()", true}, {"zone,disk", true},
-            {"in=a", false}, {"zone in(a)", true},
-            {"cpus>4", true}, {"cpus > 8", false}, {"cpus<9,zone=a", true}, {"cpus<8", false}, {"zone>1", false}, {"other<1", false},
+            {"", true},
+            {"  ", true},
+            {"zone=a", true},
+            {"zone==a", true},
+            {" zone = a ", true},
+            {"zone=b", false},
+            {"zone!=b", true},
+            {"zone!=a", false},
+            {"other!=a", true},
+            {"other=a", false},
+            {"x.io/y=", true},
+            {"zone=", false},
+            {"zone in (b, a)", true},
+            {"zone in (b)", false},
+            {"other in (a)", false},
+            {"zone notin (b,c)", true},
+            {"zone notin (a)", false},
+            {"other notin (a)", true},
+            {"zone", true},
+            {"other", false},
+            {"!other", true},
+            {"! zone", false},
+            {"zone=a,disk in (ssd,nvme),!spare", true},
+            {"zone=a,disk=hdd", false},
+            {"x.io/y in ()", true},
+            {"zone,disk", true},
+            {"in=a", false},
+            {"zone in(a)", true},
+            {"cpus>4", true},
+            {"cpus > 8", false},
+            {"cpus<9,zone=a", true},
+            {"cpus<8", false},
+            {"zone>1", false},
+            {"other<1", false},
         };
         for (const auto& c : cases) {
             CAPTURE(c.text);
@@ -40,8 +67,9 @@ TEST_SUITE("cluster::selector") {
             std::size_t column;
         };
         const std::vector<Case> cases = {
-            {"=a", 1}, {"zone=a,", 8}, {"zone=a disk=b", 8}, {"zone in a", 9}, {"zone in (a", 11}, {"zone is (a)", 6}, {"zone>a", 6}, {"zone<", 6},
-            {"!", 2}, {"zone in (a))", 12}, {"zone=a b", 8}, {"-x", 1}, {"zone=-x", 6}, {"a/b/c=d", 1}, {"zone!a", 5},
+            {"=a", 1},          {"zone=a,", 8}, {"zone=a disk=b", 8}, {"zone in a", 9}, {"zone in (a", 11},
+            {"zone is (a)", 6}, {"zone>a", 6},  {"zone<", 6},         {"!", 2},         {"zone in (a))", 12},
+            {"zone=a b", 8},    {"-x", 1},      {"zone=-x", 6},       {"a/b/c=d", 1},   {"zone!a", 5},
         };
         for (const auto& c : cases) {
             CAPTURE(c.text);

@@ -49,10 +49,13 @@ private:
         const std::string path = request.target.substr(0, request.target.find('?'));
         if (path.ends_with("/eviction")) { return on_evict(); }
         if (path.ends_with("/selfsubjectaccessreviews")) {
-            const bool allowed = tree(request.body).find_path({"spec", "resourceAttributes"})->get_string({"resource"}) != denied;
+            const bool allowed =
+                tree(request.body).find_path({"spec", "resourceAttributes"})->get_string({"resource"}) != denied;
             return reply(201, allowed ? R"({"status":{"allowed":true}})" : R"({"status":{"allowed":false}})");
         }
-        if (path.ends_with("/selfsubjectreviews")) { return reply(201, R"({"status":{"userInfo":{"username":"jane"}}})"); }
+        if (path.ends_with("/selfsubjectreviews")) {
+            return reply(201, R"({"status":{"userInfo":{"username":"jane"}}})");
+        }
         if (path == "/api/v1/nodes/node-a") {
             if (request.method == "PATCH") { merge(node_, tree(request.body)); }
             return reply(200, value::to_json(node_));
@@ -64,19 +67,25 @@ private:
                 {"metadata":{"namespace":"infra","name":"old","uid":"2","ownerReferences":[{"kind":"DaemonSet","name":"old","controller":true}]}},
                 {"metadata":{"namespace":"shop","name":"web","uid":"3"},"spec":{"volumes":[{"name":"a","emptyDir":{}}]}}]})");
         }
-        if (path.ends_with("/daemonsets/log")) { return reply(200, R"({"kind":"DaemonSet","metadata":{"name":"log"}})"); }
+        if (path.ends_with("/daemonsets/log")) {
+            return reply(200, R"({"kind":"DaemonSet","metadata":{"name":"log"}})");
+        }
         if (path.ends_with("/daemonsets/old")) { return status_reply(404, "NotFound", "none"); }
         if (path == "/apis/resource.k8s.io") {
             return reply(200, R"({"preferredVersion":{"version":"v1beta1"},"versions":[{"version":"v1beta1"}]})");
         }
-        if (path == "/apis/resource.k8s.io/v1beta1") { return reply(200, R"({"resources":[{"name":"resourceclaims"}]})"); }
+        if (path == "/apis/resource.k8s.io/v1beta1") {
+            return reply(200, R"({"resources":[{"name":"resourceclaims"}]})");
+        }
         if (path == "/apis/resource.k8s.io/v1beta1/resourceclaims") {
             return reply(200, R"({"kind":"List","metadata":{},"items":[{"metadata":{"namespace":"shop","name":"c"},
                 "spec":{"devices":{"requests":[{"name":"a","deviceClassName":"gpus"}]}}}]})");
         }
         if (path == "/apis/policy/v1") { return reply(200, R"({"resources":[{"name":"poddisruptionbudgets"}]})"); }
         if (path.ends_with("/poddisruptionbudgets")) {
-            return reply(200, R"({"kind":"List","metadata":{},"items":[{"metadata":{"namespace":"shop","name":"web"},"spec":{"minAvailable":1}}]})");
+            return reply(
+                200,
+                R"({"kind":"List","metadata":{},"items":[{"metadata":{"namespace":"shop","name":"web"},"spec":{"minAvailable":1}}]})");
         }
         return status_reply(404, "NotFound", "no " + path);
     }
@@ -93,7 +102,8 @@ private:
         }
     }
     std::mutex mutex_;
-    Node node_ = tree(R"({"kind":"Node","metadata":{"name":"node-a","resourceVersion":"1","annotations":{"a":"b"}},"spec":{"podCIDR":"x"}})");
+    Node node_ = tree(
+        R"({"kind":"Node","metadata":{"name":"node-a","resourceVersion":"1","annotations":{"a":"b"}},"spec":{"podCIDR":"x"}})");
     sys::LinuxClock clock_;
     sys::LinuxRandom random_;
     FakeServer server_;
@@ -131,7 +141,9 @@ TEST_CASE("workloads of a server: a cordon that others have set after ours was l
     const auto node_with = [](const std::string& manager) {
         return R"({"kind":"Node","metadata":{"name":"node-a","annotations":{"a":"b","kmmtools.dev/cordoned-by":"me"},"managedFields":[
             {"manager":"kubelet","operation":"Update","fieldsV1":{"f:metadata":{}}},
-            {"manager":")" + manager + R"(","operation":"Update","fieldsV1":{"f:spec":{"f:unschedulable":{}}}}]},"spec":{"unschedulable":true}})";
+            {"manager":")" +
+               manager +
+               R"(","operation":"Update","fieldsV1":{"f:spec":{"f:unschedulable":{}}}}]},"spec":{"unschedulable":true}})";
     };
     DrainedCluster cluster;
     cluster.set_node(node_with("kubectl-cordon"));
@@ -167,8 +179,9 @@ TEST_CASE("workloads of a server: the Pod of this process is marked, by its uid 
         kube::OwnPod own;
         int marked;  ///< -1: none
     };
-    for (const auto& row : {Row{{"shop", "web", "3", ""}, 2}, Row{{"shop", "web", "", ""}, 2}, Row{{"shop", "web", "9", ""}, -1},
-                            Row{{"infra", "web", "", ""}, -1}, Row{{"other", "name", "1", ""}, 0}}) {
+    for (const auto& row :
+         {Row{{"shop", "web", "3", ""}, 2}, Row{{"shop", "web", "", ""}, 2}, Row{{"shop", "web", "9", ""}, -1},
+          Row{{"infra", "web", "", ""}, -1}, Row{{"other", "name", "1", ""}, 0}}) {
         CAPTURE(row.own.uid);
         DrainedCluster cluster;
         cluster.run_in(row.own);
@@ -190,16 +203,19 @@ TEST_CASE("workloads of a server: every answer to an eviction") {
         const char* reason;
     };
     using Outcome = PodEviction::Outcome;
-    for (const auto& row :
-         {Row{201, R"({"kind":"Status","status":"Success"})", Outcome::evicted, ""},
-          Row{404, R"({"kind":"Status","reason":"NotFound","code":404,"message":"gone"})", Outcome::gone, "gone"},
-          Row{429,
-              R"({"kind":"Status","code":429,"message":"no","details":{"causes":[{"reason":"DisruptionBudget","message":"web needs 2"}]}})",
-              Outcome::blocked, "web needs 2"},
-          Row{500, R"({"kind":"Status","code":500,"message":"This pod has more than one PodDisruptionBudget, which is bad"})",
-              Outcome::never, "This pod has more than one PodDisruptionBudget, which is bad"},
-          Row{403, R"({"kind":"Status","code":403,"reason":"Forbidden","message":"x","details":{"causes":[{"reason":"NamespaceTerminating"}]}})",
-              Outcome::ending, "x"}}) {
+    for (
+        const auto& row :
+        {Row{201, R"({"kind":"Status","status":"Success"})", Outcome::evicted, ""},
+         Row{404, R"({"kind":"Status","reason":"NotFound","code":404,"message":"gone"})", Outcome::gone, "gone"},
+         Row{429,
+             R"({"kind":"Status","code":429,"message":"no","details":{"causes":[{"reason":"DisruptionBudget","message":"web needs 2"}]}})",
+             Outcome::blocked, "web needs 2"},
+         Row{500,
+             R"({"kind":"Status","code":500,"message":"This pod has more than one PodDisruptionBudget, which is bad"})",
+             Outcome::never, "This pod has more than one PodDisruptionBudget, which is bad"},
+         Row{403,
+             R"({"kind":"Status","code":403,"reason":"Forbidden","message":"x","details":{"causes":[{"reason":"NamespaceTerminating"}]}})",
+             Outcome::ending, "x"}}) {
         CAPTURE(row.status);
         cluster.on_evict = [&] { return reply(row.status, row.body); };
         const auto eviction = cluster.workloads->evict(pod, 5);
@@ -256,7 +272,9 @@ TEST_CASE("workloads of a directory: the Node's file says who cordoned it; nothi
 
 TEST_CASE("workloads of a directory: other taints and fields of the Node stay as they are") {
     const test::Tree tree;
-    const std::string before = "kind: Node\napiVersion: v1\nmetadata:\n  name: node-a\nspec:\n  podCIDR: x\n  taints:\n    - key: gpu\n      effect: NoSchedule\n";
+    const std::string before =
+        "kind: Node\napiVersion: v1\nmetadata:\n  name: node-a\nspec:\n  podCIDR: x\n  taints:\n    - key: gpu\n      "
+        "effect: NoSchedule\n";
     tree.put("nodes/a.yaml", before);
     sys::LinuxFileOps ops;
     cluster::DirectoryStore store(tree.path(), ops);

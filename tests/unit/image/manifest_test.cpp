@@ -77,7 +77,8 @@ TEST_CASE("a configuration is decoded") {
     CHECK(fault("[]") == "image configuration: expected a mapping, found a list");
     CHECK(fault("{}") == "image configuration: expected the member rootfs, found none");
     CHECK(fault(R"({"rootfs":{"type":"x"}})") == "rootfs.type: expected \"layers\"");
-    CHECK(fault(R"({"rootfs":{"type":"layers","diff_ids":["x"]}})").starts_with("rootfs.diff_ids[0]: expected sha256:"));
+    CHECK(
+        fault(R"({"rootfs":{"type":"layers","diff_ids":["x"]}})").starts_with("rootfs.diff_ids[0]: expected sha256:"));
 }
 
 TEST_CASE("platforms match however their architecture is spelt") {
@@ -115,15 +116,26 @@ TEST_CASE("what a document is, by header and members") {
     CHECK(kind(R"({"schemaVersion":2,"manifests":[]})", image::k_docker_list) == image::DocumentKind::index);
     CHECK(message_of([&] { return kind(manifest, ""); }).find("found none") != std::string::npos);
     CHECK(message_of([&] { return kind(manifest, "text/html"); }).find("text/html") != std::string::npos);
-    for (const char* plain : {"application/json", "text/plain; charset=utf-8", "application/octet-stream", "Binary/Octet-Stream"}) {  // servers of plain files
+    for (const char* plain : {"application/json", "text/plain; charset=utf-8", "application/octet-stream",
+                              "Binary/Octet-Stream"}) {  // servers of plain files
         CAPTURE(plain);
         CHECK(kind(manifest, plain) == image::DocumentKind::manifest);
         CHECK(kind(R"({"schemaVersion":2,"manifests":[]})", plain) == image::DocumentKind::index);
-        CHECK(kind(R"({"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]})", plain) == image::DocumentKind::index);
-        CHECK(message_of([&] { return kind(R"({"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","layers":[]})", plain); }).find("found layers") != std::string::npos);
-        CHECK(message_of([&] { return kind(R"({"schemaVersion":2,"manifests":[],"layers":[]})", plain); }).find("found both") != std::string::npos);
-        CHECK(message_of([&] { return kind(R"({"schemaVersion":2})", plain); }).find("found none") != std::string::npos);
-        CHECK(message_of([&] { return kind(R"({"schemaVersion":2,"mediaType":"text/plain","layers":[]})", plain); }).find("text/plain") != std::string::npos);
+        CHECK(kind(R"({"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]})",
+                   plain) == image::DocumentKind::index);
+        CHECK(message_of([&] {
+                  return kind(
+                      R"({"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","layers":[]})",
+                      plain);
+              }).find("found layers") != std::string::npos);
+        CHECK(message_of([&] {
+                  return kind(R"({"schemaVersion":2,"manifests":[],"layers":[]})", plain);
+              }).find("found both") != std::string::npos);
+        CHECK(message_of([&] { return kind(R"({"schemaVersion":2})", plain); }).find("found none") !=
+              std::string::npos);
+        CHECK(message_of([&] {
+                  return kind(R"({"schemaVersion":2,"mediaType":"text/plain","layers":[]})", plain);
+              }).find("text/plain") != std::string::npos);
     }
     CHECK(message_of([&] { return kind("{}", image::k_oci_manifest); }) == "schemaVersion: expected 2");
 }

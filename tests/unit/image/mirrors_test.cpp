@@ -10,7 +10,8 @@ namespace {
 /// "HOST/REPOSITORY[:TAG][@DIGEST]" of every endpoint in order, with "!" behind insecure ones.
 std::string endpoints_text(const std::string& reference, const std::string& config) {
     std::string result;
-    for (const auto& endpoint : image::endpoints_of(image::parse_reference(reference), image::read_mirrors(config, "m.conf"))) {
+    for (const auto& endpoint :
+         image::endpoints_of(image::parse_reference(reference), image::read_mirrors(config, "m.conf"))) {
         result += (result.empty() ? "" : " ") + endpoint.reference.to_string() + (endpoint.insecure ? "!" : "");
     }
     return result;
@@ -51,13 +52,16 @@ TEST_CASE("registries.conf: the longest prefix, mirrors in order, the source las
     CHECK(endpoints_text("quay.io/teams/driver:v1", config) == "quay.io/teams/driver:v1!");
     CHECK(endpoints_text("quay.io:443/team/driver:v1", config) == "quay.io:443/team/driver:v1");
     CHECK(endpoints_text("old.example.com/a/b" + k_pinned, config) == "new.example.com/b" + k_pinned);
-    CHECK(endpoints_text("alpine", config) == "hub.example.com/library/alpine:latest index.docker.io/library/alpine:latest");
+    CHECK(endpoints_text("alpine", config) ==
+          "hub.example.com/library/alpine:latest index.docker.io/library/alpine:latest");
     CHECK(endpoints_text("x.blocked.com/a:1", config).empty());
     CHECK(endpoints_text("x.y.blocked.com/a:1", config).empty());
     CHECK(endpoints_text("x.blocked.com:5000/a:1", config).empty());
     CHECK(endpoints_text("blocked.com/a:1", config) == "blocked.com/a:1");
-    CHECK(endpoints_text("x.ports.com:5000/a:1", "[[registry]]\nprefix = \"*.ports.com:5000\"\nblocked = true\n").empty());
-    CHECK(endpoints_text("x.ports.com/a:1", "[[registry]]\nprefix = \"*.ports.com:5000\"\nblocked = true\n") == "x.ports.com/a:1");
+    CHECK(endpoints_text("x.ports.com:5000/a:1", "[[registry]]\nprefix = \"*.ports.com:5000\"\nblocked = true\n")
+              .empty());
+    CHECK(endpoints_text("x.ports.com/a:1", "[[registry]]\nprefix = \"*.ports.com:5000\"\nblocked = true\n") ==
+          "x.ports.com/a:1");
 }
 
 TEST_CASE("registries.conf: what stands in the place of a wildcard") {
@@ -102,25 +106,32 @@ TEST_CASE("registries.conf: its first format says who is insecure and who is blo
     CHECK(endpoints_text("reg.example.com/other/a:1", config) == "reg.example.com/other/a:1");
     CHECK(endpoints_text("bad.example.com/a:1", config).empty());
     CHECK(endpoints_text("quay.io/a:1", config) == "quay.io/a:1");
-    CHECK(mirror_faults("[registries.insecure]\nregistries = ['http://a.io']\n").starts_with("m.conf:2:15 bad-value: registries: expected HOST[:PORT]"));
+    CHECK(mirror_faults("[registries.insecure]\nregistries = ['http://a.io']\n")
+              .starts_with("m.conf:2:15 bad-value: registries: expected HOST[:PORT]"));
     CHECK(mirror_faults("[registries.insecur]\nregistries = []\n").starts_with("m.conf:1:1 unknown-field"));
     CHECK(mirror_faults("[registries.block]\nregistry = 'a.io'\n").starts_with("m.conf:2:1 unknown-field"));
-    CHECK(mirror_faults("[[registry]]\nlocation = 'a.io'\n[registries.block]\nregistries = ['b.io']\n").find("one format") != std::string::npos);
+    CHECK(mirror_faults("[[registry]]\nlocation = 'a.io'\n[registries.block]\nregistries = ['b.io']\n")
+              .find("one format") != std::string::npos);
 }
 
 TEST_CASE("registries.conf: a prefix that stands twice") {
     const std::string mirror = "[[registry.mirror]]\nlocation = \"m.io\"\n";
-    CHECK(endpoints_text("a.io/x:1", "[[registry]]\nprefix = 'a.io'\n" + mirror + "[[registry]]\nprefix = 'a.io'\nlocation = 'b.io'\n") == "m.io/x:1 b.io/x:1");
+    CHECK(endpoints_text("a.io/x:1", "[[registry]]\nprefix = 'a.io'\n" + mirror +
+                                         "[[registry]]\nprefix = 'a.io'\nlocation = 'b.io'\n") == "m.io/x:1 b.io/x:1");
     for (const char* second : {"insecure = true", "location = 'c.io'"}) {
-        CHECK(mirror_faults("[[registry]]\nprefix = 'a.io'\nlocation = 'b.io'\n[[registry]]\nprefix = 'a.io'\n" + std::string(second) + "\n").starts_with("m.conf:4:1 bad-value: registry: expected one"));
+        CHECK(mirror_faults("[[registry]]\nprefix = 'a.io'\nlocation = 'b.io'\n[[registry]]\nprefix = 'a.io'\n" +
+                            std::string(second) + "\n")
+                  .starts_with("m.conf:4:1 bad-value: registry: expected one"));
     }
 }
 
 TEST_CASE("the documents of OpenShift") {
     const std::string config =
-        "apiVersion: config.openshift.io/v1\nkind: ImageDigestMirrorSet\nmetadata: {name: d}\nspec:\n  imageDigestMirrors:\n"
+        "apiVersion: config.openshift.io/v1\nkind: ImageDigestMirrorSet\nmetadata: {name: d}\nspec:\n  "
+        "imageDigestMirrors:\n"
         "  - source: q.io/team\n    mirrors: [m.io/a, m.io/b]\n    mirrorSourcePolicy: NeverContactSource\n"
-        "---\napiVersion: config.openshift.io/v1\nkind: ImageTagMirrorSet\nmetadata: {name: t}\nspec:\n  imageTagMirrors:\n"
+        "---\napiVersion: config.openshift.io/v1\nkind: ImageTagMirrorSet\nmetadata: {name: t}\nspec:\n  "
+        "imageTagMirrors:\n"
         "  - source: t.io\n    mirrors: [m.io/t]\n"
         "---\napiVersion: operator.openshift.io/v1alpha1\nkind: ImageContentSourcePolicy\nmetadata: {name: c}\nspec:\n"
         "  repositoryDigestMirrors:\n  - source: t.io\n    mirrors: [m.io/c]\n";
@@ -128,24 +139,32 @@ TEST_CASE("the documents of OpenShift") {
     CHECK(endpoints_text("q.io/team/x:1", config).empty());
     CHECK(endpoints_text("t.io/x:1", config) == "m.io/t/x:1 t.io/x:1");
     CHECK(endpoints_text("t.io/x" + k_pinned, config) == "m.io/c/x" + k_pinned + " t.io/x" + k_pinned);
-    CHECK(endpoints_text("t.io/x:1", R"({"kind":"List","items":[{"kind":"ImageTagMirrorSet","spec":{"imageTagMirrors":[]}}]})") ==
+    CHECK(endpoints_text("t.io/x:1",
+                         R"({"kind":"List","items":[{"kind":"ImageTagMirrorSet","spec":{"imageTagMirrors":[]}}]})") ==
           "t.io/x:1");
 }
 
 TEST_CASE("faults of a mirror configuration are all named with their places") {
-    CHECK(mirror_faults("[[registry]]\nlocaton = \"a.io\"\nblocked = \"yes\"\n").starts_with(
-        "m.conf:1:1 missing-field m.conf:2:1 unknown-field m.conf:3:11 bad-value: registry: expected prefix or location"));
-    CHECK(mirror_faults("[[registry]]\nprefix = \"a.io:tag\"\n").starts_with("m.conf:2:10 bad-value: prefix: expected HOST[:PORT]"));
+    CHECK(mirror_faults("[[registry]]\nlocaton = \"a.io\"\nblocked = \"yes\"\n")
+              .starts_with("m.conf:1:1 missing-field m.conf:2:1 unknown-field m.conf:3:11 bad-value: registry: "
+                           "expected prefix or location"));
+    CHECK(mirror_faults("[[registry]]\nprefix = \"a.io:tag\"\n")
+              .starts_with("m.conf:2:10 bad-value: prefix: expected HOST[:PORT]"));
     CHECK(mirror_faults("[[registry]]\nprefix = \"team/x\"\n").starts_with("m.conf:2:10 bad-value"));
-    CHECK(mirror_faults("[[registry]]\nprefix = \"a.io\"\n[[registry.mirror]]\ninsecure = true\n").starts_with("m.conf:3:1 missing-field"));
-    CHECK(mirror_faults("[[registry]]\nprefix = \"a.io\"\n[[registry.mirror]]\nlocation = \"b.io\"\npull-from-mirror = \"never\"\n")
-              .starts_with("m.conf:5:20 bad-value: pull-from-mirror: expected one of all, digest-only, tag-only, found \"never\""));
+    CHECK(mirror_faults("[[registry]]\nprefix = \"a.io\"\n[[registry.mirror]]\ninsecure = true\n")
+              .starts_with("m.conf:3:1 missing-field"));
+    CHECK(
+        mirror_faults(
+            "[[registry]]\nprefix = \"a.io\"\n[[registry.mirror]]\nlocation = \"b.io\"\npull-from-mirror = \"never\"\n")
+            .starts_with("m.conf:5:20 bad-value: pull-from-mirror: expected one of all, digest-only, tag-only, found "
+                         "\"never\""));
     CHECK(mirror_faults("[alias]\nx = \"y\"\n").starts_with("m.conf:1:1 unknown-field"));
     CHECK(mirror_faults("registry = 1\n").starts_with("m.conf:1:12 bad-value"));
     CHECK(mirror_faults("kind: Pod\n").starts_with("m.conf:1:1 unknown-kind"));
     CHECK(mirror_faults("kind: ImageTagMirrorSet\n").starts_with("m.conf:1:1 missing-field"));
-    CHECK(mirror_faults("kind: ImageTagMirrorSet\nspec: {imageTagMirrors: [{source: a.io, mirrors: [x, y.io], extra: 1}]}\n").starts_with(
-        "m.conf:2:51 bad-value m.conf:2:61 unknown-field"));
+    CHECK(mirror_faults(
+              "kind: ImageTagMirrorSet\nspec: {imageTagMirrors: [{source: a.io, mirrors: [x, y.io], extra: 1}]}\n")
+              .starts_with("m.conf:2:51 bad-value m.conf:2:61 unknown-field"));
 }
 
 }

@@ -86,7 +86,8 @@ TEST_CASE("M64 faults are shown below the byte") {
         CHECK(error.message().find("column " + std::to_string(row.column) + ":") != std::string::npos);
         CHECK(detail(error, "here") == std::string(row.column - 1, ' ') + "^");
     }
-    for (const char* text : {"https://u:canary@reg.example.com/a:v1", "u:canary@reg.example.com/a", "https://u:can/ary@reg.example.com/a@b/c", "oops://canary@h/x"}) {
+    for (const char* text : {"https://u:canary@reg.example.com/a:v1", "u:canary@reg.example.com/a",
+                             "https://u:can/ary@reg.example.com/a@b/c", "oops://canary@h/x"}) {
         CAPTURE(text);
         const Error error = error_of(text);
         CHECK(error.message().find("expected no user name and password") != std::string::npos);
@@ -103,8 +104,8 @@ TEST_CASE("digests") {
     CHECK(image::parse_digest("sha256:" + k_hex)->to_string() == "sha256:" + k_hex);
     CHECK(image::parse_digest("sha512:" + k_hex + k_hex)->algorithm == image::DigestAlgorithm::sha512);
     CHECK(image::parse_digest("sha256:" + k_hex)->short_text() == "sha256:aaaaaaaaaaaa");
-    for (const std::string& bad : {std::string(), std::string("sha256"), std::string("sha256:"), k_hex, "sha256:" + k_hex + "a",
-                                   "sha512:" + k_hex, "sha256:" + std::string(63, 'a') + "g",
+    for (const std::string& bad : {std::string(), std::string("sha256"), std::string("sha256:"), k_hex,
+                                   "sha256:" + k_hex + "a", "sha512:" + k_hex, "sha256:" + std::string(63, 'a') + "g",
                                    "sha256:" + std::string(64, 'A'), "SHA256:" + k_hex, "md5:" + k_hex}) {
         CHECK_FALSE(image::parse_digest(bad).has_value());
     }

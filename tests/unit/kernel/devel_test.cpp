@@ -38,8 +38,9 @@ std::string cpio(const std::vector<std::pair<std::string, std::string>>& files) 
     std::string text;
     const auto member = [&](const std::string& name, const std::string& content) {
         const auto pad = [&] { text.resize((text.size() + 3) / 4 * 4, '\0'); };
-        text += fmt::format("070701{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}", 1, name == "TRAILER!!!" ? 0 : 0100644, 0, 0, 1, 0,
-                            content.size(), 0, 0, 0, 0, name.size() + 1, 0);
+        text +=
+            fmt::format("070701{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}", 1,
+                        name == "TRAILER!!!" ? 0 : 0100644, 0, 0, 1, 0, content.size(), 0, 0, 0, 0, name.size() + 1, 0);
         text += name + '\0';
         pad();
         text += content;
@@ -89,12 +90,15 @@ TEST_CASE("headers as a directory, below build, and as packages") {
     check_sound((root / "lib/modules/6.1.0-77-demo").native());
 
     make_headers(root / "deb/usr/src/linux-headers-6.1.0-77-demo");
-    put_text(root / "deb/DEBIAN/control", "Package: linux-headers-demo\nVersion: 1\nArchitecture: all\nMaintainer: x\nDescription: x\n");
+    put_text(root / "deb/DEBIAN/control",
+             "Package: linux-headers-demo\nVersion: 1\nArchitecture: all\nMaintainer: x\nDescription: x\n");
     const std::string deb = (root / "x.deb").native();
-    REQUIRE(std::system(fmt::format("dpkg-deb --root-owner-group -b '{}' '{}' >/dev/null", (root / "deb").native(), deb).c_str()) == 0);
+    REQUIRE(std::system(fmt::format("dpkg-deb --root-owner-group -b '{}' '{}' >/dev/null", (root / "deb").native(), deb)
+                            .c_str()) == 0);
     check_sound(deb);
 
-    put_text(root / "x.rpm", rpm_of(cpio({{"./usr/src/kernels/6.1.0-77-demo/Module.symvers", k_symvers_text}, {"./usr/src/kernels/6.1.0-77-demo/.config", k_config_text}})));
+    put_text(root / "x.rpm", rpm_of(cpio({{"./usr/src/kernels/6.1.0-77-demo/Module.symvers", k_symvers_text},
+                                          {"./usr/src/kernels/6.1.0-77-demo/.config", k_config_text}})));
     check_sound((root / "x.rpm").native());
 }
 

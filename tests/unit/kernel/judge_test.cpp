@@ -18,7 +18,9 @@ Interface sound_kernel() {
     made.release = test::k_release;
     made.vermagic = "6.1.0-56-amd64 SMP preempt mod_unload modversions";
     made.architecture = "amd64";
-    made.exports = {{"_printk", {test::k_crc, "vmlinux", false, ""}}, {"gpl_call", {test::k_crc, "vmlinux", true, ""}}, {"map", {test::k_crc, "drivers/dma/buf", false, "BUF"}}};
+    made.exports = {{"_printk", {test::k_crc, "vmlinux", false, ""}},
+                    {"gpl_call", {test::k_crc, "vmlinux", true, ""}},
+                    {"map", {test::k_crc, "drivers/dma/buf", false, "BUF"}}};
     made.modules = {"buf"};
     return made;
 }
@@ -36,7 +38,9 @@ kmod::ModuleIndex index_of(const std::vector<KoSpec>& specs) {
 
 std::string codes(const Diagnostics& findings) {
     std::string text;
-    for (const auto& finding : findings) text += (text.empty() ? "" : " ") + std::string(finding.severity == Severity::warning ? "~" : "") + finding.code;
+    for (const auto& finding : findings)
+        text +=
+            (text.empty() ? "" : " ") + std::string(finding.severity == Severity::warning ? "~" : "") + finding.code;
     return text;
 }
 
@@ -52,47 +56,193 @@ TEST_CASE("what a kernel would refuse, and only that") {
     };
     const std::vector<Row> rows = {
         {"sound", [](KoSpec&, Interface&, Wish&) {}, ""},
-        {"right version", [](KoSpec& ko, Interface&, Wish&) { ko.crcs = {{"_printk", test::k_crc}}; }, ""},
-        {"wrong version", [](KoSpec& ko, Interface&, Wish&) { ko.crcs = {{"_printk", 0x12}}; }, "symbol-version-differs"},
-        {"other layout", [](KoSpec& ko, Interface& kernel, Wish&) { kernel.exports["module_layout"] = {test::k_layout_crc + 1, "vmlinux", false, ""}; ko.name = "demo"; }, "symbol-version-differs"},
-        {"no version of one", [](KoSpec& ko, Interface& kernel, Wish&) { kernel.exports["other"] = {1, "vmlinux", false, ""}; ko.weak = {"other"}; }, "~symbol-version-missing"},
-        {"no version of one, Debian", [](KoSpec& ko, Interface& kernel, Wish&) { kernel.exports["other"] = {1, "vmlinux", false, ""}; ko.weak = {"other"}; kernel.missing_versions = kmod::MissingVersions::refused; }, "symbol-version-missing"},
+        {"right version",
+         [](KoSpec& ko, Interface&, Wish&) {
+             ko.crcs = {{"_printk", test::k_crc}};
+         },
+         ""},
+        {"wrong version",
+         [](KoSpec& ko, Interface&, Wish&) {
+             ko.crcs = {{"_printk", 0x12}};
+         },
+         "symbol-version-differs"},
+        {"other layout",
+         [](KoSpec& ko, Interface& kernel, Wish&) {
+             kernel.exports["module_layout"] = {test::k_layout_crc + 1, "vmlinux", false, ""};
+             ko.name = "demo";
+         },
+         "symbol-version-differs"},
+        {"no version of one",
+         [](KoSpec& ko, Interface& kernel, Wish&) {
+             kernel.exports["other"] = {1, "vmlinux", false, ""};
+             ko.weak = {"other"};
+         },
+         "~symbol-version-missing"},
+        {"no version of one, Debian",
+         [](KoSpec& ko, Interface& kernel, Wish&) {
+             kernel.exports["other"] = {1, "vmlinux", false, ""};
+             ko.weak = {"other"};
+             kernel.missing_versions = kmod::MissingVersions::refused;
+         },
+         "symbol-version-missing"},
         {"no versions at all", [](KoSpec& ko, Interface&, Wish&) { ko.crcs.clear(); }, "symbol-version-missing"},
-        {"a kernel without versions", [](KoSpec&, Interface& kernel, Wish&) { for (auto& [name, entry] : kernel.exports) entry.crc = 0; }, ""},
-        {"nobody exports it", [](KoSpec& ko, Interface&, Wish&) { ko.undefined.emplace_back("nobody"); }, "unknown-symbol"},
-        {"nobody exports it, but it is weak", [](KoSpec& ko, Interface&, Wish&) { ko.weak.emplace_back("nobody"); }, ""},
-        {"proprietary", [](KoSpec& ko, Interface&, Wish&) { ko.undefined.emplace_back("gpl_call"); ko.modinfo = {"license=Proprietary"}; }, "gpl-only"},
-        {"free", [](KoSpec& ko, Interface&, Wish&) { ko.undefined.emplace_back("gpl_call"); ko.modinfo = {"license=Dual MIT/GPL"}; }, ""},
+        {"a kernel without versions",
+         [](KoSpec&, Interface& kernel, Wish&) {
+             for (auto& [name, entry] : kernel.exports) entry.crc = 0;
+         },
+         ""},
+        {"nobody exports it", [](KoSpec& ko, Interface&, Wish&) { ko.undefined.emplace_back("nobody"); },
+         "unknown-symbol"},
+        {"nobody exports it, but it is weak", [](KoSpec& ko, Interface&, Wish&) { ko.weak.emplace_back("nobody"); },
+         ""},
+        {"proprietary",
+         [](KoSpec& ko, Interface&, Wish&) {
+             ko.undefined.emplace_back("gpl_call");
+             ko.modinfo = {"license=Proprietary"};
+         },
+         "gpl-only"},
+        {"free",
+         [](KoSpec& ko, Interface&, Wish&) {
+             ko.undefined.emplace_back("gpl_call");
+             ko.modinfo = {"license=Dual MIT/GPL"};
+         },
+         ""},
         {"namespace", [](KoSpec& ko, Interface&, Wish&) { ko.undefined.emplace_back("map"); }, "namespace-missing"},
-        {"namespace imported", [](KoSpec& ko, Interface&, Wish&) { ko.undefined.emplace_back("map"); ko.modinfo = {"import_ns=BUF"}; }, ""},
-        {"namespace, lenient kernel", [](KoSpec& ko, Interface& kernel, Wish&) { ko.undefined.emplace_back("map"); kernel.lenient_namespaces = true; }, "~namespace-missing"},
-        {"other vermagic", [](KoSpec& ko, Interface&, Wish&) { ko.vermagic = "6.1.0-56-amd64 SMP mod_unload modversions "; }, "vermagic-differs"},
-        {"other release, every version fits", [](KoSpec& ko, Interface& kernel, Wish&) { ko.vermagic = "6.1.0-55-amd64 SMP preempt mod_unload modversions "; kernel.exports["module_layout"] = {test::k_layout_crc, "vmlinux", false, ""}; }, "~vermagic-differs"},
-        {"other release, a version differs", [](KoSpec& ko, Interface& kernel, Wish&) { ko.vermagic = "6.1.0-55-amd64 SMP preempt mod_unload modversions "; kernel.exports["module_layout"] = {test::k_layout_crc, "vmlinux", false, ""}; ko.crcs["_printk"] = 0x12; }, "symbol-version-differs vermagic-differs"},
-        {"other release, a version not known", [](KoSpec& ko, Interface&, Wish&) { ko.vermagic = "6.1.0-55-amd64 SMP preempt mod_unload modversions "; }, "vermagic-differs"},
-        {"other release, no versions", [](KoSpec& ko, Interface& kernel, Wish&) { ko.vermagic = "6.1.0-55-amd64 SMP preempt mod_unload modversions "; kernel.exports["module_layout"] = {test::k_layout_crc, "vmlinux", false, ""}; ko.crcs.clear(); }, "symbol-version-missing vermagic-differs"},
-        {"other release and words", [](KoSpec& ko, Interface&, Wish&) { ko.vermagic = "6.1.0-55-amd64 SMP mod_unload modversions "; ko.crcs = {{"_printk", test::k_crc}}; }, "vermagic-differs"},
-        {"vermagic unknown", [](KoSpec& ko, Interface& kernel, Wish&) { ko.vermagic = "6.1.0-56-amd64 SMP "; kernel.vermagic = ""; }, "~vermagic-not-checked"},
-        {"vermagic unknown, other release", [](KoSpec& ko, Interface& kernel, Wish&) { ko.vermagic = "6.1.0-55-amd64 SMP "; kernel.vermagic = ""; }, "vermagic-differs ~vermagic-not-checked"},
+        {"namespace imported",
+         [](KoSpec& ko, Interface&, Wish&) {
+             ko.undefined.emplace_back("map");
+             ko.modinfo = {"import_ns=BUF"};
+         },
+         ""},
+        {"namespace, lenient kernel",
+         [](KoSpec& ko, Interface& kernel, Wish&) {
+             ko.undefined.emplace_back("map");
+             kernel.lenient_namespaces = true;
+         },
+         "~namespace-missing"},
+        {"other vermagic",
+         [](KoSpec& ko, Interface&, Wish&) { ko.vermagic = "6.1.0-56-amd64 SMP mod_unload modversions "; },
+         "vermagic-differs"},
+        {"other release, every version fits",
+         [](KoSpec& ko, Interface& kernel, Wish&) {
+             ko.vermagic = "6.1.0-55-amd64 SMP preempt mod_unload modversions ";
+             kernel.exports["module_layout"] = {test::k_layout_crc, "vmlinux", false, ""};
+         },
+         "~vermagic-differs"},
+        {"other release, a version differs",
+         [](KoSpec& ko, Interface& kernel, Wish&) {
+             ko.vermagic = "6.1.0-55-amd64 SMP preempt mod_unload modversions ";
+             kernel.exports["module_layout"] = {test::k_layout_crc, "vmlinux", false, ""};
+             ko.crcs["_printk"] = 0x12;
+         },
+         "symbol-version-differs vermagic-differs"},
+        {"other release, a version not known",
+         [](KoSpec& ko, Interface&, Wish&) { ko.vermagic = "6.1.0-55-amd64 SMP preempt mod_unload modversions "; },
+         "vermagic-differs"},
+        {"other release, no versions",
+         [](KoSpec& ko, Interface& kernel, Wish&) {
+             ko.vermagic = "6.1.0-55-amd64 SMP preempt mod_unload modversions ";
+             kernel.exports["module_layout"] = {test::k_layout_crc, "vmlinux", false, ""};
+             ko.crcs.clear();
+         },
+         "symbol-version-missing vermagic-differs"},
+        {"other release and words",
+         [](KoSpec& ko, Interface&, Wish&) {
+             ko.vermagic = "6.1.0-55-amd64 SMP mod_unload modversions ";
+             ko.crcs = {{"_printk", test::k_crc}};
+         },
+         "vermagic-differs"},
+        {"vermagic unknown",
+         [](KoSpec& ko, Interface& kernel, Wish&) {
+             ko.vermagic = "6.1.0-56-amd64 SMP ";
+             kernel.vermagic = "";
+         },
+         "~vermagic-not-checked"},
+        {"vermagic unknown, other release",
+         [](KoSpec& ko, Interface& kernel, Wish&) {
+             ko.vermagic = "6.1.0-55-amd64 SMP ";
+             kernel.vermagic = "";
+         },
+         "vermagic-differs ~vermagic-not-checked"},
         {"other machine", [](KoSpec& ko, Interface&, Wish&) { ko.machine = EM_AARCH64; }, "module-format"},
-        {"signatures forced", [](KoSpec&, Interface& kernel, Wish&) { kernel.signatures_forced = true; }, "unsigned-module"},
-        {"enforced by the nodes", [](KoSpec&, Interface& kernel, Wish& wish) { kernel.signatures_checked = true; wish.signatures_enforced = true; }, "unsigned-module"},
+        {"signatures forced", [](KoSpec&, Interface& kernel, Wish&) { kernel.signatures_forced = true; },
+         "unsigned-module"},
+        {"enforced by the nodes",
+         [](KoSpec&, Interface& kernel, Wish& wish) {
+             kernel.signatures_checked = true;
+             wish.signatures_enforced = true;
+         },
+         "unsigned-module"},
         {"unsigned, and nobody minds", [](KoSpec&, Interface& kernel, Wish&) { kernel.signatures_checked = true; }, ""},
-        {"unsigned, certificates given", [](KoSpec&, Interface& kernel, Wish& wish) { kernel.signatures_checked = true; wish.certificates_given = true; }, "~unsigned-module"},
-        {"unsigned, configuration not known", [](KoSpec&, Interface&, Wish& wish) { wish.certificates_given = true; }, "~unsigned-module"},
-        {"kernel without signatures", [](KoSpec&, Interface& kernel, Wish& wish) { kernel.signatures_checked = false; wish.signatures["demo"] = {Trust::bad, "", "x"}; wish.certificates_given = true; }, ""},
-        {"unknown key", [](KoSpec&, Interface& kernel, Wish& wish) { kernel.signatures_checked = true; wish.signatures["demo"] = {Trust::unknown_key, "", ""}; }, "~key-not-trusted"},
-        {"unknown key, forced", [](KoSpec&, Interface& kernel, Wish& wish) { kernel.signatures_forced = true; wish.signatures["demo"] = {Trust::unknown_key, "", ""}; }, "key-not-trusted"},
-        {"bad signature, not forced", [](KoSpec&, Interface& kernel, Wish& wish) { kernel.signatures_checked = true; wish.signatures["demo"] = {Trust::bad, "", "x"}; }, "bad-signature"},
-        {"bad signature, configuration not known", [](KoSpec&, Interface&, Wish& wish) { wish.signatures["demo"] = {Trust::bad, "", "x"}; }, "~bad-signature"},
-        {"signed, nothing to compare with, forced", [](KoSpec&, Interface& kernel, Wish& wish) { kernel.signatures_forced = true; wish.signatures["demo"] = {Trust::unchecked, "", ""}; }, "~key-not-checked"},
-        {"trusted, forced", [](KoSpec&, Interface& kernel, Wish& wish) { kernel.signatures_forced = true; wish.signatures["demo"] = {Trust::trusted, "Lab", ""}; }, ""},
+        {"unsigned, certificates given",
+         [](KoSpec&, Interface& kernel, Wish& wish) {
+             kernel.signatures_checked = true;
+             wish.certificates_given = true;
+         },
+         "~unsigned-module"},
+        {"unsigned, configuration not known", [](KoSpec&, Interface&, Wish& wish) { wish.certificates_given = true; },
+         "~unsigned-module"},
+        {"kernel without signatures",
+         [](KoSpec&, Interface& kernel, Wish& wish) {
+             kernel.signatures_checked = false;
+             wish.signatures["demo"] = {Trust::bad, "", "x"};
+             wish.certificates_given = true;
+         },
+         ""},
+        {"unknown key",
+         [](KoSpec&, Interface& kernel, Wish& wish) {
+             kernel.signatures_checked = true;
+             wish.signatures["demo"] = {Trust::unknown_key, "", ""};
+         },
+         "~key-not-trusted"},
+        {"unknown key, forced",
+         [](KoSpec&, Interface& kernel, Wish& wish) {
+             kernel.signatures_forced = true;
+             wish.signatures["demo"] = {Trust::unknown_key, "", ""};
+         },
+         "key-not-trusted"},
+        {"bad signature, not forced",
+         [](KoSpec&, Interface& kernel, Wish& wish) {
+             kernel.signatures_checked = true;
+             wish.signatures["demo"] = {Trust::bad, "", "x"};
+         },
+         "bad-signature"},
+        {"bad signature, configuration not known",
+         [](KoSpec&, Interface&, Wish& wish) {
+             wish.signatures["demo"] = {Trust::bad, "", "x"};
+         },
+         "~bad-signature"},
+        {"signed, nothing to compare with, forced",
+         [](KoSpec&, Interface& kernel, Wish& wish) {
+             kernel.signatures_forced = true;
+             wish.signatures["demo"] = {Trust::unchecked, "", ""};
+         },
+         "~key-not-checked"},
+        {"trusted, forced",
+         [](KoSpec&, Interface& kernel, Wish& wish) {
+             kernel.signatures_forced = true;
+             wish.signatures["demo"] = {Trust::trusted, "Lab", ""};
+         },
+         ""},
         {"dependency of the kernel", [](KoSpec& ko, Interface&, Wish&) { ko.depends = "buf"; }, ""},
-        {"dependency nobody knows", [](KoSpec& ko, Interface&, Wish&) { ko.depends = "ghost"; }, "~dependency-not-known"},
-        {"unknown parameter", [](KoSpec&, Interface&, Wish& wish) { wish.parameters = {"depth=3"}; }, "unknown-parameter"},
+        {"dependency nobody knows", [](KoSpec& ko, Interface&, Wish&) { ko.depends = "ghost"; },
+         "~dependency-not-known"},
+        {"unknown parameter", [](KoSpec&, Interface&, Wish& wish) { wish.parameters = {"depth=3"}; },
+         "unknown-parameter"},
         {"not in the image", [](KoSpec&, Interface&, Wish& wish) { wish.module = "demo2"; }, "module-not-in-image"},
-        {"firmware there", [](KoSpec& ko, Interface&, Wish& wish) { ko.modinfo = {"firmware=a/b.bin"}; wish.has_firmware = true; wish.firmware = {"a/b.bin"}; }, ""},
-        {"firmware absent", [](KoSpec& ko, Interface&, Wish& wish) { ko.modinfo = {"firmware=a/b.bin"}; wish.has_firmware = true; }, "~firmware-not-in-image"},
+        {"firmware there",
+         [](KoSpec& ko, Interface&, Wish& wish) {
+             ko.modinfo = {"firmware=a/b.bin"};
+             wish.has_firmware = true;
+             wish.firmware = {"a/b.bin"};
+         },
+         ""},
+        {"firmware absent",
+         [](KoSpec& ko, Interface&, Wish& wish) {
+             ko.modinfo = {"firmware=a/b.bin"};
+             wish.has_firmware = true;
+         },
+         "~firmware-not-in-image"},
         {"firmware of the host", [](KoSpec& ko, Interface&, Wish&) { ko.modinfo = {"firmware=a/b.bin"}; }, ""},
     };
     for (const auto& row : rows) {
@@ -110,8 +260,10 @@ TEST_CASE("what a kernel would refuse, and only that") {
 
 TEST_CASE("a signature of a weak digest is a warning, and an error where signatures are asked for") {
     const std::string sha1 =
-        "3081ad06092a864886f70d010702a0819f30819c0201013109300706052b0e03021a300b06092a864886f70d010701317f307d02010130193011310f300d060355"
-        "04030c064c6162204341020400aabbcc300706052b0e03021a300a06082a8648ce3d04030204483046022100cb1a63ec4ccc88decef98bcaa5d99b6ddfdf26ae"
+        "3081ad06092a864886f70d010702a0819f30819c0201013109300706052b0e03021a300b06092a864886f70d010701317f307d02010130"
+        "193011310f300d060355"
+        "04030c064c6162204341020400aabbcc300706052b0e03021a300a06082a8648ce3d04030204483046022100cb1a63ec4ccc88decef98b"
+        "caa5d99b6ddfdf26ae"
         "0fb869b3f14c506bfab7e7af022100bc669ac81ddbed6da32a39ebc8e628aaf7154b27aba5815d9382b79114c9384d";
     KoSpec ko;
     ko.undefined = {"_printk"};
@@ -122,7 +274,9 @@ TEST_CASE("a signature of a weak digest is a warning, and an error where signatu
     kmod::ModuleIndex index;
     kmod::IndexedModule module;
     module.image_path = "/opt/demo.ko";
-    module.file = kmod::parse_module(test::make_ko(ko) + std::string(message.begin(), message.end()) + trailer + "~Module signature appended~\n", module.image_path);
+    module.file = kmod::parse_module(
+        test::make_ko(ko) + std::string(message.begin(), message.end()) + trailer + "~Module signature appended~\n",
+        module.image_path);
     REQUIRE(module.file.signature().digest == "sha1");
     index.add(module);
     auto kernel = sound_kernel();

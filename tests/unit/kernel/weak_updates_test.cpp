@@ -18,7 +18,8 @@ Interface newer_kernel() {
     made.release = "6.1.0-60-amd64";
     made.vermagic = "6.1.0-60-amd64 SMP preempt mod_unload modversions";
     made.architecture = "amd64";
-    made.exports = {{"module_layout", {test::k_layout_crc, "vmlinux", false, ""}}, {"_printk", {test::k_crc, "vmlinux", false, ""}}};
+    made.exports = {{"module_layout", {test::k_layout_crc, "vmlinux", false, ""}},
+                    {"_printk", {test::k_crc, "vmlinux", false, ""}}};
     return made;
 }
 
@@ -44,11 +45,13 @@ KoSpec named(const std::string& name) {
 }
 
 /// "HOME/NAME=code" for each, "+" for one that fits.
-std::string verdicts(const std::vector<WeakCandidate>& candidates, const Interface& kernel, const std::vector<kmod::IndexedModule>& own = {}) {
+std::string verdicts(const std::vector<WeakCandidate>& candidates, const Interface& kernel,
+                     const std::vector<kmod::IndexedModule>& own = {}) {
     std::string text;
     for (const auto& judged : judge_weak(candidates, own, kernel)) {
         CHECK(!judged.reason.empty());
-        text += (text.empty() ? "" : " ") + judged.candidate->module.file.name + "=" + (judged.fits ? "+" : judged.code);
+        text +=
+            (text.empty() ? "" : " ") + judged.candidate->module.file.name + "=" + (judged.fits ? "+" : judged.code);
     }
     return text;
 }
@@ -66,8 +69,8 @@ TEST_CASE("a module fits by every version, and what needs one that does not fall
     user.undefined = {"_printk", "base_call"};
     user.exported = {"user_call"};
     last.undefined = {"_printk", "user_call"};
-    CHECK(verdicts({candidate(base, old), candidate(user, old), candidate(last, old), candidate(apart, old)}, newer_kernel()) ==
-          "base=unknown-symbol user=unknown-symbol last=unknown-symbol apart=+");
+    CHECK(verdicts({candidate(base, old), candidate(user, old), candidate(last, old), candidate(apart, old)},
+                   newer_kernel()) == "base=unknown-symbol user=unknown-symbol last=unknown-symbol apart=+");
     auto changed = newer_kernel();
     changed.exports["_printk"].crc = 0x99;
     CHECK(verdicts({candidate(apart, old)}, changed) == "apart=symbol-version-differs");
@@ -82,14 +85,17 @@ TEST_CASE("a module fits by every version, and what needs one that does not fall
 TEST_CASE("of several builds the latest that fits; an earlier one where the latest does not") {
     auto good = named("demo"), bad = named("demo");
     bad.crcs["_printk"] = 0x99;
-    CHECK(verdicts({candidate(good, "6.1.0-9-amd64"), candidate(good, "6.1.0-56-amd64")}, newer_kernel()) == "demo=later-build demo=+");
-    CHECK(verdicts({candidate(good, "6.1.0-9-amd64"), candidate(bad, "6.1.0-56-amd64")}, newer_kernel()) == "demo=+ demo=symbol-version-differs");
+    CHECK(verdicts({candidate(good, "6.1.0-9-amd64"), candidate(good, "6.1.0-56-amd64")}, newer_kernel()) ==
+          "demo=later-build demo=+");
+    CHECK(verdicts({candidate(good, "6.1.0-9-amd64"), candidate(bad, "6.1.0-56-amd64")}, newer_kernel()) ==
+          "demo=+ demo=symbol-version-differs");
     // What needs it is judged with the build that is left.
     auto user = named("user");
     good.exported = bad.exported = {"demo_call"};
     user.undefined = {"_printk", "demo_call"};
-    CHECK(verdicts({candidate(good, "6.1.0-9-amd64"), candidate(bad, "6.1.0-56-amd64"), candidate(user, "6.1.0-56-amd64")}, newer_kernel()) ==
-          "demo=+ demo=symbol-version-differs user=+");
+    CHECK(verdicts(
+              {candidate(good, "6.1.0-9-amd64"), candidate(bad, "6.1.0-56-amd64"), candidate(user, "6.1.0-56-amd64")},
+              newer_kernel()) == "demo=+ demo=symbol-version-differs user=+");
 }
 
 TEST_CASE("a kernel's own build comes first, and what it exports counts") {
@@ -98,7 +104,8 @@ TEST_CASE("a kernel's own build comes first, and what it exports counts") {
     own.vermagic = std::string("6.1.0-60-amd64") + k_tail;
     auto user = named("user");
     user.undefined = {"_printk", "base_call"};
-    CHECK(verdicts({candidate(named("base"), "6.1.0-56-amd64"), candidate(user, "6.1.0-56-amd64")}, newer_kernel(), {module_of(own, "/own/base.ko")}) == "base=own-module user=+");
+    CHECK(verdicts({candidate(named("base"), "6.1.0-56-amd64"), candidate(user, "6.1.0-56-amd64")}, newer_kernel(),
+                   {module_of(own, "/own/base.ko")}) == "base=own-module user=+");
 }
 
 TEST_CASE("versions that nobody knows are no versions that fit") {

@@ -65,7 +65,10 @@ TEST_CASE("firmware that a driver did not get is named, also where the line name
     rig.kernel.load_answers["dep"] = {ENOENT, false, false, 77, ""};
     std::string line = "fwl: Direct firmware load for acme/fw.bin failed with error -2";
     std::string level = "4";
-    rig.kernel.on_refusal = [&] { std::ofstream(rig.host.paths.kmsg, std::ios::app) << level << ",9,9,-;" << line << "\n SUBSYSTEM=platform\n DEVICE=+platform:fwl\n"; };
+    rig.kernel.on_refusal = [&] {
+        std::ofstream(rig.host.paths.kmsg, std::ios::app)
+            << level << ",9,9,-;" << line << "\n SUBSYSTEM=platform\n DEVICE=+platform:fwl\n";
+    };
     SUBCASE("it is nowhere") {
         const Error error = rig.refused();
         CHECK(detail(error, "cause") == "firmware acme/fw.bin was not found where the kernel looks for it");
@@ -77,7 +80,9 @@ TEST_CASE("firmware that a driver did not get is named, also where the line name
     }
     SUBCASE("it is there, compressed") {
         put(rig.host.directory.path() + "/lib/firmware/acme/fw.bin.zst", "x");
-        CHECK(detail(rig.refused(), "cause") == "firmware acme/fw.bin was not found where the kernel looks for it: acme/fw.bin.zst is there, which this kernel does not decompress");
+        CHECK(detail(rig.refused(), "cause") ==
+              "firmware acme/fw.bin was not found where the kernel looks for it: acme/fw.bin.zst is there, which this "
+              "kernel does not decompress");
     }
     SUBCASE("another error") {
         line = "acme 0000:01:00.0: firmware: failed to load acme/fw.bin (-13)";
@@ -95,11 +100,13 @@ TEST_CASE("a symbol that is exported twice is named with its owner") {
     SUBCASE("as the kernel says it") {
         rig.kernel.on_refusal = [&] { rig.host.log("dep: exports duplicate symbol dep_symbol (owned by failover)"); };
         const Error error = rig.refused();
-        CHECK(detail(error, "cause") == "symbol dep_symbol, which the module exports, is exported by module failover already");
+        CHECK(detail(error, "cause") ==
+              "symbol dep_symbol, which the module exports, is exported by module failover already");
         CHECK(error.hint().find("inTreeModulesToRemove") != std::string::npos);
     }
     SUBCASE("by the checks") {
-        std::ofstream(rig.host.paths.proc + "/kallsyms", std::ios::app) << "0000000000000000 r __ksymtab_dep_symbol\t[fail-over]\n";
+        std::ofstream(rig.host.paths.proc + "/kallsyms", std::ios::app)
+            << "0000000000000000 r __ksymtab_dep_symbol\t[fail-over]\n";
         const Error error = rig.refused();
         CHECK(error.code() == "check-failed");
         CHECK(detail(error, "reason") == "duplicate-symbol");
@@ -115,7 +122,8 @@ TEST_CASE("a symbol that is exported twice is named with its owner") {
     SUBCASE("its own symbols are no other's once it is live") {
         rig.kernel.load_answers.clear();
         (void)rig.load();
-        std::ofstream(rig.host.paths.proc + "/kallsyms", std::ios::app) << "0000000000000000 r __ksymtab_dep_symbol\t[dep]\n";
+        std::ofstream(rig.host.paths.proc + "/kallsyms", std::ios::app)
+            << "0000000000000000 r __ksymtab_dep_symbol\t[dep]\n";
         CHECK_NOTHROW((void)rig.load());
     }
 }
@@ -123,7 +131,8 @@ TEST_CASE("a symbol that is exported twice is named with its owner") {
 TEST_CASE("where every test says no, the answer is that of the init function") {
     CauseRig rig;
     put(rig.host.paths.proc + "/meminfo", "MemAvailable:    1000000 kB\n");
-    for (const int number : {EPERM, ENOSYS, ENOEXEC, EKEYREJECTED, ENOKEY, ENODATA, EACCES, ENOMEM, EBADMSG, ENOPKG, ELIBBAD, EEXIST}) {
+    for (const int number :
+         {EPERM, ENOSYS, ENOEXEC, EKEYREJECTED, ENOKEY, ENODATA, EACCES, ENOMEM, EBADMSG, ENOPKG, ELIBBAD, EEXIST}) {
         CAPTURE(errno_name(number));
         rig.kernel.load_answers["demo"] = {number, false, false, 77, ""};
         const Error error = rig.refused();
@@ -161,7 +170,8 @@ TEST_CASE("a module of the host whose dependency has no file is found by the che
     }
     SUBCASE("it is live") { rig.host.make_live("mc", "AAAA0000", ""); }
     const auto passed = kmod::preflight(rig.index, rig.wish, rig.host.paths);
-    CHECK(std::none_of(passed.findings.begin(), passed.findings.end(), [](const Diagnostic& finding) { return finding.code == "dependency-missing"; }));
+    CHECK(std::none_of(passed.findings.begin(), passed.findings.end(),
+                       [](const Diagnostic& finding) { return finding.code == "dependency-missing"; }));
 }
 
 TEST_CASE("firmware in a form that this kernel does not decompress is a warning") {
@@ -177,12 +187,14 @@ TEST_CASE("firmware in a form that this kernel does not decompress is a warning"
     const std::string config = rig.host.paths.lib_modules + "/" + k_release + "/config";
     const auto codes = [&] {
         std::vector<std::string> list;
-        for (const auto& finding : kmod::preflight(rig.index, rig.wish, rig.host.paths).findings) list.push_back(finding.code);
+        for (const auto& finding : kmod::preflight(rig.index, rig.wish, rig.host.paths).findings)
+            list.push_back(finding.code);
         return list;
     };
     using Codes = std::vector<std::string>;
     CHECK(codes().empty());  // nobody knows
-    put(config, "CONFIG_FW_LOADER_COMPRESS=y\nCONFIG_FW_LOADER_COMPRESS_XZ=y\n# CONFIG_FW_LOADER_COMPRESS_ZSTD is not set\n");
+    put(config,
+        "CONFIG_FW_LOADER_COMPRESS=y\nCONFIG_FW_LOADER_COMPRESS_XZ=y\n# CONFIG_FW_LOADER_COMPRESS_ZSTD is not set\n");
     CHECK(codes() == Codes{"firmware-compressed"});
     put(config, "CONFIG_FW_LOADER_COMPRESS=y\nCONFIG_FW_LOADER_COMPRESS_ZSTD=y\n");
     CHECK(codes().empty());

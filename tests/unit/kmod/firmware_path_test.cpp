@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A module that is loaded a second time, with its firmware somewhere else: everything is put back at unload all the same.
+// A module that is loaded a second time, with its firmware somewhere else: everything is put back at unload all the
+// same.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -29,7 +30,9 @@ struct FirmwareRig {
         index = kmod::ModuleIndex::build(out.path() + "/opt", out.path());
         set_path("/of-the-admin");
     }
-    void set_path(const std::string& path) const { put(host.paths.sys + "/module/firmware_class/parameters/path", path); }
+    void set_path(const std::string& path) const {
+        put(host.paths.sys + "/module/firmware_class/parameters/path", path);
+    }
     [[nodiscard]] std::string path() const { return kmod::firmware_search_path(host.paths); }
     kmod::Report load(const std::string& from, const std::string& search_path) {
         const kmod::LoadWish wish{"demo", {}, {}, {}};
@@ -37,7 +40,9 @@ struct FirmwareRig {
         return kmod::load_modules(index, checked, wish, {from, search_path}, {host.paths, kernel, clock, {}});
     }
     kmod::Report unload() { return kmod::unload_modules({{"demo"}}, {host.paths, kernel, clock, {}}); }
-    [[nodiscard]] static bool has_firmware(const std::string& directory) { return std::filesystem::exists(directory + "/demo.bin"); }
+    [[nodiscard]] static bool has_firmware(const std::string& directory) {
+        return std::filesystem::exists(directory + "/demo.bin");
+    }
 };
 
 }  // namespace

@@ -64,7 +64,8 @@ TEST_CASE("firmware is copied, owned and put back as it was") {
         put(to + "/b.bin", "changed by somebody");
         CHECK(kmod::remove_firmware(to, "demo") == Paths{to + "/b.bin"});
         CHECK(kmod::read_raw(to + "/b.bin") == "changed by somebody");
-        CHECK(kmod::read_raw(to + "/b.bin.kmm-saved") == "old");  // a load that was killed halfway looks the same: nothing is lost
+        CHECK(kmod::read_raw(to + "/b.bin.kmm-saved") ==
+              "old");  // a load that was killed halfway looks the same: nothing is lost
         (void)kmod::install_firmware(from, to, "demo");
         CHECK(kmod::read_raw(to + "/b.bin.kmm-saved") == "changed by somebody");
         CHECK(kmod::read_raw(to + "/b.bin.kmm-saved.1") == "old");
@@ -88,7 +89,8 @@ TEST_CASE("firmware is copied, owned and put back as it was") {
         CHECK_FALSE(std::filesystem::exists(to + "/.kmm-worker-firmware"));
     }
     SUBCASE("an image does not write the list, nor what is kept beside it") {
-        for (const char* name : {"/.kmm-worker-firmware", "/vendor/.kmm-worker-firmware", "/b.bin.kmm-saved", "/vendor/a.bin.kmm-new"}) {
+        for (const char* name :
+             {"/.kmm-worker-firmware", "/vendor/.kmm-worker-firmware", "/b.bin.kmm-saved", "/vendor/a.bin.kmm-new"}) {
             CAPTURE(name);
             put(from + name, std::string(64, 'a') + " created demo same.bin\n");
             CHECK_THROWS_AS((void)kmod::install_firmware(from, to, "second"), Error);
@@ -192,7 +194,8 @@ public:
     }
     void sync_dir(const std::string& directory) override {
         real_.sync_dir(directory);
-        std::erase_if(open_names, [&](const auto& name) { return name.first.substr(0, name.first.rfind('/')) == directory; });
+        std::erase_if(open_names,
+                      [&](const auto& name) { return name.first.substr(0, name.first.rfind('/')) == directory; });
     }
 
 private:
@@ -228,7 +231,8 @@ TEST_CASE("firmware is what was proven when the image was extracted, else nothin
     put(from + "/b.bin", "bbb");
     std::filesystem::create_symlink("b.bin", from + "/link.bin");
     const std::string root = std::filesystem::canonical(from).native();
-    const kmod::FileDigests proven{{root + "/a.bin", kmod::sha256_hex("aaa")}, {root + "/b.bin", kmod::sha256_hex("bbb")}};
+    const kmod::FileDigests proven{{root + "/a.bin", kmod::sha256_hex("aaa")},
+                                   {root + "/b.bin", kmod::sha256_hex("bbb")}};
     CHECK(kmod::install_firmware(from, to, "demo", proven).size() == 3);
     CHECK(kmod::remove_firmware(to, "demo").empty());
     put(from + "/b.bin", "changed");
@@ -255,7 +259,8 @@ TEST_CASE("firmware with the longest name that a file can have is replaced and p
     for (const auto& name : names) CHECK(kmod::read_raw(to + "/" + name) == "new " + name);
     CHECK(kmod::remove_firmware(to, "demo").empty());
     for (const auto& name : names) CHECK(kmod::read_raw(to + "/" + name) == "old " + name);
-    CHECK(std::distance(std::filesystem::directory_iterator(to), std::filesystem::directory_iterator()) == static_cast<std::ptrdiff_t>(names.size()));
+    CHECK(std::distance(std::filesystem::directory_iterator(to), std::filesystem::directory_iterator()) ==
+          static_cast<std::ptrdiff_t>(names.size()));
 }
 
 TEST_CASE("directories that were made for firmware go with it, and no others") {

@@ -38,7 +38,8 @@ struct KoSpec {
     std::vector<std::string> modinfo;  // further entries
     std::vector<std::string> undefined, weak, exported;
     std::vector<std::string> defined;  // further local symbols
-    std::map<std::string, std::uint32_t> crcs = {{"module_layout", k_layout_crc}};  // and k_crc for `undefined`, unless there are none at all
+    std::map<std::string, std::uint32_t> crcs = {
+        {"module_layout", k_layout_crc}};              // and k_crc for `undefined`, unless there are none at all
     std::map<std::string, std::uint32_t> export_crcs;  // of `exported`, k_crc for others
     bool versioned_exports = true;
     bool absolute_crcs = false;                        // as kernels before 5.19 have them
@@ -82,7 +83,8 @@ inline std::string make_ko(const KoSpec& spec) {
         for (const auto& name : spec.exported) crcs_of_exports.emplace(name, k_crc);
     }
     for (const auto& [name, crc] : crcs_of_exports) {
-        symbol("__crc_" + name, spec.absolute_crcs ? SHN_ABS : crc_section, STB_LOCAL, spec.absolute_crcs ? crc : export_crcs.size());
+        symbol("__crc_" + name, spec.absolute_crcs ? SHN_ABS : crc_section, STB_LOCAL,
+               spec.absolute_crcs ? crc : export_crcs.size());
         export_crcs += pod(crc);
     }
     for (const auto& name : spec.undefined) symbol(name, SHN_UNDEF, STB_GLOBAL);
@@ -102,7 +104,8 @@ inline std::string make_ko(const KoSpec& spec) {
     std::string note;
     if (!spec.build_id.empty()) {
         std::string id;
-        for (std::size_t i = 0; i + 1 < spec.build_id.size(); i += 2) id += static_cast<char>(std::stoi(spec.build_id.substr(i, 2), nullptr, 16));
+        for (std::size_t i = 0; i + 1 < spec.build_id.size(); i += 2)
+            id += static_cast<char>(std::stoi(spec.build_id.substr(i, 2), nullptr, 16));
         const Elf64_Nhdr header{4, static_cast<Elf64_Word>(id.size()), 3};
         note = pod(header) + std::string("GNU\0", 4) + id;
     }
@@ -169,7 +172,8 @@ struct FakeHost {
 
     FakeHost() {
         const std::string root = directory.path();
-        paths = kmod::HostPaths{root + "/proc", root + "/sys", root + "/lib/modules", root + "/kmsg", root + "/run", root + "/etc"};
+        paths = kmod::HostPaths{root + "/proc", root + "/sys", root + "/lib/modules",
+                                root + "/kmsg", root + "/run", root + "/etc"};
         put(paths.proc + "/modules", "");
         put(paths.proc + "/sys/kernel/osrelease", std::string(k_release) + "\n");
         put(paths.proc + "/sys/kernel/hostname", "node-a\n");
@@ -177,7 +181,8 @@ struct FakeHost {
         put(paths.proc + "/sys/kernel/modules_disabled", "0\n");
         put(paths.proc + "/sys/kernel/random/boot_id", "11111111-2222-3333-4444-555555555555\n");
         put(paths.proc + "/self/status", "Name:\tx\nCapEff:\t0000000000010000\n");
-        put(paths.proc + "/kallsyms", "0000000000000000 r __ksymtab__printk\n0000000000000000 T _printk\n0000000000000000 T hidden_function\n");
+        put(paths.proc + "/kallsyms",
+            "0000000000000000 r __ksymtab__printk\n0000000000000000 T _printk\n0000000000000000 T hidden_function\n");
         put(paths.sys + "/module/firmware_class/parameters/path", "\n");
         put(paths.lib_modules + "/" + k_release + "/kernel/drivers/reference.ko",
             make_ko(reference()));
@@ -192,8 +197,8 @@ struct FakeHost {
         return spec;
     }
 
-    void make_live(const std::string& name, const std::string& srcversion, const std::string& taint = "OE", const std::string& refcount = "0",
-                   const std::string& state = "live") {
+    void make_live(const std::string& name, const std::string& srcversion, const std::string& taint = "OE",
+                   const std::string& refcount = "0", const std::string& state = "live") {
         const std::string base = paths.sys + "/module/" + name;
         put(base + "/initstate", state + "\n");
         if (!srcversion.empty()) put(base + "/srcversion", srcversion + "\n");
@@ -217,11 +222,14 @@ struct FakeHost {
     void rewrite_modules() {
         std::string text;
         for (const auto& entry : std::filesystem::directory_iterator(paths.sys + "/module")) {
-            if (std::filesystem::exists(entry.path() / "initstate")) text += entry.path().filename().native() + " 16384 0 - Live 0x0 (OE)\n";
+            if (std::filesystem::exists(entry.path() / "initstate"))
+                text += entry.path().filename().native() + " 16384 0 - Live 0x0 (OE)\n";
         }
         put(paths.proc + "/modules", text);
     }
-    [[nodiscard]] bool is_live(const std::string& name) const { return std::filesystem::exists(paths.sys + "/module/" + name + "/initstate"); }
+    [[nodiscard]] bool is_live(const std::string& name) const {
+        return std::filesystem::exists(paths.sys + "/module/" + name + "/initstate");
+    }
     void log(const std::string& line) { std::ofstream(paths.kmsg, std::ios::app) << "3,2,2,-;" << line << "\n"; }
 };
 
@@ -246,18 +254,22 @@ class FakeKernel final : public kmod::ModuleLoader {
 public:
     explicit FakeKernel(FakeHost& host) : host_(host) {}
 
-    kmod::LoaderAnswer load(int fd, const std::string& parameters, const kmod::Force& force, std::chrono::milliseconds) override {
+    kmod::LoaderAnswer load(int fd, const std::string& parameters, const kmod::Force& force,
+                            std::chrono::milliseconds) override {
         std::string bytes(1U << 16U, '\0');
         bytes.resize(static_cast<std::size_t>(::pread(fd, bytes.data(), bytes.size(), 0)));
         const kmod::ModuleFile file = kmod::parse_module(bytes, "fd");
-        calls.push_back((force.any() ? "force " : "") + ("load " + file.name) + (parameters.empty() ? "" : " " + parameters));
+        calls.push_back((force.any() ? "force " : "") + ("load " + file.name) +
+                        (parameters.empty() ? "" : " " + parameters));
         kmod::LoaderAnswer answer;
         if (const auto it = load_answers.find(file.name); it != load_answers.end()) {
             answer = it->second;
             if (on_refusal) on_refusal();
             if (answer.error != 0 || answer.hung) return answer;
         }
-        host_.make_live(file.name, live_srcversion.contains(file.name) ? live_srcversion.at(file.name) : file.srcversion(), file.in_tree() ? "" : "OE", "0", live_state);
+        host_.make_live(file.name,
+                        live_srcversion.contains(file.name) ? live_srcversion.at(file.name) : file.srcversion(),
+                        file.in_tree() ? "" : "OE", "0", live_state);
         for (const auto& used : file.depends()) host_.hold(used, file.name);
         return answer;
     }

@@ -22,7 +22,8 @@ struct CheckRig {
 
     void add(const KoSpec& spec, const std::string& tail = {}) {
         const std::string bytes = make_ko(spec) + tail;
-        index.add({kmod::parse_module(bytes, spec.name), "/image/" + spec.name + ".ko", "/opt/" + spec.name + ".ko", kmod::sha256_hex(bytes)});
+        index.add({kmod::parse_module(bytes, spec.name), "/image/" + spec.name + ".ko", "/opt/" + spec.name + ".ko",
+                   kmod::sha256_hex(bytes)});
     }
     /// "error CODE" or "warning CODE" of every finding.
     std::vector<std::string> found() {
@@ -40,7 +41,9 @@ struct CheckRig {
 using Found = std::vector<std::string>;
 
 /// A signature trailer around bytes that are no PKCS#7 message.
-std::string damaged_signature() { return std::string("xxxx") + std::string("\0\0\2\0\0\0\0\0\0\0\0\4", 12) + "~Module signature appended~\n"; }
+std::string damaged_signature() {
+    return std::string("xxxx") + std::string("\0\0\2\0\0\0\0\0\0\0\0\4", 12) + "~Module signature appended~\n";
+}
 
 TEST_CASE("blacklists, install commands and options of the host") {
     CheckRig rig;
@@ -75,7 +78,8 @@ TEST_CASE("blacklists, install commands and options of the host") {
         rig.wish.module = "other";
         put(file, "options other answr=1 answer=2\n");
         CHECK(rig.found() == Found{"warning host-options", "warning unknown-parameter"});
-        CHECK(rig.messages.find("/etc/modprobe.d/x.conf:1: module other has no parameter 'answr', found answer: the kernel ignores it\n") != std::string::npos);
+        CHECK(rig.messages.find("/etc/modprobe.d/x.conf:1: module other has no parameter 'answr', found answer: the "
+                                "kernel ignores it\n") != std::string::npos);
     }
 }
 
@@ -90,7 +94,9 @@ TEST_CASE("exports: licenses and namespaces") {
         spec.modinfo = {"license=Proprietary"};
         rig.add(spec);
         CHECK(rig.found() == Found{"error gpl-only", "error namespace-missing", "warning license-taint"});
-        CHECK(rig.messages.find("has the license 'Proprietary' and needs symbols that are exported to GPL modules only: core_call") != std::string::npos);
+        CHECK(rig.messages.find(
+                  "has the license 'Proprietary' and needs symbols that are exported to GPL modules only: core_call") !=
+              std::string::npos);
     }
     SUBCASE("both") {
         spec.modinfo = {"license=Dual BSD/GPL", "import_ns=OTHER", "import_ns=CORE_NS"};
@@ -98,7 +104,8 @@ TEST_CASE("exports: licenses and namespaces") {
         CHECK(rig.found().empty());
     }
     SUBCASE("a kernel that does not insist") {
-        put(rig.host.directory.path() + "/boot/config-" + k_release, "A=y\nCONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS=y\n");
+        put(rig.host.directory.path() + "/boot/config-" + k_release,
+            "A=y\nCONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS=y\n");
         spec.modinfo = {"license=GPL"};
         rig.add(spec);
         CHECK(rig.found() == Found{"warning namespace-missing"});
@@ -181,9 +188,12 @@ std::string appended(const std::string& hex) {
 /// Of "Lab CA", serial number 00aabbcc, over SHA-256.
 std::string lab_signature() {
     return appended(
-        "3081b406092a864886f70d010702a081a63081a3020101310d300b0609608648016503040201300b06092a864886f70d010701318181307f02010130"
-        "193011310f300d06035504030c064c6162204341020400aabbcc300b0609608648016503040201300a06082a8648ce3d04030204463044022057b9f6"
-        "1a5b1aaf4f97c9ffc3cfd9642bc8246a8e7129ab56ea6ffedf680cd6bd022007f4915bfb791c8919c04babf1185b46e53f92055d4edb1f41f756320e"
+        "3081b406092a864886f70d010702a081a63081a3020101310d300b0609608648016503040201300b06092a864886f70d01070131818130"
+        "7f02010130"
+        "193011310f300d06035504030c064c6162204341020400aabbcc300b0609608648016503040201300a06082a8648ce3d04030204463044"
+        "022057b9f6"
+        "1a5b1aaf4f97c9ffc3cfd9642bc8246a8e7129ab56ea6ffedf680cd6bd022007f4915bfb791c8919c04babf1185b46e53f92055d4edb1f"
+        "41f756320e"
         "6ef1af");
 }
 
@@ -240,7 +250,8 @@ TEST_CASE("the keyrings are searched by id and by name") {
     FakeHost host;
     CHECK_FALSE(kmod::kernel_keys(host.paths));
     put(host.paths.proc + "/keys",
-        "1f I------ 1 perm 1f030000 0 0 asymmetri Lab CA: 00aabb: X509.rsa 00aabb []\n20 I--Q--- 1 perm 1f3f0000 0 65534 keyring _uid.0: empty\n");
+        "1f I------ 1 perm 1f030000 0 0 asymmetri Lab CA: 00aabb: X509.rsa 00aabb []\n20 I--Q--- 1 perm 1f3f0000 0 "
+        "65534 keyring _uid.0: empty\n");
     const auto keys = kmod::kernel_keys(host.paths);
     REQUIRE(keys);
     CHECK(keys->size() == 1);
@@ -303,9 +314,17 @@ TEST_CASE("forcing turns what it overrules into warnings") {
 }
 
 TEST_CASE("aliases meet where one device fits both") {
-    for (const auto& [a, b, meet] : std::vector<std::tuple<std::string, std::string, bool>>{
-             {"pci:v10DEd*sv*bc03*", "pci:v10DEd1234sv*bc*", true}, {"pci:v10DEd*", "pci:v10DFd*", false}, {"pci:v1d*sv*bc03*", "pci:v1d*sv*bc04*", false}, {"of:N*T*Cacme,x*", "of:NnodeT*Cacme,*", true},
-             {"usb:v1p[0-9]*", "usb:v1p5*", true}, {"a?", "ab", true}, {"a?", "a", false}, {"*", "", true}, {"a", "a", true}, {"a", "b", false}}) {
+    for (const auto& [a, b, meet] :
+         std::vector<std::tuple<std::string, std::string, bool>>{{"pci:v10DEd*sv*bc03*", "pci:v10DEd1234sv*bc*", true},
+                                                                 {"pci:v10DEd*", "pci:v10DFd*", false},
+                                                                 {"pci:v1d*sv*bc03*", "pci:v1d*sv*bc04*", false},
+                                                                 {"of:N*T*Cacme,x*", "of:NnodeT*Cacme,*", true},
+                                                                 {"usb:v1p[0-9]*", "usb:v1p5*", true},
+                                                                 {"a?", "ab", true},
+                                                                 {"a?", "a", false},
+                                                                 {"*", "", true},
+                                                                 {"a", "a", true},
+                                                                 {"a", "b", false}}) {
         CAPTURE(a);
         CAPTURE(b);
         CHECK(kmod::aliases_meet(a, b) == meet);
@@ -319,7 +338,9 @@ TEST_CASE("aliases of the host that fit the same devices are a conflict, however
     demo.modinfo = {"alias=pci:v000010DEd*sv*sd*bc03sc*i*"};
     rig.add(demo);
     const std::string aliases = rig.host.paths.lib_modules + "/" + k_release + "/modules.alias";
-    put(aliases, "alias pci:v000010DEd00001234sv*sd*bc*sc*i* rival\nalias pci:v000010DFd*sv*sd*bc*sc*i* other\nalias pci:v*d*sv*sd*bc03sc*i* class_driver\n");
+    put(aliases,
+        "alias pci:v000010DEd00001234sv*sd*bc*sc*i* rival\nalias pci:v000010DFd*sv*sd*bc*sc*i* other\nalias "
+        "pci:v*d*sv*sd*bc03sc*i* class_driver\n");
     CHECK(rig.found() == Found{"warning alias-conflict"});
     CHECK(rig.messages.find("demo and rival of the host") != std::string::npos);
     put(aliases, "alias pci:v000010DEd*sv*sd*bc04sc*i* sound\n");

@@ -104,7 +104,8 @@ TEST_CASE("a directory without a state is built into the kernel; one that is loa
 TEST_CASE("the kernel's headers are found where the link to them leads on the host") {
     FakeHost host;
     const std::string directory = host.paths.lib_modules + "/" + k_release;
-    put(host.directory.path() + "/usr/src/headers/Module.symvers", "0x00000005\tcore_call\tvmlinux\tEXPORT_SYMBOL_GPL\t\n");
+    put(host.directory.path() + "/usr/src/headers/Module.symvers",
+        "0x00000005\tcore_call\tvmlinux\tEXPORT_SYMBOL_GPL\t\n");
     std::filesystem::create_directories(directory);
     std::filesystem::create_directory_symlink("/usr/src/headers", directory + "/build");
     CHECK(kmod::header_crcs(directory) == std::map<std::string, std::uint32_t>{{"core_call", 5}});
@@ -153,7 +154,8 @@ TEST_CASE("the kernel log gives only what came after it was opened") {
     const auto about = kmod::lines_about(log.lines(), "kmm_hello");
     CHECK(about.size() == 2);
     CHECK(kmod::telling_line(about) == "kmm-hello: no device found");
-    CHECK(kmod::telling_line({"x: loading out-of-tree module taints kernel."}) == "x: loading out-of-tree module taints kernel.");
+    CHECK(kmod::telling_line({"x: loading out-of-tree module taints kernel."}) ==
+          "x: loading out-of-tree module taints kernel.");
     CHECK(kmod::telling_line({}).empty());
     kmod::KernelLog silent("/nonexistent/kmsg");
     CHECK_FALSE(silent.available());

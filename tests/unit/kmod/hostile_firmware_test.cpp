@@ -17,7 +17,8 @@ TEST_CASE("M67 a firmware path that the kernel cannot hold changes nothing") {
     FakeHost host;
     const std::string file = host.paths.sys + "/module/firmware_class/parameters/path";
     put(file, "/before\n");
-    for (const std::string& path : {"/" + std::string(255, 'x'), std::string("/a\nb"), std::string("/a\033b"), std::string("relative/x"), std::string("//"), std::string("/x/..")}) {
+    for (const std::string& path : {"/" + std::string(255, 'x'), std::string("/a\nb"), std::string("/a\033b"),
+                                    std::string("relative/x"), std::string("//"), std::string("/x/..")}) {
         CAPTURE(path);
         try {
             static_cast<void>(kmod::set_firmware_search_path(host.paths, path));

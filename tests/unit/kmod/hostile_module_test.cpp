@@ -49,7 +49,9 @@ TEST_CASE("M54 a bomb is refused before much of it is in memory") {
         told = error.message();
         CHECK(error.code() == "image-limit");
     }
-    CHECK(told == "bomb.ko.zst: the module is more than 200 times its 15.6 KiB when decompressed, which is the limit after the first 16 MiB");
+    CHECK(told ==
+          "bomb.ko.zst: the module is more than 200 times its 15.6 KiB when decompressed, which is the limit after the "
+          "first 16 MiB");
     CHECK(kmod::plain_module(zstd_frame(128, k_window_128_kib), "just.ko.zst").size() == 16U << 20U);
 }
 
@@ -82,10 +84,16 @@ TEST_CASE("symbols that a kernel would follow out of their tables") {
         return std::string();
     };
     const std::string start = "x.ko: not a loadable kernel module: ";
-    CHECK(changed([](Elf64_Sym& symbol) { symbol.st_name = 0x7fffffff; }) == start + "the name of symbol 1 lies outside of the table of names");
-    CHECK(changed([](Elf64_Sym& symbol) { symbol.st_shndx = 4000; }).starts_with(start + "symbol here is in section 4000, of "));
-    CHECK(changed([](Elf64_Sym& symbol) { symbol.st_shndx = SHN_XINDEX; }).starts_with(start + "symbol here is in section 65535, of "));
-    CHECK(changed([](Elf64_Sym& symbol) { symbol.st_shndx = SHN_COMMON; }) == start + "symbol here is a common one, which no kernel takes: compile with -fno-common");
+    CHECK(changed([](Elf64_Sym& symbol) { symbol.st_name = 0x7fffffff; }) ==
+          start + "the name of symbol 1 lies outside of the table of names");
+    CHECK(changed([](Elf64_Sym& symbol) {
+              symbol.st_shndx = 4000;
+          }).starts_with(start + "symbol here is in section 4000, of "));
+    CHECK(changed([](Elf64_Sym& symbol) {
+              symbol.st_shndx = SHN_XINDEX;
+          }).starts_with(start + "symbol here is in section 65535, of "));
+    CHECK(changed([](Elf64_Sym& symbol) { symbol.st_shndx = SHN_COMMON; }) ==
+          start + "symbol here is a common one, which no kernel takes: compile with -fno-common");
     CHECK(changed([](Elf64_Sym& symbol) { symbol.st_shndx = SHN_ABS; }).empty());
 }
 
@@ -114,17 +122,32 @@ TEST_CASE("tables that a kernel does not take") {
     using Bytes = std::string&;
     constexpr std::size_t k_versions = 3, k_symbols = 5, k_export_strings = 7;
     CHECK(changed([](Header, Sections, Bytes) {}).empty());
-    CHECK(changed([](Header, Sections all, Bytes) { all[0].sh_addr = 1; }) == "section 0 is not the empty one, expected type, size and address 0");
-    CHECK(changed([](Header, Sections all, Bytes) { all[0].sh_type = SHT_NOBITS; }).starts_with("section 0 is not the empty one"));
-    CHECK(changed([](Header header, Sections all, Bytes) { all[0].sh_size = header.e_shnum; header.e_shnum = 0; }).starts_with("0 sections, expected"));
-    CHECK(changed([](Header header, Sections all, Bytes) { all[0].sh_link = header.e_shstrndx; header.e_shstrndx = SHN_XINDEX; }) == "the section name table is missing");
-    CHECK(changed([](Header header, Sections, Bytes) { header.e_shstrndx = 0; }) == "the section name table is missing");
-    CHECK(changed([](Header, Sections all, Bytes bytes) { bytes[all.back().sh_offset + all.back().sh_size - 1] = 'x'; }) == "the section name table does not end with a zero byte");
+    CHECK(changed([](Header, Sections all, Bytes) { all[0].sh_addr = 1; }) ==
+          "section 0 is not the empty one, expected type, size and address 0");
+    CHECK(changed([](Header, Sections all, Bytes) {
+              all[0].sh_type = SHT_NOBITS;
+          }).starts_with("section 0 is not the empty one"));
+    CHECK(changed([](Header header, Sections all, Bytes) {
+              all[0].sh_size = header.e_shnum;
+              header.e_shnum = 0;
+          }).starts_with("0 sections, expected"));
+    CHECK(changed([](Header header, Sections all, Bytes) {
+              all[0].sh_link = header.e_shstrndx;
+              header.e_shstrndx = SHN_XINDEX;
+          }) == "the section name table is missing");
+    CHECK(changed([](Header header, Sections, Bytes) { header.e_shstrndx = 0; }) ==
+          "the section name table is missing");
+    CHECK(changed([](Header, Sections all, Bytes bytes) {
+              bytes[all.back().sh_offset + all.back().sh_size - 1] = 'x';
+          }) == "the section name table does not end with a zero byte");
     CHECK(changed([](Header, Sections all, Bytes) { all[k_symbols].sh_link = 0; }) == "the symbol table has no names");
-    CHECK(changed([](Header, Sections all, Bytes) { all[k_export_strings].sh_name = 70'000; }) == "the name of section 7 lies outside of the table of names");
-    CHECK(changed([](Header, Sections all, Bytes bytes) { bytes[all[k_versions].sh_offset + 7] = 1; }) == "the version of symbol module_layout has more than 32 bits");
-    CHECK(changed([](Header, Sections all, Bytes bytes) { bytes.replace(all[k_symbols].sh_offset + sizeof(Elf64_Sym), sizeof(Elf64_Sym), sizeof(Elf64_Sym), '\0'); }) ==
-          "symbol 1 has neither name nor section");
+    CHECK(changed([](Header, Sections all, Bytes) { all[k_export_strings].sh_name = 70'000; }) ==
+          "the name of section 7 lies outside of the table of names");
+    CHECK(changed([](Header, Sections all, Bytes bytes) { bytes[all[k_versions].sh_offset + 7] = 1; }) ==
+          "the version of symbol module_layout has more than 32 bits");
+    CHECK(changed([](Header, Sections all, Bytes bytes) {
+              bytes.replace(all[k_symbols].sh_offset + sizeof(Elf64_Sym), sizeof(Elf64_Sym), sizeof(Elf64_Sym), '\0');
+          }) == "symbol 1 has neither name nor section");
 }
 
 }

@@ -40,7 +40,9 @@ struct InTreeRig {
         const auto record = kmod::read_record(host.paths, "demo");
         return record ? record->removed_in_tree : Modules{};
     }
-    [[nodiscard]] bool is_live(const std::string& name) const { return kmod::live_module(host.paths, name).has_value(); }
+    [[nodiscard]] bool is_live(const std::string& name) const {
+        return kmod::live_module(host.paths, name).has_value();
+    }
 };
 
 }  // namespace
@@ -76,7 +78,8 @@ TEST_CASE("a damaged record is none that says that nothing is to come back") {
     InTreeRig rig;
     const std::string path = rig.host.paths.run + "/loaded/demo";
     const std::string whole = kmod::read_raw(path).value_or("");
-    for (const std::string& text : {std::string(), std::string("garbage\n"), std::string("module other\n"), whole.substr(0, whole.size() - 2), whole + "nonsense x\n"}) {
+    for (const std::string& text : {std::string(), std::string("garbage\n"), std::string("module other\n"),
+                                    whole.substr(0, whole.size() - 2), whole + "nonsense x\n"}) {
         CAPTURE(text);
         put(path, text);
         CHECK_FALSE(kmod::read_record(rig.host.paths, "demo").has_value());

@@ -20,8 +20,9 @@ std::string unhex(const std::string& text) {
 
 /// "hello", as gzip -n, xz and zstd write it.
 const std::string k_gzip = unhex("1f8b0800000000000003cb48cdc9c9070086a6103605000000");
-const std::string k_xz = unhex("fd377a585a000004e6d6b4460200210116000000742fe5a301000468656c6c6f00000000b137b9dbe5da1e9b00011d05"
-                               "b82d80af1fb6f37d010000000004595a");
+const std::string k_xz = unhex(
+    "fd377a585a000004e6d6b4460200210116000000742fe5a301000468656c6c6f00000000b137b9dbe5da1e9b00011d05"
+    "b82d80af1fb6f37d010000000004595a");
 const std::string k_zstd = unhex("28b52ffd045829000068656c6c6fa36d9f88");
 
 std::string code_for(const std::string& bytes) {
@@ -52,7 +53,8 @@ TEST_CASE("several members, streams and frames are one module, as for libkmod") 
     CHECK(kmod::plain_module(passed_over + k_zstd, "a") == "hello");
     for (const auto& whole : {k_gzip, k_xz, k_zstd}) {
         CAPTURE(kmod::compression_name(whole));
-        for (std::size_t length = 1; length < whole.size(); ++length) CHECK(code_for(whole + whole.substr(0, length)) == "module-format");
+        for (std::size_t length = 1; length < whole.size(); ++length)
+            CHECK(code_for(whole + whole.substr(0, length)) == "module-format");
         CHECK(code_for(whole + whole + "garbage") == "module-format");
     }
     CHECK(code_for(k_xz + k_gzip) == "module-format");
@@ -63,7 +65,8 @@ TEST_CASE("damaged, cut off and trailing bytes") {
     for (const auto& whole : {k_gzip, k_xz, k_zstd}) {
         CAPTURE(kmod::compression_name(whole));
         CHECK(code_for(whole + "x") == "module-format");
-        for (std::size_t length = 6; length < whole.size(); ++length) CHECK(code_for(whole.substr(0, length)) == "module-format");
+        for (std::size_t length = 6; length < whole.size(); ++length)
+            CHECK(code_for(whole.substr(0, length)) == "module-format");
         std::string flipped = whole;
         flipped[whole.size() - 3] = static_cast<char>(flipped[whole.size() - 3] ^ 0x55);
         CHECK(code_for(flipped) == "module-format");
@@ -86,11 +89,13 @@ TEST_CASE("what is no module is told by its name") {
         }
         return std::string("ok");
     };
-    CHECK(told(unhex("5d00008000ffffffffffffffff00") + "rest") == "no ELF magic: it is lzma data; modules are packed as xz, zstd or gzip");
+    CHECK(told(unhex("5d00008000ffffffffffffffff00") + "rest") ==
+          "no ELF magic: it is lzma data; modules are packed as xz, zstd or gzip");
     CHECK(told("BZh91AY&SY") == "no ELF magic: it is bzip2 data; modules are packed as xz, zstd or gzip");
     CHECK(told(unhex("04224d18") + "x") == "no ELF magic: it is lz4 data; modules are packed as xz, zstd or gzip");
     CHECK(told(unhex("fd377a585a0000")) == "no ELF magic: it is packed twice, within is xz data");
-    CHECK(told("version https://git-lfs.github.com/spec/v1\noid sha256:00\n") == "no ELF magic: it is a pointer of Git LFS: the file itself was never fetched");
+    CHECK(told("version https://git-lfs.github.com/spec/v1\noid sha256:00\n") ==
+          "no ELF magic: it is a pointer of Git LFS: the file itself was never fetched");
     CHECK(told("!<arch>\nx") == "no ELF magic: it is an archive of ar");
     CHECK(told(std::string(257, 'n') + "ustar") == "no ELF magic: it is a tar archive");
     CHECK(told(std::string(4096, '\0')) == "no ELF magic: it is all zero bytes");

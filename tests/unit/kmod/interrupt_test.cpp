@@ -46,7 +46,9 @@ struct SignalledRig {
         }
         return std::nullopt;
     }
-    void set_state(const std::string& name, const std::string& state) const { put(host.paths.sys + "/module/" + name + "/initstate", state + "\n"); }
+    void set_state(const std::string& name, const std::string& state) const {
+        put(host.paths.sys + "/module/" + name + "/initstate", state + "\n");
+    }
 };
 
 }  // namespace
@@ -66,7 +68,8 @@ TEST_CASE("interrupted: a module that is coming is no hung kernel") {
 TEST_CASE("interrupted: waiting for users ends at once") {
     SignalledRig rig;
     rig.host.make_live("demo", "AAAA", "OE", "1");
-    rig.kernel.unload_answers["demo"] = std::vector<kmod::LoaderAnswer>(8, kmod::LoaderAnswer{EAGAIN, false, false, 0, ""});
+    rig.kernel.unload_answers["demo"] =
+        std::vector<kmod::LoaderAnswer>(8, kmod::LoaderAnswer{EAGAIN, false, false, 0, ""});
     const auto error = rig.error_of([&] { (void)kmod::unload_one(rig.machine, "demo"); });
     REQUIRE(error);
     CHECK(error->exit() == Exit::interrupted);
@@ -83,7 +86,8 @@ TEST_CASE("interrupted: a second look that comes early says so") {
     const auto report = kmod::load_modules(index, kmod::preflight(index, wish, rig.host.paths), wish, {}, rig.machine);
     CHECK(report.modules.back().action == kmod::Action::loaded);
     REQUIRE(report.warnings.size() == 1);
-    CHECK(report.warnings.front() == "second-look-early: a signal came, and module demo was looked at again before 2.0s had passed");
+    CHECK(report.warnings.front() ==
+          "second-look-early: a signal came, and module demo was looked at again before 2.0s had passed");
 }
 
 TEST_CASE("interrupted: what the kernel has been told is looked at to its end") {
@@ -96,7 +100,9 @@ TEST_CASE("interrupted: what the kernel has been told is looked at to its end") 
         if (++looks == 3) rig.set_state("demo", "live");
     };
     std::vector<std::string> warnings;
-    const auto load = rig.error_of([&] { CHECK(kmod::load_one(rig.machine, {file, bytes, ""}, warnings) == kmod::Action::loaded); });
+    const auto load = rig.error_of([&] {
+        CHECK(kmod::load_one(rig.machine, {file, bytes, ""}, warnings) == kmod::Action::loaded);
+    });
     CHECK_MESSAGE(!load, load->message());
     CHECK(looks == 3);
     rig.kernel.keeps_unloaded = true;

@@ -15,8 +15,12 @@ using Words = std::vector<std::string>;
 
 namespace {
 
-kmod::ModprobeCommand whole(const Words& words) { return kmod::read_modprobe_arguments(words, "modprobe.rawArgs.load", kmod::ArgsKind::whole_command); }
-kmod::ModprobeCommand options(const Words& words) { return kmod::read_modprobe_arguments(words, "modprobe.args.load", kmod::ArgsKind::options_only); }
+kmod::ModprobeCommand whole(const Words& words) {
+    return kmod::read_modprobe_arguments(words, "modprobe.rawArgs.load", kmod::ArgsKind::whole_command);
+}
+kmod::ModprobeCommand options(const Words& words) {
+    return kmod::read_modprobe_arguments(words, "modprobe.args.load", kmod::ArgsKind::options_only);
+}
 
 std::string code_of_words(const Words& words, kmod::ArgsKind kind) {
     try {
@@ -96,11 +100,16 @@ TEST_CASE("options beside a module name") {
         const char* code;
     };
     const Row rows[] = {
-        {{"--show-depends"}, kmod::ArgsKind::options_only, "unsupported"}, {{"-C", "/x"}, kmod::ArgsKind::options_only, "unsupported"},
-        {{"demo"}, kmod::ArgsKind::options_only, "unsupported"},           {{"-S", "6.1"}, kmod::ArgsKind::options_only, "unsupported"},
-        {{"-w"}, kmod::ArgsKind::options_only, "bad-value"},               {{"-w", "soon"}, kmod::ArgsKind::options_only, "bad-value"},
-        {{"--all=yes"}, kmod::ArgsKind::options_only, "bad-value"},        {{}, kmod::ArgsKind::whole_command, "missing-field"},
-        {{"-d", "/opt"}, kmod::ArgsKind::whole_command, "missing-field"},  {{"-a", "a b"}, kmod::ArgsKind::whole_command, "bad-value"},
+        {{"--show-depends"}, kmod::ArgsKind::options_only, "unsupported"},
+        {{"-C", "/x"}, kmod::ArgsKind::options_only, "unsupported"},
+        {{"demo"}, kmod::ArgsKind::options_only, "unsupported"},
+        {{"-S", "6.1"}, kmod::ArgsKind::options_only, "unsupported"},
+        {{"-w"}, kmod::ArgsKind::options_only, "bad-value"},
+        {{"-w", "soon"}, kmod::ArgsKind::options_only, "bad-value"},
+        {{"--all=yes"}, kmod::ArgsKind::options_only, "bad-value"},
+        {{}, kmod::ArgsKind::whole_command, "missing-field"},
+        {{"-d", "/opt"}, kmod::ArgsKind::whole_command, "missing-field"},
+        {{"-a", "a b"}, kmod::ArgsKind::whole_command, "bad-value"},
         {{"../demo"}, kmod::ArgsKind::whole_command, "bad-value"},
     };
     for (const auto& row : rows) {
@@ -111,14 +120,19 @@ TEST_CASE("options beside a module name") {
 
 TEST_CASE("the host's modprobe.d and command line") {
     FakeHost host;
-    put(host.paths.etc + "/modprobe.d/a.conf", "# options demo no=1\noptions demo answer=7 \\\n  who=\"a b\"\nblacklist other-one\ninstall dep /bin/false\nsoftdep demo pre: x-y z post: late\nalias nick-* demo\nremove vendor-* /bin/true\nremove vendor-net /bin/false\nalias lost\n");
+    put(host.paths.etc + "/modprobe.d/a.conf",
+        "# options demo no=1\noptions demo answer=7 \\\n  who=\"a b\"\nblacklist other-one\ninstall dep "
+        "/bin/false\nsoftdep demo pre: x-y z post: late\nalias nick-* demo\nremove vendor-* /bin/true\nremove "
+        "vendor-net /bin/false\nalias lost\n");
     put(host.directory.path() + "/usr/lib/modprobe.d/a.conf", "options demo hidden=1\n");
     put(host.directory.path() + "/lib/modprobe.d/b.conf", "options demo from=lib\r\nnonsense\r\n");
-    put(host.paths.proc + "/cmdline", "quiet root=/dev/sda1 demo.level=3 modprobe.blacklist=p,q module_blacklist=k -- demo.not=1\n");
+    put(host.paths.proc + "/cmdline",
+        "quiet root=/dev/sda1 demo.level=3 modprobe.blacklist=p,q module_blacklist=k -- demo.not=1\n");
     const auto config = kmod::read_modprobe_config(host.paths);
     Words texts;
     for (const auto& option : config.options.at("demo")) texts.push_back(option.text + " " + option.where);
-    CHECK(texts == Words{"answer=7 /etc/modprobe.d/a.conf:2", "who=\"a b\" /etc/modprobe.d/a.conf:2", "from=lib /lib/modprobe.d/b.conf:1", "level=3 /proc/cmdline", "not=1 /proc/cmdline"});
+    CHECK(texts == Words{"answer=7 /etc/modprobe.d/a.conf:2", "who=\"a b\" /etc/modprobe.d/a.conf:2",
+                         "from=lib /lib/modprobe.d/b.conf:1", "level=3 /proc/cmdline", "not=1 /proc/cmdline"});
     CHECK(config.blacklist.at("other_one").where == "/etc/modprobe.d/a.conf:4");
     CHECK(config.blacklist.contains("p"));
     CHECK(config.kernel_blacklist == std::set<std::string>{"k"});
@@ -142,14 +156,16 @@ TEST_CASE("the host's modprobe.d and command line") {
 TEST_CASE("lines and files of modprobe.d as modprobe reads them") {  // compared with modprobe -c of kmod 30
     FakeHost host;
     put(host.paths.etc + "/modprobe.d/x.conf",
-        "options foo a=1,\\\n2 b=3\noptions bar c=\\\"x y\\\"\noptions tail e=1\\\\\noptions next f=1\n# comment \\\noptions hidden g=1\n\n  options last h=1");
+        "options foo a=1,\\\n2 b=3\noptions bar c=\\\"x y\\\"\noptions tail e=1\\\\\noptions next f=1\n# comment "
+        "\\\noptions hidden g=1\n\n  options last h=1");
     put(host.paths.etc + "/modprobe.d/y.alias", "options other i=1\n");
     put(host.paths.etc + "/modprobe.d/z.conf.bak", "options no j=1\n");
     const auto config = kmod::read_modprobe_config(host.paths);
     const auto texts = [&](const char* name) {
         Words found;
         if (const auto it = config.options.find(name); it != config.options.end()) {
-            for (const auto& option : it->second) found.push_back(option.text + " " + option.where.substr(option.where.rfind('/') + 1));
+            for (const auto& option : it->second)
+                found.push_back(option.text + " " + option.where.substr(option.where.rfind('/') + 1));
         }
         return found;
     };
@@ -163,9 +179,11 @@ TEST_CASE("lines and files of modprobe.d as modprobe reads them") {  // compared
     CHECK(texts("no").empty());
 }
 
-TEST_CASE("a line of modprobe.d without its command is passed over") {  // as modprobe of kmod 30: "ignoring bad line starting with 'install'"
+TEST_CASE("a line of modprobe.d without its command is passed over") {  // as modprobe of kmod 30: "ignoring bad line
+                                                                        // starting with 'install'"
     FakeHost host;
-    put(host.paths.etc + "/modprobe.d/x.conf", "install demo\ninstall other \t\nremove demo\noptions demo\nalias demo\nblacklist\n");
+    put(host.paths.etc + "/modprobe.d/x.conf",
+        "install demo\ninstall other \t\nremove demo\noptions demo\nalias demo\nblacklist\n");
     const auto config = kmod::read_modprobe_config(host.paths);
     CHECK(config.install.empty());
     CHECK(config.remove.empty());
@@ -174,7 +192,8 @@ TEST_CASE("a line of modprobe.d without its command is passed over") {  // as mo
     CHECK(config.blacklist.empty());
 }
 
-TEST_CASE("links of modprobe.d lead where they lead on the host") {  // as /etc/modprobe.d/nvidia.conf -> /etc/alternatives/glx--nvidia-modprobe.conf
+TEST_CASE("links of modprobe.d lead where they lead on the host") {  // as /etc/modprobe.d/nvidia.conf ->
+                                                                     // /etc/alternatives/glx--nvidia-modprobe.conf
     FakeHost host;
     host.paths.root = host.directory.path();
     put(host.paths.etc + "/alternatives/driver.conf", "options demo answer=7\n");
@@ -191,5 +210,4 @@ TEST_CASE("links of modprobe.d lead where they lead on the host") {  // as /etc/
     CHECK(config.blacklist.contains("rival"));
     CHECK(config.install.empty());
 }
-
 }

@@ -31,7 +31,8 @@ std::string code_of(const std::string& bytes) {
 TEST_SUITE("kmod::unit") {
 
 TEST_CASE("symbol versions: sorted, the first of two counts, found by name") {
-    const kmod::SymbolVersions versions({{"b", 2}, {"a_longer_name_than_a_short_string_holds", 1}, {"b", 3}, {"c", 0xffffffffU}});
+    const kmod::SymbolVersions versions(
+        {{"b", 2}, {"a_longer_name_than_a_short_string_holds", 1}, {"b", 3}, {"c", 0xffffffffU}});
     std::string listed;
     for (const auto& [symbol, crc] : versions) listed += fmt::format("{}={} ", symbol, crc);
     CHECK(listed == "a_longer_name_than_a_short_string_holds=1 b=2 c=4294967295 ");
@@ -55,7 +56,8 @@ TEST_CASE("extended symbol versions count instead of the others, and must agree 
     CHECK(file.crcs.find("b") == 3U);
     spec.crcs.clear();
     CHECK_FALSE(kmod::parse_module(make_ko(spec), "x.ko").has_versions);
-    for (const std::string& names : {std::string("a\0", 2), std::string("a\0b", 3), std::string("a\0b\0c\0", 6), std::string(), std::string("\0b\0", 3)}) {
+    for (const std::string& names : {std::string("a\0", 2), std::string("a\0b", 3), std::string("a\0b\0c\0", 6),
+                                     std::string(), std::string("\0b\0", 3)}) {
         CAPTURE(names);
         spec.sections["__version_ext_names"] = names;
         CHECK(code_of(make_ko(spec)) == "module-format");
@@ -96,7 +98,8 @@ TEST_CASE("a module file tells its facts") {
     KoSpec spec;
     spec.name = "kmm-hello";
     spec.depends = "dep-one,dep_two";
-    spec.modinfo = {"version=1.2", "parm=answer:the answer: really", "parmtype=answer:int", "parmtype=who:charp", "firmware=a/b.bin"};
+    spec.modinfo = {"version=1.2", "parm=answer:the answer: really", "parmtype=answer:int", "parmtype=who:charp",
+                    "firmware=a/b.bin"};
     spec.undefined = {"_printk", "__fentry__", "_GLOBAL_OFFSET_TABLE_"};
     spec.weak = {"maybe"};
     spec.exported = {"hello_b", "hello_a"};
@@ -110,7 +113,8 @@ TEST_CASE("a module file tells its facts") {
     CHECK(file.version() == "1.2");
     CHECK(file.depends() == std::vector<std::string>{"dep_one", "dep_two"});
     CHECK(file.exported == std::vector<std::string>{"hello_a", "hello_b"});
-    CHECK(file.undefined == std::vector<kmod::UndefinedSymbol>{{"__fentry__", false}, {"_printk", false}, {"maybe", true}});
+    CHECK(file.undefined ==
+          std::vector<kmod::UndefinedSymbol>{{"__fentry__", false}, {"_printk", false}, {"maybe", true}});
     CHECK(file.crcs.find("module_layout") == 0xdeadbeefU);
     CHECK_FALSE(file.is_signed);
     const auto parameters = file.parameters();
@@ -195,7 +199,8 @@ TEST_CASE("every prefix and many single-byte damages end in facts or in module-f
     spec.undefined = {"b"};
     spec.crcs = {{"c", 1}};
     const std::string good = make_ko(spec);
-    for (std::size_t length = 0; length < good.size(); ++length) CHECK(code_of(good.substr(0, length)) == "module-format");
+    for (std::size_t length = 0; length < good.size(); ++length)
+        CHECK(code_of(good.substr(0, length)) == "module-format");
     std::mt19937 random(42);
     for (int round = 0; round < 20'000; ++round) {
         std::string bytes = good;

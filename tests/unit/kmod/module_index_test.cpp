@@ -19,7 +19,8 @@ struct Image {
     std::string directory = out.path() + "/opt/lib/modules/" + k_release;
 
     void add(const std::string& file, const KoSpec& spec) { put(directory + "/" + file, make_ko(spec)); }
-    void add(const std::string& name, const std::string& depends = "", const Names& undefined = {}, const Names& exported = {}) {
+    void add(const std::string& name, const std::string& depends = "", const Names& undefined = {},
+             const Names& exported = {}) {
         KoSpec spec;
         spec.name = name;
         spec.depends = depends;
@@ -94,7 +95,8 @@ TEST_CASE("digests that are known are taken, the others computed") {
     image.add("alpha");
     image.add("beta");
     const std::string path = std::string("/opt/lib/modules/") + k_release + "/alpha.ko";
-    const auto index = kmod::ModuleIndex::build(image.directory, image.out.path(), {{path, "abc"}, {"/elsewhere.ko", "def"}});
+    const auto index =
+        kmod::ModuleIndex::build(image.directory, image.out.path(), {{path, "abc"}, {"/elsewhere.ko", "def"}});
     CHECK(index.find("alpha")->sha256 == "abc");
     CHECK(index.find("beta")->sha256 == image.index().find("beta")->sha256);
 }
@@ -261,7 +263,8 @@ TEST_CASE("load order") {
         CHECK(order.soft.empty());
         CHECK(order.optional == std::set<std::string>{"late", "sum_a", "sum_b"});
         other.add("wild");
-        const auto patterned = other.index().order("wild", {}, {{}, {{"w[a-j]ld", {"late"}}}, {{"wil[!d]", {"sum_a"}}}});
+        const auto patterned =
+            other.index().order("wild", {}, {{}, {{"w[a-j]ld", {"late"}}}, {{"wil[!d]", {"sum_a"}}}});
         CHECK(patterned.names == Names{"late", "wild"});
     }
     SUBCASE("what softdeps want after a dependency, as modprobe has it") {

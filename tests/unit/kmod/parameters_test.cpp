@@ -12,8 +12,17 @@ namespace {
 
 kmod::ModuleFile module_with_parameters() {
     KoSpec spec;
-    spec.modinfo = {"parmtype=answer:int", "parmtype=level:byte", "parmtype=on:bool", "parmtype=who:charp", "parmtype=many:array of uint", "parmtype=odd:own_type", "parmtype=flags:array of bool",
-                    "parm=big:size", "parmtype=big:ulong", "parmtype=tri:bint", "parmtype=off:invbool"};
+    spec.modinfo = {"parmtype=answer:int",
+                    "parmtype=level:byte",
+                    "parmtype=on:bool",
+                    "parmtype=who:charp",
+                    "parmtype=many:array of uint",
+                    "parmtype=odd:own_type",
+                    "parmtype=flags:array of bool",
+                    "parm=big:size",
+                    "parmtype=big:ulong",
+                    "parmtype=tri:bint",
+                    "parmtype=off:invbool"};
     spec.defined = {"__param_str_answer", "__param_str_bare"};
     return kmod::parse_module(make_ko(spec), "x.ko");
 }
@@ -29,24 +38,80 @@ TEST_CASE("parameters against their declaration") {
         const char* code;  // "" for accepted
     };
     const Case cases[] = {
-        {"answer=42", ""},           {"answer=-42", ""},         {"answer=0x2a", ""},          {"answer=052", ""},
-        {"answer=2147483647", ""},   {"answer=-2147483648", ""}, {"answer=2147483648", "bad-parameter"}, {"answer=-2147483649", "bad-parameter"},
-        {"answer=", "bad-parameter"}, {"answer", "bad-parameter"}, {"answer=4x", "bad-parameter"}, {"answer=089", "bad-parameter"},
-        {"level=255", ""},           {"level=256", "bad-parameter"}, {"level=-1", "bad-parameter"},
-        {"on", ""},                  {"on=y", ""},               {"on=off", ""},               {"on=maybe", "bad-parameter"},
-        {"on=", "bad-parameter"},    {"on=\"\"", "bad-parameter"}, {"on=true", ""},            {"on=False", ""},             {"on=oN", ""},  {"on=2", "bad-parameter"},
-        {"on=1", ""},                {"on=10", "odd-parameter"}, {"on=1x", "odd-parameter"},   {"on=yes please", "odd-parameter"}, {"on=never", "odd-parameter"}, {"on=OFfen", "odd-parameter"},
-        {"on=o", "bad-parameter"},   {"on=ok", "bad-parameter"}, {"on=enabled", "bad-parameter"}, {"tri=no", ""},             {"off=0x1", "odd-parameter"},
+        {"answer=42", ""},
+        {"answer=-42", ""},
+        {"answer=0x2a", ""},
+        {"answer=052", ""},
+        {"answer=2147483647", ""},
+        {"answer=-2147483648", ""},
+        {"answer=2147483648", "bad-parameter"},
+        {"answer=-2147483649", "bad-parameter"},
+        {"answer=", "bad-parameter"},
+        {"answer", "bad-parameter"},
+        {"answer=4x", "bad-parameter"},
+        {"answer=089", "bad-parameter"},
+        {"level=255", ""},
+        {"level=256", "bad-parameter"},
+        {"level=-1", "bad-parameter"},
+        {"on", ""},
+        {"on=y", ""},
+        {"on=off", ""},
+        {"on=maybe", "bad-parameter"},
+        {"on=", "bad-parameter"},
+        {"on=\"\"", "bad-parameter"},
+        {"on=true", ""},
+        {"on=False", ""},
+        {"on=oN", ""},
+        {"on=2", "bad-parameter"},
+        {"on=1", ""},
+        {"on=10", "odd-parameter"},
+        {"on=1x", "odd-parameter"},
+        {"on=yes please", "odd-parameter"},
+        {"on=never", "odd-parameter"},
+        {"on=OFfen", "odd-parameter"},
+        {"on=o", "bad-parameter"},
+        {"on=ok", "bad-parameter"},
+        {"on=enabled", "bad-parameter"},
+        {"tri=no", ""},
+        {"off=0x1", "odd-parameter"},
         {"flags=y,00", "odd-parameter"},
-        {"level=-0", "bad-parameter"}, {"answer=-0", ""},        {"answer=+5", ""},          {"answer=-+5", "bad-parameter"}, {"answer=0x", "bad-parameter"},
-        {"flags=y,n", ""},           {"flags=y,", "bad-parameter"}, {"many=1,-0", "bad-parameter"}, {"many=", "bad-parameter"},
-        {"who=some body", ""},       {"who=a=b", ""},            {"who=\"x y\"", ""}, {"who=\"x", "bad-parameter"}, {"who=x\"y\"", "bad-parameter"}, {"answer=\"42\"", ""}, {"who=a\nb", "bad-parameter"},
-        {"many=1,2,3", ""},          {"many=1,x", "bad-parameter"},
-        {"odd=anything", ""},        {"big=18446744073709551615", ""}, {"big=18446744073709551616", "bad-parameter"},
-        {"anwser=1", "unknown-parameter"}, {"", "bad-parameter"}, {"=1", "bad-parameter"},     {"--", "bad-parameter"},
-        {"async_probe", "odd-parameter"}, {"dyndbg=+p", "odd-parameter"}, {"async-probe", "unknown-parameter"},
-        {"tri", ""},                 {"tri=", "bad-parameter"},  {"off", "bad-parameter"},     {"who", "bad-parameter"},     {"many", "bad-parameter"},
-        {"odd", ""},                 {"bare=anything", ""},      {"bare", ""},                 {"bar=1", "unknown-parameter"},
+        {"level=-0", "bad-parameter"},
+        {"answer=-0", ""},
+        {"answer=+5", ""},
+        {"answer=-+5", "bad-parameter"},
+        {"answer=0x", "bad-parameter"},
+        {"flags=y,n", ""},
+        {"flags=y,", "bad-parameter"},
+        {"many=1,-0", "bad-parameter"},
+        {"many=", "bad-parameter"},
+        {"who=some body", ""},
+        {"who=a=b", ""},
+        {"who=\"x y\"", ""},
+        {"who=\"x", "bad-parameter"},
+        {"who=x\"y\"", "bad-parameter"},
+        {"answer=\"42\"", ""},
+        {"who=a\nb", "bad-parameter"},
+        {"many=1,2,3", ""},
+        {"many=1,x", "bad-parameter"},
+        {"odd=anything", ""},
+        {"big=18446744073709551615", ""},
+        {"big=18446744073709551616", "bad-parameter"},
+        {"anwser=1", "unknown-parameter"},
+        {"", "bad-parameter"},
+        {"=1", "bad-parameter"},
+        {"--", "bad-parameter"},
+        {"async_probe", "odd-parameter"},
+        {"dyndbg=+p", "odd-parameter"},
+        {"async-probe", "unknown-parameter"},
+        {"tri", ""},
+        {"tri=", "bad-parameter"},
+        {"off", "bad-parameter"},
+        {"who", "bad-parameter"},
+        {"many", "bad-parameter"},
+        {"odd", ""},
+        {"bare=anything", ""},
+        {"bare", ""},
+        {"bar=1", "unknown-parameter"},
     };
     for (const auto& [text, code] : cases) {
         CAPTURE(text);
@@ -64,12 +129,17 @@ TEST_CASE("a boolean is what the kernel of the module makes of it") {
         spec.modinfo = {"parmtype=on:bool"};
         Diagnostics findings;
         kmod::check_parameters(kmod::parse_module(make_ko(spec), "x.ko"), {text}, findings);
-        return findings.empty() ? "" : (findings.front().severity == Severity::error ? "error: " : "warning: ") + findings.front().message;
+        return findings.empty() ? ""
+                                : (findings.front().severity == Severity::error ? "error: " : "warning: ") +
+                                      findings.front().message;
     };
-    CHECK(found("6.1.0", "on=10") == "warning: parameter on=10 of module demo is read as y: of a bool the kernel looks at the beginning only");
-    CHECK(found("6.1.0", "on=none") == "warning: parameter on=none of module demo is read as n: of a bool the kernel looks at the beginning only");
+    CHECK(found("6.1.0", "on=10") ==
+          "warning: parameter on=10 of module demo is read as y: of a bool the kernel looks at the beginning only");
+    CHECK(found("6.1.0", "on=none") ==
+          "warning: parameter on=none of module demo is read as n: of a bool the kernel looks at the beginning only");
     CHECK(found("6.1.0", "on=true") == "");
-    CHECK(found("5.14.0-427.el9.x86_64", "on=true") == "warning: parameter on=true of module demo may be refused: a bool is y or n for kernels before 5.19");
+    CHECK(found("5.14.0-427.el9.x86_64", "on=true") ==
+          "warning: parameter on=true of module demo may be refused: a bool is y or n for kernels before 5.19");
     CHECK(found("5.14.0-427.el9.x86_64", "on=yes") == "");
     CHECK(found("6.1.0", "on=disable").starts_with("error: "));
     CHECK(found("6.15.2", "on=disable") == "");
@@ -88,8 +158,10 @@ TEST_CASE("a parameter that is given again is told") {
         }
         return text;
     };
-    CHECK(messages({"answer=1", "level=2", "answer=3"}) == "odd-parameter: parameter answer of module demo is given twice: the kernel sets answer=1, then answer=3\n");
-    CHECK(messages({"answer=1", "on", "on=n"}) == "odd-parameter: parameter on of module demo is given twice: the kernel sets on, then on=n\n");
+    CHECK(messages({"answer=1", "level=2", "answer=3"}) ==
+          "odd-parameter: parameter answer of module demo is given twice: the kernel sets answer=1, then answer=3\n");
+    CHECK(messages({"answer=1", "on", "on=n"}) ==
+          "odd-parameter: parameter on of module demo is given twice: the kernel sets on, then on=n\n");
     CHECK(messages({"answer=1", "answer=1"}).empty());
 }
 

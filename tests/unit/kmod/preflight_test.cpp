@@ -15,7 +15,8 @@ namespace {
 kmod::ModuleIndex index_of(const std::vector<KoSpec>& specs) {
     kmod::ModuleIndex index;
     for (const auto& spec : specs) {
-        index.add({kmod::parse_module(make_ko(spec), spec.name), "/absent/" + spec.name + ".ko", "/opt/" + spec.name + ".ko", "00"});
+        index.add({kmod::parse_module(make_ko(spec), spec.name), "/absent/" + spec.name + ".ko",
+                   "/opt/" + spec.name + ".ko", "00"});
     }
     return index;
 }
@@ -26,7 +27,9 @@ std::vector<std::string> codes(const kmod::Preflight& result) {
     return list;
 }
 
-kmod::LoadWish wish_for(const std::string& module, const std::vector<std::string>& parameters = {}) { return {module, parameters, {}, {}}; }
+kmod::LoadWish wish_for(const std::string& module, const std::vector<std::string>& parameters = {}) {
+    return {module, parameters, {}, {}};
+}
 
 using Codes = std::vector<std::string>;
 
@@ -63,8 +66,10 @@ TEST_CASE("what cannot be loaded is named") {
         spec.vermagic = "6.1.0-57-amd64 SMP preempt mod_unload modversions ";
         put(host.paths.proc + "/kallsyms", "0 r __ksymtab_other\n");
         spec.undefined = {"other"};
-        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) == Codes{"vermagic-differs", "versions-not-checked"});
-        CHECK_THROWS_AS(kmod::require_passed(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths), "demo"), Error);
+        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) ==
+              Codes{"vermagic-differs", "versions-not-checked"});
+        CHECK_THROWS_AS(kmod::require_passed(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths), "demo"),
+                        Error);
     }
     SUBCASE("another machine") {
         spec.machine = EM_AARCH64;
@@ -72,29 +77,36 @@ TEST_CASE("what cannot be loaded is named") {
     }
     SUBCASE("unknown symbols, all of them") {
         spec.undefined = {"_printk", "nobody", "hidden_function"};
-        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) == Codes{"unknown-symbol", "unknown-symbol"});
+        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) ==
+              Codes{"unknown-symbol", "unknown-symbol"});
     }
     SUBCASE("another version of a symbol") {
         spec.crcs = {{"module_layout", 8}};
-        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) == Codes{"symbol-version-differs"});
+        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) ==
+              Codes{"symbol-version-differs"});
     }
     SUBCASE("CRCs of the headers, if they are installed") {
-        put(host.paths.lib_modules + "/" + k_release + "/build/Module.symvers", "0x00000005\t_printk\tvmlinux\tEXPORT_SYMBOL\t\n");
+        put(host.paths.lib_modules + "/" + k_release + "/build/Module.symvers",
+            "0x00000005\t_printk\tvmlinux\tEXPORT_SYMBOL\t\n");
         spec.undefined = {"_printk"};
         spec.crcs = {{"module_layout", 7}, {"_printk", 3}};
-        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) == Codes{"symbol-version-differs"});
+        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) ==
+              Codes{"symbol-version-differs"});
     }
     SUBCASE("CRCs of the list beside the modules, as Red Hat's kernels have it; zero is none") {
         put(host.paths.lib_modules + "/" + k_release + "/symvers.xz",
-            kmod::packed_module("0x00000005\t_printk\tvmlinux\tEXPORT_SYMBOL\t\n0x00000000\tother\tvmlinux\tEXPORT_SYMBOL\t\n", "xz"));
+            kmod::packed_module(
+                "0x00000005\t_printk\tvmlinux\tEXPORT_SYMBOL\t\n0x00000000\tother\tvmlinux\tEXPORT_SYMBOL\t\n", "xz"));
         spec.crcs = {{"module_layout", 7}, {"other", 3}};
         CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)).empty());
         spec.undefined = {"_printk"};
         spec.crcs = {{"module_layout", 7}, {"_printk", 3}};
-        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) == Codes{"symbol-version-differs"});
+        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) ==
+              Codes{"symbol-version-differs"});
     }
     SUBCASE("an unknown parameter") {
-        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo", {"x=1"}), host.paths)) == Codes{"unknown-parameter"});
+        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo", {"x=1"}), host.paths)) ==
+              Codes{"unknown-parameter"});
     }
     SUBCASE("a dependency of the host that was built for another kernel") {
         const std::string path = host.paths.lib_modules + "/" + k_release + "/kernel/aaa/hostlib.ko";
@@ -113,8 +125,11 @@ TEST_CASE("what cannot be loaded is named") {
         const auto result = check();
         CHECK(codes(result) == Codes{"vermagic-differs"});
         CHECK(result.findings.front().severity == Severity::error);
-        CHECK(result.findings.front().message == "module hostlib of this host, which is needed, was built for another kernel: vermagic '6.1.0-57-amd64 SMP preempt mod_unload modversions', "
-                                                 "expected '6.1.0-56-amd64 SMP preempt mod_unload modversions', differing: 6.1.0-56-amd64 (" + path + ")");
+        CHECK(result.findings.front().message ==
+              "module hostlib of this host, which is needed, was built for another kernel: vermagic '6.1.0-57-amd64 "
+              "SMP preempt mod_unload modversions', "
+              "expected '6.1.0-56-amd64 SMP preempt mod_unload modversions', differing: 6.1.0-56-amd64 (" +
+                  path + ")");
         host.make_live("hostlib", "");
         CHECK(codes(check()).empty());
     }
@@ -124,7 +139,8 @@ TEST_CASE("what cannot be loaded is named") {
     }
     SUBCASE("built into the kernel") {
         spec.name = "firmware_class";
-        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("firmware_class"), host.paths)) == Codes{"builtin-module"});
+        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("firmware_class"), host.paths)) ==
+              Codes{"builtin-module"});
     }
     SUBCASE("unsigned where signatures are enforced") {
         put(host.paths.sys + "/module/module/parameters/sig_enforce", "Y\n");
@@ -158,7 +174,9 @@ TEST_CASE("versions of symbols, with those of other modules of the image and of 
         dep.export_crcs = {{"dep_call", 6}};
         const auto result = check();
         CHECK(codes(result) == Codes{"symbol-version-differs"});
-        CHECK(result.findings.front().message == "module demo was built against another build of module dep, which is in the image too: dep_call 0x00000005 (expected 0x00000006)");
+        CHECK(result.findings.front().message ==
+              "module demo was built against another build of module dep, which is in the image too: dep_call "
+              "0x00000005 (expected 0x00000006)");
         CHECK(result.findings.front().severity == Severity::error);
         dep.absolute_crcs = true;
         CHECK(codes(check()) == Codes{"symbol-version-differs"});
@@ -176,7 +194,8 @@ TEST_CASE("versions of symbols, with those of other modules of the image and of 
         put(host.paths.proc + "/version", "Linux version 6.1.0-56-amd64 (debian-kernel@lists.debian.org) (gcc-12)\n");
         result = check();
         CHECK(result.findings.front().severity == Severity::error);
-        CHECK(result.findings.front().message == "module demo was built without the version of dep_call: this kernel refuses it");
+        CHECK(result.findings.front().message ==
+              "module demo was built without the version of dep_call: this kernel refuses it");
     }
     SUBCASE("no versions at all") {
         spec.crcs.clear();
@@ -195,7 +214,8 @@ TEST_CASE("versions of symbols, with those of other modules of the image and of 
         spec.undefined.emplace_back("other");
         auto result = check();
         CHECK(codes(result) == Codes{"versions-not-checked"});
-        CHECK(result.findings.front().message == "nothing on this host tells which version the kernel has of 1 symbol of module demo: other");
+        CHECK(result.findings.front().message ==
+              "nothing on this host tells which version the kernel has of 1 symbol of module demo: other");
         KoSpec live = FakeHost::reference();
         live.name = "zlive";
         live.undefined = {"other"};
@@ -218,14 +238,17 @@ TEST_CASE("versions of symbols, with those of other modules of the image and of 
         in_tree.exported = {"dep_call"};
         in_tree.export_crcs = {{"dep_call", 6}};
         put(host.paths.lib_modules + "/" + k_release + "/kernel/zdep.ko", make_ko(in_tree));
-        std::filesystem::rename(host.paths.lib_modules + "/" + k_release + "/kernel/zdep.ko", host.paths.lib_modules + "/" + k_release + "/kernel/dep.ko");
-        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) == Codes{"symbol-version-differs"});
+        std::filesystem::rename(host.paths.lib_modules + "/" + k_release + "/kernel/zdep.ko",
+                                host.paths.lib_modules + "/" + k_release + "/kernel/dep.ko");
+        CHECK(codes(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths)) ==
+              Codes{"symbol-version-differs"});
     }
 }
 
 TEST_CASE("a module of another release passes where every symbol is known to fit, as for the kernel itself") {
     FakeHost host;
-    put(host.paths.lib_modules + "/" + k_release + "/build/Module.symvers", "0x00000005\t_printk\tvmlinux\tEXPORT_SYMBOL\t\n");
+    put(host.paths.lib_modules + "/" + k_release + "/build/Module.symvers",
+        "0x00000005\t_printk\tvmlinux\tEXPORT_SYMBOL\t\n");
     KoSpec spec;
     spec.vermagic = "6.1.0-57-amd64 SMP preempt mod_unload modversions ";
     spec.undefined = {"_printk"};
@@ -237,16 +260,21 @@ TEST_CASE("a module of another release passes where every symbol is known to fit
 
     KoSpec words = spec;
     words.vermagic = "6.1.0-57-amd64 SMP mod_unload modversions ";
-    CHECK_THROWS_AS(kmod::require_passed(kmod::preflight(index_of({words}), wish_for("demo"), host.paths), "demo"), Error);
-    // Only __versions frees a module from the release; the kernel wants the whole vermagic of one with extended versions alone.
+    CHECK_THROWS_AS(kmod::require_passed(kmod::preflight(index_of({words}), wish_for("demo"), host.paths), "demo"),
+                    Error);
+    // Only __versions frees a module from the release; the kernel wants the whole vermagic of one with extended
+    // versions alone.
     KoSpec extended = spec;
     extended.crcs.clear();
-    extended.sections = {{"__version_ext_crcs", std::string("\7\0\0\0\5\0\0\0", 8)}, {"__version_ext_names", std::string("module_layout\0_printk\0", 22)}};
-    CHECK_THROWS_AS(kmod::require_passed(kmod::preflight(index_of({extended}), wish_for("demo"), host.paths), "demo"), Error);
+    extended.sections = {{"__version_ext_crcs", std::string("\7\0\0\0\5\0\0\0", 8)},
+                         {"__version_ext_names", std::string("module_layout\0_printk\0", 22)}};
+    CHECK_THROWS_AS(kmod::require_passed(kmod::preflight(index_of({extended}), wish_for("demo"), host.paths), "demo"),
+                    Error);
     extended.vermagic = k_vermagic;
     CHECK(codes(kmod::preflight(index_of({extended}), wish_for("demo"), host.paths)).empty());
     extended.sections["__version_ext_crcs"][4] = '\3';
-    CHECK(codes(kmod::preflight(index_of({extended}), wish_for("demo"), host.paths)) == Codes{"symbol-version-differs"});
+    CHECK(codes(kmod::preflight(index_of({extended}), wish_for("demo"), host.paths)) ==
+          Codes{"symbol-version-differs"});
 }
 
 TEST_CASE("all findings travel in one error with exit 10") {

@@ -64,7 +64,8 @@ struct ReportRig {
 };
 
 kmod::ModuleReport of(const kmod::Report& report, const std::string& name) {
-    const auto it = std::find_if(report.modules.begin(), report.modules.end(), [&](const auto& module) { return module.name == name; });
+    const auto it = std::find_if(report.modules.begin(), report.modules.end(),
+                                 [&](const auto& module) { return module.name == name; });
     REQUIRE(it != report.modules.end());
     return *it;
 }
@@ -76,7 +77,8 @@ Words names_of(const kmod::Report& report) {
 }
 
 std::string health_of(const kmod::Report& report) {
-    const auto it = std::find_if(report.warnings.begin(), report.warnings.end(), [](const auto& text) { return text.starts_with("health-not-checked: "); });
+    const auto it = std::find_if(report.warnings.begin(), report.warnings.end(),
+                                 [](const auto& text) { return text.starts_with("health-not-checked: "); });
     return it == report.warnings.end() ? "" : *it;
 }
 
@@ -86,23 +88,31 @@ TEST_SUITE("kmod::unit") {
 
 TEST_CASE("what the host adds to the parameters is among them, with its place") {
     ReportRig rig;
-    rig.demo.modinfo = {"parmtype=answer:int", "parmtype=who:charp", "parmtype=level:int", "parmtype=some_size:int", "parmtype=on:bool"};
+    rig.demo.modinfo = {"parmtype=answer:int", "parmtype=who:charp", "parmtype=level:int", "parmtype=some_size:int",
+                        "parmtype=on:bool"};
     rig.demo.depends = "helper";
     rig.add_to_host("helper", "H");
     rig.wish.parameters = {"answer=7", "some_size=3"};
-    put(rig.host.paths.etc + "/modprobe.d/a.conf", "options demo answer=1 who=\"some body\" nonsuch=1\noptions demo some-size=2 on\noptions helper depth=4\n");
+    put(rig.host.paths.etc + "/modprobe.d/a.conf",
+        "options demo answer=1 who=\"some body\" nonsuch=1\noptions demo some-size=2 on\noptions helper depth=4\n");
     put(rig.host.paths.proc + "/cmdline", "quiet demo.level=5\n");
     const auto modules = rig.index();
-    const auto foreseen = kmod::describe(modules, kmod::preflight(modules, rig.wish, rig.host.paths), rig.wish, rig.host.paths);
+    const auto foreseen =
+        kmod::describe(modules, kmod::preflight(modules, rig.wish, rig.host.paths), rig.wish, rig.host.paths);
     const auto report = rig.load();
-    CHECK(rig.kernel.calls == Words{"load helper depth=4", "load demo who=\"some body\" nonsuch=1 on level=5 answer=7 some_size=3"});
+    CHECK(rig.kernel.calls ==
+          Words{"load helper depth=4", "load demo who=\"some body\" nonsuch=1 on level=5 answer=7 some_size=3"});
     for (const auto* told : {&foreseen, &report}) {
         const auto demo = of(*told, "demo");
-        CHECK(demo.parameters == Texts{{"answer", "7"}, {"level", "5"}, {"on", ""}, {"some_size", "3"}, {"who", "some body"}});
-        CHECK(demo.parameter_origins == Texts{{"level", "/proc/cmdline"}, {"on", "/etc/modprobe.d/a.conf:2"}, {"who", "/etc/modprobe.d/a.conf:1"}});
+        CHECK(demo.parameters ==
+              Texts{{"answer", "7"}, {"level", "5"}, {"on", ""}, {"some_size", "3"}, {"who", "some body"}});
+        CHECK(demo.parameter_origins == Texts{{"level", "/proc/cmdline"},
+                                              {"on", "/etc/modprobe.d/a.conf:2"},
+                                              {"who", "/etc/modprobe.d/a.conf:1"}});
     }
     CHECK(of(report, "helper").parameters == Texts{{"depth", "4"}});
-    CHECK(of(rig.load(), "demo").parameters == Texts{{"answer", "7"}, {"some_size", "3"}});  // live already: nothing was given to it
+    CHECK(of(rig.load(), "demo").parameters ==
+          Texts{{"answer", "7"}, {"some_size", "3"}});  // live already: nothing was given to it
 }
 
 TEST_CASE("an option that the host has got since the load is told to count for nothing") {
@@ -113,12 +123,15 @@ TEST_CASE("an option that the host has got since the load is told to count for n
     put(rig.host.paths.sys + "/module/demo/parameters/answer", "8\n");
     const auto differing = [&] {
         const auto report = rig.load();
-        const auto it = std::find_if(report.warnings.begin(), report.warnings.end(), [](const auto& text) { return text.starts_with("parameter-differs"); });
+        const auto it = std::find_if(report.warnings.begin(), report.warnings.end(),
+                                     [](const auto& text) { return text.starts_with("parameter-differs"); });
         return it == report.warnings.end() ? std::string() : *it;
     };
     CHECK(differing().empty());
     put(rig.host.paths.etc + "/modprobe.d/a.conf", "options demo answer=9\n");
-    CHECK(differing() == "parameter-differs: demo is live with answer=8, wanted 9 (/etc/modprobe.d/a.conf:1); unload it first to change that");
+    CHECK(differing() ==
+          "parameter-differs: demo is live with answer=8, wanted 9 (/etc/modprobe.d/a.conf:1); unload it first to "
+          "change that");
     rig.wish.parameters = {"answer=8"};
     CHECK(differing().empty());
 }
@@ -193,7 +206,9 @@ TEST_CASE("a kernel whose health cannot be watched is not called healthy") {
         std::filesystem::remove(tainted);
         CHECK(both() == "|");
         rig.kernel.load_answers["demo"] = {0, false, false, 77, ""};
-        rig.kernel.on_refusal = [&] { rig.host.log("WARNING: CPU: 0 PID: 9 at demo.c:55 demo_init+0x40/0x1000 [demo]"); };
+        rig.kernel.on_refusal = [&] {
+            rig.host.log("WARNING: CPU: 0 PID: 9 at demo.c:55 demo_init+0x40/0x1000 [demo]");
+        };
         const Error error = rig.refused();
         CHECK(error.code() == "node-unhealthy");
         CHECK(detail(error, "taint").empty());
@@ -202,7 +217,8 @@ TEST_CASE("a kernel whose health cannot be watched is not called healthy") {
         std::filesystem::remove(rig.host.paths.kmsg);
         CHECK(both() == "|");
         put(tainted, "512\n");
-        const std::string text = "health-not-checked: the kernel had the taint W before, and " + rig.host.paths.kmsg + " cannot be read: whether it happened again meanwhile is not known";
+        const std::string text = "health-not-checked: the kernel had the taint W before, and " + rig.host.paths.kmsg +
+                                 " cannot be read: whether it happened again meanwhile is not known";
         CHECK(both() == text + "|" + text);
         put(tainted, "4096\n");
         CHECK(both() == "|");
@@ -256,7 +272,8 @@ TEST_CASE("a module without a signature is to be signed where the kernel insists
     for (const int number : {ENODATA, ENOKEY, EKEYREJECTED, EKEYEXPIRED, EKEYREVOKED}) {
         CAPTURE(errno_name(number));
         state.sig_enforce = true;
-        CHECK(kmod::likeliest_cause(kmod::load_causes(number, rig.host.paths, state, {&file, ""}), number).starts_with("the module is not signed: "));
+        CHECK(kmod::likeliest_cause(kmod::load_causes(number, rig.host.paths, state, {&file, ""}), number)
+                  .starts_with("the module is not signed: "));
         state.sig_enforce = false;  // then such a module is loaded, and the number is somebody else's
         CHECK(kmod::all_excluded(kmod::load_causes(number, rig.host.paths, state, {&file, ""})));
     }
@@ -265,12 +282,15 @@ TEST_CASE("a module without a signature is to be signed where the kernel insists
 TEST_CASE("firmware that the kernel did not find is the cause it names") {
     ReportRig rig;
     rig.kernel.load_answers["demo"] = {ENOENT, false, false, 1, ""};
-    for (const char* line : {"demo 0000:00:01.0: Direct firmware load for vendor/a.bin failed with error -2", "platform demo: firmware: failed to load vendor/a.bin (-2)"}) {
+    for (const char* line : {"demo 0000:00:01.0: Direct firmware load for vendor/a.bin failed with error -2",
+                             "platform demo: firmware: failed to load vendor/a.bin (-2)"}) {
         CAPTURE(line);
         rig.kernel.on_refusal = [&] { rig.host.log(line); };
         const Error error = rig.refused();
         CHECK(detail(error, "cause") == "firmware vendor/a.bin was not found where the kernel looks for it");
-        CHECK(error.hint() == "put it into the image and set modprobe.firmwarePath, and name its place on this host with --firmware-path");
+        CHECK(error.hint() ==
+              "put it into the image and set modprobe.firmwarePath, and name its place on this host with "
+              "--firmware-path");
     }
 }
 
@@ -283,7 +303,8 @@ TEST_CASE("where the kernel names an unknown symbol, a look from outside does no
     const Error error = rig.refused();
     CHECK(detail(error, "symbols").starts_with("_printk "));
     CHECK(detail(error, "cause") == "a symbol that the module needs is not exported");
-    CHECK(detail(error, "tested-1") == "a symbol is exported to GPL modules only? unknown: the license is 'Proprietary'");
+    CHECK(detail(error, "tested-1") ==
+          "a symbol is exported to GPL modules only? unknown: the license is 'Proprietary'");
     CHECK(detail(error, "tested-2").empty());
 }
 

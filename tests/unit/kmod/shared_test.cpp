@@ -16,7 +16,8 @@ namespace {
 
 using Live = std::vector<std::string>;
 
-/// Images with base, user_1 and user_2, which need base, and soft_1 and soft_2, which only wish for it. `build` tells builds of base apart.
+/// Images with base, user_1 and user_2, which need base, and soft_1 and soft_2, which only wish for it. `build` tells
+/// builds of base apart.
 struct SharedRig {
     FakeHost host;
     FakeClock clock;
@@ -38,7 +39,8 @@ struct SharedRig {
         soft_1.modinfo = {"softdep=pre: base"};
         KoSpec soft_2 = soft_1;
         soft_2.name = "soft_2";
-        for (const auto& each : {base, spec("user_1", "base"), spec("user_2", "base"), soft_1, soft_2}) put(out.path() + "/opt/" + each.name + ".ko", make_ko(each));
+        for (const auto& each : {base, spec("user_1", "base"), spec("user_2", "base"), soft_1, soft_2})
+            put(out.path() + "/opt/" + each.name + ".ko", make_ko(each));
         const auto index = kmod::ModuleIndex::build(out.path() + "/opt", out.path());
         const kmod::LoadWish wish{name, {}, {}, {}};
         const auto checked = kmod::preflight(index, wish, host.paths);
@@ -144,7 +146,9 @@ TEST_CASE("devices that appear while a module is loaded are its own") {
     SharedRig rig;
     put(rig.host.paths.proc + "/devices", "Character devices:\n  7 other\n\nBlock devices:\n");
     rig.kernel.load_answers["user_1"] = {};
-    rig.kernel.on_refusal = [&] { put(rig.host.paths.proc + "/devices", "Character devices:\n  1 strange_name\n  7 other\n\nBlock devices:\n"); };
+    rig.kernel.on_refusal = [&] {
+        put(rig.host.paths.proc + "/devices", "Character devices:\n  1 strange_name\n  7 other\n\nBlock devices:\n");
+    };
     (void)rig.load("user_1");
     put(rig.host.paths.proc + "/9/comm", "reader\n");
     std::filesystem::create_directories(rig.host.paths.proc + "/9/fd");

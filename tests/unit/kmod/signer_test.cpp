@@ -45,7 +45,8 @@ KeyPair make_pair(EVP_PKEY* raw, long seconds, long from = -7200) {
     X509_gmtime_adj(X509_getm_notAfter(certificate.get()), seconds);
     X509_set_pubkey(certificate.get(), key.get());
     X509_NAME* name = X509_get_subject_name(certificate.get());
-    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("test signer"), -1, -1, 0);
+    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("test signer"), -1, -1,
+                               0);
     X509_set_issuer_name(certificate.get(), name);
     REQUIRE(X509_sign(certificate.get(), key.get(), EVP_sha256()) > 0);
     KeyPair pair;
@@ -69,7 +70,9 @@ const KeyPair& rsa_pair() {
     return pair;
 }
 
-ModuleSigner::Material material(const KeyPair& pair) { return {pair.key, "key.pem", pair.certificate, "cert.pem", std::nullopt, "sha256"}; }
+ModuleSigner::Material material(const KeyPair& pair) {
+    return {pair.key, "key.pem", pair.certificate, "cert.pem", std::nullopt, "sha256"};
+}
 
 std::string code_of(const ModuleSigner::Material& from) {
     try {
@@ -135,20 +138,30 @@ TEST_CASE("sign: an EC key, too") {
 TEST_CASE("sign: a curve that no kernel knows is refused, a new one is told of") {
     for (const char* curve : {"secp256k1", "brainpoolP256r1", "secp224r1"}) {
         CAPTURE(curve);
-        CHECK(code_of(material(make_pair(EVP_EC_gen(curve), 3600))) == fmt::format("bad-key: key.pem: expected a curve that kernels know (P-256, P-384), found {}", curve));
+        CHECK(code_of(material(make_pair(EVP_EC_gen(curve), 3600))) ==
+              fmt::format("bad-key: key.pem: expected a curve that kernels know (P-256, P-384), found {}", curve));
     }
     EVP_PKEY* explicit_one = EVP_EC_gen("P-256");
-    REQUIRE(EVP_PKEY_set_utf8_string_param(explicit_one, OSSL_PKEY_PARAM_EC_ENCODING, OSSL_PKEY_EC_ENCODING_EXPLICIT) == 1);
+    REQUIRE(EVP_PKEY_set_utf8_string_param(explicit_one, OSSL_PKEY_PARAM_EC_ENCODING, OSSL_PKEY_EC_ENCODING_EXPLICIT) ==
+            1);
     CHECK(code_of(material(make_pair(explicit_one, 3600))).ends_with("found one without a name"));
     CHECK(code_of(material(make_pair(EVP_EC_gen("P-256"), 3600))) == "ok");
-    CHECK(ModuleSigner(material(make_pair(EVP_EC_gen("P-521"), 3600))).warnings().at(0).starts_with("new-curve: key.pem"));
+    CHECK(ModuleSigner(material(make_pair(EVP_EC_gen("P-521"), 3600)))
+              .warnings()
+              .at(0)
+              .starts_with("new-curve: key.pem"));
 }
 
 TEST_CASE("sign: an expired certificate signs and is told of") {
-    CHECK(ModuleSigner(material(make_pair(EVP_RSA_gen(2048), -60))).warnings().at(0).starts_with("certificate-expired: cert.pem"));
+    CHECK(ModuleSigner(material(make_pair(EVP_RSA_gen(2048), -60)))
+              .warnings()
+              .at(0)
+              .starts_with("certificate-expired: cert.pem"));
     const auto both = ModuleSigner(material(make_pair(EVP_RSA_gen(1024), -60))).warnings();
     REQUIRE(both.size() == 2);
-    CHECK(both[0] == "weak-key: key.pem: RSA of 1024 bits can be forged, and kernels in FIPS mode refuse it: expected 2048 or more");
+    CHECK(
+        both[0] ==
+        "weak-key: key.pem: RSA of 1024 bits can be forged, and kernels in FIPS mode refuse it: expected 2048 or more");
     CHECK(both[1].starts_with("certificate-expired: cert.pem"));
 }
 
@@ -161,7 +174,10 @@ TEST_CASE("sign: a certificate whose time has not begun signs and is told of") {
 TEST_CASE("sign: lengths of RSA keys that no kernel computes with are refused, weak ones told of") {
     for (const unsigned bits : {2560U, 2040U, 4160U}) {
         CAPTURE(bits);
-        CHECK(code_of(material(make_pair(EVP_RSA_gen(bits), 3600))) == fmt::format("bad-key: key.pem: expected an RSA key of 2048, 3072 or 4096 bits, as kernels compute with, found one of {}", bits));
+        CHECK(code_of(material(make_pair(EVP_RSA_gen(bits), 3600))) ==
+              fmt::format("bad-key: key.pem: expected an RSA key of 2048, 3072 or 4096 bits, as kernels compute with, "
+                          "found one of {}",
+                          bits));
     }
     for (const unsigned bits : {512U, 1024U, 1536U, 2047U, 2048U, 3072U}) {
         CAPTURE(bits);
@@ -195,7 +211,8 @@ TEST_CASE("sign: keys and certificates that do not do are refused by name, the k
 TEST_CASE("sign: a damaged trailer is no module") {
     const std::string signature = ModuleSigner(material(rsa_pair())).sign("x");
     for (const std::string& bytes : {std::string("~Module signature appended~\n"), signature.substr(2)}) {
-        CHECK_THROWS_WITH_AS((void)kmod::unsigned_module(bytes, "a.ko"), doctest::Contains("a.ko: the appended signature is damaged"), Error);
+        CHECK_THROWS_WITH_AS((void)kmod::unsigned_module(bytes, "a.ko"),
+                             doctest::Contains("a.ko: the appended signature is damaged"), Error);
     }
 }
 

@@ -44,7 +44,9 @@ struct TroubleRig {
         kmod::require_passed(checked, name);
         return kmod::load_modules(index, checked, wish, firmware, {host.paths, kernel, clock, {}});
     }
-    kmod::Report unload(const std::vector<std::string>& names) { return kmod::unload_modules({names}, {host.paths, kernel, clock, {}}); }
+    kmod::Report unload(const std::vector<std::string>& names) {
+        return kmod::unload_modules({names}, {host.paths, kernel, clock, {}});
+    }
     Error refused(const std::string& name) {
         try {
             (void)load(name);
@@ -99,10 +101,14 @@ TEST_CASE("a kernel that had warned before is heard when it warns again") {
 
 TEST_CASE("an init function that returns something positive is told") {
     TroubleRig rig;
-    rig.while_loading([&] { rig.host.log("do_init_module: 'other'->init suspiciously returned 3, it should follow 0/-E convention"); });
+    rig.while_loading([&] {
+        rig.host.log("do_init_module: 'other'->init suspiciously returned 3, it should follow 0/-E convention");
+    });
     const auto report = rig.load("other");
     REQUIRE(report.warnings.size() == 1);
-    CHECK(report.warnings.front() == "init-result: the kernel loaded module other and says: do_init_module: 'other'->init suspiciously returned 3, it should follow 0/-E convention");
+    CHECK(report.warnings.front() ==
+          "init-result: the kernel loaded module other and says: do_init_module: 'other'->init suspiciously returned "
+          "3, it should follow 0/-E convention");
 }
 
 TEST_CASE("an errno whose reasons are all excluded is the init function's own") {
@@ -128,20 +134,25 @@ TEST_CASE("a cause that the kernel names stands for itself, whatever was tested 
         rig.kernel.on_refusal = [&rig, line] { rig.host.log(line); };
         return rig.refused("other");
     };
-    const Error magic = refusal(ENOEXEC, "other: version magic '6.1.0-56-amd64 SMP ' should be '6.1.0-56-amd64 SMP preempt mod_unload '");
-    CHECK(detail(magic, "cause") == "the module was built for another kernel: vermagic '6.1.0-56-amd64 SMP ', this one wants '6.1.0-56-amd64 SMP preempt mod_unload ', "
-                                    "differing: missing preempt, missing mod_unload");
+    const Error magic = refusal(
+        ENOEXEC, "other: version magic '6.1.0-56-amd64 SMP ' should be '6.1.0-56-amd64 SMP preempt mod_unload '");
+    CHECK(detail(magic, "cause") ==
+          "the module was built for another kernel: vermagic '6.1.0-56-amd64 SMP ', this one wants '6.1.0-56-amd64 SMP "
+          "preempt mod_unload ', "
+          "differing: missing preempt, missing mod_unload");
     CHECK(detail(magic, "tested-1").empty());
     const Error listed = refusal(EPERM, "Module other is blacklisted");
     CHECK(detail(listed, "cause") == "module_blacklist= on the kernel command line names it");
     CHECK(detail(listed, "tested-1").empty());
-    const Error locked = refusal(EPERM, "Lockdown: kmm-worker: unsigned module loading is restricted; see man kernel_lockdown.7");
+    const Error locked =
+        refusal(EPERM, "Lockdown: kmm-worker: unsigned module loading is restricted; see man kernel_lockdown.7");
     CHECK(detail(locked, "cause") == "lockdown refuses modules without a valid signature");
     CHECK(detail(locked, "kernel").starts_with("Lockdown: "));
     const Error unsigned_one = refusal(EKEYREJECTED, "Loading of unsigned module is rejected");
     CHECK(detail(unsigned_one, "kernel") == "Loading of unsigned module is rejected");
     const Error symbol = refusal(EINVAL, "other: Unknown symbol _printk (err -22)");
-    CHECK(detail(symbol, "cause") == "symbol _printk is exported, and refused: its version (CRC) or its namespace does not fit");
+    CHECK(detail(symbol, "cause") ==
+          "symbol _printk is exported, and refused: its version (CRC) or its namespace does not fit");
     CHECK(symbol.hint() == "rebuild the module, and what it needs, against the headers of the running kernel");
     CHECK(detail(symbol, "tested-1").empty());
 }
@@ -151,7 +162,9 @@ TEST_CASE("a load that has not come back is not called hopeless") {
     rig.kernel.load_answers["other"] = {0, true, false, 77, "msleep"};
     const Error error = rig.refused("other");
     CHECK(error.exit() == Exit::hung);
-    CHECK(error.hint() == "nothing was retried; kmm-worker status tells whether it comes back, and if it never does, only a reboot of the node helps");
+    CHECK(error.hint() ==
+          "nothing was retried; kmm-worker status tells whether it comes back, and if it never does, only a reboot of "
+          "the node helps");
 }
 
 TEST_CASE("a dependency that is asked for itself outlives the module it came with") {
@@ -201,16 +214,20 @@ TEST_CASE("a helper that is killed each time is told as that, and not as an inte
         } catch (const Error& error) {
             CHECK(error.code() == "module-refused");
             CHECK(error.exit() == Exit::refused);
-            CHECK(error.hint() == "look for the OOM killer in the kernel's log, and at the memory limit of the Pod; then run the same command again");
+            CHECK(error.hint() ==
+                  "look for the OOM killer in the kernel's log, and at the memory limit of the Pod; then run the same "
+                  "command again");
             return error.message();
         }
         return "";
     };
     rig.kernel.load_answers["other"] = lost;
-    CHECK(message_of([&] { (void)rig.load("other"); }) == "the helper that loads module other was killed before the kernel answered, and the module is not live");
+    CHECK(message_of([&] { (void)rig.load("other"); }) ==
+          "the helper that loads module other was killed before the kernel answered, and the module is not live");
     rig.host.make_live("other", "AAAA0000");
     rig.kernel.unload_answers["other"] = std::vector<kmod::LoaderAnswer>(100, lost);
-    CHECK(message_of([&] { (void)rig.unload({"other"}); }) == "the helper that unloads module other was killed before the kernel answered, and the module is live");
+    CHECK(message_of([&] { (void)rig.unload({"other"}); }) ==
+          "the helper that unloads module other was killed before the kernel answered, and the module is live");
 }
 
 TEST_CASE("a dependency that was unloaded behind this tool's back goes with the module that brings it again") {
@@ -249,7 +266,9 @@ TEST_CASE("what stood in the way of a load is no warning of one that succeeded")
     rig.host.make_live("old", "X", "", "2");
     const kmod::LoadWish wish{"other", {}, {}, {"old"}};
     const auto checked = kmod::preflight(rig.index, wish, rig.host.paths);
-    CHECK(std::count_if(checked.findings.begin(), checked.findings.end(), [](const auto& finding) { return finding.code == "in-tree-in-use" || finding.code == "module-on-its-way"; }) == 2);
+    CHECK(std::count_if(checked.findings.begin(), checked.findings.end(), [](const auto& finding) {
+              return finding.code == "in-tree-in-use" || finding.code == "module-on-its-way";
+          }) == 2);
     rig.host.make_gone("other");
     rig.host.make_live("old", "X", "");
     const auto report = kmod::load_modules(rig.index, checked, wish, {}, {rig.host.paths, rig.kernel, rig.clock, {}});
@@ -260,27 +279,35 @@ TEST_CASE("a check tells what stands in the way of a load right now") {
     TroubleRig rig;
     const auto codes = [&](const std::vector<std::string>& leaving) {
         std::vector<std::string> told;
-        for (const auto& finding : kmod::preflight(rig.index, kmod::LoadWish{"user", {}, {}, leaving}, rig.host.paths).findings) {
-            if (finding.severity == Severity::warning && (finding.code == "module-on-its-way" || finding.code == "in-tree-in-use")) told.push_back(finding.message);
+        for (const auto& finding :
+             kmod::preflight(rig.index, kmod::LoadWish{"user", {}, {}, leaving}, rig.host.paths).findings) {
+            if (finding.severity == Severity::warning &&
+                (finding.code == "module-on-its-way" || finding.code == "in-tree-in-use"))
+                told.push_back(finding.message);
         }
         return told;
     };
     CHECK(codes({"old"}).empty());
     rig.host.make_live("base", "AAAA0000", "OE", "1", "coming");
-    CHECK(codes({}) == std::vector<std::string>{"module base is coming: a load waits for that for a moment, and ends without another attempt if it does not change"});
+    CHECK(codes({}) == std::vector<std::string>{"module base is coming: a load waits for that for a moment, and ends "
+                                                "without another attempt if it does not change"});
     rig.host.make_gone("base");
     rig.host.make_live("old", "X", "");
     CHECK(codes({"old"}).empty());
     rig.host.make_live("old", "X", "", "2");
-    CHECK(codes({"old"}) == std::vector<std::string>{"module old is to give way and is in use (refcount 2): a load waits for its users, and fails if they stay"});
+    CHECK(codes({"old"}) == std::vector<std::string>{"module old is to give way and is in use (refcount 2): a load "
+                                                     "waits for its users, and fails if they stay"});
     rig.host.make_live("old", "X", "");
     rig.host.make_live("older", "Y", "");
     rig.host.hold("old", "older");
     CHECK(codes({"old", "older"}).empty());
-    CHECK(codes({"old"}) == std::vector<std::string>{"module old is to give way, and older of this host needs it: a load fails as long as that is so"});
+    CHECK(codes({"old"}) ==
+          std::vector<std::string>{
+              "module old is to give way, and older of this host needs it: a load fails as long as that is so"});
     rig.host.make_gone("older");
     put(rig.host.paths.proc + "/modules", "old 16384 0 [permanent], Live 0x0\n");
-    CHECK(codes({"old"}) == std::vector<std::string>{"module old is to give way and has no exit function: it stays until the node is rebooted, and a load fails"});
+    CHECK(codes({"old"}) == std::vector<std::string>{"module old is to give way and has no exit function: it stays "
+                                                     "until the node is rebooted, and a load fails"});
 }
 
 }

@@ -75,7 +75,9 @@ TEST_CASE("a live module that is busy twice has no exit function, for which nobo
 TEST_CASE("where the kernel marks a module as permanent nothing is unloaded for it") {
     UnloadRig rig;
     for (const char* name : {"demo", "dep"}) rig.host.make_live(name, "AAAA");
-    put(rig.host.paths.proc + "/modules", "demo 16384 0 - Live 0x0 (OE)\ndep 16384 1 demo,[permanent], Live 0x0 (OE)\nreally_permanent 1 0 [permanent], Live 0x0\n");
+    put(rig.host.paths.proc + "/modules",
+        "demo 16384 0 - Live 0x0 (OE)\ndep 16384 1 demo,[permanent], Live 0x0 (OE)\nreally_permanent 1 0 [permanent], "
+        "Live 0x0\n");
     CHECK_FALSE(kmod::is_permanent(rig.host.paths, "demo"));
     CHECK(kmod::is_permanent(rig.host.paths, "really-permanent"));
     const Error error = rig.refused({"demo", "dep"});
@@ -89,7 +91,9 @@ TEST_CASE("where the kernel marks a module as permanent nothing is unloaded for 
     const auto report = kmod::unload_modules(wish, {rig.host.paths, rig.kernel, rig.clock, {}});
     CHECK(rig.kernel.calls.empty());
     REQUIRE(report.warnings.size() == 1);
-    CHECK(report.warnings.front() == "kept: module dep has no exit function and stays until the node is rebooted; nothing was changed, as the policy if-idle says");
+    CHECK(report.warnings.front() ==
+          "kept: module dep has no exit function and stays until the node is rebooted; nothing was changed, as the "
+          "policy if-idle says");
     CHECK(report.modules.front().action == kmod::Action::kept);
 
     wish.policy = kmod::UnloadPolicy::always;
@@ -223,7 +227,8 @@ TEST_CASE("refusals of delete_module") {
         const char* code;
         Exit exit;
     };
-    for (const Case& c : {Case{EPERM, "module-refused", Exit::refused}, Case{ENOSYS, "module-refused", Exit::refused}, Case{EBUSY, "module-in-use", Exit::busy}}) {
+    for (const Case& c : {Case{EPERM, "module-refused", Exit::refused}, Case{ENOSYS, "module-refused", Exit::refused},
+                          Case{EBUSY, "module-in-use", Exit::busy}}) {
         CAPTURE(c.number);
         rig.kernel.unload_answers["demo"] = std::vector<kmod::LoaderAnswer>(1000, {c.number, false, false, 1, ""});
         const Error error = rig.refused({"demo"});
@@ -238,7 +243,8 @@ TEST_CASE("refusals of delete_module") {
 TEST_CASE("the firmware path stays while another live module has its firmware there, and is put back after the last") {
     UnloadRig rig;
     const std::string file = rig.host.paths.sys + "/module/firmware_class/parameters/path";
-    const auto note = [&](const std::string& module, const std::string& directory, std::optional<std::string> old, std::optional<std::string> made) {
+    const auto note = [&](const std::string& module, const std::string& directory, std::optional<std::string> old,
+                          std::optional<std::string> made) {
         kmod::LoadRecord record;
         record.module = module;
         record.firmware_directory = directory;
@@ -338,14 +344,16 @@ TEST_CASE("policies") {
         rig.host.make_live("user", "B");
         rig.host.hold("demo", "user");
         put(rig.host.paths.sys + "/module/demo/refcnt", "2\n");
-        const auto report = kmod::unload_modules({{"user", "demo"}, kmod::UnloadPolicy::if_idle}, {rig.host.paths, rig.kernel, rig.clock, {}});
+        const auto report = kmod::unload_modules({{"user", "demo"}, kmod::UnloadPolicy::if_idle},
+                                                 {rig.host.paths, rig.kernel, rig.clock, {}});
         CHECK(rig.kernel.calls.empty());
         CHECK(report.modules.back().action == kmod::Action::kept);
     }
     SUBCASE("if idle, and its only user goes too") {
         rig.host.make_live("user", "B");
         rig.host.hold("demo", "user");
-        const auto report = kmod::unload_modules({{"user", "demo"}, kmod::UnloadPolicy::if_idle}, {rig.host.paths, rig.kernel, rig.clock, {}});
+        const auto report = kmod::unload_modules({{"user", "demo"}, kmod::UnloadPolicy::if_idle},
+                                                 {rig.host.paths, rig.kernel, rig.clock, {}});
         CHECK(rig.kernel.calls == Calls{"unload user", "unload demo"});
         CHECK(report.modules.back().action == kmod::Action::unloaded);
     }

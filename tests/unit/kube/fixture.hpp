@@ -62,8 +62,9 @@ inline FakeReply reply(int status, std::string body, std::vector<std::pair<std::
 
 inline FakeReply status_reply(int status, const std::string& reason, const std::string& message,
                               const std::string& causes = "[]") {
-    return reply(status, R"({"kind":"Status","apiVersion":"v1","status":"Failure","reason":")" + reason + R"(","message":")" +
-                             message + R"(","details":{"causes":)" + causes + R"(},"code":)" + std::to_string(status) + "}");
+    return reply(status, R"({"kind":"Status","apiVersion":"v1","status":"Failure","reason":")" + reason +
+                             R"(","message":")" + message + R"(","details":{"causes":)" + causes + R"(},"code":)" +
+                             std::to_string(status) + "}");
 }
 
 inline FakeReply no_answer() {
@@ -143,13 +144,14 @@ inline const std::string k_node_json =
     R"({"kind":"Node","apiVersion":"v1","metadata":{"name":"node-a","resourceVersion":"7","uid":"u1"}})";
 
 /// A NodeList of `names`.
-inline std::string node_list(const std::vector<std::string>& names, const std::string& version, const std::string& token = "") {
+inline std::string node_list(const std::vector<std::string>& names, const std::string& version,
+                             const std::string& token = "") {
     std::string items;
     for (const auto& name : names) {
         items += (items.empty() ? "" : ",") + std::string(R"({"metadata":{"name":")") + name + R"("}})";
     }
-    return R"({"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":")" + version + R"(","continue":")" + token +
-           R"("},"items":[)" + items + "]}";
+    return R"({"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":")" + version + R"(","continue":")" +
+           token + R"("},"items":[)" + items + "]}";
 }
 
 inline std::vector<std::string> names_of(const std::vector<value::Node>& objects) {

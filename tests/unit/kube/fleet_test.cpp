@@ -38,17 +38,23 @@ const std::string k_kmm = "/apis/kmm.sigs.x-k8s.io/v1beta1";
 
 std::map<std::string, FakeReply> usual_replies() {
     return {
-        {k_kmm, reply(200, R"({"kind":"APIResourceList","resources":[{"name":"modules"},{"name":"nodemodulesconfigs"}]})")},
+        {k_kmm,
+         reply(200, R"({"kind":"APIResourceList","resources":[{"name":"modules"},{"name":"nodemodulesconfigs"}]})")},
         {"/api/v1/nodes", reply(200, R"({"kind":"NodeList","apiVersion":"v1","metadata":{},"items":[
             {"metadata":{"name":"b","labels":{"x":"y"}},"status":{"nodeInfo":{"kernelVersion":"6.1"}}},{"metadata":{"name":"a"}}]})")},
         {"/api/v1/pods", reply(200, R"({"kind":"PodList","apiVersion":"v1","metadata":{},"items":[]})")},
         // CustomResources come with the items first, and name their kind themselves.
-        {k_kmm + "/modules", reply(200, R"({"apiVersion":"kmm.sigs.x-k8s.io/v1beta1","items":[{"apiVersion":"kmm.sigs.x-k8s.io/v1beta1",
+        {k_kmm + "/modules",
+         reply(200, R"({"apiVersion":"kmm.sigs.x-k8s.io/v1beta1","items":[{"apiVersion":"kmm.sigs.x-k8s.io/v1beta1",
             "kind":"Module","metadata":{"name":"m","namespace":"ns"},"spec":{"selector":{"a":"b"},"fromTheFuture":1,"imageRepoSecret":{"name":"pull"},
             "moduleLoader":{"container":{"containerImage":"i","modprobe":{"moduleName":"m"},"kernelMappings":[{"regexp":".*","containerImage":""}]}}}}],
             "kind":"ModuleList","metadata":{"resourceVersion":"1"}})")},
-        {k_kmm + "/nodemodulesconfigs", reply(200, R"({"apiVersion":"kmm.sigs.x-k8s.io/v1beta1","items":[],"kind":"NodeModulesConfigList","metadata":{}})")},
-        {"/api/v1/namespaces/ns/secrets/pull", reply(200, R"({"kind":"Secret","apiVersion":"v1","metadata":{"name":"pull","namespace":"ns"},"data":{}})")},
+        {k_kmm + "/nodemodulesconfigs",
+         reply(
+             200,
+             R"({"apiVersion":"kmm.sigs.x-k8s.io/v1beta1","items":[],"kind":"NodeModulesConfigList","metadata":{}})")},
+        {"/api/v1/namespaces/ns/secrets/pull",
+         reply(200, R"({"kind":"Secret","apiVersion":"v1","metadata":{"name":"pull","namespace":"ns"},"data":{}})")},
     };
 }
 
@@ -94,7 +100,8 @@ TEST_CASE("a fleet: Secrets that Modules name are read only when asked for") {
 TEST_CASE("a fleet: what Modules' plugins run as is read only when asked for, by the label of the Module's name") {
     auto replies = usual_replies();
     replies["/apis/apps/v1"] = reply(200, R"({"kind":"APIResourceList","resources":[{"name":"daemonsets"}]})");
-    replies["/apis/apps/v1/daemonsets"] = reply(200, R"({"kind":"DaemonSetList","apiVersion":"apps/v1","metadata":{},"items":[
+    replies["/apis/apps/v1/daemonsets"] =
+        reply(200, R"({"kind":"DaemonSetList","apiVersion":"apps/v1","metadata":{},"items":[
         {"metadata":{"name":"d","namespace":"ns","labels":{"kmm.node.kubernetes.io/module.name":"m"}},"spec":{"selector":{"a":"b"}}}]})");
     FleetServer fleet(replies);
     CHECK(fleet.read().objects.daemon_sets.empty());

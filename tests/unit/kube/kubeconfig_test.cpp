@@ -53,12 +53,12 @@ TEST_CASE("kubeconfig: everything of one file") {
     const std::string pem = "-----BEGIN CERTIFICATE-----\n";
     home.put("ca.pem", pem + "ca");
     home.put("key.pem", "key");
-    const std::string file = home.put(
-        "config",
-        config("server: 'https://api:6443/prefix/', certificate-authority: ca.pem, tls-server-name: kube, proxy-url: 'socks5://p:1'",
-               "client-certificate-data: " + base::to_base64("cert") +
-                   ", client-key: key.pem, tokenFile: tok, as: jane, as-uid: '7', as-groups: [a, b], as-user-extra: {scopes: [x, 7]}",
-               ", namespace: ops"));
+    const std::string file = home.put("config", config("server: 'https://api:6443/prefix/', certificate-authority: "
+                                                       "ca.pem, tls-server-name: kube, proxy-url: 'socks5://p:1'",
+                                                       "client-certificate-data: " + base::to_base64("cert") +
+                                                           ", client-key: key.pem, tokenFile: tok, as: jane, as-uid: "
+                                                           "'7', as-groups: [a, b], as-user-extra: {scopes: [x, 7]}",
+                                                       ", namespace: ops"));
     const Connection found = load_connection(home.of(file));
     CHECK(found.context == "main");
     CHECK(found.cluster == "c");
@@ -79,9 +79,10 @@ TEST_CASE("kubeconfig: everything of one file") {
 
 TEST_CASE("kubeconfig: JSON, unknown fields and data over files") {
     Home home;
-    const std::string file = home.put("config", R"({"new": 1, "current-context": "m", "contexts": [{"name": "m", "context": {"cluster": "c"}}],
+    const std::string file = home.put(
+        "config", R"({"new": 1, "current-context": "m", "contexts": [{"name": "m", "context": {"cluster": "c"}}],
         "clusters": [{"name": "c", "cluster": {"server": "api.example:8080", "certificate-authority": "absent.pem", "certificate-authority-data": ")" +
-        base::to_base64("-----BEGIN CERTIFICATE-----") + R"("}}]})");
+                      base::to_base64("-----BEGIN CERTIFICATE-----") + R"("}}]})");
     const Connection found = load_connection(home.of(file));
     CHECK(found.server == "https://api.example:8080");
     CHECK(found.tls.ca_pem == "-----BEGIN CERTIFICATE-----");
@@ -130,14 +131,16 @@ TEST_CASE("the Pod of this process: what its token says, else account and host n
         std::string token;
         OwnPod pod;
     };
-    for (const auto& row : std::vector<Row>{
-             {token(R"({"aud":["???>>>"],"kubernetes.io":{"namespace":"ops","node":{"name":"n","uid":"5"},"pod":{"name":"p","uid":"7"}}})"),
-              {"ops", "p", "7", "n"}},
-             {token(R"({"kubernetes.io":{"namespace":"ops","pod":{"name":"p","uid":"7"}}})"), {"ops", "p", "7", ""}},
-             {token(R"({"sub":"system:serviceaccount:kmm:a"})"), {"kmm", "host", "", ""}},
-             {token("{"), {"kmm", "host", "", ""}},
-             {"a.%%.c", {"kmm", "host", "", ""}},
-             {"opaque", {"kmm", "host", "", ""}}}) {
+    for (
+        const auto& row : std::vector<Row>{
+            {token(
+                 R"({"aud":["???>>>"],"kubernetes.io":{"namespace":"ops","node":{"name":"n","uid":"5"},"pod":{"name":"p","uid":"7"}}})"),
+             {"ops", "p", "7", "n"}},
+            {token(R"({"kubernetes.io":{"namespace":"ops","pod":{"name":"p","uid":"7"}}})"), {"ops", "p", "7", ""}},
+            {token(R"({"sub":"system:serviceaccount:kmm:a"})"), {"kmm", "host", "", ""}},
+            {token("{"), {"kmm", "host", "", ""}},
+            {"a.%%.c", {"kmm", "host", "", ""}},
+            {"opaque", {"kmm", "host", "", ""}}}) {
         CAPTURE(row.token);
         home.put("account/token", row.token);
         const auto pod = own_pod(request, "host");
@@ -191,28 +194,41 @@ TEST_CASE("kubeconfig: faults, each with its place and what was expected") {
     const std::string broken_ca = "server: 'https://a', certificate-authority-data: '!'";
     const std::vector<Row> rows{
         {config(""), "bad-kubeconfig", ":6:12", "server: expected the URL of an API server, found none"},
-        {config("server: 'ftp://a'"), "bad-kubeconfig", ":6:21", "server: expected an http or https URL, found \"ftp://a\""},
-        {config("server: 'https://u:hunter2@a'"), "bad-kubeconfig", ":6:21", "server: expected a URL without a login, found \"https://a\" with one"},
+        {config("server: 'ftp://a'"), "bad-kubeconfig", ":6:21",
+         "server: expected an http or https URL, found \"ftp://a\""},
+        {config("server: 'https://u:hunter2@a'"), "bad-kubeconfig", ":6:21",
+         "server: expected a URL without a login, found \"https://a\" with one"},
         {config("server: [7]"), "bad-kubeconfig", ":6:21", "server: expected a string, found list"},
-        {config(broken_ca), "bad-kubeconfig", ":6:62", "certificate-authority-data: expected base64, found other characters"},
+        {config(broken_ca), "bad-kubeconfig", ":6:62",
+         "certificate-authority-data: expected base64, found other characters"},
         {config(k_server + ", certificate-authority: absent"), "io", ":6:64", "cannot open "},
-        {config(k_server + ", insecure-skip-tls-verify: true, certificate-authority-data: LS0tLS1CRUdJTg=="), "bad-kubeconfig", ":6:67",
-         "insecure-skip-tls-verify: expected no certificate-authority beside it, found one"},
-        {config(k_server + ", proxy-url: 'ftp://x'"), "bad-kubeconfig", ":6:52", "proxy-url: expected an http, https or socks5 URL, found \"ftp://x\""},
-        {config(k_server, "client-certificate-data: YQ=="), "bad-kubeconfig", ":9:9", "client-certificate: expected client-key beside it, found none"},
-        {config(k_server, "token: a, username: b"), "bad-kubeconfig", ":9:30", "username: expected one way to log in, found a token and a user name"},
-        {config(k_server, "as-groups: [a]"), "bad-kubeconfig", ":9:9", "as: expected a user beside as-uid, as-groups and as-user-extra, found none"},
-        {config(k_server, "auth-provider: {name: gcp}"), "bad-kubeconfig", ":9:25", "auth-provider: expected exec in its place, found a way to log in that Kubernetes has given up"},
-        {config(k_server, "exec: {command: x, apiVersion: client.authentication.k8s.io/v1alpha1}"), "bad-kubeconfig", ":9:41",
-         "apiVersion: expected client.authentication.k8s.io/v1 or client.authentication.k8s.io/v1beta1, found \"client.authentication.k8s.io/v1alpha1\""},
+        {config(k_server + ", insecure-skip-tls-verify: true, certificate-authority-data: LS0tLS1CRUdJTg=="),
+         "bad-kubeconfig", ":6:67", "insecure-skip-tls-verify: expected no certificate-authority beside it, found one"},
+        {config(k_server + ", proxy-url: 'ftp://x'"), "bad-kubeconfig", ":6:52",
+         "proxy-url: expected an http, https or socks5 URL, found \"ftp://x\""},
+        {config(k_server, "client-certificate-data: YQ=="), "bad-kubeconfig", ":9:9",
+         "client-certificate: expected client-key beside it, found none"},
+        {config(k_server, "token: a, username: b"), "bad-kubeconfig", ":9:30",
+         "username: expected one way to log in, found a token and a user name"},
+        {config(k_server, "as-groups: [a]"), "bad-kubeconfig", ":9:9",
+         "as: expected a user beside as-uid, as-groups and as-user-extra, found none"},
+        {config(k_server, "auth-provider: {name: gcp}"), "bad-kubeconfig", ":9:25",
+         "auth-provider: expected exec in its place, found a way to log in that Kubernetes has given up"},
+        {config(k_server, "exec: {command: x, apiVersion: client.authentication.k8s.io/v1alpha1}"), "bad-kubeconfig",
+         ":9:41",
+         "apiVersion: expected client.authentication.k8s.io/v1 or client.authentication.k8s.io/v1beta1, found "
+         "\"client.authentication.k8s.io/v1alpha1\""},
         {config(k_server, "exec: {command: x, apiVersion: client.authentication.k8s.io/v1}"), "bad-kubeconfig", ":9:16",
          "interactiveMode: expected Never, IfAvailable or Always, found \"\""},
         {"clusters: 7\n", "bad-kubeconfig", ":1:11", "clusters: expected a list, found integer"},
-        {"clusters:\n- name: a\n- name: a\n", "bad-kubeconfig", ":3:9", "clusters: expected every name once, found a here and in line 2"},
+        {"clusters:\n- name: a\n- name: a\n", "bad-kubeconfig", ":3:9",
+         "clusters: expected every name once, found a here and in line 2"},
         {"kind: Pod\n", "bad-kubeconfig", ":1:7", "kind: expected Config, found Pod"},
         {"contexts: []\n", "bad-kubeconfig", "", "expected a current-context, found none"},
-        {"current-context: mian\ncontexts:\n- name: main\n  context: {}\n", "context-not-found", ":1:18", "there is no context mian"},
-        {"current-context: m\ncontexts:\n- name: m\n  context: {cluster: x}\n", "bad-kubeconfig", ":4:22", "cluster: expected a name of clusters, found \"x\""},
+        {"current-context: mian\ncontexts:\n- name: main\n  context: {}\n", "context-not-found", ":1:18",
+         "there is no context mian"},
+        {"current-context: m\ncontexts:\n- name: m\n  context: {cluster: x}\n", "bad-kubeconfig", ":4:22",
+         "cluster: expected a name of clusters, found \"x\""},
         {"a: [\n", "bad-kubeconfig", ":2:1", ""},
     };
     for (const auto& row : rows) {
@@ -229,14 +245,16 @@ TEST_CASE("kubeconfig: faults, each with its place and what was expected") {
 
 TEST_CASE("kubeconfig: names that look like something else in YAML are names all the same") {
     // Plain n and y are false and true, as for kubectl.
-    const std::vector<std::pair<std::string, std::string>> rows{{"n", "false"}, {"y", "true"}, {"1234", "1234"}, {"true", "true"}};
+    const std::vector<std::pair<std::string, std::string>> rows{
+        {"n", "false"}, {"y", "true"}, {"1234", "1234"}, {"true", "true"}};
     for (const auto& row : rows) {
         const std::string& name = row.first;
         const std::string& known_as = row.second;
         CAPTURE(name);
         Home home;
-        const std::string file = home.put("config", "current-context: " + name + "\nclusters:\n- name: " + name + "\n  cluster: {" + k_server +
-                                                        "}\nusers:\n- name: " + name + "\n  user: {token: t}\ncontexts:\n- name: " + name +
+        const std::string file = home.put("config", "current-context: " + name + "\nclusters:\n- name: " + name +
+                                                        "\n  cluster: {" + k_server + "}\nusers:\n- name: " + name +
+                                                        "\n  user: {token: t}\ncontexts:\n- name: " + name +
                                                         "\n  context: {cluster: " + name + ", user: " + name + "}\n");
         const Connection found = load_connection(home.of(file));
         CHECK(found.context == known_as);
@@ -247,7 +265,9 @@ TEST_CASE("kubeconfig: names that look like something else in YAML are names all
 
 TEST_CASE("kubeconfig: as with kubectl, credentials are not for http") {
     Home home;
-    const std::string user = "token: t, as: jane, exec: {command: login, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}";
+    const std::string user =
+        "token: t, as: jane, exec: {command: login, apiVersion: client.authentication.k8s.io/v1, interactiveMode: "
+        "Never}";
     const auto plain = load_connection(home.of(home.put("plain", config("server: 'http://api:8001'", user))));
     CHECK(plain.is_withheld);
     CHECK_FALSE(plain.has_credentials());
@@ -260,7 +280,8 @@ TEST_CASE("kubeconfig: as with kubectl, credentials are not for http") {
 
 TEST_CASE("kubeconfig: names that are not there") {
     Home home;
-    CHECK(error_of([&] { return load_connection(home.of(home.dir.path() + "/absent")); }).code() == "kubeconfig-not-found");
+    CHECK(error_of([&] { return load_connection(home.of(home.dir.path() + "/absent")); }).code() ==
+          "kubeconfig-not-found");
     ConfigRequest request = home.of(home.put("config", config(k_server)));
     request.context = "mian";
     const Error error = error_of([&] { return load_connection(request); });
@@ -271,8 +292,10 @@ TEST_CASE("kubeconfig: names that are not there") {
 
 TEST_CASE("kubeconfig: an exec plugin as it is written") {
     Home home;
-    const std::string file = home.put("config", config(k_server, "exec: {command: ./bin/login, args: [a], apiVersion: client.authentication.k8s.io/v1beta1, "
-                                                                 "env: [{name: NAME, value: 7}], installHint: get it, provideClusterInfo: true}"));
+    const std::string file = home.put(
+        "config", config(k_server,
+                         "exec: {command: ./bin/login, args: [a], apiVersion: client.authentication.k8s.io/v1beta1, "
+                         "env: [{name: NAME, value: 7}], installHint: get it, provideClusterInfo: true}"));
     const Connection found = load_connection(home.of(file));
     REQUIRE(found.exec.has_value());
     CHECK(found.exec->command == home.dir.path() + "/./bin/login");
@@ -283,7 +306,9 @@ TEST_CASE("kubeconfig: an exec plugin as it is written") {
     CHECK(found.exec->provide_cluster_info);
     for (const std::string written : {"token: t", "tokenFile: tok", "username: u, password: p"}) {
         CAPTURE(written);
-        const std::string both = home.put("both", config(k_server, written + ", exec: {command: login, apiVersion: client.authentication.k8s.io/v1beta1}"));
+        const std::string both = home.put(
+            "both",
+            config(k_server, written + ", exec: {command: login, apiVersion: client.authentication.k8s.io/v1beta1}"));
         CHECK_FALSE(load_connection(home.of(both)).exec.has_value());
     }
 }

@@ -24,13 +24,17 @@ public:
         ClientOptions options;
         options.retry = {3, milliseconds(5), milliseconds(20), 0.0};
         auto client = std::make_unique<Client>(
-            scripted_.client->connection(), Seams{[] { return std::make_unique<net::CurlHttpClient>(); }, scripted_.clock, scripted_.random}, options);
+            scripted_.client->connection(),
+            Seams{[] { return std::make_unique<net::CurlHttpClient>(); }, scripted_.clock, scripted_.random}, options);
         return std::make_unique<LeaseKeeper>(std::move(client), LeaseOptions{"ops", "run", holder, seconds(1)});
     }
-    [[nodiscard]] Lease lease(const std::string& holder) { return Lease(*scripted_.client, {"ops", "run", holder, seconds(15)}); }
+    [[nodiscard]] Lease lease(const std::string& holder) {
+        return Lease(*scripted_.client, {"ops", "run", holder, seconds(15)});
+    }
     /// As another program would.
     void set(const std::string& holder, const std::string& renewed = "1999-01-01T00:00:00.000000Z") {
-        store(R"({"holderIdentity":")" + holder + R"(","leaseDurationSeconds":15,"leaseTransitions":3,"renewTime":")" + renewed + "\"}");
+        store(R"({"holderIdentity":")" + holder + R"(","leaseDurationSeconds":15,"leaseTransitions":3,"renewTime":")" +
+              renewed + "\"}");
     }
     void store(const std::string& spec) {
         const std::lock_guard lock(mutex_);
@@ -60,7 +64,9 @@ private:
             const value::Node body = tree(request.body);
             const bool is_it = spec_ && body.get_string({"preconditions", "uid"}) == "the-uid";
             const std::string version = body.get_string({"preconditions", "resourceVersion"});
-            if (is_it && !version.empty() && version != std::to_string(version_)) { return status_reply(409, "Conflict", "precondition"); }
+            if (is_it && !version.empty() && version != std::to_string(version_)) {
+                return status_reply(409, "Conflict", "precondition");
+            }
             if (is_it) { spec_.reset(); }
             return is_it ? reply(200, "{}") : status_reply(404, "NotFound", "no lease");
         }
@@ -78,7 +84,8 @@ private:
         return std::exchange(lose_next_answer, false) ? no_answer() : object();
     }
     [[nodiscard]] FakeReply object() const {
-        value::Node lease = tree(R"({"kind":"Lease","metadata":{"name":"run","namespace":"ops","uid":"the-uid","managedFields":[{"manager":"kmm-tools","operation":"Update"}]}})");
+        value::Node lease = tree(
+            R"({"kind":"Lease","metadata":{"name":"run","namespace":"ops","uid":"the-uid","managedFields":[{"manager":"kmm-tools","operation":"Update"}]}})");
         lease.find("metadata")->set("resourceVersion", std::to_string(version_));
         lease.set("spec", *spec_);
         return reply(200, value::to_json(lease));
@@ -99,8 +106,8 @@ TEST_CASE("Lease: one that another kmm-upgrade created while our own creation wa
     const std::string theirs =
         R"({"kind":"Lease","metadata":{"name":"run","namespace":"ops","uid":"u","resourceVersion":"7","managedFields":[{"manager":"kmm-tools","operation":"Update"}]},)"
         R"("spec":{"holderIdentity":"two","leaseDurationSeconds":15}})";
-    Scripted scripted({status_reply(404, "NotFound", "no lease"), status_reply(503, "", "away"), status_reply(409, "AlreadyExists", "exists"),
-                       reply(200, theirs)});
+    Scripted scripted({status_reply(404, "NotFound", "no lease"), status_reply(503, "", "away"),
+                       status_reply(409, "AlreadyExists", "exists"), reply(200, theirs)});
     Lease one(*scripted.client, {"ops", "run", "one", seconds(15)});
     const auto other = one.try_acquire();
     REQUIRE(other.has_value());
@@ -259,7 +266,9 @@ TEST_CASE("LeaseKeeper: in a hurry the Lease is given up, but a server that is a
     }
 }
 
-TEST_CASE("LeaseKeeper: at its end the Lease is deleted however old the last renewal is, but never one that somebody else has taken") {
+TEST_CASE(
+    "LeaseKeeper: at its end the Lease is deleted however old the last renewal is, but never one that somebody else "
+    "has taken") {
     LeaseServer server;
     {
         const auto keeper = server.keeper("me");
@@ -351,10 +360,13 @@ TEST_CASE("a client asks before every try of a change, and sends nothing more on
     options.before_change = [&] {
         if (++asked == 3) { throw Error(Exit::locked, "lease-lost", "the Lease is lost"); }
     };
-    Scripted scripted({reply(200, R"({"kind":"Node"})"), status_reply(503, "", "sad"), reply(201, R"({"kind":"Lease","metadata":{"name":"x"}})")}, options);
+    Scripted scripted({reply(200, R"({"kind":"Node"})"), status_reply(503, "", "sad"),
+                       reply(201, R"({"kind":"Lease","metadata":{"name":"x"}})")},
+                      options);
     static_cast<void>(scripted.client->get(resources::k_nodes, k_node));
     CHECK(asked == 0);
-    const value::Node lease = tree(R"({"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"x","namespace":"ops"}})");
+    const value::Node lease =
+        tree(R"({"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"x","namespace":"ops"}})");
     static_cast<void>(scripted.client->create(resources::k_leases, lease));
     CHECK(asked == 2);
     CHECK(error_of([&] { return scripted.client->create(resources::k_leases, lease); }).code() == "lease-lost");

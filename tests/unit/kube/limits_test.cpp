@@ -10,7 +10,8 @@ TEST_SUITE("kube::unit") {
 
 TEST_CASE("a list comes to its end: pages that name themselves, and empty ones without end, are an error") {
     const auto page = [](const std::string& token, const std::string& items) {
-        return reply(200, R"({"kind":"NodeList","apiVersion":"v1","metadata":{"continue":")" + token + R"(","resourceVersion":"1"},"items":[)" + items + "]}");
+        return reply(200, R"({"kind":"NodeList","apiVersion":"v1","metadata":{"continue":")" + token +
+                              R"(","resourceVersion":"1"},"items":[)" + items + "]}");
     };
     SUBCASE("the same page again") {
         Scripted scripted({page("x", k_node_json), page("x", k_node_json), page("x", k_node_json)});

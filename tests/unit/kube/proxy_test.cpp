@@ -29,7 +29,9 @@ TEST_CASE("a proxy that is not there is named, and the hint is about it; without
     scripted.connect(connection, options);
     const Error dead = error_of([&] { return scripted.client->get(resources::k_nodes, k_node); });
     CHECK(dead.code() == "api-unreachable");
-    CHECK_MESSAGE(dead.message().find("no answer from https://api.invalid:6443 through the proxy 127.0.0.1:9 in ") != std::string::npos, dead.message());
+    CHECK_MESSAGE(dead.message().find("no answer from https://api.invalid:6443 through the proxy 127.0.0.1:9 in ") !=
+                      std::string::npos,
+                  dead.message());
     CHECK(dead.message().find("secret") == std::string::npos);
     CHECK(dead.hint().find("proxy-url") != std::string::npos);
     CHECK(scripted.outages.at(0).reason.ends_with(" (proxy 127.0.0.1:9)"));

@@ -49,7 +49,8 @@ TEST_CASE("409 Conflict: five times at most, with growing pauses, then the confl
     }
     Scripted scripted(std::move(script));
     const Error error = error_of([&] {
-        return scripted.client->change(resources::k_nodes, k_node, [](const auto&) { return std::optional(labels_patch()); });
+        return scripted.client->change(resources::k_nodes, k_node,
+                                       [](const auto&) { return std::optional(labels_patch()); });
     });
     CHECK(error.code() == "conflict");
     CHECK(error.is_retryable());
@@ -63,13 +64,15 @@ TEST_CASE("409 has three meanings, told apart by their reason") {
     const std::vector<Row> rows{
         {"Conflict", "[]", "conflict"},
         {"AlreadyExists", "[]", "already-exists"},
-        {"Conflict", R"([{"reason":"FieldManagerConflict","message":"conflict with \"kubectl\" using v1","field":".spec.x"}])",
+        {"Conflict",
+         R"([{"reason":"FieldManagerConflict","message":"conflict with \"kubectl\" using v1","field":".spec.x"}])",
          "field-conflict"},
     };
     for (const auto& row : rows) {
         CAPTURE(row.code);
         Scripted scripted({status_reply(409, row.reason, "no", row.causes)});
-        const Error error = error_of([&] { return scripted.client->apply(resources::k_nodes, tree(k_node_json), Force::no); });
+        const Error error =
+            error_of([&] { return scripted.client->apply(resources::k_nodes, tree(k_node_json), Force::no); });
         CHECK(error.code() == row.code);
         CHECK(error.exit() == Exit::locked);
         if (row.code == "field-conflict") {
@@ -114,7 +117,8 @@ TEST_CASE("server-side apply: one manager, forced only when told") {
 }
 
 TEST_CASE("LIST: pages with limit and continue") {
-    Scripted scripted({reply(200, node_list({"a", "b"}, "5", "next page")), reply(200, node_list({"c"}, "5"))}, small_pages());
+    Scripted scripted({reply(200, node_list({"a", "b"}, "5", "next page")), reply(200, node_list({"c"}, "5"))},
+                      small_pages());
     ListMeta meta;
     CHECK(names_of(scripted.client->list_all(resources::k_nodes, {}, &meta)) == Texts{"a", "b", "c"});
     CHECK(meta.pages == 2);
@@ -149,13 +153,15 @@ TEST_CASE("429 with a Retry-After that is longer than we may wait: the error say
     CHECK(scripted.clock.sleeps.empty());
     REQUIRE(error.details().size() == 1);
     CHECK(error.details()[0] == std::pair<std::string, std::string>("retry after", "1h0m0s"));
-    CHECK(error.hint() == "the server asks to wait 1h0m0s, which is longer than --api-timeout 5m0s leaves: try again then");
+    CHECK(error.hint() ==
+          "the server asks to wait 1h0m0s, which is longer than --api-timeout 5m0s leaves: try again then");
 }
 
 TEST_CASE("429 without Retry-After: the wait doubles") {
     Scripted scripted({reply(429, ""), reply(429, ""), reply(429, ""), reply(200, k_node_json)});
     static_cast<void>(scripted.client->get(resources::k_nodes, k_node));
-    CHECK(scripted.clock.sleeps == std::vector<milliseconds>{milliseconds(500), milliseconds(1000), milliseconds(2000)});
+    CHECK(scripted.clock.sleeps ==
+          std::vector<milliseconds>{milliseconds(500), milliseconds(1000), milliseconds(2000)});
 }
 
 TEST_CASE("a storm of 500, 503 and 504 is outlasted; ten times the same is the end") {
@@ -218,7 +224,8 @@ TEST_CASE("API server down for minutes: waited for, said, and found again") {
     const auto lasted = base::format_duration(scripted.clock.elapsed);
     CHECK_MESSAGE(error.message().find(" in " + lasted + ": ") != std::string::npos, error.message());
     REQUIRE(error.details().size() == 1);
-    CHECK(error.details()[0] == std::pair<std::string, std::string>("limit", "--api-timeout 5m0s; the next try would come later"));
+    CHECK(error.details()[0] ==
+          std::pair<std::string, std::string>("limit", "--api-timeout 5m0s; the next try would come later"));
     CHECK(scripted.clock.elapsed >= seconds(280));
     CHECK(scripted.clock.elapsed <= seconds(300));
     CHECK(scripted.clock.sleeps.front() == milliseconds(500));
@@ -240,8 +247,10 @@ TEST_CASE("403: the missing rule is ready to be copied") {
     });
     CHECK(error.code() == "forbidden");
     CHECK(error.exit() == Exit::no_permission);
-    CHECK(error.hint() == "this rule is missing:\n- apiGroups:\n  - \"\"\n  resources:\n  - nodes/status\n  verbs:\n  - patch");
-    CHECK(scripted.targets() == Texts{"PATCH /api/v1/nodes/node-a/status?fieldManager=kmm-tools&fieldValidation=Strict", "GET /readyz"});
+    CHECK(error.hint() ==
+          "this rule is missing:\n- apiGroups:\n  - \"\"\n  resources:\n  - nodes/status\n  verbs:\n  - patch");
+    CHECK(scripted.targets() ==
+          Texts{"PATCH /api/v1/nodes/node-a/status?fieldManager=kmm-tools&fieldValidation=Strict", "GET /readyz"});
 }
 
 TEST_CASE("403 for each verb names that verb") {
@@ -269,10 +278,13 @@ TEST_CASE("403 for each verb names that verb") {
 
 TEST_CASE("access reviews: what is missing is found before anything changes, as complete manifests") {
     const auto answer = [](bool allowed) {
-        return reply(201, std::string(R"({"kind":"SelfSubjectAccessReview","status":{"allowed":)") + (allowed ? "true}}" : "false}}"));
+        return reply(201, std::string(R"({"kind":"SelfSubjectAccessReview","status":{"allowed":)") +
+                              (allowed ? "true}}" : "false}}"));
     };
-    Scripted scripted({answer(true), answer(false), answer(false), reply(404, "no /readyz here"),
-                       reply(201, R"({"kind":"SelfSubjectReview","status":{"userInfo":{"username":"system:serviceaccount:ops:kmm"}}})")});
+    Scripted scripted(
+        {answer(true), answer(false), answer(false), reply(404, "no /readyz here"),
+         reply(201,
+               R"({"kind":"SelfSubjectReview","status":{"userInfo":{"username":"system:serviceaccount:ops:kmm"}}})")});
     const std::vector<Rule> rules{{"list", "", "nodes", "", "", ""}, {"patch", "", "nodes", "", "", ""},
                                   {"create", "", "pods", "eviction", "web", ""}};
     const auto missing = missing_rules(*scripted.client, rules);
@@ -280,17 +292,20 @@ TEST_CASE("access reviews: what is missing is found before anything changes, as 
     const Error error = missing_error(*scripted.client, missing, "kmm-upgrade");
     CHECK(error.message() == "2 of the rights that are needed are missing");
     const std::string& text = error.hint();
-    for (const char* part : {"kind: ClusterRole\n", "kind: ClusterRoleBinding\n", "kind: Role\n", "kind: RoleBinding\n",
-                             "- pods/eviction\n", "kind: ServiceAccount\n  name: kmm\n  namespace: ops\n", "  namespace: web\n"}) {
+    for (const char* part :
+         {"kind: ClusterRole\n", "kind: ClusterRoleBinding\n", "kind: Role\n", "kind: RoleBinding\n",
+          "- pods/eviction\n", "kind: ServiceAccount\n  name: kmm\n  namespace: ops\n", "  namespace: web\n"}) {
         CAPTURE(part);
         CHECK(text.find(part) != std::string::npos);
     }
-    CHECK(scripted.server.requests()[2].body.find(R"("subresource":"eviction","namespace":"web")") != std::string::npos);
+    CHECK(scripted.server.requests()[2].body.find(R"("subresource":"eviction","namespace":"web")") !=
+          std::string::npos);
 }
 
 TEST_CASE("access reviews: manifests for other rights, or for somebody else, replace none that were applied before") {
     const auto role_of = [](const char* user, const std::vector<Rule>& missing) {
-        Scripted scripted({reply(201, std::string(R"({"kind":"SelfSubjectReview","status":{"userInfo":{"username":")") + user + R"("}}})")});
+        Scripted scripted({reply(
+            201, std::string(R"({"kind":"SelfSubjectReview","status":{"userInfo":{"username":")") + user + R"("}}})")});
         const std::string hint = missing_error(*scripted.client, missing, "kmm-upgrade").hint();
         const auto at = hint.find("name: kmm-upgrade-");
         REQUIRE(at != std::string::npos);
@@ -310,16 +325,20 @@ TEST_CASE("discovery: a group that is not there, asked for once") {
 }
 
 TEST_CASE("discovery: the version that the server prefers") {
-    Scripted scripted({reply(200, R"({"kind":"APIGroup","preferredVersion":{"version":"v1beta2"},"versions":[{"version":"v1beta2"},{"version":"v1beta1"}]})"),
-                       reply(200, R"({"kind":"APIResourceList","resources":[{"name":"preflightvalidations/status"}]})"),
-                       reply(200, R"({"kind":"APIResourceList","resources":[{"name":"preflightvalidations"}]})")});
+    Scripted scripted(
+        {reply(
+             200,
+             R"({"kind":"APIGroup","preferredVersion":{"version":"v1beta2"},"versions":[{"version":"v1beta2"},{"version":"v1beta1"}]})"),
+         reply(200, R"({"kind":"APIResourceList","resources":[{"name":"preflightvalidations/status"}]})"),
+         reply(200, R"({"kind":"APIResourceList","resources":[{"name":"preflightvalidations"}]})")});
     const auto found = scripted.client->discover(resources::k_preflight_validations);
     REQUIRE(found.has_value());
     CHECK(found->version == "v1beta1");
 }
 
 TEST_CASE("sizes: only metadata is asked for where that will do, and gzip is accepted") {
-    Scripted scripted({reply(200, R"({"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{},"items":[]})")});
+    Scripted scripted(
+        {reply(200, R"({"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{},"items":[]})")});
     ListQuery query;
     query.content = ListQuery::Content::metadata;
     query.label_selector = "a=b,c";
@@ -336,9 +355,11 @@ TEST_CASE("a list of 100 MB is read object by object") {
     const std::string filler(100'000, 'x');
     std::string items;
     for (int i = 0; i < k_objects; ++i) {
-        items += (i == 0 ? "" : ",") + std::string(R"({"metadata":{"name":"n)") + std::to_string(i) + R"(","managedFields":[")" + filler + R"("]}})";
+        items += (i == 0 ? "" : ",") + std::string(R"({"metadata":{"name":"n)") + std::to_string(i) +
+                 R"(","managedFields":[")" + filler + R"("]}})";
     }
-    Scripted scripted({reply(200, R"({"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[)" + items + "]}")});
+    Scripted scripted({reply(
+        200, R"({"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[)" + items + "]}")});
     ListMeta meta;
     const auto objects = scripted.client->list_all(resources::k_nodes, {}, &meta);
     CHECK(objects.size() == k_objects);
@@ -348,22 +369,25 @@ TEST_CASE("a list of 100 MB is read object by object") {
 
 TEST_CASE("warnings are said once") {
     const std::pair<std::string, std::string> warning{"Warning", R"(299 - "v1beta1 is \"old\"")"};
-    Scripted scripted({reply(200, k_node_json, {warning}), reply(200, k_node_json, {warning, {"Warning", R"(199 - "other agent")"}})});
+    Scripted scripted({reply(200, k_node_json, {warning}),
+                       reply(200, k_node_json, {warning, {"Warning", R"(199 - "other agent")"}})});
     static_cast<void>(scripted.client->get(resources::k_nodes, k_node));
     static_cast<void>(scripted.client->get(resources::k_nodes, k_node));
     CHECK(scripted.warnings == Texts{R"(v1beta1 is "old")"});
 }
 
 TEST_CASE("clock skew: a date in Retry-After counts against the server's own clock") {
-    Scripted scripted({reply(503, "", {{"Date", "Sun, 06 Nov 1994 08:49:37 GMT"}, {"Retry-After", "Sun, 06 Nov 1994 08:49:47 GMT"}}),
-                       reply(200, k_node_json)});
+    Scripted scripted(
+        {reply(503, "", {{"Date", "Sun, 06 Nov 1994 08:49:37 GMT"}, {"Retry-After", "Sun, 06 Nov 1994 08:49:47 GMT"}}),
+         reply(200, k_node_json)});
     static_cast<void>(scripted.client->get(resources::k_nodes, k_node));
     CHECK(scripted.clock.sleeps == std::vector<milliseconds>{seconds(10)});
 }
 
 TEST_CASE("fields that are unknown, missing or null") {
-    Scripted scripted({reply(200, R"({"kind":"NodeList","apiVersion":"v1","metadata":null,"items":null,"new":{"x":1}})"),
-                       reply(200, R"({"kind":"NodeList","apiVersion":"v1"})"), reply(200, R"(["no object"])"), reply(200, "")});
+    Scripted scripted(
+        {reply(200, R"({"kind":"NodeList","apiVersion":"v1","metadata":null,"items":null,"new":{"x":1}})"),
+         reply(200, R"({"kind":"NodeList","apiVersion":"v1"})"), reply(200, R"(["no object"])"), reply(200, "")});
     CHECK(scripted.client->list_all(resources::k_nodes, {}).empty());
     CHECK(scripted.client->list_all(resources::k_nodes, {}).empty());
     CHECK(error_of([&] { return scripted.client->get(resources::k_nodes, k_node); }).code() == "bad-answer");
@@ -435,14 +459,18 @@ TEST_CASE("TLS: the kubeconfig's authority counts, under the name that it gives;
 }
 
 TEST_CASE("strange failures are told in one clean line") {
-    Scripted scripted({reply(404, ""), reply(400, "<html>\x1b[31m\nmore"), status_reply(404, "NotFound", "nodes node-a not found")});
-    CHECK(error_of([&] { return scripted.client->get(resources::k_nodes, k_node); }).message() == "get nodes node-a: no explanation");
-    CHECK(error_of([&] { return scripted.client->get(resources::k_nodes, k_node); }).message() == R"(get nodes node-a: <html>\\x1b[31m)");
+    Scripted scripted(
+        {reply(404, ""), reply(400, "<html>\x1b[31m\nmore"), status_reply(404, "NotFound", "nodes node-a not found")});
+    CHECK(error_of([&] { return scripted.client->get(resources::k_nodes, k_node); }).message() ==
+          "get nodes node-a: no explanation");
+    CHECK(error_of([&] { return scripted.client->get(resources::k_nodes, k_node); }).message() ==
+          R"(get nodes node-a: <html>\\x1b[31m)");
     CHECK_FALSE(scripted.client->find(resources::k_nodes, k_node).has_value());
     Scripted portal({reply(200, "<html>login</html>"), reply(200, "{}")});
     CHECK(error_of([&] { return portal.client->list_all(resources::k_nodes, {}); }).message() ==
           "list nodes: the answer is no list in JSON: expected '{', found '<'");
-    CHECK(error_of([&] { return portal.client->list_all(resources::k_nodes, {}); }).message() == "list nodes: expected a list, found something else");
+    CHECK(error_of([&] { return portal.client->list_all(resources::k_nodes, {}); }).message() ==
+          "list nodes: expected a list, found something else");
 }
 
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An API server that has just been started knows no roles, and says no to everybody: what it answers is not its last word.
+// An API server that has just been started knows no roles, and says no to everybody: what it answers is not its last
+// word.
 #include "fixture.hpp"
 #include "kube/access.hpp"
 #include "kube/teller.hpp"
@@ -10,16 +11,22 @@ using namespace kmm::kube::test;
 
 namespace {
 
-const FakeReply k_refusal = status_reply(403, "Forbidden", R"(nodes \"a\" is forbidden: User \"u\" cannot get resource \"nodes\")");
-const FakeReply k_readyz_refused = status_reply(403, "Forbidden", R"(forbidden: User \"u\" cannot get path \"/readyz\")");
+const FakeReply k_refusal =
+    status_reply(403, "Forbidden", R"(nodes \"a\" is forbidden: User \"u\" cannot get resource \"nodes\")");
+const FakeReply k_readyz_refused =
+    status_reply(403, "Forbidden", R"(forbidden: User \"u\" cannot get path \"/readyz\")");
 const FakeReply k_one_node = reply(200, k_node_json);
 const FakeReply k_ready = reply(200, "ok");
 const FakeReply k_starting = reply(500, "[-]poststarthook/rbac/bootstrap-roles failed: reason withheld");
 const Texts k_asked_once{"GET /api/v1/nodes/node-a", "GET /readyz"};
 
-FakeReply review(bool allowed) { return reply(201, std::string(R"({"status":{"allowed":)") + (allowed ? "true" : "false") + "}}"); }
+FakeReply review(bool allowed) {
+    return reply(201, std::string(R"({"status":{"allowed":)") + (allowed ? "true" : "false") + "}}");
+}
 
-std::string get_name(Scripted& scripted) { return scripted.client->get(resources::k_nodes, k_node).get_string({"metadata", "name"}); }
+std::string get_name(Scripted& scripted) {
+    return scripted.client->get(resources::k_nodes, k_node).get_string({"metadata", "name"});
+}
 
 Error refused_get(Scripted& scripted) {
     return error_of([&] { return scripted.client->get(resources::k_nodes, k_node); });
@@ -53,7 +60,8 @@ TEST_CASE("a right that is missing on a server that is ready is said at once, wh
     CHECK(refused_get(scripted).code() == "forbidden");
     CHECK(scripted.clock.sleeps.empty());
     CHECK(scripted.outages.empty());
-    CHECK(scripted.targets() == Texts{"GET /api/v1/nodes/node-a", "GET /readyz", "GET /api/v1/nodes/node-a", "GET /api/v1/nodes/node-a"});
+    CHECK(scripted.targets() ==
+          Texts{"GET /api/v1/nodes/node-a", "GET /readyz", "GET /api/v1/nodes/node-a", "GET /api/v1/nodes/node-a"});
     // Another server, or the same anew, may answer by then.
     scripted.clock.elapsed += seconds(11);
     CHECK(get_name(scripted) == "node-a");
@@ -97,7 +105,9 @@ TEST_CASE("a cluster that lets nobody see whether it is ready: 5 s") {
     CHECK(scripted.clock.elapsed < seconds(6));
 }
 
-TEST_CASE("what stands before a server has no /readyz: a right that is missing is final, but for 30 s after the server was away") {
+TEST_CASE(
+    "what stands before a server has no /readyz: a right that is missing is final, but for 30 s after the server was "
+    "away") {
     Scripted steady({k_refusal, status_reply(404, "NotFound", "no such path")});
     CHECK(refused_get(steady).code() == "forbidden");
     CHECK(steady.targets() == k_asked_once);
@@ -112,8 +122,8 @@ TEST_CASE("what stands before a server has no /readyz: a right that is missing i
 }
 
 TEST_CASE("admission that is not ready yet refuses as rights do") {
-    Scripted scripted({status_reply(403, "Forbidden", R"(pods \"p\" is forbidden: not yet ready to handle request)"), k_starting,
-                       reply(201, R"({"kind":"Pod","metadata":{"name":"p"}})")});
+    Scripted scripted({status_reply(403, "Forbidden", R"(pods \"p\" is forbidden: not yet ready to handle request)"),
+                       k_starting, reply(201, R"({"kind":"Pod","metadata":{"name":"p"}})")});
     const value::Node pod = tree(R"({"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","namespace":"ns"}})");
     CHECK(scripted.client->create(resources::k_pods, pod).get_string({"metadata", "name"}) == "p");
 }
@@ -146,11 +156,13 @@ TEST_CASE("what is said names what is waited for") {
     tell(Outage::Kind::starting, seconds(14), "get nodes a: no");
     options.observer.on_return(seconds(15));
     options.observer.on_return(seconds(15));
-    CHECK(lines == Texts{"the API server is starting and does not know all roles yet: get nodes a: no; asking again",
-                         "the API server knows its roles after 2.0s", "API unreachable: connection refused; trying again",
-                         "the API server is starting and does not know all roles yet, after 3.0s: get nodes a: no; asking again",
-                         "the API server is starting and does not know all roles yet, after 14.0s: get nodes a: no; asking again",
-                         "the API server knows its roles after 15.0s"});
+    CHECK(
+        lines ==
+        Texts{"the API server is starting and does not know all roles yet: get nodes a: no; asking again",
+              "the API server knows its roles after 2.0s", "API unreachable: connection refused; trying again",
+              "the API server is starting and does not know all roles yet, after 3.0s: get nodes a: no; asking again",
+              "the API server is starting and does not know all roles yet, after 14.0s: get nodes a: no; asking again",
+              "the API server knows its roles after 15.0s"});
 }
 
 }

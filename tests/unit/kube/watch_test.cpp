@@ -9,7 +9,8 @@ using namespace kmm::kube::test;
 namespace {
 
 std::string event(const std::string& type, const std::string& name, const std::string& version) {
-    return R"({"type":")" + type + R"(","object":{"kind":"Node","metadata":{"name":")" + name + R"(","resourceVersion":")" + version + "\"}}}\n";
+    return R"({"type":")" + type + R"(","object":{"kind":"Node","metadata":{"name":")" + name +
+           R"(","resourceVersion":")" + version + "\"}}}\n";
 }
 
 const std::string k_expired_event =
@@ -58,12 +59,13 @@ TEST_CASE("WATCH: from the list's version on, with bookmarks") {
     Scripted scripted({reply(200, node_list({"a"}, "5")),
                        stream({event("ADDED", "b", "6"), event("MODIFIED", "b", "7"), event("DELETED", "a", "8")})});
     CHECK(follow_script(scripted, 3) == Texts{"list a", "+b", "~b", "-a"});
-    CHECK(scripted.targets()[1] == "GET /api/v1/nodes?watch=true&allowWatchBookmarks=true&timeoutSeconds=25&resourceVersion=5");
+    CHECK(scripted.targets()[1] ==
+          "GET /api/v1/nodes?watch=true&allowWatchBookmarks=true&timeoutSeconds=25&resourceVersion=5");
 }
 
 TEST_CASE("WATCH: closed every time, it goes on from the last version seen, bookmarks count") {
-    Scripted scripted({reply(200, node_list({}, "5")), stream({event("ADDED", "a", "6")}), stream({event("BOOKMARK", "", "60")}),
-                       stream({event("ADDED", "b", "61")})});
+    Scripted scripted({reply(200, node_list({}, "5")), stream({event("ADDED", "a", "6")}),
+                       stream({event("BOOKMARK", "", "60")}), stream({event("ADDED", "b", "61")})});
     CHECK(follow_script(scripted, 2) == Texts{"list", "+a", "+b"});
     const auto targets = scripted.targets();
     CHECK(targets[2].ends_with("resourceVersion=6"));
@@ -89,7 +91,8 @@ private:
 };
 
 TEST_CASE("WATCH: one that says nothing for all of its time is not believed, and listed again") {
-    Scripted scripted({reply(200, node_list({"a"}, "5")), stream({event("BOOKMARK", "", "7")}), reply(200, ""), reply(200, node_list({"b"}, "9"))});
+    Scripted scripted({reply(200, node_list({"a"}, "5")), stream({event("BOOKMARK", "", "7")}), reply(200, ""),
+                       reply(200, node_list({"b"}, "9"))});
     Patient patient(scripted.clock);
     follow(*scripted.client, resources::k_nodes, {}, patient);
     CHECK(patient.lists == Texts{"a", "b"});
@@ -97,8 +100,8 @@ TEST_CASE("WATCH: one that says nothing for all of its time is not believed, and
 }
 
 TEST_CASE("WATCH: 410 as HTTP status: listed again") {
-    Scripted scripted({reply(200, node_list({"a"}, "5")), status_reply(410, "Gone", "too old"), reply(200, node_list({"b"}, "9")),
-                       stream({event("ADDED", "c", "10")})});
+    Scripted scripted({reply(200, node_list({"a"}, "5")), status_reply(410, "Gone", "too old"),
+                       reply(200, node_list({"b"}, "9")), stream({event("ADDED", "c", "10")})});
     CHECK(follow_script(scripted, 1) == Texts{"list a", "list b", "+c"});
     CHECK(scripted.targets()[3].ends_with("resourceVersion=9"));
 }
@@ -125,7 +128,8 @@ TEST_CASE("WATCH: 410 for ever does not become a busy loop") {
 }
 
 TEST_CASE("WATCH: 504 Too large resource version is tried again") {
-    Scripted scripted({reply(200, node_list({}, "5")), status_reply(504, "Timeout", "Too large resource version: 9, current: 5"),
+    Scripted scripted({reply(200, node_list({}, "5")),
+                       status_reply(504, "Timeout", "Too large resource version: 9, current: 5"),
                        stream({event("ADDED", "c", "10")})});
     CHECK(follow_script(scripted, 1) == Texts{"list", "+c"});
 }
@@ -139,7 +143,9 @@ TEST_CASE("WATCH: the network cuts where it likes, in the middle of a character 
 }
 
 TEST_CASE("WATCH: two events in one piece, blank lines, events of unknown types") {
-    Scripted scripted({reply(200, node_list({}, "5")), stream({event("ADDED", "a", "6") + "\n" + event("STRANGE", "x", "6") + event("ADDED", "b", "7")})});
+    Scripted scripted(
+        {reply(200, node_list({}, "5")),
+         stream({event("ADDED", "a", "6") + "\n" + event("STRANGE", "x", "6") + event("ADDED", "b", "7")})});
     CHECK(follow_script(scripted, 2) == Texts{"list", "+a", "+b"});
 }
 
@@ -154,7 +160,8 @@ TEST_CASE("WATCH: a dead connection is given up") {
     // Half-open: no data and no end. The receiver's own check is what ends it here.
     const auto start = std::chrono::steady_clock::now();
     const auto stop = [&] { return std::chrono::steady_clock::now() - start > milliseconds(100); };
-    CHECK(watch_once(*scripted.client, resources::k_nodes, {}, version, seconds(5), receive, stop) == WatchEnd::stopped);
+    CHECK(watch_once(*scripted.client, resources::k_nodes, {}, version, seconds(5), receive, stop) ==
+          WatchEnd::stopped);
     CHECK(version == "6");
     CHECK(watch_once(*scripted.client, resources::k_nodes, {}, version, seconds(-9), receive) == WatchEnd::silent);
     CHECK(scripted.outages.empty());
@@ -181,7 +188,8 @@ TEST_CASE("wait_for: there at the first look, by an event, by the next look, or 
     SUBCASE("event") {
         Scripted scripted({reply(200, k_node_json), stream({event("MODIFIED", "node-a", "8")})});
         CHECK(wait_for(*scripted.client, resources::k_nodes, k_node, is_ready, seconds(60)));
-        CHECK(scripted.targets()[1].find("resourceVersion=7&fieldSelector=metadata.name%3Dnode-a") != std::string::npos);
+        CHECK(scripted.targets()[1].find("resourceVersion=7&fieldSelector=metadata.name%3Dnode-a") !=
+              std::string::npos);
         CHECK(scripted.targets()[1].find("timeoutSeconds=10&") != std::string::npos);
     }
     SUBCASE("no event ever comes: the next look finds it") {
@@ -190,7 +198,8 @@ TEST_CASE("wait_for: there at the first look, by an event, by the next look, or 
     }
     SUBCASE("the object goes") {
         Scripted scripted({reply(200, k_node_json), stream({event("DELETED", "node-a", "9")})});
-        CHECK(wait_for(*scripted.client, resources::k_nodes, k_node, [](const auto& node) { return !node; }, seconds(60)));
+        CHECK(wait_for(
+            *scripted.client, resources::k_nodes, k_node, [](const auto& node) { return !node; }, seconds(60)));
     }
     SUBCASE("never") {
         std::vector<FakeReply> script;

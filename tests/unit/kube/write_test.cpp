@@ -11,7 +11,8 @@ const std::string k_pod =
     R"({"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","namespace":"ns"}})";
 
 std::string pod_of(const std::string& manager) {
-    return R"({"kind":"Pod","metadata":{"name":"p","namespace":"ns","managedFields":[{"manager":")" + manager + R"(","operation":"Update"}]}})";
+    return R"({"kind":"Pod","metadata":{"name":"p","namespace":"ns","managedFields":[{"manager":")" + manager +
+           R"(","operation":"Update"}]}})";
 }
 
 }  // namespace
@@ -28,15 +29,18 @@ TEST_CASE("create: strict, under our name") {
 TEST_CASE("create: an answer that was lost is found again; somebody else's object is not taken for ours") {
     for (const bool ours : {true, false}) {
         CAPTURE(ours);
-        Scripted scripted({no_answer(), status_reply(409, "AlreadyExists", "exists"), reply(200, pod_of(ours ? "kmm-tools" : "other"))});
+        Scripted scripted({no_answer(), status_reply(409, "AlreadyExists", "exists"),
+                           reply(200, pod_of(ours ? "kmm-tools" : "other"))});
         if (ours) {
             CHECK(scripted.client->create(resources::k_pods, tree(k_pod)).get_string({"metadata", "name"}) == "p");
         } else {
-            CHECK(error_of([&] { return scripted.client->create(resources::k_pods, tree(k_pod)); }).code() == "already-exists");
+            CHECK(error_of([&] { return scripted.client->create(resources::k_pods, tree(k_pod)); }).code() ==
+                  "already-exists");
         }
     }
     Scripted first_try({status_reply(409, "AlreadyExists", "exists")});
-    CHECK(error_of([&] { return first_try.client->create(resources::k_pods, tree(k_pod)); }).code() == "already-exists");
+    CHECK(error_of([&] { return first_try.client->create(resources::k_pods, tree(k_pod)); }).code() ==
+          "already-exists");
     CHECK(first_try.server.requests().size() == 1);
 }
 
@@ -64,13 +68,17 @@ TEST_CASE("delete: only the object that was meant") {
         CHECK(scripted.client->remove(resources::k_pods, {"ns", "p"}, options) == row.outcome);
         const FakeRequest request = scripted.server.requests()[0];
         CHECK(request.method + " " + request.target == "DELETE /api/v1/namespaces/ns/pods/p");
-        CHECK(request.body == R"({"apiVersion":"v1","kind":"DeleteOptions","propagationPolicy":"Foreground","preconditions":{"uid":"u1"},"gracePeriodSeconds":5})");
+        CHECK(
+            request.body ==
+            R"({"apiVersion":"v1","kind":"DeleteOptions","propagationPolicy":"Foreground","preconditions":{"uid":"u1"},"gracePeriodSeconds":5})");
     }
 }
 
 TEST_CASE("evict: a budget blocks for three rounds and says its name, then lets go") {
-    const std::string cause = R"([{"reason":"DisruptionBudget","message":"The disruption budget web needs 2 healthy pods and has 2 currently"}])";
-    const FakeReply blocked = status_reply(429, "TooManyRequests", "Cannot evict pod as it would violate the pod's disruption budget.", cause);
+    const std::string cause =
+        R"([{"reason":"DisruptionBudget","message":"The disruption budget web needs 2 healthy pods and has 2 currently"}])";
+    const FakeReply blocked = status_reply(429, "TooManyRequests",
+                                           "Cannot evict pod as it would violate the pod's disruption budget.", cause);
     Scripted scripted({blocked, blocked, blocked, reply(201, R"({"kind":"Status"})")});
     for (int round = 0; round < 3; ++round) {
         const Eviction eviction = scripted.client->evict({"ns", "p"});
@@ -81,15 +89,19 @@ TEST_CASE("evict: a budget blocks for three rounds and says its name, then lets 
     CHECK(scripted.clock.sleeps.empty());
     const auto requests = scripted.server.requests();
     CHECK(requests[3].target == "/api/v1/namespaces/ns/pods/p/eviction");
-    CHECK(requests[3].body == R"({"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"p","namespace":"ns"},"deleteOptions":{"gracePeriodSeconds":7}})");
+    CHECK(
+        requests[3].body ==
+        R"({"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"p","namespace":"ns"},"deleteOptions":{"gracePeriodSeconds":7}})");
 }
 
 TEST_CASE("evict: a Pod of the same name that came meanwhile stays") {
-    Scripted scripted({status_reply(409, "Conflict", "the UID in the precondition (u1) does not match the UID in record (u2)"),
-                       status_reply(409, "Conflict", "the object has been modified")});
+    Scripted scripted(
+        {status_reply(409, "Conflict", "the UID in the precondition (u1) does not match the UID in record (u2)"),
+         status_reply(409, "Conflict", "the object has been modified")});
     const auto evict = [&] { return scripted.client->evict({"ns", "p"}, std::nullopt, DryRun::no, "u1"); };
     CHECK(evict().outcome == Eviction::Outcome::gone);
-    CHECK(scripted.server.requests()[0].body.find(R"("deleteOptions":{"preconditions":{"uid":"u1"}})") != std::string::npos);
+    CHECK(scripted.server.requests()[0].body.find(R"("deleteOptions":{"preconditions":{"uid":"u1"}})") !=
+          std::string::npos);
     CHECK(error_of(evict).code() == "conflict");
 }
 
@@ -97,9 +109,12 @@ TEST_CASE("evict: every other answer") {
     struct Row { std::vector<FakeReply> answers; Eviction::Outcome outcome; };
     const std::vector<Row> rows{
         {{status_reply(404, "NotFound", "gone")}, Eviction::Outcome::gone},
-        {{status_reply(500, "InternalError", "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")},
+        {{status_reply(
+             500, "InternalError",
+             "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")},
          Eviction::Outcome::several_budgets},
-        {{status_reply(403, "Forbidden", "ns is ending", R"([{"reason":"NamespaceTerminating"}])")}, Eviction::Outcome::namespace_ending},
+        {{status_reply(403, "Forbidden", "ns is ending", R"([{"reason":"NamespaceTerminating"}])")},
+         Eviction::Outcome::namespace_ending},
         {{reply(429, "overload"), reply(500, "hiccup"), reply(201, "{}")}, Eviction::Outcome::evicted},
     };
     for (const auto& row : rows) {
@@ -121,9 +136,12 @@ TEST_CASE("two writers: the one that reads later keeps what the other wrote") {
     int version = 1;
     FakeServer server([&](const FakeRequest& request) {
         const auto object = [&] {
-            return reply(200, R"({"kind":"Node","metadata":{"name":"node-a","resourceVersion":")" + std::to_string(version) + R"(","labels":)" + labels + "}}");
+            return reply(200, R"({"kind":"Node","metadata":{"name":"node-a","resourceVersion":")" +
+                                  std::to_string(version) + R"(","labels":)" + labels + "}}");
         };
-        if (request.method == "GET") { return object(); }
+        if (request.method == "GET") {
+            return object();
+        }
         if (tree(request.body).get_string({"metadata", "resourceVersion"}) != std::to_string(version)) {
             return status_reply(409, "Conflict", "modified");
         }

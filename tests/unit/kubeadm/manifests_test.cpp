@@ -16,15 +16,19 @@ using kmm::kubeadm::test::Made;
 
 namespace {
 
-const std::string k_pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: etcd}\nspec: {containers: [{name: etcd, image: 'reg:5000/etcd:3.6.5-0@sha256:aa'}]}\n";
+const std::string k_pod =
+    "apiVersion: v1\nkind: Pod\nmetadata: {name: etcd}\nspec: {containers: [{name: etcd, image: "
+    "'reg:5000/etcd:3.6.5-0@sha256:aa'}]}\n";
 
 std::string pod(const std::string& name, const std::string& image, const std::string& more = "") {
-    return "kind: Pod\nmetadata: {name: " + name + "}\nspec: {containers: [{name: sidecar, image: x}, {name: " + name + ", image: '" + image + "'" + more + "}]}\n";
+    return "kind: Pod\nmetadata: {name: " + name + "}\nspec: {containers: [{name: sidecar, image: x}, {name: " + name +
+           ", image: '" + image + "'" + more + "}]}\n";
 }
 
 void write_all(const Made& made) {
     made.write("/etc/kubernetes/manifests/etcd.yaml", k_pod);
-    for (const std::string name : {"kube-apiserver", "kube-controller-manager", "kube-scheduler"}) made.write("/etc/kubernetes/manifests/" + name + ".yaml", pod(name, "r/" + name + ":v1.34.4"));
+    for (const std::string name : {"kube-apiserver", "kube-controller-manager", "kube-scheduler"})
+        made.write("/etc/kubernetes/manifests/" + name + ".yaml", pod(name, "r/" + name + ":v1.34.4"));
 }
 
 }  // namespace
@@ -47,13 +51,15 @@ TEST_SUITE("kubeadm::unit") {
         CHECK(problem("- a\n") == "not one YAML document");
         CHECK(problem("kind: Pod\n") == "expected Pod etcd, found Pod ''");
         CHECK(problem("metadata: {name: etcd}\n") == "expected Pod etcd, found no kind 'etcd'");
-        CHECK(problem(pod("kube-scheduler", "r/kube-scheduler:v1.34.4")) == "expected Pod etcd, found Pod 'kube-scheduler'");
+        CHECK(problem(pod("kube-scheduler", "r/kube-scheduler:v1.34.4")) ==
+              "expected Pod etcd, found Pod 'kube-scheduler'");
         CHECK(problem("kind: Pod\nmetadata: {name: etcd}\nspec: {containers: []}\n") == "has no container etcd");
         CHECK(problem(pod("etcd", "")) == "its container has no image");
         CHECK(problem(pod("etcd", "r/etcd")) == "image 'r/etcd' has no version");
         CHECK(problem(pod("etcd", "r/etcd:latest")) == "image 'r/etcd:latest' has no version");
         // Every beginning of a manifest that lacks anything but its last line break is not whole.
-        for (std::size_t length = 0; length + 1 < k_pod.size(); ++length) CHECK_FALSE(judge_manifest("etcd", "p", k_pod.substr(0, length)).whole);
+        for (std::size_t length = 0; length + 1 < k_pod.size(); ++length)
+            CHECK_FALSE(judge_manifest("etcd", "p", k_pod.substr(0, length)).whole);
     }
 
     TEST_CASE("without any manifest a node is a control plane if it has files of one") {
@@ -75,8 +81,12 @@ TEST_SUITE("kubeadm::unit") {
         CHECK(read_manifests(made.place()).problems().empty());
         std::filesystem::remove(made.path("/etc/kubernetes/manifests/etcd.yaml"));
         CHECK(read_manifests(made.place()).problems() == "etcd missing");
-        for (const auto& [servers, expected] : {std::pair{"https://10.0.0.9:2379", false}, {"https://10.0.0.9:2379,https://127.0.0.1:2379", true}, {"https://[::1]:2379", true}}) {
-            made.write("/etc/kubernetes/manifests/kube-apiserver.yaml", pod("kube-apiserver", "r/a:v1.34.4", std::string(", command: [kube-apiserver, '--etcd-servers=") + servers + "']"));
+        for (const auto& [servers, expected] : {std::pair{"https://10.0.0.9:2379", false},
+                                                {"https://10.0.0.9:2379,https://127.0.0.1:2379", true},
+                                                {"https://[::1]:2379", true}}) {
+            made.write("/etc/kubernetes/manifests/kube-apiserver.yaml",
+                       pod("kube-apiserver", "r/a:v1.34.4",
+                           std::string(", command: [kube-apiserver, '--etcd-servers=") + servers + "']"));
             CHECK(read_manifests(made.place()).problems().empty() == !expected);
         }
     }

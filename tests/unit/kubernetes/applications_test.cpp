@@ -15,8 +15,10 @@ using namespace kmm::kubernetes::test;
 
 namespace {
 
-constexpr std::string_view k_versions = "versions:\n- version: v1.32.0\n- version: v1.33.0\n- version: v1.33.4\n- version: v1.34.4\n  applied_patches: [KUBE.1]\n- version: v1.35.4\n"
-                                        "  applied_patches: [KUBE.2, KUBE.1]\n  available_patches: [KUBE.3]\n";
+constexpr std::string_view k_versions =
+    "versions:\n- version: v1.32.0\n- version: v1.33.0\n- version: v1.33.4\n- version: v1.34.4\n  applied_patches: "
+    "[KUBE.1]\n- version: v1.35.4\n"
+    "  applied_patches: [KUBE.2, KUBE.1]\n  available_patches: [KUBE.3]\n";
 
 std::vector<std::string> app_faults(const std::string& applications) {
     Diagnostics faults;
@@ -29,7 +31,8 @@ std::vector<std::string> app_faults(const std::string& applications) {
 
 Catalogue with_apps(const std::string& applications) {
     Diagnostics faults;
-    auto made = read_catalogue(std::string(k_versions) + (applications.empty() ? "" : "applications:\n" + applications), "v.yaml", faults);
+    auto made = read_catalogue(std::string(k_versions) + (applications.empty() ? "" : "applications:\n" + applications),
+                               "v.yaml", faults);
     for (const auto& fault : faults) { FAIL_CHECK(fault.position->to_string() << ": " << fault.message); }
     return made;
 }
@@ -53,7 +56,8 @@ ProgramReply refusal(const std::string& program, const std::string& reason) {
     return reply;
 }
 
-CheckResult check_of(const std::string& id, const Inventory& inventory, const Catalogue& catalogue, AppPrograms* programs = nullptr, const PatchList* patches = nullptr,
+CheckResult check_of(const std::string& id, const Inventory& inventory, const Catalogue& catalogue,
+                     AppPrograms* programs = nullptr, const PatchList* patches = nullptr,
                      const char* target = "v1.35.4") {
     const auto seen = observe(inventory);
     CheckInput input{inventory, seen, catalogue, Version::parse(target)};
@@ -68,11 +72,16 @@ CheckResult check_of(const std::string& id, const Inventory& inventory, const Ca
 
 std::string said(const CheckResult& result) { return std::string(to_string(result.outcome)) + " " + result.detail; }
 
-const std::string k_pod = "---\n{kind: Pod, apiVersion: v1, metadata: {name: db-0, namespace: prod, labels: {app: db}}}\n---\n{kind: Pod, apiVersion: v1, metadata: {name: x, namespace: other, labels: {app: x}}}\n";
+const std::string k_pod =
+    "---\n{kind: Pod, apiVersion: v1, metadata: {name: db-0, namespace: prod, labels: {app: db}}}\n---\n{kind: Pod, "
+    "apiVersion: v1, metadata: {name: x, namespace: other, labels: {app: x}}}\n";
 
-std::string secret(const std::string& release, int revision, const std::string& status, const std::string& ns = "prod") {
-    return "---\n{kind: Secret, apiVersion: v1, type: helm.sh/release.v1, metadata: {name: sh.helm.release.v1." + release + ".v" + std::to_string(revision) + ", namespace: " + ns +
-           ", labels: {owner: helm, name: " + release + ", status: " + status + ", version: '" + std::to_string(revision) + "'}}}\n";
+std::string secret(const std::string& release, int revision, const std::string& status,
+                   const std::string& ns = "prod") {
+    return "---\n{kind: Secret, apiVersion: v1, type: helm.sh/release.v1, metadata: {name: sh.helm.release.v1." +
+           release + ".v" + std::to_string(revision) + ", namespace: " + ns +
+           ", labels: {owner: helm, name: " + release + ", status: " + status + ", version: '" +
+           std::to_string(revision) + "'}}}\n";
 }
 
 }  // namespace
@@ -80,18 +89,22 @@ std::string secret(const std::string& release, int revision, const std::string& 
 TEST_SUITE("kubernetes::applications") {
 
 TEST_CASE("faults of applications, all at once, each with its place") {
-    CHECK(app_faults("- 5\n- {name: a, selector: {app: a}, minimum: v1.30, maximum: v1.29.9}\n- {release: r, nmespace: x, maximum: newest}\n- {name: c, selector: {a: 1}, release: r, minimum: 1.30}\n"
-                     "- {name: d, selector: 'a!=b'}\n- {name: e, selector: {}, minimum: 'v1.30'}\n- {name: e, release: e, minimum: v1.30}\n- {name: f, minimum: v1.30}\n- {name: '', release: g, maximum: v1}\n") ==
+    CHECK(app_faults("- 5\n- {name: a, selector: {app: a}, minimum: v1.30, maximum: v1.29.9}\n- {release: r, nmespace: "
+                     "x, maximum: newest}\n- {name: c, selector: {a: 1}, release: r, minimum: 1.30}\n"
+                     "- {name: d, selector: 'a!=b'}\n- {name: e, selector: {}, minimum: 'v1.30'}\n- {name: e, release: "
+                     "e, minimum: v1.30}\n- {name: f, minimum: v1.30}\n- {name: '', release: g, maximum: v1}\n") ==
           std::vector<std::string>{
               "v.yaml:11:3: applications: expected a mapping with name, found the integer '5'",
               "v.yaml:12:58: application a: expected a maximum from v1.30 on, found v1.29.9",
               "v.yaml:13:3: name is missing, expected the name of the application",
-              "v.yaml:13:16: the application: field nmespace is not known, expected one of name, namespace, selector, release, minimum, maximum",
+              "v.yaml:13:16: the application: field nmespace is not known, expected one of name, namespace, selector, "
+              "release, minimum, maximum",
               "v.yaml:13:38: maximum: expected MAJOR.MINOR as v1.34, or MAJOR.MINOR.PATCH, found 'newest'",
               "v.yaml:14:3: application c: expected selector or release, found both",
               "v.yaml:14:27: application c: selector: a: expected a string, found the integer '1'",
               "v.yaml:14:52: minimum: expected a string, found the number '1.30'",
-              "v.yaml:15:3: application d: minimum or maximum is missing, expected MAJOR.MINOR as v1.34, or MAJOR.MINOR.PATCH",
+              "v.yaml:15:3: application d: minimum or maximum is missing, expected MAJOR.MINOR as v1.34, or "
+              "MAJOR.MINOR.PATCH",
               "v.yaml:15:23: application d: selector: expected LABEL=VALUE,..., found 'a!=b'",
               "v.yaml:16:23: application e: selector: expected a label, found none",
               "v.yaml:17:3: application e is listed twice, first at v.yaml:16:3",
@@ -127,10 +140,12 @@ TEST_CASE("answers of programs") {
     CHECK(fault("{}") == "supported is missing, expected true or false");
     CHECK(fault(R"({"supported": "yes"})") == "supported: expected true or false, found 'yes'");
     CHECK(fault(R"({"supported": true, "maximum": 1.35})") == "maximum: expected a string, found '1.35'");
-    CHECK(fault(R"({"supported": true, "maximum": "new"})") == "maximum: expected MAJOR.MINOR as v1.34, or MAJOR.MINOR.PATCH, found 'new'");
+    CHECK(fault(R"({"supported": true, "maximum": "new"})") ==
+          "maximum: expected MAJOR.MINOR as v1.34, or MAJOR.MINOR.PATCH, found 'new'");
     CHECK(fault("[]") == "expected an answer, found an empty list");
     CHECK(fault(R"([{"supported": true}, 7])") == "expected a JSON object, found '7'");
-    const auto answer = read_program_answer("p", R"([{"supported": false, "name": "db", "reason": "too new"}, {"maximum": "v1.34"}])");
+    const auto answer =
+        read_program_answer("p", R"([{"supported": false, "name": "db", "reason": "too new"}, {"maximum": "v1.34"}])");
     REQUIRE(answer.replies.size() == 2);
     CHECK(answer.replies[0].name == "db");
     CHECK_FALSE(answer.replies[0].is_supported);
@@ -139,24 +154,35 @@ TEST_CASE("answers of programs") {
 }
 
 TEST_CASE("applications of the metadata: all offenders, and the highest version for them all") {
-    const auto cluster = inventory_of(control_plane("a", "v1.33.0") + k_pod + secret("web", 1, "superseded") + secret("web", 2, "deployed") + secret("old", 1, "superseded") + secret("old", 2, "uninstalled"));
-    CHECK(said(check_of("apps-support", cluster, with_apps(""))) == "SKIP the metadata lists no applications, and there is no --app-check DIR");
-    CHECK(said(check_of("apps-support", cluster, with_apps("- {name: db, namespace: prod, selector: {app: db}, maximum: v1.35}\n- {name: web, release: web, minimum: v1.33.1}\n"))) ==
-          "OK applications that support v1.35.4: 2");
+    const auto cluster =
+        inventory_of(control_plane("a", "v1.33.0") + k_pod + secret("web", 1, "superseded") +
+                     secret("web", 2, "deployed") + secret("old", 1, "superseded") + secret("old", 2, "uninstalled"));
+    CHECK(said(check_of("apps-support", cluster, with_apps(""))) ==
+          "SKIP the metadata lists no applications, and there is no --app-check DIR");
+    CHECK(said(check_of("apps-support", cluster,
+                        with_apps("- {name: db, namespace: prod, selector: {app: db}, maximum: v1.35}\n- {name: web, "
+                                  "release: web, minimum: v1.33.1}\n"))) == "OK applications that support v1.35.4: 2");
     // What is not installed does not count: another namespace, an uninstalled release.
-    CHECK(said(check_of("apps-support", cluster, with_apps("- {name: db, namespace: other, selector: app=db, maximum: v1.30}\n- {name: old, release: old, maximum: v1.30}\n"))) ==
+    CHECK(said(check_of("apps-support", cluster,
+                        with_apps("- {name: db, namespace: other, selector: app=db, maximum: v1.30}\n- {name: old, "
+                                  "release: old, maximum: v1.30}\n"))) ==
           "OK none of the applications in the metadata is installed");
-    CHECK(said(check_of("apps-support", cluster, with_apps("- {name: db, namespace: prod, selector: 'app=db', maximum: v1.34}\n- {name: web, release: web, namespace: prod, maximum: v1.33.9}\n"))) ==
-          "FAIL prod/db supports v1.34 and earlier, not v1.35.4; prod/web supports v1.33.9 and earlier, not v1.34.4; the highest version that can be reached with all of them is v1.33.4");
+    CHECK(said(check_of("apps-support", cluster,
+                        with_apps("- {name: db, namespace: prod, selector: 'app=db', maximum: v1.34}\n- {name: web, "
+                                  "release: web, namespace: prod, maximum: v1.33.9}\n"))) ==
+          "FAIL prod/db supports v1.34 and earlier, not v1.35.4; prod/web supports v1.33.9 and earlier, not v1.34.4; "
+          "the highest version that can be reached with all of them is v1.33.4");
     // Also a version on the way must fit.
     CHECK(said(check_of("apps-support", cluster, with_apps("- {name: db, selector: {app: db}, minimum: v1.35}\n"))) ==
           "FAIL db supports v1.35 and later, not v1.34.4; no higher version can be reached with all of them");
 }
 
 TEST_CASE("an application that cannot be seen is not taken for absent") {
-    const auto catalogue = with_apps("- {name: web, release: web, maximum: v1.34}\n- {name: db, selector: {app: db}, maximum: v1.35}\n");
+    const auto catalogue =
+        with_apps("- {name: web, release: web, maximum: v1.34}\n- {name: db, selector: {app: db}, maximum: v1.35}\n");
     CHECK(said(check_of("apps-support", inventory_of(control_plane("a", "v1.34.4") + k_pod), catalogue)) ==
-          "FAIL web supports v1.34 and earlier, not v1.35.4 (whether it is installed is not known: the documents contain no Secret); no higher version can be reached with all of them");
+          "FAIL web supports v1.34 and earlier, not v1.35.4 (whether it is installed is not known: the documents "
+          "contain no Secret); no higher version can be reached with all of them");
 }
 
 TEST_CASE("programs: refusals and faults, asked about each version of the way") {
@@ -166,47 +192,66 @@ TEST_CASE("programs: refusals and faults, asked about each version of the way") 
     programs.answers["v1.35.4"].replies = {refusal("mesh", "no CNI plugin")};
     programs.answers["v1.34.4"].replies = {refusal("cache", "")};
     CHECK(said(check_of("apps-support", cluster, catalogue, &programs)) ==
-          "FAIL db supports v1.34 and earlier, not v1.35.4; cache does not support v1.34.4; mesh does not support v1.35.4: no CNI plugin; the highest version that can be reached with all of them is v1.33.4");
+          "FAIL db supports v1.34 and earlier, not v1.35.4; cache does not support v1.34.4; mesh does not support "
+          "v1.35.4: no CNI plugin; the highest version that can be reached with all of them is v1.33.4");
     CHECK(programs.asked.front() == "v1.33.0>v1.34.4");
-    CHECK(said(check_of("app-check-programs", cluster, catalogue, &programs)) == "OK answers for v1.33.0 -> v1.35.4: 1");
+    CHECK(said(check_of("app-check-programs", cluster, catalogue, &programs)) ==
+          "OK answers for v1.33.0 -> v1.35.4: 1");
     programs.answers["v1.34.4"].faults = {"cache: exited with 1", "dns: expected JSON, found 'x'"};
     programs.answers["v1.35.4"].faults = {"cache: exited with 1"};
-    CHECK(said(check_of("app-check-programs", cluster, catalogue, &programs)) == "FAIL cache: exited with 1; dns: expected JSON, found 'x'");
-    CHECK(check_of("apps-support", cluster, catalogue, &programs).detail.ends_with("the highest version that all support is not known, see app-check-programs"));
+    CHECK(said(check_of("app-check-programs", cluster, catalogue, &programs)) ==
+          "FAIL cache: exited with 1; dns: expected JSON, found 'x'");
+    CHECK(check_of("apps-support", cluster, catalogue, &programs)
+              .detail.ends_with("the highest version that all support is not known, see app-check-programs"));
     CHECK(said(check_of("app-check-programs", cluster, catalogue)) == "SKIP there is no --app-check DIR");
 }
 
 TEST_CASE("lists of patches") {
-    const auto table = read_patches("\n  Patch ID    RR  Release  Patch State\n============  ==  =======  ==============\nKUBE.1        N   20.06    Applied\nKUBE.2        N   20.06    Partial-Remove\n");
+    const auto table = read_patches(
+        "\n  Patch ID    RR  Release  Patch State\n============  ==  =======  ==============\nKUBE.1        N   20.06  "
+        "  Applied\nKUBE.2        N   20.06    Partial-Remove\n");
     CHECK(table.fault.empty());
     CHECK(table.states == PatchStates{{"KUBE.1", "Applied"}, {"KUBE.2", "Partial-Remove"}});
-    CHECK(read_patches("Patch ID  RR  Release  Repo State  Patch State\n========  ==  =======  ==========  ===========\n  P.1     N    20.06    Applied        n/a\n").states == PatchStates{{"P.1", "n/a"}});
-    CHECK(read_patches(R"({"pd": {"KUBE.1": {"patchstate": "Available", "sw_version": "20.06"}}})").states == PatchStates{{"KUBE.1", "Available"}});
+    CHECK(read_patches("Patch ID  RR  Release  Repo State  Patch State\n========  ==  =======  ==========  "
+                       "===========\n  P.1     N    20.06    Applied        n/a\n")
+              .states == PatchStates{{"P.1", "n/a"}});
+    CHECK(read_patches(R"({"pd": {"KUBE.1": {"patchstate": "Available", "sw_version": "20.06"}}})").states ==
+          PatchStates{{"KUBE.1", "Available"}});
     CHECK(read_patches(R"([{"id": "A", "state": "Committed"}])").states == PatchStates{{"A", "Committed"}});
     CHECK(read_patches(R"({"pd": {}})").fault.empty());
     CHECK(read_patches(R"({"pd": []})").fault == "expected a mapping of patches, found a list");
     CHECK(read_patches("{\"pd\":").fault.starts_with("expected JSON: "));
     CHECK(read_patches("").fault == "expected the table of sw-patch query or JSON, found ''");
-    CHECK(read_patches("Error: you must be root\n").fault == "expected the table of sw-patch query or JSON, found 'Error: you must be root'");
+    CHECK(read_patches("Error: you must be root\n").fault ==
+          "expected the table of sw-patch query or JSON, found 'Error: you must be root'");
     CHECK(read_patches("A  B\n=  =\n1  2\n").fault == "expected columns Patch ID and Patch State, found 'A  B'");
-    CHECK(read_patches("Patch ID  Patch State\n========  ===========\nKUBE.1    applied\n").fault == "patch KUBE.1: expected the state Available, Partial-Apply, Applied, Partial-Remove, Committed, n/a, found 'applied'");
-    CHECK(read_patches("Patch ID  Patch State\n========  ===========\nA         Applied\nA         Applied\n").fault == "patch A is listed twice");
+    CHECK(read_patches("Patch ID  Patch State\n========  ===========\nKUBE.1    applied\n").fault ==
+          "patch KUBE.1: expected the state Available, Partial-Apply, Applied, Partial-Remove, Committed, n/a, found "
+          "'applied'");
+    CHECK(read_patches("Patch ID  Patch State\n========  ===========\nA         Applied\nA         Applied\n").fault ==
+          "patch A is listed twice");
 }
 
 TEST_CASE("patches that the way needs") {
     const auto cluster = inventory_of(control_plane("a", "v1.33.4"));
     const auto catalogue = with_apps("");
-    CHECK(said(check_of("applied-patches", cluster, catalogue)) == "FAIL KUBE.1, KUBE.2 required, and nothing says which are there: --patch-query COMMAND is missing");
-    CHECK(said(check_of("applied-patches", cluster, catalogue, nullptr, nullptr, "v1.33.4")) == "SKIP the metadata lists none for this upgrade");
+    CHECK(said(check_of("applied-patches", cluster, catalogue)) ==
+          "FAIL KUBE.1, KUBE.2 required, and nothing says which are there: --patch-query COMMAND is missing");
+    CHECK(said(check_of("applied-patches", cluster, catalogue, nullptr, nullptr, "v1.33.4")) ==
+          "SKIP the metadata lists none for this upgrade");
     PatchList list{{}, "sw-patch: exited with 1"};
     CHECK(said(check_of("available-patches", cluster, catalogue, nullptr, &list)) == "FAIL sw-patch: exited with 1");
     list = {{{"KUBE.1", "Committed"}, {"KUBE.3", "Available"}}, ""};
-    CHECK(said(check_of("applied-patches", cluster, catalogue, nullptr, &list)) == "FAIL KUBE.2 is not known, expected Applied");
+    CHECK(said(check_of("applied-patches", cluster, catalogue, nullptr, &list)) ==
+          "FAIL KUBE.2 is not known, expected Applied");
     CHECK(said(check_of("available-patches", cluster, catalogue, nullptr, &list)) == "OK KUBE.3");
-    const PatchStates states{{"a", "Available"}, {"b", "Applied"}, {"c", "Partial-Apply"}, {"d", "Partial-Remove"}, {"e", "n/a"}};
+    const PatchStates states{
+        {"a", "Available"}, {"b", "Applied"}, {"c", "Partial-Apply"}, {"d", "Partial-Remove"}, {"e", "n/a"}};
     CHECK(patch_problems(states, {"a", "b", "c", "d", "e"}, PatchNeed::applied) ==
-          std::vector<std::string>{"a is Available, expected Applied", "c is Partial-Apply, expected Applied", "d is Partial-Remove, expected Applied", "e is n/a, expected Applied"});
-    CHECK(patch_problems(states, {"a", "b", "c", "d", "e"}, PatchNeed::available) == std::vector<std::string>{"d is Partial-Remove, expected Available", "e is n/a, expected Available"});
+          std::vector<std::string>{"a is Available, expected Applied", "c is Partial-Apply, expected Applied",
+                                   "d is Partial-Remove, expected Applied", "e is n/a, expected Applied"});
+    CHECK(patch_problems(states, {"a", "b", "c", "d", "e"}, PatchNeed::available) ==
+          std::vector<std::string>{"d is Partial-Remove, expected Available", "e is n/a, expected Available"});
 }
 
 }

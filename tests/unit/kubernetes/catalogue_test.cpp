@@ -37,7 +37,8 @@ VersionRange range_at(std::string_view text) {
     return {version_at(text.substr(0, dash)), version_at(text.substr(dash == std::string_view::npos ? 0 : dash + 1))};
 }
 
-std::string way(const Catalogue& catalogue, std::string_view control_planes, std::string_view kubelets, std::string_view target) {
+std::string way(const Catalogue& catalogue, std::string_view control_planes, std::string_view kubelets,
+                std::string_view target) {
     const auto path = find_path(catalogue, range_at(control_planes), range_at(kubelets), version_at(target));
     if (!path.problem.empty()) { return "no: " + path.problem; }
     std::string text;
@@ -65,7 +66,8 @@ TEST_CASE("what is built in") {
 TEST_CASE("fields of an entry, sorted by version") {
     const auto catalogue = catalogue_of(
         "versions:\n"
-        "- version: 1.43.2\n  upgrade_from: [v1.43.1, v1.42.2]\n  downgrade_to: [v1.43.1]\n  applied_patches: [KUBE.14, KUBE.15]\n  available_patches: [KUBE.16]\n"
+        "- version: 1.43.2\n  upgrade_from: [v1.43.1, v1.42.2]\n  downgrade_to: [v1.43.1]\n  applied_patches: "
+        "[KUBE.14, KUBE.15]\n  available_patches: [KUBE.16]\n"
         "- version: v1.42.2\n- {version: v1.43.1, upgrade_from: []}\n");
     REQUIRE(catalogue.versions.size() == 3);
     CHECK(catalogue.versions[0].version.text() == "v1.42.2");
@@ -86,7 +88,8 @@ TEST_CASE("every fault is reported, with its place") {
     const auto lines = faults_of(
         "versions:\n"
         "- version: v1.34\n"
-        "- version: 1.34.1\n  upgrade_form: [v1.33.0]\n  upgrade_from: [v1.32.0, v1.35.0, v1.33.0, v1.33.0, 7]\n  downgrade_to: v1.33.0\n"
+        "- version: 1.34.1\n  upgrade_form: [v1.33.0]\n  upgrade_from: [v1.32.0, v1.35.0, v1.33.0, v1.33.0, 7]\n  "
+        "downgrade_to: v1.33.0\n"
         "- version: v1.34.1\n  pause: 3.10\n  downgrade_to: [v1.33.9]\n"
         "- etcd: ''\n"
         "- v1.2.3\n"
@@ -119,36 +122,50 @@ TEST_CASE("every fault is reported, with its place") {
 }
 
 TEST_CASE("files of another form") {
-    CHECK(faults_of("") == std::vector<std::string>{"versions.yaml: the file is empty, expected a mapping with versions"});
-    CHECK(faults_of("[]") == std::vector<std::string>{"versions.yaml:1:1: expected a mapping with versions, found a list"});
-    CHECK(faults_of("minors: []") == std::vector<std::string>{"versions.yaml:1:1: versions is missing, expected a list of versions"});
-    CHECK(faults_of("versions: v1.2.3") == std::vector<std::string>{"versions.yaml:1:11: versions: expected a list, found the string 'v1.2.3'"});
+    CHECK(faults_of("") ==
+          std::vector<std::string>{"versions.yaml: the file is empty, expected a mapping with versions"});
+    CHECK(faults_of("[]") ==
+          std::vector<std::string>{"versions.yaml:1:1: expected a mapping with versions, found a list"});
+    CHECK(faults_of("minors: []") ==
+          std::vector<std::string>{"versions.yaml:1:1: versions is missing, expected a list of versions"});
+    CHECK(faults_of("versions: v1.2.3") ==
+          std::vector<std::string>{"versions.yaml:1:11: versions: expected a list, found the string 'v1.2.3'"});
     CHECK(faults_of("versions: [").size() == 1);
 }
 
 TEST_CASE("ways over several minors") {
     const auto& built_in = builtin_catalogue();
     CHECK(way(built_in, "1.34.1", "1.34.1", "1.34.4") == "control planes v1.34.4 | kubelets v1.34.4");
-    CHECK(way(built_in, "1.33.5", "1.33.5", "1.35.4") == "control planes v1.34.4 | control planes v1.35.4 | kubelets v1.35.4");
+    CHECK(way(built_in, "1.33.5", "1.33.5", "1.35.4") ==
+          "control planes v1.34.4 | control planes v1.35.4 | kubelets v1.35.4");
     // Kubelets may stay three minors behind, not four.
-    CHECK(way(built_in, "1.31.14", "1.31.14", "1.34.4") == "control planes v1.32.13 | control planes v1.33.13 | control planes v1.34.4 | kubelets v1.34.4");
+    CHECK(way(built_in, "1.31.14", "1.31.14", "1.34.4") ==
+          "control planes v1.32.13 | control planes v1.33.13 | control planes v1.34.4 | kubelets v1.34.4");
     CHECK(way(built_in, "1.31.14", "1.31.14", "1.35.4") ==
-          "control planes v1.32.13 | control planes v1.33.13 | control planes v1.34.4 | kubelets v1.34.4 | control planes v1.35.4 | kubelets v1.35.4");
-    CHECK(way(built_in, "1.32.13", "1.29.15", "1.33.13") == "kubelets v1.32.13 | control planes v1.33.13 | kubelets v1.33.13");
+          "control planes v1.32.13 | control planes v1.33.13 | control planes v1.34.4 | kubelets v1.34.4 | control "
+          "planes v1.35.4 | kubelets v1.35.4");
+    CHECK(way(built_in, "1.32.13", "1.29.15", "1.33.13") ==
+          "kubelets v1.32.13 | control planes v1.33.13 | kubelets v1.33.13");
     CHECK(way(built_in, "1.34.4", "1.33.13", "1.34.4") == "kubelets v1.34.4");
     CHECK(way(built_in, "1.34.4", "1.34.4", "1.34.4") == "");
-    CHECK(way(built_in, "1.34.4", "1.34.4", "1.33.13") == "no: v1.33.13 is below v1.34.4, which runs and does not list it in downgrade_to");
-    CHECK(way(built_in, "1.34.4", "1.35.4", "1.35.4") == "no: a kubelet runs v1.35.4, newer than the control plane's v1.34.4");
-    CHECK(way(built_in, "1.27.0", "1.27.0", "1.31.14") == "no: no way from v1.27.0 to v1.31.14 is known: kubeadm upgrades one minor at a time");
+    CHECK(way(built_in, "1.34.4", "1.34.4", "1.33.13") ==
+          "no: v1.33.13 is below v1.34.4, which runs and does not list it in downgrade_to");
+    CHECK(way(built_in, "1.34.4", "1.35.4", "1.35.4") ==
+          "no: a kubelet runs v1.35.4, newer than the control plane's v1.34.4");
+    CHECK(way(built_in, "1.27.0", "1.27.0", "1.31.14") ==
+          "no: no way from v1.27.0 to v1.31.14 is known: kubeadm upgrades one minor at a time");
 }
 
 TEST_CASE("ways follow upgrade_from and prefer high patches") {
     const auto catalogue = catalogue_of(
-        "versions:\n- version: v1.30.1\n- version: v1.30.9\n- {version: v1.31.1, upgrade_from: [v1.30.1]}\n- version: v1.31.8\n"
+        "versions:\n- version: v1.30.1\n- version: v1.30.9\n- {version: v1.31.1, upgrade_from: [v1.30.1]}\n- version: "
+        "v1.31.8\n"
         "- {version: v1.32.0, upgrade_from: [v1.31.1]}\n- {version: v1.32.4, downgrade_to: [v1.32.0]}\n");
     CHECK(way(catalogue, "1.30.0", "1.30.0", "1.31.8") == "control planes v1.31.8 | kubelets v1.31.8");
-    CHECK(way(catalogue, "1.30.0", "1.30.0", "1.32.4") == "control planes v1.31.8 | control planes v1.32.4 | kubelets v1.32.4");
-    CHECK(way(catalogue, "1.30.0", "1.30.0", "1.32.0") == "control planes v1.30.1 | control planes v1.31.1 | control planes v1.32.0 | kubelets v1.32.0");
+    CHECK(way(catalogue, "1.30.0", "1.30.0", "1.32.4") ==
+          "control planes v1.31.8 | control planes v1.32.4 | kubelets v1.32.4");
+    CHECK(way(catalogue, "1.30.0", "1.30.0", "1.32.0") ==
+          "control planes v1.30.1 | control planes v1.31.1 | control planes v1.32.0 | kubelets v1.32.0");
     CHECK(way(catalogue, "1.32.4", "1.32.4", "1.32.0") == "kubelets v1.32.0 | control planes v1.32.0");
     // On the way back what is there already stays, and nothing else does.
     CHECK(way(catalogue, "1.32.4", "1.32.0", "1.32.0") == "control planes v1.32.0");
@@ -156,10 +173,13 @@ TEST_CASE("ways follow upgrade_from and prefer high patches") {
     CHECK(way(catalogue, "1.32.0-1.32.4", "1.32.0", "1.32.0") == "control planes v1.32.0");
     CHECK(way(catalogue, "1.32.0", "1.32.0-1.32.4", "1.32.0") == "kubelets v1.32.0");
     CHECK(way(catalogue, "1.32.0", "1.32.0", "1.32.0") == "");
-    CHECK(way(catalogue, "1.31.8-1.32.4", "1.31.8", "1.32.0") == "no: control planes run v1.31.8 and v1.32.4, and v1.32.0 is between them");
-    CHECK(way(catalogue, "1.32.2-1.32.4", "1.32.0", "1.32.0") == "no: v1.32.0 is below v1.32.2, which runs and does not list it in downgrade_to");
+    CHECK(way(catalogue, "1.31.8-1.32.4", "1.31.8", "1.32.0") ==
+          "no: control planes run v1.31.8 and v1.32.4, and v1.32.0 is between them");
+    CHECK(way(catalogue, "1.32.2-1.32.4", "1.32.0", "1.32.0") ==
+          "no: v1.32.0 is below v1.32.2, which runs and does not list it in downgrade_to");
     // On the way up, too.
-    CHECK(way(catalogue, "1.31.8-1.32.4", "1.31.8-1.32.4", "1.32.4") == "no: a kubelet runs v1.32.4, newer than the control plane's v1.31.8");
+    CHECK(way(catalogue, "1.31.8-1.32.4", "1.31.8-1.32.4", "1.32.4") ==
+          "no: a kubelet runs v1.32.4, newer than the control plane's v1.31.8");
     CHECK(way(catalogue, "1.31.8-1.32.4", "1.31.8", "1.32.4") == "control planes v1.32.4 | kubelets v1.32.4");
     CHECK(way(catalogue, "1.32.4", "1.31.8-1.32.4", "1.32.4") == "kubelets v1.32.4");
     CHECK(kubelet_skew_max(version_at("1.24.9")) == 2);

@@ -33,19 +33,25 @@ inline Inventory inventory_of(std::string_view text) {
 
 /// A control-plane node with its static Pods, all of one version.
 inline std::string control_plane(const std::string& name, const std::string& version) {
-    std::string text = "---\n{kind: Node, apiVersion: v1, metadata: {name: " + name + ", labels: {node-role.kubernetes.io/control-plane: ''}}, status: {nodeInfo: {kubeletVersion: " + version +
-                       ", containerRuntimeVersion: 'containerd://2.1.0'}, conditions: [{type: Ready, status: 'True'}, {type: MemoryPressure, status: 'False'}, "
-                       "{type: DiskPressure, status: 'False'}, {type: PIDPressure, status: 'False'}]}}\n";
+    std::string text =
+        "---\n{kind: Node, apiVersion: v1, metadata: {name: " + name +
+        ", labels: {node-role.kubernetes.io/control-plane: ''}}, status: {nodeInfo: {kubeletVersion: " + version +
+        ", containerRuntimeVersion: 'containerd://2.1.0'}, conditions: [{type: Ready, status: 'True'}, {type: "
+        "MemoryPressure, status: 'False'}, "
+        "{type: DiskPressure, status: 'False'}, {type: PIDPressure, status: 'False'}]}}\n";
     for (const std::string component : {"kube-apiserver", "kube-controller-manager", "kube-scheduler"}) {
-        text += "---\n{kind: Pod, apiVersion: v1, metadata: {name: " + component + "-" + name + ", namespace: kube-system, annotations: {kubernetes.io/config.mirror: x}}, spec: {nodeName: " + name +
-                ", containers: [{name: " + component + ", image: 'registry.k8s.io/" + component + ":" + version + "', command: [" + component +
+        text += "---\n{kind: Pod, apiVersion: v1, metadata: {name: " + component + "-" + name +
+                ", namespace: kube-system, annotations: {kubernetes.io/config.mirror: x}}, spec: {nodeName: " + name +
+                ", containers: [{name: " + component + ", image: 'registry.k8s.io/" + component + ":" + version +
+                "', command: [" + component +
                 ", --profiling=false]}]}, status: {phase: Running, conditions: [{type: Ready, status: 'True'}]}}\n";
     }
     return text;
 }
 
 inline std::string worker(const std::string& name, const std::string& version) {
-    return "---\n{kind: Node, apiVersion: v1, metadata: {name: " + name + "}, status: {nodeInfo: {kubeletVersion: " + version + "}}}\n";
+    return "---\n{kind: Node, apiVersion: v1, metadata: {name: " + name +
+           "}, status: {nodeInfo: {kubeletVersion: " + version + "}}}\n";
 }
 
 }  // namespace kmm::kubernetes::test

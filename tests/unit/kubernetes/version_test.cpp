@@ -23,9 +23,11 @@ Version version_of(std::string_view text) {
 
 /// A version of small numbers and mixed suffixes, so that equal and close ones are frequent.
 Version any_version(std::mt19937& random) {
-    static const std::vector<std::string> suffixes{"",        "-alpha.0", "-alpha.3", "-beta.1",  "-rc.1",   "-rc.2",  "-rc.10",  "-rc.1+k3s1", "-rc1",
-                                                   "-rc.01",  "+k3s1",    "+k3s2",    "+k3s10",   "-gke.9",  "-gke.100", "-eks-113cf36", "-0",    "-1.1",
-                                                   "-upgrade", "-PRE.1",  "-rcx",     "-1.1+a.b", "+rke2r1", "-00",    "-1"};
+    static const std::vector<std::string> suffixes{
+        "",           "-alpha.0",     "-alpha.3", "-beta.1", "-rc.1",    "-rc.2",  "-rc.10",
+        "-rc.1+k3s1", "-rc1",         "-rc.01",   "+k3s1",   "+k3s2",    "+k3s10", "-gke.9",
+        "-gke.100",   "-eks-113cf36", "-0",       "-1.1",    "-upgrade", "-PRE.1", "-rcx",
+        "-1.1+a.b",   "+rke2r1",      "-00",      "-1"};
     const auto pick = [&](unsigned below) { return static_cast<std::uint32_t>(random() % below); };
     return {pick(2), pick(3), pick(3), suffixes[pick(static_cast<unsigned>(suffixes.size()))]};
 }
@@ -39,19 +41,45 @@ TEST_CASE("versions are read with and without v, and nothing else is") {
     CHECK(version_of("V1.34.4").text() == "v1.34.4");
     CHECK(version_of("1.34.4-rc.1+k3s1").suffix == "-rc.1+k3s1");
     CHECK(version_of("v4294967295.0.0").major == 4294967295U);
-    for (const auto* text : {"", "v", "1", "1.34", "v1.34", "1.34.", "1.34.4.5", "01.34.4", "1.034.4", "1.34.04", " 1.34.4", "1.34.4 ", "vv1.34.4", "1.34.4-", "1.34.4+",
-                             "1.34.4rc1", "1.34.4-rc_1", "1.34.4-rc.", "1.34.x", "-1.34.4", "1.-34.4", "4294967296.0.0", "1.34.99999999999999999999", "latest",
-                             "1.34.4-\xc3\xa4", "1,34,4"}) {
+    for (const auto* text : {"",
+                             "v",
+                             "1",
+                             "1.34",
+                             "v1.34",
+                             "1.34.",
+                             "1.34.4.5",
+                             "01.34.4",
+                             "1.034.4",
+                             "1.34.04",
+                             " 1.34.4",
+                             "1.34.4 ",
+                             "vv1.34.4",
+                             "1.34.4-",
+                             "1.34.4+",
+                             "1.34.4rc1",
+                             "1.34.4-rc_1",
+                             "1.34.4-rc.",
+                             "1.34.x",
+                             "-1.34.4",
+                             "1.-34.4",
+                             "4294967296.0.0",
+                             "1.34.99999999999999999999",
+                             "latest",
+                             "1.34.4-\xc3\xa4",
+                             "1,34,4"}) {
         CAPTURE(text);
         CHECK_FALSE(Version::parse(text).has_value());
     }
 }
 
 TEST_CASE("order of versions") {
-    const std::vector<const char*> ascending{"v0.9.9",       "v1.9.0",       "v1.10.0-alpha.0", "v1.10.0-alpha.3", "v1.10.0-beta.1", "v1.10.0-rc.1", "v1.10.0-rc.1+k3s1",
-                                             "v1.10.0-rc.2", "v1.10.0-rc.10", "v1.10.0",         "v1.10.0+k3s1",    "v1.10.0+k3s2",   "v1.10.0+k3s10", "v1.10.0-0",
-                                             "v1.10.0-1.1",  "v1.10.0-eks-1", "v1.10.0-gke.9",   "v1.10.0-gke.100", "v1.10.0-upgrade", "v1.10.1",      "v1.10.9",
-                                             "v1.10.10",     "v1.16.4",       "v2.0.0"};
+    const std::vector<const char*> ascending{
+        "v0.9.9",         "v1.9.0",          "v1.10.0-alpha.0",   "v1.10.0-alpha.3",
+        "v1.10.0-beta.1", "v1.10.0-rc.1",    "v1.10.0-rc.1+k3s1", "v1.10.0-rc.2",
+        "v1.10.0-rc.10",  "v1.10.0",         "v1.10.0+k3s1",      "v1.10.0+k3s2",
+        "v1.10.0+k3s10",  "v1.10.0-0",       "v1.10.0-1.1",       "v1.10.0-eks-1",
+        "v1.10.0-gke.9",  "v1.10.0-gke.100", "v1.10.0-upgrade",   "v1.10.1",
+        "v1.10.9",        "v1.10.10",        "v1.16.4",           "v2.0.0"};
     for (std::size_t i = 0; i < ascending.size(); ++i) {
         for (std::size_t k = 0; k < ascending.size(); ++k) {
             CAPTURE(ascending[i]);

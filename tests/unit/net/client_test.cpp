@@ -89,7 +89,8 @@ TEST_CASE("a sink can stop, and its errors come through") {
     });
     net::CurlHttpClient http;
     std::size_t pieces = 0;
-    CHECK(http.send(request_to(server), [&](const net::Response&, std::string_view) { return ++pieces < 2; }).status == 200);
+    CHECK(http.send(request_to(server), [&](const net::Response&, std::string_view) { return ++pieces < 2; }).status ==
+          200);
     CHECK(pieces == 2);
     const Error error = error_of(http, request_to(server), [](const net::Response&, std::string_view) -> bool {
         throw Error(Exit::io, "mine", "from the sink");
@@ -175,7 +176,8 @@ TEST_CASE("the proxies of the environment, and the hosts that are exempt") {
     CHECK(proxy.requests()[0].target == "http://registry.invalid/v2/");
     const std::string port = std::to_string(direct.port());
     std::size_t asked = 0;
-    for (const std::string& exceptions : std::vector<std::string>{"127.0.0.1,.invalid", "registry.invalid 127.0.0.0/8", "127.0.0.1:" + port + ",registry.invalid:80"}) {
+    for (const std::string& exceptions : std::vector<std::string>{"127.0.0.1,.invalid", "registry.invalid 127.0.0.0/8",
+                                                                  "127.0.0.1:" + port + ",registry.invalid:80"}) {
         CAPTURE(exceptions);
         ::setenv("NO_PROXY", exceptions.c_str(), 1);
         CHECK(http.send(request_to(direct, "/x"), nullptr).status == 200);
@@ -193,8 +195,9 @@ TEST_CASE("the proxies of the environment, and the hosts that are exempt") {
 }
 
 TEST_CASE("the address of a proxy is never shown: it may hold a password") {
-    for (const char* proxy : {"http://user:s3cret@host:99999", "http://user:s3c ret@host", "foo://user:s3cret@host:1", "http://user:s3cret@[::",
-                              "http://user:1/s3cret@host:1", "http://user:1@s3c/ret@host:1", "http://s3c?ret@host:1", "s3c#ret@host:1"}) {
+    for (const char* proxy : {"http://user:s3cret@host:99999", "http://user:s3c ret@host", "foo://user:s3cret@host:1",
+                              "http://user:s3cret@[::", "http://user:1/s3cret@host:1", "http://user:1@s3c/ret@host:1",
+                              "http://s3c?ret@host:1", "s3c#ret@host:1"}) {
         ::setenv("http_proxy", proxy, 1);
         net::CurlHttpClient http;
         net::Request request;
@@ -215,7 +218,8 @@ TEST_CASE("the address of a proxy is never shown: it may hold a password") {
 
 TEST_CASE("what is wrong with the TLS of a proxy is not told of the server behind it") {
     for (const bool speaks_tls : {false, true}) {
-        FakeServer proxy([](const FakeRequest&) { return FakeReply{}; }, speaks_tls ? std::optional(make_identity()) : std::nullopt);
+        FakeServer proxy([](const FakeRequest&) { return FakeReply{}; },
+                         speaks_tls ? std::optional(make_identity()) : std::nullopt);
         const std::string name = "127.0.0.1:" + std::to_string(proxy.port());
         ::setenv("https_proxy", ("https://user:s3cret@" + name).c_str(), 1);
         net::CurlHttpClient http;
@@ -268,7 +272,9 @@ TEST_CASE("what a proxy refuses is told as its answer") {
     CHECK(net::speaker(net::Response{}, "the registry") == "the registry");
     ::setenv("http_proxy", "http://user:s3cret@127.0.0.1:1", 1);  // nobody is there
     const Error gone = error_of(http, request);
-    CHECK(std::any_of(gone.details().begin(), gone.details().end(), [](const auto& detail) { return detail == std::pair<std::string, std::string>("proxy", "127.0.0.1:1"); }));
+    CHECK(std::any_of(gone.details().begin(), gone.details().end(), [](const auto& detail) {
+        return detail == std::pair<std::string, std::string>("proxy", "127.0.0.1:1");
+    }));
     ::unsetenv("https_proxy");
     ::unsetenv("http_proxy");
 }
@@ -296,7 +302,8 @@ TEST_CASE("M57 through a proxy a name that leads inwards is refused, unless who 
     CHECK(same_side.status == 200);
     CHECK(same_side.peer_address.empty());  // it is the proxy's, and says nothing about the registry
     CHECK(http.send(ask("10.1.2.3", net::AddressScope::site, "registry.invalid"), nullptr).status == 200);
-    CHECK(http.send(ask("storage.invalid", net::AddressScope::global, "registry.invalid"), nullptr).status == 200);  // known to the proxy alone
+    CHECK(http.send(ask("storage.invalid", net::AddressScope::global, "registry.invalid"), nullptr).status ==
+          200);  // known to the proxy alone
     CHECK(proxy.requests().size() == 3);
     ::unsetenv("http_proxy");
 }

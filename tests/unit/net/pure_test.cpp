@@ -15,8 +15,12 @@ using std::chrono::seconds;
 TEST_SUITE("net::unit") {
 
 TEST_CASE("the authorities of a system are where its distribution has them") {
-    const auto found = [](const std::string& there) { return net::system_ca_bundle([&](const std::string& file) { return file == there; }); };
-    for (const char* place : {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"}) CHECK(found(place) == place);
+    const auto found = [](const std::string& there) {
+        return net::system_ca_bundle([&](const std::string& file) { return file == there; });
+    };
+    for (const char* place : {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
+                              "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"})
+        CHECK(found(place) == place);
     CHECK(found("/elsewhere").empty());
 }
 
@@ -26,18 +30,17 @@ TEST_CASE("Retry-After: seconds, dates and nonsense") {
         const char* text;
         std::optional<milliseconds> wait;
     };
-    for (const Row& row : {Row{"0", milliseconds(0)}, Row{" 7 ", seconds(7)}, Row{"99999", seconds(99999)},
-                           Row{"99999999999999999999", seconds(1'000'000)},
-                           Row{"Sun, 06 Nov 1994 08:50:37 GMT", seconds(60)},
-                           Row{"Sun, 06 Nov 1994 08:49:00 GMT", milliseconds(0)},
-                           Row{"Sun, 06 Nov 1994 08:50:37 CET", std::nullopt},
-                           Row{"Sun, 06 Foo 1994 08:50:37 GMT", std::nullopt}, Row{"", std::nullopt},
-                           Row{"Sunday, 06-Nov-94 08:50:37 GMT", seconds(60)},  // the obsolete forms, which RFC 9110 5.6.7
-                           Row{"Sun Nov  6 08:50:37 1994", seconds(60)},        // wants read
-                           Row{"Saturday, 05-Nov-94 08:50:37 GMT", milliseconds(0)},
-                           Row{"Sunday, 06-Nov-94 08:50:37 CET", std::nullopt}, Row{"Sunday, 06 Nov 94 08:50:37 GMT", std::nullopt},
-                           Row{"Sun Nov 6 08:50:37 1994", std::nullopt}, Row{"Sun Nov 31 08:50:37 1994", std::nullopt},
-                           Row{"-1", std::nullopt}, Row{"1.5", std::nullopt}, Row{"soon", std::nullopt}}) {
+    for (const Row& row :
+         {Row{"0", milliseconds(0)}, Row{" 7 ", seconds(7)}, Row{"99999", seconds(99999)},
+          Row{"99999999999999999999", seconds(1'000'000)}, Row{"Sun, 06 Nov 1994 08:50:37 GMT", seconds(60)},
+          Row{"Sun, 06 Nov 1994 08:49:00 GMT", milliseconds(0)}, Row{"Sun, 06 Nov 1994 08:50:37 CET", std::nullopt},
+          Row{"Sun, 06 Foo 1994 08:50:37 GMT", std::nullopt}, Row{"", std::nullopt},
+          Row{"Sunday, 06-Nov-94 08:50:37 GMT", seconds(60)},  // the obsolete forms, which RFC 9110 5.6.7
+          Row{"Sun Nov  6 08:50:37 1994", seconds(60)},        // wants read
+          Row{"Saturday, 05-Nov-94 08:50:37 GMT", milliseconds(0)}, Row{"Sunday, 06-Nov-94 08:50:37 CET", std::nullopt},
+          Row{"Sunday, 06 Nov 94 08:50:37 GMT", std::nullopt}, Row{"Sun Nov 6 08:50:37 1994", std::nullopt},
+          Row{"Sun Nov 31 08:50:37 1994", std::nullopt}, Row{"-1", std::nullopt}, Row{"1.5", std::nullopt},
+          Row{"soon", std::nullopt}}) {
         CAPTURE(row.text);
         CHECK(net::parse_retry_after(row.text, now) == row.wait);
     }
@@ -49,7 +52,8 @@ TEST_CASE("Retry-After: a date is held against the server's own clock, not again
     CHECK(net::retry_after(response, an_hour_late) == milliseconds(0));
     response.headers.emplace_back("date", "Sun, 06 Nov 1994 08:50:30 GMT");
     CHECK(net::retry_after(response, an_hour_late) == seconds(7));
-    CHECK(net::retry_after(net::Response{503, {{"date", "Sun, 06 Nov 1994 08:50:30 GMT"}}, "", ""}, an_hour_late) == std::nullopt);
+    CHECK(net::retry_after(net::Response{503, {{"date", "Sun, 06 Nov 1994 08:50:30 GMT"}}, "", ""}, an_hour_late) ==
+          std::nullopt);
 }
 
 TEST_CASE("waits double, jitter, follow the server, and are capped") {
@@ -88,8 +92,8 @@ TEST_CASE("URLs are split and joined") {
     CHECK(net::parse_url("http://[fd00::1]:5000/x")->to_string() == "http://[fd00::1]:5000/x");
     CHECK(net::parse_url("http://a")->to_string() == "http://a/");
     for (const char* bad : {"", "a", "ftp://a/", "http://", "http:///x", "http://a:0/", "http://a:65536/",
-                            "http://a:b/", "http://[::1/", "http://a b/", "http://a\\b/", "http://a/\x01", "http://%41/",
-                            "http://a:999999999999/", "file:///etc/passwd"}) {
+                            "http://a:b/", "http://[::1/", "http://a b/", "http://a\\b/", "http://a/\x01",
+                            "http://%41/", "http://a:999999999999/", "file:///etc/passwd"}) {
         CAPTURE(bad);
         CHECK_FALSE(net::parse_url(bad).has_value());
     }
@@ -177,11 +181,13 @@ TEST_CASE("no_proxy: hosts, addresses, networks and ports, between commas or bla
 }
 
 TEST_CASE("the name of a proxy holds no password") {
-    for (const char* address : {"http://u:p@proxy.example:3128", "u:p@proxy.example:3128/", "proxy.example:3128", "https://u:p/@p@proxy.example:3128"}) {
+    for (const char* address : {"http://u:p@proxy.example:3128", "u:p@proxy.example:3128/", "proxy.example:3128",
+                                "https://u:p/@p@proxy.example:3128"}) {
         CHECK(net::proxy_name(address) == "proxy.example:3128");
     }
     CHECK(net::proxy_name("http://[::1]:3128") == "[::1]:3128");
-    for (const char* address : {"", "http://", "http://a b:1", "p\x1b[0m"}) CHECK(net::proxy_name(address) == "(not shown)");
+    for (const char* address : {"", "http://", "http://a b:1", "p\x1b[0m"})
+        CHECK(net::proxy_name(address) == "(not shown)");
     CHECK(net::is_http_proxy("proxy.example:3128"));
     CHECK_FALSE(net::is_http_proxy("SOCKS5h://proxy.example:1080"));
 }

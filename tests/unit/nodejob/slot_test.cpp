@@ -73,8 +73,12 @@ struct Place {
 
     [[nodiscard]] std::string path(const std::string& name) const { return top.path() + "/" + name; }
     [[nodiscard]] JobSlot slot() { return slot(ops); }
-    [[nodiscard]] JobSlot slot(sys::FileOps& with) { return JobSlot({path("slot"), boot, cgroup_root}, with, clock, random); }
-    [[nodiscard]] std::string text(const std::string& name) const { return std::filesystem::exists(path(name)) ? sys::read_file(path(name)) : std::string(); }
+    [[nodiscard]] JobSlot slot(sys::FileOps& with) {
+        return JobSlot({path("slot"), boot, cgroup_root}, with, clock, random);
+    }
+    [[nodiscard]] std::string text(const std::string& name) const {
+        return std::filesystem::exists(path(name)) ? sys::read_file(path(name)) : std::string();
+    }
 };
 
 JobSpec script(const std::string& key, const std::string& text) {
@@ -132,7 +136,8 @@ TEST_SUITE("nodejob::unit") {
         Place place;
         JobSlot slot = place.slot();
         JobSpec spec{"steps", {}};
-        for (const std::string word : {"echo one", "kill -9 $$", "echo not", "echo always; exit 5"}) spec.commands.push_back({{"sh", "-c", word}, {}, word.find("always") != std::string::npos});
+        for (const std::string word : {"echo one", "kill -9 $$", "echo not", "echo always; exit 5"})
+            spec.commands.push_back({{"sh", "-c", word}, {}, word.find("always") != std::string::npos});
         spec.commands.front().environment = {{"NAME", "x"}};
         static_cast<void>(slot.begin(spec));
         const JobView job = slot.wait(std::nullopt);
@@ -303,7 +308,9 @@ TEST_SUITE("nodejob::unit") {
             for (;;) {
                 ++point;
                 Place place;
-                const std::string text = "cd " + place.top.path() + "; mkdir busy || echo overlap >> faults; sleep 0.03; rmdir busy; echo run >> runs";
+                const std::string text =
+                    "cd " + place.top.path() +
+                    "; mkdir busy || echo overlap >> faults; sleep 0.03; rmdir busy; echo run >> runs";
                 const int status = in_child([&] {
                     const pid_t self = ::getpid();
                     EndingFileOps caller_ops(point, self, is_caller);

@@ -35,7 +35,8 @@ inline kmm::api::Module module(std::string version = "") {
     result.module_loader.emplace();
     auto& container = result.module_loader->container;
     container.version = version;
-    container.container_image = "registry.example/kmm-hello:" + (version.empty() ? "x" : version) + "-${KERNEL_FULL_VERSION}";
+    container.container_image =
+        "registry.example/kmm-hello:" + (version.empty() ? "x" : version) + "-${KERNEL_FULL_VERSION}";
     container.modprobe.module_name = "kmm_hello";
     container.kernel_mappings = {regexp("^.+$")};
     return result;

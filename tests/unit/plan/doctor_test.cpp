@@ -43,11 +43,13 @@ TEST_SUITE("plan::unit") {
         const auto stuck = plan::examine(objects, {}).at(0).mend;
         REQUIRE(stuck.kind == plan::Mend::Kind::remove_labels);
         CHECK(stuck.module == objects.modules[0].full_name());
-        CHECK(stuck.labels.at(0).key == api::label_version_schedule_pod(objects.modules[0].meta.namespace_, objects.modules[0].meta.name));
+        CHECK(stuck.labels.at(0).key ==
+              api::label_version_schedule_pod(objects.modules[0].meta.namespace_, objects.modules[0].meta.name));
         CHECK(stuck.labels.at(0).value == "v1");
         build::set_labels(node, "v1", "v1", "v1");
-        for (const auto& key : {api::label_version_module("a", "b.c"), api::label_version_worker_pod("a", "b.c"), api::label_ready("a", "b.c"),
-                                api::label_version_schedule_pod("a", "b.c"), api::label_version_ready("a", "b.c")}) {
+        for (const auto& key : {api::label_version_module("a", "b.c"), api::label_version_worker_pod("a", "b.c"),
+                                api::label_ready("a", "b.c"), api::label_version_schedule_pod("a", "b.c"),
+                                api::label_version_ready("a", "b.c")}) {
             CAPTURE(key);
             node.meta.labels[key] = "v7";
             const auto found = plan::examine(objects, {});

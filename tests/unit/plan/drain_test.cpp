@@ -85,11 +85,13 @@ TEST_CASE("the filters of kubectl drain") {
         row.change(pod);
         const auto strict = plan_drain({pod}, {});
         CHECK(strict.evict.size() == (row.is_evicted ? 1 : 0));
-        CHECK(strict.refusals == (*row.refusal == 0 ? std::vector<std::string>() : std::vector<std::string>{row.refusal}));
+        CHECK(strict.refusals ==
+              (*row.refusal == 0 ? std::vector<std::string>() : std::vector<std::string>{row.refusal}));
         const auto forced = plan_drain({pod}, {OnLoss::evict, OnLoss::evict, std::nullopt});
         CHECK(forced.evict.size() == (row.is_evicted_by_force ? 1 : 0));
         CHECK(forced.refusals.empty());
-        CHECK(forced.warnings == (*row.warning == 0 ? std::vector<std::string>() : std::vector<std::string>{row.warning}));
+        CHECK(forced.warnings ==
+              (*row.warning == 0 ? std::vector<std::string>() : std::vector<std::string>{row.warning}));
     }
 }
 
@@ -98,8 +100,9 @@ TEST_CASE("one refusal for each reason, with all its Pods") {
     local.has_empty_dir = true;
     const auto drain = plan_drain({pod_of("a", ""), local, pod_of("b", "")}, {});
     CHECK(drain.refusals ==
-          std::vector<std::string>{"cannot delete Pods that declare no controller (use --force to override): shop/a, shop/b",
-                                   "cannot delete Pods with local storage (use --delete-emptydir-data to override): shop/c"});
+          std::vector<std::string>{
+              "cannot delete Pods that declare no controller (use --force to override): shop/a, shop/b",
+              "cannot delete Pods with local storage (use --delete-emptydir-data to override): shop/c"});
 }
 
 TEST_CASE("only users of the device, if that is asked for") {
@@ -149,8 +152,8 @@ TEST_CASE("budgets that never allow an eviction") {
         if (*row.reason == 0) {
             CHECK(texts.empty());
         } else {
-            CHECK(texts == std::vector<std::string>{"PodDisruptionBudget shop/web never allows an eviction (" + std::string(row.reason) +
-                                                    "): shop/a, shop/b"});
+            CHECK(texts == std::vector<std::string>{"PodDisruptionBudget shop/web never allows an eviction (" +
+                                                    std::string(row.reason) + "): shop/a, shop/b"});
         }
         auto elsewhere = pod_of("a", "ReplicaSet");
         elsewhere.namespace_ = "other";
@@ -180,9 +183,10 @@ TEST_CASE("who uses the devices of a Module") {
     CHECK(code_of({}) == "resources-unknown");
     CHECK(code_of({"example.com/gpu"}).empty());
     module.device_plugin.reset();
-    module.dra = value::Node::mapping(
-        {{"driverName", "gpu.example.com"},
-         {"deviceClasses", value::Node::sequence({value::Node::mapping({{"name", "gpus"}}), value::Node::mapping({{"name", "parts"}})})}});
+    module.dra =
+        value::Node::mapping({{"driverName", "gpu.example.com"},
+                              {"deviceClasses", value::Node::sequence({value::Node::mapping({{"name", "gpus"}}),
+                                                                       value::Node::mapping({{"name", "parts"}})})}});
     const std::vector<api::DeviceClaim> claims = {{"a", "asks", {"other", "parts"}, {}},
                                                   {"a", "asks-others", {"other"}, {"nic.example.com"}},
                                                   {"b", "has", {"other"}, {"gpu.example.com"}},

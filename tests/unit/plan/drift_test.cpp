@@ -22,7 +22,8 @@ plan::SavedPlan read_plan(const std::string& text) {
 }
 
 const std::string k_load =
-    "- {node: node-a, kernel: 6.1.0-56-amd64, namespace: drivers, module: kmm-hello, action: load, reason: not-loaded,\n"
+    "- {node: node-a, kernel: 6.1.0-56-amd64, namespace: drivers, module: kmm-hello, action: load, reason: "
+    "not-loaded,\n"
     "   image: 'registry.example/kmm-hello:x-6.1.0-56-amd64'}\n";
 
 }  // namespace
@@ -49,7 +50,8 @@ TEST_SUITE("plan::unit") {
         now.entries[0].config.reset();
         CHECK(plan::drift(saved, now, "drivers", "kmm-hello").empty());
         CHECK(plan::drift(saved, now, "drivers", "other") ==
-              std::vector<std::pair<std::string, std::string>>{{"node-a", "is in the plan, but no longer in the cluster"}});
+              std::vector<std::pair<std::string, std::string>>{
+                  {"node-a", "is in the plan, but no longer in the cluster"}});
         now.entries[0].kernel = "6.1.0-60-amd64";
         now.entries[0].version = "v9";
         CHECK(plan::drift(saved, now, "drivers", "kmm-hello").at(0).second ==

@@ -44,8 +44,8 @@ TEST_SUITE("plan::unit") {
     TEST_CASE("only NoSchedule and NoExecute block, and the first that does is named") {
         CHECK(plan::tolerates({}, {api::Taint{"a", "", "PreferNoSchedule"}}));
         api::Taint blocking;
-        CHECK_FALSE(plan::tolerates({}, {{"a", "", "PreferNoSchedule"}, {"b", "x", "NoExecute"}, {"c", "", "NoSchedule"}},
-                                    &blocking));
+        CHECK_FALSE(plan::tolerates(
+            {}, {{"a", "", "PreferNoSchedule"}, {"b", "x", "NoExecute"}, {"c", "", "NoSchedule"}}, &blocking));
         CHECK(blocking == api::Taint{"b", "x", "NoExecute"});
     }
 

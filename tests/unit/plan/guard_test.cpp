@@ -44,9 +44,11 @@ TEST_CASE("what annotations have against unloading and loading") {
     const std::vector<Row> rows = {
         {"nothing", [](api::Objects&) {}, "-", "-"},
         {"always", [&](api::Objects& o) { o.modules[0].meta.annotations[policy] = "always"; }, "-", "-"},
-        {"on-delete: another version replaces it", [&](api::Objects& o) { o.modules[0].meta.annotations[policy] = "on-delete"; }, "-", "-"},
+        {"on-delete: another version replaces it",
+         [&](api::Objects& o) { o.modules[0].meta.annotations[policy] = "on-delete"; }, "-", "-"},
         {"never", [&](api::Objects& o) { o.modules[0].meta.annotations[policy] = "never"; }, "unload-policy", "-"},
-        {"never, of another Module", [&](api::Objects& o) { o.modules[1].meta.annotations[policy] = "never"; }, "-", "-"},
+        {"never, of another Module", [&](api::Objects& o) { o.modules[1].meta.annotations[policy] = "never"; }, "-",
+         "-"},
         {"needed, not loaded", [&](api::Objects& o) { o.modules[1].meta.annotations[needs] = "d/m"; }, "-", "-"},
         {"needed and loaded",
          [&](api::Objects& o) {
@@ -66,8 +68,10 @@ TEST_CASE("what annotations have against unloading and loading") {
              load(o, "n2", "other", "b1");
          },
          "-", "-"},
-        {"needs what is not loaded", [&](api::Objects& o) { o.modules[0].meta.annotations[needs] = "d/other"; }, "-", "needs-not-loaded"},
-        {"needs what nobody has read", [&](api::Objects& o) { o.modules[0].meta.annotations[needs] = "d/ghost"; }, "-", "needs-not-loaded"},
+        {"needs what is not loaded", [&](api::Objects& o) { o.modules[0].meta.annotations[needs] = "d/other"; }, "-",
+         "needs-not-loaded"},
+        {"needs what nobody has read", [&](api::Objects& o) { o.modules[0].meta.annotations[needs] = "d/ghost"; }, "-",
+         "needs-not-loaded"},
         {"needs what is loaded",
          [&](api::Objects& o) {
              o.modules[0].meta.annotations[needs] = "d/other";

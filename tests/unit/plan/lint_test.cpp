@@ -54,10 +54,26 @@ TEST_SUITE("plan::unit") {
         const Codes dot{"regexp-bare-dot"};
         const Codes& open_end = open;
         for (const Row& row : {
-                 Row{"^.+$", {}}, Row{".", {}}, Row{"(.*)", {}}, Row{"^6\\.1\\.", {}}, Row{"^6\\.1\\.0-5$", {}}, Row{".*el8.*", {}}, Row{"(?i)^RT", {}},
-                 Row{"(^6|^5)\\.", {}}, Row{"[0-9].[0-9]", open}, Row{"^[6.1]+-", {}}, Row{"\\A6\\.", {}},
-                 Row{"6\\.1\\.", open}, Row{"el8", open}, Row{"^6\\.1\\.0-5", open}, Row{"(?:6\\.)", open},
-                 Row{"^6.1\\.", dot}, Row{"^\\Q6.1.0-56\\E-", {}}, Row{"^\\Q6.1", open_end}, Row{"^\\Q6.1\\E[.]0.1-", dot}, Row{"6.1", {"regexp-bare-dot", "regexp-unanchored"}},
+                 Row{"^.+$", {}},
+                 Row{".", {}},
+                 Row{"(.*)", {}},
+                 Row{"^6\\.1\\.", {}},
+                 Row{"^6\\.1\\.0-5$", {}},
+                 Row{".*el8.*", {}},
+                 Row{"(?i)^RT", {}},
+                 Row{"(^6|^5)\\.", {}},
+                 Row{"[0-9].[0-9]", open},
+                 Row{"^[6.1]+-", {}},
+                 Row{"\\A6\\.", {}},
+                 Row{"6\\.1\\.", open},
+                 Row{"el8", open},
+                 Row{"^6\\.1\\.0-5", open},
+                 Row{"(?:6\\.)", open},
+                 Row{"^6.1\\.", dot},
+                 Row{"^\\Q6.1.0-56\\E-", {}},
+                 Row{"^\\Q6.1", open_end},
+                 Row{"^\\Q6.1\\E[.]0.1-", dot},
+                 Row{"6.1", {"regexp-bare-dot", "regexp-unanchored"}},
              }) {
             CAPTURE(row.regexp);
             api::Module module = build::module();
@@ -68,9 +84,11 @@ TEST_SUITE("plan::unit") {
 
     TEST_CASE("a regexp after one that takes everything") {
         api::Module module = build::module();
-        module.module_loader->container.kernel_mappings = {build::regexp("^.+$"), build::regexp("^6\\."), build::literal("x")};
+        module.module_loader->container.kernel_mappings = {build::regexp("^.+$"), build::regexp("^6\\."),
+                                                           build::literal("x")};
         CHECK(lint(module) == Codes{"mapping-unreachable"});
-        std::swap(module.module_loader->container.kernel_mappings[0], module.module_loader->container.kernel_mappings[1]);
+        std::swap(module.module_loader->container.kernel_mappings[0],
+                  module.module_loader->container.kernel_mappings[1]);
         CHECK(lint(module).empty());
     }
 
@@ -222,8 +240,8 @@ TEST_SUITE("plan::unit") {
     }
 
     TEST_CASE("order: ranks, and circles by their path") {
-        std::vector<api::Module> modules{needing("c", "drivers/b , drivers/a"), needing("b", "drivers/a"), needing("a", ""),
-                                         needing("d", "")};
+        std::vector<api::Module> modules{needing("c", "drivers/b , drivers/a"), needing("b", "drivers/a"),
+                                         needing("a", ""), needing("d", "")};
         CHECK(plan::load_order(modules) == std::map<std::string, std::size_t>{
                                                {"drivers/a", 0}, {"drivers/b", 1}, {"drivers/c", 2}, {"drivers/d", 0}});
         Diagnostics diagnostics;
@@ -276,9 +294,16 @@ TEST_SUITE("plan::unit") {
     }
 
     TEST_CASE("globs") {
-        for (const auto& [pattern, text, matches] :
-             {std::tuple{"a*c", "abbc", true}, {"a*c", "abbcd", false}, {"*", "", true}, {"", "", true}, {"", "a", false},
-              {"?", "a", true}, {"?", "", false}, {"*v2-*", "r/i:v2-6", true}, {"a**b*", "ab", true}, {"*aab", "aaab", true}}) {
+        for (const auto& [pattern, text, matches] : {std::tuple{"a*c", "abbc", true},
+                                                     {"a*c", "abbcd", false},
+                                                     {"*", "", true},
+                                                     {"", "", true},
+                                                     {"", "a", false},
+                                                     {"?", "a", true},
+                                                     {"?", "", false},
+                                                     {"*v2-*", "r/i:v2-6", true},
+                                                     {"a**b*", "ab", true},
+                                                     {"*aab", "aaab", true}}) {
             CAPTURE(pattern);
             CAPTURE(text);
             CHECK(plan::glob_matches(pattern, text) == matches);
@@ -337,12 +362,14 @@ TEST_SUITE("plan::unit") {
             }
             return "";
         };
-        CHECK(refused("node-b=dedicated:NoSchedule") == "did you mean node-a? *=node-b=dedicated:NoSchedule is about all nodes");
+        CHECK(refused("node-b=dedicated:NoSchedule") ==
+              "did you mean node-a? *=node-b=dedicated:NoSchedule is about all nodes");
         CHECK(refused("node-b:dedicated:NoSchedule") != "");
         CHECK(refused("node-b=k=v") == "did you mean node-a?");
         CHECK(refused("gpu-7=k=v:NoSchedule") == "write NODE=KEY..., or leave NODE out for all nodes");
         // A key that is in use, one unlike any node, a name, all nodes, and a change without a place for a node.
-        for (const auto* good : {"node-x=v:NoSchedule", "dedicated=gpu:NoSchedule", "node-a=k=v", "*=node-b=v", "example.com/node-b=v", "node-b-"}) {
+        for (const auto* good : {"node-x=v:NoSchedule", "dedicated=gpu:NoSchedule", "node-a=k=v", "*=node-b=v",
+                                 "example.com/node-b=v", "node-b-"}) {
             CAPTURE(good);
             CHECK(refused(good).empty());
         }

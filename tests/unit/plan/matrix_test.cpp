@@ -10,7 +10,8 @@ using plan::MatrixCell;
 
 TEST_SUITE("plan::unit") {
     TEST_CASE("kernels are in the order of their numbers") {
-        const std::vector<std::string> ordered{"5.10", "6.1.0-9", "6.1.0-56", "6.1.0-56-amd64", "6.1.0a", "6.01.1", "6.1.1", "7"};
+        const std::vector<std::string> ordered{"5.10",   "6.1.0-9", "6.1.0-56", "6.1.0-56-amd64",
+                                               "6.1.0a", "6.01.1",  "6.1.1",    "7"};
         for (std::size_t i = 0; i < ordered.size(); ++i) {
             for (std::size_t k = 0; k < ordered.size(); ++k) {
                 CAPTURE(ordered[i]);
@@ -43,7 +44,9 @@ TEST_SUITE("plan::unit") {
         CHECK(matrix.kernels[1].asked);
         CHECK(matrix.kernels[2].version == "6.10.0");
         CHECK(matrix.nodes_without_kernel == 1);
-        const auto state = [&](std::size_t kernel, std::size_t module) { return matrix.kernels[kernel].cells[module].state; };
+        const auto state = [&](std::size_t kernel, std::size_t module) {
+            return matrix.kernels[kernel].cells[module].state;
+        };
         CHECK(state(0, 0) == MatrixCell::State::covered);
         CHECK(matrix.kernels[0].cells[0].nodes == std::vector<std::string>{"node-a"});
         CHECK(state(0, 1) == MatrixCell::State::covered);
@@ -66,7 +69,8 @@ TEST_SUITE("plan::unit") {
         objects.modules[1].meta.deleting = true;
         objects.nodes = {build::node(), build::node(), build::node()};
         objects.nodes[1].meta.name = "cordoned";
-        objects.nodes[1].taints = {{"node.kubernetes.io/unschedulable", "", "NoSchedule"}, {"node.kubernetes.io/not-ready", "", "NoExecute"}};
+        objects.nodes[1].taints = {{"node.kubernetes.io/unschedulable", "", "NoSchedule"},
+                                   {"node.kubernetes.io/not-ready", "", "NoExecute"}};
         objects.nodes[2].meta.name = "elsewhere";
         objects.nodes[2].taints = {{"dedicated", "db", "NoSchedule"}};
         const auto rows = plan::survey(objects, {"6.1.0-57-amd64"});

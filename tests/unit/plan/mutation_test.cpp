@@ -112,7 +112,8 @@ items:
 )";
 
 constexpr const char* k_mutation_node =
-    "apiVersion: v1\nkind: Node\nmetadata: {name: node-a, labels: {kmm: \"yes\", kmm.node.kubernetes.io/version-module.drivers.hello: v1}}\n"
+    "apiVersion: v1\nkind: Node\nmetadata: {name: node-a, labels: {kmm: \"yes\", "
+    "kmm.node.kubernetes.io/version-module.drivers.hello: v1}}\n"
     "status: {nodeInfo: {kernelVersion: 6.1.0-1-amd64, bootID: b}}\n";
 
 /// Mappings whose keys and values are the user's: another key there is another wish, no fault.
@@ -155,7 +156,9 @@ private:
         const std::string here = at + "." + member.key;
         const bool hit = count_++ == target_;
         const std::string value = text(member.value, here);
-        const auto line = [](const std::string& key, const std::string& json) { return value::to_json(value::Node(key)) + ": " + json; };
+        const auto line = [](const std::string& key, const std::string& json) {
+            return value::to_json(value::Node(key)) + ": " + json;
+        };
         if (!hit) { return {line(member.key, value)}; }
         path = here;
         switch (mutation_) {
@@ -210,7 +213,10 @@ TEST_SUITE("plan::unit") {
         REQUIRE(documents.size() == 1);
         const value::Node& rich = documents.front().root;
         const Outcome whole = judge_text(MutatingWriter(std::size_t(-1), Mutation::remove).text(rich));
-        for (const auto& finding : whole.findings) { INFO(finding.message); CHECK(finding.severity != Severity::error); }
+        for (const auto& finding : whole.findings) {
+            INFO(finding.message);
+            CHECK(finding.severity != Severity::error);
+        }
         REQUIRE(whole.plan.entries.size() >= 2);
 
         std::size_t mutations = 0;
@@ -218,7 +224,8 @@ TEST_SUITE("plan::unit") {
         std::set<std::string> required;
         bool more = true;
         for (std::size_t target = 0; more; ++target) {
-            for (const Mutation mutation : {Mutation::misspell, Mutation::mistype, Mutation::remove, Mutation::duplicate}) {
+            for (const Mutation mutation :
+                 {Mutation::misspell, Mutation::mistype, Mutation::remove, Mutation::duplicate}) {
                 MutatingWriter writer(target, mutation);
                 const std::string text = writer.text(rich);
                 more = !writer.path.empty();
@@ -238,26 +245,30 @@ TEST_SUITE("plan::unit") {
                     CHECK(finding.position->column >= 1);
                 }
                 if (mutation == Mutation::duplicate) { CHECK(refused); }
-                if (mutation == Mutation::misspell || mutation == Mutation::mistype) { CHECK((refused || is_free(writer.path))); }
+                if (mutation == Mutation::misspell || mutation == Mutation::mistype) {
+                    CHECK((refused || is_free(writer.path)));
+                }
                 if (mutation == Mutation::remove && refused) { required.insert(writer.path); }
                 if (!refused) { CHECK(outcome.plan.entries.size() <= whole.plan.entries.size()); }
             }
         }
-        MESSAGE(mutations << " mutations, " << errors << " refused with a place, " << required.size() << " keys required");
+        MESSAGE(mutations << " mutations, " << errors << " refused with a place, " << required.size()
+                          << " keys required");
         CHECK(mutations > 400);
         // What the CRD and the webhook require, and nothing else.
         const std::string spec = ".items[0].spec";
         const std::string loader = spec + ".moduleLoader.container";
-        for (const auto& path : {spec + ".selector", spec + ".moduleLoader.container", loader + ".modprobe", loader + ".kernelMappings",
-                                 loader + ".kernelMappings[1].containerImage", loader + ".kernelMappings[1].regexp",
-                                 loader + ".sign.filesToSign", loader + ".build.dockerfileConfigMap",
-                                 spec + ".tolerations[0].key", std::string(".items[0].metadata.namespace")}) {
+        for (const auto& path :
+             {spec + ".selector", spec + ".moduleLoader.container", loader + ".modprobe", loader + ".kernelMappings",
+              loader + ".kernelMappings[1].containerImage", loader + ".kernelMappings[1].regexp",
+              loader + ".sign.filesToSign", loader + ".build.dockerfileConfigMap", spec + ".tolerations[0].key",
+              std::string(".items[0].metadata.namespace")}) {
             CAPTURE(path);
             CHECK(required.count(path) == 1);
         }
-        for (const auto& path : {spec, spec + ".tolerations", spec + ".moduleLoader", spec + ".devicePlugin", loader + ".version",
-                                 loader + ".build", loader + ".sign", loader + ".modprobe.parameters",
-                                 std::string(".items[0].metadata.labels")}) {
+        for (const auto& path : {spec, spec + ".tolerations", spec + ".moduleLoader", spec + ".devicePlugin",
+                                 loader + ".version", loader + ".build", loader + ".sign",
+                                 loader + ".modprobe.parameters", std::string(".items[0].metadata.labels")}) {
             CAPTURE(path);
             CHECK(required.count(path) == 0);
         }

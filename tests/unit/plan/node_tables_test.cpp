@@ -71,9 +71,12 @@ TEST_SUITE("plan::unit") {
 
     TEST_CASE("a worker Pod by its phase, row by row") {
         const std::vector<SyncRow> situations{
-            {Phase::pending, yes, no, PodStep::nothing, ""},     {Phase::running, yes, no, PodStep::delete_pod, ""},
-            {Phase::running, no, yes, PodStep::nothing, ""},     {Phase::failed, yes, yes, PodStep::delete_pod, ""},
-            {Phase::succeeded, no, no, PodStep::record_unload, ""}, {Phase::succeeded, yes, yes, PodStep::record_load, ""},
+            {Phase::pending, yes, no, PodStep::nothing, ""},
+            {Phase::running, yes, no, PodStep::delete_pod, ""},
+            {Phase::running, no, yes, PodStep::nothing, ""},
+            {Phase::failed, yes, yes, PodStep::delete_pod, ""},
+            {Phase::succeeded, no, no, PodStep::record_unload, ""},
+            {Phase::succeeded, yes, yes, PodStep::record_load, ""},
         };
         std::set<const SyncRow*> seen;
         for (const auto& situation : situations) {

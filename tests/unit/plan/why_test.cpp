@@ -26,7 +26,8 @@ TEST_SUITE("plan::unit") {
         build::set_labels(node, "v1", "", "");
         api::Module module = build::module("v2");
         module.selector = {{"kmm", "yes"}, {"zone", "b"}, {"rack", "1"}};
-        module.module_loader->container.kernel_mappings = {build::literal("5.10"), build::regexp("^6"), build::regexp("x")};
+        module.module_loader->container.kernel_mappings = {build::literal("5.10"), build::regexp("^6"),
+                                                           build::regexp("x")};
         const plan::Why why = plan::explain(plan::NodeView{&node, nullptr}, module, {});
         using plan::Mark;
         CHECK(has(why, "selector", Mark::passed, "kmm=yes"));
@@ -43,23 +44,29 @@ TEST_SUITE("plan::unit") {
         CHECK(has(why, "label", Mark::fact, "KMM will add version-worker-pod"));
         CHECK(has(why, "label", Mark::failed, "settled version-worker-pod is v1, wanted v2"));
         CHECK(why.settled.reason == "selector-mismatch");
-        CHECK(why.changes == std::vector<std::string>{
-                                 "label node node-a with rack=1", "label node node-a with zone=b", "also: remove taint gpu:NoSchedule from node node-a",
-                                 "or add a toleration for gpu to spec.tolerations of the Module",
-                                 "also: label node node-a with kmm.node.kubernetes.io/version-module.drivers.kmm-hello=v2"});
+        CHECK(why.changes ==
+              std::vector<std::string>{
+                  "label node node-a with rack=1", "label node node-a with zone=b",
+                  "also: remove taint gpu:NoSchedule from node node-a",
+                  "or add a toleration for gpu to spec.tolerations of the Module",
+                  "also: label node node-a with kmm.node.kubernetes.io/version-module.drivers.kmm-hello=v2"});
     }
 
     TEST_CASE("all that stands in the way is told, not only what was met first") {
         api::Node node = build::node();
-        node.taints = {{"gpu", "", "NoSchedule"}, {"node.kubernetes.io/unschedulable", "", "NoSchedule"}, {"soft", "", "PreferNoSchedule"}};
+        node.taints = {{"gpu", "", "NoSchedule"},
+                       {"node.kubernetes.io/unschedulable", "", "NoSchedule"},
+                       {"soft", "", "PreferNoSchedule"}};
         api::Module module = build::module("");
         module.module_loader->container.kernel_mappings = {build::literal("5.10.0-1")};
         const auto changes = [&] { return plan::explain(plan::NodeView{&node, nullptr}, module, {}).changes; };
-        CHECK(changes() == std::vector<std::string>{
-                               "remove taint gpu:NoSchedule from node node-a", "or add a toleration for gpu to spec.tolerations of the Module",
-                               "also: remove taint node.kubernetes.io/unschedulable:NoSchedule from node node-a (kubectl uncordon)",
-                               "or add a toleration for node.kubernetes.io/unschedulable to spec.tolerations of the Module",
-                               "also: add a kernel mapping that matches 6.1.0-56-amd64 to the Module"});
+        CHECK(changes() ==
+              std::vector<std::string>{
+                  "remove taint gpu:NoSchedule from node node-a",
+                  "or add a toleration for gpu to spec.tolerations of the Module",
+                  "also: remove taint node.kubernetes.io/unschedulable:NoSchedule from node node-a (kubectl uncordon)",
+                  "or add a toleration for node.kubernetes.io/unschedulable to spec.tolerations of the Module",
+                  "also: add a kernel mapping that matches 6.1.0-56-amd64 to the Module"});
         node.taints.clear();
         CHECK(changes() == std::vector<std::string>{"add a kernel mapping that matches 6.1.0-56-amd64 to the Module"});
     }
@@ -75,7 +82,8 @@ TEST_SUITE("plan::unit") {
         const auto config = build::loaded(module, node);
         CHECK_FALSE(plan::explain(plan::NodeView{&node, &config}, module, {}).changes.empty());
         node.taints = {{"node.kubernetes.io/unschedulable", "", "NoSchedule"}};
-        CHECK(plan::explain(plan::NodeView{&node, &config}, module, {}).changes.at(0).find("uncordon") != std::string::npos);
+        CHECK(plan::explain(plan::NodeView{&node, &config}, module, {}).changes.at(0).find("uncordon") !=
+              std::string::npos);
     }
 
     TEST_CASE("a fault is part of the chain") {

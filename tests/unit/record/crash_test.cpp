@@ -249,7 +249,8 @@ TEST_SUITE("record::unit") {
             try {
                 StateDir(scratch.path(), ops, clock).begin(payload_of(1));
             } catch (const Error& error) {
-                const bool clean = StateDir(scratch.path(), ops, clock).load().entries.empty() && !has_temp_files(scratch.path());
+                const bool clean =
+                    StateDir(scratch.path(), ops, clock).load().entries.empty() && !has_temp_files(scratch.path());
                 ::_exit(error.exit() == Exit::io && clean ? 7 : 8);
             }
             ::_exit(0);

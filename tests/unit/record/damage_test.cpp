@@ -23,7 +23,8 @@ std::string golden_journal() {
     std::string text;
     std::string prev(k_no_previous);
     for (int entry = 1; text.size() < k_state_size; ++entry) {
-        const std::string line = encode_line(static_cast<std::uint64_t>(entry), prev, "2026-11-21T10:41:07Z", payload_of(entry));
+        const std::string line =
+            encode_line(static_cast<std::uint64_t>(entry), prev, "2026-11-21T10:41:07Z", payload_of(entry));
         prev = sha256_hex(std::string_view(line).substr(0, line.size() - 1));
         text += line;
     }
@@ -31,7 +32,8 @@ std::string golden_journal() {
 }
 
 void put(const std::string& path, std::string_view text) {
-    std::ofstream(path, std::ios::binary | std::ios::trunc).write(text.data(), static_cast<std::streamsize>(text.size()));
+    std::ofstream(path, std::ios::binary | std::ios::trunc)
+        .write(text.data(), static_cast<std::streamsize>(text.size()));
 }
 
 bool same_entries(const std::vector<Entry>& a, const std::vector<Entry>& b) {
@@ -71,7 +73,8 @@ TEST_SUITE("record::unit") {
     TEST_CASE("checksums are the published ones") {
         CHECK(crc32c_hex("123456789") == "e3069283");                    // RFC 3720 B.4's check value
         CHECK(crc32c_hex(std::string(32, '\0')) == "8a9136aa");          // RFC 3720 B.4
-        CHECK(sha256_hex("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");  // FIPS 180-2 B.1
+        CHECK(sha256_hex("abc") ==
+              "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");  // FIPS 180-2 B.1
     }
 
     TEST_CASE("every flipped bit of a journal is detected") {
@@ -93,7 +96,8 @@ TEST_SUITE("record::unit") {
             }
         }
         CHECK(accepted == 0);
-        MESSAGE("journal bits flipped: " << detected + harmless << ", detected " << detected << ", harmless " << harmless);
+        MESSAGE("journal bits flipped: " << detected + harmless << ", detected " << detected << ", harmless "
+                                         << harmless);
     }
 
     TEST_CASE("every flipped bit of a snapshot is detected") {
@@ -168,7 +172,8 @@ TEST_SUITE("record::unit") {
             const bool lacks_only_newline = golden[length] == '\n';
             lines += golden[length - 1] == '\n' ? 1U : 0U;
             CHECK(parsed.entries.size() == lines + (lacks_only_newline ? 1U : 0U));
-            CHECK(same_entries(parsed.entries, {entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(parsed.entries.size())}));
+            CHECK(same_entries(parsed.entries, {entries.begin(),
+                                                entries.begin() + static_cast<std::ptrdiff_t>(parsed.entries.size())}));
             CHECK(parsed.partial_tail == (golden[length - 1] != '\n'));
         }
         MESSAGE("journal cut at " << golden.size() << " lengths");
@@ -205,7 +210,8 @@ TEST_SUITE("record::unit") {
         const std::size_t sector = (last_line + 511) / 512 * 512;
         if (sector < golden.size()) {
             text = golden;  // the first sector of the last line was not written, the rest was
-            std::fill(text.begin() + static_cast<std::ptrdiff_t>(last_line), text.begin() + static_cast<std::ptrdiff_t>(sector), '\0');
+            std::fill(text.begin() + static_cast<std::ptrdiff_t>(last_line),
+                      text.begin() + static_cast<std::ptrdiff_t>(sector), '\0');
             CHECK(code_of_journal(text) == (sector - last_line >= 2 ? "partial" : "state-damaged"));
         }
         text = golden;
@@ -247,23 +253,29 @@ TEST_SUITE("record::unit") {
         };
         const std::string golden = golden_journal();
         const std::string snapshot = encode_snapshot(1, payload_of(1), nullptr);
-        for (const Row& row : {Row{"2", "state-newer"}, Row{"2147483648", "state-newer"}, Row{"18446744073709551615", "state-newer"},
-                               Row{"\"1\"", "state-damaged"}, Row{"\"2\"", "state-damaged"}, Row{"-1", "state-damaged"},
-                               Row{"0", "state-damaged"}, Row{"null", "state-damaged"}}) {
+        for (const Row& row :
+             {Row{"2", "state-newer"}, Row{"2147483648", "state-newer"}, Row{"18446744073709551615", "state-newer"},
+              Row{"\"1\"", "state-damaged"}, Row{"\"2\"", "state-damaged"}, Row{"-1", "state-damaged"},
+              Row{"0", "state-damaged"}, Row{"null", "state-damaged"}}) {
             CAPTURE(row.version);
-            const std::string text = replaced(golden, R"("formatVersion":1)", std::string(R"("formatVersion":)") + row.version);
+            const std::string text =
+                replaced(golden, R"("formatVersion":1)", std::string(R"("formatVersion":)") + row.version);
             CHECK(code_of_journal(text) == row.code);
         }
         try {
-            static_cast<void>(parse_journal(replaced(golden, R"("formatVersion":1)", R"("formatVersion":9)"), "journal"));
+            static_cast<void>(
+                parse_journal(replaced(golden, R"("formatVersion":1)", R"("formatVersion":9)"), "journal"));
             FAIL("accepted");
         } catch (const Error& error) {
             CHECK(error.exit() == Exit::config);
             CHECK(error.message() == "the upgrade record has format 9, this program reads up to 1");
             CHECK(error.hint().find("kmm-upgrade 0.") != std::string::npos);
         }
-        CHECK_THROWS_AS(static_cast<void>(parse_snapshot(replaced(snapshot, R"("formatVersion": 1)", R"("formatVersion": 2)"), "s")), Error);
-        CHECK_FALSE(parse_snapshot(replaced(snapshot, R"("formatVersion": 1)", R"("formatVersion": 0)"), "s").has_value());
+        CHECK_THROWS_AS(static_cast<void>(
+                            parse_snapshot(replaced(snapshot, R"("formatVersion": 1)", R"("formatVersion": 2)"), "s")),
+                        Error);
+        CHECK_FALSE(
+            parse_snapshot(replaced(snapshot, R"("formatVersion": 1)", R"("formatVersion": 0)"), "s").has_value());
     }
 
     TEST_CASE("a newer format is refused and nothing on the disk changes") {
@@ -283,8 +295,8 @@ TEST_SUITE("record::unit") {
         const ScratchState scratch;
         sys::LinuxFileOps ops;
         const FixedClock clock;
-        const std::string body = R"({"seq":1,"formatVersion":1,"future":{"a":[1,2]},"prev":")" + std::string(k_no_previous) +
-                                 R"(","time":"t","payload":{"entry":1,"more":"x"})";
+        const std::string body = R"({"seq":1,"formatVersion":1,"future":{"a":[1,2]},"prev":")" +
+                                 std::string(k_no_previous) + R"(","time":"t","payload":{"entry":1,"more":"x"})";
         const std::string line = sealed(body);
         put(scratch.path() + "/journal.ndjson", line);
         const std::string head = "{\n  \"formatVersion\": 1,\n  \"serial\": 1,\n  \"payload\": {},\n  \"future\": 7";

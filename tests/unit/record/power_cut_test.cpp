@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the disk may hold after a power cut. The operations of one life of the record are logged; then, for a cut after each
-// of them, every state that a file system may have kept is built and read: operations on names that were not yet made
-// durable are lost or kept (in order, and in any subset), bytes that were not are lost, kept, cut or read as zeros.
+// What the disk may hold after a power cut. The operations of one life of the record are logged; then, for a cut after
+// each of them, every state that a file system may have kept is built and read: operations on names that were not yet
+// made durable are lost or kept (in order, and in any subset), bytes that were not are lost, kept, cut or read as
+// zeros.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -122,7 +123,8 @@ Disk disk_after(const std::vector<Operation>& log, std::size_t count) {
 /// Each way in which the unsynced bytes of one file may have survived.
 std::vector<std::string> survivals(const std::string& durable, const std::string& pending) {
     std::set<std::string> texts{durable};
-    for (std::size_t cut : {std::size_t{1}, pending.size() / 4, pending.size() / 2, pending.size() - 1, pending.size()}) {
+    for (std::size_t cut :
+         {std::size_t{1}, pending.size() / 4, pending.size() / 2, pending.size() - 1, pending.size()}) {
         cut = std::min(cut, pending.size());
         texts.insert(durable + pending.substr(0, cut));
         texts.insert(durable + pending.substr(0, cut) + std::string(pending.size() - cut, '\0'));
@@ -237,15 +239,17 @@ TEST_SUITE("record::unit") {
         CHECK_MESSAGE(tally.bad == 0, tally.first_fault);
         CHECK_MESSAGE(tally.stuck == 0, tally.first_fault);
         CHECK(tally.states > 200);
-        MESSAGE("power cuts after " << ops.log.size() << " operations, states tried: " << tally.states << ", bad: " << tally.bad);
-        // The model must be able to fail: with every second fsync forgotten, or every second one of a directory, it does.
+        MESSAGE("power cuts after " << ops.log.size() << " operations, states tried: " << tally.states
+                                    << ", bad: " << tally.bad);
+        // The model must be able to fail: with every second fsync forgotten, or every second one of a directory, it
+        // does.
         const Tally no_sync = enumerate(without(ops.log, Operation::Type::sync, 2), scratch.path());
         CHECK(no_sync.bad > 0);
         const Tally no_sync_dir = enumerate(without(ops.log, Operation::Type::sync_dir, 2), scratch.path());
         CHECK(no_sync_dir.bad > 0);
         MESSAGE("with half of the fsyncs forgotten: bad " << no_sync.bad << " of " << no_sync.states
-                                                          << "; of those of directories: bad " << no_sync_dir.bad << " of "
-                                                          << no_sync_dir.states);
+                                                          << "; of those of directories: bad " << no_sync_dir.bad
+                                                          << " of " << no_sync_dir.states);
     }
 
     TEST_CASE("a replaced file goes through create, write, fsync, rename, fsync of the directory, in that order") {

@@ -35,8 +35,8 @@ inline value::Node payload_of(int entry) {
                                  {"text", value::Node("line\nbreak \"quoted\" \xc3\xa9")}});
 }
 
-/// Plays the whole life; `on_step(n)` is called when step n (from 1) is acknowledged. Steps 1 to k_entries are the entries
-/// of the first run, then comes its archiving, then the begin of the second run.
+/// Plays the whole life; `on_step(n)` is called when step n (from 1) is acknowledged. Steps 1 to k_entries are the
+/// entries of the first run, then comes its archiving, then the begin of the second run.
 inline void play(const std::string& dir, sys::FileOps& ops, const std::function<void(int)>& on_step) {
     const FixedClock clock;
     StateDir state(dir, ops, clock);
@@ -111,7 +111,8 @@ inline std::string go_on(const std::string& dir) {
 /// an fsync is modelled, not awaited.
 class ScratchState {
 public:
-    ScratchState() : base_("kmm-record-", ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : ""), path_(base_.path() + "/state") {
+    ScratchState()
+        : base_("kmm-record-", ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : ""), path_(base_.path() + "/state") {
         sys::LinuxFileOps ops;
         const FixedClock clock;
         StateDir(path_, ops, clock).open(true);

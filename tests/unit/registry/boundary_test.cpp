@@ -9,7 +9,9 @@ using namespace kmm;
 using net::AddressScope;
 
 TEST_CASE("no request goes further inwards than the registry's first address, also none to its own name") {
-    const auto of = [](const char* url, const registry::Boundary& boundary) { return registry::scope_max_for(*net::parse_url(url), boundary); };
+    const auto of = [](const char* url, const registry::Boundary& boundary) {
+        return registry::scope_max_for(*net::parse_url(url), boundary);
+    };
     const registry::Boundary unknown{"registry.example.com", AddressScope::global, false};
     CHECK(of("https://registry.example.com/", unknown) == AddressScope::loopback);  // where it is, is not known yet
     CHECK(of("https://auth.example.com/", unknown) == AddressScope::global);

@@ -24,7 +24,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-TestLayer cached_layer(const std::string& text) { return plain_layer(TarBuilder().file(k_modules + "/a.ko", text).finish()); }
+TestLayer cached_layer(const std::string& text) {
+    return plain_layer(TarBuilder().file(k_modules + "/a.ko", text).finish());
+}
 
 struct CacheScene {
     sys::TempDir top{"kmm-test-"};
@@ -33,7 +35,8 @@ struct CacheScene {
 
     CacheScene() { registry.add_image("v1", {cached_layer("one"), cached_layer("two")}); }
 
-    [[nodiscard]] Outcome pull(registry::PullPolicy policy = registry::PullPolicy::always, const std::function<void(registry::PullRequest&)>& tweak = nullptr) {
+    [[nodiscard]] Outcome pull(registry::PullPolicy policy = registry::PullPolicy::always,
+                               const std::function<void(registry::PullRequest&)>& tweak = nullptr) {
         before = asked();
         return pull_from(registry, [&](registry::PullRequest& request) {
             request.cache_dir = directory;
@@ -46,7 +49,9 @@ struct CacheScene {
     [[nodiscard]] std::size_t asked() { return registry.server().count("/v2/team/"); }
     /// Requests since the last pull began.
     [[nodiscard]] std::size_t requests() { return asked() - before; }
-    [[nodiscard]] std::string blob(const TestLayer& layer) const { return directory + "/blobs/sha256/" + sha256(layer.bytes).substr(7); }
+    [[nodiscard]] std::string blob(const TestLayer& layer) const {
+        return directory + "/blobs/sha256/" + sha256(layer.bytes).substr(7);
+    }
     std::size_t before = 0;
 };
 
@@ -61,14 +66,25 @@ TEST_CASE("what a tag means is repeated only to those who would have believed th
         tweak(request);
         return registry::learnt_by(reference, request);
     };
-    const auto login_of = [](const std::string& user) { return registry::Credential{"reg.example", user, "secret", ""}; };
+    const auto login_of = [](const std::string& user) {
+        return registry::Credential{"reg.example", user, "secret", ""};
+    };
     const auto verified = by([](auto&) {});
     const auto insecure = by([](auto& request) { request.tls.insecure = true; });
     const auto pinned = by([](auto& request) { request.tls.pinned_key = "sha256//a"; });
-    const auto pinned_only = by([](auto& request) { request.tls.pinned_key = "sha256//a"; request.tls.insecure = true; });
+    const auto pinned_only = by([](auto& request) {
+        request.tls.pinned_key = "sha256//a";
+        request.tls.insecure = true;
+    });
     const auto other_pin = by([](auto& request) { request.tls.pinned_key = "sha256//b"; });
-    const auto mirrored = by([](auto& request) { request.mirrors = image::read_mirrors("[[registry]]\nprefix='reg.example'\n[[registry.mirror]]\nlocation='m.example'\n", "f"); });
-    const auto bad_mirror = by([](auto& request) { request.mirrors = image::read_mirrors("[[registry]]\nprefix='reg.example'\n[[registry.mirror]]\nlocation='m.example'\ninsecure=true\n", "f"); });
+    const auto mirrored = by([](auto& request) {
+        request.mirrors =
+            image::read_mirrors("[[registry]]\nprefix='reg.example'\n[[registry.mirror]]\nlocation='m.example'\n", "f");
+    });
+    const auto bad_mirror = by([](auto& request) {
+        request.mirrors = image::read_mirrors(
+            "[[registry]]\nprefix='reg.example'\n[[registry.mirror]]\nlocation='m.example'\ninsecure=true\n", "f");
+    });
     const auto alice = by([&](auto& request) { request.credentials = {login_of("alice")}; });
     const auto bob = by([&](auto& request) { request.credentials = {login_of("bob")}; });
     CHECK(insecure.is_hearsay());
@@ -135,13 +151,17 @@ TEST_CASE("manifests that do not say what they are, as OCI allows, are known aga
         const std::string manifest = bare(scene.registry.image_manifest({cached_layer("one"), cached_layer("two")}));
         std::string digest = scene.registry.add_manifest("v1", "application/vnd.oci.image.manifest.v1+json", manifest);
         if (index) {
-            digest = scene.registry.add_manifest("v1", "application/vnd.oci.image.index.v1+json",
-                                                 R"({"schemaVersion":2,"manifests":[)" +
-                                                     descriptor("application/vnd.oci.image.manifest.v1+json", manifest, R"(,"platform":{"os":"linux","architecture":"amd64"})") + "]}");
+            digest =
+                scene.registry.add_manifest("v1", "application/vnd.oci.image.index.v1+json",
+                                            R"({"schemaVersion":2,"manifests":[)" +
+                                                descriptor("application/vnd.oci.image.manifest.v1+json", manifest,
+                                                           R"(,"platform":{"os":"linux","architecture":"amd64"})") +
+                                                "]}");
         }
         const std::string pinned = scene.registry.reference("@" + digest);
         for (int i = 0; i < 2; ++i) {
-            const Outcome outcome = scene.pull(registry::PullPolicy::always, [&](auto& request) { request.reference = pinned; });
+            const Outcome outcome =
+                scene.pull(registry::PullPolicy::always, [&](auto& request) { request.reference = pinned; });
             CHECK_MESSAGE(outcome.code() == "ok", outcome.message());
             CHECK(scene.requests() == (i == 0 ? 4 + std::size_t{index} : 0));
         }
@@ -166,9 +186,11 @@ TEST_CASE("a moved tag is seen with Always, not with IfNotPresent; Never needs t
     const Outcome moved = scene.pull();
     CHECK(moved.files.at(k_modules + "/a.ko") == "three");
     CHECK(scene.pull(registry::PullPolicy::never).result.digest == moved.result.digest);
-    const Outcome other = scene.pull(registry::PullPolicy::never, [](auto& request) { request.architecture = "arm64"; });
+    const Outcome other =
+        scene.pull(registry::PullPolicy::never, [](auto& request) { request.architecture = "arm64"; });
     CHECK(other.code() == "image-not-cached");
-    const Outcome without = pull_from(scene.registry, [](auto& request) { request.policy = registry::PullPolicy::never; });
+    const Outcome without =
+        pull_from(scene.registry, [](auto& request) { request.policy = registry::PullPolicy::never; });
     CHECK(without.exit() == Exit::usage);
 }
 
@@ -209,7 +231,9 @@ TEST_CASE("something else where the cache has a file is taken away, and waits fo
     const std::string digest = scene.pull().result.digest;
     const std::string saved = scene.top.path() + "/saved";
     fs::rename(scene.directory, saved);
-    const auto only_file = [](const std::string& directory) { return fs::directory_iterator(directory)->path().native(); };
+    const auto only_file = [](const std::string& directory) {
+        return fs::directory_iterator(directory)->path().native();
+    };
     for (const char* part : {"layer", "extracted", "manifest", "list", "record"}) {
         for (const char* kind : {"directory", "full directory", "pipe", "link", "dangling link"}) {
             CAPTURE(part);
@@ -220,10 +244,11 @@ TEST_CASE("something else where the cache has a file is taken away, and waits fo
             if (what == "layer") {
                 fs::remove_all(scene.directory + "/extractions");
             }
-            const std::string path = what == "layer"       ? scene.blob(cached_layer("two"))
-                                     : what == "extracted" ? scene.directory + "/blobs/sha256/" + sha256("two").substr(7)
-                                     : what == "manifest"  ? scene.directory + "/blobs/sha256/" + digest.substr(7)
-                                                           : only_file(scene.directory + (what == "list" ? "/extractions" : "/images"));
+            const std::string path =
+                what == "layer"       ? scene.blob(cached_layer("two"))
+                : what == "extracted" ? scene.directory + "/blobs/sha256/" + sha256("two").substr(7)
+                : what == "manifest"  ? scene.directory + "/blobs/sha256/" + digest.substr(7)
+                                      : only_file(scene.directory + (what == "list" ? "/extractions" : "/images"));
             REQUIRE(fs::exists(path));
             const std::string how = kind;
             const std::string aside = scene.top.path() + "/aside";
@@ -328,7 +353,8 @@ TEST_CASE("nobody is told to remove a cache of somebody else") {
     fs::permissions(scene.top.path(), fs::perms::owner_all);
     REQUIRE(never.error);
     CHECK(never.exit() == Exit::no_permission);
-    CHECK(never.error->hint() == "run as the user whose cache it is, on a node root, or name another one: --cache-dir DIR");
+    CHECK(never.error->hint() ==
+          "run as the user whose cache it is, on a node root, or name another one: --cache-dir DIR");
 }
 
 TEST_CASE("a link in the place of a part of the cache leads nobody elsewhere") {
@@ -343,7 +369,8 @@ TEST_CASE("a link in the place of a part of the cache leads nobody elsewhere") {
         std::ofstream(outside + "/of-others") << "x";
         const auto look = [&] {
             std::map<std::string, fs::file_time_type> found;
-            for (const auto& entry : fs::recursive_directory_iterator(outside)) found[entry.path().native()] = entry.last_write_time();
+            for (const auto& entry : fs::recursive_directory_iterator(outside))
+                found[entry.path().native()] = entry.last_write_time();
             return found;
         };
         const auto before = look();
@@ -424,7 +451,10 @@ TEST_CASE("killed runs and two at once leave a cache that holds what it says") {
         CHECK_FALSE(fs::exists(scene.blob(large)));
     }
     const registry::Cache beside(scene.directory);
-    CHECK(scene.pull(registry::PullPolicy::always, [&](auto& request) { request.reference = scene.registry.reference(":v2"); }).code() == "ok");
+    CHECK(scene
+              .pull(registry::PullPolicy::always,
+                    [&](auto& request) { request.reference = scene.registry.reference(":v2"); })
+              .code() == "ok");
     CHECK(fs::exists(scene.blob(large)));
     CHECK(registry::Cache(scene.directory).images().size() == 1);
 }

@@ -23,7 +23,8 @@ TEST_CASE("registry tokens go to the registry as they are, and to no token serve
     };
     const auto with = [&](const std::string& token) {
         return pull_from(registry, [&](registry::PullRequest& request) {
-            request.credentials = registry::parse_credentials(R"({"auths":{")" + registry.host() + R"(":{"registrytoken":")" + token + R"("}}})", "config.json");
+            request.credentials = registry::parse_credentials(
+                R"({"auths":{")" + registry.host() + R"(":{"registrytoken":")" + token + R"("}}})", "config.json");
         });
     };
     const Outcome good = with("secret-own");
@@ -46,16 +47,25 @@ TEST_CASE("a refusal names the program that was not asked") {
         return std::optional(reply);
     };
     const auto message = [&](const std::string& config) {
-        return pull_from(registry, [&](registry::PullRequest& request) { request.credentials = registry::parse_credentials(config, "config.json"); }).message();
+        return pull_from(registry,
+                         [&](registry::PullRequest& request) {
+                             request.credentials = registry::parse_credentials(config, "config.json");
+                         })
+            .message();
     };
     const std::string host = registry.host();
-    const std::string said = "no credentials for " + host + "; the helper ecr-login was not asked: no program is run for credentials";
-    CHECK(message(R"({"credHelpers":{")" + host + R"(":"ecr-login","other.example.com":"gcr"}})").find(said) != std::string::npos);
+    const std::string said =
+        "no credentials for " + host + "; the helper ecr-login was not asked: no program is run for credentials";
+    CHECK(message(R"({"credHelpers":{")" + host + R"(":"ecr-login","other.example.com":"gcr"}})").find(said) !=
+          std::string::npos);
     CHECK(message(R"({"credsStore":"ecr-login","auths":{")" + host + R"(":{}}})").find(said) != std::string::npos);
     CHECK(message(R"({"credsStore":"ecr-login"})").find(said) != std::string::npos);  // as Amazon's helper is set up
-    CHECK(message(R"({"credsStore":"pass","credHelpers":{")" + host + R"(":"ecr-login"}})").find(said) != std::string::npos);
+    CHECK(message(R"({"credsStore":"pass","credHelpers":{")" + host + R"(":"ecr-login"}})").find(said) !=
+          std::string::npos);
     CHECK(message(R"({"credHelpers":{"other.example.com":"gcr"}})").find("helper") == std::string::npos);
-    CHECK(message(R"({"credHelpers":{")" + host + R"(":"ecr-login"},"auths":{")" + host + R"(":{"auth":"dTpzZWNyZXQ="}}})").find("were refused; the helper ecr-login") != std::string::npos);
+    CHECK(message(R"({"credHelpers":{")" + host + R"(":"ecr-login"},"auths":{")" + host +
+                  R"(":{"auth":"dTpzZWNyZXQ="}}})")
+              .find("were refused; the helper ecr-login") != std::string::npos);
 }
 
 TEST_CASE("M63 a file that is no JSON is told with the place where it ends to be any, and without what stands there") {
@@ -80,6 +90,8 @@ TEST_CASE("M63 one entry of a mounted pull secret that cannot be understood cost
     CHECK(found[0].key == "b.io");
     CHECK(found[1].key == "e.io");
     REQUIRE(warnings.size() == 3);
-    CHECK(warnings[0] == "pull-secret-skipped: " + top.path() + "/.dockerconfigjson: the auth of registry a.io is not base64 of user:password");
-    CHECK_THROWS_AS(static_cast<void>(registry::default_credentials(top.path() + "/.dockerconfigjson", warnings)), Error);
+    CHECK(warnings[0] == "pull-secret-skipped: " + top.path() +
+                             "/.dockerconfigjson: the auth of registry a.io is not base64 of user:password");
+    CHECK_THROWS_AS(static_cast<void>(registry::default_credentials(top.path() + "/.dockerconfigjson", warnings)),
+                    Error);
 }

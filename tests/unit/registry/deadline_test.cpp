@@ -51,10 +51,13 @@ net::Response reply(int status, const std::string& name = {}, const std::string&
     return made;
 }
 
-Error refused() { return Error(Exit::unavailable, "network", "connection refused").detail("url", "https://reg.test/v2/").retryable(); }
+Error refused() {
+    return Error(Exit::unavailable, "network", "connection refused").detail("url", "https://reg.test/v2/").retryable();
+}
 
 /// What a pull within `allowed` ends with.
-Outcome pull_within(milliseconds allowed, ScriptedClient& http, TestClock& clock, const std::function<void(registry::PullRequest&)>& tweak = nullptr) {
+Outcome pull_within(milliseconds allowed, ScriptedClient& http, TestClock& clock,
+                    const std::function<void(registry::PullRequest&)>& tweak = nullptr) {
     const sys::TempDir out("kmm-test-");
     registry::PullRequest request;
     request.reference = "reg.test/team/driver:v1";
@@ -97,7 +100,8 @@ TEST_CASE("M60 the try that the end of the time cuts off counts, and so does wha
             return reply(503);
         }
         clock.sleep_for(request.timeout);
-        throw Error(Exit::timeout, "network-timeout", "no complete answer within 9s").detail("url", "https://reg.test/v2/team/driver/manifests/v1");
+        throw Error(Exit::timeout, "network-timeout", "no complete answer within 9s")
+            .detail("url", "https://reg.test/v2/team/driver/manifests/v1");
     });
     const Outcome outcome = pull_within(seconds(10), http, clock);
     CHECK(outcome.code() == "pull-timeout");
@@ -118,8 +122,9 @@ TEST_CASE("M60 what failed before something went well is no reason of a pull who
         clock.sleep_for(request.timeout);
         throw Error(Exit::timeout, "network-timeout", "no complete answer within 9s");
     });
-    http.body = R"({"schemaVersion":2,"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":")" + sha256("x") +
-                R"(","size":1,"platform":{"os":"linux","architecture":"amd64"}}]})";
+    http.body =
+        R"({"schemaVersion":2,"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":")" +
+        sha256("x") + R"(","size":1,"platform":{"os":"linux","architecture":"amd64"}}]})";
     const Outcome outcome = pull_within(seconds(10), http, clock);
     CHECK(outcome.code() == "pull-timeout");
     CHECK(http.tries == 3);
@@ -153,8 +158,9 @@ TEST_CASE("no request is allowed more time than the pull has, nor any when that 
         TestClock clock;
         ScriptedClient http([&](const net::Request& request, int) -> net::Response {
             clock.sleep_for(std::min<milliseconds>(request.timeout, seconds(slow)));
-            return request.url.find("/token") == std::string::npos ? reply(401, "www-authenticate", R"(Bearer realm="https://reg.test/token")")
-                                                                   : reply(302, "location", "https://reg.test/token?again");
+            return request.url.find("/token") == std::string::npos
+                       ? reply(401, "www-authenticate", R"(Bearer realm="https://reg.test/token")")
+                       : reply(302, "location", "https://reg.test/token?again");
         });
         const Outcome outcome = pull_within(seconds(10), http, clock);
         CHECK(outcome.code() == "pull-timeout");
@@ -169,11 +175,15 @@ TEST_CASE("whatever a pull waits for, it can be interrupted") {
     for (const int at : {1, 2, 3}) {
         TestClock clock;
         ScriptedClient http([&](const net::Request& request, int) {
-            return request.url.ends_with("/v2/") ? reply(404) : reply(401, "www-authenticate", R"(Bearer realm="https://reg.test/token")");
+            return request.url.ends_with("/v2/")
+                       ? reply(404)
+                       : reply(401, "www-authenticate", R"(Bearer realm="https://reg.test/token")");
         });
         const Outcome outcome = pull_within(seconds(10), http, clock, [&](auto& request) {
             request.tls.insecure = true;
-            request.cancelled = [&] { return static_cast<int>(http.timeouts.size()) == at; };  // the first looks for TLS, the third for a token
+            request.cancelled = [&] {
+                return static_cast<int>(http.timeouts.size()) == at;
+            };  // the first looks for TLS, the third for a token
         });
         CAPTURE(at);
         CHECK(outcome.code() == "interrupted");

@@ -29,11 +29,19 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 
 std::vector<TestLayer> rich_layers() {
     TarBuilder lower;
-    lower.file(k_modules + "/a.ko", std::string(300'000, 'a')).file(k_modules + "/gone.ko", "gone").file("opt/lib/modules/other/x.ko", "x");
-    lower.file(k_modules + "/modules.softdep", "install a /bin/sh\n").file("firmware/one.bin", "fw").dir("opt/lib/modules/empty/");
+    lower.file(k_modules + "/a.ko", std::string(300'000, 'a'))
+        .file(k_modules + "/gone.ko", "gone")
+        .file("opt/lib/modules/other/x.ko", "x");
+    lower.file(k_modules + "/modules.softdep", "install a /bin/sh\n")
+        .file("firmware/one.bin", "fw")
+        .dir("opt/lib/modules/empty/");
     TarBuilder upper;
-    upper.file(k_modules + "/.wh.gone.ko", "").file(k_modules + "/sub/b.ko", "b", 0755).hardlink(k_modules + "/sub/c.ko", k_modules + "/sub/b.ko");
-    upper.symlink(k_modules + "/link.ko", "sub/b.ko").symlink(k_modules + "/nowhere.ko", "absent.ko").symlink(k_modules + "/build", "/usr/src/x");
+    upper.file(k_modules + "/.wh.gone.ko", "")
+        .file(k_modules + "/sub/b.ko", "b", 0755)
+        .hardlink(k_modules + "/sub/c.ko", k_modules + "/sub/b.ko");
+    upper.symlink(k_modules + "/link.ko", "sub/b.ko")
+        .symlink(k_modules + "/nowhere.ko", "absent.ko")
+        .symlink(k_modules + "/build", "/usr/src/x");
     upper.dir(k_modules + "/hollow/").file(k_modules + "/zero.ko", "").file("firmware/two.bin", "fw");
     return {gzip_layer(lower.finish()), plain_layer(upper.finish())};
 }
@@ -51,7 +59,9 @@ Outcome ExtractionScene::pull(const Tweak& tweak, bool cached) {
     return outcome;
 }
 
-fs::path ExtractionScene::blob(const std::string& bytes) const { return directory + "/blobs/sha256/" + sha256(bytes).substr(7); }
+fs::path ExtractionScene::blob(const std::string& bytes) const {
+    return directory + "/blobs/sha256/" + sha256(bytes).substr(7);
+}
 
 void ExtractionScene::remove_layers() const {
     for (const TestLayer& layer : layers) {

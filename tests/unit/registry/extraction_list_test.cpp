@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of an extraction in its file: one that is cut, changed or lies is never used, and one of an earlier form is none.
+// The list of an extraction in its file: one that is cut, changed or lies is never used, and one of an earlier form is
+// none.
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -21,7 +22,8 @@ namespace {
 
 /// The lines of a list with the line that proves them, so that only the rules on what they say are left to refuse them.
 std::string with_end(const std::string& lines) {
-    return lines + "end " + std::to_string(std::count(lines.begin(), lines.end(), '\n') - 1) + " " + sha256(lines) + "\n";
+    return lines + "end " + std::to_string(std::count(lines.begin(), lines.end(), '\n') - 1) + " " + sha256(lines) +
+           "\n";
 }
 
 /// The same without that line.
@@ -29,7 +31,10 @@ std::string without_end(const std::string& text) { return text.substr(0, text.rf
 
 /// As lists were written before: a line with the digest of the rest, and one JSON text.
 std::string former_list(const registry::ExtractionHead& head) {
-    const std::string body = value::to_json(value::Node::mapping({{"key", head.key.text}, {"manifest", head.key.manifest.to_string()}, {"entries", value::Node::sequence()}})) + "\n";
+    const std::string body = value::to_json(value::Node::mapping({{"key", head.key.text},
+                                                                  {"manifest", head.key.manifest.to_string()},
+                                                                  {"entries", value::Node::sequence()}})) +
+                             "\n";
     return "kmm-extraction 1 " + sha256(body) + "\n" + body;
 }
 
@@ -43,21 +48,27 @@ ListOfText read_list_text(const std::string& text) {
     const sys::Fd fd(::memfd_create("list", MFD_CLOEXEC));
     REQUIRE(::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
     ListOfText list;
-    list.read = registry::read_extraction(fd.get(), [&](const registry::ExtractionEntry& entry) { list.entries.push_back(entry); });
+    list.read = registry::read_extraction(
+        fd.get(), [&](const registry::ExtractionEntry& entry) { list.entries.push_back(entry); });
     const registry::ListState proven = registry::read_extraction(fd.get()).state;
-    const bool agree = proven == list.read.state || (proven == registry::ListState::sound && list.read.state == registry::ListState::damaged);  // proven lies
+    const bool agree = proven == list.read.state || (proven == registry::ListState::sound &&
+                                                     list.read.state == registry::ListState::damaged);  // proven lies
     CHECK(agree);
     return list;
 }
 
 std::string list_text(const registry::ExtractionHead& head, const std::vector<registry::ExtractionEntry>& entries) {
     std::string text;
-    registry::write_extraction(head, [&](const auto& take) { std::for_each(entries.begin(), entries.end(), take); }, [&](std::string_view piece) { text += piece; });
+    registry::write_extraction(
+        head, [&](const auto& take) { std::for_each(entries.begin(), entries.end(), take); },
+        [&](std::string_view piece) { text += piece; });
     return text;
 }
 
-/// `other` in the place of the only list is named damaged by verify; a pull warns of it, extracts the same, and writes `text` again.
-void check_damaged(ExtractionScene& scene, const Outcome& plain, const fs::path& list, const std::string& other, const std::string& text) {
+/// `other` in the place of the only list is named damaged by verify; a pull warns of it, extracts the same, and writes
+/// `text` again.
+void check_damaged(ExtractionScene& scene, const Outcome& plain, const fs::path& list, const std::string& other,
+                   const std::string& text) {
     put_bytes(list, other);
     CHECK(registry::Cache(scene.directory).verify().damaged_lists == std::vector<std::string>{list.filename()});
     const Outcome outcome = scene.pull();
@@ -79,7 +90,9 @@ TEST_CASE("a list with any byte changed, or cut anywhere, is never used and neve
     const ListOfText whole = read_list_text(text);
     REQUIRE(whole.is_sound());
     CHECK(list_text(whole.read.head, whole.entries) == text);
-    const auto is_damaged = [](const std::string& other) { return read_list_text(other).read.state == registry::ListState::damaged; };
+    const auto is_damaged = [](const std::string& other) {
+        return read_list_text(other).read.state == registry::ListState::damaged;
+    };
     for (std::size_t at = 0; at < text.size(); ++at) {
         for (const char bit : {'\x01', '\x02', '\x80'}) {
             std::string other = text;
@@ -113,18 +126,34 @@ TEST_CASE("a list that lies keeps to the rules of a layer") {
     const std::string link = R"("target":"sub/b.ko")";
     const std::string hard = R"("target":")" + k_modules + R"(/sub/b.ko")";
     const std::string digest = plain.result.digest;
-    for (const std::string& other :
-         {replaced(body, path, R"("path":"../../victim")"), replaced(body, path, R"("path":"/etc/victim")"), replaced(body, path, R"("path":"victim")"),
-          replaced(body, path, R"("path":"")"), replaced(body, path, R"("path":")" + k_modules + R"(/../../../../x")"),
-          replaced(body, path, R"("path":")" + k_modules + R"(/sub/b.ko")"), replaced(body, path, R"("path":")" + k_modules + R"(/.wh.a")"),
-          replaced(body, link, R"("target":"/etc/passwd")"), replaced(body, link, R"("target":"../../../../../../../victim")"),
-          replaced(body, link, R"("target":"link.ko")"), replaced(body, link, R"("target":"")"), replaced(body, hard, R"("target":"/etc/passwd")"),
-          replaced(body, hard, R"("target":"etc/passwd")"), replaced(body, R"("kind":"symlink")", R"("kind":"special")"),
-          replaced(body, R"("kind":"symlink")", R"("kind":"directory")"), replaced(body, R"("size":300000)", R"("size":299999)"),
-          replaced(body, R"("size":300000)", R"("size":-1)"), replaced(body, R"("size":300000)", R"("size":99999999999999)"),
-          replaced(body, R"("kernels":[)", R"("kernels":["../x",)"), replaced(body, "}\n", "}\n7\n"), replaced(body, "}\n", "}\n\n"),
-          replaced(body, R"("manifest":"sha256:)", R"("manifest":"md5:)"), replaced(body, R"(\"manifest\":\"sha256:)", R"(\"manifest\":\"sha512:)"),
-          std::string("kmm-extraction 2 {}\n"), std::string("kmm-extraction 2 []\n"), std::string("kmm-extraction 2 \n"), std::string("\n"), std::string()}) {
+    for (const std::string& other : {replaced(body, path, R"("path":"../../victim")"),
+                                     replaced(body, path, R"("path":"/etc/victim")"),
+                                     replaced(body, path, R"("path":"victim")"),
+                                     replaced(body, path, R"("path":"")"),
+                                     replaced(body, path, R"("path":")" + k_modules + R"(/../../../../x")"),
+                                     replaced(body, path, R"("path":")" + k_modules + R"(/sub/b.ko")"),
+                                     replaced(body, path, R"("path":")" + k_modules + R"(/.wh.a")"),
+                                     replaced(body, link, R"("target":"/etc/passwd")"),
+                                     replaced(body, link, R"("target":"../../../../../../../victim")"),
+                                     replaced(body, link, R"("target":"link.ko")"),
+                                     replaced(body, link, R"("target":"")"),
+                                     replaced(body, hard, R"("target":"/etc/passwd")"),
+                                     replaced(body, hard, R"("target":"etc/passwd")"),
+                                     replaced(body, R"("kind":"symlink")", R"("kind":"special")"),
+                                     replaced(body, R"("kind":"symlink")", R"("kind":"directory")"),
+                                     replaced(body, R"("size":300000)", R"("size":299999)"),
+                                     replaced(body, R"("size":300000)", R"("size":-1)"),
+                                     replaced(body, R"("size":300000)", R"("size":99999999999999)"),
+                                     replaced(body, R"("kernels":[)", R"("kernels":["../x",)"),
+                                     replaced(body, "}\n", "}\n7\n"),
+                                     replaced(body, "}\n", "}\n\n"),
+                                     replaced(body, R"("manifest":"sha256:)", R"("manifest":"md5:)"),
+                                     replaced(body, R"(\"manifest\":\"sha256:)", R"(\"manifest\":\"sha512:)"),
+                                     std::string("kmm-extraction 2 {}\n"),
+                                     std::string("kmm-extraction 2 []\n"),
+                                     std::string("kmm-extraction 2 \n"),
+                                     std::string("\n"),
+                                     std::string()}) {
         CAPTURE(other);
         put_bytes(list, with_end(other));
         const Outcome outcome = scene.pull();
@@ -152,10 +181,16 @@ TEST_CASE("a list that lies keeps to the rules of a layer") {
 
 TEST_CASE("names that a list cannot hold: the layers are read each time") {
     ExtractionScene scene;
-    scene.registry.add_image("v1", {plain_layer(TarBuilder().file(k_modules + "/a.ko", "a").symlink(k_modules + "/l.ko", "\xff/../a.ko").dir(k_modules + "/\x7f").finish())});
+    scene.registry.add_image("v1", {plain_layer(TarBuilder()
+                                                    .file(k_modules + "/a.ko", "a")
+                                                    .symlink(k_modules + "/l.ko", "\xff/../a.ko")
+                                                    .dir(k_modules + "/\x7f")
+                                                    .finish())});
     const Outcome bad = scene.pull();
     CHECK(bad.code() == "image-unsafe");
-    scene.registry.add_image("v1", {plain_layer(TarBuilder().file(k_modules + "/a.ko", "a").file("opt/lib/modules/\xff/x.ko", "x").finish())});
+    scene.registry.add_image(
+        "v1",
+        {plain_layer(TarBuilder().file(k_modules + "/a.ko", "a").file("opt/lib/modules/\xff/x.ko", "x").finish())});
     for (int round = 0; round < 2; ++round) {
         const Outcome outcome = scene.pull();
         REQUIRE_MESSAGE(!outcome.error, outcome.message());
@@ -166,7 +201,8 @@ TEST_CASE("names that a list cannot hold: the layers are read each time") {
 
 TEST_CASE("a tree that its list would not give again is not kept") {
     const std::vector<std::pair<std::string, std::string>> trees = {
-        {"a kernel that is a link", TarBuilder().file(k_modules + "/a.ko", "a").symlink("opt/lib/modules/other", k_kernel).finish()},
+        {"a kernel that is a link",
+         TarBuilder().file(k_modules + "/a.ko", "a").symlink("opt/lib/modules/other", k_kernel).finish()},
         {"too many entries with the directories", TarBuilder().file(k_modules + "/1/2/3/4/5/6/7/8/a.ko", "a").finish()},
     };
     for (const auto& [what, tree] : trees) {
@@ -197,7 +233,8 @@ TEST_CASE("a list of the first form is none, and no fault") {
     for (std::size_t at = 0; at < former.size(); ++at) {
         std::string other = former;
         other[at] = static_cast<char>(other[at] ^ 1);
-        const bool refused = read_list_text(other).read.state == registry::ListState::damaged && read_list_text(former.substr(0, at)).read.state == registry::ListState::damaged;
+        const bool refused = read_list_text(other).read.state == registry::ListState::damaged &&
+                             read_list_text(former.substr(0, at)).read.state == registry::ListState::damaged;
         REQUIRE_MESSAGE(refused, "byte " << at);
     }
     put_bytes(list, former);
@@ -237,7 +274,9 @@ TEST_CASE("prune takes lists of other versions, and the files that they alone ne
     CHECK_FALSE(key.is_ours());
     const std::string own_file = "of the other version";
     std::ofstream(scene.blob(own_file)) << own_file;
-    list.entries.push_back({.path = k_modules + "/zz.ko", .digest = {image::DigestAlgorithm::sha256, sha256(own_file).substr(7)}, .size = own_file.size()});
+    list.entries.push_back({.path = k_modules + "/zz.ko",
+                            .digest = {image::DigestAlgorithm::sha256, sha256(own_file).substr(7)},
+                            .size = own_file.size()});
     const fs::path other = ours.parent_path() / key.name();
     std::ofstream(other) << list_text(list.read.head, list.entries);
     registry::Cache cache(scene.directory);

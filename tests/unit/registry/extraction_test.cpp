@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is kept of an extraction: no layer is read again, the same tree comes out, and nothing that was changed is believed.
+// What is kept of an extraction: no layer is read again, the same tree comes out, and nothing that was changed is
+// believed.
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,7 +27,8 @@ TEST_CASE("a pull of a cached image reads no byte of a layer, and makes the same
     REQUIRE(scene.lists().size() == 1);
     // Layers that are not there cannot be read, and nobody is asked for them.
     scene.remove_layers();
-    for (const auto policy : {registry::PullPolicy::always, registry::PullPolicy::if_not_present, registry::PullPolicy::never}) {
+    for (const auto policy :
+         {registry::PullPolicy::always, registry::PullPolicy::if_not_present, registry::PullPolicy::never}) {
         CAPTURE(static_cast<int>(policy));
         const Outcome again = scene.pull([&](auto& request) { request.policy = policy; });
         check_same(again, plain);
@@ -37,7 +39,8 @@ TEST_CASE("a pull of a cached image reads no byte of a layer, and makes the same
     for (const TestLayer& layer : scene.layers) {
         CHECK_FALSE(fs::exists(scene.blob(layer.bytes)));
     }
-    const Outcome pinned = scene.pull([&](auto& request) { request.reference = scene.registry.reference("@" + plain.result.digest); });
+    const Outcome pinned =
+        scene.pull([&](auto& request) { request.reference = scene.registry.reference("@" + plain.result.digest); });
     check_same(pinned, plain);
     CHECK(scene.requests == 0);
 }
@@ -108,7 +111,10 @@ TEST_CASE("files of an extraction that are damaged or gone: the layers are read"
         } else {
             std::string bytes = content;
             bytes[150'000] = 'x';
-            put_bytes(file, kind == "flip" ? bytes : kind == "cut" ? content.substr(1) : kind == "longer" ? content + "a" : "");
+            put_bytes(file, kind == "flip"     ? bytes
+                            : kind == "cut"    ? content.substr(1)
+                            : kind == "longer" ? content + "a"
+                                               : "");
         }
         const Outcome outcome = scene.pull();
         check_same(outcome, plain);
@@ -134,9 +140,17 @@ TEST_CASE("files of an extraction that are damaged or gone: the layers are read"
 TEST_CASE("links to links, to directories and between names of one file are kept") {
     ExtractionScene scene;
     TarBuilder layer;
-    layer.file(k_modules + "/dir/sub/a.ko", "a").hardlink(k_modules + "/0.ko", k_modules + "/dir/sub/a.ko").file(k_modules + "/z.ko", "z", 0755);
-    layer.symlink(k_modules + "/1.ko", "2.ko").symlink(k_modules + "/2.ko", "dirlink/sub/b.ko").symlink(k_modules + "/dirlink", "dir").file(k_modules + "/dir/sub/b.ko", "b");
-    layer.hardlink(k_modules + "/y.ko", k_modules + "/z.ko").symlink(k_modules + "/up", "../" + k_kernel + "/dir").file("firmware/z/fw.bin", "fw").symlink("firmware/fw", "z/fw.bin");
+    layer.file(k_modules + "/dir/sub/a.ko", "a")
+        .hardlink(k_modules + "/0.ko", k_modules + "/dir/sub/a.ko")
+        .file(k_modules + "/z.ko", "z", 0755);
+    layer.symlink(k_modules + "/1.ko", "2.ko")
+        .symlink(k_modules + "/2.ko", "dirlink/sub/b.ko")
+        .symlink(k_modules + "/dirlink", "dir")
+        .file(k_modules + "/dir/sub/b.ko", "b");
+    layer.hardlink(k_modules + "/y.ko", k_modules + "/z.ko")
+        .symlink(k_modules + "/up", "../" + k_kernel + "/dir")
+        .file("firmware/z/fw.bin", "fw")
+        .symlink("firmware/fw", "z/fw.bin");
     layer.file(k_modules + "/.wh.dir/c.ko", "c");  // a directory whose own entry would be a whiteout
     scene.layers = {plain_layer(layer.finish())};
     scene.registry.add_image("v1", scene.layers);
@@ -151,7 +165,9 @@ TEST_CASE("links to links, to directories and between names of one file are kept
 
 TEST_CASE("prune takes what was extracted with its image, and before any image") {
     ExtractionScene scene;
-    const auto layer = [](char letter) { return plain_layer(TarBuilder().file(k_modules + "/a.ko", std::string(20'000, letter)).finish()); };
+    const auto layer = [](char letter) {
+        return plain_layer(TarBuilder().file(k_modules + "/a.ko", std::string(20'000, letter)).finish());
+    };
     for (const char tag : {'a', 'b'}) {
         scene.registry.add_image(std::string(1, tag), {layer(tag)});
     }

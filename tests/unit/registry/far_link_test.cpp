@@ -33,13 +33,18 @@ TEST_CASE("a link to a module elsewhere in the image becomes that module") {
         CHECK(outcome.result.warnings.empty());
     }
     SUBCASE("the link may come before the file, and in another layer") {
-        const Outcome outcome = pull_layers({plain_layer(TarBuilder().symlink(k_link, "/srv/b.ko").file(k_modules + "/c.ko", "c").finish()),
-                                             plain_layer(TarBuilder().file("srv/b.ko", "module").finish())});
+        const Outcome outcome =
+            pull_layers({plain_layer(TarBuilder().symlink(k_link, "/srv/b.ko").file(k_modules + "/c.ko", "c").finish()),
+                         plain_layer(TarBuilder().file("srv/b.ko", "module").finish())});
         REQUIRE_MESSAGE(!outcome.error, outcome.message());
         CHECK(outcome.files == std::map<std::string, std::string>{{k_link, "module"}, {k_modules + "/c.ko", "c"}});
     }
     SUBCASE("two links may mean one file") {
-        const Outcome outcome = pull_tar(TarBuilder().file("srv/b.ko", "module").symlink(k_link, "/srv/b.ko").symlink(k_modules + "/b.ko", "/srv/b.ko").finish());
+        const Outcome outcome = pull_tar(TarBuilder()
+                                             .file("srv/b.ko", "module")
+                                             .symlink(k_link, "/srv/b.ko")
+                                             .symlink(k_modules + "/b.ko", "/srv/b.ko")
+                                             .finish());
         REQUIRE_MESSAGE(!outcome.error, outcome.message());
         CHECK(outcome.files == std::map<std::string, std::string>{{k_link, "module"}, {k_modules + "/b.ko", "module"}});
     }
@@ -49,14 +54,22 @@ TEST_CASE("a link to a module elsewhere in the image becomes that module") {
         CHECK(outcome.files.at(k_link) == "-> ../../extra/a.ko");
     }
     SUBCASE("firmware, too") {
-        const Outcome outcome = pull_tar(TarBuilder().file(k_modules + "/a.ko", "a").file("usr/lib/firmware/x.bin", "fw").symlink("firmware/x.bin", "/usr/lib/firmware/x.bin").finish(),
+        const Outcome outcome = pull_tar(TarBuilder()
+                                             .file(k_modules + "/a.ko", "a")
+                                             .file("usr/lib/firmware/x.bin", "fw")
+                                             .symlink("firmware/x.bin", "/usr/lib/firmware/x.bin")
+                                             .finish(),
                                          [](registry::PullRequest& request) { request.firmware_path = "/firmware"; });
         REQUIRE_MESSAGE(!outcome.error, outcome.message());
         CHECK(outcome.files.at("firmware/x.bin") == "fw");
     }
     SUBCASE("a directory of the way may be a link") {
-        const Outcome outcome = pull_tar(TarBuilder().symlink("opt/lib/modules/" + k_kernel, "6.1.0-1-real").file("opt/lib/modules/6.1.0-1-real/c.ko", "c")
-                                             .symlink("opt/lib/modules/6.1.0-1-real/a.ko", "/srv/b.ko").file("srv/b.ko", "module").finish());
+        const Outcome outcome = pull_tar(TarBuilder()
+                                             .symlink("opt/lib/modules/" + k_kernel, "6.1.0-1-real")
+                                             .file("opt/lib/modules/6.1.0-1-real/c.ko", "c")
+                                             .symlink("opt/lib/modules/6.1.0-1-real/a.ko", "/srv/b.ko")
+                                             .file("srv/b.ko", "module")
+                                             .finish());
         REQUIRE_MESSAGE(!outcome.error, outcome.message());
         CHECK(outcome.files.at(k_modules + "/a.ko") == "module");
     }
@@ -64,7 +77,8 @@ TEST_CASE("a link to a module elsewhere in the image becomes that module") {
 
 TEST_CASE("what such a link does not mean is not taken") {
     const auto pulled = [](const std::vector<TestLayer>& layers) { return pull_layers(layers); };
-    const TestLayer link = plain_layer(TarBuilder().file(k_modules + "/c.ko", "c").symlink(k_link, "/srv/b.ko").finish());
+    const TestLayer link =
+        plain_layer(TarBuilder().file(k_modules + "/c.ko", "c").symlink(k_link, "/srv/b.ko").finish());
     const TestLayer file = plain_layer(TarBuilder().file("srv/b.ko", "module").finish());
     const auto leads_nowhere = [&](const Outcome& outcome) {
         REQUIRE_MESSAGE(!outcome.error, outcome.message());
@@ -73,24 +87,39 @@ TEST_CASE("what such a link does not mean is not taken") {
         CHECK(outcome.warned("copy the file"));
     };
     SUBCASE("there is none") { leads_nowhere(pulled({link})); }
-    SUBCASE("a later layer takes it away") { leads_nowhere(pulled({link, file, plain_layer(TarBuilder().file("srv/.wh.b.ko", "").finish())})); }
-    SUBCASE("a later layer takes its directory away") { leads_nowhere(pulled({link, file, plain_layer(TarBuilder().file(".wh.srv", "").finish())})); }
-    SUBCASE("a later layer has a file in the place of its directory") { leads_nowhere(pulled({link, file, plain_layer(TarBuilder().file("srv", "x").finish())})); }
-    SUBCASE("it is a link itself") { leads_nowhere(pulled({link, plain_layer(TarBuilder().symlink("srv/b.ko", "/etc/shadow").finish())})); }
-    SUBCASE("it is a directory") { leads_nowhere(pulled({link, plain_layer(TarBuilder().file("srv/b.ko/x", "x").finish())})); }
+    SUBCASE("a later layer takes it away") {
+        leads_nowhere(pulled({link, file, plain_layer(TarBuilder().file("srv/.wh.b.ko", "").finish())}));
+    }
+    SUBCASE("a later layer takes its directory away") {
+        leads_nowhere(pulled({link, file, plain_layer(TarBuilder().file(".wh.srv", "").finish())}));
+    }
+    SUBCASE("a later layer has a file in the place of its directory") {
+        leads_nowhere(pulled({link, file, plain_layer(TarBuilder().file("srv", "x").finish())}));
+    }
+    SUBCASE("it is a link itself") {
+        leads_nowhere(pulled({link, plain_layer(TarBuilder().symlink("srv/b.ko", "/etc/shadow").finish())}));
+    }
+    SUBCASE("it is a directory") {
+        leads_nowhere(pulled({link, plain_layer(TarBuilder().file("srv/b.ko/x", "x").finish())}));
+    }
     SUBCASE("a later layer has something else in the place of the link") {
         const Outcome outcome = pulled({link, file, plain_layer(TarBuilder().file(k_link, "own").finish())});
         REQUIRE_MESSAGE(!outcome.error, outcome.message());
         CHECK(outcome.files.at(k_link) == "own");
     }
-    SUBCASE("a later layer takes the link away") { CHECK(pulled({link, file, plain_layer(TarBuilder().file(k_modules + "/weak-updates/x/.wh.a.ko", "").finish())}).files.size() == 1); }
+    SUBCASE("a later layer takes the link away") {
+        CHECK(pulled({link, file, plain_layer(TarBuilder().file(k_modules + "/weak-updates/x/.wh.a.ko", "").finish())})
+                  .files.size() == 1);
+    }
     SUBCASE("other names are refused as before") {
         const Outcome outcome = pull_tar(TarBuilder().file("etc/shadow", "x").symlink(k_link, "/etc/shadow").finish());
         CHECK(outcome.code() == "image-unsafe");
         CHECK(pull_tar(TarBuilder().symlink(k_link, "../../../../../../../../b.ko").finish()).code() == "image-unsafe");
     }
     SUBCASE("an entry below the link is hostile") {
-        CHECK(pull_tar(TarBuilder().file("srv/b.ko", "x").symlink(k_link, "/srv/b.ko").file(k_link + "/c.ko", "x").finish()).code() == "image-unsafe");
+        CHECK(pull_tar(
+                  TarBuilder().file("srv/b.ko", "x").symlink(k_link, "/srv/b.ko").file(k_link + "/c.ko", "x").finish())
+                  .code() == "image-unsafe");
     }
 }
 

@@ -20,7 +20,9 @@ void no_digests(registry::PullRequest& request) { request.file_digests = false; 
 
 constexpr std::size_t k_many = 20'000;
 
-std::string many_path(std::size_t number) { return k_modules + "/kernel/drivers/net/ethernet/vendor/driver_" + std::to_string(100'000 + number) + ".ko"; }
+std::string many_path(std::size_t number) {
+    return k_modules + "/kernel/drivers/net/ethernet/vendor/driver_" + std::to_string(100'000 + number) + ".ko";
+}
 
 /// A view of k_many files, all in one layer.
 registry::LayerView view_of_many(const registry::Limits& limits) {
@@ -38,7 +40,9 @@ std::size_t allocated() {
     return facts.uordblks + facts.hblkhd;
 }
 
-std::string module_pair() { return TarBuilder().file(k_modules + "/a.ko", "module a").file(k_modules + "/b.ko", "").finish(); }
+std::string module_pair() {
+    return TarBuilder().file(k_modules + "/a.ko", "module a").file(k_modules + "/b.ko", "").finish();
+}
 
 }  // namespace
 
@@ -47,7 +51,8 @@ TEST_SUITE("registry::unit") {
 TEST_CASE("files whose digest nobody asks for are not hashed, and are never taken for hashed ones") {
     const Outcome outcome = pull_tar(module_pair(), no_digests);
     REQUIRE_MESSAGE(!outcome.error, outcome.message());
-    CHECK(outcome.files == std::map<std::string, std::string>{{k_modules + "/a.ko", "module a"}, {k_modules + "/b.ko", ""}});
+    CHECK(outcome.files ==
+          std::map<std::string, std::string>{{k_modules + "/a.ko", "module a"}, {k_modules + "/b.ko", ""}});
     REQUIRE(outcome.listed.size() == 2);
     for (const registry::ExtractedFile& file : outcome.listed) {
         CHECK(file.sha256.empty());
@@ -112,7 +117,8 @@ TEST_CASE("files are given in the order of their paths, as many as are asked for
     view.begin_layer();
     registry::ExtractedTree tree;
     for (const char* name : {"c.ko", "a.ko", "sub/b.ko"}) {
-        CHECK(view.add({k_modules + "/" + name, registry::EntryKind::file, {}, 1, false, false}) == tree.contents.size());
+        CHECK(view.add({k_modules + "/" + name, registry::EntryKind::file, {}, 1, false, false}) ==
+              tree.contents.size());
         tree.contents.push_back({tree.contents.size(), registry::FileSum(registry::digest_of(name))});
     }
     CHECK_FALSE(view.add({k_modules + "/d.ko", registry::EntryKind::hardlink, k_modules + "/a.ko", 0, false, false}));
@@ -121,9 +127,12 @@ TEST_CASE("files are given in the order of their paths, as many as are asked for
     const registry::ExtractedFiles files(std::make_shared<const registry::ExtractedTree>(tree));
     CHECK(files.size() == 4);
     std::string listed;
-    files.each([&](const registry::ExtractedFile& file) { listed += file.path.substr(k_modules.size() + 2) + std::to_string(file.size) + file.digest().substr(0, 4) + " "; });
+    files.each([&](const registry::ExtractedFile& file) {
+        listed += file.path.substr(k_modules.size() + 2) + std::to_string(file.size) + file.digest().substr(0, 4) + " ";
+    });
     const auto head = [](const char* name) { return registry::digest_of(name).hex.substr(0, 4); };
-    CHECK(listed == "a.ko1" + head("a.ko") + " c.ko0" + head("c.ko") + " d.ko1" + head("a.ko") + " sub/b.ko2" + head("sub/b.ko") + " ");
+    CHECK(listed == "a.ko1" + head("a.ko") + " c.ko0" + head("c.ko") + " d.ko1" + head("a.ko") + " sub/b.ko2" +
+                        head("sub/b.ko") + " ");
     std::size_t count = 0;
     files.each([&](const auto&) { ++count; }, 2);
     CHECK(count == 2);
@@ -137,11 +146,13 @@ TEST_CASE("an image of many files takes little memory for each") {
     const registry::Limits limits;
     const std::size_t before = allocated();
     registry::LayerView view = view_of_many(limits);
-    std::vector<registry::StoredFile> stored(k_many, registry::StoredFile{1, registry::FileSum(registry::digest_of("x"))});
+    std::vector<registry::StoredFile> stored(k_many,
+                                             registry::StoredFile{1, registry::FileSum(registry::digest_of("x"))});
     // The path, which has 75 bytes; the node it is the key of; a size and a digest.
     CHECK((allocated() - before) / k_many <= 240);
     const std::size_t whole = allocated();
-    const registry::ExtractedFiles files(std::make_shared<const registry::ExtractedTree>(registry::ExtractedTree{view.take_nodes(), std::move(stored)}));
+    const registry::ExtractedFiles files(
+        std::make_shared<const registry::ExtractedTree>(registry::ExtractedTree{view.take_nodes(), std::move(stored)}));
     CHECK((allocated() - whole) / k_many <= 1);
     CHECK(files.size() == k_many);
 }

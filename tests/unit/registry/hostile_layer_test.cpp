@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of a layer: compression, size and archive format: rows M25 to M31 and M47 to M49 of docs/hostile-contents.md.
+// The bytes of a layer: compression, size and archive format: rows M25 to M31 and M47 to M49 of
+// docs/hostile-contents.md.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -64,18 +65,22 @@ TEST_CASE("M26 gzip members, garbage, checksums and truncation") {
     CHECK(pull_bytes(framed, k_zstd, tar).code() == "ok");
     CHECK(pull_bytes(framed.substr(0, framed.size() - 3), k_zstd, tar).code() == "bad-layer");
     CHECK(pull_bytes(framed + "garbage", k_zstd, tar).code() == "bad-layer");
-    const std::string skipped("\x5a\x2a\x4d\x18\x03\0\0\0abc", 11);  // as pzstd puts before, and zstd:chunked behind, what counts
+    const std::string skipped("\x5a\x2a\x4d\x18\x03\0\0\0abc",
+                              11);  // as pzstd puts before, and zstd:chunked behind, what counts
     CHECK(pull_bytes(skipped + framed + skipped, k_zstd, tar).code() == "ok");
     CHECK(pull_bytes(framed + skipped.substr(0, 9), k_zstd, tar).code() == "bad-layer");
     CHECK(pull_bytes(skipped + whole, k_zstd, tar).code() == "bad-layer");
     CHECK(pull_bytes(skipped + framed, k_gzip, tar).message() == "expected gzip as the media type says, found zstd");
 }
 
-TEST_CASE("an archive that ends with its last file, as umoci insert writes it, is whole; one that ends elsewhere is not") {
+TEST_CASE(
+    "an archive that ends with its last file, as umoci insert writes it, is whole; one that ends elsewhere is not") {
     const std::string content(700, 'x');
-    const std::string blocks = TarBuilder().file(k_modules + "/good.ko", "good").file(k_modules + "/more.ko", content).blocks();
+    const std::string blocks =
+        TarBuilder().file(k_modules + "/good.ko", "good").file(k_modules + "/more.ko", content).blocks();
     const std::size_t end = blocks.size() - (1024 - content.size());
-    // Every length in the plain build. Beside sanitizers, where a pull takes ten times as long, some, and those that matter.
+    // Every length in the plain build. Beside sanitizers, where a pull takes ten times as long, some, and those that
+    // matter.
     const std::size_t stride = test::sanitized() ? 16 : 1;
     for (std::size_t length = end - 700; length <= blocks.size(); ++length) {
         const bool matters = (length + 1 >= end && length <= end + 1) || length == blocks.size();
@@ -131,13 +136,16 @@ TEST_CASE("holes in a file are zeros, before, between and after its bytes") {
     std::string expected(300'000, '\0');
     expected.replace(70'000, first.size(), first);
     expected.replace(200'000, second.size(), second);
-    const Outcome outcome = pull_tar(sparse_entry(k_modules + "/s.ko", expected.size(), {{70'000, first}, {200'000, second}}) +
-                                     TarBuilder().file(k_modules + "/t.ko", "whole").finish());
+    const Outcome outcome =
+        pull_tar(sparse_entry(k_modules + "/s.ko", expected.size(), {{70'000, first}, {200'000, second}}) +
+                 TarBuilder().file(k_modules + "/t.ko", "whole").finish());
     REQUIRE_MESSAGE(!outcome.error, outcome.message());
     CHECK(outcome.files.at(k_modules + "/s.ko") == expected);
     CHECK(outcome.files.at(k_modules + "/t.ko") == "whole");
     // Pieces that go backwards are refused, whatever the second would overwrite.
-    CHECK(pull_tar(sparse_entry(k_modules + "/s.ko", expected.size(), {{200'000, first}, {70'000, second}}) + std::string(1024, '\0')).code() == "bad-layer");
+    CHECK(pull_tar(sparse_entry(k_modules + "/s.ko", expected.size(), {{200'000, first}, {70'000, second}}) +
+                   std::string(1024, '\0'))
+              .code() == "bad-layer");
 }
 
 TEST_CASE("M30 too many entries") {
@@ -182,8 +190,9 @@ TEST_CASE("M47 pax headers that are none, and names with a NUL") {
     TarHeader header;
     header.name = "x";
     header.type = 'x';
-    for (const std::string& records : {std::string("999 path=x\n"), std::string("9 pathxx\n"), std::string("0 path=x\n"),
-                                       std::string("11 path=abc"), std::string("path=x\n")}) {
+    for (const std::string& records :
+         {std::string("999 path=x\n"), std::string("9 pathxx\n"), std::string("0 path=x\n"), std::string("11 path=abc"),
+          std::string("path=x\n")}) {
         CAPTURE(records);
         header.size = records.size();
         const Outcome outcome = pull_tar(TarBuilder().raw(header, records).file(k_modules + "/x.ko", "data").finish());
@@ -191,11 +200,13 @@ TEST_CASE("M47 pax headers that are none, and names with a NUL") {
         CHECK(outcome.message().find("pax header") != std::string::npos);
     }
     for (const char* key : {"path", "linkpath"}) {
-        const Outcome cut = pull_tar(TarBuilder().pax(key, k_modules + std::string("/a.ko\0b", 7)).file(k_modules + "/x.ko", "data").finish());
+        const Outcome cut = pull_tar(
+            TarBuilder().pax(key, k_modules + std::string("/a.ko\0b", 7)).file(k_modules + "/x.ko", "data").finish());
         CHECK(cut.code() == "bad-layer");
         CHECK(cut.message().find("a NUL in a name") != std::string::npos);
     }
-    CHECK(pull_tar(TarBuilder().pax("comment", std::string("a\0b", 3)).file(k_modules + "/x.ko", "data").finish()).code() == "ok");
+    CHECK(pull_tar(TarBuilder().pax("comment", std::string("a\0b", 3)).file(k_modules + "/x.ko", "data").finish())
+              .code() == "ok");
 }
 
 TEST_CASE("M47 entries with two names, of which readers take one or the other") {
@@ -208,17 +219,24 @@ TEST_CASE("M47 entries with two names, of which readers take one or the other") 
         header.size = name.size() + 1;
         return tar.raw(header, name + std::string(1, '\0'));
     };
-    const std::string expected = "expected one name for each entry of the layer, found \"" + good + "\" and \"" + other + "\" for the same";
+    const std::string expected =
+        "expected one name for each entry of the layer, found \"" + good + "\" and \"" + other + "\" for the same";
     CHECK(pull_tar(long_name(TarBuilder().pax("path", good), other).file("x", "data").finish()).message() == expected);
     CHECK(pull_tar(long_name(TarBuilder(), good).pax("path", other).file("x", "data").finish()).message() == expected);
     CHECK(pull_tar(long_name(long_name(TarBuilder(), good), other).file("x", "data").finish()).message() == expected);
-    CHECK(pull_tar(long_name(TarBuilder().pax("linkpath", good), other, 'K').symlink("x", "y").finish()).message() == expected);
+    CHECK(pull_tar(long_name(TarBuilder().pax("linkpath", good), other, 'K').symlink("x", "y").finish()).message() ==
+          expected);
     const Outcome twice = pull_tar(TarBuilder().pax("path", good).pax("mtime", "1").file(other, "data").finish());
     CHECK(twice.message() == "expected a pax header of records LENGTH KEY=VALUE in the layer, found two for one entry");
 
     CHECK(pull_tar(long_name(TarBuilder().pax("mtime", "1"), good).file("x", "data").finish()).code() == "ok");
-    CHECK(pull_tar(long_name(long_name(TarBuilder(), "x.ko", 'K'), k_modules + "/l.ko").symlink("x", "y").file(good, "data").finish()).files.size() == 2);
-    CHECK(pull_tar(TarBuilder().pax("path", good).file("x", "data").pax("path", other).file("x", "data").finish()).files.size() == 2);
+    CHECK(pull_tar(long_name(long_name(TarBuilder(), "x.ko", 'K'), k_modules + "/l.ko")
+                       .symlink("x", "y")
+                       .file(good, "data")
+                       .finish())
+              .files.size() == 2);
+    CHECK(pull_tar(TarBuilder().pax("path", good).file("x", "data").pax("path", other).file("x", "data").finish())
+              .files.size() == 2);
 }
 
 TEST_CASE("M47 a prefix in a header of another version than 00") {
@@ -242,16 +260,21 @@ TEST_CASE("M47 links with content, which some readers skip and others take for e
     link.link = k_modules + "/x.ko";
     link.size = 1024;
     const TarBuilder inner = TarBuilder().file(k_modules + "/inner.ko", "x");
-    const Outcome pax = pull_tar(TarBuilder().pax("mtime", "1").file(k_modules + "/x.ko", "data").raw(link, inner.blocks()).finish());
+    const Outcome pax =
+        pull_tar(TarBuilder().pax("mtime", "1").file(k_modules + "/x.ko", "data").raw(link, inner.blocks()).finish());
     CHECK(pax.message() == "expected a hard link without content, found \"1\" with some for \"" + link.name + "\"");
-    CHECK(pull_tar(TarBuilder().file(k_modules + "/x.ko", "data").raw(link, inner.blocks()).finish()).files.contains(k_modules + "/inner.ko"));  // none for all
+    CHECK(pull_tar(TarBuilder().file(k_modules + "/x.ko", "data").raw(link, inner.blocks()).finish())
+              .files.contains(k_modules + "/inner.ko"));  // none for all
     link.type = '2';
     link.link = "x.ko";
-    CHECK(pull_tar(TarBuilder().pax("mtime", "1").file(k_modules + "/x.ko", "data").raw(link).finish()).files.size() == 2);
+    CHECK(pull_tar(TarBuilder().pax("mtime", "1").file(k_modules + "/x.ko", "data").raw(link).finish()).files.size() ==
+          2);
     for (const char type : {'A', 'M', 'N', 'V', 'X'}) {
         link.type = type;
         const Outcome odd = pull_tar(TarBuilder().raw(link, inner.blocks()).finish());
-        CHECK(odd.message() == fmt::format("expected files, directories and links, found \"{}\" with content for \"{}\"", type, link.name));
+        CHECK(odd.message() ==
+              fmt::format("expected files, directories and links, found \"{}\" with content for \"{}\"", type,
+                          link.name));
     }
 }
 
@@ -271,12 +294,18 @@ TEST_CASE("M48 the end of the archive; a type that nobody knows") {
     for (const char type : {'Q', 'Z', '9', '?', 'y'}) {
         unknown.type = type;
         CHECK(pull_tar(TarBuilder().raw(unknown, "odd").finish()).code() == "bad-layer");
-        CHECK(pull_tar(TarBuilder().file(k_modules + "/a.ko", std::string(1000, 'a')).pax("size", "3").raw(unknown, "odd").finish()).code() == "bad-layer");
+        CHECK(pull_tar(TarBuilder()
+                           .file(k_modules + "/a.ko", std::string(1000, 'a'))
+                           .pax("size", "3")
+                           .raw(unknown, "odd")
+                           .finish())
+                  .code() == "bad-layer");
         TarHeader binary;
         binary.name = k_modules + "/a.ko";
         binary.size = 600;
         binary.raw_size = std::string("\x80\0\0\0\0\0\0\0\0\0\2\x58", 12);
-        CHECK(pull_tar(TarBuilder().raw(binary, std::string(600, 'a')).raw(unknown, "odd").finish()).code() == "bad-layer");
+        CHECK(pull_tar(TarBuilder().raw(binary, std::string(600, 'a')).raw(unknown, "odd").finish()).code() ==
+              "bad-layer");
         CHECK(pull_tar(TarBuilder().raw(binary, std::string(600, 'a')).finish()).code() == "ok");
         const std::string odd = TarBuilder().raw(unknown, "odd").finish();
         const std::string holes = sparse_entry(k_modules + "/a.ko", 2048, {{512, "text"}});
@@ -289,7 +318,10 @@ TEST_CASE("M48 the end of the archive; a type that nobody knows") {
         CHECK(pull_tar(many_holes + odd).message().find("expected a type of entry that tar knows") == 0);
         const std::string map = "1\n512\n4\n";
         const TarBuilder pax_holes = TarBuilder()
-                                         .pax({{"GNU.sparse.major", "1"}, {"GNU.sparse.minor", "0"}, {"GNU.sparse.realsize", "1024"}, {"GNU.sparse.name", k_modules + "/a.ko"}})
+                                         .pax({{"GNU.sparse.major", "1"},
+                                               {"GNU.sparse.minor", "0"},
+                                               {"GNU.sparse.realsize", "1024"},
+                                               {"GNU.sparse.name", k_modules + "/a.ko"}})
                                          .file("x", map + std::string(512 - map.size(), '\0') + "text");
         CHECK(pull_tar(pax_holes.blocks() + odd).code() == "bad-layer");
         const Outcome filled = pull_tar(pax_holes.finish());
@@ -297,8 +329,13 @@ TEST_CASE("M48 the end of the archive; a type that nobody knows") {
         CHECK(filled.files.at(k_modules + "/a.ko").substr(512, 4) == "text");
     }
     // What looks like a header inside a file is none.
-    CHECK(pull_tar(TarBuilder().file(k_modules + "/a.ko", TarBuilder().raw(unknown, "odd").finish()).finish()).code() == "ok");
-    CHECK(pull_tar(TarBuilder().pax("size", "2048").file(k_modules + "/a.ko", TarBuilder().raw(unknown, "odd").finish()).finish()).code() == "ok");
+    CHECK(pull_tar(TarBuilder().file(k_modules + "/a.ko", TarBuilder().raw(unknown, "odd").finish()).finish()).code() ==
+          "ok");
+    CHECK(pull_tar(TarBuilder()
+                       .pax("size", "2048")
+                       .file(k_modules + "/a.ko", TarBuilder().raw(unknown, "odd").finish())
+                       .finish())
+              .code() == "ok");
 }
 
 TEST_CASE("M49 archives that are no tar") {

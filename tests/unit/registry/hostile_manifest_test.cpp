@@ -63,7 +63,8 @@ TEST_CASE("M01 another manifest than the digest asked for") {
         reply.body = manifest + " ";
         return reply;
     };
-    const Outcome outcome = pull_from(registry, [&](auto& request) { request.reference = registry.reference("@" + digest); });
+    const Outcome outcome =
+        pull_from(registry, [&](auto& request) { request.reference = registry.reference("@" + digest); });
     CHECK(outcome.exit() == Exit::integrity);
     CHECK(outcome.code() == "digest-mismatch");
     CHECK(outcome.detail("expected") == digest);
@@ -110,7 +111,8 @@ TEST_CASE("M11 a manifest that is not clean JSON") {
         CHECK(outcome.exit() == Exit::data);
     }
     FakeRegistry registry;
-    CHECK(pull_manifest("\xef\xbb\xbf" + registry.image_manifest({sound_layer()})).message().find("byte order mark") != std::string::npos);
+    CHECK(pull_manifest("\xef\xbb\xbf" + registry.image_manifest({sound_layer()})).message().find("byte order mark") !=
+          std::string::npos);
 }
 
 TEST_CASE("M12 impossible sizes") {
@@ -147,7 +149,8 @@ TEST_CASE("M14 a document that is two things") {
     CHECK(pull_manifest(changed(manifest, "\"layers\":", "\"manifests\":[],\"layers\":")).code() == "bad-manifest");
     CHECK(pull_manifest(changed(manifest, k_manifest_type, k_index_type), k_index_type).code() == "bad-manifest");
     CHECK(pull_manifest(index_of(""), k_manifest_type).code() == "bad-manifest");
-    CHECK(pull_manifest(changed(index_of(""), k_index_type, k_manifest_type), k_manifest_type).code() == "bad-manifest");
+    CHECK(pull_manifest(changed(index_of(""), k_index_type, k_manifest_type), k_manifest_type).code() ==
+          "bad-manifest");
 }
 
 TEST_CASE("M14 a member in another case, which Go's readers take for the one in lower case") {
@@ -163,7 +166,9 @@ TEST_CASE("M14 a member in another case, which Go's readers take for the one in 
         CHECK(outcome.code() == "bad-manifest");
         CHECK(outcome.exit() == Exit::data);
     }
-    CHECK(pull_changed(R"("layers":)", R"("Layers":[],"layers":)").message().find(R"(manifest: expected the member layers, found "Layers")") != std::string::npos);
+    CHECK(pull_changed(R"("layers":)", R"("Layers":[],"layers":)")
+              .message()
+              .find(R"(manifest: expected the member layers, found "Layers")") != std::string::npos);
     CHECK(pull_changed(R"("layers":)", R"("Annotations":{},"layers\u0000":[],"layers":)").code() == "ok");
 }
 
@@ -266,11 +271,13 @@ TEST_CASE("M19 artifacts without a platform stand beside the image") {
     const std::string image = registry.image_manifest({sound_layer()});
     registry.add_manifest("x", k_manifest_type, image);
     const std::string empty_config = descriptor("application/vnd.oci.empty.v1+json", "{}");
-    const std::string artifact = R"({"schemaVersion":2,"mediaType":")" + std::string(k_manifest_type) + R"(","artifactType":"application/spdx+json","config":)" +
-                                 empty_config + R"(,"layers":[)" + empty_config + "]}";
+    const std::string artifact = R"({"schemaVersion":2,"mediaType":")" + std::string(k_manifest_type) +
+                                 R"(","artifactType":"application/spdx+json","config":)" + empty_config +
+                                 R"(,"layers":[)" + empty_config + "]}";
     registry.add_manifest("y", k_manifest_type, artifact);
     const std::string beside = descriptor(k_manifest_type, artifact);
-    for (const std::string& entry : {descriptor(k_manifest_type, image), descriptor(k_manifest_type, image, platform("amd64"))}) {
+    for (const std::string& entry :
+         {descriptor(k_manifest_type, image), descriptor(k_manifest_type, image, platform("amd64"))}) {
         registry.add_manifest("v1", k_index_type, index_of(beside + "," + entry));
         const Outcome outcome = pull_from(registry);
         CHECK_MESSAGE(outcome.code() == "ok", outcome.message());

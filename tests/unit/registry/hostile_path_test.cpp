@@ -47,7 +47,8 @@ TEST_CASE("M32 names that climb out or are absolute") {
     for (const char* name : {"../x", "a/../../x", "/abs", "//abs", "./../x", "a/..", "..", "opt/../etc/passwd"}) {
         rows.push_back({name, good().file(name, "x").finish(), "image-unsafe"});
     }
-    rows.push_back({"below the kernel", good().file(k_modules + "/../../../../../victim", "x").finish(), "image-unsafe"});
+    rows.push_back(
+        {"below the kernel", good().file(k_modules + "/../../../../../victim", "x").finish(), "image-unsafe"});
     expect_each(rows, Exit::unsafe);
     const Outcome outcome = pull_tar(TarBuilder().file("../a\n\x1b[31mb", "x").finish());
     CHECK(outcome.message().find("\\n") != std::string::npos);
@@ -61,7 +62,8 @@ TEST_CASE("M33 symbolic links that leave the tree or run in a circle") {
         {"out of the root, inside the image", good().symlink(k_modules + "/l.ko", "../../../../etc/x").finish(),
          "image-unsafe"},
         {"self", good().symlink(k_modules + "/l.ko", "l.ko").finish(), "image-unsafe"},
-        {"circle of two", good().symlink(k_modules + "/a", "b").symlink(k_modules + "/b", "a").finish(), "image-unsafe"},
+        {"circle of two", good().symlink(k_modules + "/a", "b").symlink(k_modules + "/b", "a").finish(),
+         "image-unsafe"},
     };
     // Lexically "d/../../../x" stays inside; walked through d -> deep/er it does too; through up -> .. it does not.
     rows.push_back({"chain of three",
@@ -80,13 +82,16 @@ TEST_CASE("M33 symbolic links that leave the tree or run in a circle") {
     CHECK(dangling.files.size() == 1);
     CHECK(dangling.warned("dangling-link: /" + k_modules + "/l.ko -> nowhere.ko"));
     CHECK_FALSE(dangling.warned("dangling-link: /" + k_modules + "/l.ko -> nowhere.ko, which"));
-    const Outcome beside = pull_tar(good().file("opt/lib/modules/shared/x.ko", "x").symlink(k_modules + "/x.ko", "../shared/x.ko").finish());
+    const Outcome beside = pull_tar(
+        good().file("opt/lib/modules/shared/x.ko", "x").symlink(k_modules + "/x.ko", "../shared/x.ko").finish());
     REQUIRE_MESSAGE(!beside.error, beside.message());
     CHECK(beside.files.size() == 2);
     CHECK(beside.files.at(k_modules + "/x.ko") == "x");  // the module that it means; other names elsewhere stay out
-    const Outcome other = pull_tar(good().file("opt/lib/modules/shared/x.txt", "x").symlink(k_modules + "/x.txt", "../shared/x.txt").finish());
+    const Outcome other = pull_tar(
+        good().file("opt/lib/modules/shared/x.txt", "x").symlink(k_modules + "/x.txt", "../shared/x.txt").finish());
     CHECK(other.files.size() == 1);
-    CHECK(other.warned("dangling-link: /" + k_modules + "/x.txt -> ../shared/x.txt, which is in no directory that is taken"));
+    CHECK(other.warned("dangling-link: /" + k_modules +
+                       "/x.txt -> ../shared/x.txt, which is in no directory that is taken"));
 }
 
 TEST_CASE("links that are a maze cost a bounded time") {
@@ -103,8 +108,10 @@ TEST_CASE("links that are a maze cost a bounded time") {
 }
 
 TEST_CASE("the host link of in-tree dependencies is reported and never made") {
-    for (const std::string& target : {"/lib/modules/" + k_kernel, "/host/lib/modules/" + k_kernel, "/lib/modules/" + k_kernel + "/", "//lib/modules/" + k_kernel,
-                                      "/usr/lib/modules/" + k_kernel, "/host/usr/lib/modules/" + k_kernel, "/lib/modules/" + k_kernel + "/kernel"}) {
+    for (const std::string& target :
+         {"/lib/modules/" + k_kernel, "/host/lib/modules/" + k_kernel, "/lib/modules/" + k_kernel + "/",
+          "//lib/modules/" + k_kernel, "/usr/lib/modules/" + k_kernel, "/host/usr/lib/modules/" + k_kernel,
+          "/lib/modules/" + k_kernel + "/kernel"}) {
         const Outcome outcome = pull_tar(good().symlink(k_modules + "/host", target).finish());
         REQUIRE_MESSAGE(!outcome.error, outcome.message());
         CHECK(outcome.files.size() == 1);
@@ -115,7 +122,9 @@ TEST_CASE("the host link of in-tree dependencies is reported and never made") {
     CHECK(build.files.size() == 1);
     CHECK(build.warned("build-link-ignored"));
     CHECK(pull_tar(good().symlink(k_modules + "/host", "/lib/modules/5.10").finish()).code() == "image-unsafe");
-    for (const std::string& target : {"/lib/modules/" + k_kernel + "/../5.10", "/lib/modules/" + k_kernel + "/../../../etc", "/lib/modules/" + k_kernel + "x", std::string("/host/etc")}) {
+    for (const std::string& target :
+         {"/lib/modules/" + k_kernel + "/../5.10", "/lib/modules/" + k_kernel + "/../../../etc",
+          "/lib/modules/" + k_kernel + "x", std::string("/host/etc")}) {
         CHECK(pull_tar(good().symlink(k_modules + "/host", target).finish()).code() == "image-unsafe");
     }
     CHECK(pull_tar(good().symlink(k_modules + "/host", "/lib/modules/" + k_kernel)
@@ -140,37 +149,63 @@ TEST_CASE("M34 a file through a symbolic link") {
                                          gzip_layer(TarBuilder().file(k_modules + "/d/x.ko", "x").finish())});
     CHECK(layered.code() == "image-unsafe");
 
-    // Links beside the wanted directory, with entries that whoever makes the whole image would put through them into it.
+    // Links beside the wanted directory, with entries that whoever makes the whole image would put through them into
+    // it.
     const std::string kernels = "opt/lib/modules";
-    expect_each({
-        {"a link to the first directory on the way", good().symlink("o", "opt").file("o/lib/modules/" + k_kernel + "/x.ko", "x").finish(), "image-unsafe"},
-        {"an absolute one, to the directory itself", good().symlink("srv/m", "/" + k_modules).file("srv/m/x.ko", "x").finish(), "image-unsafe"},
-        {"in place of a module", good().symlink("o", "opt").file("o/lib/modules/" + k_kernel + "/good.ko", "bad").finish(), "image-unsafe"},
-        {"up and over the root, which is the image's", good().symlink("o", "../../opt").file("o/lib/modules/" + k_kernel + "/x.ko", "x").finish(), "image-unsafe"},
-        {"a chain", good().symlink("a", "b").symlink("b", "opt/./lib").file("a/modules/" + k_kernel + "/x.ko", "x").finish(), "image-unsafe"},
-        {"two, one below the other", good().dir("s/t").symlink("s/t/u", "../../opt").symlink("v", "s/t").file("v/u/lib/modules/" + k_kernel + "/x.ko", "x").finish(), "image-unsafe"},
-        {"in another kernel's directory", good().symlink(kernels + "/5.10/d", "../" + k_kernel).file(kernels + "/5.10/d/x.ko", "x").finish(), "image-unsafe"},
-        {"a directory", good().symlink("o", k_modules).dir("o/d").finish(), "image-unsafe"},
-        {"a link", good().symlink("o", k_modules).symlink("o/x.ko", "good.ko").finish(), "image-unsafe"},
-        {"a file in place of a directory on the way", good().symlink("o", "opt").file("o/lib", "x").finish(), "image-unsafe"},
-        {"before there is a link, a directory of that name", good().dir("o").symlink("o", "opt").file("o/lib/modules/" + k_kernel + "/x.ko", "x").finish(), "image-unsafe"},
-    }, Exit::unsafe);
+    expect_each(
+        {
+            {"a link to the first directory on the way",
+             good().symlink("o", "opt").file("o/lib/modules/" + k_kernel + "/x.ko", "x").finish(), "image-unsafe"},
+            {"an absolute one, to the directory itself",
+             good().symlink("srv/m", "/" + k_modules).file("srv/m/x.ko", "x").finish(), "image-unsafe"},
+            {"in place of a module",
+             good().symlink("o", "opt").file("o/lib/modules/" + k_kernel + "/good.ko", "bad").finish(), "image-unsafe"},
+            {"up and over the root, which is the image's",
+             good().symlink("o", "../../opt").file("o/lib/modules/" + k_kernel + "/x.ko", "x").finish(),
+             "image-unsafe"},
+            {"a chain",
+             good().symlink("a", "b").symlink("b", "opt/./lib").file("a/modules/" + k_kernel + "/x.ko", "x").finish(),
+             "image-unsafe"},
+            {"two, one below the other",
+             good()
+                 .dir("s/t")
+                 .symlink("s/t/u", "../../opt")
+                 .symlink("v", "s/t")
+                 .file("v/u/lib/modules/" + k_kernel + "/x.ko", "x")
+                 .finish(),
+             "image-unsafe"},
+            {"in another kernel's directory",
+             good().symlink(kernels + "/5.10/d", "../" + k_kernel).file(kernels + "/5.10/d/x.ko", "x").finish(),
+             "image-unsafe"},
+            {"a directory", good().symlink("o", k_modules).dir("o/d").finish(), "image-unsafe"},
+            {"a link", good().symlink("o", k_modules).symlink("o/x.ko", "good.ko").finish(), "image-unsafe"},
+            {"a file in place of a directory on the way", good().symlink("o", "opt").file("o/lib", "x").finish(),
+             "image-unsafe"},
+            {"before there is a link, a directory of that name",
+             good().dir("o").symlink("o", "opt").file("o/lib/modules/" + k_kernel + "/x.ko", "x").finish(),
+             "image-unsafe"},
+        },
+        Exit::unsafe);
     const Outcome told = pull_tar(good().symlink("o", "opt").file("o/lib/modules/" + k_kernel + "/x.ko", "x").finish());
-    CHECK(told.message().find("expected no entry below a symbolic link, found \"o/lib/modules/" + k_kernel + "/x.ko\", which leads to \"" + k_modules + "/x.ko\"") !=
-          std::string::npos);
+    CHECK(told.message().find("expected no entry below a symbolic link, found \"o/lib/modules/" + k_kernel +
+                              "/x.ko\", which leads to \"" + k_modules + "/x.ko\"") != std::string::npos);
     const auto after_link = [](const std::string& upper) {
         return pull_layers({gzip_layer(good().symlink("o", "opt").finish()), gzip_layer(upper)});
     };
     CHECK(after_link(TarBuilder().file("o/lib/modules/" + k_kernel + "/x.ko", "x").finish()).code() == "image-unsafe");
-    CHECK(after_link(TarBuilder().file("o/lib/modules/" + k_kernel + "/.wh.good.ko", "").finish()).code() == "image-unsafe");
+    CHECK(after_link(TarBuilder().file("o/lib/modules/" + k_kernel + "/.wh.good.ko", "").finish()).code() ==
+          "image-unsafe");
     CHECK(after_link(TarBuilder().file("o/lib/.wh.modules", "").finish()).code() == "image-unsafe");
     CHECK(after_link(TarBuilder().file("o/lib/modules/.wh..wh..opq", "").finish()).code() == "image-unsafe");
-    const Outcome turned = pull_layers({gzip_layer(TarBuilder().symlink("o", "usr").file("o/lib/modules/" + k_kernel + "/x.ko", "x").finish()),
-                                        gzip_layer(TarBuilder().symlink("opt", "usr").file("usr/lib/modules/" + k_kernel + "/good.ko", "good").finish())});
+    const Outcome turned = pull_layers(
+        {gzip_layer(TarBuilder().symlink("o", "usr").file("o/lib/modules/" + k_kernel + "/x.ko", "x").finish()),
+         gzip_layer(
+             TarBuilder().symlink("opt", "usr").file("usr/lib/modules/" + k_kernel + "/good.ko", "good").finish())});
     CHECK(turned.code() == "image-unsafe");  // the way leads there only afterwards
-    const Outcome elsewhere = pull_layers({gzip_layer(TarBuilder().symlink("usr", "srv").finish()),
-                                           gzip_layer(TarBuilder().file("usr/lib/modules/" + k_kernel + "/x.ko", "x").finish()),
-                                           gzip_layer(TarBuilder().dir("usr").symlink("opt", "usr").finish())});
+    const Outcome elsewhere =
+        pull_layers({gzip_layer(TarBuilder().symlink("usr", "srv").finish()),
+                     gzip_layer(TarBuilder().file("usr/lib/modules/" + k_kernel + "/x.ko", "x").finish()),
+                     gzip_layer(TarBuilder().dir("usr").symlink("opt", "usr").finish())});
     CHECK(elsewhere.code() == "image-unsafe");  // it is in srv, where nothing is looked for in the end
 }
 
@@ -180,14 +215,17 @@ TEST_CASE("entries below links that lead elsewhere are nobody's concern") {
         CHECK(outcome.files.size() == 1);
         CHECK(outcome.files.at(k_modules + "/good.ko") == "good");
     };
-    expect_good(pull_tar(good().symlink("lib", "usr/lib").file("lib/x", "x").file("lib/modules/" + k_kernel + "/x.ko", "x").finish()));
+    expect_good(pull_tar(
+        good().symlink("lib", "usr/lib").file("lib/x", "x").file("lib/modules/" + k_kernel + "/x.ko", "x").finish()));
     expect_good(pull_tar(good().symlink("o", "opt").dir("o").dir("o/lib").file("o/etc/x", "x").finish()));
-    expect_good(pull_tar(good().symlink("o", "opt").dir("o/lib/modules").file("o/lib/modules/5.10/x.ko", "x").finish()));
+    expect_good(
+        pull_tar(good().symlink("o", "opt").dir("o/lib/modules").file("o/lib/modules/5.10/x.ko", "x").finish()));
     expect_good(pull_tar(good().symlink("a", "b").symlink("b", "a").file("a/x", "x").finish()));
     const auto after_link = [&](const std::string& upper) {
         expect_good(pull_layers({gzip_layer(good().symlink("o", "opt").finish()), gzip_layer(upper)}));
     };
-    after_link(TarBuilder().dir("o").file("o/lib/modules/" + k_kernel + "/x.ko", "x").finish());  // a directory took the link's place
+    after_link(TarBuilder().dir("o").file("o/lib/modules/" + k_kernel + "/x.ko", "x").finish());  // a directory took
+                                                                                                  // the link's place
     after_link(TarBuilder().file(".wh.o", "").file("o/lib/modules/" + k_kernel + "/x.ko", "x").finish());
     after_link(TarBuilder().symlink("o", "etc").file("o/lib/modules/" + k_kernel + "/x.ko", "x").finish());
     after_link(TarBuilder().file("o/etc/.wh.x", "").file("o/.wh..wh.plnk", "").finish());
@@ -307,12 +345,14 @@ TEST_CASE("M44 an upper layer takes a module away and brings another") {
     const auto upper = [&](const TarBuilder& tar) { return pull_layers({lower, gzip_layer(tar.finish())}); };
     const Outcome replaced = upper(TarBuilder().file(k_modules + "/.wh.good.ko", "").file(k_modules + "/new.ko", "n"));
     REQUIRE_MESSAGE(!replaced.error, replaced.message());
-    CHECK(replaced.files == std::map<std::string, std::string>{{k_modules + "/sub/b.ko", "b"}, {k_modules + "/new.ko", "n"}});
+    CHECK(replaced.files ==
+          std::map<std::string, std::string>{{k_modules + "/sub/b.ko", "b"}, {k_modules + "/new.ko", "n"}});
     CHECK(upper(TarBuilder().file(k_modules + "/good.ko", "newer")).files.at(k_modules + "/good.ko") == "newer");
 }
 
 TEST_CASE("M43 whiteouts remove what lower layers hold, and only that") {
-    const auto lower = gzip_layer(good().file(k_modules + "/sub/b.ko", "b").file("opt/lib/modules/5.10/x.ko", "x").finish());
+    const auto lower =
+        gzip_layer(good().file(k_modules + "/sub/b.ko", "b").file("opt/lib/modules/5.10/x.ko", "x").finish());
     const auto upper = [&](const TarBuilder& tar) { return pull_layers({lower, gzip_layer(tar.finish())}); };
 
     const Outcome same_layer = upper(TarBuilder().file(k_modules + "/x.ko", "x").file(k_modules + "/.wh.x.ko", ""));
@@ -341,7 +381,8 @@ TEST_CASE("M43 a whiteout below a link is refused, as any entry there") {
     const auto lower = gzip_layer(good().file(k_modules + "/sub/b.ko", "b").symlink(k_modules + "/l", "sub").finish());
     for (const char* name : {"/l/.wh.b.ko", "/l/.wh..wh..opq", "/l/c/.wh.d"}) {
         CAPTURE(name);
-        CHECK(pull_layers({lower, gzip_layer(TarBuilder().file(k_modules + name, "").finish())}).code() == "image-unsafe");
+        CHECK(pull_layers({lower, gzip_layer(TarBuilder().file(k_modules + name, "").finish())}).code() ==
+              "image-unsafe");
     }
     const Outcome itself = pull_layers({lower, gzip_layer(TarBuilder().file(k_modules + "/.wh.l", "").finish())});
     REQUIRE_MESSAGE(!itself.error, itself.message());
@@ -386,11 +427,12 @@ TEST_CASE("M46 odd and overlong names") {
 }
 
 TEST_CASE("M50 commands in modprobe's files are ignored and reported") {
-    const Outcome outcome = pull_tar(good()
-                                         .file(k_modules + "/modules.softdep", "# x\nsoftdep a pre: b\ninstall a /bin/sh\n")
-                                         .file(k_modules + "/modules.alias", "alias x y\n")
-                                         .file("opt/etc/modprobe.d/evil.conf", "remove\ta /bin/true\n\tinstall b c\n")
-                                         .finish());
+    const Outcome outcome =
+        pull_tar(good()
+                     .file(k_modules + "/modules.softdep", "# x\nsoftdep a pre: b\ninstall a /bin/sh\n")
+                     .file(k_modules + "/modules.alias", "alias x y\n")
+                     .file("opt/etc/modprobe.d/evil.conf", "remove\ta /bin/true\n\tinstall b c\n")
+                     .finish());
     REQUIRE_MESSAGE(!outcome.error, outcome.message());
     CHECK(outcome.warned("image-command-ignored: /" + k_modules + "/modules.softdep: 1 install or remove line"));
     CHECK(outcome.warned("image-command-ignored: /opt/etc/modprobe.d/evil.conf: 2 install or remove lines"));
@@ -418,8 +460,9 @@ TEST_CASE("M51 modules.dep and its kin never reach the disk as links either") {
                                          .symlink(k_modules + "/modules.dep", "/etc/passwd")
                                          .finish());
     REQUIRE_MESSAGE(!outcome.error, outcome.message());
-    CHECK(outcome.files == std::map<std::string, std::string>{{k_modules + "/good.ko", "good"},
-                                                              {k_modules + "/notes", "install good touch /tmp/evil\n"}});
+    CHECK(outcome.files ==
+          std::map<std::string, std::string>{{k_modules + "/good.ko", "good"},
+                                             {k_modules + "/notes", "install good touch /tmp/evil\n"}});
 }
 
 TEST_CASE("M67 firmware that climbs out, also by a firmware directory that is a link") {
@@ -440,8 +483,9 @@ TEST_CASE("M67 firmware that climbs out, also by a firmware directory that is a 
     CHECK(code(TarBuilder().symlink("firmware/x", "../../etc/shadow")) == "image-unsafe");
     CHECK(code(TarBuilder().file("firmware/a\nb", "x")) == "image-unsafe");
     for (const char* path : {"/firmware/../..", "/", ".."}) {
-        CHECK(pull_tar(TarBuilder().file(k_modules + "/a.ko", "a").finish(), [&](auto& request) { request.firmware_path = path; }).code() ==
-              "bad-path");
+        CHECK(pull_tar(TarBuilder().file(k_modules + "/a.ko", "a").finish(), [&](auto& request) {
+                  request.firmware_path = path;
+              }).code() == "bad-path");
     }
 }
 

@@ -23,7 +23,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-void pull_into(const std::string& directory, const std::string& reference, const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+void pull_into(const std::string& directory, const std::string& reference,
+               const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
     registry::PullRequest request;
     request.reference = reference;
     request.kernels = {k_kernel};
@@ -36,9 +37,13 @@ void pull_into(const std::string& directory, const std::string& reference, const
 /// A docker archive of one plain layer with one module.
 std::string write_archive(const std::string& path, const std::string& module) {
     const TestLayer layer = plain_layer(TarBuilder().file(k_modules + "/a.ko", module).finish());
-    const std::string config = R"({"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":[")" + layer.diff_id + R"("]}})";
-    std::ofstream(path, std::ios::binary)
-        << TarBuilder().file("l.tar", layer.bytes).file("c.json", config).file("manifest.json", R"([{"Config":"c.json","Layers":["l.tar"]}])").finish();
+    const std::string config =
+        R"({"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":[")" + layer.diff_id + R"("]}})";
+    std::ofstream(path, std::ios::binary) << TarBuilder()
+                                                 .file("l.tar", layer.bytes)
+                                                 .file("c.json", config)
+                                                 .file("manifest.json", R"([{"Config":"c.json","Layers":["l.tar"]}])")
+                                                 .finish();
     return "docker-archive:" + path;
 }
 
@@ -121,7 +126,8 @@ TEST_CASE("a pull that fails removes what it made, and nothing of others") {
     const std::string out = top.path() + "/out";
     const auto left = [&] {
         std::set<std::string> names;
-        for (const auto& entry : fs::recursive_directory_iterator(out)) names.insert(fs::relative(entry.path(), out).native());
+        for (const auto& entry : fs::recursive_directory_iterator(out))
+            names.insert(fs::relative(entry.path(), out).native());
         return names;
     };
     fs::create_directory(out);
@@ -140,7 +146,9 @@ TEST_CASE("a pull that fails removes what it made, and nothing of others") {
         CHECK(left() == std::set<std::string>{"opt", "opt/mine"});
     }
     SUBCASE("even an empty directory") {
-        CHECK_THROWS_AS(pull_into(out, reference, [&](std::uint64_t, std::uint64_t) { fs::create_directories(out + "/opt"); }), Error);
+        CHECK_THROWS_AS(
+            pull_into(out, reference, [&](std::uint64_t, std::uint64_t) { fs::create_directories(out + "/opt"); }),
+            Error);
         CHECK(left() == std::set<std::string>{"opt"});
     }
     SUBCASE("another pull took its work directory for left over") {

@@ -144,10 +144,16 @@ TEST_CASE("a layer is extracted while it arrives") {
     const sys::TempDir top("kmm-test-");
     const std::string out = top.path() + "/out";
     fs::create_directory(out);
-    const TestLayer layer = plain_layer(TarBuilder().file(k_modules + "/a.ko", std::string(4 * k_mebibyte, 'm')).finish());
-    const std::string config = R"({"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":[")" + layer.diff_id + R"("]}})";
+    const TestLayer layer =
+        plain_layer(TarBuilder().file(k_modules + "/a.ko", std::string(4 * k_mebibyte, 'm')).finish());
+    const std::string config =
+        R"({"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":[")" + layer.diff_id + R"("]}})";
     std::ofstream(top.path() + "/image.tar", std::ios::binary)
-        << TarBuilder().file("l.tar", layer.bytes).file("c.json", config).file("manifest.json", R"([{"Config":"c.json","Layers":["l.tar"]}])").finish();
+        << TarBuilder()
+               .file("l.tar", layer.bytes)
+               .file("c.json", config)
+               .file("manifest.json", R"([{"Config":"c.json","Layers":["l.tar"]}])")
+               .finish();
     bool seen = false;
     registry::PullRequest request;
     request.reference = "docker-archive:" + top.path() + "/image.tar";
@@ -176,7 +182,8 @@ TEST_CASE("M02 what other bytes of the right size made in the first try leaves n
     const std::pair<const char*, std::string> others[] = {
         {"another module", tar_of("evil.ko", [](TarBuilder& tar) { tar.dir(k_modules + "/y"); })},
         {"the same module with other bytes", tar_of("good.kO", [](TarBuilder& tar) { tar.dir(k_modules + "/y"); })},
-        {"a path that leaves the image", tar_of("evil.ko", [](TarBuilder& tar) { tar.dir(k_modules + "/../../../../../x"); })},
+        {"a path that leaves the image",
+         tar_of("evil.ko", [](TarBuilder& tar) { tar.dir(k_modules + "/../../../../../x"); })},
         {"a warning", tar_of("evil.ko", [](TarBuilder& tar) { tar.symlink(k_modules + "/y", "nowhere"); })},
         {"no tar", std::string(right.bytes.size(), 'x')},
     };

@@ -51,7 +51,9 @@ TEST_SUITE("registry::unit") {
 TEST_CASE("a token server that is none has refused no credentials") {
     const Outcome absent = with_token_answers({404});
     CHECK(absent.code() == "registry-auth");
-    CHECK_MESSAGE(absent.message().find("the registry wants a login: the token server 127.0.0.1 answered 404") != std::string::npos, absent.message());
+    CHECK_MESSAGE(absent.message().find("the registry wants a login: the token server 127.0.0.1 answered 404") !=
+                      std::string::npos,
+                  absent.message());
     CHECK(absent.error->hint().starts_with("no credentials were looked at"));
     for (const auto& answers : std::vector<std::vector<int>>{{401}, {404, 401}, {401, 404}}) {
         const Outcome refused = with_token_answers(answers);
@@ -65,8 +67,10 @@ TEST_CASE("an address of a token server that cannot be used says whose setting i
     const registry::Boundary boundary{"reg.example.com", net::AddressScope::global, false};
     const std::string setting = "the registry itself names that address (realm): correct it in the registry's settings";
     for (const auto& [realm, hint] : std::vector<std::pair<std::string, std::string>>{
-             {"/token", setting + ", with https:// and its host"}, {"auth.example.com/token", setting + ", with https:// and its host"},
-             {"https://jane@auth.example.com/", setting}, {"https://10.0.0.1/token", setting}}) {
+             {"/token", setting + ", with https:// and its host"},
+             {"auth.example.com/token", setting + ", with https:// and its host"},
+             {"https://jane@auth.example.com/", setting},
+             {"https://10.0.0.1/token", setting}}) {
         CAPTURE(realm);
         try {
             static_cast<void>(registry::check_realm(realm, boundary));
@@ -98,10 +102,14 @@ TEST_CASE("a refused login says which pull secrets could not be read") {
         reply.headers.emplace_back("WWW-Authenticate", "Basic realm=\"r\"");
         return reply;
     };
-    const Outcome outcome = pull_from(registry, [](auto& request) { request.skipped_secrets = {"/s/a: bad", "/s/b: worse"}; });
+    const Outcome outcome = pull_from(registry, [](auto& request) {
+        request.skipped_secrets = {"/s/a: bad", "/s/b: worse"};
+    });
     REQUIRE(outcome.code() == "registry-auth");
     const auto& details = outcome.error->details();
-    CHECK(std::any_of(details.begin(), details.end(), [](const auto& one) { return one == std::pair<std::string, std::string>("skipped", "/s/a: bad; /s/b: worse"); }));
+    CHECK(std::any_of(details.begin(), details.end(), [](const auto& one) {
+        return one == std::pair<std::string, std::string>("skipped", "/s/a: bad; /s/b: worse");
+    }));
 }
 
 TEST_CASE("M60 the Retry-After of a token server is waited for") {

@@ -52,9 +52,15 @@ TEST_SUITE("registry::unit") {
 
 TEST_CASE("mirror files are taken together: tags and digests of one source in two of them") {
     const sys::TempDir top("kmm-test-");
-    const auto put = [&](const std::string& name, const std::string& text) { std::ofstream(top.path() + "/" + name) << text; return top.path() + "/" + name; };
-    const std::string digests = put("idms.yaml", "kind: ImageDigestMirrorSet\nspec: {imageDigestMirrors: [{source: q.io/t, mirrors: [m.io/d]}]}\n");
-    const std::string tags = put("itms.yaml", "kind: ImageTagMirrorSet\nspec: {imageTagMirrors: [{source: q.io/t, mirrors: [m.io/t], mirrorSourcePolicy: NeverContactSource}]}\n");
+    const auto put = [&](const std::string& name, const std::string& text) {
+        std::ofstream(top.path() + "/" + name) << text;
+        return top.path() + "/" + name;
+    };
+    const std::string digests = put(
+        "idms.yaml", "kind: ImageDigestMirrorSet\nspec: {imageDigestMirrors: [{source: q.io/t, mirrors: [m.io/d]}]}\n");
+    const std::string tags = put("itms.yaml",
+                                 "kind: ImageTagMirrorSet\nspec: {imageTagMirrors: [{source: q.io/t, mirrors: "
+                                 "[m.io/t], mirrorSourcePolicy: NeverContactSource}]}\n");
     const std::string pinned = "q.io/t/x@sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
     for (const auto& files : {std::vector{digests, tags}, std::vector{tags, digests}}) {
         const auto rules = registry::read_mirror_files(files);
@@ -101,7 +107,8 @@ TEST_CASE("mirrors: --insecure is about the registry, and about mirrors on this 
         const Outcome outcome = pull_from(origin, [&](registry::PullRequest& request) {
             image::MirrorRule rule;
             rule.prefix = origin.host() + "/team";
-            rule.mirrors = {{mirror_host + mirror.host().substr(mirror.host().find(':')) + "/team", false, image::MirrorUse::all}};
+            rule.mirrors = {
+                {mirror_host + mirror.host().substr(mirror.host().find(':')) + "/team", false, image::MirrorUse::all}};
             request.mirrors = {rule};
             request.tls.insecure = insecure;
         });
@@ -144,7 +151,8 @@ TEST_CASE("M62 wrong bytes of a mirror are refused, and the next one is asked") 
     CHECK(nobody.exit() == Exit::integrity);
 }
 
-TEST_CASE("M62 whoever has another image of that tag, or none, is not blamed for what the mirror that has it does wrong") {
+TEST_CASE(
+    "M62 whoever has another image of that tag, or none, is not blamed for what the mirror that has it does wrong") {
     MirrorScene scene;
     const TestLayer other = gzip_layer(TarBuilder().file(k_modules + "/other.ko", "other").finish());
     scene.mirror.add_image("v1", {other});
@@ -159,7 +167,8 @@ TEST_CASE("M62 whoever has another image of that tag, or none, is not blamed for
     const Outcome outcome = scene.pull();
     CHECK(outcome.code() == "digest-mismatch");
     CHECK(outcome.exit() == Exit::integrity);
-    CHECK(outcome.detail("mirrors").find(scene.mirror.host() + "/team/driver: the registry sent other bytes") != std::string::npos);
+    CHECK(outcome.detail("mirrors").find(scene.mirror.host() + "/team/driver: the registry sent other bytes") !=
+          std::string::npos);
     CHECK(outcome.detail("mirrors").find("has no blobs/" + sha256(other.bytes)) != std::string::npos);
 
     MirrorScene absent;
@@ -294,8 +303,9 @@ itqFY1OWPIlLY2PZMq3gMCXWnF4JN0B/OMnSEuhIJZkGbUlx04JyboculZVoXNA=
     const Identity other = make_identity();
     std::ofstream(top.path() + "/ca.pem") << server.certificate_pem;
     for (const bool insecure : {false, true}) {
-        for (const auto& [certificate, key] : {std::pair(server.certificate_pem, other.key_pem), std::pair(server.certificate_pem, encrypted),
-                                               std::pair(std::string("none"), other.key_pem), std::pair(server.certificate_pem, std::string("none"))}) {
+        for (const auto& [certificate, key] :
+             {std::pair(server.certificate_pem, other.key_pem), std::pair(server.certificate_pem, encrypted),
+              std::pair(std::string("none"), other.key_pem), std::pair(server.certificate_pem, std::string("none"))}) {
             std::ofstream(top.path() + "/client.cert") << certificate;
             std::ofstream(top.path() + "/client.key") << key;
             FakeRegistry registry(server);
@@ -307,7 +317,8 @@ itqFY1OWPIlLY2PZMq3gMCXWnF4JN0B/OMnSEuhIJZkGbUlx04JyboculZVoXNA=
             });
             CHECK(outcome.code() == "tls");
             CHECK(outcome.message().find("client.") != std::string::npos);
-            CHECK(outcome.error->hint() == "our own certificate and its key: expected PEM that belongs together, the key without a passphrase");
+            CHECK(outcome.error->hint() ==
+                  "our own certificate and its key: expected PEM that belongs together, the key without a passphrase");
         }
     }
 }
@@ -327,7 +338,9 @@ TEST_CASE("M61 the hint is about what is wrong with the certificate") {
     const Identity expired = make_identity({"localhost", false, true});
     CHECK(pull_with(expired, expired.certificate_pem).error->hint().find("clock") != std::string::npos);
     const Identity elsewhere = make_identity({"localhost", true, false});
-    CHECK(pull_with(elsewhere, elsewhere.certificate_pem).error->hint().find("a name that the server's certificate holds") != std::string::npos);
+    CHECK(pull_with(elsewhere, elsewhere.certificate_pem)
+              .error->hint()
+              .find("a name that the server's certificate holds") != std::string::npos);
     const Identity good = make_identity();
     CHECK(pull_with(make_identity(), good.certificate_pem).error->hint().starts_with("--ca-file FILE adds"));
     Identity wants = make_identity();

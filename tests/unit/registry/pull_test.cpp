@@ -39,10 +39,15 @@ TEST_CASE("a good image is pulled, plain, gzip and zstd") {
 
 TEST_CASE("a modprobe.d among the wanted files is reported, and extracted like any other file") {
     const std::string text = "options a x=1\ninstall a /bin/sh\n" + std::string(3U << 20U, '#');
-    const Outcome outcome = pull_tar(TarBuilder().file(k_modules + "/modprobe.d/a.conf", text).file(k_modules + "/a.ko", "a").file("etc/modprobe.d/b.conf", text).finish(),
+    const Outcome outcome = pull_tar(TarBuilder()
+                                         .file(k_modules + "/modprobe.d/a.conf", text)
+                                         .file(k_modules + "/a.ko", "a")
+                                         .file("etc/modprobe.d/b.conf", text)
+                                         .finish(),
                                      [](auto& request) { request.limits.ratio = 1'000'000; });
     REQUIRE_MESSAGE(!outcome.error, outcome.message());
-    CHECK(outcome.files == std::map<std::string, std::string>{{k_modules + "/a.ko", "a"}, {k_modules + "/modprobe.d/a.conf", text}});
+    CHECK(outcome.files ==
+          std::map<std::string, std::string>{{k_modules + "/a.ko", "a"}, {k_modules + "/modprobe.d/a.conf", text}});
     CHECK(outcome.listed[1].size == text.size());
     CHECK(outcome.warned("image-command-ignored: /" + k_modules + "/modprobe.d/a.conf: 1 install or remove line"));
     CHECK(outcome.warned("image-command-ignored: /etc/modprobe.d/b.conf"));

@@ -59,8 +59,12 @@ TEST_CASE("rewrite: one layer more, everything below stays, the name comes last"
 TEST_CASE("rewrite: behind a link, the new file lies where the link leads, so that the link stays") {
     test::FakeRegistry source;
     const std::string kernel = "usr/lib/modules/" + test::k_kernel;
-    source.add_image("v1", {test::gzip_layer(test::TarBuilder().symlink("lib", "usr/lib").file(kernel + "/b.ko", "b").file(kernel + "/a.ko", "a")
-                                                 .symlink("usr/lib/modules/zz", test::k_kernel).finish())});
+    source.add_image("v1", {test::gzip_layer(test::TarBuilder()
+                                                 .symlink("lib", "usr/lib")
+                                                 .file(kernel + "/b.ko", "b")
+                                                 .file(kernel + "/a.ko", "a")
+                                                 .symlink("usr/lib/modules/zz", test::k_kernel)
+                                                 .finish())});
     const sys::TempDir top("kmm-test-");
     for (const bool all : {true, false}) {
         const std::string to = "oci:" + top.path() + (all ? "/all:v1" : "/two:v1");
@@ -76,7 +80,9 @@ TEST_CASE("rewrite: behind a link, the new file lies where the link leads, so th
             request.reference = to;
             request.dir_name = "/";
         });
-        CHECK(written.files == std::map<std::string, std::string>{{"lib/modules/" + test::k_kernel + "/a.ko", "a changed"}, {"lib/modules/" + test::k_kernel + "/b.ko", "b changed"}});
+        CHECK(written.files ==
+              std::map<std::string, std::string>{{"lib/modules/" + test::k_kernel + "/a.ko", "a changed"},
+                                                 {"lib/modules/" + test::k_kernel + "/b.ko", "b changed"}});
     }
 }
 
@@ -85,7 +91,8 @@ TEST_CASE("rewrite: the same changes give the same digest; none give the same im
     const std::string was = source.add_image("v1", {test::gzip_layer(tar_with("old"))});
     Destination one;
     Destination two;
-    CHECK(rewrite(source.reference(), one.registry.reference()).result.digest == rewrite(source.reference(), two.registry.reference()).result.digest);
+    CHECK(rewrite(source.reference(), one.registry.reference()).result.digest ==
+          rewrite(source.reference(), two.registry.reference()).result.digest);
     Destination three;
     const auto same = rewrite(source.reference(), three.registry.reference(), [](auto& request) {
         request.change = [](const std::string&, std::string) { return std::optional<std::string>(); };
@@ -99,13 +106,17 @@ TEST_CASE("rewrite: a change that fails writes nothing") {
     (void)source.add_image("v1", {test::gzip_layer(tar_with("old"))});
     Destination to;
     const auto done = rewrite(source.reference(), to.registry.reference(), [](auto& request) {
-        request.change = [](const std::string&, std::string) -> std::optional<std::string> { throw Error(Exit::data, "module-format", "no module"); };
+        request.change = [](const std::string&, std::string) -> std::optional<std::string> {
+            throw Error(Exit::data, "module-format", "no module");
+        };
     });
     CHECK(done.code() == "module-format");
     CHECK(to.registry.server().requests().empty());
     for (const bool named : {true, false}) {  // by whoever changes the file, or not: once is enough
         const auto told = rewrite(source.reference(), to.registry.reference(), [&](auto& request) {
-            request.change = [&](const std::string& path, std::string) -> std::optional<std::string> { throw Error(Exit::data, "module-format", named ? path + ": no module" : "no module"); };
+            request.change = [&](const std::string& path, std::string) -> std::optional<std::string> {
+                throw Error(Exit::data, "module-format", named ? path + ": no module" : "no module");
+            };
         });
         REQUIRE(told.error);
         std::string text = told.error->message();
@@ -117,13 +128,18 @@ TEST_CASE("rewrite: a change that fails writes nothing") {
 
 TEST_CASE("rewrite: of what lower layers hold, only what the image shows counts") {
     test::FakeRegistry source;
-    (void)source.add_image("v1", {test::gzip_layer(tar_with("old")), test::plain_layer(test::TarBuilder().file(test::k_modules + "/.wh.a.ko", "").file(test::k_modules + "/b.ko.xz", "b").finish())});
+    (void)source.add_image(
+        "v1", {test::gzip_layer(tar_with("old")), test::plain_layer(test::TarBuilder()
+                                                                        .file(test::k_modules + "/.wh.a.ko", "")
+                                                                        .file(test::k_modules + "/b.ko.xz", "b")
+                                                                        .finish())});
     Destination to;
     const auto done = rewrite(source.reference(), to.registry.reference());
     REQUIRE(done.result.files.size() == 1);
     CHECK(done.result.files[0].path == "/" + test::k_modules + "/b.ko.xz");
     const auto manifest = json(to.manifests.at("v1"));
-    CHECK(manifest.find("layers")->items().back().get_string({"mediaType"}) == "application/vnd.oci.image.layer.v1.tar");
+    CHECK(manifest.find("layers")->items().back().get_string({"mediaType"}) ==
+          "application/vnd.oci.image.layer.v1.tar");
 }
 
 TEST_CASE("rewrite: an index, whole or one platform of it") {
@@ -133,9 +149,11 @@ TEST_CASE("rewrite: an index, whole or one platform of it") {
     const std::string type = "application/vnd.oci.image.manifest.v1+json";
     (void)source.add_manifest("amd", type, amd);
     (void)source.add_manifest("arm", type, arm);
-    const std::string index = R"({"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[)" +
-                              test::descriptor(type, amd, R"(,"platform":{"os":"linux","architecture":"amd64"})") + "," +
-                              test::descriptor(type, arm, R"(,"platform":{"os":"linux","architecture":"arm64"})") + R"(],"annotations":{"a":"b"}})";
+    const std::string index =
+        R"({"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[)" +
+        test::descriptor(type, amd, R"(,"platform":{"os":"linux","architecture":"amd64"})") + "," +
+        test::descriptor(type, arm, R"(,"platform":{"os":"linux","architecture":"arm64"})") +
+        R"(],"annotations":{"a":"b"}})";
     const std::string was = source.add_manifest("v1", "application/vnd.oci.image.index.v1+json", index);
     Destination all;
     const auto both = rewrite(source.reference(), all.registry.reference());
@@ -150,7 +168,9 @@ TEST_CASE("rewrite: an index, whole or one platform of it") {
     CHECK(all.manifests.count(list.find("manifests")->items()[0].get_string({"digest"})) == 1);
 
     Destination one;
-    const auto only = rewrite(source.reference(), one.registry.reference(), [](auto& request) { request.platform = image::Platform{"linux", "arm64", ""}; });
+    const auto only = rewrite(source.reference(), one.registry.reference(), [](auto& request) {
+        request.platform = image::Platform{"linux", "arm64", ""};
+    });
     REQUIRE(only.code() == "ok");
     REQUIRE(only.result.files.size() == 1);
     CHECK(only.result.files[0].platform == "linux/arm64");
@@ -159,13 +179,19 @@ TEST_CASE("rewrite: an index, whole or one platform of it") {
     CHECK(half.find("manifests")->items()[1].get_string({"digest"}) != test::sha256(arm));
 
     Destination none;
-    CHECK(rewrite(source.reference(), none.registry.reference(), [](auto& request) { request.platform = image::Platform{"linux", "riscv64", ""}; }).code() == "no-platform");
+    CHECK(rewrite(source.reference(), none.registry.reference(), [](auto& request) {
+              request.platform = image::Platform{"linux", "riscv64", ""};
+          }).code() == "no-platform");
     CHECK(none.puts.empty());
 }
 
 TEST_CASE("rewrite: patterns of files") {
     test::FakeRegistry source;
-    (void)source.add_image("v1", {test::gzip_layer(test::TarBuilder().file(test::k_modules + "/a.ko", "a").file(test::k_modules + "/b.ko", "b").file("opt/tools/c.ko", "c").finish())});
+    (void)source.add_image("v1", {test::gzip_layer(test::TarBuilder()
+                                                       .file(test::k_modules + "/a.ko", "a")
+                                                       .file(test::k_modules + "/b.ko", "b")
+                                                       .file("opt/tools/c.ko", "c")
+                                                       .finish())});
     const auto with = [&](std::vector<std::string> patterns) {
         Destination to;
         return rewrite(source.reference(), to.registry.reference(), [&](auto& request) { request.files = patterns; });
@@ -193,21 +219,24 @@ TEST_CASE("rewrite: a link to a file stands for the file, which is what is loade
                                                        .finish())});
     const auto changed = [&](std::vector<std::string> patterns) {
         Destination to;
-        const auto done = rewrite(source.reference(), to.registry.reference(), [&](auto& request) { request.files = std::move(patterns); });
+        const auto done = rewrite(source.reference(), to.registry.reference(),
+                                  [&](auto& request) { request.files = std::move(patterns); });
         std::vector<std::string> paths{done.code()};
         for (const auto& one : done.result.files) paths.push_back(one.path);
         return paths;
     };
     using Paths = std::vector<std::string>;
     CHECK(changed({"/" + test::k_modules + "/b.ko"}) == Paths{"ok", file});
-    CHECK(changed({"/" + test::k_modules + "/?.ko"}) == Paths{"ok", k_module, file, "/" + test::k_modules + "/extra/plain"});
+    CHECK(changed({"/" + test::k_modules + "/?.ko"}) ==
+          Paths{"ok", k_module, file, "/" + test::k_modules + "/extra/plain"});
     CHECK(changed({}) == Paths{"ok", k_module, file, "/" + test::k_modules + "/extra/plain"});
     CHECK(changed({"/" + test::k_modules + "/more"}) == Paths{"file-not-in-image"});
 }
 
 TEST_CASE("rewrite: an image without modules, a kernel that is not there, a directory") {
     test::FakeRegistry source;
-    (void)source.add_image("v1", {test::gzip_layer(test::TarBuilder().file(test::k_modules + "/readme", "r").finish())});
+    (void)source.add_image("v1",
+                           {test::gzip_layer(test::TarBuilder().file(test::k_modules + "/readme", "r").finish())});
     CHECK(rewrite(source.reference(), "oci:/nowhere").code() == "module-not-in-image");
     CHECK(rewrite(source.reference(), "oci:/nowhere", [](auto& request) {
               request.source.all_kernels = false;
@@ -234,7 +263,10 @@ TEST_CASE("push: what is there is not sent, blobs of another repository are take
             none.status = 404;
             return none;
         }
-        if (request.target.find("mount=" "sha256%3A" + test::sha256(base.bytes).substr(7)) == std::string::npos) return std::nullopt;
+        if (request.target.find("mount="
+                                "sha256%3A" +
+                                test::sha256(base.bytes).substr(7)) == std::string::npos)
+            return std::nullopt;
         CHECK(request.target.ends_with("&from=team%2Fdriver"));
         ++mounts;
         test::FakeReply taken;
@@ -292,7 +324,8 @@ TEST_CASE("push: an upload that was heard though it failed is not taken for lost
         Destination to;
         int puts = 0;
         to.before = [&](const test::FakeRequest& request) -> std::optional<test::FakeReply> {
-            if (request.method != "PUT" || request.target.find("digest=") == std::string::npos || ++puts > 2) return std::nullopt;
+            if (request.method != "PUT" || request.target.find("digest=") == std::string::npos || ++puts > 2)
+                return std::nullopt;
             const auto hex = request.target.substr(request.target.size() - 64);
             if (has_blob) to.blobs["sha256:" + hex] = request.body;
             test::FakeReply reply;
@@ -313,13 +346,17 @@ TEST_CASE("push: what the registry refuses ends it before the name is written") 
         int status;
         std::string code;
     };
-    for (const Row& row : std::vector<Row>{{"POST", "/uploads/", 403, "registry-auth"}, {"PUT", "/uploads/", 400, "registry-error"}, {"PUT", "/manifests/", 500, "registry-error"},
-                                           {"POST", "/uploads/", 301, "redirect-refused"}, {"POST", "/uploads/", 200, "registry-error"}}) {
+    for (const Row& row : std::vector<Row>{{"POST", "/uploads/", 403, "registry-auth"},
+                                           {"PUT", "/uploads/", 400, "registry-error"},
+                                           {"PUT", "/manifests/", 500, "registry-error"},
+                                           {"POST", "/uploads/", 301, "redirect-refused"},
+                                           {"POST", "/uploads/", 200, "registry-error"}}) {
         CAPTURE(row.method);
         CAPTURE(row.status);
         Destination to;
         to.before = [&](const test::FakeRequest& request) -> std::optional<test::FakeReply> {
-            if (request.method != row.method || request.target.find(row.in_target) == std::string::npos) return std::nullopt;
+            if (request.method != row.method || request.target.find(row.in_target) == std::string::npos)
+                return std::nullopt;
             test::FakeReply reply;
             reply.status = row.status;
             if (row.status == 301) reply.headers.emplace_back("Location", "/elsewhere");
@@ -353,13 +390,17 @@ TEST_CASE("push: a token is asked for with the right to push and to take over") 
             reply.body = R"({"token":"t0ken"})";
             return reply;
         }
-        if (request.header("authorization") == "Bearer t0ken" || request.target.find("/team/other/") == std::string::npos) return std::nullopt;
+        if (request.header("authorization") == "Bearer t0ken" ||
+            request.target.find("/team/other/") == std::string::npos)
+            return std::nullopt;
         reply.status = 401;
-        reply.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"http://" + to.registry.host() + "/token\",service=\"s\"");
+        reply.headers.emplace_back("WWW-Authenticate",
+                                   "Bearer realm=\"http://" + to.registry.host() + "/token\",service=\"s\"");
         return reply;
     };
     CHECK(rewrite(to.registry.reference(), to.registry.host() + "/team/other:v2").code() == "ok");
-    CHECK(token_target == "/token?scope=repository%3Ateam%2Fother%3Apull%2Cpush&scope=repository%3Ateam%2Fdriver%3Apull&service=s");
+    CHECK(token_target ==
+          "/token?scope=repository%3Ateam%2Fother%3Apull%2Cpush&scope=repository%3Ateam%2Fdriver%3Apull&service=s");
 }
 
 TEST_CASE("layout: made, added to, and its tag replaced") {
@@ -383,7 +424,8 @@ TEST_CASE("layout: made, added to, and its tag replaced") {
     test::TestClock clock;
     (void)registry::pull(request, directory.path() + "/out", http, clock);
     CHECK(sys::read_file(directory.path() + "/out" + k_module) == "old changed changed changed");
-    for (const auto& file : std::filesystem::recursive_directory_iterator(layout)) CHECK(file.path().native().find("kmm-tmp") == std::string::npos);
+    for (const auto& file : std::filesystem::recursive_directory_iterator(layout))
+        CHECK(file.path().native().find("kmm-tmp") == std::string::npos);
 
     std::filesystem::create_directory(directory.path() + "/full");
     std::filesystem::create_directory(directory.path() + "/full/thing");
@@ -392,11 +434,15 @@ TEST_CASE("layout: made, added to, and its tag replaced") {
 
 TEST_CASE("layout: two at once lose no name, and what a kill left is no obstacle") {
     const sys::TempDir directory("kmm-test-");
-    const auto open = [&](const std::string& tag) { return registry::open_layout_sink(*registry::parse_local_reference("oci:" + directory.path() + "/layout:" + tag), {}); };
+    const auto open = [&](const std::string& tag) {
+        return registry::open_layout_sink(
+            *registry::parse_local_reference("oci:" + directory.path() + "/layout:" + tag), {});
+    };
     const auto one = open("one");
     const auto two = open("two");
     const std::string text = R"({"schemaVersion":2})";
-    for (const auto& sink : {one.get(), two.get()}) sink->publish("application/vnd.oci.image.manifest.v1+json", text, registry::digest_of(text));
+    for (const auto& sink : {one.get(), two.get()})
+        sink->publish("application/vnd.oci.image.manifest.v1+json", text, registry::digest_of(text));
     CHECK(json(sys::read_file(directory.path() + "/layout/index.json")).find("manifests")->items().size() == 2);
 
     test::FakeRegistry source;

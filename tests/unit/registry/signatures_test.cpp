@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signed images in a registry that misbehaves. What is accepted and what is not: tests/e2e/test_worker_trust.py and tests/unit/trust.
+// Signed images in a registry that misbehaves. What is accepted and what is not: tests/e2e/test_worker_trust.py and
+// tests/unit/trust.
 #include <doctest/doctest.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
@@ -26,7 +27,8 @@ public:
         REQUIRE(PEM_write_bio_PUBKEY(text.get(), key_.get()) == 1);
         char* bytes = nullptr;
         const long size = BIO_get_mem_data(text.get(), &bytes);
-        return trust::signed_with({trust::PublicKey(std::string_view(bytes, static_cast<std::size_t>(size)), "key.pub")});
+        return trust::signed_with(
+            {trust::PublicKey(std::string_view(bytes, static_cast<std::size_t>(size)), "key.pub")});
     }
 
     [[nodiscard]] std::string sign(const std::string& message) const {
@@ -35,7 +37,8 @@ public:
         std::size_t size = signature.size();
         const auto* data = reinterpret_cast<const unsigned char*>(message.data());  // NOLINT: bytes of a text
         REQUIRE(EVP_DigestSignInit(context.get(), nullptr, EVP_sha256(), nullptr, key_.get()) == 1);
-        REQUIRE(EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(signature.data()), &size, data, message.size()) == 1);  // NOLINT
+        REQUIRE(EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(signature.data()), &size, data,
+                               message.size()) == 1);  // NOLINT
         signature.resize(size);
         return signature;
     }
@@ -47,20 +50,26 @@ private:
 std::string signature_tag_of(const std::string& digest) { return trust::signature_tag(*image::parse_digest(digest)); }
 
 /// Puts `count` signatures of `digest` beside it; all but the last are of another image.
-void attach(FakeRegistry& registry, const SigningKey& key, const std::string& digest, std::size_t count = 1, const std::string& padding = {}) {
+void attach(FakeRegistry& registry, const SigningKey& key, const std::string& digest, std::size_t count = 1,
+            const std::string& padding = {}) {
     std::string layers;
     for (std::size_t i = 1; i <= count; ++i) {
         const std::string named = i == count ? digest : "sha256:" + std::string(64, '0');
-        const std::string payload = R"({"critical":{"identity":{"docker-reference":")" + registry.reference("") + R"("},"image":{"docker-manifest-digest":")" + named +
-                                    R"("},"type":"cosign container image signature"},"optional":{"number":)" + std::to_string(i) + R"(,"padding":")" + padding + "\"}}";
+        const std::string payload = R"({"critical":{"identity":{"docker-reference":")" + registry.reference("") +
+                                    R"("},"image":{"docker-manifest-digest":")" + named +
+                                    R"("},"type":"cosign container image signature"},"optional":{"number":)" +
+                                    std::to_string(i) + R"(,"padding":")" + padding + "\"}}";
         static_cast<void>(registry.add_blob(payload));
         layers += (layers.empty() ? "" : ",") + descriptor("application/vnd.dev.cosign.simplesigning.v1+json", payload,
-                                                           R"(,"annotations":{"dev.cosignproject.cosign/signature":")" + base::to_base64(key.sign(payload)) + "\"}");
+                                                           R"(,"annotations":{"dev.cosignproject.cosign/signature":")" +
+                                                               base::to_base64(key.sign(payload)) + "\"}");
     }
     static_cast<void>(registry.add_blob("{}"));
-    const std::string manifest = R"({"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":)" +
-                                 descriptor("application/vnd.oci.image.config.v1+json", "{}") + R"(,"layers":[)" + layers + "]}";
-    static_cast<void>(registry.add_manifest(signature_tag_of(digest), "application/vnd.oci.image.manifest.v1+json", manifest));
+    const std::string manifest =
+        R"({"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":)" +
+        descriptor("application/vnd.oci.image.config.v1+json", "{}") + R"(,"layers":[)" + layers + "]}";
+    static_cast<void>(
+        registry.add_manifest(signature_tag_of(digest), "application/vnd.oci.image.manifest.v1+json", manifest));
 }
 
 std::string push(FakeRegistry& registry) {
@@ -85,15 +94,22 @@ TEST_CASE("signed image: the signature is asked for before any layer, and only w
     CHECK(pull_from(registry).code() == "ok");
     CHECK(std::none_of(asked.begin(), asked.end(), [](const std::string& path) { return path.ends_with(".sig"); }));
     asked.clear();
-    const Outcome refused = pull_from(registry, [&](registry::PullRequest& request) { request.requirements = key.required(); });
+    const Outcome refused =
+        pull_from(registry, [&](registry::PullRequest& request) { request.requirements = key.required(); });
     CHECK(refused.code() == "image-unsigned");
     CHECK(refused.exit() == Exit::integrity);
     CHECK(refused.detail("key") == "key.pub");
-    CHECK(std::any_of(asked.begin(), asked.end(), [&](const std::string& path) { return path.ends_with("/manifests/" + signature_tag_of(digest)); }));
-    CHECK(std::count_if(asked.begin(), asked.end(), [](const std::string& path) { return path.find("/blobs/") != std::string::npos; }) == 1);  // its configuration
+    CHECK(std::any_of(asked.begin(), asked.end(), [&](const std::string& path) {
+        return path.ends_with("/manifests/" + signature_tag_of(digest));
+    }));
+    CHECK(std::count_if(asked.begin(), asked.end(), [](const std::string& path) {
+              return path.find("/blobs/") != std::string::npos;
+          }) == 1);  // its configuration
     attach(registry, key, digest, 3);
-    CHECK(pull_from(registry, [&](registry::PullRequest& request) { request.requirements = key.required(); }).code() == "ok");
-    const Outcome other = pull_from(registry, [&](registry::PullRequest& request) { request.requirements = SigningKey().required(); });
+    CHECK(pull_from(registry, [&](registry::PullRequest& request) { request.requirements = key.required(); }).code() ==
+          "ok");
+    const Outcome other =
+        pull_from(registry, [&](registry::PullRequest& request) { request.requirements = SigningKey().required(); });
     CHECK(other.code() == "signature-rejected");
     CHECK(other.message() == "expected one accepted signature, found 3 that are not");
     CHECK(other.detail("signature 3") == "it was not made with the key, or what was signed has changed");
@@ -103,7 +119,9 @@ TEST_CASE("signed image: a signature in a form that is not read is not called no
     const std::string k_index = "application/vnd.oci.image.index.v1+json";
     const auto list_of = [](const std::string& type) {
         return R"({"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[)" +
-               descriptor("application/vnd.oci.image.manifest.v1+json", "bundle", R"(,"artifactType":")" + type + "\"") + "]}";
+               descriptor("application/vnd.oci.image.manifest.v1+json", "bundle",
+                          R"(,"artifactType":")" + type + "\"") +
+               "]}";
     };
     const std::string bundle = "application/vnd.dev.sigstore.bundle.v0.3+json";
     FakeRegistry registry;
@@ -118,9 +136,13 @@ TEST_CASE("signed image: a signature in a form that is not read is not called no
         reply.body = listed;
         return reply;
     };
-    const auto outcome = [&] { return pull_from(registry, [&](registry::PullRequest& request) { request.requirements = key.required(); }); };
+    const auto outcome = [&] {
+        return pull_from(registry, [&](registry::PullRequest& request) { request.requirements = key.required(); });
+    };
     SUBCASE("listed by the registry") { listed = list_of(bundle); }
-    SUBCASE("listed under a tag") { static_cast<void>(registry.add_manifest("sha256-" + digest.substr(7), k_index, list_of(bundle))); }
+    SUBCASE("listed under a tag") {
+        static_cast<void>(registry.add_manifest("sha256-" + digest.substr(7), k_index, list_of(bundle)));
+    }
     const Outcome refused = outcome();
     CHECK(refused.code() == "signature-format");
     CHECK(refused.exit() == Exit::integrity);
@@ -143,9 +165,12 @@ TEST_CASE("signed image: other artifacts and lists that cannot be read are no si
         reply.body = listed;
         return reply;
     };
-    for (const char* text : {"", "{", "[]", R"({"manifests":3})", R"({"manifests":[{"artifactType":"application/spdx+json"}]})"}) {
+    for (const char* text :
+         {"", "{", "[]", R"({"manifests":3})", R"({"manifests":[{"artifactType":"application/spdx+json"}]})"}) {
         listed = text;
-        CHECK(pull_from(registry, [&](registry::PullRequest& request) { request.requirements = key.required(); }).code() == "image-unsigned");
+        CHECK(pull_from(registry, [&](registry::PullRequest& request) {
+                  request.requirements = key.required();
+              }).code() == "image-unsigned");
     }
 }
 
@@ -163,7 +188,8 @@ TEST_CASE("signed image: a registry that fails is no unsigned image") {
         return reply;
     };
     const auto required = [&](registry::PullRequest& request) { request.requirements = key.required(); };
-    for (const auto& [answer, exit] : std::vector<std::pair<int, Exit>>{{500, Exit::unavailable}, {403, Exit::no_permission}, {404, Exit::integrity}}) {
+    for (const auto& [answer, exit] : std::vector<std::pair<int, Exit>>{
+             {500, Exit::unavailable}, {403, Exit::no_permission}, {404, Exit::integrity}}) {
         status = answer;
         CHECK(pull_from(registry, required).exit() == exit);
     }
@@ -191,7 +217,8 @@ TEST_CASE("signed image: what is damaged beside it is told of, and a sound one c
     const SigningKey key;
     const std::string digest = push(registry);
     const auto required = [&](registry::PullRequest& request) { request.requirements = key.required(); };
-    static_cast<void>(registry.add_manifest(signature_tag_of(digest), "application/vnd.oci.image.manifest.v1+json", "{}"));
+    static_cast<void>(
+        registry.add_manifest(signature_tag_of(digest), "application/vnd.oci.image.manifest.v1+json", "{}"));
     CHECK(pull_from(registry, required).code() == "signature-rejected");
     attach(registry, key, digest, 2);
     bool first = true;

@@ -23,12 +23,14 @@ TEST_CASE("layout and archive: files of killed writers go, those of living ones 
     const auto put = [&](const std::string& name) { std::ofstream(directory.path() + "/" + name) << "x"; };
     const auto open = [&](const std::string& reference) {
         const auto local = *registry::parse_local_reference(reference);
-        return local.path.ends_with(".tar") ? registry::open_archive_sink(local) : registry::open_layout_sink(local, {});
+        return local.path.ends_with(".tar") ? registry::open_archive_sink(local)
+                                            : registry::open_layout_sink(local, {});
     };
     const std::string layout = "oci:" + directory.path() + "/layout";
     std::filesystem::create_directories(directory.path() + "/layout/blobs/sha256");
     std::filesystem::create_directories(directory.path() + "/layout/blobs/sha512");
-    const std::vector<std::string> left{"layout/.index.json.7-1.kmm-tmp", "layout/.oci-layout.7-1.kmm-tmp", "layout/blobs/sha256/.00.7-1.kmm-tmp", "layout/blobs/sha512/.00.7-1.kmm-tmp"};
+    const std::vector<std::string> left{"layout/.index.json.7-1.kmm-tmp", "layout/.oci-layout.7-1.kmm-tmp",
+                                        "layout/blobs/sha256/.00.7-1.kmm-tmp", "layout/blobs/sha512/.00.7-1.kmm-tmp"};
     for (const std::string& name : left) put(name);
     put("layout/blobs/sha256/other.kmm-tmp");
     std::filesystem::create_directory(directory.path() + "/layout/blobs/sha256/.d.7-1.kmm-tmp");
@@ -44,21 +46,24 @@ TEST_CASE("layout and archive: files of killed writers go, those of living ones 
     (void)open(layout + ":three");
     CHECK_FALSE(exists(left[2]));
 
-    for (const char* name : {".a.tar.7-1.kmm-tmp", ".b.tar.7-1.kmm-tmp", ".a.tar.x.7-1.kmm-tmp", "a.tar.7.kmm-tmp"}) put(name);
+    for (const char* name : {".a.tar.7-1.kmm-tmp", ".b.tar.7-1.kmm-tmp", ".a.tar.x.7-1.kmm-tmp", "a.tar.7.kmm-tmp"})
+        put(name);
     const std::string archive = "oci-archive:" + directory.path() + "/a.tar";
     const auto one = open(archive);
     CHECK_FALSE(exists(".a.tar.7-1.kmm-tmp"));
     for (const char* name : {".b.tar.7-1.kmm-tmp", ".a.tar.x.7-1.kmm-tmp", "a.tar.7.kmm-tmp"}) CHECK(exists(name));
     const auto two = open(archive);
     const std::string text = R"({"schemaVersion":2})";
-    for (const auto& sink : {one.get(), two.get()}) sink->publish("application/vnd.oci.image.manifest.v1+json", text, registry::digest_of(text));
+    for (const auto& sink : {one.get(), two.get()})
+        sink->publish("application/vnd.oci.image.manifest.v1+json", text, registry::digest_of(text));
     CHECK(exists("a.tar"));
     CHECK(std::distance(std::filesystem::directory_iterator(directory.path()), {}) == 5);
 }
 
 TEST_CASE("layout: blobs whose digest is a SHA-512") {
     const sys::TempDir directory("kmm-test-");
-    const auto sink = registry::open_layout_sink(*registry::parse_local_reference("oci:" + directory.path() + "/layout:one"), {});
+    const auto sink =
+        registry::open_layout_sink(*registry::parse_local_reference("oci:" + directory.path() + "/layout:one"), {});
     const std::string text = "layer";
     image::Descriptor blob;
     blob.digest = registry::digest_of(text, image::DigestAlgorithm::sha512);
@@ -72,8 +77,12 @@ TEST_CASE("layout: blobs whose digest is a SHA-512") {
 TEST_CASE("layout: what was written for an image that got no name is removed, unless another may need it") {
     const sys::TempDir directory("kmm-test-");
     const std::string layout = directory.path() + "/layout";
-    const auto open = [&](const std::string& tag) { return registry::open_layout_sink(*registry::parse_local_reference("oci:" + layout + ":" + tag), {}); };
-    const auto path = [&](const std::string& text) { return layout + "/blobs/sha256/" + registry::digest_of(text).hex; };
+    const auto open = [&](const std::string& tag) {
+        return registry::open_layout_sink(*registry::parse_local_reference("oci:" + layout + ":" + tag), {});
+    };
+    const auto path = [&](const std::string& text) {
+        return layout + "/blobs/sha256/" + registry::digest_of(text).hex;
+    };
     const std::string type = "application/vnd.oci.image.manifest.v1+json";
     open("one")->publish(type, "one", registry::digest_of("one"));
     {

@@ -18,7 +18,8 @@ namespace {
 /// Numbers as text, one a piece, the last followed by the end or an error.
 class Counting final : public registry::ByteSource {
 public:
-    Counting(int count, bool fails, std::function<void(int)> before = {}) : count_(count), fails_(fails), before_(std::move(before)) {}
+    Counting(int count, bool fails, std::function<void(int)> before = {})
+        : count_(count), fails_(fails), before_(std::move(before)) {}
     std::string_view next() override {
         if (before_) before_(at_);
         if (at_ == count_ && fails_) {
@@ -59,7 +60,8 @@ TEST_CASE("a source that works ahead gives the same bytes, the same end and the 
         Counting broken(count, true);
         registry::ThreadedSource fails(broken);
         std::string text;
-        CHECK_THROWS_AS(for (std::string_view piece = fails.next(); !piece.empty(); piece = fails.next()) text += piece, Error);
+        CHECK_THROWS_AS(for (std::string_view piece = fails.next(); !piece.empty(); piece = fails.next()) text += piece,
+                        Error);
         Counting again(count, false);
         CHECK(text == read_all(again));  // nothing before the error is lost
         CHECK_THROWS_AS(static_cast<void>(fails.next()), Error);
@@ -102,7 +104,8 @@ TEST_CASE("an error of the source is told at its place with work beside, too, an
         Counting broken(count, true);
         registry::ThreadedSource fails(broken, [](std::string_view) {});
         std::string text;
-        CHECK_THROWS_AS(for (std::string_view piece = fails.next(); !piece.empty(); piece = fails.next()) text += piece, Error);
+        CHECK_THROWS_AS(for (std::string_view piece = fails.next(); !piece.empty(); piece = fails.next()) text += piece,
+                        Error);
         Counting again(count, false);
         CHECK(text == read_all(again));
         Counting input(1000, false);

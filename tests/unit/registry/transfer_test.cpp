@@ -61,12 +61,15 @@ TEST_SUITE("registry::unit") {
 
 TEST_CASE("the next layer is on its way while one is extracted, and given up when that fails") {
     std::string bulk(1U << 20U, 'x');
-    const auto layer_of = [&](const std::string& name) { return gzip_layer(TarBuilder().file(k_modules + "/" + name, bulk).finish()); };
+    const auto layer_of = [&](const std::string& name) {
+        return gzip_layer(TarBuilder().file(k_modules + "/" + name, bulk).finish());
+    };
     const std::vector<TestLayer> layers{layer_of("a.ko"), layer_of("b.ko"), layer_of("c.ko"), layer_of("a.ko")};
     const Outcome whole = pull_layers(layers);
     REQUIRE_MESSAGE(!whole.error, whole.message());
     CHECK(whole.files.size() == 3);
-    CHECK(whole.result.bytes_downloaded == layers[0].bytes.size() + layers[1].bytes.size() + layers[2].bytes.size() + layers[3].bytes.size());
+    CHECK(whole.result.bytes_downloaded ==
+          layers[0].bytes.size() + layers[1].bytes.size() + layers[2].bytes.size() + layers[3].bytes.size());
 
     // The second layer would drip for minutes; the first one is none.
     FakeRegistry registry;
@@ -209,7 +212,8 @@ TEST_CASE("M08 another range than asked for") {
 
 TEST_CASE("M09 a connection that breaks after the last byte") {
     Scene scene([](int, const FakeRequest&, FakeReply& reply) {
-        reply.announced_length = reply.body.size() + 1;  // it is closed, not reset: a reset may overtake bytes that nobody has read
+        reply.announced_length =
+            reply.body.size() + 1;  // it is closed, not reset: a reset may overtake bytes that nobody has read
     });
     CHECK(pull_from(scene.registry).code() == "ok");
     CHECK(scene.tries == 1);
@@ -239,7 +243,8 @@ TEST_CASE("M58 what the storage behind a redirect refuses is not told as the reg
         }
         FakeReply reply;
         reply.status = 307;
-        reply.headers.emplace_back("Location", "http://localhost:" + std::to_string(storage.port()) + "/x?X-Sig=canary-secret");
+        reply.headers.emplace_back("Location",
+                                   "http://localhost:" + std::to_string(storage.port()) + "/x?X-Sig=canary-secret");
         return reply;
     };
     const Outcome refused = pull_from(registry);
@@ -266,7 +271,9 @@ TEST_CASE("M60 the registry asks for patience") {
     Scene seconds(patience("7", 1));
     std::vector<std::string> told;
     const Outcome waited = pull_from(seconds.registry, [&](auto& request) {
-        request.waiting = [&](const std::string& why, std::chrono::milliseconds wait) { told.push_back(why + ", " + base::format_duration(wait)); };
+        request.waiting = [&](const std::string& why, std::chrono::milliseconds wait) {
+            told.push_back(why + ", " + base::format_duration(wait));
+        };
     });
     CHECK(told == std::vector<std::string>{"the registry " + seconds.registry.host() + " answered 429, 7.0s"});
     CHECK(waited.code() == "ok");
@@ -301,7 +308,8 @@ TEST_CASE("M60 the registry asks for patience") {
     CHECK(storm.tries == 5);
     CHECK(given_up.detail("tries") == "5");
     CHECK(given_up.error->hint() == "run the same command again later");
-    const Outcome deadline = pull_from(storm.registry, [](auto& request) { request.deadline = std::chrono::seconds(0); });
+    const Outcome deadline =
+        pull_from(storm.registry, [](auto& request) { request.deadline = std::chrono::seconds(0); });
     CHECK(deadline.code() == "pull-timeout");
     CHECK(deadline.exit() == Exit::timeout);
 }
@@ -331,10 +339,12 @@ TEST_CASE("M60 what a proxy may have said itself is not told as the registry's w
     };
     const std::string words = R"({"errors":[{"code":"TOOMANYREQUESTS","message":"later"}]})";
     CHECK(told(502, "<html>").find("registry-error: ") == 0);
-    CHECK(told(502, "<html>").find("the proxy HOST, or the registry HOST behind it, answered 502") != std::string::npos);
+    CHECK(told(502, "<html>").find("the proxy HOST, or the registry HOST behind it, answered 502") !=
+          std::string::npos);
     CHECK(told(403, "<html>").find("the proxy HOST, or the registry behind it, denies access") != std::string::npos);
     CHECK(told(407, "").find("network: ") == 0);
-    CHECK(told(407, "").find("the proxy HOST answered 407 where an answer of the registry HOST was expected") != std::string::npos);
+    CHECK(told(407, "").find("the proxy HOST answered 407 where an answer of the registry HOST was expected") !=
+          std::string::npos);
     CHECK(told(503, words).find("the registry HOST answered 503") != std::string::npos);
     CHECK(told(503, words).find("proxy") == std::string::npos);
 }

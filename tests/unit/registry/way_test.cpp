@@ -21,10 +21,17 @@ const std::string k_usr_modules = "usr/lib/modules/" + k_kernel;
 void at_root(registry::PullRequest& request) { request.dir_name = "/"; }
 
 /// What every usr-merged base image begins with.
-TarBuilder merged() { return TarBuilder().symlink("bin", "usr/bin").file("etc/passwd", "x").symlink("lib", "usr/lib").file("usr/lib/os-release", "x"); }
+TarBuilder merged() {
+    return TarBuilder()
+        .symlink("bin", "usr/bin")
+        .file("etc/passwd", "x")
+        .symlink("lib", "usr/lib")
+        .file("usr/lib/os-release", "x");
+}
 
 /// Pulls and says how many blobs were asked for.
-std::pair<Outcome, std::size_t> counted(const std::vector<TestLayer>& layers, const std::function<void(registry::PullRequest&)>& tweak) {
+std::pair<Outcome, std::size_t> counted(const std::vector<TestLayer>& layers,
+                                        const std::function<void(registry::PullRequest&)>& tweak) {
     FakeRegistry registry;
     registry.add_image("v1", layers);
     std::size_t blobs = 0;
@@ -42,47 +49,81 @@ TEST_SUITE("registry::unit") {
 
 TEST_CASE("modules in /lib/modules of a usr-merged image, in one reading") {
     const auto base = gzip_layer(merged().finish());
-    const auto top = gzip_layer(TarBuilder().dir("usr").dir("usr/lib").file(k_usr_modules + "/a.ko", "a").file(k_usr_modules + "/sub/b.ko", "b")
-                                    .symlink(k_usr_modules + "/l.ko", "sub/../a.ko").file("usr/lib/modules/5.10/x.ko", "x").finish());
+    const auto top = gzip_layer(TarBuilder()
+                                    .dir("usr")
+                                    .dir("usr/lib")
+                                    .file(k_usr_modules + "/a.ko", "a")
+                                    .file(k_usr_modules + "/sub/b.ko", "b")
+                                    .symlink(k_usr_modules + "/l.ko", "sub/../a.ko")
+                                    .file("usr/lib/modules/5.10/x.ko", "x")
+                                    .finish());
     const auto [outcome, blobs] = counted({base, top}, at_root);
     REQUIRE_MESSAGE(!outcome.error, outcome.message());
-    CHECK(outcome.files == Files{{k_root_modules + "/a.ko", "a"}, {k_root_modules + "/sub/b.ko", "b"}, {k_root_modules + "/l.ko", "-> sub/../a.ko"}});
+    CHECK(outcome.files == Files{{k_root_modules + "/a.ko", "a"},
+                                 {k_root_modules + "/sub/b.ko", "b"},
+                                 {k_root_modules + "/l.ko", "-> sub/../a.ko"}});
     CHECK(outcome.result.kernels_found == std::vector<std::string>{"5.10", k_kernel});
     CHECK(outcome.listed.at(0).path == "/" + k_root_modules + "/a.ko");
     CHECK(blobs == 3);  // the configuration and each layer once
-    const Outcome all = pull_layers({base, top}, [](auto& request) { at_root(request); request.all_kernels = true; request.kernels.clear(); });
+    const Outcome all = pull_layers({base, top}, [](auto& request) {
+        at_root(request);
+        request.all_kernels = true;
+        request.kernels.clear();
+    });
     CHECK(all.files.size() == 4);
     CHECK(all.files.at("lib/modules/5.10/x.ko") == "x");
-    CHECK(pull_layers({base, top}, [](auto& request) { at_root(request); request.kernels = {"4.19"}; }).detail("kernels") == "5.10, " + k_kernel);
+    CHECK(pull_layers({base, top}, [](auto& request) {
+              at_root(request);
+              request.kernels = {"4.19"};
+          }).detail("kernels") == "5.10, " + k_kernel);
 }
 
 TEST_CASE("firmware of a usr-merged image") {
     const auto tweak = [](auto& request) { at_root(request); request.firmware_path = "/lib/firmware"; };
-    const Outcome outcome = pull_tar(merged().file(k_usr_modules + "/a.ko", "a").file("usr/lib/firmware/v/x.bin", "f").finish(), tweak);
+    const Outcome outcome =
+        pull_tar(merged().file(k_usr_modules + "/a.ko", "a").file("usr/lib/firmware/v/x.bin", "f").finish(), tweak);
     REQUIRE_MESSAGE(!outcome.error, outcome.message());
     CHECK(outcome.files == Files{{k_root_modules + "/a.ko", "a"}, {"lib/firmware/v/x.bin", "f"}});
 }
 
 TEST_CASE("a firmware directory that is a link, to any directory of the image") {
     const auto tweak = [](auto& request) { at_root(request); request.firmware_path = "/lib/firmware"; };
-    const Files expected{{k_root_modules + "/a.ko", "a"}, {"lib/firmware/v/x.bin", "f"}, {"lib/firmware/y.bin", "-> v/x.bin"}};
+    const Files expected{
+        {k_root_modules + "/a.ko", "a"}, {"lib/firmware/v/x.bin", "f"}, {"lib/firmware/y.bin", "-> v/x.bin"}};
     const auto module = [](const TarBuilder& tar) { return TarBuilder(tar).file(k_usr_modules + "/a.ko", "a"); };
-    const auto blob = [](const TarBuilder& tar) { return TarBuilder(tar).file("srv/fw/v/x.bin", "f").symlink("srv/fw/y.bin", "v/x.bin"); };
-    CHECK(pull_tar(blob(module(merged()).symlink("usr/lib/firmware", "../../srv/fw")).finish(), tweak).files == expected);
+    const auto blob = [](const TarBuilder& tar) {
+        return TarBuilder(tar).file("srv/fw/v/x.bin", "f").symlink("srv/fw/y.bin", "v/x.bin");
+    };
+    CHECK(pull_tar(blob(module(merged()).symlink("usr/lib/firmware", "../../srv/fw")).finish(), tweak).files ==
+          expected);
     CHECK(pull_tar(blob(module(merged()).symlink("usr/lib/firmware", "/srv/fw")).finish(), tweak).files == expected);
-    CHECK(pull_tar(blob(TarBuilder().symlink("usr/lib/firmware", "fw2").symlink("lib", "usr/lib").symlink("usr/lib/fw2", "/srv/fw")).file(k_usr_modules + "/a.ko", "a").finish(), tweak).files == expected);
+    CHECK(pull_tar(blob(TarBuilder()
+                            .symlink("usr/lib/firmware", "fw2")
+                            .symlink("lib", "usr/lib")
+                            .symlink("usr/lib/fw2", "/srv/fw"))
+                       .file(k_usr_modules + "/a.ko", "a")
+                       .finish(),
+                   tweak)
+              .files == expected);
     // The files first: the layers are read once more. A real directory of a later layer takes the place of the link.
     const auto files = gzip_layer(blob(module(merged())).finish());
     const auto link = gzip_layer(TarBuilder().symlink("usr/lib/firmware", "/srv/fw").finish());
     const auto [outcome, blobs] = counted({files, link}, tweak);
     CHECK(outcome.files == expected);
     CHECK(blobs == 5);
-    CHECK(pull_layers({files, link, gzip_layer(TarBuilder().dir("usr/lib/firmware").file("usr/lib/firmware/z.bin", "z").finish())}, tweak).files ==
-          Files{{k_root_modules + "/a.ko", "a"}, {"lib/firmware/z.bin", "z"}});
+    CHECK(pull_layers({files, link,
+                       gzip_layer(TarBuilder().dir("usr/lib/firmware").file("usr/lib/firmware/z.bin", "z").finish())},
+                      tweak)
+              .files == Files{{k_root_modules + "/a.ko", "a"}, {"lib/firmware/z.bin", "z"}});
     // It may even lie among the modules.
     const auto near = [](auto& request) { request.firmware_path = "/fw"; };
-    CHECK(pull_tar(TarBuilder().symlink("fw", k_modules + "/fw").file(k_modules + "/a.ko", "a").file(k_modules + "/fw/x.bin", "f").finish(), near).files ==
-          Files{{k_modules + "/a.ko", "a"}, {k_modules + "/fw/x.bin", "f"}, {"fw/x.bin", "f"}});
+    CHECK(pull_tar(TarBuilder()
+                       .symlink("fw", k_modules + "/fw")
+                       .file(k_modules + "/a.ko", "a")
+                       .file(k_modules + "/fw/x.bin", "f")
+                       .finish(),
+                   near)
+              .files == Files{{k_modules + "/a.ko", "a"}, {k_modules + "/fw/x.bin", "f"}, {"fw/x.bin", "f"}});
 }
 
 TEST_CASE("links at every place of the way are followed, relative and absolute ones") {
@@ -93,9 +134,15 @@ TEST_CASE("links at every place of the way are followed, relative and absolute o
         {"lib", TarBuilder().symlink("opt/lib", "../usr/lib").file(k_usr_modules + "/a.ko", "a")},
         {"modules", TarBuilder().symlink("opt/lib/modules", "../../kmods").file("kmods/" + k_kernel + "/a.ko", "a")},
         {"kernel", TarBuilder().symlink(k_modules, "zz").file("opt/lib/modules/zz/a.ko", "a")},
-        {"a link to a link", TarBuilder().symlink("opt/lib", "../x/y").symlink("x", "z").file("z/y/modules/" + k_kernel + "/a.ko", "a")},
-        {"all of them", TarBuilder().symlink("opt", "srv").symlink("srv/lib", "/usr/lib").symlink("usr/lib", "lib64").symlink("usr/lib64/modules", "./kmods/")
-                            .symlink("usr/lib64/kmods/" + k_kernel, "../kmods/zz").file("usr/lib64/kmods/zz/a.ko", "a")},
+        {"a link to a link",
+         TarBuilder().symlink("opt/lib", "../x/y").symlink("x", "z").file("z/y/modules/" + k_kernel + "/a.ko", "a")},
+        {"all of them", TarBuilder()
+                            .symlink("opt", "srv")
+                            .symlink("srv/lib", "/usr/lib")
+                            .symlink("usr/lib", "lib64")
+                            .symlink("usr/lib64/modules", "./kmods/")
+                            .symlink("usr/lib64/kmods/" + k_kernel, "../kmods/zz")
+                            .file("usr/lib64/kmods/zz/a.ko", "a")},
     };
     for (const auto& [what, tar] : rows) {
         CAPTURE(what);
@@ -109,7 +156,8 @@ TEST_CASE("links at every place of the way are followed, relative and absolute o
 }
 
 TEST_CASE("a link that comes after the files: the layers are read once more") {
-    const auto files = gzip_layer(TarBuilder().file(k_usr_modules + "/a.ko", "a").file("usr/lib/modules/aa/b.ko", "b").finish());
+    const auto files =
+        gzip_layer(TarBuilder().file(k_usr_modules + "/a.ko", "a").file("usr/lib/modules/aa/b.ko", "b").finish());
     const auto link = gzip_layer(TarBuilder().symlink("opt/lib", "../usr/lib").finish());
     const auto [outcome, blobs] = counted({files, link}, nullptr);
     REQUIRE_MESSAGE(!outcome.error, outcome.message());
@@ -121,13 +169,22 @@ TEST_CASE("a link that comes after the files: the layers are read once more") {
 }
 
 TEST_CASE("a kernel that is a link to another, when both are wanted, and when all are") {
-    const std::string tar = TarBuilder().file("opt/lib/modules/aa/a.ko", "a").symlink("opt/lib/modules/aa/up.ko", "../aa/a.ko").symlink(k_modules, "aa").finish();
+    const std::string tar = TarBuilder()
+                                .file("opt/lib/modules/aa/a.ko", "a")
+                                .symlink("opt/lib/modules/aa/up.ko", "../aa/a.ko")
+                                .symlink(k_modules, "aa")
+                                .finish();
     const Outcome both = pull_tar(tar, [](auto& request) { request.kernels = {k_kernel, "aa"}; });
     REQUIRE_MESSAGE(!both.error, both.message());
-    CHECK(both.files == Files{{k_modules + "/a.ko", "a"}, {k_modules + "/up.ko", "-> a.ko"}, {"opt/lib/modules/aa/a.ko", "a"}, {"opt/lib/modules/aa/up.ko", "-> a.ko"}});
+    CHECK(both.files == Files{{k_modules + "/a.ko", "a"},
+                              {k_modules + "/up.ko", "-> a.ko"},
+                              {"opt/lib/modules/aa/a.ko", "a"},
+                              {"opt/lib/modules/aa/up.ko", "-> a.ko"}});
     const Outcome all = pull_tar(tar, [](auto& request) { request.all_kernels = true; request.kernels.clear(); });
     REQUIRE_MESSAGE(!all.error, all.message());
-    CHECK(all.files == Files{{"opt/lib/modules/" + k_kernel, "-> aa"}, {"opt/lib/modules/aa/a.ko", "a"}, {"opt/lib/modules/aa/up.ko", "-> ../aa/a.ko"}});
+    CHECK(all.files == Files{{"opt/lib/modules/" + k_kernel, "-> aa"},
+                             {"opt/lib/modules/aa/a.ko", "a"},
+                             {"opt/lib/modules/aa/up.ko", "-> ../aa/a.ko"}});
     CHECK(all.result.kernels_found == std::vector<std::string>{k_kernel, "aa"});
 }
 
@@ -137,18 +194,26 @@ TEST_CASE("what the last layer says of the way counts") {
     const auto directory = gzip_layer(TarBuilder().dir("lib").file(k_root_modules + "/b.ko", "own").finish());
     CHECK(pull_layers({merged_base, directory}, at_root).files == Files{{k_root_modules + "/b.ko", "own"}});
     // The link is taken away.
-    CHECK(pull_layers({merged_base, gzip_layer(TarBuilder().file(".wh.lib", "").finish())}, at_root).code() == "kernel-not-in-image");
-    CHECK(pull_layers({merged_base, gzip_layer(TarBuilder().file(".wh..wh..opq", "").finish())}, at_root).code() == "kernel-not-in-image");
+    CHECK(pull_layers({merged_base, gzip_layer(TarBuilder().file(".wh.lib", "").finish())}, at_root).code() ==
+          "kernel-not-in-image");
+    CHECK(pull_layers({merged_base, gzip_layer(TarBuilder().file(".wh..wh..opq", "").finish())}, at_root).code() ==
+          "kernel-not-in-image");
     // It leads elsewhere.
-    const auto moved = gzip_layer(TarBuilder().symlink("lib", "srv").file("srv/modules/" + k_kernel + "/c.ko", "srv").finish());
+    const auto moved =
+        gzip_layer(TarBuilder().symlink("lib", "srv").file("srv/modules/" + k_kernel + "/c.ko", "srv").finish());
     CHECK(pull_layers({merged_base, moved}, at_root).files == Files{{k_root_modules + "/c.ko", "srv"}});
     // It takes the place of a directory.
     CHECK(pull_layers({directory, merged_base}, at_root).files == Files{{k_root_modules + "/a.ko", "usr"}});
     // It goes, and comes back.
-    CHECK(pull_layers({merged_base, directory, gzip_layer(TarBuilder().symlink("lib", "usr/lib").finish())}, at_root).files == Files{{k_root_modules + "/a.ko", "usr"}});
+    CHECK(pull_layers({merged_base, directory, gzip_layer(TarBuilder().symlink("lib", "usr/lib").finish())}, at_root)
+              .files == Files{{k_root_modules + "/a.ko", "usr"}});
     // What it leads to is taken away.
-    CHECK(pull_layers({merged_base, gzip_layer(TarBuilder().file(k_usr_modules + "/.wh.a.ko", "").file(k_usr_modules + "/d.ko", "d").finish())}, at_root).files ==
-          Files{{k_root_modules + "/d.ko", "d"}});
+    CHECK(pull_layers(
+              {merged_base,
+               gzip_layer(
+                   TarBuilder().file(k_usr_modules + "/.wh.a.ko", "").file(k_usr_modules + "/d.ko", "d").finish())},
+              at_root)
+              .files == Files{{k_root_modules + "/d.ko", "d"}});
 }
 
 TEST_CASE("links on the way that leave the image or lead nowhere are refused") {
@@ -167,9 +232,16 @@ TEST_CASE("links on the way that leave the image or lead nowhere are refused") {
     CHECK(code(TarBuilder().symlink("opt", "nowhere")) == "kernel-not-in-image");
     CHECK(code(TarBuilder().symlink("opt", "srv").file("srv", "x")) == "image-unsafe");
     // What lies behind a link that is followed keeps to the rules of the wanted part.
-    CHECK(code(TarBuilder().symlink("opt", "etc").file(file, "x").device("etc/lib/modules/" + k_kernel + "/d")) == "image-unsafe");
-    CHECK(code(TarBuilder().symlink("opt", "etc").file(file, "x").symlink("etc/lib/modules/" + k_kernel + "/l", "/etc/shadow")) == "image-unsafe");
-    CHECK(code(TarBuilder().symlink("opt", "etc").file(file, "x").symlink("etc/lib/modules/" + k_kernel + "/l", "../../../shadow")) == "image-unsafe");
+    CHECK(code(TarBuilder().symlink("opt", "etc").file(file, "x").device("etc/lib/modules/" + k_kernel + "/d")) ==
+          "image-unsafe");
+    CHECK(code(TarBuilder()
+                   .symlink("opt", "etc")
+                   .file(file, "x")
+                   .symlink("etc/lib/modules/" + k_kernel + "/l", "/etc/shadow")) == "image-unsafe");
+    CHECK(code(TarBuilder()
+                   .symlink("opt", "etc")
+                   .file(file, "x")
+                   .symlink("etc/lib/modules/" + k_kernel + "/l", "../../../shadow")) == "image-unsafe");
     CHECK(code(TarBuilder().symlink("opt", "etc").file(file, "x").symlink("etc/lib", "lib2")) == "image-unsafe");
 }
 
@@ -184,7 +256,8 @@ TEST_CASE("an entry below a link on the way is refused, whichever comes first") 
     CHECK(code(TarBuilder().file("opt/lib/modules/5.10/x.ko", "x").symlink("opt", "srv")) == "image-unsafe");
     CHECK(code(TarBuilder(good).dir("opt")) == "image-unsafe");
     CHECK(code(TarBuilder(good).symlink("opt", "srv")) == "image-unsafe");
-    CHECK(pull_layers({gzip_layer(good.finish()), gzip_layer(TarBuilder().file(k_modules + "/x.ko", "x").finish())}).code() == "image-unsafe");
+    CHECK(pull_layers({gzip_layer(good.finish()), gzip_layer(TarBuilder().file(k_modules + "/x.ko", "x").finish())})
+              .code() == "image-unsafe");
     // Elsewhere in the image it means nothing here.
     CHECK(code(TarBuilder(good).symlink("var/run", "/run").file("var/run/x", "x")) == "ok");
 }
@@ -201,7 +274,8 @@ TEST_CASE("more links than anybody follows cost a bounded time and memory") {
         many.pax("linkpath", filler).symlink("d/" + std::to_string(i), "x");
     }
     CHECK(pull_tar(TarBuilder(many).file(k_modules + "/a.ko", "a").finish()).code() == "ok");
-    CHECK(pull_tar(TarBuilder(many).symlink("opt", "srv").file("srv/lib/modules/" + k_kernel + "/a.ko", "a").finish()).code() == "image-unsafe");
+    CHECK(pull_tar(TarBuilder(many).symlink("opt", "srv").file("srv/lib/modules/" + k_kernel + "/a.ko", "a").finish())
+              .code() == "image-unsafe");
 }
 
 }

@@ -14,16 +14,18 @@ namespace {
 api::ManagedClusterModule hub_module(const std::string& container, const std::string& selector = "{pool: edge}") {
     Diagnostics faults;
     api::Objects objects;
-    const std::string text = "{apiVersion: hub.kmm.sigs.x-k8s.io/v1beta1, kind: ManagedClusterModule, metadata: {name: hello}, "
-                             "spec: {spokeNamespace: drivers, selector: " + selector +
-                             ", moduleSpec: {selector: {}, moduleLoader: {container: " + container + "}}}}\n";
+    const std::string text =
+        "{apiVersion: hub.kmm.sigs.x-k8s.io/v1beta1, kind: ManagedClusterModule, metadata: {name: hello}, "
+        "spec: {spokeNamespace: drivers, selector: " +
+        selector + ", moduleSpec: {selector: {}, moduleLoader: {container: " + container + "}}}}\n";
     for (const auto& document : value::read_any(text, "hub.yaml", faults)) { api::decode(document, objects, faults); }
     REQUIRE(faults.empty());
     REQUIRE(objects.managed_cluster_modules.size() == 1);
     return objects.managed_cluster_modules[0];
 }
 
-render::HubCluster cluster(std::vector<std::string> kernels, std::optional<api::Labels> labels = api::Labels{{"pool", "edge"}}) {
+render::HubCluster cluster(std::vector<std::string> kernels,
+                           std::optional<api::Labels> labels = api::Labels{{"pool", "edge"}}) {
     return {"east", std::move(labels), std::move(kernels)};
 }
 
@@ -33,7 +35,9 @@ std::vector<std::string> codes(const Diagnostics& findings) {
     return result;
 }
 
-const std::string k_plain = "{modprobe: {moduleName: hello}, containerImage: 'r.example/h:${KERNEL_XYZ}', kernelMappings: [{regexp: '^6', containerImage: ''}]}";
+const std::string k_plain =
+    "{modprobe: {moduleName: hello}, containerImage: 'r.example/h:${KERNEL_XYZ}', kernelMappings: [{regexp: '^6', "
+    "containerImage: ''}]}";
 
 }  // namespace
 
@@ -41,7 +45,8 @@ TEST_SUITE("render::unit") {
     TEST_CASE("a claim is one kernel a line, each once") {
         CHECK(render::claimed_kernels("").empty());
         CHECK(render::claimed_kernels("\n\n").empty());
-        CHECK(render::claimed_kernels("6.1.0-9\n\n5.10.0-8\n6.1.0-9\n") == std::vector<std::string>{"6.1.0-9", "5.10.0-8"});
+        CHECK(render::claimed_kernels("6.1.0-9\n\n5.10.0-8\n6.1.0-9\n") ==
+              std::vector<std::string>{"6.1.0-9", "5.10.0-8"});
     }
 
     TEST_CASE("a cluster gets a literal mapping for each kernel, '+' trimmed") {
@@ -49,11 +54,13 @@ TEST_SUITE("render::unit") {
         REQUIRE(made.bundles.size() == 1);
         CHECK(made.findings.empty());
         const auto& module = made.bundles[0].module;
-        CHECK(value::to_json(*module.find_path({"spec", "moduleLoader", "container", "kernelMappings"})) ==
-              R"([{"containerImage":"r.example/h:6.1.0","literal":"6.1.0-9"},{"containerImage":"r.example/h:6.2.0","literal":"6.2.0-1"}])");
+        CHECK(
+            value::to_json(*module.find_path({"spec", "moduleLoader", "container", "kernelMappings"})) ==
+            R"([{"containerImage":"r.example/h:6.1.0","literal":"6.1.0-9"},{"containerImage":"r.example/h:6.2.0","literal":"6.2.0-1"}])");
         CHECK(module.get_string({"metadata", "namespace"}) == "drivers");
         CHECK(made.bundles[0].manifest_work.get_string({"metadata", "namespace"}) == "east");
-        CHECK(value::to_json(made.bundles[0].manifest_work.find_path({"spec", "workload", "manifests"})->items()[0]) == value::to_json(module));
+        CHECK(value::to_json(made.bundles[0].manifest_work.find_path({"spec", "workload", "manifests"})->items()[0]) ==
+              value::to_json(module));
     }
 
     TEST_CASE("who gets nothing, and why") {
@@ -65,10 +72,17 @@ TEST_SUITE("render::unit") {
             std::vector<std::string> codes;
             std::size_t bundles;
         };
-        const std::string tls = "{modprobe: {moduleName: hello}, kernelMappings: [{regexp: '^6', containerImage: r.example/h, registryTLS: {insecure: true}}]}";
-        const std::string in_tree = "{modprobe: {moduleName: hello}, inTreeModulesToRemove: [old], kernelMappings: [{regexp: '^6', containerImage: r.example/h, inTreeModulesToRemove: []}]}";
-        const std::string unnamed = "{modprobe: {moduleName: hello}, kernelMappings: [{regexp: '^6', containerImage: 'r.example/H:x'}]}";
-        const std::string single = "{modprobe: {moduleName: hello}, inTreeModuleToRemove: old, kernelMappings: [{regexp: '^6', containerImage: r.example/h, inTreeModuleToRemove: older}]}";
+        const std::string tls =
+            "{modprobe: {moduleName: hello}, kernelMappings: [{regexp: '^6', containerImage: r.example/h, registryTLS: "
+            "{insecure: true}}]}";
+        const std::string in_tree =
+            "{modprobe: {moduleName: hello}, inTreeModulesToRemove: [old], kernelMappings: [{regexp: '^6', "
+            "containerImage: r.example/h, inTreeModulesToRemove: []}]}";
+        const std::string unnamed =
+            "{modprobe: {moduleName: hello}, kernelMappings: [{regexp: '^6', containerImage: 'r.example/H:x'}]}";
+        const std::string single =
+            "{modprobe: {moduleName: hello}, inTreeModuleToRemove: old, kernelMappings: [{regexp: '^6', "
+            "containerImage: r.example/h, inTreeModuleToRemove: older}]}";
         render::HubCluster silent = cluster({});
         silent.kernels.reset();
         const std::vector<Row> rows{
@@ -95,9 +109,10 @@ TEST_SUITE("render::unit") {
     }
 
     TEST_CASE("clusters keep no build and sign, and one that fails stops no other") {
-        const std::string container = "{modprobe: {moduleName: hello}, sign: {certSecret: {name: c}, keySecret: {name: k}}, "
-                                      "build: {dockerfileConfigMap: {name: d}}, kernelMappings: [{regexp: '^6', containerImage: r.example/h, "
-                                      "build: {dockerfileConfigMap: {name: e}}}]}";
+        const std::string container =
+            "{modprobe: {moduleName: hello}, sign: {certSecret: {name: c}, keySecret: {name: k}}, "
+            "build: {dockerfileConfigMap: {name: d}}, kernelMappings: [{regexp: '^6', containerImage: r.example/h, "
+            "build: {dockerfileConfigMap: {name: e}}}]}";
         auto first = cluster({"5.1.0-9"});
         auto second = cluster({"6.1.0-9"});
         second.name = "west";

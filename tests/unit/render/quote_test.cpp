@@ -20,7 +20,9 @@ std::string shell(const std::string& script) {
     REQUIRE(pipe != nullptr);
     std::string text;
     std::array<char, 4096> buffer{};
-    while (const std::size_t size = std::fread(buffer.data(), 1, buffer.size(), pipe.get())) { text.append(buffer.data(), size); }
+    while (const std::size_t size = std::fread(buffer.data(), 1, buffer.size(), pipe.get())) {
+        text.append(buffer.data(), size);
+    }
     return text;
 }
 
@@ -28,8 +30,8 @@ std::string shell(const std::string& script) {
 
 TEST_SUITE("render::unit") {
     TEST_CASE("the shell takes a quoted word as it was") {
-        for (const std::string word : {"/opt", "/opt/my drivers", "/it's", "/a;touch b", "/$(id)`id`$HOME", "/a\\b", "/a\"b", "/*?[x]",
-                                       "/a\nb", "/~&|<>#!%{}()", "", "/\xc3\xa4"}) {
+        for (const std::string word : {"/opt", "/opt/my drivers", "/it's", "/a;touch b", "/$(id)`id`$HOME", "/a\\b",
+                                       "/a\"b", "/*?[x]", "/a\nb", "/~&|<>#!%{}()", "", "/\xc3\xa4"}) {
             CAPTURE(word);
             CHECK(shell("printf '<%s>' " + render::shell_word(word)) == "<" + word + ">");
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source of the table: Kubernetes 1.34 api/openapi-spec/swagger.json (definitions io.k8s.api.*) and KMM's v1beta1 CRD of
-// NodeModulesConfig, whole types where render uses them.
+// Source of the table: Kubernetes 1.34 api/openapi-spec/swagger.json (definitions io.k8s.api.*) and KMM's v1beta1 CRD
+// of NodeModulesConfig, whole types where render uses them.
 #include "unit/render/schema.hpp"
 
 #include <map>
@@ -18,8 +18,8 @@ namespace {
 
 using namespace kmm;
 
-/// One type a line: NAME: FIELD[!] TYPE, ... with ! for required fields. Types: s string, b boolean, i integer, q quantity,
-/// t time, any, {T} mapping of T, [T] list of T, or the name of another line.
+/// One type a line: NAME: FIELD[!] TYPE, ... with ! for required fields. Types: s string, b boolean, i integer, q
+/// quantity, t time, any, {T} mapping of T, [T] list of T, or the name of another line.
 constexpr std::string_view k_table = R"(
 v1/Namespace: apiVersion! s, kind! s, metadata! Meta, spec NamespaceSpec
 NamespaceSpec: finalizers [s]
@@ -105,7 +105,8 @@ Table read_table() {
         for (const auto raw : base::split(line.substr(colon + 2), ',')) {
             const auto words = base::split(base::trim(raw), ' ');
             const bool required = words[0].ends_with('!');
-            type[std::string(required ? words[0].substr(0, words[0].size() - 1) : words[0])] = {std::string(words.at(1)), required};
+            type[std::string(required ? words[0].substr(0, words[0].size() - 1) : words[0])] = {
+                std::string(words.at(1)), required};
         }
     }
     return table;
@@ -137,7 +138,9 @@ public:
         }
     }
 
-    void report(const std::string& path, const std::string& what) { faults.push_back(fmt::format("{}: {}", path, what)); }
+    void report(const std::string& path, const std::string& what) {
+        faults.push_back(fmt::format("{}: {}", path, what));
+    }
 
     std::vector<std::string> faults;
 
@@ -192,7 +195,9 @@ void check_names(Checker& checker, const value::Node& object) {
     if (const value::Node* list = spec->find("volumes"); list != nullptr) {
         for (const auto& volume : list->items()) {
             const std::string volume_name = volume.get_string({"name"});
-            if (!api::is_dns1123_label(volume_name)) { checker.report("volumes", volume_name + " is no name of a volume"); }
+            if (!api::is_dns1123_label(volume_name)) {
+                checker.report("volumes", volume_name + " is no name of a volume");
+            }
             if (++volumes[volume_name] > 1) { checker.report("volumes", volume_name + " is there twice"); }
             if (volume.members().size() != 2) { checker.report("volumes", volume_name + " must have one source"); }
         }

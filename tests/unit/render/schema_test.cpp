@@ -30,7 +30,8 @@ TEST_SUITE("render::schema") {
         CHECK(check("{apiVersion: v1, kind: Namespace, metadata: {name: a}}").empty());
         CHECK(check("{apiVersion: v1, kind: Gadget, metadata: {name: a}}") == "v1/Gadget: unknown kind");
         CHECK(check("{apiVersion: v1, kind: Namespace, metadata: {nam: a, name: a}}") == "metadata.nam: unknown field");
-        CHECK(check("{apiVersion: v1, kind: Namespace, metadata: {name: a, labels: {}}}") == "metadata.labels: out of order");
+        CHECK(check("{apiVersion: v1, kind: Namespace, metadata: {name: a, labels: {}}}") ==
+              "metadata.labels: out of order");
         CHECK(check("{apiVersion: v1, kind: Pod, metadata: {name: a}}") == ": spec is missing");
         CHECK(check("{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{image: 1, name: a}]}}") ==
               "spec.containers[0].image: expected type s, found integer");
@@ -45,15 +46,21 @@ TEST_SUITE("render::schema") {
         std::size_t objects = 0;
         for (const auto& entry : std::filesystem::directory_iterator(cases)) {
             const auto path = entry.path() / "expect.out";
-            if (entry.path().filename().native().find("render") == std::string::npos || !std::filesystem::exists(path)) { continue; }
+            if (entry.path().filename().native().find("render") == std::string::npos ||
+                !std::filesystem::exists(path)) {
+                continue;
+            }
             std::ifstream file(path);
             const std::string text{std::istreambuf_iterator<char>(file), {}};
             if (!text.starts_with("apiVersion") && !text.starts_with('{')) { continue; }  // -o name, errors
             for (const auto& document : read(text, path.native())) {
-                const value::Node* items = document.root.get_string({"kind"}) == "List" ? document.root.find("items") : nullptr;
-                const std::vector<value::Node> found = items != nullptr ? items->items() : std::vector<value::Node>{document.root};
+                const value::Node* items =
+                    document.root.get_string({"kind"}) == "List" ? document.root.find("items") : nullptr;
+                const std::vector<value::Node> found =
+                    items != nullptr ? items->items() : std::vector<value::Node>{document.root};
                 for (const auto& object : found) {
-                    INFO(path.native(), ": ", object.get_string({"kind"}), " ", object.get_string({"metadata", "name"}));
+                    INFO(path.native(), ": ", object.get_string({"kind"}), " ",
+                         object.get_string({"metadata", "name"}));
                     CHECK(faults_text(object) == "");
                     ++objects;
                 }

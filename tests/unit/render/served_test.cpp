@@ -24,8 +24,10 @@ TEST_SUITE("render::unit") {
 
 TEST_CASE("what an API server adds says nothing") {
     const char* rows[][2] = {
-        {"{restartPolicy: Always, dnsPolicy: ClusterFirst, schedulerName: default-scheduler, securityContext: {}}", "{}"},
-        {"{restartPolicy: Never, dnsPolicy: ClusterFirstWithHostNet}", R"({"restartPolicy":"Never","dnsPolicy":"ClusterFirstWithHostNet"})"},
+        {"{restartPolicy: Always, dnsPolicy: ClusterFirst, schedulerName: default-scheduler, securityContext: {}}",
+         "{}"},
+        {"{restartPolicy: Never, dnsPolicy: ClusterFirstWithHostNet}",
+         R"({"restartPolicy":"Never","dnsPolicy":"ClusterFirstWithHostNet"})"},
         {"{terminationGracePeriodSeconds: 30, revisionHistoryLimit: 10, minReadySeconds: 0}", "{}"},
         {"{terminationGracePeriodSeconds: 5}", R"({"terminationGracePeriodSeconds":5})"},
         {"{updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 1, maxSurge: 0}}}", "{}"},
@@ -34,20 +36,24 @@ TEST_CASE("what an API server adds says nothing") {
         {"{serviceAccount: b, serviceAccountName: a}", R"({"serviceAccount":"b","serviceAccountName":"a"})"},
         {"{image: 'r/a', imagePullPolicy: Always}", R"({"image":"r/a"})"},
         {"{image: 'r:5000/a', imagePullPolicy: Always}", R"({"image":"r:5000/a"})"},
-        {"{image: 'r/a:latest', imagePullPolicy: IfNotPresent}", R"({"image":"r/a:latest","imagePullPolicy":"IfNotPresent"})"},
+        {"{image: 'r/a:latest', imagePullPolicy: IfNotPresent}",
+         R"({"image":"r/a:latest","imagePullPolicy":"IfNotPresent"})"},
         {"{image: 'r/a:1', imagePullPolicy: IfNotPresent}", R"({"image":"r/a:1"})"},
         {"{image: 'r/a:1', imagePullPolicy: Always}", R"({"image":"r/a:1","imagePullPolicy":"Always"})"},
         {"{image: 'r/a@sha256:00', imagePullPolicy: IfNotPresent}", R"({"image":"r/a@sha256:00"})"},
         {"[{name: A, value: ''}, {name: B, valueFrom: {fieldRef: {apiVersion: v1, fieldPath: spec.nodeName}}}]",
          R"([{"name":"A"},{"name":"B","valueFrom":{"fieldRef":{"fieldPath":"spec.nodeName"}}}])"},
-        {"{volumes: [{name: a, emptyDir: {}}, {name: b, hostPath: {path: /b, type: ''}}, {name: c, secret: {secretName: c, defaultMode: 420}}]}",
+        {"{volumes: [{name: a, emptyDir: {}}, {name: b, hostPath: {path: /b, type: ''}}, {name: c, secret: "
+         "{secretName: c, defaultMode: 420}}]}",
          R"({"volumes":[{"name":"a","emptyDir":{}},{"name":"b","hostPath":{"path":"/b"}},{"name":"c","secret":{"secretName":"c"}}]})"},
-        {"{nodeSelector: {type: '', value: ''}, matchLabels: {service: ''}}", R"({"nodeSelector":{"type":"","value":""},"matchLabels":{"service":""}})"},
+        {"{nodeSelector: {type: '', value: ''}, matchLabels: {service: ''}}",
+         R"({"nodeSelector":{"type":"","value":""},"matchLabels":{"service":""}})"},
         {"{resources: {limits: {cpu: 1000m, memory: 1Gi}, requests: {cpu: 1, memory: 1073741824, 'x.y/z': 'odd'}}}",
          R"({"resources":{"limits":{"cpu":"1","memory":"1073741824"},"requests":{"cpu":"1","memory":"1073741824","x.y/z":"odd"}}})"},
         {"{volumeMounts: [{name: a, mountPath: /a, readOnly: false}, {name: b, mountPath: /b, readOnly: true}]}",
          R"({"volumeMounts":[{"name":"a","mountPath":"/a"},{"name":"b","mountPath":"/b","readOnly":true}]})"},
-        {"{automountServiceAccountToken: false, metadata: {creationTimestamp: null}}", R"({"automountServiceAccountToken":false})"},
+        {"{automountServiceAccountToken: false, metadata: {creationTimestamp: null}}",
+         R"({"automountServiceAccountToken":false})"},
     };
     for (const auto& row : rows) {
         CAPTURE(std::string(row[0]));

@@ -25,7 +25,8 @@ TEST_SUITE("report::unit") {
             R"({"apiVersion":"kmmtools/v1","kind":"Validation","diagnostics":[{"code":"a","severity":"error","message":"m","file":"m a.yaml","line":99},)"
             R"({"code":"b","severity":"warning","message":"n"}]})");
         Diagnostics findings{sample::finding(Severity::error, "a", "m"), sample::finding(Severity::error, "a", "m"),
-                             sample::finding(Severity::error, "a", "other"), sample::finding(Severity::warning, "b", "n", "")};
+                             sample::finding(Severity::error, "a", "other"),
+                             sample::finding(Severity::warning, "b", "n", "")};
         CHECK(known.remove_known(findings) == 2);
         REQUIRE(findings.size() == 2);
         CHECK(findings[0].message == "m");

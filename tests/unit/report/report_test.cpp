@@ -19,7 +19,9 @@ value::Node json(const std::string& text) {
 
 std::size_t occurrences(const std::string& text, std::string_view part) {
     std::size_t number = 0;
-    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) { ++number; }
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) {
+        ++number;
+    }
     return number;
 }
 
@@ -54,7 +56,8 @@ TEST_SUITE("report::unit") {
         CHECK(before[0] != before[2]);
         CHECK(before[0].size() == 16);
         // Codes, files and messages do not run into each other.
-        CHECK(fingerprints({sample::finding(Severity::error, "ab", "c", "")}) != fingerprints({sample::finding(Severity::error, "a", "bc", "")}));
+        CHECK(fingerprints({sample::finding(Severity::error, "ab", "c", "")}) !=
+              fingerprints({sample::finding(Severity::error, "a", "bc", "")}));
     }
 
     TEST_CASE("junit: a case a finding and one for each clean file") {
@@ -96,7 +99,8 @@ TEST_SUITE("report::unit") {
             const auto index = static_cast<std::size_t>(*result.find("ruleIndex")->as_int());
             CHECK(rules.at(index).get_string({"id"}) == result.get_string({"ruleId"}));
             if (result.find("locations") == nullptr) { continue; }
-            const value::Node& place = *result.find("locations")->items().at(0).find_path({"physicalLocation", "artifactLocation"});
+            const value::Node& place =
+                *result.find("locations")->items().at(0).find_path({"physicalLocation", "artifactLocation"});
             const auto artifact = static_cast<std::size_t>(*place.find("index")->as_int());
             CHECK(artifacts.at(artifact).get_string({"location", "uri"}) == place.get_string({"uri"}));
         }
@@ -146,12 +150,15 @@ TEST_SUITE("report::unit") {
     TEST_CASE("github: one line a finding, with its escapes") {
         CHECK(to_github(sample::report()) ==
               "::group::kmm-plan validate: 2 errors, 1 warning, 1 note\n"
-              "::error file=m a.yaml,line=3,col=7,title=host-path::path \"/a,b:c\" <& 100%25 | \\x01%0Ahint: two\\nlines\n"
+              "::error file=m a.yaml,line=3,col=7,title=host-path::path \"/a,b:c\" <& 100%25 | \\x01%0Ahint: "
+              "two\\nlines\n"
               "::warning file=m a.yaml,line=3,col=7,title=dotted-name::a_b*\n"
               "::notice title=odd::x\n"
               "::error file=/abs/z.yaml,title=file-not-found::gone\n::endgroup::\n");
         Report report = sample::report();
         report.findings = {sample::finding(Severity::error, "a", "m", "x,y:z.yaml")};
-        CHECK(to_github(report) == "::group::kmm-plan validate: 1 error\n::error file=x%2Cy%3Az.yaml,line=3,col=7,title=a::m\n::endgroup::\n");
+        CHECK(
+            to_github(report) ==
+            "::group::kmm-plan validate: 1 error\n::error file=x%2Cy%3Az.yaml,line=3,col=7,title=a::m\n::endgroup::\n");
     }
 }

@@ -6,8 +6,8 @@
 
 namespace sample {
 
-inline kmm::Diagnostic finding(kmm::Severity severity, std::string code, std::string message, std::string file = "./m a.yaml",
-                               std::size_t line = 3) {
+inline kmm::Diagnostic finding(kmm::Severity severity, std::string code, std::string message,
+                               std::string file = "./m a.yaml", std::size_t line = 3) {
     kmm::Diagnostic made;
     made.severity = severity;
     made.code = std::move(code);
@@ -27,7 +27,9 @@ inline kmm::report::Report report() {
                      finding(Severity::warning, "dotted-name", "a_b*"), finding(Severity::note, "odd", "x", ""),
                      finding(Severity::error, "file-not-found", "gone", "/abs/z.yaml", 0)};
     made.findings[0].hint = "two\nlines";
-    made.rules = {{"dotted-name", "a dot", "Dots are bad.", "use '-'"}, {"host-path", "a path", "", ""}, {"other", "unused", "", ""}};
+    made.rules = {{"dotted-name", "a dot", "Dots are bad.", "use '-'"},
+                  {"host-path", "a path", "", ""},
+                  {"other", "unused", "", ""}};
     return made;
 }
 

@@ -38,7 +38,9 @@ TEST_SUITE("report::unit") {
     TEST_CASE("items of lists are compared with the item of the same identity") {
         const std::string text = difference("l: [{namespace: d, name: a, v: 1}, {namespace: d, name: b}]",
                                             "l: [{namespace: d, name: a, v: 2}, {namespace: o, name: b}]");
-        CHECK(text == "--- a\n+++ b\n@@ l[d/a] @@\n-v: 1\n+v: 2\n@@ l @@\n-- namespace: d\n-  name: b\n+- namespace: o\n+  name: b\n");
+        CHECK(text ==
+              "--- a\n+++ b\n@@ l[d/a] @@\n-v: 1\n+v: 2\n@@ l @@\n-- namespace: d\n-  name: b\n+- namespace: o\n+  "
+              "name: b\n");
     }
 
     TEST_CASE("lists without identity, or with a doubled one, are compared as a whole") {
@@ -47,7 +49,8 @@ TEST_SUITE("report::unit") {
     }
 
     TEST_CASE("paths: keys with dots stand in brackets") {
-        const auto changes = tree_changes(tree("{metadata: {labels: {a.b/c: v1}}}"), tree("{metadata: {labels: {a.b/c: v2}}}"));
+        const auto changes =
+            tree_changes(tree("{metadata: {labels: {a.b/c: v1}}}"), tree("{metadata: {labels: {a.b/c: v2}}}"));
         REQUIRE(changes.size() == 1);
         CHECK(changes[0].path() == "metadata.labels[a.b/c]");
         CHECK(unified("a", "b", changes) == "--- a\n+++ b\n@@ metadata.labels @@\n-a.b/c: v1\n+a.b/c: v2\n");

@@ -123,10 +123,13 @@ TEST_SUITE("sys::unit") {
 }
 
 TEST_CASE("where nothing can be made, that is said") {
-    CHECK_THROWS_WITH_AS(sys::make_directories("/proc/kmm-none/a/b", 0755), doctest::Contains("cannot create directory /proc/kmm-none"), Error);
+    CHECK_THROWS_WITH_AS(sys::make_directories("/proc/kmm-none/a/b", 0755),
+                         doctest::Contains("cannot create directory /proc/kmm-none"), Error);
 }
 
-TEST_CASE("a temporary directory where there is no place for one is a fault of the machine, not something that was not found") {
+TEST_CASE(
+    "a temporary directory where there is no place for one is a fault of the machine, not something that was not "
+    "found") {
     const sys::TempDir dir("kmm-test-");
     touch(dir.path() + "/file");
     for (const char* place : {"/none", "/file", "/none/deeper"}) {

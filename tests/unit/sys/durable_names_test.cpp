@@ -43,8 +43,8 @@ TEST_SUITE("sys::unit") {
         names.place(8, "/c/other.tmp", "/c/other");
         names.finish();
         names.finish();
-        CHECK(ops.log == std::vector<std::string>{"/a/old -> /b/old", "sync 7", "/c/new.tmp -> /c/new", "sync 8", "/c/other.tmp -> /c/other",
-                                                  "sync /b", "sync /c", "sync /a"});
+        CHECK(ops.log == std::vector<std::string>{"/a/old -> /b/old", "sync 7", "/c/new.tmp -> /c/new", "sync 8",
+                                                  "/c/other.tmp -> /c/other", "sync /b", "sync /c", "sync /a"});
     }
 
     TEST_CASE("a directory that is gone needs nothing; another fault is an error") {

@@ -47,8 +47,10 @@ TEST_CASE("the time of day in a named zone, without a word in the environment") 
 
 TEST_CASE("zone files say what the C library says, in every part of the world and far from today") {
     int compared = 0;
-    for (const std::string zone : {"Europe/Berlin", "Europe/Dublin", "America/New_York", "America/Sao_Paulo", "America/Nuuk", "Asia/Kolkata", "Asia/Tehran",
-                                   "Australia/Lord_Howe", "Pacific/Chatham", "Pacific/Apia", "Africa/Casablanca", "Asia/Gaza", "Antarctica/Troll", "Etc/GMT+5"}) {
+    for (const std::string zone :
+         {"Europe/Berlin", "Europe/Dublin", "America/New_York", "America/Sao_Paulo", "America/Nuuk", "Asia/Kolkata",
+          "Asia/Tehran", "Australia/Lord_Howe", "Pacific/Chatham", "Pacific/Apia", "Africa/Casablanca", "Asia/Gaza",
+          "Antarctica/Troll", "Etc/GMT+5"}) {
         struct stat info {};
         if (::stat(("/usr/share/zoneinfo/" + zone).c_str(), &info) != 0) continue;
         CAPTURE(zone);
@@ -81,12 +83,14 @@ TEST_CASE("the rule of a zone: every form, and texts that are none") {
     CHECK(offset("IST-1GMT0,M10.5.0,M3.5.0/1", k_january) == 0);
     CHECK(offset("IST-1GMT0,M10.5.0,M3.5.0/1", k_july) == 3600);
     CHECK(offset("AEST-10AEDT,J274/2,89/-1", k_january) == 39'600);
-    for (const char* text : {"", "U", "UTC", "<+03", "CET-1CEST", "CET-1CEST,M3.5.0", "CET-1CEST,M13.5.0,M10.5.0", "CET-1CEST,M3.6.0,M10.5.0",
-                             "CET-1CEST,J0,J2", "CET-1CEST,M3.5.0,M10.5.0x", "CET-1:99", "CET-200"}) {
+    for (const char* text :
+         {"", "U", "UTC", "<+03", "CET-1CEST", "CET-1CEST,M3.5.0", "CET-1CEST,M13.5.0,M10.5.0",
+          "CET-1CEST,M3.6.0,M10.5.0", "CET-1CEST,J0,J2", "CET-1CEST,M3.5.0,M10.5.0x", "CET-1:99", "CET-200"}) {
         CAPTURE(text);
         CHECK_FALSE(sys::ZoneRule::parse(text));
     }
-    for (const std::string& bytes : {std::string("TZif"), std::string("TZif2") + std::string(60, '\0'), std::string("TZif2") + std::string(39, '\xff')})
+    for (const std::string& bytes : {std::string("TZif"), std::string("TZif2") + std::string(60, '\0'),
+                                     std::string("TZif2") + std::string(39, '\xff')})
         CHECK_FALSE(sys::ZoneFile::parse(bytes));
 }
 }

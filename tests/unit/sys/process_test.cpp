@@ -134,7 +134,8 @@ TEST_SUITE("sys::unit") {
             }
             return std::string();
         };
-        CHECK(error_of("#!/no/such/interpreter\n").find("it is there, and the interpreter that it names is not") != std::string::npos);
+        CHECK(error_of("#!/no/such/interpreter\n").find("it is there, and the interpreter that it names is not") !=
+              std::string::npos);
         CHECK(error_of("echo no first line\n").find("#!/bin/sh") != std::string::npos);
         CHECK(sys::replace_process({script}).errno_cause() == ENOEXEC);
     }

@@ -40,11 +40,13 @@ int in_child(const std::function<int()>& body) {
 std::string field(const std::string& name) {
     const std::string text = sys::read_file("/proc/self/status");
     const std::size_t at = text.find("\n" + name + ":");
-    return at == std::string::npos ? "" : text.substr(at + name.size() + 3, text.find('\n', at + 1) - at - name.size() - 3);
+    return at == std::string::npos ? ""
+                                   : text.substr(at + name.size() + 3, text.find('\n', at + 1) - at - name.size() - 3);
 }
 
 bool has(const sys::SandboxReport& report, const std::string& words) {
-    return std::any_of(report.in_force.begin(), report.in_force.end(), [&](const std::string& line) { return line.find(words) != std::string::npos; });
+    return std::any_of(report.in_force.begin(), report.in_force.end(),
+                       [&](const std::string& line) { return line.find(words) != std::string::npos; });
 }
 
 int opened(const std::string& path, int flags) {
@@ -122,7 +124,8 @@ TEST_CASE("sandbox: each call that is said to be refused is refused, harmless ar
               if (!refused(::ioctl(0, TIOCSTI, "x"))) return 11;
               if (k_ports >= 0 && !refused(::syscall(k_ports, 0))) return 12;
               if (field("CapEff").find_first_not_of("0123456789abcdef") != std::string::npos) return 13;
-              constexpr unsigned long long dangerous = 1ULL << 16U | 1ULL << 17U | 1ULL << 21U | 1ULL << 27U;  // module, rawio, admin, mknod
+              constexpr unsigned long long dangerous =
+                  1ULL << 16U | 1ULL << 17U | 1ULL << 21U | 1ULL << 27U;  // module, rawio, admin, mknod
               if ((std::stoull(field("CapPrm"), nullptr, 16) & dangerous) != 0) return 14;
               if (has(report, "landlock") && ::truncate(victim.c_str(), 0) == 0) return 15;
               return 0;

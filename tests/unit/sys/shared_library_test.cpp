@@ -13,9 +13,11 @@ TEST_CASE("a function of a library is found and called") {
 }
 
 TEST_CASE("a library or a function that is not there is told by its name") {
-    CHECK_THROWS_WITH_AS(SharedLibrary("libkmm-not-there.so.7", "kmm-not-there"), doctest::Contains("libkmm-not-there.so.7"), kmm::Error);
+    CHECK_THROWS_WITH_AS(SharedLibrary("libkmm-not-there.so.7", "kmm-not-there"),
+                         doctest::Contains("libkmm-not-there.so.7"), kmm::Error);
     const SharedLibrary mathematics("libm.so.6", "libc6");
-    CHECK_THROWS_WITH_AS(static_cast<void>(mathematics.function<void()>("kmm_not_there")), doctest::Contains("kmm_not_there"), kmm::Error);
+    CHECK_THROWS_WITH_AS(static_cast<void>(mathematics.function<void()>("kmm_not_there")),
+                         doctest::Contains("kmm_not_there"), kmm::Error);
     try {
         SharedLibrary("libkmm-not-there.so.7", "kmm-not-there");
         FAIL("expected an error");

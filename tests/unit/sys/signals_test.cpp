@@ -65,7 +65,8 @@ TEST_SUITE("sys::unit") {
         const sys::TempDir dir("kmm-signals-");
         const std::string fifo = dir.path() + "/fifo";
         REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
-        for (const bool named : {true, false}) {  // one that nobody opens for writing, one that somebody opened and is silent
+        for (const bool named :
+             {true, false}) {  // one that nobody opens for writing, one that somebody opened and is silent
             CAPTURE(named);
             const int status = in_child([&] {
                 int ends[2] = {-1, -1};
@@ -80,7 +81,11 @@ TEST_SUITE("sys::unit") {
                 try {
                     static_cast<void>(named ? sys::read_file(fifo) : sys::read_fd(ends[0], "the pipe"));
                 } catch (const Error& error) {
-                    return error.exit() == Exit::interrupted && error.message() == "interrupted while " + (named ? fifo : std::string("the pipe")) + " was read" ? 0 : 3;
+                    return error.exit() == Exit::interrupted &&
+                                   error.message() ==
+                                       "interrupted while " + (named ? fifo : std::string("the pipe")) + " was read"
+                               ? 0
+                               : 3;
                 }
                 return 4;
             });
@@ -169,7 +174,9 @@ TEST_SUITE("sys::unit") {
     TEST_CASE("uuids are of version 4 and differ") {
         class Fixed final : public sys::Random {
         public:
-            void fill(std::span<std::uint8_t> bytes) override { std::fill(bytes.begin(), bytes.end(), std::uint8_t{0xff}); }
+            void fill(std::span<std::uint8_t> bytes) override {
+                std::fill(bytes.begin(), bytes.end(), std::uint8_t{0xff});
+            }
         };
         Fixed fixed;
         CHECK(sys::uuid_v4(fixed) == "ffffffff-ffff-4fff-bfff-ffffffffffff");

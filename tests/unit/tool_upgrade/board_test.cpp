@@ -20,7 +20,8 @@ using test::put;
 std::string text_of(const std::vector<std::string>& lines) { return base::join(lines, "\n"); }
 
 bool has(const std::vector<std::string>& lines, const std::string& part) {
-    return std::any_of(lines.begin(), lines.end(), [&](const auto& line) { return line.find(part) != std::string::npos; });
+    return std::any_of(lines.begin(), lines.end(),
+                       [&](const auto& line) { return line.find(part) != std::string::npos; });
 }
 
 TEST_SUITE("tool_upgrade::unit") {
@@ -35,7 +36,9 @@ TEST_SUITE("tool_upgrade::unit") {
         CHECK(lines[3].starts_with("node-0003"));
     }
 
-    TEST_CASE("of more nodes than rows the failed ones are seen, those in flight, the next ones, and how many others there are") {
+    TEST_CASE(
+        "of more nodes than rows the failed ones are seen, those in flight, the next ones, and how many others there "
+        "are") {
         auto run = make_nodes(40);
         for (std::size_t i = 0; i < 14; ++i) put(run.nodes[i], "done");
         put(run.nodes[14], "skipped");
@@ -85,7 +88,8 @@ TEST_SUITE("tool_upgrade::unit") {
 
     TEST_CASE("every size from 40 columns and 10 rows up is kept to") {
         auto run = make_nodes(200, "production-worker-group-a-{:04}.eu-west-1.compute.internal");
-        fail(run.nodes[9], "node-unreachable", "ssh: connect to host production-worker-group-a-0010 port 22: No route to host");
+        fail(run.nodes[9], "node-unreachable",
+             "ssh: connect to host production-worker-group-a-0010 port 22: No route to host");
         put(run.nodes[20], "validating", "loaded kmm_hello BBBB2222");
         for (const std::size_t width : {39U, 59U, 79U, 119U, 199U}) {
             for (const std::size_t rows : {8U, 22U, 60U}) {
@@ -95,7 +99,8 @@ TEST_SUITE("tool_upgrade::unit") {
                 CHECK(lines.size() <= rows);
                 for (const auto& line : lines) CHECK(cli::display_width(line) <= width);
                 std::set<std::string> names;
-                for (std::size_t i = 1; i + 1 < lines.size(); ++i) names.insert(lines[i].substr(0, lines[i].find("  ")));
+                for (std::size_t i = 1; i + 1 < lines.size(); ++i)
+                    names.insert(lines[i].substr(0, lines[i].find("  ")));
                 CHECK(names.size() == lines.size() - 2);
                 CHECK(has(lines, "0010"));
                 CHECK(has(lines, "checking-failed"));
@@ -106,8 +111,10 @@ TEST_SUITE("tool_upgrade::unit") {
     TEST_CASE("the message has room before the kernel has") {
         auto run = make_nodes(2);
         put(run.nodes[0], "validating", "loaded kmm_hello BBBB2222");
-        CHECK(Board(run).lines(120, 9)[0] == "NODE       KERNEL          CURRENT  TARGET  STATE       SINCE     MESSAGE");
-        CHECK(Board(run).lines(79, 9)[1] == "node-0001  v1       v2      validating  14:14:15  loaded kmm_hello BBBB2222");
+        CHECK(Board(run).lines(120, 9)[0] ==
+              "NODE       KERNEL          CURRENT  TARGET  STATE       SINCE     MESSAGE");
+        CHECK(Board(run).lines(79, 9)[1] ==
+              "node-0001  v1       v2      validating  14:14:15  loaded kmm_hello BBBB2222");
     }
 
     TEST_CASE("names lose their middle, and a common domain first") {

@@ -37,7 +37,8 @@ inline void put(upgrade::NodeRecord& node, const std::string& state, const std::
     node.since = "2026-09-21T14:14:15Z";
 }
 
-inline void fail(upgrade::NodeRecord& node, const std::string& code, const std::string& message, const std::string& hint = "") {
+inline void fail(upgrade::NodeRecord& node, const std::string& code, const std::string& message,
+                 const std::string& hint = "") {
     put(node, "checking-failed", message);
     node.reason = code;
     node.hint = hint;

@@ -43,7 +43,8 @@ struct Told {
         entry.payload = std::move(payload);
         story.loaded.entries.push_back(std::move(entry));
     }
-    void step(const std::string& node, const std::string& name, const std::string& from, const std::string& during, const std::string& to) {
+    void step(const std::string& node, const std::string& name, const std::string& from, const std::string& during,
+              const std::string& to) {
         upgrade::Event event;
         event.node = node;
         event.step = name;
@@ -82,7 +83,8 @@ TEST_SUITE("tool_upgrade::unit") {
         const Told told(6, 3);
         const auto summary = page_summary(told.story.run);
         CHECK(summary.find("<span class=\"state bad\">2 failed</span>") != std::string::npos);
-        CHECK(summary.find("<b>2 nodes: load-failed</b><p>module kmm_hello: Invalid argument</p>") != std::string::npos);
+        CHECK(summary.find("<b>2 nodes: load-failed</b><p>module kmm_hello: Invalid argument</p>") !=
+              std::string::npos);
         CHECK(summary.find("node-0003, node-0006") != std::string::npos);
         const auto page = page_details(told.story);
         const auto table = page.substr(page.find("<h2>Nodes"));
@@ -114,10 +116,13 @@ TEST_SUITE("tool_upgrade::unit") {
         for (const std::size_t nodes : {3U, 2000U}) {
             Told told(nodes, nodes == 3 ? 3 : 100);
             told.story.run.nodes[0].name.append("-of-a-very-long-pool-name.compute.internal.example.com");
-            told.story.run.nodes[1].message = "image registry.example/" + std::string(300, 'x') + "@sha256:" + std::string(64, 'a');
-            fail(told.story.run.nodes[2], "load-failed", std::string(900, 'y') + " " + std::string(100, 'z'), "modinfo " + std::string(200, '/'));
-            const auto page = report::html_page("drivers/" + std::string(120, 'm') + " v1 -> v2: upgrading-nodes-failed", page_style(),
-                                                page_summary(told.story.run) + page_details(told.story));
+            told.story.run.nodes[1].message =
+                "image registry.example/" + std::string(300, 'x') + "@sha256:" + std::string(64, 'a');
+            fail(told.story.run.nodes[2], "load-failed", std::string(900, 'y') + " " + std::string(100, 'z'),
+                 "modinfo " + std::string(200, '/'));
+            const auto page =
+                report::html_page("drivers/" + std::string(120, 'm') + " v1 -> v2: upgrading-nodes-failed",
+                                  page_style(), page_summary(told.story.run) + page_details(told.story));
             CHECK(page.size() < 3'000'000);
             if (directory != nullptr) std::ofstream(fmt::format("{}/{}.html", directory, nodes)) << page;
         }

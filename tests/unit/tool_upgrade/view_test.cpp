@@ -29,7 +29,8 @@ TEST_SUITE("tool_upgrade::unit") {
     TEST_CASE("one cause of sixty nodes is one line, then the names") {
         const auto text = properties(sixty_without_key());
         CHECK(text.find("failed     60 nodes: node-unreachable: Permission denied (publickey)\n"
-                        "           node-0001, node-0002, node-0003, node-0004, node-0005, node-0006, node-0007, node-0008, node-0009, "
+                        "           node-0001, node-0002, node-0003, node-0004, node-0005, node-0006, node-0007, "
+                        "node-0008, node-0009, "
                         "node-0010, node-0011, 49 more\n"
                         "hint       ssh NODE\n") != std::string::npos);
         CHECK(std::count(text.begin(), text.end(), '\n') == 6);
@@ -41,13 +42,16 @@ TEST_SUITE("tool_upgrade::unit") {
         const auto text = properties(run);
         CHECK(text.find("failed     node-0001: node-unreachable  no route to host\n") != std::string::npos);
         CHECK(text.find(std::string("hint       ") + k_hint + "\n") != std::string::npos);
-        CHECK(text.find("next       kmm-upgrade retry node-0001  or: kmm-upgrade skip node-0001 --reason TEXT, kmm-upgrade abort "
+        CHECK(text.find("next       kmm-upgrade retry node-0001  or: kmm-upgrade skip node-0001 --reason TEXT, "
+                        "kmm-upgrade abort "
                         "--rollback current\n") != std::string::npos);
     }
 
     TEST_CASE("lines that are too wide are broken at blanks, under their column") {
         auto run = make_nodes(2);
-        fail(run.nodes[0], "drain-timeout", "3 Pods still there after 8.0s: budget default/web (needs 3, has 3) keeps 3 Pods: web-a, web-b, 1 more; uncordoned");
+        fail(run.nodes[0], "drain-timeout",
+             "3 Pods still there after 8.0s: budget default/web (needs 3, has 3) keeps 3 Pods: web-a, web-b, 1 more; "
+             "uncordoned");
         for (const std::size_t width : {40U, 80U}) {
             CAPTURE(width);
             const auto text = properties(run, std::nullopt, width);
@@ -56,8 +60,8 @@ TEST_SUITE("tool_upgrade::unit") {
                 CHECK(cli::display_width(line) <= width);
                 joined.append(base::trim(line)).append(" ");
             }
-            CHECK(joined.find("3 Pods still there after 8.0s: budget default/web (needs 3, has 3) keeps 3 Pods: web-a, web-b, 1 more; uncordoned") !=
-                  std::string::npos);
+            CHECK(joined.find("3 Pods still there after 8.0s: budget default/web (needs 3, has 3) keeps 3 Pods: web-a, "
+                              "web-b, 1 more; uncordoned") != std::string::npos);
             CHECK(text.find("\n           3 Pods still there") != std::string::npos);
         }
     }

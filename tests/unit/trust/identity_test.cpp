@@ -26,14 +26,20 @@ TEST_CASE("names are fully expanded, and no tag is implied") {
     CHECK_FALSE(trust::named_image("reg/UPPER"));
     CHECK_FALSE(trust::named_image(""));
     CHECK(trust::named_image(image::parse_reference("reg.example/x")).to_string() == "reg.example/x:latest");
-    CHECK(trust::named_image(image::parse_reference("reg.example/x:1@" + k_digest)).to_string() == "reg.example/x@" + k_digest);
+    CHECK(trust::named_image(image::parse_reference("reg.example/x:1@" + k_digest)).to_string() ==
+          "reg.example/x@" + k_digest);
 }
 
 TEST_CASE("scopes of an image, the most specific first") {
     CHECK(trust::scopes_of(*trust::named_image("a.b.example.com:8443/ns/x:1")) ==
-          std::vector<std::string>{"a.b.example.com:8443/ns/x:1", "a.b.example.com:8443/ns/x", "a.b.example.com:8443/ns", "a.b.example.com:8443", "*.b.example.com", "*.example.com", "*.com"});
-    CHECK(trust::scopes_of(*trust::named_image("busybox:1")) == std::vector<std::string>{"docker.io/library/busybox:1", "docker.io/library/busybox", "docker.io/library", "docker.io", "*.io"});
-    CHECK(trust::scopes_of(*trust::named_image("localhost/x:1")) == std::vector<std::string>{"localhost/x:1", "localhost/x", "localhost"});
+          std::vector<std::string>{"a.b.example.com:8443/ns/x:1", "a.b.example.com:8443/ns/x",
+                                   "a.b.example.com:8443/ns", "a.b.example.com:8443", "*.b.example.com",
+                                   "*.example.com", "*.com"});
+    CHECK(trust::scopes_of(*trust::named_image("busybox:1")) ==
+          std::vector<std::string>{"docker.io/library/busybox:1", "docker.io/library/busybox", "docker.io/library",
+                                   "docker.io", "*.io"});
+    CHECK(trust::scopes_of(*trust::named_image("localhost/x:1")) ==
+          std::vector<std::string>{"localhost/x:1", "localhost/x", "localhost"});
     CHECK(trust::scopes_of_path("/var/lib/x") == std::vector<std::string>{"/var/lib/x", "/var/lib", "/var"});
     CHECK(trust::scopes_of_path("/").empty());
     CHECK(trust::scopes_of_path("relative").empty());
@@ -64,7 +70,8 @@ TEST_CASE("which signed names are accepted") {
     CHECK_FALSE(accepts(remap, "mirror.example/team/x:1", "mirror.example/team/x:1"));
     CHECK(accepts(remap, "mirror.example/teams/x:1", "mirror.example/teams/x:1"));
     const trust::SignedIdentity short_name{Match::remap, "", "mirror.example/hub", "docker.io"};
-    CHECK_FALSE(accepts(short_name, "mirror.example/hub/busybox:1", "docker.io/library/busybox:1"));  // "docker.io/busybox" is not fully expanded
+    CHECK_FALSE(accepts(short_name, "mirror.example/hub/busybox:1",
+                        "docker.io/library/busybox:1"));  // "docker.io/busybox" is not fully expanded
     CHECK(accepts(short_name, "mirror.example/hub/library/busybox:1", "busybox:1"));
 
     const trust::SignedIdentity one{Match::exact_reference, "vendor.example/x:1", "", ""};
@@ -75,10 +82,13 @@ TEST_CASE("which signed names are accepted") {
 }
 
 TEST_CASE("prefixes of remapIdentity") {
-    for (const std::string text : {"reg.example", "reg.example:5000", "reg.example/a/b", "localhost", "docker.io/library/busybox"}) {
+    for (const std::string text :
+         {"reg.example", "reg.example:5000", "reg.example/a/b", "localhost", "docker.io/library/busybox"}) {
         CHECK_MESSAGE(trust::is_identity_prefix(text), text);
     }
-    for (const std::string& text : std::vector<std::string>{"", "reg.example/a:1", "reg.example/a@" + k_digest, "reg.example/", "reg.example//a", "reg.example:x", "/a", "a b"}) {
+    for (const std::string& text :
+         std::vector<std::string>{"", "reg.example/a:1", "reg.example/a@" + k_digest, "reg.example/", "reg.example//a",
+                                  "reg.example:x", "/a", "a b"}) {
         CHECK_FALSE_MESSAGE(trust::is_identity_prefix(text), text);
     }
 }

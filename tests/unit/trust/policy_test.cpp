@@ -17,7 +17,8 @@ std::vector<std::string> faults_of(const std::string& text) {
         static_cast<void>(trust::read_policy(text, "policy.json"));
     } catch (const Error& error) {
         for (const Diagnostic& fault : error.diagnostics()) {
-            result.push_back(fault.code + " " + (fault.position ? fault.position->to_string().substr(12) : "") + " " + fault.message);
+            result.push_back(fault.code + " " + (fault.position ? fault.position->to_string().substr(12) : "") + " " +
+                             fault.message);
         }
         if (result.empty()) {
             result.push_back(error.code() + " " + error.message());
@@ -55,8 +56,11 @@ TEST_CASE("a policy, and what it requires of whom") {
         "oci": {"/srv": [{"type": "insecureAcceptAnything"}]},
         "whatever": {"anything": [{"type": "reject"}]}
       }
-    })", "policy.json");
-    const auto of = [&](const std::string& name) { return trust::requirements_for(policy, "docker", trust::scopes_of(*trust::named_image(name))).front(); };
+    })",
+                                                    "policy.json");
+    const auto of = [&](const std::string& name) {
+        return trust::requirements_for(policy, "docker", trust::scopes_of(*trust::named_image(name))).front();
+    };
     CHECK(of("reg.example/team/y:1").kind == Kind::signature);
     CHECK(of("reg.example/team/y:1").key_files == std::vector<std::string>{"/k.pub"});
     CHECK(of("reg.example/team/y:1").position.to_string() == "policy.json:6:32");
@@ -71,38 +75,63 @@ TEST_CASE("a policy, and what it requires of whom") {
 
 TEST_CASE("every fault of a policy is found, with its place") {
     CHECK(faults_of("{\n \"default\": [],\n \"transport\": {},\n \"transports\": {\"docker\": []}\n}") ==
-          std::vector<std::string>{"bad-value 2:13 default: expected a list of requirements that is not empty, found an empty list",
-                                   "unknown-field 3:2 the policy: unknown key transport", "bad-value 4:27 docker: expected an object, found an empty list"});
+          std::vector<std::string>{
+              "bad-value 2:13 default: expected a list of requirements that is not empty, found an empty list",
+              "unknown-field 3:2 the policy: unknown key transport",
+              "bad-value 4:27 docker: expected an object, found an empty list"});
     CHECK(faults_of("{}") == std::vector<std::string>{"missing-field 1:1 the policy: expected default, found none"});
-    CHECK(faults_of("[]") == std::vector<std::string>{"bad-value 1:1 the policy: expected an object, found an empty list"});
+    CHECK(faults_of("[]") ==
+          std::vector<std::string>{"bad-value 1:1 the policy: expected an object, found an empty list"});
     CHECK(faults_of("").front().starts_with("json-syntax"));
-    CHECK(faults_of(R"({"default": [{"type": "reject"}], "default": [{"type": "reject"}]})").front().starts_with("duplicate-key"));
-    CHECK(faults_of(R"({"default": [{"type": "reject"}], "transports": {"docker": {"A.b": [{"type": "reject"}], "a.b": [{"type": "reject"}]}}})").front().starts_with("duplicate-key"));
+    CHECK(faults_of(R"({"default": [{"type": "reject"}], "default": [{"type": "reject"}]})")
+              .front()
+              .starts_with("duplicate-key"));
+    CHECK(
+        faults_of(
+            R"({"default": [{"type": "reject"}], "transports": {"docker": {"A.b": [{"type": "reject"}], "a.b": [{"type": "reject"}]}}})")
+            .front()
+            .starts_with("duplicate-key"));
     for (const std::string scope : {"relative", "/", "/a/", "/a/../b", "/a//b", "/a/."}) {
-        CHECK_MESSAGE(faults_of(R"({"default": [{"type": "reject"}], "transports": {"oci": {")" + scope + R"(": [{"type": "reject"}]}}})").size() == 1, scope);
+        CHECK_MESSAGE(faults_of(R"({"default": [{"type": "reject"}], "transports": {"oci": {")" + scope +
+                                R"(": [{"type": "reject"}]}}})")
+                              .size() == 1,
+                      scope);
     }
-    CHECK(faults_of(R"({"default": [{"type": "reject"}], "transports": {"docker-archive": {"/a": [{"type": "reject"}]}}})").size() == 1);
+    CHECK(faults_of(
+              R"({"default": [{"type": "reject"}], "transports": {"docker-archive": {"/a": [{"type": "reject"}]}}})")
+              .size() == 1);
 }
 
 TEST_CASE("every fault of a requirement") {
     CHECK(fault_of(R"({"type": "reject"})").empty());
     CHECK(fault_of(R"({"type": "reject", "more": 1})") == "unknown-field 1:33 reject: unknown key more");
-    CHECK(fault_of(R"({"type": "Reject"})").find("expected one of insecureAcceptAnything, reject,") != std::string::npos);
+    CHECK(fault_of(R"({"type": "Reject"})").find("expected one of insecureAcceptAnything, reject,") !=
+          std::string::npos);
     CHECK(fault_of("{}") == "missing-field 1:14 requirement: expected type, found none");
     CHECK(fault_of("null").starts_with("bad-value"));
-    for (const std::string wrong : {R"({"type": "sigstoreSigned"})", R"({"type": "sigstoreSigned", "keyPath": ""})", R"({"type": "sigstoreSigned", "keyPaths": []})",
-                                    R"({"type": "sigstoreSigned", "keyPath": 7})", R"({"type": "sigstoreSigned", "keyPath": "a", "keyPaths": ["b"]})",
-                                    R"({"type": "sigstoreSigned", "keyData": "!"})", R"({"type": "sigstoreSigned", "keyData": "YQ=="})", R"({"type": "sigstoreSigned", "fulcio": "x"})",
-                                    R"({"type": "sigstoreSigned", "keypath": "a"})", R"({"type": "sigstoreSigned", "keyPath": "a", "signedIdentity": null})",
-                                    R"({"type": "sigstoreSigned", "keyPath": "a", "signedIdentity": {"type": "matchrepository"}})",
-                                    R"({"type": "sigstoreSigned", "keyPath": "a", "signedIdentity": {"type": "matchExact", "dockerReference": "x"}})",
-                                    R"({"type": "sigstoreSigned", "keyPath": "a", "signedIdentity": {"type": "exactReference", "dockerReference": "vendor.example/x"}})",
-                                    R"({"type": "sigstoreSigned", "keyPath": "a", "signedIdentity": {"type": "exactReference"}})",
-                                    R"({"type": "sigstoreSigned", "keyPath": "a", "signedIdentity": {"type": "exactRepository", "dockerRepository": "A B"}})",
-                                    R"({"type": "sigstoreSigned", "keyPath": "a", "signedIdentity": {"type": "remapIdentity", "prefix": "a.b"}})",
-                                    R"({"type": "sigstoreSigned", "keyPath": "a", "signedIdentity": {"type": "remapIdentity", "prefix": "a.b/c:1", "signedPrefix": "d.e"}})",
-                                    R"({"type": "sigstoreSigned", "keyPath": "a", "rekorPublicKeyPath": "b", "rekorPublicKeyData": "YQ=="})",
-                                    R"({"type": "signedBy", "keyPath": "a"})", R"({"type": "signedBy", "keyType": "GPG", "keyPath": "a"})", R"({"type": "signedBy", "keyType": "GPGKeys"})"}) {
+    for (
+        const std::string wrong :
+        {R"({"type": "sigstoreSigned"})",
+         R"({"type": "sigstoreSigned", "keyPath": ""})",
+         R"({"type": "sigstoreSigned", "keyPaths": []})",
+         R"({"type": "sigstoreSigned", "keyPath": 7})",
+         R"({"type": "sigstoreSigned", "keyPath": "a", "keyPaths": ["b"]})",
+         R"({"type": "sigstoreSigned", "keyData": "!"})",
+         R"({"type": "sigstoreSigned", "keyData": "YQ=="})",
+         R"({"type": "sigstoreSigned", "fulcio": "x"})",
+         R"({"type": "sigstoreSigned", "keypath": "a"})",
+         R"({"type": "sigstoreSigned", "keyPath": "a", "signedIdentity": null})",
+         R"({"type": "sigstoreSigned", "keyPath": "a", "signedIdentity": {"type": "matchrepository"}})",
+         R"({"type": "sigstoreSigned", "keyPath": "a", "signedIdentity": {"type": "matchExact", "dockerReference": "x"}})",
+         R"({"type": "sigstoreSigned", "keyPath": "a", "signedIdentity": {"type": "exactReference", "dockerReference": "vendor.example/x"}})",
+         R"({"type": "sigstoreSigned", "keyPath": "a", "signedIdentity": {"type": "exactReference"}})",
+         R"({"type": "sigstoreSigned", "keyPath": "a", "signedIdentity": {"type": "exactRepository", "dockerRepository": "A B"}})",
+         R"({"type": "sigstoreSigned", "keyPath": "a", "signedIdentity": {"type": "remapIdentity", "prefix": "a.b"}})",
+         R"({"type": "sigstoreSigned", "keyPath": "a", "signedIdentity": {"type": "remapIdentity", "prefix": "a.b/c:1", "signedPrefix": "d.e"}})",
+         R"({"type": "sigstoreSigned", "keyPath": "a", "rekorPublicKeyPath": "b", "rekorPublicKeyData": "YQ=="})",
+         R"({"type": "signedBy", "keyPath": "a"})",
+         R"({"type": "signedBy", "keyType": "GPG", "keyPath": "a"})",
+         R"({"type": "signedBy", "keyType": "GPGKeys"})"}) {
         CHECK_MESSAGE(!fault_of(wrong).empty(), wrong);
     }
     CHECK(fault_of(R"({"type": "sigstoreSigned", "keyData": ")" + base::to_base64(k_ec_key) + R"("})").empty());
@@ -120,13 +149,22 @@ TEST_CASE("keys are public ones, of kinds and lengths that can be trusted") {
     CHECK(said(k_ec_key).empty());
     CHECK(said("words before it\n" + std::string(k_ec_key)).empty());
     CHECK(said("") == "bad-key: key.pub: expected a public key in PEM form, found no PEM block");
-    CHECK(said("-----BEGIN EC PRIVATE KEY-----\nMAA=\n-----END EC PRIVATE KEY-----\n") == "bad-key: key.pub: expected a public key in PEM form, found a block \"EC PRIVATE KEY\"");
-    CHECK(said("-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n").find("CERTIFICATE") != std::string::npos);
-    CHECK(said("-----BEGIN PUBLIC KEY-----\nMAA=\n-----END PUBLIC KEY-----\n").find("a damaged one") != std::string::npos);
+    CHECK(said("-----BEGIN EC PRIVATE KEY-----\nMAA=\n-----END EC PRIVATE KEY-----\n") ==
+          "bad-key: key.pub: expected a public key in PEM form, found a block \"EC PRIVATE KEY\"");
+    CHECK(said("-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n").find("CERTIFICATE") !=
+          std::string::npos);
+    CHECK(said("-----BEGIN PUBLIC KEY-----\nMAA=\n-----END PUBLIC KEY-----\n").find("a damaged one") !=
+          std::string::npos);
     // openssl genrsa 1024
-    CHECK(said("-----BEGIN PUBLIC KEY-----\nMIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQC9X6Q8CHXxGi412MilgU2HaKUk\nr/j+srsDgTRZro8CgLDO0FYnmrdf/9dv6jg0x8PG8oGQyqRi7FnFsIh3KeTlZOOH\n867yTKeP+drAPQ91AgVgJ3TgPReHKDeCZxtUbU3mIr0rG6cm+zPnmJPTmsmnnL/N\n0Yy6VhW2QUw0ipK8CQIDAQAB\n-----END PUBLIC KEY-----\n") == "bad-key: key.pub: expected an RSA key of at least 2048 bits, found 1024");
+    CHECK(
+        said("-----BEGIN PUBLIC "
+             "KEY-----\nMIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQC9X6Q8CHXxGi412MilgU2HaKUk\nr/j+srsDgTRZro8CgLDO0FYnmrdf/"
+             "9dv6jg0x8PG8oGQyqRi7FnFsIh3KeTlZOOH\n867yTKeP+drAPQ91AgVgJ3TgPReHKDeCZxtUbU3mIr0rG6cm+zPnmJPTmsmnnL/"
+             "N\n0Yy6VhW2QUw0ipK8CQIDAQAB\n-----END PUBLIC KEY-----\n") ==
+        "bad-key: key.pub: expected an RSA key of at least 2048 bits, found 1024");
     // openssl genpkey -algorithm x25519
-    CHECK(said("-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VuAyEA30xpOHh5I6VQgY7t68Z3PHSOUTf7W0j5wVhx/VZQCxY=\n-----END PUBLIC KEY-----\n") == "bad-key: key.pub: expected an EC, RSA or Ed25519 key, found X25519");
+    CHECK(said("-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VuAyEA30xpOHh5I6VQgY7t68Z3PHSOUTf7W0j5wVhx/VZQCxY=\n-----END "
+               "PUBLIC KEY-----\n") == "bad-key: key.pub: expected an EC, RSA or Ed25519 key, found X25519");
     trust::Requirements requirements(2);
     requirements[1].key_files = {"a", "b"};
     trust::load_keys(requirements, [](const std::string&) { return std::string(k_ec_key); });

@@ -40,8 +40,10 @@ constexpr Maker k_makers[] = {
      "mJ+cg3hlroF00L1FpbPA7fgGXCFGN5frFXMO+DeT4aHoRinXdTyyE1O6+9HhruZq\n"
      "zQIDAQAB\n"
      "-----END PUBLIC KEY-----\n",
-     "YzKMoDQW13oUiyW+tnBFvY3V6hN3ZHxY+wM73vaQSGQnqnRVLcaSuh8qLbw0wgR62Yh4oE1+36H7vwBwOGSsHRCZJIGnIx1vAPyB/oJdXyhVJcVzJw6tRZh13aHqhcjH+xdl2jzt0awYvcxbu83HUv1V"
-     "Qz6jNHVxdSYRSSkB7ICt9RSjTV7NtXHTjtwFaNkY/QJalczs52Hxm7h2zjWquY1Flfep6O6KQAzF6Zryb59pR9q2MsRgUSot8IVtky0DJZvqBGGrwn5iiqPLwlGqSg4BYV0pQa9u7PjHNi12yRJV08pF"
+     "YzKMoDQW13oUiyW+tnBFvY3V6hN3ZHxY+wM73vaQSGQnqnRVLcaSuh8qLbw0wgR62Yh4oE1+36H7vwBwOGSsHRCZJIGnIx1vAPyB/"
+     "oJdXyhVJcVzJw6tRZh13aHqhcjH+xdl2jzt0awYvcxbu83HUv1V"
+     "Qz6jNHVxdSYRSSkB7ICt9RSjTV7NtXHTjtwFaNkY/"
+     "QJalczs52Hxm7h2zjWquY1Flfep6O6KQAzF6Zryb59pR9q2MsRgUSot8IVtky0DJZvqBGGrwn5iiqPLwlGqSg4BYV0pQa9u7PjHNi12yRJV08pF"
      "abpklBTjOYTNmwxbqRe1viWx8Knib0Yun8Gsqw=="},
     {"ed25519",
      "-----BEGIN PUBLIC KEY-----\n"
@@ -58,10 +60,12 @@ trust::Requirement require_key(const Maker& maker) {
 }
 
 trust::Subject subject(const std::string& reference, const std::string& digest = k_signed_digest) {
-    return {trust::named_image(reference), [digest](const image::Digest& asked) { return asked.to_string() == digest; }};
+    return {trust::named_image(reference),
+            [digest](const image::Digest& asked) { return asked.to_string() == digest; }};
 }
 
-std::string fault(const Maker& maker, const std::string& payload, const std::string& signature, const trust::Subject& of) {
+std::string fault(const Maker& maker, const std::string& payload, const std::string& signature,
+                  const trust::Subject& of) {
     return trust::signature_fault(require_key(maker), payload, signature, of).value_or("accepted");
 }
 
@@ -90,8 +94,11 @@ TEST_CASE("signatures of other programs, and every byte of them") {
     for (const Maker& maker : k_makers) {
         CAPTURE(maker.name);
         CHECK(fault(maker, k_payload, maker.signature, image) == "accepted");
-        CHECK(fault(maker, k_payload, maker.signature, subject("127.0.0.1:38105/team/driver:v2")).starts_with("it is for the name \"127.0.0.1:38105/team/driver:signed\""));
-        CHECK(fault(maker, k_payload, maker.signature, subject("127.0.0.1:38105/team/driver:signed", "sha256:" + std::string(64, '0'))) == "it is for another image, " + k_signed_digest);
+        CHECK(fault(maker, k_payload, maker.signature, subject("127.0.0.1:38105/team/driver:v2"))
+                  .starts_with("it is for the name \"127.0.0.1:38105/team/driver:signed\""));
+        CHECK(fault(maker, k_payload, maker.signature,
+                    subject("127.0.0.1:38105/team/driver:signed", "sha256:" + std::string(64, '0'))) ==
+              "it is for another image, " + k_signed_digest);
         CHECK(fault(maker, k_payload, "", image) == "it has no annotation dev.cosignproject.cosign/signature");
         CHECK(fault(maker, k_payload, "!", image) == "its signature is not base64");
         const std::string payload = k_payload;
@@ -113,7 +120,8 @@ TEST_CASE("signatures of other programs, and every byte of them") {
     trust::Requirement several = require_key(k_makers[0]);
     several.keys.emplace_back(k_makers[1].key, "second");
     CHECK_FALSE(trust::signature_fault(several, k_payload, k_makers[1].signature, image));
-    CHECK(trust::signature_fault(several, k_payload, k_makers[2].signature, image) == "it was not made with one of 2 keys, or what was signed has changed");
+    CHECK(trust::signature_fault(several, k_payload, k_makers[2].signature, image) ==
+          "it was not made with one of 2 keys, or what was signed has changed");
     several.keys.clear();
     CHECK(trust::signature_fault(several, k_payload, k_makers[0].signature, image));
 }
@@ -121,14 +129,29 @@ TEST_CASE("signatures of other programs, and every byte of them") {
 TEST_CASE("payloads wrong in each member") {
     const std::string good = k_payload;
     CHECK(payload_fault(good) == "accepted");
-    CHECK(payload_fault(replaced(good, R"({"creator":"containers/image 5.36.2","timestamp":1795665022})", "null")) == "accepted");
+    CHECK(payload_fault(replaced(good, R"({"creator":"containers/image 5.36.2","timestamp":1795665022})", "null")) ==
+          "accepted");
     CHECK(payload_fault(replaced(good, "1795665022", "1.0")) == "accepted");
     for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
-             {"cosign container", "other container"}, {"sha256:a", "sha256:A"}, {"sha256:", "md5:"}, {"\"critical\"", "\"Critical\""}, {"\"optional\"", "\"more\""},
-             {"\"identity\"", "\"Identity\""}, {"\"image\"", "\"images\""}, {"\"type\"", "\"kind\""}, {"\"docker-reference\"", "\"reference\""},
-             {"\"docker-manifest-digest\"", "\"digest\""}, {"\"127.0.0.1:38105/team/driver:signed\"", "7"}, {"\"containers/image 5.36.2\"", "5"}, {"1795665022", "1.5"},
-             {"1795665022", "\"today\""}, {R"({"docker-reference":"127.0.0.1:38105/team/driver:signed"})", "null"}, {"{\"critical\"", "[{\"critical\""},
-             {R"({"creator":"containers/image 5.36.2","timestamp":1795665022})", "[]"}, {"\"type\":", "\"type\":null,\"type\":"}, {"{\"docker-ref", "{\"more\":1,\"docker-ref"}}) {
+             {"cosign container", "other container"},
+             {"sha256:a", "sha256:A"},
+             {"sha256:", "md5:"},
+             {"\"critical\"", "\"Critical\""},
+             {"\"optional\"", "\"more\""},
+             {"\"identity\"", "\"Identity\""},
+             {"\"image\"", "\"images\""},
+             {"\"type\"", "\"kind\""},
+             {"\"docker-reference\"", "\"reference\""},
+             {"\"docker-manifest-digest\"", "\"digest\""},
+             {"\"127.0.0.1:38105/team/driver:signed\"", "7"},
+             {"\"containers/image 5.36.2\"", "5"},
+             {"1795665022", "1.5"},
+             {"1795665022", "\"today\""},
+             {R"({"docker-reference":"127.0.0.1:38105/team/driver:signed"})", "null"},
+             {"{\"critical\"", "[{\"critical\""},
+             {R"({"creator":"containers/image 5.36.2","timestamp":1795665022})", "[]"},
+             {"\"type\":", "\"type\":null,\"type\":"},
+             {"{\"docker-ref", "{\"more\":1,\"docker-ref"}}) {
         CHECK_MESSAGE(payload_fault(replaced(good, from, to)) != "accepted", from << " as " << to);
     }
     CHECK(payload_fault("") == "the signed text is not a JSON document");
@@ -140,9 +163,13 @@ TEST_CASE("where signatures are, and which layers are signatures") {
     CHECK(trust::signature_tag({image::DigestAlgorithm::sha256, "ab"}) == "sha256-ab.sig");
     Diagnostics faults;
     const std::string digest = "sha256:" + std::string(64, 'a');
-    const std::string text = R"({"schemaVersion":2,"config":{"mediaType":"application/vnd.oci.empty.v1+json","digest":")" + digest + R"(","size":2},"layers":[
-      {"mediaType":"application/vnd.dev.cosign.simplesigning.v1+json","digest":")" + digest + R"(","size":3,"annotations":{"dev.cosignproject.cosign/signature":"c2ln"}},
-      {"mediaType":"application/vnd.dsse.envelope.v1+json","digest":")" + digest + R"(","size":4,"annotations":{"dev.cosignproject.cosign/signature":7}}]})";
+    const std::string text =
+        R"({"schemaVersion":2,"config":{"mediaType":"application/vnd.oci.empty.v1+json","digest":")" + digest +
+        R"(","size":2},"layers":[
+      {"mediaType":"application/vnd.dev.cosign.simplesigning.v1+json","digest":")" +
+        digest + R"(","size":3,"annotations":{"dev.cosignproject.cosign/signature":"c2ln"}},
+      {"mediaType":"application/vnd.dsse.envelope.v1+json","digest":")" +
+        digest + R"(","size":4,"annotations":{"dev.cosignproject.cosign/signature":7}}]})";
     const auto attached = trust::decode_attachments(value::read_json(text, "manifest", faults).front().root);
     REQUIRE(attached.size() == 2);
     CHECK((attached[0].is_signature && attached[0].signature == "c2ln" && attached[0].payload.size == 3));

@@ -67,7 +67,8 @@ TEST_SUITE("value::mutation") {
 
     TEST_CASE("the editor changes a damaged document rightly or not at all") {
         std::mt19937 random(42);
-        const std::vector<std::vector<std::string>> paths = {{"metadata", "labels", "x"}, {"a", "b", "c"}, {"a"}, {"new", "b"}, {"b", "c"}, {"spec"}};
+        const std::vector<std::vector<std::string>> paths = {
+            {"metadata", "labels", "x"}, {"a", "b", "c"}, {"a"}, {"new", "b"}, {"b", "c"}, {"spec"}};
         std::size_t done = 0;
         for (int round = 0; round < 2000; ++round) {
             const auto& sample = k_samples[static_cast<std::size_t>(round) % k_samples.size()];

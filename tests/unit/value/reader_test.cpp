@@ -24,7 +24,8 @@ std::string outcome(Reader read, std::string_view text, const ReadLimits& limits
         REQUIRE(fault.position);
         CHECK(fault.position->file == "f");
         CHECK_FALSE(fault.message.empty());
-        out += "!" + fault.code + " " + std::to_string(fault.position->line) + ":" + std::to_string(fault.position->column) + "\n";
+        out += "!" + fault.code + " " + std::to_string(fault.position->line) + ":" +
+               std::to_string(fault.position->column) + "\n";
     }
     return out;
 }
@@ -136,12 +137,16 @@ TEST_SUITE("value::reader") {
     TEST_CASE("faults of YAML carry their place, and do not hide each other") {
         const std::vector<Case> cases = {
             {"duplicate", "a: 1\nb: 2\na: 3\n", "{\"a\":1,\"b\":2}\n!duplicate-key 3:1\n"},
-            {"two duplicates", "m:\n  a: 1\n  a: 2\n\"m\": 3\n", "{\"m\":{\"a\":1}}\n!duplicate-key 3:3\n!duplicate-key 4:1\n"},
+            {"two duplicates", "m:\n  a: 1\n  a: 2\n\"m\": 3\n",
+             "{\"m\":{\"a\":1}}\n!duplicate-key 3:3\n!duplicate-key 4:1\n"},
             {"duplicate by value", "1: a\n0x1: b\n", "{\"1\":\"a\"}\n!duplicate-key 2:1\n"},
-            {"merge", "a: &x {k: 1, l: 2}\nb:\n  <<: *x\n  k: 3\n", "{\"a\":{\"k\":1,\"l\":2},\"b\":{\"k\":3,\"l\":2}}\n"},
+            {"merge", "a: &x {k: 1, l: 2}\nb:\n  <<: *x\n  k: 3\n",
+             "{\"a\":{\"k\":1,\"l\":2},\"b\":{\"k\":3,\"l\":2}}\n"},
             {"merges", "a: &x {k: 1}\nb: {<<: [*x, {k: 2, l: 3}]}\n", "{\"a\":{\"k\":1},\"b\":{\"k\":1,\"l\":3}}\n"},
-            {"merge after a key", "a: &x {k: 1}\nb: {k: 2, <<: *x}\n", "{\"a\":{\"k\":1},\"b\":{\"k\":2}}\n!bad-merge 2:11\n"},
-            {"two merges", "a: &x {k: 1}\nc: &y {k: 2, l: 3}\nb: {<<: *x, <<: *y}\n", "{\"a\":{\"k\":1},\"c\":{\"k\":2,\"l\":3},\"b\":{\"k\":1,\"l\":3}}\n"},
+            {"merge after a key", "a: &x {k: 1}\nb: {k: 2, <<: *x}\n",
+             "{\"a\":{\"k\":1},\"b\":{\"k\":2}}\n!bad-merge 2:11\n"},
+            {"two merges", "a: &x {k: 1}\nc: &y {k: 2, l: 3}\nb: {<<: *x, <<: *y}\n",
+             "{\"a\":{\"k\":1},\"c\":{\"k\":2,\"l\":3},\"b\":{\"k\":1,\"l\":3}}\n"},
             {"merge of lists", "a: &x [{k: 1}]\nb: {<<: [*x]}\n", "{\"a\":[{\"k\":1}],\"b\":{}}\n!bad-merge 2:5\n"},
             {"merge of nothing", "b: {<<: 5}\n", "{\"b\":{}}\n!bad-merge 1:5\n"},
             {"quoted merge key", "'<<': 1\n", "{\"<<\":1}\n"},
@@ -207,7 +212,8 @@ TEST_SUITE("value::reader") {
 
     TEST_CASE("JSON is strict") {
         const std::vector<Case> cases = {
-            {"object", " {\"a\" : [1, -2, 3.0, true, false, null, \"x\"]} \n", "{\"a\":[1,-2,3.0,true,false,null,\"x\"]}\n"},
+            {"object", " {\"a\" : [1, -2, 3.0, true, false, null, \"x\"]} \n",
+             "{\"a\":[1,-2,3.0,true,false,null,\"x\"]}\n"},
             {"scalar", " \"a\" ", "\"a\"\n"},
             {"number", "12", "12\n"},
             {"null", "null", "null\n"},
@@ -233,7 +239,8 @@ TEST_SUITE("value::reader") {
             {"lone surrogate", "[\"\\ud800\"]", "!json-syntax 1:2\n"},
             {"cut", "{\"a\":[1,2", "!json-syntax 1:10\n"},
             {"wrong bracket", "[1}", "!json-syntax 1:4\n"},
-            {"duplicate", "{\"a\":1,\n\"b\":{\"x\":1,\"x\":2},\n\"a\":2}", "{\"a\":1,\"b\":{\"x\":1}}\n!duplicate-key 2:12\n!duplicate-key 3:1\n"},
+            {"duplicate", "{\"a\":1,\n\"b\":{\"x\":1,\"x\":2},\n\"a\":2}",
+             "{\"a\":1,\"b\":{\"x\":1}}\n!duplicate-key 2:12\n!duplicate-key 3:1\n"},
             {"utf8", "[\"\xC3\x28\"]", "!not-utf8 1:3\n"},
         };
         for (const auto& c : cases) {
@@ -270,7 +277,8 @@ TEST_SUITE("value::reader") {
         CHECK(outcome(read_yaml, laughs) == "!document-limit 6:45\n");
         ReadLimits small;
         small.bytes_max = 1000;
-        CHECK(outcome(read_yaml, "a: &a " + std::string(400, 'x') + "\nb: [*a, *a, *a]\n", small) == "!document-limit 2:9\n");
+        CHECK(outcome(read_yaml, "a: &a " + std::string(400, 'x') + "\nb: [*a, *a, *a]\n", small) ==
+              "!document-limit 2:9\n");
         CHECK(outcome(read_yaml, std::string(1001, ' '), small) == "!document-limit 0:0\n");
         for (const std::size_t depth : {101U, 400U, 600U, 100000U}) {
             CAPTURE(depth);
@@ -278,7 +286,8 @@ TEST_SUITE("value::reader") {
             CHECK(outcome(read_json, open + std::string(depth, ']')) == "!document-limit 1:101\n");
             CHECK(outcome(read_yaml, open).find("!") == 0);
         }
-        CHECK(outcome(read_json, std::string(100, '[') + std::string(100, ']')) == std::string(100, '[') + std::string(100, ']') + "\n");
+        CHECK(outcome(read_json, std::string(100, '[') + std::string(100, ']')) ==
+              std::string(100, '[') + std::string(100, ']') + "\n");
         small.bytes_max = 1U << 20U;
         small.nodes_max = 5;
         small.json_nodes_max = 5;

@@ -28,9 +28,10 @@ TEST_CASE("TOML of the subset becomes a tree") {
     CHECK(toml_as_json("a = \"x\\\"\\n\"\nb = 'c:\\d' # why\n\"odd key\" = true\nn = -7\n") ==
           R"({"a":"x\"\n","b":"c:\\d","odd key":true,"n":-7})");
     CHECK(toml_as_json("l = [ 'a',\n  \"b\", # two\n]\nm = [[1],[]]\n") == R"({"l":["a","b"],"m":[[1],[]]})");
-    CHECK(toml_as_json("[[registry]]\nprefix = 'a'\n[[registry.mirror]]\nlocation = 'm1'\n[[registry.mirror]]\n"
-                       "location = 'm2'\n[[registry]]\nprefix = 'b'\n[aliases]\nx = 'y'\n") ==
-          R"({"registry":[{"prefix":"a","mirror":[{"location":"m1"},{"location":"m2"}]},{"prefix":"b"}],"aliases":{"x":"y"}})");
+    CHECK(
+        toml_as_json("[[registry]]\nprefix = 'a'\n[[registry.mirror]]\nlocation = 'm1'\n[[registry.mirror]]\n"
+                     "location = 'm2'\n[[registry]]\nprefix = 'b'\n[aliases]\nx = 'y'\n") ==
+        R"({"registry":[{"prefix":"a","mirror":[{"location":"m1"},{"location":"m2"}]},{"prefix":"b"}],"aliases":{"x":"y"}})");
 }
 
 TEST_CASE("TOML outside the subset is one fault with its place") {
@@ -39,14 +40,16 @@ TEST_CASE("TOML outside the subset is one fault with its place") {
         const char* fault;
     } table[] = {
         {"a", "r.conf:1:2 toml-syntax: expected \"=\", found the end of the file"},
-        {"a = \n", "r.conf:1:5 toml-syntax: expected a string, true, false, an integer or a list, found the end of the line"},
+        {"a = \n",
+         "r.conf:1:5 toml-syntax: expected a string, true, false, an integer or a list, found the end of the line"},
         {"a = maybe", "r.conf:1:5 toml-syntax: expected a string, true, false, an integer or a list, found \"m\""},
         {"a = 1979-05-27", "r.conf:1:5 toml-syntax: expected a string, true, false, an integer or a list, found \"1\""},
         {"a = 1.5", "r.conf:1:5 toml-syntax: expected a string, true, false, an integer or a list, found \"1\""},
         {"a = {b = 1}", "r.conf:1:5 toml-syntax: expected a string, true, false, an integer or a list, found \"{\""},
         {"a = \"x", "r.conf:1:5 toml-syntax: expected a closing quote on the same line, found none"},
         {"a = \"\"\"x\"\"\"", "r.conf:1:5 toml-syntax: expected a string on one line"},
-        {"a = \"\\u0041\"", "r.conf:1:7 toml-syntax: expected one of the escapes b, t, n, f, r, \" and \\, found \"u\""},
+        {"a = \"\\u0041\"",
+         "r.conf:1:7 toml-syntax: expected one of the escapes b, t, n, f, r, \" and \\, found \"u\""},
         {"a.b = 1", "r.conf:1:2 toml-syntax: expected \"=\", found a dotted key"},
         {"a = 1 2", "r.conf:1:7 toml-syntax: expected the end of the line, found \"2\""},
         {"a = ['x' 'y']", "r.conf:1:10 toml-syntax: expected \",\" or \"]\", found \"'\""},

@@ -26,12 +26,84 @@ Node read_back(std::vector<Document> (*read)(std::string_view, std::string_view,
 }
 
 const std::vector<std::string> k_nasty = {
-    "", " ", "a", "yes", "No", "ON", "y", "true", "null", "~", "NULL", "0x1", "010", "1e3", "1_000", "1.0", ".inf", "-",
-    "- a", "? a", ": a", "a: b", "a #b", "# a", "#", "a:", "[", "{a", "*a", "&a", "!a", "|", ">", "'", "\"", "%", "@", "`",
-    "a'b\"c", "\\", "\t", "a\tb", "\n", "a\n", "a\nb", "a\nb\n", "a\n\nb\n", "\na", " a\nb", "a \nb", "a\nb\n\n", "a\r\nb",
-    "  ", "a  ", "---", "...", "--- a\nb", "<<", "=", "2020-01-01", "12:30:45", "190:20:30", "\x01", "\x7f", "\xC2\x85",
-    "\xE2\x80\xA8", "\xEF\xBB\xBF" "a", "\xC3\xA9", "\xF0\x9F\x98\x80", "#!/bin/sh\necho hi\n  indented\n", "- x\n- y\n",
-    "a\n b\n  c\n", "key: value\nother: x", "quay.io/x/y:v1@sha256:00", "kmm.node.kubernetes.io/a.b.ready", "a,b", "a]b",
+    "",
+    " ",
+    "a",
+    "yes",
+    "No",
+    "ON",
+    "y",
+    "true",
+    "null",
+    "~",
+    "NULL",
+    "0x1",
+    "010",
+    "1e3",
+    "1_000",
+    "1.0",
+    ".inf",
+    "-",
+    "- a",
+    "? a",
+    ": a",
+    "a: b",
+    "a #b",
+    "# a",
+    "#",
+    "a:",
+    "[",
+    "{a",
+    "*a",
+    "&a",
+    "!a",
+    "|",
+    ">",
+    "'",
+    "\"",
+    "%",
+    "@",
+    "`",
+    "a'b\"c",
+    "\\",
+    "\t",
+    "a\tb",
+    "\n",
+    "a\n",
+    "a\nb",
+    "a\nb\n",
+    "a\n\nb\n",
+    "\na",
+    " a\nb",
+    "a \nb",
+    "a\nb\n\n",
+    "a\r\nb",
+    "  ",
+    "a  ",
+    "---",
+    "...",
+    "--- a\nb",
+    "<<",
+    "=",
+    "2020-01-01",
+    "12:30:45",
+    "190:20:30",
+    "\x01",
+    "\x7f",
+    "\xC2\x85",
+    "\xE2\x80\xA8",
+    "\xEF\xBB\xBF"
+    "a",
+    "\xC3\xA9",
+    "\xF0\x9F\x98\x80",
+    "#!/bin/sh\necho hi\n  indented\n",
+    "- x\n- y\n",
+    "a\n b\n  c\n",
+    "key: value\nother: x",
+    "quay.io/x/y:v1@sha256:00",
+    "kmm.node.kubernetes.io/a.b.ready",
+    "a,b",
+    "a]b",
 };
 
 Node random_tree(std::mt19937& random, int depth) {
@@ -57,47 +129,55 @@ Node random_tree(std::mt19937& random, int depth) {
 
 TEST_SUITE("value::writer") {
     TEST_CASE("no document holds a command for a CI system, and it says the same") {
-        for (const std::string text : {"##[stop-commands]x", "##vso[task]x", "FROM a\n::add-mask::b\n", "FROM a\n  ::error::b\n", "x\n##[error]y\n"}) {
+        for (const std::string text : {"##[stop-commands]x", "##vso[task]x", "FROM a\n::add-mask::b\n",
+                                       "FROM a\n  ::error::b\n", "x\n##[error]y\n"}) {
             Node node = Node::mapping();
             node.set("a", text);
             node.set(text, "b");
-            for (const std::string& written : {to_json(node), to_json_pretty(node), to_yaml(node)}) { CHECK_FALSE(base::has_ci_command(written)); }
+            for (const std::string& written : {to_json(node), to_json_pretty(node), to_yaml(node)}) {
+                CHECK_FALSE(base::has_ci_command(written));
+            }
             CHECK(to_json(read_back(read_json, to_json(node))) == to_json(node));
             CHECK(to_json(read_back(read_yaml, to_yaml(node))) == to_json(node));
         }
     }
 
     TEST_CASE("the text is fixed to the byte") {
-        const auto tree = Node::mapping({{"b", 1},
-                                         {"a", Node::sequence({1, Node::mapping({{"x", true}, {"y", Node()}}), Node::sequence({"p", "q"})})},
-                                         {"empty", Node::mapping()},
-                                         {"none", Node::sequence()},
-                                         {"yes", "no"},
-                                         {"text", "one\n  two\n"},
-                                         {"open", "one\ntwo"},
-                                         {"image", "quay.io/x:v1"},
-                                         {"n", 1.0}});
+        const auto tree = Node::mapping(
+            {{"b", 1},
+             {"a", Node::sequence({1, Node::mapping({{"x", true}, {"y", Node()}}), Node::sequence({"p", "q"})})},
+             {"empty", Node::mapping()},
+             {"none", Node::sequence()},
+             {"yes", "no"},
+             {"text", "one\n  two\n"},
+             {"open", "one\ntwo"},
+             {"image", "quay.io/x:v1"},
+             {"n", 1.0}});
         CHECK(to_json(tree) ==
               R"({"b":1,"a":[1,{"x":true,"y":null},["p","q"]],"empty":{},"none":[],"yes":"no","text":"one\n  two\n",)"
               R"("open":"one\ntwo","image":"quay.io/x:v1","n":1.0})");
         CHECK(to_yaml(tree) ==
-              "b: 1\na:\n- 1\n- x: true\n  \"y\": null\n- - p\n  - q\nempty: {}\nnone: []\n\"yes\": \"no\"\ntext: |\n  one\n    two\n"
+              "b: 1\na:\n- 1\n- x: true\n  \"y\": null\n- - p\n  - q\nempty: {}\nnone: []\n\"yes\": \"no\"\ntext: |\n  "
+              "one\n    two\n"
               "open: |-\n  one\n  two\nimage: \"quay.io/x:v1\"\n\"n\": 1.0\n");
-        CHECK(to_json_pretty(Node::mapping({{"a", Node::sequence({1, Node::mapping()})}, {"b", Node::mapping({{"c", "d"}})}})) ==
+        CHECK(to_json_pretty(
+                  Node::mapping({{"a", Node::sequence({1, Node::mapping()})}, {"b", Node::mapping({{"c", "d"}})}})) ==
               "{\n  \"a\": [\n    1,\n    {}\n  ],\n  \"b\": {\n    \"c\": \"d\"\n  }\n}\n");
         CHECK(to_yaml(Node("x")) == "x\n");
         CHECK(to_yaml(Node::sequence()) == "[]\n");
     }
 
     TEST_CASE("a string that some reader takes for something else is quoted") {
-        const std::vector<std::string> quoted = {"y", "Y", "yes", "YES", "n", "No", "on", "Off", "true", "False", "null", "Null", "~",
-                                                 "1", "0x1", "010", "0o17", "1e3", "1_000", "1.0", "-1", "+1", ".5", ".inf", "2020-01-01",
-                                                 "12:30:45", "=", "<<", "...", "---", "", " a", "a ", "a b", "a:b", "a#b", "@a", "*a"};
+        const std::vector<std::string> quoted = {
+            "y", "Y",   "yes", "YES",  "n",   "No",    "on",  "Off", "true", "False", "null", "Null",       "~",
+            "1", "0x1", "010", "0o17", "1e3", "1_000", "1.0", "-1",  "+1",   ".5",    ".inf", "2020-01-01", "12:30:45",
+            "=", "<<",  "...", "---",  "",    " a",    "a ",  "a b", "a:b",  "a#b",   "@a",   "*a"};
         for (const auto& text : quoted) {
             CAPTURE(text);
             CHECK(to_yaml(Node::mapping({{text, text}})) == "\"" + text + "\": \"" + text + "\"\n");
         }
-        for (const std::string text : {"a", "yess", "_1", "v1.2", "kmm.node.kubernetes.io/x", "nvidia_peer-mem", "Truely"}) {
+        for (const std::string text :
+             {"a", "yess", "_1", "v1.2", "kmm.node.kubernetes.io/x", "nvidia_peer-mem", "Truely"}) {
             CHECK(to_yaml(Node(text)) == text + "\n");
         }
     }
@@ -105,7 +185,8 @@ TEST_SUITE("value::writer") {
     TEST_CASE("a sequence that is made while it is written gives the same text") {
         for (const std::size_t count : {std::size_t{1}, std::size_t{3}, std::size_t{5000}}) {
             CAPTURE(count);
-            std::vector<Node> items{Node::mapping({{"path", "a: b"}, {"list", Node::sequence({1, "x"})}}), Node("text"), Node::sequence()};
+            std::vector<Node> items{Node::mapping({{"path", "a: b"}, {"list", Node::sequence({1, "x"})}}), Node("text"),
+                                    Node::sequence()};
             items.resize(count, Node::mapping({{"path", "/a"}, {"size", 1}}));
             Node whole = Node::mapping({{"before", Node::sequence()}, {"files", Node::sequence(items)}, {"after", 1}});
             Node empty = whole;
@@ -145,8 +226,10 @@ TEST_SUITE("value::writer") {
 
     TEST_CASE("keys too long to stand before a colon come back") {
         const std::string key(2000, 'k');
-        for (const Node& value : {Node("v"), Node::strings({"a", "b"}), Node::mapping({{"c", "d"}}), Node::sequence()}) {
-            const Node tree = Node::mapping({{"x", Node::sequence({Node::mapping({{"first", 1}, {key, value}})})}, {key, value}});
+        for (const Node& value :
+             {Node("v"), Node::strings({"a", "b"}), Node::mapping({{"c", "d"}}), Node::sequence()}) {
+            const Node tree =
+                Node::mapping({{"x", Node::sequence({Node::mapping({{"first", 1}, {key, value}})})}, {key, value}});
             CHECK(read_back(read_yaml, to_yaml(tree)).same_value(tree));
         }
     }

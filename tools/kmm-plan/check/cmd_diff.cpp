@@ -35,7 +35,8 @@ bool is_kmm_label(std::string_view key) {
     return key.starts_with("kmm.node.kubernetes.io/") || key.starts_with("beta.kmm.node.kubernetes.io/");
 }
 
-/// Labels that follow Pods of device plugins and DRA drivers, and the one of released KMM that the current one leaves alone.
+/// Labels that follow Pods of device plugins and DRA drivers, and the one of released KMM that the current one leaves
+/// alone.
 bool is_left_alone(std::string_view key) {
     constexpr std::array<std::string_view, 3> endings{".device-plugin-ready", ".dra-ready", ".device-plugin-target"};
     return key.starts_with("beta.kmm.node.kubernetes.io/version-device-plugin.") ||
@@ -86,7 +87,8 @@ Node without_unread(Node labels, const std::set<std::string>& read) {
         if (!is_kmm_label(key)) { return false; }
         key.remove_prefix(key.find('/') + 1);
         if (key.starts_with("version-")) { key.remove_prefix(std::min(key.size(), key.find('.') + 1)); }
-        return std::none_of(read.begin(), read.end(), [&](const std::string& name) { return key == name || key.starts_with(name + "."); });
+        return std::none_of(read.begin(), read.end(),
+                            [&](const std::string& name) { return key == name || key.starts_with(name + "."); });
     });
     return labels;
 }
@@ -124,11 +126,14 @@ std::vector<Pair> pairs_of(const api::Objects& objects, std::vector<Node> settle
         const std::string& name = node.meta.name;
         if (nodes.count(name) == 0) { continue; }
         Node labels = std::move(rendered[{name, "Node"}]);
-        pairs.push_back({"Node", "", name, compared(without_unread(comparable_labels(node.meta.labels, labels), read), nullptr), rendered_side(labels), node.meta.origin});
+        pairs.push_back({"Node", "", name,
+                         compared(without_unread(comparable_labels(node.meta.labels, labels), read), nullptr),
+                         rendered_side(labels), node.meta.origin});
         const auto config = configs.find(name);
         Node wanted = std::move(rendered[{name, "NodeModulesConfig"}]);
         if (config == configs.end() && wanted.is_null()) { continue; }
-        Pair pair{"NodeModulesConfig", "", name, Node(), wanted.is_null() ? Node() : rendered_side(wanted), node.meta.origin};
+        Pair pair{"NodeModulesConfig", "", name, Node(), wanted.is_null() ? Node() : rendered_side(wanted),
+                  node.meta.origin};
         if (config != configs.end()) {
             const Node observed = api::encode(*config->second);
             pair.observed = compared(comparable_labels(config->second->meta.labels, wanted), observed.find("spec"));
@@ -161,8 +166,9 @@ Diagnostic finding_of(const Pair& pair, const report::Change& change) {
     Diagnostic finding;
     finding.code = "differs";
     const std::string path = change.path();
-    finding.message = fmt::format("{} {}: {}: expected {}, found {}", pair.kind, pair.full_name(), path.empty() ? "the object" : path,
-                                  report::shown(change.wanted), report::shown(change.observed));
+    finding.message =
+        fmt::format("{} {}: {}: expected {}, found {}", pair.kind, pair.full_name(), path.empty() ? "the object" : path,
+                    report::shown(change.wanted), report::shown(change.observed));
     if (!pair.place.file.empty()) { finding.position = pair.place; }
     const bool of_node = pair.kind == "Node" || pair.kind == "NodeModulesConfig";
     finding.hint = of_node ? fmt::format("kmm-plan why {} MODULE", pair.name) : "kmm-plan render device-plugin dra";
@@ -258,9 +264,13 @@ Exit run_diff(const cli::Args& args, cli::Context& context) {
     pairs.insert(pairs.end(), std::make_move_iterator(plugins.begin()), std::make_move_iterator(plugins.end()));
     if (source.objects.nodes.empty() && pairs.empty()) {
         throw Error(Exit::checks_failed, "no-nodes", "no Nodes were read, so nothing was compared")
-            .hint("look whether the command that wrote the dump has failed; kubectl get nodes,modules,nodemodulesconfigs -A -o json has what is compared");
+            .hint(
+                "look whether the command that wrote the dump has failed; kubectl get nodes,modules,nodemodulesconfigs "
+                "-A -o json has what is compared");
     }
-    if (source.objects.nodes.empty() && context.verbosity >= 0) { context.console.err("note: no Nodes were read, so nothing of nodes is compared\n"); }
+    if (source.objects.nodes.empty() && context.verbosity >= 0) {
+        context.console.err("note: no Nodes were read, so nothing of nodes is compared\n");
+    }
     if (context.verbosity >= 0 || has_errors(findings)) {
         for (const auto& finding : findings) { context.console.err(cli::diagnostic_text(finding, context.color_err)); }
     }
@@ -306,7 +316,8 @@ cli::Verb diff_verb() {
     cli::Option finalizers;
     finalizers.name = "no-finalizers";
     finalizers.help = "expect DaemonSets without finalizers, as render --no-finalizers makes them";
-    verb.options = std::vector<cli::Option>{finalizers} + report_options(Drift::found) + settled_options() + source_options() + cli::common_options();
+    verb.options = std::vector<cli::Option>{finalizers} + report_options(Drift::found) + settled_options() +
+                   source_options() + cli::common_options();
     verb.run = run_diff;
     return verb;
 }

@@ -19,7 +19,9 @@ namespace kmm::tool_plan {
 
 namespace {
 
-std::string plural(std::size_t count, const char* noun) { return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s"); }
+std::string plural(std::size_t count, const char* noun) {
+    return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
 
 /// The objects of one kind.
 struct KindNames {
@@ -44,15 +46,23 @@ std::vector<std::string> operator_config_names(const api::Objects& objects) {
 
 /// What was read. The first five are always told, the others, which few clusters have, where there are any.
 std::vector<KindNames> names_of(const api::Objects& objects) {
-    return {{"Node", names_of(objects.nodes)}, {"Module", names_of(objects.modules)}, {"NodeModulesConfig", names_of(objects.node_modules_configs)},
-            {"Secret", names_of(objects.secrets)}, {"ConfigMap", names_of(objects.config_maps)},
-            {"ManagedClusterModule", names_of(objects.managed_cluster_modules)}, {"ManagedCluster", names_of(objects.managed_clusters)},
-            {"PreflightValidation", names_of(objects.preflight_validations)}, {"Namespace", names_of(objects.namespaces)},
-            {"CustomResourceDefinition", names_of(objects.custom_resource_definitions)}, {"Pod", names_of(objects.pods)},
-            {"DaemonSet", names_of(objects.daemon_sets)}, {"DeviceClass", names_of(objects.device_classes), "es"},
+    return {{"Node", names_of(objects.nodes)},
+            {"Module", names_of(objects.modules)},
+            {"NodeModulesConfig", names_of(objects.node_modules_configs)},
+            {"Secret", names_of(objects.secrets)},
+            {"ConfigMap", names_of(objects.config_maps)},
+            {"ManagedClusterModule", names_of(objects.managed_cluster_modules)},
+            {"ManagedCluster", names_of(objects.managed_clusters)},
+            {"PreflightValidation", names_of(objects.preflight_validations)},
+            {"Namespace", names_of(objects.namespaces)},
+            {"CustomResourceDefinition", names_of(objects.custom_resource_definitions)},
+            {"Pod", names_of(objects.pods)},
+            {"DaemonSet", names_of(objects.daemon_sets)},
+            {"DeviceClass", names_of(objects.device_classes), "es"},
             {"ModuleImagesConfig", names_of(objects.module_images_configs)},
             {"ModuleBuildSignConfig", names_of(objects.module_build_sign_configs)},
-            {"BootModuleConfig", names_of(objects.boot_module_configs)}, {"OperatorConfig", operator_config_names(objects)}};
+            {"BootModuleConfig", names_of(objects.boot_module_configs)},
+            {"OperatorConfig", operator_config_names(objects)}};
 }
 
 std::string counts_text(const std::vector<KindNames>& kinds) {
@@ -60,7 +70,9 @@ std::string counts_text(const std::vector<KindNames>& kinds) {
     std::vector<std::string> told;
     for (std::size_t i = 0; i < kinds.size(); ++i) {
         const auto& [kind, names, ending] = kinds[i];
-        if (i < k_always || !names.empty()) { told.push_back(fmt::format("{} {}{}", names.size(), kind, names.size() == 1 ? "" : ending)); }
+        if (i < k_always || !names.empty()) {
+            told.push_back(fmt::format("{} {}{}", names.size(), kind, names.size() == 1 ? "" : ending));
+        }
     }
     return base::join(told, ", ");
 }
@@ -69,14 +81,16 @@ std::string counts_text(const std::vector<KindNames>& kinds) {
 void tell_of_selections(const cli::Args& args, cli::Context& context) {
     for (const auto* name : {"namespace", "selector"}) {
         if (args.source(name) != "option" || context.verbosity < 0) { continue; }
-        context.console.err(fmt::format("note: --{} leaves nothing out here: validate checks everything that it reads\n", name));
+        context.console.err(
+            fmt::format("note: --{} leaves nothing out here: validate checks everything that it reads\n", name));
     }
 }
 
 /// An empty directory, or a template that made nothing, must not end as "valid".
 void require_objects(Source& source) {
     const auto kinds = names_of(source.objects);
-    const bool has_objects = std::any_of(kinds.begin(), kinds.end(), [](const KindNames& kind) { return !kind.names.empty(); });
+    const bool has_objects =
+        std::any_of(kinds.begin(), kinds.end(), [](const KindNames& kind) { return !kind.names.empty(); });
     if (has_objects || has_errors(source.diagnostics)) { return; }
     for (auto& diagnostic : source.diagnostics) {
         if (diagnostic.code != "no-documents") { continue; }
@@ -84,7 +98,9 @@ void require_objects(Source& source) {
         return;
     }
     for (auto& diagnostic : source.diagnostics) {
-        if (diagnostic.code == "unknown-kind" && diagnostic.severity == Severity::note) { diagnostic.severity = Severity::warning; }  // it tells what was there
+        if (diagnostic.code == "unknown-kind" && diagnostic.severity == Severity::note) {
+            diagnostic.severity = Severity::warning;
+        }  // it tells what was there
     }
     Diagnostic finding;
     finding.code = "no-objects";
@@ -98,7 +114,8 @@ std::string directory_of(const std::string& file) {
     return slash == std::string::npos ? "" : file.substr(0, slash);
 }
 
-/// A tree with a directory for each cluster has a Module of one name in several of them. Within one directory it stays an error.
+/// A tree with a directory for each cluster has a Module of one name in several of them. Within one directory it stays
+/// an error.
 void soften_doubles(Source& source) {
     for (auto& finding : source.diagnostics) {
         if (finding.code != "duplicate-object" || !finding.position) { continue; }
@@ -142,8 +159,9 @@ Diagnostic unknown_release(const plan::Release& release) {
     Diagnostic finding;
     finding.severity = Severity::note;
     finding.code = "kmm-version-later";
-    finding.message = fmt::format("KMM {} is later than {}, the last whose fields and rules are known: those of main are taken", plan::to_string(release),
-                                  plan::to_string(plan::k_last_known));
+    finding.message =
+        fmt::format("KMM {} is later than {}, the last whose fields and rules are known: those of main are taken",
+                    plan::to_string(release), plan::to_string(plan::k_last_known));
     finding.hint = "a field that only that release has is reported as unknown";
     return finding;
 }
@@ -159,7 +177,8 @@ Exit run_validate(const cli::Args& args, cli::Context& context) {
     options.release = asked_release(args);
     soften_doubles(source);
     check_operator_configs(source, OperatorConfigUse::checked);
-    if (options.release && options.release->major == plan::k_last_known.major && *options.release >= plan::k_after_last_known) {
+    if (options.release && options.release->major == plan::k_last_known.major &&
+        *options.release >= plan::k_after_last_known) {
         source.diagnostics.push_back(unknown_release(*options.release));
     }
     plan::check_node_labels(source.objects, source.diagnostics);
@@ -221,9 +240,13 @@ cli::Verb validate_verb() {
     version.value_name = "VERSION";
     version.help = "version of the API server, such as 1.34; without it, rules about the version are skipped";
     cli::Option kmm = kmm_version_option();
-    kmm.help = "KMM release whose fields, rules and label keys apply, such as v2.6.0 or main; auto takes those of main and warns where v2.6.0 differs";
+    kmm.help =
+        "KMM release whose fields, rules and label keys apply, such as v2.6.0 or main; auto takes those of main and "
+        "warns where v2.6.0 differs";
     std::vector<cli::Option> sources = source_options();
-    for (auto& option : sources) { option.hidden = option.hidden || option.name == "namespace" || option.name == "selector"; }
+    for (auto& option : sources) {
+        option.hidden = option.hidden || option.name == "namespace" || option.name == "selector";
+    }
     verb.options = std::vector<cli::Option>{version, kmm} + report_options() + sources + cli::common_options();
     verb.run = run_validate;
     return verb;

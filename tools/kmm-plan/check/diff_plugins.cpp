@@ -80,12 +80,14 @@ public:
         std::map<ModuleName, const Node*> wanted;
         for (const auto& object : rendered) {
             if (object.get_string({"kind"}) != "DaemonSet") { continue; }
-            wanted[{object.get_string({"metadata", "namespace"}), label_at(labels_of(object), std::string(api::k_label_module_name))}] = &object;
+            wanted[{object.get_string({"metadata", "namespace"}),
+                    label_at(labels_of(object), std::string(api::k_label_module_name))}] = &object;
         }
         std::set<ModuleName> paired;
         for (const auto& object : objects_.daemon_sets) {
             if (role_of(object.meta.labels) != role) { continue; }
-            const ModuleName name{object.meta.namespace_, label_at(object.meta.labels, std::string(api::k_label_module_name))};
+            const ModuleName name{object.meta.namespace_,
+                                  label_at(object.meta.labels, std::string(api::k_label_module_name))};
             const auto module = modules_.find(name);
             if (module == modules_.end()) { continue; }
             const auto target = wanted.find(name);
@@ -107,7 +109,9 @@ public:
     void device_classes(const std::vector<Node>& rendered) {
         std::map<std::string, const Node*> wanted;
         for (const auto& object : rendered) {
-            if (object.get_string({"kind"}) == "DeviceClass") { wanted[object.get_string({"metadata", "name"})] = &object; }
+            if (object.get_string({"kind"}) == "DeviceClass") {
+                wanted[object.get_string({"metadata", "name"})] = &object;
+            }
         }
         std::set<std::string> paired;
         for (const auto& object : objects_.device_classes) {
@@ -130,14 +134,16 @@ public:
 
 private:
     static ModuleName owner_of(const api::Labels& labels) {
-        return {label_at(labels, "kmm.node.kubernetes.io/module.namespace"), label_at(labels, std::string(api::k_label_module_name))};
+        return {label_at(labels, "kmm.node.kubernetes.io/module.namespace"),
+                label_at(labels, std::string(api::k_label_module_name))};
     }
 
     [[nodiscard]] bool outside(const std::string& ns) const { return !ns_.empty() && ns != ns_; }
 
     void add(const char* kind, const api::PluginObject& object, const Node* wanted) {
         const auto& own = object.meta.namespace_;
-        const std::string ns = !own.empty() ? own : owner_of(wanted == nullptr ? object.meta.labels : labels_of(*wanted)).first;
+        const std::string ns =
+            !own.empty() ? own : owner_of(wanted == nullptr ? object.meta.labels : labels_of(*wanted)).first;
         if (outside(ns)) { return; }
         pairs_.push_back({kind, own, object.meta.name, observed_side(object, wanted == nullptr ? Node() : *wanted),
                           wanted == nullptr ? Node() : wanted_side(*wanted), object.meta.origin});
@@ -146,7 +152,8 @@ private:
     void add_missing(const Node& wanted, const Position& place) {
         const std::string own = wanted.get_string({"metadata", "namespace"});
         if (outside(!own.empty() ? own : owner_of(labels_of(wanted)).first)) { return; }
-        pairs_.push_back({wanted.get_string({"kind"}), own, wanted.get_string({"metadata", "name"}), Node(), wanted_side(wanted), place});
+        pairs_.push_back({wanted.get_string({"kind"}), own, wanted.get_string({"metadata", "name"}), Node(),
+                          wanted_side(wanted), place});
     }
 
     const api::Objects& objects_;
@@ -158,10 +165,12 @@ private:
 
 }  // namespace
 
-std::vector<Pair> plugin_pairs(const api::Objects& objects, const render::Options& options, const std::vector<Node>& settled_nodes,
-                               const std::string& ns) {
+std::vector<Pair> plugin_pairs(const api::Objects& objects, const render::Options& options,
+                               const std::vector<Node>& settled_nodes, const std::string& ns) {
     PluginPairs pairs(objects, settled_nodes, ns);
-    const auto rendered = [&](render::What what) { return render::render(objects, options, std::span(&what, 1)).objects; };
+    const auto rendered = [&](render::What what) {
+        return render::render(objects, options, std::span(&what, 1)).objects;
+    };
     pairs.daemon_sets("device-plugin", rendered(render::What::device_plugin));
     const auto dra = rendered(render::What::dra);
     pairs.daemon_sets("dra", dra);

@@ -28,8 +28,9 @@ struct Pair {
 
 /// DaemonSets and DeviceClasses that KMM's labels mark as those of a Module that was read, against what is rendered. A
 /// DaemonSet is compared with that of its Module, role and version, whatever its name; one of a former version stays as
-/// long as `settled_nodes` (rendered Nodes with the labels they end up with) name it. A DeviceClass goes by its name. Objects
-/// without those labels, or of Modules that were not read, are left alone. `ns`: only Modules of this namespace, "" for all.
+/// long as `settled_nodes` (rendered Nodes with the labels they end up with) name it. A DeviceClass goes by its name.
+/// Objects without those labels, or of Modules that were not read, are left alone. `ns`: only Modules of this
+/// namespace, "" for all.
 [[nodiscard]] std::vector<Pair> plugin_pairs(const api::Objects& objects, const render::Options& options,
                                              const std::vector<value::Node>& settled_nodes, const std::string& ns);
 

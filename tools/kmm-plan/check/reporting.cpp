@@ -66,8 +66,9 @@ void publish_github(const report::Report& report, bool failed, cli::Context& con
         append_text(file, report::to_markdown(report));
     }
     if (const std::string file = variable("GITHUB_OUTPUT"); !file.empty()) {
-        append_text(file, fmt::format("errors={}\nwarnings={}\nresult={}\n", report::count(report.findings, Severity::error),
-                                      report::count(report.findings, Severity::warning), failed ? "failed" : "passed"));
+        append_text(file,
+                    fmt::format("errors={}\nwarnings={}\nresult={}\n", report::count(report.findings, Severity::error),
+                                report::count(report.findings, Severity::warning), failed ? "failed" : "passed"));
     }
 }
 
@@ -82,7 +83,8 @@ cli::Option report_option(std::string name, std::string value_name, std::string 
 }  // namespace
 
 std::vector<cli::Option> report_options(Drift drift) {
-    cli::Option reports = report_option("report", "FORMAT=FILE,...", "write reports: " + base::join(report::format_names(), ", "));
+    cli::Option reports =
+        report_option("report", "FORMAT=FILE,...", "write reports: " + base::join(report::format_names(), ", "));
     reports.repeatable = true;
     cli::Option ci = report_option("ci", "SYSTEM", "write annotations and files for this CI system");
     ci.choices = {"auto", "github", "gitlab", "none"};
@@ -91,10 +93,12 @@ std::vector<cli::Option> report_options(Drift drift) {
     fail_on.choices = {"error", "warning"};
     if (drift == Drift::found) { fail_on.choices.emplace_back("drift"); }
     fail_on.default_text = "error";
-    return {reports, ci, fail_on, report_option("baseline", "FILE", "earlier result (-o json) whose findings are ignored")};
+    return {reports, ci, fail_on,
+            report_option("baseline", "FILE", "earlier result (-o json) whose findings are ignored")};
 }
 
-Reporting::Reporting(const cli::Args& args) : files_(report::parse_files(args.all("report"))), ci_(detect_ci(args.get("ci").value_or("auto"))) {
+Reporting::Reporting(const cli::Args& args)
+    : files_(report::parse_files(args.all("report"))), ci_(detect_ci(args.get("ci").value_or("auto"))) {
     if (ci_ == "gitlab") {
         files_.emplace("codequality", k_gitlab_code_quality);
         files_.emplace("junit", k_gitlab_junit);
@@ -116,7 +120,9 @@ void Reporting::publish(const std::string& check, const std::vector<std::string>
     report.files = files;
     report.findings = findings;
     report.fail_on = fail_on_;
-    for (const auto& code : plan::codes()) { report.rules.push_back({code.code, code.verdict, code.meaning, code.remedy}); }
+    for (const auto& code : plan::codes()) {
+        report.rules.push_back({code.code, code.verdict, code.meaning, code.remedy});
+    }
     for (const auto& format : report::format_names()) {
         const auto file = files_.find(format);
         if (file != files_.end()) { cli::write_report(context, file->second, report::text_of(format, report)); }
@@ -125,7 +131,8 @@ void Reporting::publish(const std::string& check, const std::vector<std::string>
 }
 
 bool Reporting::failed(const Diagnostics& findings) const noexcept {
-    return std::any_of(findings.begin(), findings.end(), [&](const auto& f) { return report::fails(f.severity, fail_on_); });
+    return std::any_of(findings.begin(), findings.end(),
+                       [&](const auto& f) { return report::fails(f.severity, fail_on_); });
 }
 
 Error Reporting::failure(Diagnostics findings) const {
@@ -137,7 +144,8 @@ Error Reporting::failure(Diagnostics findings) const {
         if (only.position) { error.at(*only.position); }
         return std::move(error).hint(only.hint).detail("fail-on", "warning").attach(std::move(findings));
     }
-    return Error(Exit::data, "warnings", fmt::format("{} warning{} found, and --fail-on warning is given", warnings, warnings == 1 ? "" : "s"))
+    return Error(Exit::data, "warnings",
+                 fmt::format("{} warning{} found, and --fail-on warning is given", warnings, warnings == 1 ? "" : "s"))
         .hint("kmm-plan explain CODE tells what each means")
         .attach(std::move(findings));
 }
@@ -151,7 +159,9 @@ cli::Option metrics_option() {
 }
 
 void write_metrics(const cli::Args& args, cli::Context& context, const std::vector<report::MetricFamily>& families) {
-    if (const auto file = args.get("metrics")) { cli::write_report(context, *file, report::openmetrics_text(families)); }
+    if (const auto file = args.get("metrics")) {
+        cli::write_report(context, *file, report::openmetrics_text(families));
+    }
 }
 
 }  // namespace kmm::tool_plan

@@ -41,8 +41,8 @@ public:
     /// How many forget_known removed; nullopt without --baseline.
     [[nodiscard]] std::optional<std::size_t> known() const noexcept { return known_; }
 
-    /// Writes the files of --report and what --ci asks for. GitHub's commands go to standard output, or to standard error if
-    /// the result there is for machines. Errors: io.
+    /// Writes the files of --report and what --ci asks for. GitHub's commands go to standard output, or to standard
+    /// error if the result there is for machines. Errors: io.
     void publish(const std::string& check, const std::vector<std::string>& files, const Diagnostics& findings,
                  cli::Context& context) const;
 

@@ -16,17 +16,18 @@ class ServerView {
 public:
     explicit ServerView(LiveCluster& live) : live_(live) {}
 
-    /// The Node or NodeModulesConfig `name` after the change from `observed` to `wanted` (trees with metadata.labels and spec;
-    /// `observed` null: it is created). nullopt if the server cannot be asked for this one. What it refuses is a finding
-    /// "rejected"; a right to patch that is missing is a warning "dry-run-forbidden", and the server is not asked again.
-    [[nodiscard]] std::optional<value::Node> after(const std::string& kind, const std::string& name, const value::Node& observed,
-                                                   const value::Node& wanted);
+    /// The Node or NodeModulesConfig `name` after the change from `observed` to `wanted` (trees with metadata.labels
+    /// and spec; `observed` null: it is created). nullopt if the server cannot be asked for this one. What it refuses
+    /// is a finding "rejected"; a right to patch that is missing is a warning "dry-run-forbidden", and the server is
+    /// not asked again.
+    [[nodiscard]] std::optional<value::Node> after(const std::string& kind, const std::string& name,
+                                                   const value::Node& observed, const value::Node& wanted);
 
     [[nodiscard]] const Diagnostics& findings() const noexcept { return findings_; }
 
 private:
-    [[nodiscard]] std::optional<value::Node> ask(const std::string& kind, const std::string& name, const value::Node& observed,
-                                                 const value::Node& wanted);
+    [[nodiscard]] std::optional<value::Node> ask(const std::string& kind, const std::string& name,
+                                                 const value::Node& observed, const value::Node& wanted);
 
     LiveCluster& live_;
     Diagnostics findings_;

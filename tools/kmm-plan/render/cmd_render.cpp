@@ -33,7 +33,8 @@ std::vector<render::What> parse_whats(const std::vector<std::string>& names) {
     std::vector<render::What> result;
     for (const auto& name : names) {
         const auto rows = render::whats();
-        const auto row = std::find_if(rows.begin(), rows.end(), [&](const render::WhatName& r) { return r.name == name; });
+        const auto row =
+            std::find_if(rows.begin(), rows.end(), [&](const render::WhatName& r) { return r.name == name; });
         if (row != rows.end()) {
             result.push_back(row->what);
             continue;
@@ -102,7 +103,9 @@ Exit run_render(const cli::Args& args, cli::Context& context) {
     const auto out = args.get("out");
     check_out(args);
     if (out) { warn_about_out(*out, args, context); }
-    if (!args.all("cluster-name").empty()) { throw Error(Exit::usage, "usage", "--cluster-name is for render hub alone"); }
+    if (!args.all("cluster-name").empty()) {
+        throw Error(Exit::usage, "usage", "--cluster-name is for render hub alone");
+    }
     Source source = read_valid_source(args, context);
     check_namespace({&source, 1}, args);
     apply_what_if(args, source);
@@ -119,11 +122,12 @@ Exit run_render(const cli::Args& args, cli::Context& context) {
         std::erase_if(rendered.objects, [&](const value::Node& node) { return !in_namespace(node, *ns); });
     }
     if (rendered.objects.empty() && context.verbosity >= 0) {
-        context.console.err(fmt::format("nothing to render{}{}\n", whats.empty() ? "" : ": ", base::join(args.positionals("WHAT"), ", ")));
+        context.console.err(fmt::format("nothing to render{}{}\n", whats.empty() ? "" : ": ",
+                                        base::join(args.positionals("WHAT"), ", ")));
     }
     if (out) {
-        write_directory(rendered.objects, render::file_names(rendered.objects), render::files_in_use(source.objects, options.plan),
-                        args, context);
+        write_directory(rendered.objects, render::file_names(rendered.objects),
+                        render::files_in_use(source.objects, options.plan), args, context);
     } else {
         context.console.out(documents_text(rendered.objects, context.output));
     }
@@ -179,7 +183,8 @@ cli::Verb render_verb() {
     verb.summary = "render the manifests of the plan";
     verb.description = "WHAT is any of:";
     for (const auto& row : render::whats()) { verb.description += fmt::format("\n  {:<14} {}", row.name, row.summary); }
-    verb.description += fmt::format("\n  {:<14} {}", k_what_hub, "what KMM's hub creates for each cluster; only by itself");
+    verb.description +=
+        fmt::format("\n  {:<14} {}", k_what_hub, "what KMM's hub creates for each cluster; only by itself");
     verb.description +=
         "\n\nWithout WHAT the manifests that the plan needs are rendered: namespace, nmc, device-plugin, dra and "
         "worker-pods, and build and sign for images of --missing.\n\n"
@@ -205,12 +210,15 @@ cli::Verb render_verb() {
         {"kmm-plan render worker-pods --cluster ./fleet --node node-a", "Pods of one node"},
         {"kmm-plan render --cluster ./fleet --out ./manifests --prune", "one file per object"},
         {"kmm-plan render build --cluster ./fleet", "Pods that build every image of the fleet"},
-        {"kmm-plan render build sign --cluster ./fleet --kernel 6.1.0-60-amd64", "and those of a kernel that no node runs yet"},
+        {"kmm-plan render build sign --cluster ./fleet --kernel 6.1.0-60-amd64",
+         "and those of a kernel that no node runs yet"},
     };
-    verb.examples.push_back({"kmm-plan render hub -f hub.yaml --context east --context west --out ./clusters", "bundles of two clusters, without a hub"});
+    verb.examples.push_back({"kmm-plan render hub -f hub.yaml --context east --context west --out ./clusters",
+                             "bundles of two clusters, without a hub"});
     const auto names = what_names();
     verb.positionals = {{"WHAT", base::join(names, ", "), false, true, names}};
-    verb.options = own_options() + plan_option_list() + what_if_option_list() + source_options() + cli::common_options();
+    verb.options =
+        own_options() + plan_option_list() + what_if_option_list() + source_options() + cli::common_options();
     verb.run = run_render;
     return verb;
 }

@@ -17,14 +17,17 @@ recipe::chart::Release chart_release(const cli::Args& args) {
     recipe::chart::Release release;
     release.name = args.get("release").value_or(release.name);
     if (!recipe::chart::is_release_name(release.name)) {
-        throw Error(Exit::usage, "bad-value", fmt::format("--release: expected the name of a release, found '{}'", base::escape(release.name)))
+        throw Error(Exit::usage, "bad-value",
+                    fmt::format("--release: expected the name of a release, found '{}'", base::escape(release.name)))
             .hint("a release has lower-case letters, digits, '-' and '.', at most 53 of them");
     }
     release.name_space = args.get("namespace").value_or(release.name_space);
     if (const auto text = args.get("kube-version")) {
         const auto version = recipe::chart::parse_kube_version(*text);
         if (!version) {
-            throw Error(Exit::usage, "bad-value", fmt::format("--kube-version: expected a version of Kubernetes, found '{}'", base::escape(*text)))
+            throw Error(
+                Exit::usage, "bad-value",
+                fmt::format("--kube-version: expected a version of Kubernetes, found '{}'", base::escape(*text)))
                 .hint("for example v1.27.10");
         }
         release.kube_version = *version;
@@ -50,7 +53,8 @@ Exit run_render_chart(const cli::Args& args, cli::Context& context) {
     return Exit::ok;
 }
 
-cli::Option chart_option(std::string name, std::string value_name, std::string help, std::string default_text = "", bool repeatable = false) {
+cli::Option chart_option(std::string name, std::string value_name, std::string help, std::string default_text = "",
+                         bool repeatable = false) {
     cli::Option made;
     made.name = std::move(name);
     made.value_name = std::move(value_name);
@@ -74,23 +78,26 @@ cli::Verb render_chart_verb() {
         "unsupported functions. An error names the template, line and column, the expression and the value found.";
     verb.examples = {
         {"kmm-plan render chart ./kmm-hello-chart", "with the values of the chart"},
-        {"kmm-plan render chart ./kmm-hello-chart --values prod.yaml --set image.tag=v2", "with values of a file and of the command line"},
-        {"kmm-plan render chart kmm-hello-1.2.0.tgz --kube-version v1.30.0 --include-crds", "a packed chart, for another Kubernetes"},
+        {"kmm-plan render chart ./kmm-hello-chart --values prod.yaml --set image.tag=v2",
+         "with values of a file and of the command line"},
+        {"kmm-plan render chart kmm-hello-1.2.0.tgz --kube-version v1.30.0 --include-crds",
+         "a packed chart, for another Kubernetes"},
     };
     verb.positionals = {{"CHART", "directory with Chart.yaml, or a .tgz"}};
     cli::Option name_space = chart_option("namespace", "NAME", "namespace of the release", "default");
     name_space.short_name = 'n';
-    verb.options = std::vector<cli::Option>{
-                       chart_option("values", "FILE", "values that override those of the chart; - is standard input", "", true),
-                       chart_option("set", "KEY=VALUE", "set a value: a.b=1,c={x,y},d[0].e=z", "", true),
-                       chart_option("release", "NAME", "name of the release", "release-name"),
-                       name_space,
-                       chart_option("kube-version", "VERSION", "Kubernetes' version in .Capabilities", "v1.20.0"),
-                       chart_option("api-versions", "LIST", "more API versions, separated by commas", "", true),
-                       chart_option("include-crds", "", "print the files of crds/ first"),
-                       chart_option("strict", "", "warnings are errors"),
-                   } +
-                   cli::common_options();
+    verb.options =
+        std::vector<cli::Option>{
+            chart_option("values", "FILE", "values that override those of the chart; - is standard input", "", true),
+            chart_option("set", "KEY=VALUE", "set a value: a.b=1,c={x,y},d[0].e=z", "", true),
+            chart_option("release", "NAME", "name of the release", "release-name"),
+            name_space,
+            chart_option("kube-version", "VERSION", "Kubernetes' version in .Capabilities", "v1.20.0"),
+            chart_option("api-versions", "LIST", "more API versions, separated by commas", "", true),
+            chart_option("include-crds", "", "print the files of crds/ first"),
+            chart_option("strict", "", "warnings are errors"),
+        } +
+        cli::common_options();
     verb.run = run_render_chart;
     return verb;
 }

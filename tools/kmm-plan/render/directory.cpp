@@ -31,7 +31,8 @@ void print_changes(const OutputChanges& changes, const std::string& directory, c
                                         base::escape(directory), name));
     }
     for (const auto& name : changes.in_use) {
-        context.console.err(fmt::format("{}/{} is kept: nodes are still labelled with its version\n", base::escape(directory), name));
+        context.console.err(
+            fmt::format("{}/{} is kept: nodes are still labelled with its version\n", base::escape(directory), name));
     }
     context.console.err(fmt::format("{}: {} written, {} unchanged, {} removed\n", base::escape(directory),
                                     changes.written.size(), changes.unchanged.size(), changes.removed.size()));
@@ -42,7 +43,8 @@ void print_changes(const OutputChanges& changes, const std::string& directory, c
 void check_out(const cli::Args& args) {
     const auto out = args.get("out");
     if (args.flag("prune") && !out) {
-        throw Error(Exit::usage, "missing-option", "--prune needs --out DIR").hint("it removes files that an earlier --out wrote");
+        throw Error(Exit::usage, "missing-option", "--prune needs --out DIR")
+            .hint("it removes files that an earlier --out wrote");
     }
     if (out && out->empty()) { throw Error(Exit::usage, "usage", "--out needs a directory"); }
 }
@@ -77,7 +79,8 @@ void write_directory(const std::vector<value::Node>& documents, const std::vecto
     for (const auto& name : in_use) { kept.push_back(name + ending); }
     const std::string directory = *args.get("out");
     sys::LinuxFileOps ops;
-    print_changes(write_files(ops, directory, files, args.flag("prune") ? Prune::yes : Prune::no, kept), directory, context);
+    print_changes(write_files(ops, directory, files, args.flag("prune") ? Prune::yes : Prune::no, kept), directory,
+                  context);
 }
 
 }  // namespace kmm::tool_plan

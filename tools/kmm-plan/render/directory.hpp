@@ -16,8 +16,8 @@ void check_out(const cli::Args& args);
 /// Warns on standard error ("out-in-input") if `out` lies in what is read: the next run would take it for the cluster.
 void warn_about_out(const std::string& out, const cli::Args& args, cli::Context& context);
 
-/// Writes each document as the file of the same index in `names` (without ending, "DIRECTORY/NAME" allowed) below --out, in the
-/// format of -o, and says on standard error what changed. `in_use` are names that --prune leaves alone.
+/// Writes each document as the file of the same index in `names` (without ending, "DIRECTORY/NAME" allowed) below
+/// --out, in the format of -o, and says on standard error what changed. `in_use` are names that --prune leaves alone.
 /// Errors: usage for another -o than yaml or json; those of write_files.
 void write_directory(const std::vector<value::Node>& documents, const std::vector<std::string>& names,
                      const std::vector<std::string>& in_use, const cli::Args& args, cli::Context& context);

@@ -30,11 +30,13 @@ struct HubInput {
 
 void refuse_other_options(const cli::Args& args) {
     if (args.positionals("WHAT").size() != 1) {
-        throw Error(Exit::usage, "usage", "hub stands alone, found other manifests beside it").hint("run render once for each");
+        throw Error(Exit::usage, "usage", "hub stands alone, found other manifests beside it")
+            .hint("run render once for each");
     }
     for (const char* name : {"node", "selector", "next", "kernel", "reboot", "taint", "label"}) {
         if (args.flag(name) || !args.all(name).empty()) {
-            throw Error(Exit::usage, "usage", fmt::format("--{} does not go with hub, which looks at whole clusters", name))
+            throw Error(Exit::usage, "usage",
+                        fmt::format("--{} does not go with hub, which looks at whole clusters", name))
                 .hint("ManagedClusterModules select clusters by spec.selector");
         }
     }
@@ -48,11 +50,13 @@ std::map<std::string, std::string> asked_names(const cli::Args& args, const std:
         const std::string context = equals == std::string::npos ? "" : text.substr(0, equals);
         const std::string name = equals == std::string::npos ? text : text.substr(equals + 1);
         const bool known = context.empty() ? sources.size() == 1
-                                           : std::any_of(sources.begin(), sources.end(),
-                                                         [&](const Source& source) { return source.cluster == context; });
+                                           : std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+                                                 return source.cluster == context;
+                                             });
         if (!known || !result.emplace(context, name).second) {
             throw Error(Exit::usage, "usage",
-                        fmt::format("option --cluster-name: expected one CONTEXT=NAME for each --context, found \"{}\"", base::escape(text)))
+                        fmt::format("option --cluster-name: expected one CONTEXT=NAME for each --context, found \"{}\"",
+                                    base::escape(text)))
                 .hint("kubectl config get-contexts lists the contexts");
         }
     }
@@ -62,7 +66,8 @@ std::map<std::string, std::string> asked_names(const cli::Args& args, const std:
 void check_cluster_name(const std::string& name) {
     if (api::is_dns1123_label(name)) { return; }
     throw Error(Exit::usage, "bad-cluster-name",
-                fmt::format("\"{}\" is no name for a cluster, expected at most 63 lower-case letters, digits and '-'", base::escape(name)))
+                fmt::format("\"{}\" is no name for a cluster, expected at most 63 lower-case letters, digits and '-'",
+                            base::escape(name)))
         .hint("--cluster-name CONTEXT=NAME says what its ManagedCluster is called");
 }
 
@@ -87,11 +92,13 @@ HubInput gather(const cli::Args& args, cli::Context& context) {
     std::string hub_context;
     for (auto& source : sources) {
         api::Objects& objects = source.objects;
-        const bool is_hub = source.live && (has_from_server(objects.managed_cluster_modules) || has_from_server(objects.managed_clusters));
+        const bool is_hub = source.live && (has_from_server(objects.managed_cluster_modules) ||
+                                            has_from_server(objects.managed_clusters));
         const auto asked = names.find(names.contains("") ? "" : source.cluster);
         if (is_hub && !hub_context.empty()) {
             throw Error(Exit::usage, "several-hubs",
-                        fmt::format("expected one hub, found {} and {}", base::escape(hub_context), base::escape(source.cluster)))
+                        fmt::format("expected one hub, found {} and {}", base::escape(hub_context),
+                                    base::escape(source.cluster)))
                 .hint("leave one of them away: both have ManagedClusterModules or ManagedClusters");
         }
         if (is_hub) { hub_context = source.cluster; }
@@ -122,7 +129,8 @@ void check_input(HubInput& input, cli::Context& context) {
         if (context.verbosity >= 0) { context.console.err(cli::diagnostic_text(finding, context.color_err)); }
     }
     if (input.objects.managed_cluster_modules.empty()) {
-        throw Error(Exit::not_found, "no-managed-cluster-module", "there is no ManagedClusterModule, expected at least one")
+        throw Error(Exit::not_found, "no-managed-cluster-module",
+                    "there is no ManagedClusterModule, expected at least one")
             .hint("-f FILE adds them; of single Modules, kmm-plan render gives the manifests");
     }
     if (input.objects.managed_clusters.empty() && input.kernels.empty()) {
@@ -181,12 +189,15 @@ Exit run_render_hub(const cli::Args& args, cli::Context& context) {
     Source asked;
     asked.objects.managed_cluster_modules = input.objects.managed_cluster_modules;
     check_namespace({&asked, 1}, args);
-    render::HubBundles rendered = render::hub_bundles(input.objects.managed_cluster_modules, clusters_of(input), args.all("missing"));
+    render::HubBundles rendered =
+        render::hub_bundles(input.objects.managed_cluster_modules, clusters_of(input), args.all("missing"));
     for (const auto& finding : rendered.findings) {
         if (context.verbosity >= 0) { context.console.err(cli::diagnostic_text(finding, context.color_err)); }
     }
     if (const auto ns = args.get("namespace")) {
-        std::erase_if(rendered.bundles, [&](const render::HubBundle& bundle) { return bundle.module.get_string({"metadata", "namespace"}) != *ns; });
+        std::erase_if(rendered.bundles, [&](const render::HubBundle& bundle) {
+            return bundle.module.get_string({"metadata", "namespace"}) != *ns;
+        });
     }
     if (out) {
         write_bundles(rendered.bundles, args, context);

@@ -110,7 +110,9 @@ OwnedFiles read_list(const std::string& directory) {
 
 void write_list(sys::FileOps& ops, const std::string& directory, const OwnedFiles& owned) {
     value::Node files = value::Node::mapping();
-    for (const auto& [name, digests] : owned) { files.set(name, value::Node::strings({digests.begin(), digests.end()})); }
+    for (const auto& [name, digests] : owned) {
+        files.set(name, value::Node::strings({digests.begin(), digests.end()}));
+    }
     const value::Node list =
         value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"files", std::move(files)}, {"kind", k_list_kind}});
     const std::string text = value::to_json_pretty(list);
@@ -136,7 +138,9 @@ void compare_files(const std::string& directory, const std::vector<OutputFile>& 
         }
         const std::string path = path_of(directory, file.name);
         const Occupant occupant = occupant_of(path);
-        if (occupant == Occupant::other || occupant == Occupant::directory) { throw not_ours(path, "is no regular file, expected none of that name"); }
+        if (occupant == Occupant::other || occupant == Occupant::directory) {
+            throw not_ours(path, "is no regular file, expected none of that name");
+        }
         if (occupant == Occupant::file && read_regular(path) == file.bytes) {
             changes.unchanged.push_back(file.name);
             continue;
@@ -208,8 +212,8 @@ std::string documents_text(const std::vector<value::Node>& documents, const std:
     return text;
 }
 
-OutputChanges write_files(sys::FileOps& ops, const std::string& directory, const std::vector<OutputFile>& files, Prune prune,
-                          const std::vector<std::string>& in_use) {
+OutputChanges write_files(sys::FileOps& ops, const std::string& directory, const std::vector<OutputFile>& files,
+                          Prune prune, const std::vector<std::string>& in_use) {
     sys::make_directories(directory, 0755);
     OwnedFiles owned = read_list(directory);
     OutputChanges changes;
@@ -224,7 +228,9 @@ OutputChanges write_files(sys::FileOps& ops, const std::string& directory, const
     }
     write_list(ops, directory, owned);
     for (const auto& file : files) {
-        if (std::find(changes.unchanged.begin(), changes.unchanged.end(), file.name) != changes.unchanged.end()) { continue; }
+        if (std::find(changes.unchanged.begin(), changes.unchanged.end(), file.name) != changes.unchanged.end()) {
+            continue;
+        }
         for (const auto& parent : parents_of(file.name)) { sys::make_directories(path_of(directory, parent), 0755); }
         sys::write_file_atomically(ops, path_of(directory, file.name), file.bytes, 0644);
     }

@@ -29,13 +29,15 @@ struct OutputChanges {
     std::vector<std::string> in_use;             ///< no longer made, but still needed: left alone
 };
 
-/// Makes `directory` hold `files`. Files whose bytes are as wanted are not touched, others replaced atomically. The list of
-/// files that were written, with their digests, is kept in DIRECTORY/.kmm-render.json; it is written before the files, so
-/// that a killed run owns what it wrote. With Prune::yes files of that list that are not wanted are removed, with directories that
-/// are empty then, unless their bytes are not those that were written or `in_use` names them. No link is followed, replaced or removed.
-/// Errors: data "not-ours" if a wanted name is taken by a file that is not on the list and has other bytes, or by a link or
-/// directory; data "damaged-list" for a list that cannot be read; from_errno.
-[[nodiscard]] OutputChanges write_files(sys::FileOps& ops, const std::string& directory, const std::vector<OutputFile>& files,
-                                        Prune prune, const std::vector<std::string>& in_use);
+/// Makes `directory` hold `files`. Files whose bytes are as wanted are not touched, others replaced atomically. The
+/// list of files that were written, with their digests, is kept in DIRECTORY/.kmm-render.json; it is written before the
+/// files, so that a killed run owns what it wrote. With Prune::yes files of that list that are not wanted are removed,
+/// with directories that are empty then, unless their bytes are not those that were written or `in_use` names them. No
+/// link is followed, replaced or removed. Errors: data "not-ours" if a wanted name is taken by a file that is not on
+/// the list and has other bytes, or by a link or directory; data "damaged-list" for a list that cannot be read;
+/// from_errno.
+[[nodiscard]] OutputChanges write_files(sys::FileOps& ops, const std::string& directory,
+                                        const std::vector<OutputFile>& files, Prune prune,
+                                        const std::vector<std::string>& in_use);
 
 }  // namespace kmm::tool_plan

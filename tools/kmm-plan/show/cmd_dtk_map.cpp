@@ -48,7 +48,8 @@ toolkit::Inputs read_inputs(const cli::Args& args) {
     const auto more = args.all("filename");
     names.insert(names.end(), more.begin(), more.end());
     if (names.empty()) {
-        throw Error(Exit::usage, "no-source", "no files given, expected FILE of a release or a directory of them").hint("oc adm release info RELEASE -o json | kmm-plan dtk-map -");
+        throw Error(Exit::usage, "no-source", "no files given, expected FILE of a release or a directory of them")
+            .hint("oc adm release info RELEASE -o json | kmm-plan dtk-map -");
     }
     std::vector<value::Document> documents;
     Diagnostics faults;
@@ -58,7 +59,10 @@ toolkit::Inputs read_inputs(const cli::Args& args) {
             continue;
         }
         const auto files = input_files(name);
-        if (files.empty()) { faults.push_back({Severity::warning, "no-documents", "the directory has no files of a release", Position{name, 0, 0}, "", Exit::data}); }
+        if (files.empty()) {
+            faults.push_back({Severity::warning, "no-documents", "the directory has no files of a release",
+                              Position{name, 0, 0}, "", Exit::data});
+        }
         for (const auto& file : files) { recipe::files::read_document_file(file, documents, faults); }
     }
     toolkit::Inputs inputs;
@@ -74,7 +78,8 @@ toolkit::MapOptions map_options(const cli::Args& args) {
     for (const auto& text : args.all("image")) {
         const std::size_t equals = text.find('=');
         if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
-            throw Error(Exit::usage, "bad-value", fmt::format("--image: expected FILE=IMAGE, found '{}'", base::escape(text)))
+            throw Error(Exit::usage, "bad-value",
+                        fmt::format("--image: expected FILE=IMAGE, found '{}'", base::escape(text)))
                 .hint("for example --image dtk.json=quay.io/openshift/dtk@sha256:DIGEST");
         }
         options.images[text.substr(0, equals)] = text.substr(equals + 1);
@@ -92,8 +97,11 @@ void keep_kernels(toolkit::ToolkitMap& map, const std::vector<std::string>& kern
         const auto* row = toolkit::find_kernel(map, kernel);
         if (row == nullptr) {
             const auto near = base::nearest(kernel, known);
-            throw Error(Exit::not_found, "toolkit-not-found", fmt::format("no toolkit is known for kernel {}, of {} kernels", base::escape(kernel), map.rows.size()))
-                .hint(near ? fmt::format("did you mean {}?", *near) : "give the files of the release that has this kernel");
+            throw Error(
+                Exit::not_found, "toolkit-not-found",
+                fmt::format("no toolkit is known for kernel {}, of {} kernels", base::escape(kernel), map.rows.size()))
+                .hint(near ? fmt::format("did you mean {}?", *near)
+                           : "give the files of the release that has this kernel");
         }
         kept.push_back(*row);
     }
@@ -108,7 +116,9 @@ Node kernel_row_node(const toolkit::KernelRow& row) {
     node.set("toolkit", row.toolkits.front().image);
     Node all = Node::sequence();
     for (const auto& one : row.toolkits) {
-        all.push_back(Node::mapping({{"image", one.image}, {"releases", Node::strings(one.releases)}, {"systems", Node::strings(one.systems)}}));
+        all.push_back(Node::mapping({{"image", one.image},
+                                     {"releases", Node::strings(one.releases)},
+                                     {"systems", Node::strings(one.systems)}}));
     }
     node.set("toolkits", std::move(all));
     return node;
@@ -121,7 +131,8 @@ std::string toolkit_table(const toolkit::ToolkitMap& map, bool wide) {
     if (wide) { headers.insert(headers.begin() + 5, "SYSTEMS"); }
     std::vector<std::vector<std::string>> rows;
     for (const auto& row : map.rows) {
-        std::vector<std::string> cells{row.kernel, row.flavour, dash_if_empty(row.architecture), dash_if_empty(row.os_version), dash_if_empty(base::join(row.releases, ","))};
+        std::vector<std::string> cells{row.kernel, row.flavour, dash_if_empty(row.architecture),
+                                       dash_if_empty(row.os_version), dash_if_empty(base::join(row.releases, ","))};
         if (wide) { cells.push_back(dash_if_empty(base::join(row.systems, ","))); }
         cells.push_back(row.toolkits.front().image);
         rows.push_back(std::move(cells));
@@ -147,7 +158,9 @@ Exit run_dtk_map(const cli::Args& args, cli::Context& context) {
         return Exit::ok;
     }
     if (context.output == "name") {
-        for (const auto& row : map.rows) { context.console.out(fmt::format("{} {}\n", row.kernel, row.toolkits.front().image)); }
+        for (const auto& row : map.rows) {
+            context.console.out(fmt::format("{} {}\n", row.kernel, row.toolkits.front().image));
+        }
     } else if (cli::document_form(context)) {
         Node node = Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "ToolkitMap"}});
         Node rows = Node::sequence();
@@ -176,7 +189,8 @@ cli::Verb dtk_map_verb() {
         "a stored configuration do not name their image: they belong to the toolkit of the release in the same "
         "directory or the nearest one above, or to that of --image.";
     verb.examples = {
-        {"oc adm release info 4.17.4 -o json | kmm-plan dtk-map - dtk-info.json", "a release, and oc image info -o json of its toolkit"},
+        {"oc adm release info 4.17.4 -o json | kmm-plan dtk-map - dtk-info.json",
+         "a release, and oc image info -o json of its toolkit"},
         {"kmm-plan dtk-map 4.17.4/ 4.17.5/", "directories with release.json and driver-toolkit-release.json"},
         {"kmm-plan dtk-map releases/ --kernel 5.14.0-427.40.1.el9_4.x86_64 -o name", "the toolkit of one kernel"},
         {"kmm-plan dtk-map releases/ --print-facts > facts.yaml", "releases for render recipe --facts"},

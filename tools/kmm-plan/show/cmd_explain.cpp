@@ -18,7 +18,8 @@ cli::Verb explain_verb() {
     };
     verb.options = cli::common_options();
     static const std::vector<Code> no_more;
-    return cli::explain_verb(std::move(verb), plan::codes(), no_more, "kmm-worker explain and kmm-upgrade explain know their own");
+    return cli::explain_verb(std::move(verb), plan::codes(), no_more,
+                             "kmm-worker explain and kmm-upgrade explain know their own");
 }
 
 }  // namespace kmm::tool_plan

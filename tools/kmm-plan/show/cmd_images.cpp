@@ -37,7 +37,8 @@ struct Wanted {
 
 using Images = std::map<std::string, Wanted>;
 
-void want(Images& images, const api::Module& module, const api::ModuleConfig& config, const std::string& kernel, const std::string& architecture) {
+void want(Images& images, const api::Module& module, const api::ModuleConfig& config, const std::string& kernel,
+          const std::string& architecture) {
     if (config.container_image.empty()) return;
     auto& wanted = images[config.container_image];
     wanted.image = config.container_image;
@@ -52,7 +53,8 @@ void want(Images& images, const api::Module& module, const api::ModuleConfig& co
 }
 
 /// Images of the containers of a device plugin or DRA driver, which run on every node of the Module.
-void want_containers(Images& images, const api::Module& module, const std::optional<value::Node>& part, const std::string& architecture) {
+void want_containers(Images& images, const api::Module& module, const std::optional<value::Node>& part,
+                     const std::string& architecture) {
     if (!part) return;
     for (const char* name : {"initContainer", "container"}) {
         api::ModuleConfig config;
@@ -66,7 +68,8 @@ Diagnostic no_image_for(const plan::Surveyed& row) {
     Diagnostic finding;
     finding.severity = Severity::warning;
     finding.code = "no-kernel-mapping";
-    finding.message = fmt::format("no kernel mapping of Module {} matches kernel {}: no image is listed for it", row.module->full_name(), row.kernel);
+    finding.message = fmt::format("no kernel mapping of Module {} matches kernel {}: no image is listed for it",
+                                  row.module->full_name(), row.kernel);
     finding.hint = "add a kernel mapping for it, and the image";
     finding.exit = Exit::checks_failed;
     return finding;
@@ -79,9 +82,12 @@ Images collect(const Source& source, const std::vector<std::string>& kernels, Di
     for (const auto& node : source.objects.nodes) nodes.emplace(node.meta.name, &node);
     const auto plan = plan::make_plan(source.objects, plan::complete({}, source.objects));
     for (const auto& finding : plan.diagnostics)
-        if (finding.code == "kernel-unmapped" || finding.code == "kernel-unparsable" || finding.code == "kernel-unknown") gaps.push_back(finding);
+        if (finding.code == "kernel-unmapped" || finding.code == "kernel-unparsable" ||
+            finding.code == "kernel-unknown")
+            gaps.push_back(finding);
     for (const auto& entry : plan.entries) {
-        const bool pulled = entry.action == plan::Action::load || entry.action == plan::Action::keep || entry.action == plan::Action::reload;
+        const bool pulled = entry.action == plan::Action::load || entry.action == plan::Action::keep ||
+                            entry.action == plan::Action::reload;
         if (!pulled || !entry.config) continue;
         for (const auto& module : source.objects.modules) {
             if (module.meta.name != entry.module || module.meta.namespace_ != entry.namespace_) continue;
@@ -117,9 +123,11 @@ Images collect(const Source& source, const std::vector<std::string>& kernels, Di
 void take_pinned(Images& images) {
     for (auto& [name, wanted] : images) {
         try {
-            if (const auto reference = image::parse_reference(name); reference.digest) wanted.digest = reference.digest->to_string();
+            if (const auto reference = image::parse_reference(name); reference.digest)
+                wanted.digest = reference.digest->to_string();
         } catch (const Error& error) {
-            wanted.findings.push_back({Severity::error, error.code(), error.message(), std::nullopt, error.hint(), Exit::checks_failed});
+            wanted.findings.push_back(
+                {Severity::error, error.code(), error.message(), std::nullopt, error.hint(), Exit::checks_failed});
         }
     }
 }
@@ -192,10 +200,15 @@ void print(const Images& images, cli::Context& context) {
     } else {
         std::vector<std::vector<std::string>> rows;
         for (const auto& [name, wanted] : images)
-            rows.push_back({name, wanted.digest.empty() ? "-" : wanted.digest, base::join(std::vector<std::string>(wanted.modules.begin(), wanted.modules.end()), ","),
-                            wanted.kernels.empty() ? "-" : base::join(std::vector<std::string>(wanted.kernels.begin(), wanted.kernels.end()), ",")});
+            rows.push_back(
+                {name, wanted.digest.empty() ? "-" : wanted.digest,
+                 base::join(std::vector<std::string>(wanted.modules.begin(), wanted.modules.end()), ","),
+                 wanted.kernels.empty()
+                     ? "-"
+                     : base::join(std::vector<std::string>(wanted.kernels.begin(), wanted.kernels.end()), ",")});
         const bool cut = context.console.out_is_terminal() && context.output != "wide";
-        context.console.out(cli::format_table({"IMAGE", "DIGEST", "MODULES", "KERNELS"}, rows, cut ? context.console.width() : 0));
+        context.console.out(
+            cli::format_table({"IMAGE", "DIGEST", "MODULES", "KERNELS"}, rows, cut ? context.console.width() : 0));
     }
 }
 
@@ -206,12 +219,17 @@ std::map<std::string, std::string> read_lock(const std::string& file) {
     const auto documents = value::read_any(sys::read_file(file, k_lock_bytes), file, faults);
     std::map<std::string, std::string> result;
     const auto fault = [&](const value::Node& node, const std::string& message) {
-        faults.push_back({Severity::error, "bad-lock", message, documents.front().position(node.mark()), "remove the file to write it anew", Exit::data});
+        faults.push_back({Severity::error, "bad-lock", message, documents.front().position(node.mark()),
+                          "remove the file to write it anew", Exit::data});
     };
     if (!has_errors(faults)) {
-        const auto* list = documents.size() == 1 && documents.front().root.get_string({"kind"}) == "ImageLock" ? documents.front().root.find("images") : nullptr;
+        const auto* list = documents.size() == 1 && documents.front().root.get_string({"kind"}) == "ImageLock"
+                               ? documents.front().root.find("images")
+                               : nullptr;
         if (list == nullptr || list->kind() != value::Kind::sequence) {
-            faults.push_back({Severity::error, "bad-lock", "expected a document of kind ImageLock with a list of images", Position{file, 1, 1}, "remove the file to write it anew", Exit::data});
+            faults.push_back({Severity::error, "bad-lock",
+                              "expected a document of kind ImageLock with a list of images", Position{file, 1, 1},
+                              "remove the file to write it anew", Exit::data});
         } else {
             for (const auto& item : list->items()) {
                 const auto image = item.get_string({"image"});
@@ -233,11 +251,15 @@ void compare_with_lock(Images& images, const std::string& file) {
     for (auto& [name, wanted] : images) {
         const auto it = locked.find(name);
         if (it == locked.end()) {
-            wanted.findings.push_back({Severity::error, "not-locked", fmt::format("image {} is not in {}", base::escape(name), base::escape(file)), std::nullopt,
-                                       "remove the file to write it anew", Exit::checks_failed});
+            wanted.findings.push_back({Severity::error, "not-locked",
+                                       fmt::format("image {} is not in {}", base::escape(name), base::escape(file)),
+                                       std::nullopt, "remove the file to write it anew", Exit::checks_failed});
         } else if (!wanted.digest.empty() && wanted.digest != it->second) {
-            wanted.findings.push_back({Severity::error, "digest-drift", fmt::format("image {} is {} now, expected {}", base::escape(name), wanted.digest, it->second), std::nullopt,
-                                       "somebody pushed another image under that name; remove the lock file to accept it", Exit::checks_failed});
+            wanted.findings.push_back(
+                {Severity::error, "digest-drift",
+                 fmt::format("image {} is {} now, expected {}", base::escape(name), wanted.digest, it->second),
+                 std::nullopt, "somebody pushed another image under that name; remove the lock file to accept it",
+                 Exit::checks_failed});
         }
     }
 }
@@ -274,7 +296,9 @@ Exit run_images(const cli::Args& args, cli::Context& context) {
     if (lock && !locked) {
         sys::LinuxFileOps files;
         sys::write_file_atomically(files, *lock, value::to_yaml(images_node(images, "ImageLock")), 0644);
-        if (context.verbosity >= 0) context.console.err(fmt::format("wrote {}: {} image{}\n", base::escape(*lock), images.size(), images.size() == 1 ? "" : "s"));
+        if (context.verbosity >= 0)
+            context.console.err(fmt::format("wrote {}: {} image{}\n", base::escape(*lock), images.size(),
+                                            images.size() == 1 ? "" : "s"));
     }
     return Exit::ok;
 }
@@ -293,7 +317,8 @@ cli::Verb images_verb() {
         "-o imageset is the input of oc-mirror; -o list (or name) suits skopeo and similar tools.";
     verb.examples = {
         {"kmm-plan images --cluster ./fleet -o list", "one reference a line"},
-        {"kmm-plan images --cluster ./fleet --kernel 6.1.0-60-amd64 -o imageset", "mirror what the next kernel needs, too"},
+        {"kmm-plan images --cluster ./fleet --kernel 6.1.0-60-amd64 -o imageset",
+         "mirror what the next kernel needs, too"},
         {"kmm-plan images --cluster ./fleet --lock images.lock", "pin tags to digests; later runs refuse drift"},
     };
     cli::Option kernel;

@@ -37,7 +37,9 @@ std::string cell_text(const MatrixCell& cell) {
     return "-";
 }
 
-bool is_missing(const MatrixCell& cell) { return cell.state == MatrixCell::State::gap || cell.state == MatrixCell::State::fault; }
+bool is_missing(const MatrixCell& cell) {
+    return cell.state == MatrixCell::State::gap || cell.state == MatrixCell::State::fault;
+}
 
 std::string nodes_text(const MatrixCell& cell) {
     if (cell.nodes.empty()) { return "no node yet"; }
@@ -48,7 +50,8 @@ std::string nodes_text(const MatrixCell& cell) {
 
 std::string mapping_of(const MatrixCell& cell) {
     if (!cell.resolved) { return "-"; }
-    return fmt::format("[{}] {} {}", cell.resolved->mapping_index, cell.resolved->literal ? "literal" : "regexp", cell.resolved->matcher);
+    return fmt::format("[{}] {} {}", cell.resolved->mapping_index, cell.resolved->literal ? "literal" : "regexp",
+                       cell.resolved->matcher);
 }
 
 /// Kernels down, modules across; as many modules side by side as fit into `width`.
@@ -90,7 +93,8 @@ void for_each_gap(const Matrix& matrix, Visit&& visit) {
         for (std::size_t m = 0; m < matrix.modules.size(); ++m) {
             const MatrixCell& cell = kernel.cells[m];
             if (is_missing(cell)) {
-                visit(base::escape(kernel.version), matrix.modules[m]->full_name(), cell.message.empty() ? "no mapping" : cell.message, cell);
+                visit(base::escape(kernel.version), matrix.modules[m]->full_name(),
+                      cell.message.empty() ? "no mapping" : cell.message, cell);
             }
         }
     }
@@ -104,8 +108,10 @@ std::string gap_count(const Matrix& matrix) {
 
 std::string gaps_text(const Matrix& matrix) {
     std::string text = gap_count(matrix) + (matrix.gaps == 0 ? "" : ":") + "\n";
-    for_each_gap(matrix, [&](const std::string& kernel, const std::string& module, const std::string& why, const MatrixCell& cell) {
-        std::string lines = cli::wrap(fmt::format("{}  {}: {} ({})", kernel, module, why, nodes_text(cell)), k_page_width, 4);
+    for_each_gap(matrix, [&](const std::string& kernel, const std::string& module, const std::string& why,
+                             const MatrixCell& cell) {
+        std::string lines =
+            cli::wrap(fmt::format("{}  {}: {} ({})", kernel, module, why, nodes_text(cell)), k_page_width, 4);
         text += "  " + lines.substr(4);
     });
     if (matrix.nodes_without_kernel > 0) {
@@ -156,8 +162,10 @@ std::string matrix_markdown(const Matrix& matrix) {
         text += "\n";
     }
     if (matrix.gaps > 0) { text += "\n"; }
-    for_each_gap(matrix, [&](const std::string& kernel, const std::string& module, const std::string& why, const MatrixCell& cell) {
-        text += fmt::format("- {} {}: {} ({})\n", markup(kernel), markup(module), markup(why), markup(nodes_text(cell)));
+    for_each_gap(matrix, [&](const std::string& kernel, const std::string& module, const std::string& why,
+                             const MatrixCell& cell) {
+        text +=
+            fmt::format("- {} {}: {} ({})\n", markup(kernel), markup(module), markup(why), markup(nodes_text(cell)));
     });
     return text;
 }
@@ -170,22 +178,28 @@ std::string matrix_html(const Matrix& matrix) {
     for (const auto& kernel : matrix.kernels) {
         text += fmt::format("<tr><th>{}</th><td>{}</td>", html_text(base::escape(kernel.version)), kernel.nodes);
         for (const auto& cell : kernel.cells) {
-            const std::string title = cell.resolved ? mapping_of(cell) + ", " + cell.resolved->config.container_image : cell.message;
-            text += fmt::format("<td class=\"{}\" title=\"{}\">{}</td>", plan::to_string(cell.state), html_text(title), cell_text(cell));
+            const std::string title =
+                cell.resolved ? mapping_of(cell) + ", " + cell.resolved->config.container_image : cell.message;
+            text += fmt::format("<td class=\"{}\" title=\"{}\">{}</td>", plan::to_string(cell.state), html_text(title),
+                                cell_text(cell));
         }
         text += "</tr>\n";
     }
     text += "</table>\n<ul>\n";
-    for_each_gap(matrix, [&](const std::string& kernel, const std::string& module, const std::string& why, const MatrixCell& cell) {
-        text += fmt::format("<li>{} {}: {} ({})</li>\n", html_text(kernel), html_text(module), html_text(why), html_text(nodes_text(cell)));
+    for_each_gap(matrix, [&](const std::string& kernel, const std::string& module, const std::string& why,
+                             const MatrixCell& cell) {
+        text += fmt::format("<li>{} {}: {} ({})</li>\n", html_text(kernel), html_text(module), html_text(why),
+                            html_text(nodes_text(cell)));
     });
-    return report::html_page(fmt::format("Kernels and modules: {}", gap_count(matrix)),
-                             "td.gap, td.fault { background: #c22; color: #fff; font-weight: bold }\ntd.covered { background: #dfd }\n",
-                             text + "</ul>\n");
+    return report::html_page(
+        fmt::format("Kernels and modules: {}", gap_count(matrix)),
+        "td.gap, td.fault { background: #c22; color: #fff; font-weight: bold }\ntd.covered { background: #dfd }\n",
+        text + "</ul>\n");
 }
 
 Node cell_node(const std::string& kernel, const api::Module& module, const MatrixCell& cell) {
-    Node node = Node::mapping({{"kernel", kernel}, {"namespace", module.meta.namespace_}, {"module", module.meta.name}});
+    Node node =
+        Node::mapping({{"kernel", kernel}, {"namespace", module.meta.namespace_}, {"module", module.meta.name}});
     node.set("state", plan::to_string(cell.state));
     node.set("nodes", Node::strings(cell.nodes));
     if (cell.resolved) {
@@ -203,14 +217,18 @@ Node matrix_node(const Source& source, const Matrix& matrix) {
     Node kernels = Node::sequence();
     Node cells = Node::sequence();
     for (const auto& kernel : matrix.kernels) {
-        kernels.push_back(Node::mapping(
-            {{"kernel", kernel.version}, {"nodes", static_cast<std::uint64_t>(kernel.nodes)}, {"asked", kernel.asked}}));
-        for (std::size_t m = 0; m < matrix.modules.size(); ++m) { cells.push_back(cell_node(kernel.version, *matrix.modules[m], kernel.cells[m])); }
+        kernels.push_back(Node::mapping({{"kernel", kernel.version},
+                                         {"nodes", static_cast<std::uint64_t>(kernel.nodes)},
+                                         {"asked", kernel.asked}}));
+        for (std::size_t m = 0; m < matrix.modules.size(); ++m) {
+            cells.push_back(cell_node(kernel.version, *matrix.modules[m], kernel.cells[m]));
+        }
     }
     node.set("kernels", std::move(kernels));
     node.set("cells", std::move(cells));
-    node.set("summary", Node::mapping({{"gaps", static_cast<std::uint64_t>(matrix.gaps)},
-                                       {"nodesWithoutKernel", static_cast<std::uint64_t>(matrix.nodes_without_kernel)}}));
+    node.set("summary",
+             Node::mapping({{"gaps", static_cast<std::uint64_t>(matrix.gaps)},
+                            {"nodesWithoutKernel", static_cast<std::uint64_t>(matrix.nodes_without_kernel)}}));
     return node;
 }
 
@@ -227,7 +245,8 @@ Exit run_matrix(const cli::Args& args, cli::Context& context) {
         std::erase_if(source.objects.modules, [&](const api::Module& module) { return module.meta.namespace_ != *ns; });
     }
     for (const auto& kernel : args.all("kernel")) { check_kernel_name(kernel); }
-    const Matrix matrix = plan::make_matrix(require_nodes(source, args, {}), source.objects.modules, args.all("kernel"));
+    const Matrix matrix =
+        plan::make_matrix(require_nodes(source, args, {}), source.objects.modules, args.all("kernel"));
     const std::string& output = context.output;
     if (cli::document_form(context)) {
         print_document(context, matrix_node(source, matrix));

@@ -32,9 +32,16 @@ std::string state_table(const std::vector<decide::StateLine>& lines, bool wide) 
     if (wide) { headers.insert(headers.end(), {"GATES", "IMAGE", "DIGEST", "MESSAGE"}); }
     std::vector<std::vector<std::string>> rows;
     for (const auto& line : lines) {
-        std::vector<std::string> row{line.cr, line.state, text_or_dash(line.kernel), fmt::format("{}", line.objects.size()), std::string(decide::to_string(line.action)),
+        std::vector<std::string> row{line.cr,
+                                     line.state,
+                                     text_or_dash(line.kernel),
+                                     fmt::format("{}", line.objects.size()),
+                                     std::string(decide::to_string(line.action)),
                                      text_or_dash(line.reason)};
-        if (wide) { row.insert(row.end(), {text_or_dash(base::join(line.gates, "; ")), text_or_dash(line.image), text_or_dash(line.digest), text_or_dash(line.message)}); }
+        if (wide) {
+            row.insert(row.end(), {text_or_dash(base::join(line.gates, "; ")), text_or_dash(line.image),
+                                   text_or_dash(line.digest), text_or_dash(line.message)});
+        }
         rows.push_back(std::move(row));
     }
     return cli::format_table(headers, rows, 0);
@@ -57,7 +64,8 @@ Node kernels_node(const recipe::plan::Facts& facts, const recipe::plan::SpecialR
     return kernels;
 }
 
-Node recipe_plan_node(const RecipeDocuments& documents, const recipe::plan::Facts& facts, const std::vector<std::string>& names, const std::vector<decide::StateLine>& lines,
+Node recipe_plan_node(const RecipeDocuments& documents, const recipe::plan::Facts& facts,
+                      const std::vector<std::string>& names, const std::vector<decide::StateLine>& lines,
                       const Diagnostics& findings) {
     Node node = Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "RecipePlan"}});
     Node resources = Node::sequence();
@@ -68,11 +76,15 @@ Node recipe_plan_node(const RecipeDocuments& documents, const recipe::plan::Fact
             Node one = Node::mapping({{"name", name}, {"wave", number}});
             if (const auto* resource = recipe::plan::find_resource(documents.resources, name)) {
                 one.set("namespace", resource->name_space);
-                one.set("chart", resource->is_built_in() ? std::string("driver-container") : fmt::format("{} {}", resource->chart.name, resource->chart.version));
+                one.set("chart", resource->is_built_in()
+                                     ? std::string("driver-container")
+                                     : fmt::format("{} {}", resource->chart.name, resource->chart.version));
                 std::vector<std::string> needs;
                 for (const auto& dependency : resource->dependencies) { needs.push_back(dependency.name); }
                 one.set("needs", Node::strings(needs));
-                if (resource->management == recipe::plan::Management::managed) { one.set("kernels", kernels_node(facts, *resource)); }
+                if (resource->management == recipe::plan::Management::managed) {
+                    one.set("kernels", kernels_node(facts, *resource));
+                }
             }
             Node states = Node::sequence();
             for (const auto& line : lines) {
@@ -114,7 +126,10 @@ Exit run_show_recipe(const cli::Args& args, cli::Context& context) {
     } else if (cli::document_form(context)) {
         cli::print_document(context, recipe_plan_node(documents, facts, names, lines, rendered.findings));
     } else if (context.output == "name") {
-        for (const auto& line : lines) { context.console.out(fmt::format("{} {}{}{}\n", line.cr, line.state, line.kernel.empty() ? "" : " ", line.kernel)); }
+        for (const auto& line : lines) {
+            context.console.out(
+                fmt::format("{} {}{}{}\n", line.cr, line.state, line.kernel.empty() ? "" : " ", line.kernel));
+        }
     } else {
         context.console.out(state_table(lines, context.output == "wide") + decisions_text(lines));
     }
@@ -137,11 +152,14 @@ cli::Verb show_recipe_verb() {
         "ImageContentSourcePolicies among the documents, then of --mirror-config.";
     verb.examples = {
         {"kmm-plan show recipe -f recipes/ --facts facts.yaml", "all resources of a directory"},
-        {"kmm-plan show recipe hello -f recipes/ -f mirrors.yaml --facts facts.yaml --check-images", "ask the registries, through mirrors"},
+        {"kmm-plan show recipe hello -f recipes/ -f mirrors.yaml --facts facts.yaml --check-images",
+         "ask the registries, through mirrors"},
         {"kmm-plan show recipe -f recipes/ --facts facts.yaml -o json", "with objects, gates and images"},
     };
     verb.positionals = {{"NAME", "SpecialResource; all if absent", false, true}};
-    verb.options = recipe_sources() + std::vector<cli::Option>{recipe_option("strict", "", "warnings are errors"), metrics_option()} + preflight::registry_options() + cli::common_options();
+    verb.options = recipe_sources() +
+                   std::vector<cli::Option>{recipe_option("strict", "", "warnings are errors"), metrics_option()} +
+                   preflight::registry_options() + cli::common_options();
     verb.run = run_show_recipe;
     return verb;
 }

@@ -29,7 +29,8 @@ void require_target(const api::Module& module, const std::string& version) {
                 fmt::format("Module {} {}, expected version {}", module.full_name(),
                             found.empty() ? "has no version" : "has version " + found, base::escape(version)))
         .at(module.meta.origin)
-        .hint(fmt::format("set spec.moduleLoader.container.version to {}, or read the changed Module with -f", base::escape(version)));
+        .hint(fmt::format("set spec.moduleLoader.container.version to {}, or read the changed Module with -f",
+                          base::escape(version)));
 }
 
 std::string steps_text(const plan::UpgradeNode& node) {
@@ -41,8 +42,8 @@ value::Node upgrade_document(const Source& source, const api::Module& module, co
                              const UpgradeNodes& nodes) {
     value::Node list = value::Node::sequence();
     for (const auto& node : nodes) {
-        value::Node item = value::Node::mapping({{"node", node.node}, {"kernel", node.kernel}, {"current", node.current},
-                                                 {"target", version}});
+        value::Node item = value::Node::mapping(
+            {{"node", node.node}, {"kernel", node.kernel}, {"current", node.current}, {"target", version}});
         if (!node.image.empty()) { item.set("image", node.image); }
         item.set("steps", value::Node::strings(node.steps));
         if (!node.reason.empty()) { item.set("blocker", node.reason); }
@@ -69,13 +70,16 @@ std::string upgrade_text(const api::Module& module, const std::string& version, 
     const auto open = static_cast<std::ptrdiff_t>(nodes.size()) - blocked - done;
     std::string next;
     if (blocked > 0) {
-        const auto first = std::find_if(nodes.begin(), nodes.end(), [](const auto& node) { return !node.reason.empty(); });
+        const auto first =
+            std::find_if(nodes.begin(), nodes.end(), [](const auto& node) { return !node.reason.empty(); });
         next = fmt::format("next  kmm-plan why {} {}\n", first->node, module.full_name());
     } else if (open > 0) {
         next = fmt::format("next  kmm-upgrade start module {} --to {}\n", module.full_name(), version);
     }
     return cli::format_table({"NODE", "KERNEL", "CURRENT", "TARGET", "STEPS", "BLOCKER"}, rows, 0) +
-           fmt::format("\n{} of {} nodes to upgrade, one after the other; {} blocked, {} done\n", open, nodes.size(), blocked, done) + next;
+           fmt::format("\n{} of {} nodes to upgrade, one after the other; {} blocked, {} done\n", open, nodes.size(),
+                       blocked, done) +
+           next;
 }
 
 Exit run_upgrade_plan(const cli::Args& args, cli::Context& context) {
@@ -90,7 +94,8 @@ Exit run_upgrade_plan(const cli::Args& args, cli::Context& context) {
         return std::none_of(chosen.begin(), chosen.end(), [&](const auto* one) { return one->meta.name == node.node; });
     });
     if (nodes.empty()) {
-        throw Error(Exit::checks_failed, "no-nodes", fmt::format("no node is selected for Module {}", module.full_name()))
+        throw Error(Exit::checks_failed, "no-nodes",
+                    fmt::format("no node is selected for Module {}", module.full_name()))
             .at(module.meta.origin)
             .hint("kmm-plan show says why");
     }
@@ -117,7 +122,8 @@ cli::Verb upgrade_verb() {
         "kmm-upgrade.";
     verb.examples = {
         {"kmm-plan upgrade drivers/kmm-hello --to v2 --cluster ./fleet", "the whole fleet"},
-        {"kmm-plan upgrade kmm-hello --to v2 --cluster ./fleet -f new-module.yaml", "with a Module that is not applied yet"},
+        {"kmm-plan upgrade kmm-hello --to v2 --cluster ./fleet -f new-module.yaml",
+         "with a Module that is not applied yet"},
     };
     verb.positionals = {{"MODULE", "NAMESPACE/NAME, or NAME if it is unique"}};
     cli::Option to;
@@ -132,7 +138,8 @@ cli::Verb upgrade_verb() {
     node.repeatable = true;
     auto plan = plan_option_list();
     std::erase_if(plan, [](const cli::Option& option) { return option.name == "next"; });
-    verb.options = std::vector<cli::Option>{to, node} + plan + what_if_option_list() + source_options() + cli::common_options();
+    verb.options =
+        std::vector<cli::Option>{to, node} + plan + what_if_option_list() + source_options() + cli::common_options();
     verb.run = run_upgrade_plan;
     return verb;
 }

@@ -42,17 +42,19 @@ std::string text_of(const plan::Why& why) {
     const plan::Entry& entry = why.about_next ? why.next : why.settled;
     const plan::Entry& other = why.about_next ? why.settled : why.next;
     const std::string margin(8, ' ');
-    std::string text = fmt::format("node    {}\nmodule  {}/{}\naction  {} ({})\n", entry.node, entry.namespace_, entry.module,
-                                   plan::to_string(entry.action), entry.reason) +
+    std::string text = fmt::format("node    {}\nmodule  {}/{}\naction  {} ({})\n", entry.node, entry.namespace_,
+                                   entry.module, plan::to_string(entry.action), entry.reason) +
                        hanging(margin, shown(entry.message));
     if (other.action != entry.action || other.reason != entry.reason) {
-        text += fmt::format("{:<8}{} ({})\n", why.about_next ? "settled" : "next", plan::to_string(other.action), other.reason) +
+        text += fmt::format("{:<8}{} ({})\n", why.about_next ? "settled" : "next", plan::to_string(other.action),
+                            other.reason) +
                 hanging(margin, shown(other.message));
     }
     std::string topic;
     for (const auto& line : why.lines) {
         if (line.topic != topic) { text += "\n"; }
-        text += hanging(fmt::format("{:<10}{:<5}", line.topic == topic ? "" : line.topic, mark_text(line.mark)), shown(line.text));
+        text += hanging(fmt::format("{:<10}{:<5}", line.topic == topic ? "" : line.topic, mark_text(line.mark)),
+                        shown(line.text));
         topic = line.topic;
     }
     text += "\nwhat would change it\n";

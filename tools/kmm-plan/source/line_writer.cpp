@@ -40,7 +40,8 @@ std::optional<LineWriter::Pieces> LineWriter::cut(const plan::Line& line) {
     const auto behind_node = node + k_node.size() + 2;
     if (entry.boot_id.empty()) { return Pieces{text.substr(0, node), text.substr(behind_node), ""}; }
     if (boot == std::string::npos || boot < behind_node) { return std::nullopt; }
-    return Pieces{text.substr(0, node), text.substr(behind_node, boot - behind_node), text.substr(boot + k_boot.size() + 2)};
+    return Pieces{text.substr(0, node), text.substr(behind_node, boot - behind_node),
+                  text.substr(boot + k_boot.size() + 2)};
 }
 
 void LineWriter::write(const plan::Line& line) {

@@ -12,8 +12,8 @@
 
 namespace kmm::tool_plan {
 
-/// Writes one JSON object a line, as value::to_json(entry_node(...)) does, in large blocks. What nodes share is made into
-/// text once.
+/// Writes one JSON object a line, as value::to_json(entry_node(...)) does, in large blocks. What nodes share is made
+/// into text once.
 class LineWriter {
 public:
     /// `console` must outlive the writer. With a `cluster` every line begins with it.

@@ -78,7 +78,9 @@ void LiveCluster::in_time(const std::function<void()>& body) const {
         body();
     } catch (const Error& error) {
         if (!parts_->timeout || (error.code() != "interrupted" && error.code() != "api-unreachable")) { throw; }
-        throw Error(Exit::timeout, "network-timeout", fmt::format("no complete answer within {}, as --timeout says", base::format_duration(*parts_->timeout)))
+        throw Error(
+            Exit::timeout, "network-timeout",
+            fmt::format("no complete answer within {}, as --timeout says", base::format_duration(*parts_->timeout)))
             .detail("last", error.message());
     }
 }

@@ -30,7 +30,8 @@ public:
     LiveCluster& operator=(const LiveCluster&) = delete;
 
     [[nodiscard]] kube::Client& client() noexcept;
-    /// Calls `body`, which asks the server. Errors: those of `body`; timeout "network-timeout" once the time of --timeout is over.
+    /// Calls `body`, which asks the server. Errors: those of `body`; timeout "network-timeout" once the time of
+    /// --timeout is over.
     void in_time(const std::function<void()>& body) const;
     /// Name of the context.
     [[nodiscard]] const std::string& name() const noexcept;

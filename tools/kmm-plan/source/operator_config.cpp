@@ -14,14 +14,15 @@ render::OperatorConfig parse_operator_config(const std::string& text, const std:
     const auto documents = value::read_any(text, file, faults);
     render::OperatorConfig config;
     if (documents.size() > 1) {
-        throw Error(Exit::data, "bad-value", fmt::format("expected one document with the operator's configuration, found {}",
-                                                         documents.size()))
+        throw Error(Exit::data, "bad-value",
+                    fmt::format("expected one document with the operator's configuration, found {}", documents.size()))
             .at(documents[1].position(documents[1].root.mark()));
     }
     if (!documents.empty() && documents[0].root.get_string({"kind"}) == "ConfigMap") {
         const value::Node* inner = documents[0].root.find_path({"data", render::k_operator_config_key});
         if (inner == nullptr || !inner->is_string()) {
-            throw Error(Exit::data, "missing-field", fmt::format("the ConfigMap has no data.{}", render::k_operator_config_key))
+            throw Error(Exit::data, "missing-field",
+                        fmt::format("the ConfigMap has no data.{}", render::k_operator_config_key))
                 .at(documents[0].position(documents[0].root.mark()));
         }
         return parse_operator_config(inner->text(), fmt::format("{}({})", file, render::k_operator_config_key));
@@ -40,7 +41,8 @@ void check_config_text(const std::string& text, const Position& place, const std
     if (!documents.empty()) { static_cast<void>(render::decode_operator_config(documents.front(), faults)); }
     for (auto& fault : faults) {
         const std::size_t line = fault.position ? fault.position->line : 0;
-        fault.message = fmt::format("ConfigMap {}, line {} of {}: {}", map, line, render::k_operator_config_key, fault.message);
+        fault.message =
+            fmt::format("ConfigMap {}, line {} of {}: {}", map, line, render::k_operator_config_key, fault.message);
         fault.position = place;
         findings.push_back(std::move(fault));
     }
@@ -75,13 +77,17 @@ void check_operator_configs(Source& source, OperatorConfigUse use) {
         Diagnostic finding;
         finding.severity = use == OperatorConfigUse::checked ? Severity::note : Severity::warning;
         finding.code = "operator-config";
-        finding.message = fmt::format("this is the operator's {}, not an object of a cluster{}", render::k_operator_config_key,
-                                      use == OperatorConfigUse::checked ? "" : ": it is not used");
+        finding.message =
+            fmt::format("this is the operator's {}, not an object of a cluster{}", render::k_operator_config_key,
+                        use == OperatorConfigUse::checked ? "" : ": it is not used");
         finding.position = document.position(document.root.mark());
-        finding.hint = use == OperatorConfigUse::checked ? fmt::format("the operator reads it from ConfigMap {}", render::k_operator_config_map)
-                                                         : "kmm-plan render --operator-config FILE reads it";
+        finding.hint = use == OperatorConfigUse::checked
+                           ? fmt::format("the operator reads it from ConfigMap {}", render::k_operator_config_map)
+                           : "kmm-plan render --operator-config FILE reads it";
         source.diagnostics.push_back(std::move(finding));
-        if (use == OperatorConfigUse::checked) { static_cast<void>(render::decode_operator_config(document, source.diagnostics)); }
+        if (use == OperatorConfigUse::checked) {
+            static_cast<void>(render::decode_operator_config(document, source.diagnostics));
+        }
     }
 }
 

@@ -28,7 +28,8 @@ cli::Option kmm_version_option() {
     cli::Option version;
     version.name = "kmm-version";
     version.value_name = "VERSION";
-    version.help = "KMM release of the cluster, such as v2.6.0 or main; it decides the label keys; auto reads labels and CRDs";
+    version.help =
+        "KMM release of the cluster, such as v2.6.0 or main; it decides the label keys; auto reads labels and CRDs";
     version.default_text = "auto";
     return version;
 }
@@ -58,11 +59,13 @@ void check_kernel_name(const std::string& kernel) {
     const auto pieces = base::split(kernel, ',');
     const auto is_kernel = [](std::string_view piece) { return plan::template_variables(piece, "", "").has_value(); };
     if (pieces.size() > 1 && std::all_of(pieces.begin(), pieces.end(), is_kernel)) {
-        throw Error(Exit::usage, "bad-kernel", fmt::format("\"{}\" is a list, expected one kernel version", base::escape(kernel)))
+        throw Error(Exit::usage, "bad-kernel",
+                    fmt::format("\"{}\" is a list, expected one kernel version", base::escape(kernel)))
             .hint("where several can be named, give --kernel once for each");
     }
     if (plan::is_kernel_name(kernel)) { return; }
-    throw Error(Exit::usage, "bad-kernel", fmt::format("\"{}\" is no kernel version, expected one such as 6.1.0-56-amd64", base::escape(kernel)))
+    throw Error(Exit::usage, "bad-kernel",
+                fmt::format("\"{}\" is no kernel version, expected one such as 6.1.0-56-amd64", base::escape(kernel)))
         .hint("name it as uname -r prints it");
 }
 
@@ -71,7 +74,8 @@ void apply_what_if(const cli::Args& args, Source& source) {
     std::vector<std::string> said;
     const auto each = [&](const char* option, const auto& apply) {
         for (const auto& text : args.all(option)) {
-            with_context([&] { return fmt::format("option --{}", option); }, [&] { apply(plan::split_node(objects, text)); });
+            with_context([&] { return fmt::format("option --{}", option); },
+                         [&] { apply(plan::split_node(objects, text)); });
             said.push_back(fmt::format("{} {}", option, text));
         }
     };

@@ -18,8 +18,9 @@ namespace kmm::tool_plan {
 /// --kernel, --reboot, --taint and --label: changes of nodes that are only imagined.
 [[nodiscard]] std::vector<cli::Option> what_if_option_list();
 
-/// Makes the imagined changes in `source.objects` and writes them into its description as "whatIf": kernel and reboots, then
-/// taints, then labels. Errors: usage bad-label, bad-taint, bad-kernel; not_found "node-not-found" for a reboot of no node.
+/// Makes the imagined changes in `source.objects` and writes them into its description as "whatIf": kernel and reboots,
+/// then taints, then labels. Errors: usage bad-label, bad-taint, bad-kernel; not_found "node-not-found" for a reboot of
+/// no node.
 void apply_what_if(const cli::Args& args, Source& source);
 
 /// Errors: usage "bad-kernel" for a text that no kernel could be called: empty, spaces, control characters.

@@ -26,7 +26,9 @@ namespace {
 
 bool is_option(const cli::Args& args, std::string_view option) { return args.source(option) == "option"; }
 
-bool is_configured(const cli::Args& args, std::string_view option) { return args.source(option) == "configuration file"; }
+bool is_configured(const cli::Args& args, std::string_view option) {
+    return args.source(option) == "configuration file";
+}
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
     const auto near = base::nearest(word, candidates);
@@ -39,7 +41,8 @@ void append(Diagnostics& to, Diagnostics from) {
 
 void keep_replaced(Source& source, const std::vector<api::Module>& over) {
     for (const auto& old : source.objects.modules) {
-        if (std::any_of(over.begin(), over.end(), [&](const auto& module) { return module.full_name() == old.full_name(); })) {
+        if (std::any_of(over.begin(), over.end(),
+                        [&](const auto& module) { return module.full_name() == old.full_name(); })) {
             source.replaced.push_back(old);
         }
     }
@@ -88,7 +91,8 @@ void check_kubectl_options(const cli::Args& args, const cli::Context& context) {
             .hint(fmt::format("kubectl kustomize {} | kmm-plan {} -f -", base::escape(*directory), context.verb.name));
     }
     if (args.flag("all-namespaces") && is_option(args, "namespace")) {
-        throw Error(Exit::usage, "usage", "-A and --namespace exclude each other").hint("leave out one of them; without -n all namespaces are read");
+        throw Error(Exit::usage, "usage", "-A and --namespace exclude each other")
+            .hint("leave out one of them; without -n all namespaces are read");
     }
 }
 
@@ -111,9 +115,12 @@ std::vector<cli::Option> source_options() {
     ignore.value_name = "GLOB";
     ignore.help = "files and directories to leave out below a directory of -f; * and ? match any characters";
     ignore.repeatable = true;
-    std::vector<cli::Option> options = std::vector<cli::Option>{file, ignore} + cli::cluster_options() + kubectl_options();
+    std::vector<cli::Option> options =
+        std::vector<cli::Option>{file, ignore} + cli::cluster_options() + kubectl_options();
     for (auto& option : options) {
-        if (option.name == "namespace") { option.help = "namespace of modules given by name alone, and of documents of -f without one"; }
+        if (option.name == "namespace") {
+            option.help = "namespace of modules given by name alone, and of documents of -f without one";
+        }
         if (option.name != "context") { continue; }
         option.repeatable = true;
         option.help = "context of the kubeconfig (default: the current one)";
@@ -127,11 +134,12 @@ namespace {
 enum class Place { documents, directory, api_server };
 
 Error several_sources(const char* found) {
-    return Error(Exit::usage, "several-sources", fmt::format("expected one cluster, found {}", found)).hint("-f adds documents to either");
+    return Error(Exit::usage, "several-sources", fmt::format("expected one cluster, found {}", found))
+        .hint("-f adds documents to either");
 }
 
-/// What the command line says wins, then the environment, then the configuration files. KUBECONFIG alone does not count, since it is
-/// often set for other programs.
+/// What the command line says wins, then the environment, then the configuration files. KUBECONFIG alone does not
+/// count, since it is often set for other programs.
 Place place_of(const cli::Args& args, bool has_documents) {
     const bool directory = is_option(args, "cluster");
     const bool server = is_option(args, "kubeconfig") || is_option(args, "context");
@@ -147,7 +155,9 @@ Place place_of(const cli::Args& args, bool has_documents) {
     if (configured_server) { return Place::api_server; }
     if (finds_api_server(args)) { return Place::api_server; }
     Error error(Exit::usage, "no-source", "no cluster given, expected one of --cluster, --kubeconfig or -f");
-    if (auto absent = kube::absent_kubeconfig(kube::request_from_environment()); !absent.empty()) { error.detail("KUBECONFIG", std::move(absent)); }
+    if (auto absent = kube::absent_kubeconfig(kube::request_from_environment()); !absent.empty()) {
+        error.detail("KUBECONFIG", std::move(absent));
+    }
     throw std::move(error)
         .detail("directory", "--cluster DIR, or KMM_CLUSTER: one Kubernetes object per YAML file")
         .detail("api server", "--kubeconfig FILE, --context NAME, KUBECONFIG or ~/.kube/config")
@@ -172,8 +182,9 @@ Source read_live(const cli::Args& args, cli::Context& context, const std::string
     with_context([&] { return "cluster " + base::escape(live->name()); },
                  [&] { live->in_time([&] { fleet = kube::read_fleet(live->client(), query); }); });
     if (!fleet.has_kmm && !has_documents && query.hub != kube::FleetQuery::Hub::all) {
-        throw Error(Exit::not_found, "kmm-not-installed",
-                    fmt::format("cluster {} has no kind Module (kmm.sigs.x-k8s.io/v1beta1)", base::escape(live->name())))
+        throw Error(
+            Exit::not_found, "kmm-not-installed",
+            fmt::format("cluster {} has no kind Module (kmm.sigs.x-k8s.io/v1beta1)", base::escape(live->name())))
             .hint("install KMM, or its CRDs alone; -f FILE adds Modules without it");
     }
     Source source;
@@ -181,7 +192,8 @@ Source read_live(const cli::Args& args, cli::Context& context, const std::string
     source.diagnostics = std::move(fleet.diagnostics);
     source.absent_secrets = std::move(fleet.absent_secrets);
     source.cluster = live->name();
-    source.description = value::Node::mapping({{"context", live->name()}, {"server", live->client().connection().server}});
+    source.description =
+        value::Node::mapping({{"context", live->name()}, {"server", live->client().connection().server}});
     source.live = std::move(live);
     return source;
 }
@@ -199,13 +211,15 @@ void add_documents(const std::vector<std::string>& names, api::Objects objects, 
 std::string given_namespace(const cli::Args& args) {
     const std::string name = args.get("namespace").value_or("");
     if (!name.empty() && !api::is_dns1123_label(name)) {
-        throw Error(Exit::usage, "bad-value", fmt::format("--namespace: expected the name of a namespace, found '{}'", base::escape(name)))
+        throw Error(Exit::usage, "bad-value",
+                    fmt::format("--namespace: expected the name of a namespace, found '{}'", base::escape(name)))
             .hint("a namespace has lower-case letters, digits and '-', at most 63 of them");
     }
     return name;
 }
 
-/// A glob with a slash is compared with the path below the directory and with those of the directories on the way, one without with each name.
+/// A glob with a slash is compared with the path below the directory and with those of the directories on the way, one
+/// without with each name.
 bool is_ignored(std::string_view path, const std::vector<std::string>& globs) {
     return std::any_of(globs.begin(), globs.end(), [&](std::string_view glob) {
         if (glob.starts_with("./")) { glob.remove_prefix(2); }
@@ -215,7 +229,11 @@ bool is_ignored(std::string_view path, const std::vector<std::string>& globs) {
         std::size_t begin = 0;
         while (true) {
             const std::size_t end = path.find('/', begin);
-            if (plan::glob_matches(glob, whole ? path.substr(0, end) : path.substr(begin, end == std::string_view::npos ? end : end - begin))) { return true; }
+            if (plan::glob_matches(glob, whole
+                                             ? path.substr(0, end)
+                                             : path.substr(begin, end == std::string_view::npos ? end : end - begin))) {
+                return true;
+            }
             if (end == std::string_view::npos) { return false; }
             begin = end + 1;
         }
@@ -241,7 +259,8 @@ void check_source(Source& source, cli::Context& context) {
 
 }  // namespace
 
-std::vector<Source> read_sources(const cli::Args& args, cli::Context& context, const std::vector<std::string>& more_files, const IsLeftOut& is_left_out) {
+std::vector<Source> read_sources(const cli::Args& args, cli::Context& context,
+                                 const std::vector<std::string>& more_files, const IsLeftOut& is_left_out) {
     check_kubectl_options(args, context);
     std::vector<std::string> names = args.all("filename");
     names.insert(names.end(), more_files.begin(), more_files.end());
@@ -250,10 +269,11 @@ std::vector<Source> read_sources(const cli::Args& args, cli::Context& context, c
     api::Objects objects;
     Diagnostics faults;
     const auto files = names.empty() ? names
-                                     : cluster::read_documents(names, objects, faults, given_namespace(args),
-                                                     [globs = args.all("ignore"), &is_left_out](std::string_view path) {
-                                                         return is_ignored(path, globs) || (is_left_out && is_left_out(path));
-                                                     });
+                                     : cluster::read_documents(
+                                           names, objects, faults, given_namespace(args),
+                                           [globs = args.all("ignore"), &is_left_out](std::string_view path) {
+                                               return is_ignored(path, globs) || (is_left_out && is_left_out(path));
+                                           });
     if (!names.empty()) { api::finish(objects, faults); }
     std::vector<Source> sources;
     switch (place) {
@@ -274,10 +294,12 @@ std::vector<Source> read_sources(const cli::Args& args, cli::Context& context, c
     return sources;
 }
 
-Source read_source(const cli::Args& args, cli::Context& context, const std::vector<std::string>& more_files, const IsLeftOut& is_left_out) {
+Source read_source(const cli::Args& args, cli::Context& context, const std::vector<std::string>& more_files,
+                   const IsLeftOut& is_left_out) {
     if (const auto contexts = chosen_contexts(args); contexts.size() > 1) {
-        throw Error(Exit::usage, "one-context",
-                    fmt::format("{} is about one cluster, found --context {} times", context.verb.name, contexts.size()))
+        throw Error(
+            Exit::usage, "one-context",
+            fmt::format("{} is about one cluster, found --context {} times", context.verb.name, contexts.size()))
             .hint("kmm-plan show takes several");
     }
     return std::move(read_sources(args, context, more_files, is_left_out).front());
@@ -335,7 +357,8 @@ std::vector<const api::Node*> select_nodes(const Source& source, const cli::Args
     for (const auto& name : names) {
         if (std::find(known.begin(), known.end(), name) != known.end()) { continue; }
         if (name.empty()) {
-            throw Error(Exit::usage, "bad-value", "the name of a node is empty, expected the name of a Node").hint("leave it out for all nodes");
+            throw Error(Exit::usage, "bad-value", "the name of a node is empty, expected the name of a Node")
+                .hint("leave it out for all nodes");
         }
         const bool is_list = name.find(',') != std::string::npos;
         throw Error(Exit::not_found, "node-not-found", fmt::format("there is no Node {}", base::escape(name)))
@@ -351,12 +374,14 @@ std::vector<const api::Node*> select_nodes(const Source& source, const cli::Args
     return result;
 }
 
-std::vector<const api::Node*> require_nodes(const Source& source, const cli::Args& args, const std::vector<std::string>& names) {
+std::vector<const api::Node*> require_nodes(const Source& source, const cli::Args& args,
+                                            const std::vector<std::string>& names) {
     auto nodes = select_nodes(source, args, names);
     if (nodes.empty() && !source.objects.nodes.empty()) {
         const std::size_t count = names.empty() ? source.objects.nodes.size() : names.size();
         const std::string selector = base::escape(args.get("selector").value_or(""));
-        throw Error(Exit::checks_failed, "no-nodes", fmt::format("no node is selected: none of {} matches -l {}", count, selector))
+        throw Error(Exit::checks_failed, "no-nodes",
+                    fmt::format("no node is selected: none of {} matches -l {}", count, selector))
             .hint("kmm-plan show without -l lists the nodes");
     }
     return nodes;
@@ -372,7 +397,9 @@ const api::Module& find_module(const Source& source, const cli::Args& args, cons
     const auto [said_ns, bare] = api::parse_module_name(name);
     const auto given = args.get("namespace");
     if (!said_ns.empty() && given && *given != said_ns) {
-        throw Error(Exit::usage, "bad-value", fmt::format("module {} and --namespace {} contradict each other", base::escape(name), base::escape(*given)))
+        throw Error(
+            Exit::usage, "bad-value",
+            fmt::format("module {} and --namespace {} contradict each other", base::escape(name), base::escape(*given)))
             .hint("write NAMESPACE/NAME alone");
     }
     const bool is_bare = said_ns.empty();
@@ -386,12 +413,14 @@ const api::Module& find_module(const Source& source, const cli::Args& args, cons
     }
     if (found.size() == 1) { return *found.front(); }
     if (!found.empty()) {
-        throw Error(Exit::usage, "ambiguous-module", fmt::format("there are {} Modules {}", found.size(), base::escape(bare)))
+        throw Error(Exit::usage, "ambiguous-module",
+                    fmt::format("there are {} Modules {}", found.size(), base::escape(bare)))
             .hint(fmt::format("write {}, or give -n", found.front()->full_name()));
     }
     const std::string asked = is_bare && !ns.empty() ? ns + "/" + bare : name;
     throw Error(Exit::not_found, "module-not-found", fmt::format("there is no Module {}", base::escape(asked)))
-        .hint(elsewhere.empty() ? did_you_mean(name, known) : fmt::format("did you mean {}?", base::join(elsewhere, " or ")));
+        .hint(elsewhere.empty() ? did_you_mean(name, known)
+                                : fmt::format("did you mean {}?", base::join(elsewhere, " or ")));
 }
 
 void check_namespace(std::span<const Source> sources, const cli::Args& args) {

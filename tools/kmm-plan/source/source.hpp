@@ -25,24 +25,27 @@ struct Source {
     api::Objects objects;
     Diagnostics diagnostics;
     std::vector<api::Module> replaced;  ///< Modules of the cluster in whose place documents of -f stand, sorted
-    value::Node description;  ///< {"cluster": DIR, "context": NAME, "server": URL, "files": [...]}, absent parts left out
+    value::Node
+        description;  ///< {"cluster": DIR, "context": NAME, "server": URL, "files": [...]}, absent parts left out
     std::string cluster;      ///< name of the context of a live cluster, "" otherwise
     plan::SecretNames absent_secrets;  ///< that Modules of a live cluster name, and that it does not have
     std::shared_ptr<LiveCluster> live;  ///< nullptr for anything but an API server
 };
 
-/// Reads the cluster, and on top of it -f and `more_files`: each context of --context, or one source. The cluster is what an
-/// option says, else documents alone if there are any, else KMM_CLUSTER, else what kubectl would find. Faults are in the
-/// diagnostics. Waiting for an API server is said on standard error.
-/// Errors: usage "no-source" if there is none of them, usage "several-sources" for a directory and an API server at once,
-/// not_found "cluster-not-found", "kmm-not-installed" when an API server has no Modules and -f adds none; those of kube.
-/// Files below directories of -f for which `is_left_out` is true are left out, beside those of --ignore.
+/// Reads the cluster, and on top of it -f and `more_files`: each context of --context, or one source. The cluster is
+/// what an option says, else documents alone if there are any, else KMM_CLUSTER, else what kubectl would find. Faults
+/// are in the diagnostics. Waiting for an API server is said on standard error. Errors: usage "no-source" if there is
+/// none of them, usage "several-sources" for a directory and an API server at once, not_found "cluster-not-found",
+/// "kmm-not-installed" when an API server has no Modules and -f adds none; those of kube. Files below directories of -f
+/// for which `is_left_out` is true are left out, beside those of --ignore.
 using IsLeftOut = std::function<bool(std::string_view path)>;
-[[nodiscard]] std::vector<Source> read_sources(const cli::Args& args, cli::Context& context, const std::vector<std::string>& more_files = {},
+[[nodiscard]] std::vector<Source> read_sources(const cli::Args& args, cli::Context& context,
+                                               const std::vector<std::string>& more_files = {},
                                                const IsLeftOut& is_left_out = {});
 
 /// read_sources for verbs about one cluster. Errors: also usage "one-context".
-[[nodiscard]] Source read_source(const cli::Args& args, cli::Context& context, const std::vector<std::string>& more_files = {}, const IsLeftOut& is_left_out = {});
+[[nodiscard]] Source read_source(const cli::Args& args, cli::Context& context,
+                                 const std::vector<std::string>& more_files = {}, const IsLeftOut& is_left_out = {});
 
 /// The files that the objects and findings come from, and those that were named, sorted.
 [[nodiscard]] std::vector<std::string> read_files(const Source& source);
@@ -60,13 +63,13 @@ void drop_notes(Diagnostics& diagnostics);
 /// The same for each context.
 [[nodiscard]] std::vector<Source> read_valid_sources(const cli::Args& args, cli::Context& context);
 
-/// The nodes that -l and `names` select, in order. Errors: not_found "node-not-found" with the nearest name; usage for a bad
-/// selector. Empty `names`: all nodes.
+/// The nodes that -l and `names` select, in order. Errors: not_found "node-not-found" with the nearest name; usage for
+/// a bad selector. Empty `names`: all nodes.
 [[nodiscard]] std::vector<const api::Node*> select_nodes(const Source& source, const cli::Args& args,
                                                          const std::vector<std::string>& names);
 
-/// The same, for verbs that judge: an empty selection must not end as "all well". Errors: also checks_failed "no-nodes" if -l
-/// leaves none of the nodes that were read.
+/// The same, for verbs that judge: an empty selection must not end as "all well". Errors: also checks_failed "no-nodes"
+/// if -l leaves none of the nodes that were read.
 [[nodiscard]] std::vector<const api::Node*> require_nodes(const Source& source, const cli::Args& args,
                                                           const std::vector<std::string>& names);
 
@@ -77,8 +80,8 @@ void keep_nodes(Source& source, const cli::Args& args, const std::vector<std::st
 /// nearest name, usage "ambiguous-module".
 [[nodiscard]] const api::Module& find_module(const Source& source, const cli::Args& args, const std::string& name);
 
-/// For verbs that take -n as a filter: a misspelt namespace must not end as "nothing to do". Errors: not_found "no-modules"
-/// if something was read of namespaces and nothing of the one of -n.
+/// For verbs that take -n as a filter: a misspelt namespace must not end as "nothing to do". Errors: not_found
+/// "no-modules" if something was read of namespaces and nothing of the one of -n.
 void check_namespace(std::span<const Source> sources, const cli::Args& args);
 
 }  // namespace kmm::tool_plan

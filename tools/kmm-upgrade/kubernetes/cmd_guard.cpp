@@ -24,13 +24,17 @@ bool has_kubernetes_run(const std::optional<upgrade::Run>& run) {
 void require_no_upgrade(Access& access, const std::optional<drive::FreezeNotice>& notice) {
     if (const auto run = access.record.load(); run && !upgrade::is_final_run_state(run->state)) {
         const auto text = upgrade::describe(*run);
-        throw Error(Exit::locked, "upgrade-under-way", fmt::format("an upgrade of {} to {} is under way: it is in state {}", text.subject(), text.to, run->state))
+        throw Error(
+            Exit::locked, "upgrade-under-way",
+            fmt::format("an upgrade of {} to {} is under way: it is in state {}", text.subject(), text.to, run->state))
             .detail("by", base::escape(run->created_by))
             .detail("record", base::escape(access.record.directory().path()))
             .hint(upgrade::next_commands(*run).front() + ", or: kmm-upgrade abort");
     }
     if (!notice) return;
-    throw Error(Exit::locked, "upgrade-under-way", fmt::format("an upgrade of Kubernetes from {} to {} is under way", base::escape(notice->from), base::escape(notice->to)))
+    throw Error(Exit::locked, "upgrade-under-way",
+                fmt::format("an upgrade of Kubernetes from {} to {} is under way", base::escape(notice->from),
+                            base::escape(notice->to)))
         .detail("by", base::escape(notice->holder))
         .detail("since", base::escape(notice->since))
         .hint("kmm-upgrade show there; kmm-upgrade unfreeze if that record is lost");
@@ -50,7 +54,9 @@ Exit run_guard(const cli::Args& args, cli::Context& context) {
     options.via = upgrade::Via::ssh;
     hold_kubernetes_lease(access, options);
     // Whoever starts an upgrade takes the Lease first: what is there now stays as it is.
-    if (cluster.server != nullptr) require_no_upgrade(access, drive::Freeze(cluster.server->client(), call.clock(), [&] { return call.stopped(); }).look());
+    if (cluster.server != nullptr)
+        require_no_upgrade(
+            access, drive::Freeze(cluster.server->client(), call.clock(), [&] { return call.stopped(); }).look());
     call.require_going_on();
     sys::ProcessSpec spec;
     spec.argv = words;
@@ -72,17 +78,23 @@ Exit run_unfreeze(const cli::Args& args, cli::Context& context) {
     const bool is_under_way = has_kubernetes_run(run);
     auto& cluster = access.cluster.open(access.cluster.place(is_under_way ? &*run : nullptr));
     if (cluster.server == nullptr)
-        throw Error(Exit::usage, "bad-value", "only an API server can freeze applications, found a directory cluster").hint("name the cluster with --context");
+        throw Error(Exit::usage, "bad-value", "only an API server can freeze applications, found a directory cluster")
+            .hint("name the cluster with --context");
     drive::Freeze freeze(cluster.server->client(), call.clock(), [&] { return call.stopped(); });
     const auto notice = freeze.look();
     if (notice && is_under_way) freeze.lift_for_now(*notice);
     else static_cast<void>(freeze.lift());
-    auto document = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Unfreeze"}, {"found", notice.has_value()}});
+    auto document =
+        value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Unfreeze"}, {"found", notice.has_value()}});
     if (notice) document.set("mode", drive::to_string(notice->mode));
     if (cli::print_document(context, document)) return Exit::ok;
     if (!notice) call.note("applications of this cluster are not frozen");
-    else if (is_under_way) call.note(fmt::format("applications may be changed; the upgrade to {} goes on without the freeze", base::escape(notice->to)));
-    else call.note(fmt::format("applications may be changed; the freeze was of the upgrade to {} by {}", base::escape(notice->to), base::escape(notice->holder)));
+    else if (is_under_way)
+        call.note(fmt::format("applications may be changed; the upgrade to {} goes on without the freeze",
+                              base::escape(notice->to)));
+    else
+        call.note(fmt::format("applications may be changed; the freeze was of the upgrade to {} by {}",
+                              base::escape(notice->to), base::escape(notice->holder)));
     return Exit::ok;
 }
 

@@ -63,13 +63,14 @@ std::string framed(const std::vector<std::string>& headers, const std::vector<st
 /// The seed's fields.
 Node row_node(const Catalogue& catalogue, const VersionRow& row) {
     const bool known = row.entry != nullptr;
-    return Node::mapping({{"version", row.version.text()},
-                          {"upgrade_from", Node::strings(upgrade_from(catalogue, row))},
-                          {"downgrade_to", Node::strings(known ? texts_of(row.entry->downgrade_to) : std::vector<std::string>())},
-                          {"applied_patches", Node::strings(known ? row.entry->applied_patches : std::vector<std::string>())},
-                          {"available_patches", Node::strings(known ? row.entry->available_patches : std::vector<std::string>())},
-                          {"target", row.is_target},
-                          {"state", kubernetes::to_string(row.state)}});
+    return Node::mapping(
+        {{"version", row.version.text()},
+         {"upgrade_from", Node::strings(upgrade_from(catalogue, row))},
+         {"downgrade_to", Node::strings(known ? texts_of(row.entry->downgrade_to) : std::vector<std::string>())},
+         {"applied_patches", Node::strings(known ? row.entry->applied_patches : std::vector<std::string>())},
+         {"available_patches", Node::strings(known ? row.entry->available_patches : std::vector<std::string>())},
+         {"target", row.is_target},
+         {"state", kubernetes::to_string(row.state)}});
 }
 
 Exit list_versions(cli::Context& context, const Catalogue& catalogue, const std::vector<VersionRow>& rows, bool stx) {
@@ -81,8 +82,10 @@ Exit list_versions(cli::Context& context, const Catalogue& catalogue, const std:
         item.set("kubelets", static_cast<std::uint64_t>(row.kubelets));
         items.push_back(std::move(item));
     }
-    const auto document = Node::mapping(
-        {{"apiVersion", "kmmtools/v1"}, {"kind", "KubernetesVersions"}, {"metadata_source", catalogue.source}, {"kube_versions", std::move(items)}});
+    const auto document = Node::mapping({{"apiVersion", "kmmtools/v1"},
+                                         {"kind", "KubernetesVersions"},
+                                         {"metadata_source", catalogue.source},
+                                         {"kube_versions", std::move(items)}});
     if (print_list(context, document, "kube_versions")) return Exit::ok;
     if (context.output == "name") {
         for (const auto& row : rows) context.console.out(row.version.text() + "\n");
@@ -90,9 +93,11 @@ Exit list_versions(cli::Context& context, const Catalogue& catalogue, const std:
     }
     std::vector<std::vector<std::string>> cells;
     for (const auto& row : rows) {
-        cells.push_back({row.version.text(), true_or_false(row.is_target), std::string(kubernetes::to_string(row.state))});
+        cells.push_back(
+            {row.version.text(), true_or_false(row.is_target), std::string(kubernetes::to_string(row.state))});
         if (context.output == "wide" && !stx) {
-            cells.back().insert(cells.back().end(), {std::to_string(row.control_planes), std::to_string(row.kubelets), row.entry == nullptr ? "no" : "yes"});
+            cells.back().insert(cells.back().end(), {std::to_string(row.control_planes), std::to_string(row.kubelets),
+                                                     row.entry == nullptr ? "no" : "yes"});
         }
     }
     if (stx) {
@@ -134,22 +139,27 @@ Node removed_node(const kubernetes::Removals& removed) {
 Node path_node(const kubernetes::Path& path) {
     auto steps = Node::sequence();
     for (const auto& step : path.steps)
-        steps.push_back(Node::mapping({{"part", step.part == kubernetes::Step::Part::kubelets ? "kubelets" : "control_planes"}, {"version", step.version.text()}}));
+        steps.push_back(
+            Node::mapping({{"part", step.part == kubernetes::Step::Part::kubelets ? "kubelets" : "control_planes"},
+                           {"version", step.version.text()}}));
     auto node = Node::mapping({{"steps", std::move(steps)}});
     if (!path.problem.empty()) node.set("problem", path.problem);
     return node;
 }
 
-Exit show_version(cli::Context& context, const Catalogue& catalogue, const kubernetes::Observation& seen, const VersionRow& row, bool stx) {
+Exit show_version(cli::Context& context, const Catalogue& catalogue, const kubernetes::Observation& seen,
+                  const VersionRow& row, bool stx) {
     const auto path = path_to(catalogue, seen, row);
     const auto* facts = catalogue.facts_of(row.version.line());
     const auto* entry = row.entry;
     auto document = row_node(catalogue, row);
-    document.members().insert(document.members().begin(), {{"apiVersion", {}, "kmmtools/v1"}, {"kind", {}, "KubernetesVersion"}});
+    document.members().insert(document.members().begin(),
+                              {{"apiVersion", {}, "kmmtools/v1"}, {"kind", {}, "KubernetesVersion"}});
     document.set("in_metadata", entry != nullptr);
     document.set("path", path_node(path));
     if (entry != nullptr) {
-        for (const auto& [name, text] : {std::pair("etcd", &entry->etcd), std::pair("coredns", &entry->coredns), std::pair("pause", &entry->pause)})
+        for (const auto& [name, text] : {std::pair("etcd", &entry->etcd), std::pair("coredns", &entry->coredns),
+                                         std::pair("pause", &entry->pause)})
             if (!text->empty()) document.set(name, *text);
     }
     if (facts != nullptr) {
@@ -181,16 +191,21 @@ Exit show_version(cli::Context& context, const Catalogue& catalogue, const kuber
     rows.emplace_back("etcd", or_unknown(entry == nullptr ? "" : entry->etcd));
     rows.emplace_back("coredns", or_unknown(entry == nullptr ? "" : entry->coredns));
     rows.emplace_back("pause", or_unknown(entry == nullptr ? "" : entry->pause));
-    rows.emplace_back("cgroup", facts == nullptr ? "unknown" : facts->needs_cgroup_v2 ? "v2 (kubelet fails on v1 unless failCgroupV1 is false)" : "v1 or v2");
+    rows.emplace_back("cgroup", facts == nullptr         ? "unknown"
+                                : facts->needs_cgroup_v2 ? "v2 (kubelet fails on v1 unless failCgroupV1 is false)"
+                                                         : "v1 or v2");
     if (facts == nullptr) {
         rows.emplace_back("removed", "unknown");
     } else {
         const auto& removed = facts->removed;
-        for (const auto& [name, list] :
-             {std::pair("apiserver flags", &removed.apiserver_flags), std::pair("controller flags", &removed.controller_manager_flags),
-              std::pair("scheduler flags", &removed.scheduler_flags), std::pair("kubelet flags", &removed.kubelet_flags),
-              std::pair("admission plugins", &removed.admission_plugins), std::pair("feature gates", &removed.feature_gates)})
-            if (!list->empty() || removed.complete) rows.emplace_back(fmt::format("removed {}", name), list->empty() ? "none" : base::join(*list, ", "));
+        for (const auto& [name, list] : {std::pair("apiserver flags", &removed.apiserver_flags),
+                                         std::pair("controller flags", &removed.controller_manager_flags),
+                                         std::pair("scheduler flags", &removed.scheduler_flags),
+                                         std::pair("kubelet flags", &removed.kubelet_flags),
+                                         std::pair("admission plugins", &removed.admission_plugins),
+                                         std::pair("feature gates", &removed.feature_gates)})
+            if (!list->empty() || removed.complete)
+                rows.emplace_back(fmt::format("removed {}", name), list->empty() ? "none" : base::join(*list, ", "));
         if (!removed.complete) rows.emplace_back("removed", "the lists may lack something");
     }
     context.console.out(cli::format_properties(rows));
@@ -218,8 +233,11 @@ Exit run_versions(const cli::Args& args, cli::Context& context) {
         std::vector<std::string> known;
         for (const auto& each : rows) known.push_back(each.version.text());
         const auto near = base::nearest(wanted->text(), known);
-        throw Error(Exit::not_found, "version-not-found", fmt::format("version {} is not in the metadata ({}) and does not run", wanted->text(), base::escape(catalogue.source)))
-            .hint(near ? fmt::format("did you mean {}?", *near) : "kmm-upgrade versions lists them; --versions FILE names others");
+        throw Error(Exit::not_found, "version-not-found",
+                    fmt::format("version {} is not in the metadata ({}) and does not run", wanted->text(),
+                                base::escape(catalogue.source)))
+            .hint(near ? fmt::format("did you mean {}?", *near)
+                       : "kmm-upgrade versions lists them; --versions FILE names others");
     }
     return show_version(context, catalogue, seen, *row, args.flag("stx"));
 }
@@ -240,13 +258,18 @@ Exit run_require(const cli::Args& args, cli::Context& context) {
         offenders.push_back(std::move(node));
     }
     const auto exit = verdict.offenders.empty() ? Exit::ok : Exit::checks_failed;
-    const auto document = Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Requirement"}, {"satisfied", verdict.offenders.empty()},
-                                         {"compared", static_cast<std::uint64_t>(verdict.observed)}, {"offenders", std::move(offenders)}});
+    const auto document = Node::mapping({{"apiVersion", "kmmtools/v1"},
+                                         {"kind", "Requirement"},
+                                         {"satisfied", verdict.offenders.empty()},
+                                         {"compared", static_cast<std::uint64_t>(verdict.observed)},
+                                         {"offenders", std::move(offenders)}});
     if (print_document(context, document)) return exit;
     for (const auto& each : verdict.offenders) {
-        context.console.out(fmt::format("{}: {}{}: {}\n", each.requirement, each.component, each.node.empty() ? "" : " on " + base::escape(each.node), each.found));
+        context.console.out(fmt::format("{}: {}{}: {}\n", each.requirement, each.component,
+                                        each.node.empty() ? "" : " on " + base::escape(each.node), each.found));
     }
-    if (verdict.offenders.empty() && context.verbosity >= 0) context.console.out(fmt::format("satisfied by all {} that were compared\n", verdict.observed));
+    if (verdict.offenders.empty() && context.verbosity >= 0)
+        context.console.out(fmt::format("satisfied by all {} that were compared\n", verdict.observed));
     return exit;
 }
 

@@ -21,7 +21,8 @@ void choose_kubernetes_reach(Access& access, upgrade::Options& options, const cl
 [[nodiscard]] std::unique_ptr<cluster::NodeRunner> kubernetes_runner(Access& access, const upgrade::Options& options,
                                                                      const std::string& lineage, bool to_change);
 
-/// Takes the Lease of Kubernetes upgrades of the open cluster, or the lock of its directory. Errors: those of ClusterAccess::secure.
+/// Takes the Lease of Kubernetes upgrades of the open cluster, or the lock of its directory. Errors: those of
+/// ClusterAccess::secure.
 void hold_kubernetes_lease(Access& access, const upgrade::Options& options);
 
 /// Goes on with what follows `run`, a complete one: the way is found again from what runs now. The exit code of the

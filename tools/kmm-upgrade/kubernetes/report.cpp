@@ -71,7 +71,8 @@ Exit print_check_results(cli::Context& context, const char* kind, const kubernet
     return exit;
 }
 
-void write_check_reports(const report::Files& files, cli::Context& context, const std::vector<kubernetes::CheckResult>& results) {
+void write_check_reports(const report::Files& files, cli::Context& context,
+                         const std::vector<kubernetes::CheckResult>& results) {
     report::Report made;
     made.tool = context.program.name;
     made.version = KMM_VERSION;
@@ -91,7 +92,8 @@ void write_check_reports(const report::Files& files, cli::Context& context, cons
         made.findings.push_back(std::move(finding));
     }
     sort_and_merge(made.findings);
-    std::sort(made.rules.begin(), made.rules.end(), [](const auto& left, const auto& right) { return left.code < right.code; });
+    std::sort(made.rules.begin(), made.rules.end(),
+              [](const auto& left, const auto& right) { return left.code < right.code; });
     for (const auto& [format, file] : files) cli::write_report(context, file, report::text_of(format, made));
 }
 

@@ -15,6 +15,7 @@ namespace kmm::tool_upgrade {
                                        const std::vector<kubernetes::CheckResult>& results, Exit failed);
 
 /// The files of --report: each failed check an error, each warning one.
-void write_check_reports(const report::Files& files, cli::Context& context, const std::vector<kubernetes::CheckResult>& results);
+void write_check_reports(const report::Files& files, cli::Context& context,
+                         const std::vector<kubernetes::CheckResult>& results);
 
 }  // namespace kmm::tool_upgrade

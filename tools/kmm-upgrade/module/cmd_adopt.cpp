@@ -21,11 +21,13 @@
 namespace kmm::tool_upgrade {
 namespace {
 
-/// What an adoption calls itself as holder of the Lease: it is no run, and no second adoption may take it for its own earlier one.
+/// What an adoption calls itself as holder of the Lease: it is no run, and no second adoption may take it for its own
+/// earlier one.
 constexpr const char* k_adopter = "adopt-";
 
 bool is_unfinished(const upgrade::Run& run) {
-    return run.adopted && !run.rollback && (run.events <= 2 || (run.paused && run.pause_reason == drive::k_pause_adopting));
+    return run.adopted && !run.rollback &&
+           (run.events <= 2 || (run.paused && run.pause_reason == drive::k_pause_adopting));
 }
 
 /// A record that an adoption did not write to its end is no obstacle.
@@ -41,7 +43,8 @@ drive::AdoptRequest adopt_request_of(const cli::Args& args) {
     const auto or_none = [&](const char* name) -> std::optional<std::string> {
         const auto given = args.get(name);
         if (given && given->empty())
-            throw Error(Exit::usage, "bad-value", fmt::format("--{} is empty", name)).hint(fmt::format("--{} none says that there is none", name));
+            throw Error(Exit::usage, "bad-value", fmt::format("--{} is empty", name))
+                .hint(fmt::format("--{} none says that there is none", name));
         return given && *given == "none" ? std::optional<std::string>("") : given;
     };
     request.from = or_none("from");
@@ -51,7 +54,8 @@ drive::AdoptRequest adopt_request_of(const cli::Args& args) {
     return request;
 }
 
-void add_lease_signs(kube::Client& client, const api::Objects& objects, const std::string& lease_ns, std::vector<drive::RunSign>& signs) {
+void add_lease_signs(kube::Client& client, const api::Objects& objects, const std::string& lease_ns,
+                     std::vector<drive::RunSign>& signs) {
     for (const auto& module : objects.modules) {
         kube::LeaseOptions options;
         options.namespace_ = lease_ns.empty() ? module.meta.namespace_ : lease_ns;
@@ -72,8 +76,10 @@ void add_pod_signs(kube::Client& client, std::vector<drive::RunSign>& signs) {
         const auto label = [&](std::string_view key) { return pod.get_string({"metadata", "labels", key}); };
         const auto ns = pod.get_string({"metadata", "namespace"});
         const auto verb = label(render::k_label_verb);
-        signs.push_back({label(render::k_label_run), ns, label(render::k_label_module), pod.get_string({"spec", "nodeName"}),
-                         fmt::format("worker Pod {}/{} ({})", ns, pod.get_string({"metadata", "name"}), verb), verb == "load" || verb == "unload"});
+        signs.push_back({label(render::k_label_run), ns, label(render::k_label_module),
+                         pod.get_string({"spec", "nodeName"}),
+                         fmt::format("worker Pod {}/{} ({})", ns, pod.get_string({"metadata", "name"}), verb),
+                         verb == "load" || verb == "unload"});
     }
 }
 
@@ -82,7 +88,8 @@ void put_own_node_last(drive::Adopted& adopted, cluster::Workloads& workloads) {
     auto& run = adopted.run;
     if (!run.options.drain) return;
     const auto own = drive::own_node_of(workloads, run);
-    const bool is_begun = std::any_of(adopted.events.begin(), adopted.events.end(), [&](const auto& event) { return event.node == own; });
+    const bool is_begun =
+        std::any_of(adopted.events.begin(), adopted.events.end(), [&](const auto& event) { return event.node == own; });
     if (!own.empty() && !is_begun && drive::put_last(run, own))
         adopted.notes.push_back(fmt::format("node {} comes last: this runs on it", own));
 }
@@ -91,8 +98,8 @@ void put_own_node_last(drive::Adopted& adopted, cluster::Workloads& workloads) {
 upgrade::Run record_all(const drive::Adopted& adopted, drive::Journal& journal, const sys::Clock& clock) {
     const auto header = upgrade::encode(adopted.run);
     journal.begin(header);
-    drive::Recorder recorder(upgrade::replay({{adopted.run.created, header}}, upgrade::module::procedures()), journal, clock,
-                             {});
+    drive::Recorder recorder(upgrade::replay({{adopted.run.created, header}}, upgrade::module::procedures()), journal,
+                             clock, {});
     for (const auto& event : adopted.events) recorder.record(event);
     recorder.save();
     return recorder.run();
@@ -129,7 +136,8 @@ Exit run_adopt(const cli::Args& args, cli::Context& context) {
     named.name = subject.name;
     auto target = target_of(snapshot, named);
     target.lineage = k_adopter + request.start.lineage;
-    access.cluster.secure(request.start.options, target, dry ? ClusterAccess::Purpose::look : ClusterAccess::Purpose::change);
+    access.cluster.secure(request.start.options, target,
+                          dry ? ClusterAccess::Purpose::look : ClusterAccess::Purpose::change);
     // Whoever had the Lease is gone now, and has changed nothing since.
     if (server != nullptr && !dry) adopted = drive::adopt(cluster.store->read(), call.clock(), request);
     auto& run = adopted.run;
@@ -137,11 +145,14 @@ Exit run_adopt(const cli::Args& args, cli::Context& context) {
     const auto wanted = share.of(run.nodes.size());
     run.options.max_unavailable = std::max(wanted, adopted.in_the_middle);
     if (run.options.max_unavailable > wanted)
-        adopted.notes.push_back(fmt::format("{} nodes are in the middle: so many may be in flight", adopted.in_the_middle));
+        adopted.notes.push_back(
+            fmt::format("{} nodes are in the middle: so many may be in flight", adopted.in_the_middle));
     put_place(run, place);
     run.cluster_identity = cluster.store->identity(server != nullptr && !dry);
     if (run.options.via == upgrade::Via::self && run.options.worker_image.empty())
-        adopted.notes.emplace_back("no --worker-image is recorded: give it to resume, or put worker-image: REGISTRY/kmm-worker:TAG into the configuration file");
+        adopted.notes.emplace_back(
+            "no --worker-image is recorded: give it to resume, or put worker-image: REGISTRY/kmm-worker:TAG into the "
+            "configuration file");
     for (const auto& note : adopted.notes) call.note(note);
     drive::MemoryJournal memory;
     const auto recorded = record_all(adopted, memory, call.clock());

@@ -32,8 +32,8 @@ bool is_named(const ApplyWork& work, const std::string& name, const std::string&
 
 enum class Unknown { refuse, skip };
 
-/// Those of `all` that were asked for, in their order. Errors: not_found "module-not-found" unless they are to be skipped, usage
-/// "module-ambiguous".
+/// Those of `all` that were asked for, in their order. Errors: not_found "module-not-found" unless they are to be
+/// skipped, usage "module-ambiguous".
 std::vector<ApplyWork> choose(std::vector<ApplyWork> all, const std::vector<std::string>& names, const std::string& ns,
                               Unknown unknown) {
     if (names.empty()) {
@@ -50,17 +50,20 @@ std::vector<ApplyWork> choose(std::vector<ApplyWork> all, const std::vector<std:
             if (is_new && is_named(work, name, ns)) found.push_back(work.full_name());
         }
         if (found.size() > 1)
-            throw Error(Exit::usage, "module-ambiguous", fmt::format("{} have the same name", base::join(found, " and ")))
+            throw Error(Exit::usage, "module-ambiguous",
+                        fmt::format("{} have the same name", base::join(found, " and ")))
                 .hint("name it as NAMESPACE/NAME, or use -n");
         if (!found.empty() || unknown == Unknown::skip) continue;
         const auto near = base::nearest(name, known);
-        throw Error(Exit::not_found, "module-not-found", fmt::format("Module {} is neither in the cluster nor on a node", name))
-            .hint(near          ? "did you mean " + *near + "?"
+        throw Error(Exit::not_found, "module-not-found",
+                    fmt::format("Module {} is neither in the cluster nor on a node", name))
+            .hint(near            ? "did you mean " + *near + "?"
                   : known.empty() ? "there are none"
                                   : "there are: " + base::join(known, ", "));
     }
     std::erase_if(all, [&](const ApplyWork& work) {
-        return std::none_of(names.begin(), names.end(), [&](const std::string& name) { return is_named(work, name, ns); });
+        return std::none_of(names.begin(), names.end(),
+                            [&](const std::string& name) { return is_named(work, name, ns); });
     });
     return all;
 }
@@ -95,8 +98,9 @@ private:
     /// Says what is left alone. Errors: checks_failed "versioned-module".
     void review(const cluster::Snapshot& snapshot, const std::vector<ApplyWork>& all);
     [[nodiscard]] Exit say_nothing();
-    /// What there is to do for Modules without a kernel module, of which no node is asked: their DaemonSets are applied. Nothing of it is
-    /// in a record: it is done at once. Errors: those of PluginStore::apply and ClusterAccess::secure.
+    /// What there is to do for Modules without a kernel module, of which no node is asked: their DaemonSets are
+    /// applied. Nothing of it is in a record: it is done at once. Errors: those of PluginStore::apply and
+    /// ClusterAccess::secure.
     void apply_plugins(const cluster::Snapshot& snapshot, const std::vector<ApplyWork>& all);
     /// True if what is done for another Module changes whether this one can be checked.
     [[nodiscard]] bool is_related(const ApplyWork& work, const api::Objects& objects) const;
@@ -104,8 +108,8 @@ private:
     [[nodiscard]] drive::Prepared prepare(const cluster::Snapshot& snapshot, const ApplyWork& work);
     [[nodiscard]] upgrade::module::Rest rest_after(std::size_t index) const;
     void note_boots(const cluster::Snapshot& snapshot);
-    /// Adds what nodes lack that were restarted since `note_boots`, maybe after their part was done; true if there is any. In a
-    /// directory only those are known whose restart a step has met.
+    /// Adds what nodes lack that were restarted since `note_boots`, maybe after their part was done; true if there is
+    /// any. In a directory only those are known whose restart a step has met.
     [[nodiscard]] bool add_restarted();
     /// nullopt: done, the next one may follow.
     [[nodiscard]] std::optional<Exit> walk(std::size_t index);
@@ -135,7 +139,8 @@ private:
     bool is_left_ = false;     ///< a node is left as it is, for this or another reason
 };
 
-Apply::Apply(Access& access) : access_(access), console_(access.call.context().console), rehearsal_(access.call.context()) {
+Apply::Apply(Access& access)
+    : access_(access), console_(access.call.context().console), rehearsal_(access.call.context()) {
     const auto& args = access.call.args();
     names_ = args.positionals("MODULE");
     ns_ = args.get("namespace").value_or("");
@@ -151,7 +156,8 @@ Apply::Apply(Access& access) : access_(access), console_(access.call.context().c
             .hint("kmm-upgrade start module MODULE --to VERSION --via operator, for one with versions");
 }
 
-Apply::Apply(Access& access, const upgrade::Run& run) : access_(access), console_(access.call.context().console), rehearsal_(access.call.context()) {
+Apply::Apply(Access& access, const upgrade::Run& run)
+    : access_(access), console_(access.call.context().console), rehearsal_(access.call.context()) {
     const auto words = [](const std::string& text, char separator) {
         std::vector<std::string> parts;
         for (const auto part : base::split(text, separator))
@@ -201,7 +207,9 @@ void Apply::refresh(cluster::Snapshot& snapshot) {
     const auto chosen = works(snapshot);
     const auto runner = access_.reach.runner(request_.options, {});
     drive::Worker worker(*runner);
-    for (const auto& note : drive::ask_nodes(snapshot.objects, worker, access_.call.clock(), request_, chosen, check_observer(access_.call, ""))) tell(note);
+    for (const auto& note : drive::ask_nodes(snapshot.objects, worker, access_.call.clock(), request_, chosen,
+                                             check_observer(access_.call, "")))
+        tell(note);
 }
 
 void Apply::review(const cluster::Snapshot& snapshot, const std::vector<ApplyWork>& all) {
@@ -214,8 +222,9 @@ void Apply::review(const cluster::Snapshot& snapshot, const std::vector<ApplyWor
         if (work.ordered.empty()) continue;
         const auto command = fmt::format("kmm-upgrade start module {} --to {}", work.full_name(), work.version);
         if (!names_.empty() && !before_ && !work.has_work())
-            throw Error(Exit::checks_failed, "versioned-module",
-                        fmt::format("Module {} has a version: which node runs it is not decided by apply", work.full_name()))
+            throw Error(
+                Exit::checks_failed, "versioned-module",
+                fmt::format("Module {} has a version: which node runs it is not decided by apply", work.full_name()))
                 .detail("nodes", nodes_text(work.ordered))
                 .hint(command);
         is_left_ = true;
@@ -230,13 +239,14 @@ Exit Apply::say_nothing() {
         rehearsal_.finish(true);
         return is_blocked_ ? Exit::partial : Exit::ok;
     }
-    auto document = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Upgrade"}, {"state", "nothing-to-do"}});
+    auto document =
+        value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Upgrade"}, {"state", "nothing-to-do"}});
     if (!left_out_.empty()) document.set("leftOut", encode(left_out_));
     if (!print_document(context, document) && context.output != "name")
-        console_.out(is_left_              ? "nothing else to do\n"
+        console_.out(is_left_               ? "nothing else to do\n"
                      : definitions_.empty() ? "nothing to do: every node is as the Modules say\n"
                      : dry_                 ? "nothing was done; next: the same command without --dry-run\n"
-                                            : "nothing else to do yet; next: kubectl apply the Modules, then the same command\n");
+                            : "nothing else to do yet; next: kubectl apply the Modules, then the same command\n");
     return is_blocked_ ? Exit::partial : Exit::ok;
 }
 
@@ -244,26 +254,33 @@ void Apply::apply_plugins(const cluster::Snapshot& snapshot, const std::vector<A
     if (before_) return;
     for (const auto& module : snapshot.objects.modules) {
         const auto name = module.full_name();
-        const bool is_chosen = std::any_of(all.begin(), all.end(), [&](const ApplyWork& work) { return work.full_name() == name; });
+        const bool is_chosen =
+            std::any_of(all.begin(), all.end(), [&](const ApplyWork& work) { return work.full_name() == name; });
         if (module.module_loader || !cluster::has_plugins(module) || !is_chosen) continue;
         auto* server = access_.cluster.opened().server;
         const bool is_narrowed = !request_.nodes.empty() || !selector_.empty();
         if (server == nullptr || request_.options.via != upgrade::Via::self || is_narrowed) {
             is_left_ = true;
-            tell(is_narrowed ? fmt::format("{} has no kernel module, only DaemonSets, which are for all nodes: left out with --node and -l", name)
-                             : fmt::format("{} has no kernel module, only DaemonSets: --via self on an API server applies them; here: kmm-plan render "
-                                           "device-plugin dra | kubectl apply -f -", name));
+            tell(is_narrowed ? fmt::format("{} has no kernel module, only DaemonSets, which are for all nodes: left "
+                                           "out with --node and -l",
+                                           name)
+                             : fmt::format("{} has no kernel module, only DaemonSets: --via self on an API server "
+                                           "applies them; here: kmm-plan render "
+                                           "device-plugin dra | kubectl apply -f -",
+                                           name));
             continue;
         }
         Target target{module.meta.namespace_, module.meta.name, "", request_.lineage, cluster::plugin_rules(module)};
-        access_.cluster.secure(request_.options, target, dry_ ? ClusterAccess::Purpose::look : ClusterAccess::Purpose::change);
+        access_.cluster.secure(request_.options, target,
+                               dry_ ? ClusterAccess::Purpose::look : ClusterAccess::Purpose::change);
         reached_.clear();
         if (dry_) {
             is_left_ = true;
             rehearsal_.action("cluster", fmt::format("apply the DaemonSets of Module {}", name));
             continue;
         }
-        cluster::PluginStore plugins(*server, target.ns, target.module, std::chrono::milliseconds(request_.options.node_timeout_ms));
+        cluster::PluginStore plugins(*server, target.ns, target.module,
+                                     std::chrono::milliseconds(request_.options.node_timeout_ms));
         for (const auto& changed : plugins.apply(access_.reach.force())) {
             is_left_ = true;
             tell(fmt::format("applied {} of Module {}", changed, name));
@@ -278,7 +295,8 @@ bool Apply::is_related(const ApplyWork& work, const api::Objects& objects) const
     if (std::count_if(todo_.begin(), todo_.end(), same) > 1) return true;
     return std::any_of(objects.modules.begin(), objects.modules.end(), [&](const api::Module& module) {
         const auto names = plan::needs(module);
-        return !names.empty() && (module.full_name() == work.full_name() || std::find(names.begin(), names.end(), work.full_name()) != names.end());
+        return !names.empty() && (module.full_name() == work.full_name() ||
+                                  std::find(names.begin(), names.end(), work.full_name()) != names.end());
     });
 }
 
@@ -295,8 +313,10 @@ void Apply::reach(const cluster::Snapshot& snapshot, const ApplyWork& work) {
         for (const auto& config : snapshot.objects.node_modules_configs)
             for (const auto* list : {&config.spec, &config.status})
                 for (const auto& entry : *list)
-                    if (entry.namespace_ == work.namespace_ && entry.name == work.module) target.service_account = entry.service_account_name;
-    access_.cluster.secure(request_.options, target, dry_ ? ClusterAccess::Purpose::look : ClusterAccess::Purpose::change);
+                    if (entry.namespace_ == work.namespace_ && entry.name == work.module)
+                        target.service_account = entry.service_account_name;
+    access_.cluster.secure(request_.options, target,
+                           dry_ ? ClusterAccess::Purpose::look : ClusterAccess::Purpose::change);
     runner_ = access_.reach.runner(request_.options, target);
     reached_ = work.full_name();
 }
@@ -310,14 +330,16 @@ drive::Prepared Apply::prepare(const cluster::Snapshot& snapshot, const ApplyWor
         }
         reach(snapshot, work);
         drive::Worker worker(*runner_);
-        auto prepared = drive::prepare_apply(snapshot, worker, access_.call.clock(), request_, work,
-                                             check_observer(access_.call, work.version.empty() ? work.full_name() : work.version));
+        auto prepared =
+            drive::prepare_apply(snapshot, worker, access_.call.clock(), request_, work,
+                                 check_observer(access_.call, work.version.empty() ? work.full_name() : work.version));
         api::Module gone;
         gone.meta.namespace_ = work.namespace_;
         gone.meta.name = work.module;
         const auto& modules = snapshot.objects.modules;
-        const auto found = std::find_if(modules.begin(), modules.end(),
-                                        [&](const api::Module& module) { return module.full_name() == work.full_name(); });
+        const auto found = std::find_if(modules.begin(), modules.end(), [&](const api::Module& module) {
+            return module.full_name() == work.full_name();
+        });
         finish_preparing(access_, prepared, share_, found != modules.end() ? *found : gone);
         return prepared;
     });
@@ -346,13 +368,15 @@ bool Apply::add_restarted() {
     const auto before = todo_.size();
     for (auto& work : works(snapshot)) {
         for (auto* names : {&work.load, &work.unload})
-            std::erase_if(*names, [&](const auto& name) { return std::find(restarted.begin(), restarted.end(), name) == restarted.end(); });
+            std::erase_if(*names, [&](const auto& name) {
+                return std::find(restarted.begin(), restarted.end(), name) == restarted.end();
+            });
         if (work.has_work()) todo_.push_back(std::move(work));
     }
     prepared_.resize(todo_.size());
     if (todo_.size() == before) return false;
-    tell(fmt::format("{} {} restarted meanwhile and {} looked at again", nodes_text(restarted), restarted.size() == 1 ? "was" : "were",
-                     restarted.size() == 1 ? "is" : "are"));
+    tell(fmt::format("{} {} restarted meanwhile and {} looked at again", nodes_text(restarted),
+                     restarted.size() == 1 ? "was" : "were", restarted.size() == 1 ? "is" : "are"));
     return true;
 }
 
@@ -379,7 +403,8 @@ std::optional<Exit> Apply::walk(std::size_t index) {
     run.partial_before = is_blocked_;
     const auto launched = launch_module(access_, std::move(run), *runner_);
     const bool is_last = index + 1 == todo_.size();
-    if (upgrade::is_followed(launched.run) || (is_last && launched.ended == drive::Ended::complete && add_restarted())) {
+    if (upgrade::is_followed(launched.run) ||
+        (is_last && launched.ended == drive::Ended::complete && add_restarted())) {
         if (finish_one(access_.call, launched.ended, launched.run) == Exit::partial) is_blocked_ = true;
         return std::nullopt;
     }
@@ -414,7 +439,8 @@ Exit Apply::run() {
 }  // namespace
 
 Exit run_apply(const cli::Args& args, cli::Context& context) {
-    if (is_to_be_resumed(args, context, [&](const upgrade::Run& run) { return asks_for_module(args, run); })) return run_resume(args, context);
+    if (is_to_be_resumed(args, context, [&](const upgrade::Run& run) { return asks_for_module(args, run); }))
+        return run_resume(args, context);
     Access access(args, context);
     return Apply(access).run();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kmm-upgrade doctor: what is left behind, in the record and in the cluster. Without --fix it takes no lock and changes nothing.
+// kmm-upgrade doctor: what is left behind, in the record and in the cluster. Without --fix it takes no lock and changes
+// nothing.
 #include <algorithm>
 #include <map>
 
@@ -27,13 +28,14 @@ namespace {
 
 using value::Node;
 
-Repair warning(std::string code, std::string message, std::string fix, std::string what = "", std::function<void()> act = {}) {
+Repair warning(std::string code, std::string message, std::string fix, std::string what = "",
+               std::function<void()> act = {}) {
     return {{Severity::warning, std::move(code), std::move(message), std::nullopt, std::move(fix), Exit::checks_failed},
             std::move(what), std::move(act)};
 }
 
-std::function<void()> removal(kube::Client& client, const kube::Resource& resource, const kube::Key& key, const std::string& uid,
-                              std::optional<int> grace_seconds = std::nullopt) {
+std::function<void()> removal(kube::Client& client, const kube::Resource& resource, const kube::Key& key,
+                              const std::string& uid, std::optional<int> grace_seconds = std::nullopt) {
     return [&client, &resource, key, uid, grace_seconds] {
         kube::DeleteOptions options;
         options.uid = uid;
@@ -48,8 +50,8 @@ void examine_record(RecordAccess& record, const upgrade::Run& run, std::vector<R
     if (record.directory().holder()) return;
     const auto text = upgrade::describe(run);
     found.push_back(warning("run-open",
-                            fmt::format("the upgrade of {} to {} is in state {}, and no process is at work on it{}", text.subject(), text.to,
-                                        run.state, upgrade::cordon_note(run)),
+                            fmt::format("the upgrade of {} to {} is in state {}, and no process is at work on it{}",
+                                        text.subject(), text.to, run.state, upgrade::cordon_note(run)),
                             base::join(upgrade::next_commands(run), ", or: ")));
     found.back().ns = text.space;
 }
@@ -65,14 +67,16 @@ void examine_pods(kube::Client& client, const std::string& lineage, std::vector<
         const auto name = pod.get_string({"metadata", "name"});
         const auto phase = pod.get_string({"status", "phase"});
         const bool has_ended = phase == "Succeeded" || phase == "Failed";
-        found.push_back(warning("worker-pod-left",
-                                fmt::format("worker Pod {}/{} ({} on node {}, {}) is of run {}, which this state directory has no record of", ns, name,
-                                            pod.get_string({"metadata", "labels", render::k_label_verb}), pod.get_string({"spec", "nodeName"}),
-                                            phase, base::escape(run)),
-                                fmt::format("if nobody is at work on it: kubectl delete pod -n {} {}", ns, name),
-                                fmt::format("delete Pod {}/{}", ns, name),
-                                has_ended ? removal(client, kube::resources::k_pods, {ns, name}, pod.get_string({"metadata", "uid"}))
-                                          : std::function<void()>()));
+        found.push_back(warning(
+            "worker-pod-left",
+            fmt::format(
+                "worker Pod {}/{} ({} on node {}, {}) is of run {}, which this state directory has no record of", ns,
+                name, pod.get_string({"metadata", "labels", render::k_label_verb}),
+                pod.get_string({"spec", "nodeName"}), phase, base::escape(run)),
+            fmt::format("if nobody is at work on it: kubectl delete pod -n {} {}", ns, name),
+            fmt::format("delete Pod {}/{}", ns, name),
+            has_ended ? removal(client, kube::resources::k_pods, {ns, name}, pod.get_string({"metadata", "uid"}))
+                      : std::function<void()>()));
         found.back().ns = ns;
     }
 }
@@ -87,7 +91,8 @@ bool may_live(Call& call, const kube::LeaseState& state, std::optional<std::int6
 
 /// A Lease that nobody renews. With `Lives::refuse` one that somebody may be renewing is an error.
 enum class Lives { skip, refuse };
-void examine_lease(Call& call, kube::Client& client, const api::Module& module, Lives lives, std::vector<Repair>& found) {
+void examine_lease(Call& call, kube::Client& client, const api::Module& module, Lives lives,
+                   std::vector<Repair>& found) {
     const auto given_ns = call.args().get("lease-namespace").value_or("");
     kube::LeaseOptions options;
     options.namespace_ = given_ns.empty() ? module.meta.namespace_ : given_ns;
@@ -99,17 +104,18 @@ void examine_lease(Call& call, kube::Client& client, const api::Module& module, 
         if (lives == Lives::refuse) throw kube::lease_held_error(options, *state);
         return;
     }
-    found.push_back(warning("lease-left",
-                            fmt::format("Lease {}/{} is held by {}, who has renewed it last at {}", options.namespace_, options.name,
-                                        base::escape(state->holder), renewed ? base::format_rfc3339(*renewed) : "no time that can be read"),
-                            fmt::format("if that is certainly gone: --break-lock '{}' with start or resume", base::escape(state->holder)),
-                            fmt::format("free Lease {}/{}", options.namespace_, options.name), [&client, options, was = *state] {
-                                kube::Lease lease(client, options);
-                                const auto now = lease.look();
-                                if (!now || now->resource_version != was.resource_version)
-                                    throw Error(Exit::locked, "conflict", "it was changed meanwhile");
-                                lease.break_holder(was.holder);
-                            }));
+    found.push_back(warning(
+        "lease-left",
+        fmt::format("Lease {}/{} is held by {}, who has renewed it last at {}", options.namespace_, options.name,
+                    base::escape(state->holder), renewed ? base::format_rfc3339(*renewed) : "no time that can be read"),
+        fmt::format("if that is certainly gone: --break-lock '{}' with start or resume", base::escape(state->holder)),
+        fmt::format("free Lease {}/{}", options.namespace_, options.name), [&client, options, was = *state] {
+            kube::Lease lease(client, options);
+            const auto now = lease.look();
+            if (!now || now->resource_version != was.resource_version)
+                throw Error(Exit::locked, "conflict", "it was changed meanwhile");
+            lease.break_holder(was.holder);
+        }));
     found.back().ns = module.meta.namespace_;
 }
 
@@ -134,20 +140,23 @@ void examine_daemon_sets(kube::Client& client, const api::Module& module, std::v
     for (const auto& [key, names] : of_before) {
         if (!of_today.contains(key)) continue;
         std::vector<std::function<void()>> removals;
-        for (const auto& name : names) removals.push_back(removal(client, kube::resources::k_daemon_sets, {ns, name}, uids.at(name)));
-        found.push_back(warning("daemonset-twice",
-                                fmt::format("Module {} has two DaemonSets for {}: {} is of KMM up to v2.6.0, {} of today", module.full_name(), key,
-                                            base::join(names, ", "), base::join(of_today.at(key), ", ")),
-                                fmt::format("kubectl delete daemonset -n {} {}", ns, base::join(names, " ")),
-                                fmt::format("delete DaemonSet {} in {}", base::join(names, ", "), ns), [removals] {
-                                    for (const auto& remove : removals) remove();
-                                }));
+        for (const auto& name : names)
+            removals.push_back(removal(client, kube::resources::k_daemon_sets, {ns, name}, uids.at(name)));
+        found.push_back(
+            warning("daemonset-twice",
+                    fmt::format("Module {} has two DaemonSets for {}: {} is of KMM up to v2.6.0, {} of today",
+                                module.full_name(), key, base::join(names, ", "), base::join(of_today.at(key), ", ")),
+                    fmt::format("kubectl delete daemonset -n {} {}", ns, base::join(names, " ")),
+                    fmt::format("delete DaemonSet {} in {}", base::join(names, ", "), ns), [removals] {
+                        for (const auto& remove : removals) remove();
+                    }));
         found.back().ns = ns;
     }
 }
 
 /// What the plan finds, with the writes that mend it.
-Repair repair_of(plan::Finding finding, cluster::ClusterStore& store, cluster::Workloads& workloads, kube::Client* client) {
+Repair repair_of(plan::Finding finding, cluster::ClusterStore& store, cluster::Workloads& workloads,
+                 kube::Client* client) {
     using Kind = plan::Mend::Kind;
     Repair repair;
     repair.diagnostic = std::move(finding.diagnostic);
@@ -158,13 +167,17 @@ Repair repair_of(plan::Finding finding, cluster::ClusterStore& store, cluster::W
     if (mend.kind == Kind::remove_labels)
         repair.act = [&store, labels = mend.labels] {
             for (const auto& label : labels)
-                store.patch_node_labels(label.node, {{label.key, std::nullopt}}, {{label.key, std::optional<std::string>(label.value)}});
+                store.patch_node_labels(label.node, {{label.key, std::nullopt}},
+                                        {{label.key, std::optional<std::string>(label.value)}});
         };
     if (mend.kind == Kind::lift_cordon) {
         repair.named = mend.node;
         repair.act = [&workloads, node = mend.node, owner = mend.owner] {
             const auto there = workloads.uncordon(node, owner);
-            if (there.unschedulable) throw Error(Exit::locked, "conflict", fmt::format("it is cordoned by {} now", there.owner.empty() ? "somebody else" : base::escape(there.owner)));
+            if (there.unschedulable)
+                throw Error(Exit::locked, "conflict",
+                            fmt::format("it is cordoned by {} now",
+                                        there.owner.empty() ? "somebody else" : base::escape(there.owner)));
         };
     }
     // Without a kubelet nobody else ends it. In a directory it is a file of its owner's.
@@ -185,7 +198,8 @@ void claim_record(RecordAccess& record) {
 }
 
 /// Mends what is to be mended and tells of each finding; the exit code.
-Exit report(Call& call, const std::vector<Repair>& found, const std::optional<MendChoice>& choice, const std::string& place) {
+Exit report(Call& call, const std::vector<Repair>& found, const std::optional<MendChoice>& choice,
+            const std::string& place) {
     auto& context = call.context();
     const bool is_text = context.output == "table" || context.output == "wide";
     auto list = Node::sequence();
@@ -223,12 +237,17 @@ Exit report(Call& call, const std::vector<Repair>& found, const std::optional<Me
             }
             return "";
         }();
-        context.console.out(left.empty() ? fmt::format("  fixed:   {}\n", repair.what) : fmt::format("  left:    {}\n", left));
+        context.console.out(left.empty() ? fmt::format("  fixed:   {}\n", repair.what)
+                                         : fmt::format("  left:    {}\n", left));
     }
     const auto exit = stopped ? call.stop_exit() : open == 0 ? Exit::ok : Exit::checks_failed;
-    if (print_document(context, Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Diagnosis"}, {"findings", std::move(list)}})) || !is_text)
+    if (print_document(
+            context,
+            Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Diagnosis"}, {"findings", std::move(list)}})) ||
+        !is_text)
         return exit;
-    if (stopped) context.console.err(fmt::format("interrupted: {} fixed; kmm-upgrade doctor shows what is left\n", mended));
+    if (stopped)
+        context.console.err(fmt::format("interrupted: {} fixed; kmm-upgrade doctor shows what is left\n", mended));
     else if (found.empty()) context.console.out(fmt::format("nothing is left behind in {}\n", place));
     else if (!choice) context.console.out(fmt::format("\n{} to mend, {} to know; nothing was changed\n", open, notes));
     else context.console.out(fmt::format("\n{} fixed, {} to mend, {} to know\n", mended, open, notes));
@@ -263,7 +282,8 @@ Exit run_doctor(const cli::Args& args, cli::Context& context) {
     for (const auto& diagnostic : snapshot.diagnostics)
         if (diagnostic.severity != Severity::note) found.push_back({diagnostic, "", {}});
     auto* client = cluster.server == nullptr ? nullptr : &cluster.server->client();
-    for (auto& finding : plan::examine(snapshot.objects, recorded)) found.push_back(repair_of(std::move(finding), *cluster.store, *cluster.workloads, client));
+    for (auto& finding : plan::examine(snapshot.objects, recorded))
+        found.push_back(repair_of(std::move(finding), *cluster.store, *cluster.workloads, client));
     if (client != nullptr) {
         examine_pods(*client, goes_on ? run->lineage : "", found);
         for (const auto& module : snapshot.objects.modules) {
@@ -275,7 +295,9 @@ Exit run_doctor(const cli::Args& args, cli::Context& context) {
     if (goes_on) {
         for (auto& repair : found)
             if (repair.module == subject)
-                repair.diagnostic.hint = "the recorded upgrade sets them: kmm-upgrade resume; if they are still there once it has ended: " + repair.diagnostic.hint;
+                repair.diagnostic.hint =
+                    "the recorded upgrade sets them: kmm-upgrade resume; if they are still there once it has ended: " +
+                    repair.diagnostic.hint;
     }
     if (!ns.empty()) std::erase_if(found, [&](const Repair& repair) { return !repair.ns.empty() && repair.ns != ns; });
     if (choice) require_cordons(*choice, found);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kmm-upgrade migrate: version labels of KMM up to v2.6.0 get the name that KMM gives them since. Nothing is unloaded for it.
+// kmm-upgrade migrate: version labels of KMM up to v2.6.0 get the name that KMM gives them since. Nothing is unloaded
+// for it.
 #include <algorithm>
 #include <optional>
 
@@ -42,14 +43,17 @@ std::vector<LabelMove> moves_of(const api::Objects& objects, const drive::StartR
             const auto& labels = node.meta.labels;
             const auto found = labels.find(old_key);
             if (found == labels.end() || !request.selector.matches(labels)) continue;
-            if (!request.nodes.empty() && std::find(request.nodes.begin(), request.nodes.end(), node.meta.name) == request.nodes.end()) continue;
+            if (!request.nodes.empty() &&
+                std::find(request.nodes.begin(), request.nodes.end(), node.meta.name) == request.nodes.end())
+                continue;
             const auto present = labels.find(new_key);
             moves.push_back({module, node.meta.name, found->second,
                              present == labels.end() ? std::nullopt : std::optional<std::string>(present->second)});
         }
     }
     std::stable_sort(moves.begin(), moves.end(), [](const LabelMove& left, const LabelMove& right) {
-        return std::make_pair(left.module->full_name(), left.node) < std::make_pair(right.module->full_name(), right.node);
+        return std::make_pair(left.module->full_name(), left.node) <
+               std::make_pair(right.module->full_name(), right.node);
     });
     return moves;
 }
@@ -63,8 +67,10 @@ void carry_out(const LabelMove& move, cluster::ClusterStore& store) {
 }
 
 std::string text_of(const LabelMove& move) {
-    if (move.contradicts()) return fmt::format("left: version-device-plugin says {}, version-schedule-pod {}", move.version, *move.present);
-    if (move.present) return fmt::format("version-device-plugin {} goes, version-schedule-pod says it already", move.version);
+    if (move.contradicts())
+        return fmt::format("left: version-device-plugin says {}, version-schedule-pod {}", move.version, *move.present);
+    if (move.present)
+        return fmt::format("version-device-plugin {} goes, version-schedule-pod says it already", move.version);
     return fmt::format("version-device-plugin {} becomes version-schedule-pod", move.version);
 }
 
@@ -73,7 +79,8 @@ std::string text_of(const LabelMove& move) {
 Exit run_migrate(const cli::Args& args, cli::Context& context) {
     if (args.get("from-daemonset")) return run_takeover(args, context);
     if (args.flag("remove-daemonset"))
-        throw Error(Exit::usage, "missing-option", "--remove-daemonset needs --from-daemonset NAMESPACE/NAME, the one to remove")
+        throw Error(Exit::usage, "missing-option",
+                    "--remove-daemonset needs --from-daemonset NAMESPACE/NAME, the one to remove")
             .hint("kmm-upgrade migrate NAMESPACE/NAME --from-daemonset NAMESPACE/NAME --remove-daemonset");
     Access access(args, context);
     drive::StartRequest request;
@@ -97,7 +104,8 @@ Exit run_migrate(const cli::Args& args, cli::Context& context) {
     for (const auto& move : moves) {
         if (access.call.stopped()) return access.call.stop_exit();
         if (move.module != held && !dry)
-            access.cluster.secure(options, {move.module->meta.namespace_, move.module->meta.name, "", request.lineage, {}},
+            access.cluster.secure(options,
+                                  {move.module->meta.namespace_, move.module->meta.name, "", request.lineage, {}},
                                   ClusterAccess::Purpose::change);
         held = move.module;
         auto said = text_of(move);
@@ -113,13 +121,20 @@ Exit run_migrate(const cli::Args& args, cli::Context& context) {
         }
         if (done) ++moved;
         else ++left;
-        list.push_back(Node::mapping({{"node", move.node}, {"module", move.module->full_name()}, {"version", move.version},
-                                      {"moved", done}, {"message", said}}));
-        text += context.output == "name" ? fmt::format("{} {}\n", move.node, move.module->full_name())
-                                         : fmt::format("{}  {}  {}\n", move.node, move.module->full_name(), base::escape(said));
+        list.push_back(Node::mapping({{"node", move.node},
+                                      {"module", move.module->full_name()},
+                                      {"version", move.version},
+                                      {"moved", done},
+                                      {"message", said}}));
+        text += context.output == "name"
+                    ? fmt::format("{} {}\n", move.node, move.module->full_name())
+                    : fmt::format("{}  {}  {}\n", move.node, move.module->full_name(), base::escape(said));
     }
     const auto exit = left == 0 ? Exit::ok : Exit::partial;
-    if (print_document(context, Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Migration"}, {"dryRun", dry}, {"labels", std::move(list)}})))
+    if (print_document(
+            context,
+            Node::mapping(
+                {{"apiVersion", "kmmtools/v1"}, {"kind", "Migration"}, {"dryRun", dry}, {"labels", std::move(list)}})))
         return exit;
     context.console.out(text);
     if (context.output == "name") return exit;

@@ -18,22 +18,24 @@ drive::StartRequest request_of(const cli::Args& args) {
     take_module(args, request);
     const auto version = args.get("to");
     if (!version || version->empty())
-        throw Error(Exit::usage, "missing-option", "--to VERSION is missing").hint("name the version to upgrade to, as --to v2");
+        throw Error(Exit::usage, "missing-option", "--to VERSION is missing")
+            .hint("name the version to upgrade to, as --to v2");
     request.to_version = *version;
     take_walk_options(args, request);
     request.options.all_nodes = request.nodes.empty() && !args.get("selector");
     return request;
 }
 
-/// Refuses if the cluster would be planned otherwise today than in the plan file. Errors: checks_failed "plan-drifted" with
-/// a detail a node; data "bad-plan"; the reader's own.
+/// Refuses if the cluster would be planned otherwise today than in the plan file. Errors: checks_failed "plan-drifted"
+/// with a detail a node; data "bad-plan"; the reader's own.
 void require_as_planned(const std::string& file, const api::Objects& objects, const drive::StartRequest& request) {
     constexpr std::size_t k_told_max = 20;
     Diagnostics faults;
     const auto documents = value::read_any(sys::read_file(file, 1U << 30U), file, faults);
     if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
     if (documents.size() != 1)
-        throw Error(Exit::data, "bad-plan", fmt::format("expected one plan, found {} documents", documents.size())).at({file});
+        throw Error(Exit::data, "bad-plan", fmt::format("expected one plan, found {} documents", documents.size()))
+            .at({file});
     const auto& module = drive::find_module(objects, request.ns, request.name);
     const auto saved = plan::read_saved_plan(documents.front(), module.meta.namespace_, module.meta.name);
     plan::Options options;
@@ -42,9 +44,10 @@ void require_as_planned(const std::string& file, const api::Objects& objects, co
     const auto drifted = plan::drift(saved, now, module.meta.namespace_, module.meta.name);
     if (drifted.empty()) return;
     Error error(Exit::checks_failed, "plan-drifted",
-                fmt::format("the cluster is no longer as {} says: {} of {} nodes differ; nothing was changed", file, drifted.size(),
-                            saved.nodes.size()));
-    for (std::size_t i = 0; i < std::min(drifted.size(), k_told_max); ++i) error.detail(drifted[i].first, drifted[i].second);
+                fmt::format("the cluster is no longer as {} says: {} of {} nodes differ; nothing was changed", file,
+                            drifted.size(), saved.nodes.size()));
+    for (std::size_t i = 0; i < std::min(drifted.size(), k_told_max); ++i)
+        error.detail(drifted[i].first, drifted[i].second);
     if (drifted.size() > k_told_max) error.detail("more", fmt::format("{} nodes", drifted.size() - k_told_max));
     throw std::move(error).hint("look at it with kmm-plan show, save the new plan with -o json, and start with that");
 }
@@ -52,7 +55,8 @@ void require_as_planned(const std::string& file, const api::Objects& objects, co
 }  // namespace
 
 Exit run_start_module(const cli::Args& args, cli::Context& context) {
-    if (is_to_be_resumed(args, context, [&](const upgrade::Run& run) { return asks_for_module(args, run); })) return run_resume(args, context);
+    if (is_to_be_resumed(args, context, [&](const upgrade::Run& run) { return asks_for_module(args, run); }))
+        return run_resume(args, context);
     Access access(args, context);
     auto& call = access.call;
     auto request = request_of(args);
@@ -89,7 +93,8 @@ Exit run_start_module(const cli::Args& args, cli::Context& context) {
     if (dry && run.options.via == upgrade::Via::operator_) {
         for (const auto& node : run.nodes) {
             const auto view = drive::operator_view(snapshot.objects, node.name, target.ns, target.module);
-            for (const auto& action : drive::operator_actions(view, run.to_version, run.options)) rehearsal.action(node.name, action);
+            for (const auto& action : drive::operator_actions(view, run.to_version, run.options))
+                rehearsal.action(node.name, action);
         }
         rehearsal.finish(true);
         return rehearsed;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kmm-upgrade migrate --from-daemonset: modules that a DaemonSet has loaded are recorded as a Module's, where they are its build already.
+// kmm-upgrade migrate --from-daemonset: modules that a DaemonSet has loaded are recorded as a Module's, where they are
+// its build already.
 #include <algorithm>
 #include <set>
 
@@ -34,7 +35,8 @@ struct Loader {
 
 bool has_stop_hook(const Node& daemon_set) {
     const Node* containers = daemon_set.find_path({"spec", "template", "spec", "containers"});
-    return containers != nullptr && std::any_of(containers->items().begin(), containers->items().end(), [](const Node& container) {
+    return containers != nullptr &&
+           std::any_of(containers->items().begin(), containers->items().end(), [](const Node& container) {
                return container.find_path({"lifecycle", "preStop"}) != nullptr;
            });
 }
@@ -42,8 +44,12 @@ bool has_stop_hook(const Node& daemon_set) {
 /// Errors: usage "bad-value".
 void require_loader_name(const std::string& name) {
     const auto slash = name.find('/');
-    if (slash != std::string::npos && api::is_dns1123_subdomain(name.substr(0, slash)) && api::is_dns1123_subdomain(name.substr(slash + 1))) return;
-    throw Error(Exit::usage, "bad-value", fmt::format("--from-daemonset is \"{}\", expected NAMESPACE/NAME", base::escape(name))).hint("kubectl get daemonsets -A");
+    if (slash != std::string::npos && api::is_dns1123_subdomain(name.substr(0, slash)) &&
+        api::is_dns1123_subdomain(name.substr(slash + 1)))
+        return;
+    throw Error(Exit::usage, "bad-value",
+                fmt::format("--from-daemonset is \"{}\", expected NAMESPACE/NAME", base::escape(name)))
+        .hint("kubectl get daemonsets -A");
 }
 
 /// `name` has passed require_loader_name.
@@ -53,23 +59,27 @@ Loader find_loader(kube::Client& client, const std::string& name) {
     loader.key = {name.substr(0, slash), name.substr(slash + 1)};
     const auto found = client.find(kube::resources::k_daemon_sets, loader.key);
     if (!found)
-        throw Error(Exit::not_found, "daemonset-not-found", fmt::format("there is no DaemonSet {}", name)).hint("kubectl get daemonsets -A");
+        throw Error(Exit::not_found, "daemonset-not-found", fmt::format("there is no DaemonSet {}", name))
+            .hint("kubectl get daemonsets -A");
     if (!found->get_string({"metadata", "labels", api::k_label_module_name}).empty())
-        throw Error(Exit::usage, "bad-value", fmt::format("DaemonSet {} is one of KMM itself, expected one that loads a module by its own means", name))
+        throw Error(
+            Exit::usage, "bad-value",
+            fmt::format("DaemonSet {} is one of KMM itself, expected one that loads a module by its own means", name))
             .hint("kmm-upgrade doctor finds those that are left over");
     loader.uid = found->get_string({"metadata", "uid"});
     loader.has_hook = has_stop_hook(*found);
     if (const Node* labels = found->find_path({"spec", "selector", "matchLabels"}); labels != nullptr)
         for (const auto& label : labels->members())
-            loader.selector += fmt::format("{}{}={}", loader.selector.empty() ? "" : ",", label.key, label.value.text());
+            loader.selector +=
+                fmt::format("{}{}={}", loader.selector.empty() ? "" : ",", label.key, label.value.text());
     kube::ListQuery query;
     query.namespace_ = loader.key.namespace_;
     query.label_selector = loader.selector;
     for (const auto& pod : client.list_all(kube::resources::k_pods, query)) {
         const Node* owners = pod.find_path({"metadata", "ownerReferences"});
-        const bool is_its = owners != nullptr && std::any_of(owners->items().begin(), owners->items().end(), [&](const Node& owner) {
-                                return owner.get_string({"uid"}) == loader.uid;
-                            });
+        const bool is_its = owners != nullptr &&
+                            std::any_of(owners->items().begin(), owners->items().end(),
+                                        [&](const Node& owner) { return owner.get_string({"uid"}) == loader.uid; });
         const auto node = pod.get_string({"spec", "nodeName"});
         if (is_its && !node.empty()) loader.nodes.insert(node);
     }
@@ -85,15 +95,18 @@ std::vector<kube::Rule> loader_rules(const std::string& ns, bool removes) {
 /// What is left to do about the DaemonSet, or doing it.
 class Farewell {
 public:
-    Farewell(Call& call, cluster::KubeStore& server, const api::Module& module) : call_(call), server_(server), module_(module) {}
+    Farewell(Call& call, cluster::KubeStore& server, const api::Module& module)
+        : call_(call), server_(server), module_(module) {}
 
     /// Nodes that have the module from the DaemonSet alone.
     [[nodiscard]] std::vector<std::string> dependent(const Loader& loader) const {
         const auto objects = server_.read().objects;
         std::vector<std::string> names;
         for (const auto& name : loader.nodes) {
-            const bool is_there = std::any_of(objects.nodes.begin(), objects.nodes.end(), [&](const auto& node) { return node.meta.name == name; });
-            if (is_there && !drive::view_of(objects, name, module_.meta.namespace_, module_.meta.name).status) names.push_back(name);
+            const bool is_there = std::any_of(objects.nodes.begin(), objects.nodes.end(),
+                                              [&](const auto& node) { return node.meta.name == name; });
+            if (is_there && !drive::view_of(objects, name, module_.meta.namespace_, module_.meta.name).status)
+                names.push_back(name);
         }
         return names;
     }
@@ -104,15 +117,17 @@ public:
         if (!left.empty())
             console.out(fmt::format("DaemonSet {} is still what loads it on {}\n", name, base::join(left, ", ")));
         else
-            console.out(fmt::format("DaemonSet {} is not needed any more: kmm-upgrade migrate {} --from-daemonset {} --remove-daemonset\n", name,
-                                    module_.full_name(), name));
+            console.out(fmt::format(
+                "DaemonSet {} is not needed any more: kmm-upgrade migrate {} --from-daemonset {} --remove-daemonset\n",
+                name, module_.full_name(), name));
     }
     /// Its Pods stay: what ends with them is not for us to know. Errors: checks_failed "daemonset-in-use".
     void remove(const Loader& loader) const {
         const auto name = loader.key.to_string();
         if (const auto left = dependent(loader); !left.empty())
             throw Error(Exit::checks_failed, "daemonset-in-use",
-                        fmt::format("DaemonSet {} is still what loads {} on {}", name, module_.meta.name, base::join(left, ", ")))
+                        fmt::format("DaemonSet {} is still what loads {} on {}", name, module_.meta.name,
+                                    base::join(left, ", ")))
                 .hint(way_out(left));
         kube::DeleteOptions options;
         options.uid = loader.uid;
@@ -127,13 +142,20 @@ public:
     }
 
 private:
-    /// How nodes with another build get rid of it. start and apply refuse them while it is live: nobody but its DaemonSet knows it.
+    /// How nodes with another build get rid of it. start and apply refuse them while it is live: nobody but its
+    /// DaemonSet knows it.
     [[nodiscard]] std::string way_out(const std::vector<std::string>& nodes) const {
         const auto version = module_.module_loader ? module_.module_loader->container.version : "";
-        const auto kernel_module = module_.module_loader ? drive::kernel_module_name(module_.module_loader->container.modprobe.module_name) : "the module";
-        return fmt::format("on each of them: keep the DaemonSet's Pod away (its nodeSelector), run rmmod {} there, then kmm-upgrade {} --node {}", kernel_module,
-                           version.empty() ? "apply " + module_.full_name() : fmt::format("start module {} --to {}", module_.full_name(), version),
-                           nodes.size() == 1 ? nodes.front() : "NODE");
+        const auto kernel_module =
+            module_.module_loader ? drive::kernel_module_name(module_.module_loader->container.modprobe.module_name)
+                                  : "the module";
+        return fmt::format(
+            "on each of them: keep the DaemonSet's Pod away (its nodeSelector), run rmmod {} there, then kmm-upgrade "
+            "{} --node {}",
+            kernel_module,
+            version.empty() ? "apply " + module_.full_name()
+                            : fmt::format("start module {} --to {}", module_.full_name(), version),
+            nodes.size() == 1 ? nodes.front() : "NODE");
     }
 
     Call& call_;
@@ -149,8 +171,8 @@ const char* holding_text(Holding holding) {
     }
 }
 
-/// A run that records `names` as they are: an ordered one for a Module with versions, else one of apply. nullopt: the plan does not want the
-/// module on any of them.
+/// A run that records `names` as they are: an ordered one for a Module with versions, else one of apply. nullopt: the
+/// plan does not want the module on any of them.
 std::optional<drive::Prepared> prepare_takeover(Call& call, const cluster::Snapshot& snapshot, drive::Worker& worker,
                                                 drive::StartRequest request, const api::Module& module) {
     const auto observer = check_observer(call, module.full_name());
@@ -159,7 +181,8 @@ std::optional<drive::Prepared> prepare_takeover(Call& call, const cluster::Snaps
         if (work.full_name() != module.full_name()) continue;
         auto narrowed = drive::narrow(std::move(work), snapshot.objects, request);
         narrowed.unload.clear();
-        if (!narrowed.load.empty()) return drive::prepare_apply(snapshot, worker, call.clock(), request, narrowed, observer);
+        if (!narrowed.load.empty())
+            return drive::prepare_apply(snapshot, worker, call.clock(), request, narrowed, observer);
     }
     return std::nullopt;
 }
@@ -173,7 +196,8 @@ Exit run_takeover(const cli::Args& args, cli::Context& context) {
     take_module(args, request);
     take_walk_options(args, request);
     if (request.name.empty())
-        throw Error(Exit::usage, "missing-argument", "MODULE is missing: the Module that is to have what the DaemonSet has loaded")
+        throw Error(Exit::usage, "missing-argument",
+                    "MODULE is missing: the Module that is to have what the DaemonSet has loaded")
             .hint("kmm-upgrade migrate NAMESPACE/NAME --from-daemonset NAMESPACE/NAME");
     const bool dry = args.flag("dry-run");
     const bool removes = args.flag("remove-daemonset");
@@ -189,7 +213,8 @@ Exit run_takeover(const cli::Args& args, cli::Context& context) {
     auto& cluster = access.cluster.open(place);
     auto* server = cluster.server;
     if (server == nullptr)
-        throw Error(Exit::usage, "bad-value", "--from-daemonset needs an API server, found a directory cluster").hint("name the server with --context");
+        throw Error(Exit::usage, "bad-value", "--from-daemonset needs an API server, found a directory cluster")
+            .hint("name the server with --context");
     const auto definitions = access.cluster.kinds_to_create(request.options, ClusterAccess::Definitions::of_nodes);
     const auto snapshot = cluster.store->read();
     auto target = target_of(snapshot, request);
@@ -202,7 +227,8 @@ Exit run_takeover(const cli::Args& args, cli::Context& context) {
     const auto runner = access.reach.runner(request.options, target);
     drive::Worker worker(*runner);
     tell_warnings(call, snapshot.diagnostics);
-    const auto held = drive::survey_held(snapshot, worker, call.clock(), request, check_observer(call, module.full_name()));
+    const auto held =
+        drive::survey_held(snapshot, worker, call.clock(), request, check_observer(call, module.full_name()));
     request.nodes.clear();
     request.order.reset();
     bool is_left = false;

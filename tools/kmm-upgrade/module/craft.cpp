@@ -16,7 +16,8 @@
 namespace kmm::tool_upgrade {
 namespace {
 
-/// The runner of `run`, with all that `extent` needs on the cluster, which is open. Options of the command line are put over those of the run.
+/// The runner of `run`, with all that `extent` needs on the cluster, which is open. Options of the command line are put
+/// over those of the run.
 std::unique_ptr<cluster::NodeRunner> runner_of(Access& access, upgrade::Run& run, Extent extent) {
     auto& cluster = access.cluster.opened();
     drive::require_cluster_of(run, *cluster.store);
@@ -26,7 +27,8 @@ std::unique_ptr<cluster::NodeRunner> runner_of(Access& access, upgrade::Run& run
     Target target{subject.ns, subject.name, "", run.lineage, {}};
     for (const auto& record : run.nodes) {
         const auto node = upgrade::module::read(record);
-        if (!node.target_entry.is_null()) target.service_account = api::decode_node_module(node.target_entry).service_account_name;
+        if (!node.target_entry.is_null())
+            target.service_account = api::decode_node_module(node.target_entry).service_account_name;
     }
     if (extent != Extent::record) {
         if (run.options.via == upgrade::Via::self)
@@ -41,11 +43,12 @@ std::unique_ptr<cluster::NodeRunner> runner_of(Access& access, upgrade::Run& run
 }
 
 bool was_left_out(const upgrade::Run& run, const std::string& name) {
-    return std::any_of(run.left_out.begin(), run.left_out.end(), [&](const upgrade::LeftOut& node) { return node.name == name; });
+    return std::any_of(run.left_out.begin(), run.left_out.end(),
+                       [&](const upgrade::LeftOut& node) { return node.name == name; });
 }
 
-/// Notes nodes that `run`, which has walked all nodes of its Module to the end, does not have because they came later. Reads the whole
-/// cluster.
+/// Notes nodes that `run`, which has walked all nodes of its Module to the end, does not have because they came later.
+/// Reads the whole cluster.
 void tell_newcomers(Access& access, const upgrade::Run& run) {
     if (!run.options.all_nodes || access.call.context().verbosity < 0) return;
     const auto subject = upgrade::module::full_name(run);
@@ -59,7 +62,8 @@ void tell_newcomers(Access& access, const upgrade::Run& run) {
             if (module.full_name() != subject) continue;
             const auto tolerations = plan::loader_tolerations(module);
             for (const auto& node : objects.nodes)
-                if (run.find(node.meta.name) == nullptr && plan::selects(module.selector, node.meta.labels) && plan::tolerates(tolerations, node.taints))
+                if (run.find(node.meta.name) == nullptr && plan::selects(module.selector, node.meta.labels) &&
+                    plan::tolerates(tolerations, node.taints))
                     (was_left_out(run, node.meta.name) ? returned : names).push_back(node.meta.name);
         }
     } catch (const Error& error) {
@@ -69,12 +73,15 @@ void tell_newcomers(Access& access, const upgrade::Run& run) {
         return;
     }
     for (const auto& name : returned)
-        access.call.note(fmt::format("node {} was left out at the start and can take the module now: kmm-upgrade start module {} --to {} --node {}",
-                                     name, subject, run.to_version, name));
+        access.call.note(
+            fmt::format("node {} was left out at the start and can take the module now: kmm-upgrade start module {} "
+                        "--to {} --node {}",
+                        name, subject, run.to_version, name));
     if (names.empty()) return;
-    access.call.note(fmt::format("{} {} selected by the Module and came after the start: kmm-upgrade start module {} --to {}",
-                                 names.size() == 1 ? "node " + names.front() : fmt::format("nodes {}", base::join(names, ", ")),
-                                 names.size() == 1 ? "is" : "are", subject, run.to_version));
+    access.call.note(
+        fmt::format("{} {} selected by the Module and came after the start: kmm-upgrade start module {} --to {}",
+                    names.size() == 1 ? "node " + names.front() : fmt::format("nodes {}", base::join(names, ", ")),
+                    names.size() == 1 ? "is" : "are", subject, run.to_version));
 }
 
 class ModuleHands final : public Hands {
@@ -118,7 +125,9 @@ public:
         auto& kept = *runner;
         return std::make_unique<ModuleHands>(access, kept, std::move(runner), extent);
     }
-    [[nodiscard]] Exit follow(Access& access, const upgrade::Run& run) const override { return go_on_applying(access, run); }
+    [[nodiscard]] Exit follow(Access& access, const upgrade::Run& run) const override {
+        return go_on_applying(access, run);
+    }
 };
 
 }  // namespace

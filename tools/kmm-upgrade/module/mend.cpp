@@ -25,7 +25,9 @@ std::optional<MendChoice> mend_choice_of(const cli::Args& args, const cli::Conte
     MendChoice choice;
     choice.yes = args.flag("yes");
     for (auto& node : args.all("uncordon")) {
-        if (node.empty()) throw Error(Exit::usage, "bad-value", "--uncordon is \"\", expected the name of a node").hint("leave it out to lift no cordon");
+        if (node.empty())
+            throw Error(Exit::usage, "bad-value", "--uncordon is \"\", expected the name of a node")
+                .hint("leave it out to lift no cordon");
         choice.uncordon.insert(std::move(node));
     }
     if (!args.flag("fix")) {
@@ -35,15 +37,18 @@ std::optional<MendChoice> mend_choice_of(const cli::Args& args, const cli::Conte
         return std::nullopt;
     }
     if (!choice.yes && (args.flag("no-input") || !context.console.in_is_terminal()))
-        throw Error(Exit::usage, "missing-option", "--fix asks before each change, and nobody can be asked; --yes is missing")
+        throw Error(Exit::usage, "missing-option",
+                    "--fix asks before each change, and nobody can be asked; --yes is missing")
             .hint("kmm-upgrade doctor says what is found; --fix --yes mends all of it");
     return choice;
 }
 
 void require_cordons(const MendChoice& choice, const std::vector<Repair>& repairs) {
     for (const auto& node : choice.uncordon) {
-        if (std::any_of(repairs.begin(), repairs.end(), [&](const Repair& repair) { return repair.named == node; })) continue;
-        throw Error(Exit::not_found, "node-not-cordoned", fmt::format("node {} has no cordon that is left behind; nothing was changed", node))
+        if (std::any_of(repairs.begin(), repairs.end(), [&](const Repair& repair) { return repair.named == node; }))
+            continue;
+        throw Error(Exit::not_found, "node-not-cordoned",
+                    fmt::format("node {} has no cordon that is left behind; nothing was changed", node))
             .hint("kmm-upgrade doctor lists them; a cordon of the recorded upgrade is lifted by resume, skip or abort");
     }
 }

@@ -35,15 +35,15 @@ struct MendChoice {
     std::string open_module;         ///< of a recorded upgrade that goes on, "" for none
 };
 
-/// --fix, --yes and --uncordon; nullopt without --fix. Errors: usage "missing-option" if one needs another, or if nobody can be
-/// asked and --yes is missing.
+/// --fix, --yes and --uncordon; nullopt without --fix. Errors: usage "missing-option" if one needs another, or if
+/// nobody can be asked and --yes is missing.
 [[nodiscard]] std::optional<MendChoice> mend_choice_of(const cli::Args& args, const cli::Context& context);
 
 /// Errors: not_found "node-not-cordoned" if a node of --uncordon has no finding that says so.
 void require_cordons(const MendChoice& choice, const std::vector<Repair>& repairs);
 
-/// Asks on standard error, unless nobody has to be asked, and acts. Throws nothing of the kind Error: what fails is told.
-/// `why` is the reason of a failure, for people.
+/// Asks on standard error, unless nobody has to be asked, and acts. Throws nothing of the kind Error: what fails is
+/// told. `why` is the reason of a failure, for people.
 [[nodiscard]] Mended mend(Call& call, const Repair& repair, const MendChoice& choice, std::string& why);
 
 }  // namespace kmm::tool_upgrade

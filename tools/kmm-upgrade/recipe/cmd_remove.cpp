@@ -31,7 +31,10 @@ void print_removal(cli::Context& context, const Release& everything) {
         }
         states.push_back(Node::mapping({{"name", state->name}, {"objects", std::move(objects)}}));
     }
-    if (cli::print_document(context, Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "RecipeRemovalPlan"}, {"recipe", everything.recipe}, {"states", std::move(states)}})))
+    if (cli::print_document(context, Node::mapping({{"apiVersion", "kmmtools/v1"},
+                                                    {"kind", "RecipeRemovalPlan"},
+                                                    {"recipe", everything.recipe},
+                                                    {"states", std::move(states)}})))
         return;
     context.console.out(text + "nothing was done; next: the same command without --dry-run\n");
 }
@@ -40,7 +43,8 @@ void print_removal(cli::Context& context, const Release& everything) {
 
 Exit run_remove_recipe(const cli::Args& args, cli::Context& context) {
     const auto name = args.positional("NAME");
-    if (is_to_be_resumed(args, context, [&](const upgrade::Run& run) { return asks_for_removal(run, name); })) return run_resume(args, context);
+    if (is_to_be_resumed(args, context, [&](const upgrade::Run& run) { return asks_for_removal(run, name); }))
+        return run_resume(args, context);
     Access access(args, context);
     const bool dry = args.flag("dry-run");
     const auto request = recipe_request(access.call, name);
@@ -49,7 +53,8 @@ Exit run_remove_recipe(const cli::Args& args, cli::Context& context) {
     require_free(access.record.load());
     access.cluster.open(place);
     auto& client = recipe_server(access).client();
-    secure_recipe(access, request.options, request.subject, request.lineage, dry ? ClusterAccess::Purpose::look : ClusterAccess::Purpose::change);
+    secure_recipe(access, request.options, request.subject, request.lineage,
+                  dry ? ClusterAccess::Purpose::look : ClusterAccess::Purpose::change);
     drive::ReleaseStore store(client, request.subject.space);
     const auto all = store.of(name);
     if (all.empty()) {
@@ -57,8 +62,11 @@ Exit run_remove_recipe(const cli::Args& args, cli::Context& context) {
         for (const auto& other : store.of_others(name)) names.push_back(other.recipe);
         const auto near = base::nearest(name, names);
         throw Error(Exit::not_found, "release-not-found",
-                    fmt::format("namespace {} has no release of recipe {}", base::escape(request.subject.space), base::escape(name)))
-            .hint(near ? fmt::format("did you mean {}?", *near) : "releases are Secrets kmm-upgrade.recipe.NAME.vN; --release-namespace names another namespace");
+                    fmt::format("namespace {} has no release of recipe {}", base::escape(request.subject.space),
+                                base::escape(name)))
+            .hint(near
+                      ? fmt::format("did you mean {}?", *near)
+                      : "releases are Secrets kmm-upgrade.recipe.NAME.vN; --release-namespace names another namespace");
     }
     const auto everything = upgrade::recipe::merged(all);
     if (dry) {

@@ -19,8 +19,9 @@ public:
     explicit RecipeHands(Access& access) : access_(access) {}
 
     [[nodiscard]] std::unique_ptr<drive::Actor> actor(drive::Recorder& recorder) override {
-        return std::make_unique<drive::RecipeActor>(recipe_server(access_).client(), recorder, access_.call.clock(),
-                                                    [this] { return access_.call.stopped(); }, access_.call.args().flag("force-conflicts"));
+        return std::make_unique<drive::RecipeActor>(
+            recipe_server(access_).client(), recorder, access_.call.clock(), [this] { return access_.call.stopped(); },
+            access_.call.args().flag("force-conflicts"));
     }
     void require_readable() override {}
     void tell_after(const upgrade::Run& run) override {
@@ -32,7 +33,8 @@ public:
             const auto* now = drive::revision_of(all, subject.revision);
             if (now == nullptr) return;
             for (const auto& node : drive::uncovered_nodes(client, *now))
-                access_.call.note(fmt::format("node {}, for which this release has no copy: kmm-upgrade start recipe {}", node, subject.name));
+                access_.call.note(fmt::format(
+                    "node {}, for which this release has no copy: kmm-upgrade start recipe {}", node, subject.name));
         } catch (const Error& error) {
             // The run has ended well, whatever can be told besides.
             access_.call.note("whether nodes were updated after the start could not be seen: " + error.message());
@@ -51,11 +53,14 @@ public:
     [[nodiscard]] std::unique_ptr<Hands> take_up(Access& access, upgrade::Run& run, Extent extent) const override {
         drive::require_cluster_of(run, *access.cluster.opened().store);
         if (extent != Extent::record)
-            secure_recipe(access, run.options, upgrade::recipe::subject_of(run), run.lineage, ClusterAccess::Purpose::change);
+            secure_recipe(access, run.options, upgrade::recipe::subject_of(run), run.lineage,
+                          ClusterAccess::Purpose::change);
         return std::make_unique<RecipeHands>(access);
     }
 
-    [[nodiscard]] Exit follow(Access&, const upgrade::Run&) const override { throw bug("nothing follows a run about a recipe"); }
+    [[nodiscard]] Exit follow(Access&, const upgrade::Run&) const override {
+        throw bug("nothing follows a run about a recipe");
+    }
 };
 
 }  // namespace
@@ -67,8 +72,8 @@ cluster::KubeStore& recipe_server(Access& access) {
         .hint("--context NAME or --kubeconfig FILE; kmm-plan render recipe prints the objects");
 }
 
-void secure_recipe(Access& access, const upgrade::Options& options, const upgrade::recipe::Subject& subject, const std::string& lineage,
-                   ClusterAccess::Purpose purpose) {
+void secure_recipe(Access& access, const upgrade::Options& options, const upgrade::recipe::Subject& subject,
+                   const std::string& lineage, ClusterAccess::Purpose purpose) {
     Target target{subject.space, subject.name, "", lineage, drive::ReleaseStore::rules(subject.space)};
     for (const auto* verb : {"get", "list", "patch"}) target.rights.push_back({verb, "", "nodes", "", "", ""});
     access.cluster.secure(options, target, purpose);
@@ -93,7 +98,8 @@ drive::RecipeRequest recipe_request(Call& call, const std::string& name) {
     request.subject.name = name;
     request.subject.space = args.get("release-namespace").value_or(std::string(drive::k_release_namespace));
     if (request.subject.space.empty())
-        throw Error(Exit::usage, "bad-value", "--release-namespace is empty, expected a namespace").hint("leave the option out for kube-system");
+        throw Error(Exit::usage, "bad-value", "--release-namespace is empty, expected a namespace")
+            .hint("leave the option out for kube-system");
     request.subject.keep_kernels = args.all("keep-kernel");
     request.subject.is_forced = args.flag("force-conflicts");
     return request;
@@ -101,7 +107,8 @@ drive::RecipeRequest recipe_request(Call& call, const std::string& name) {
 
 Exit launch_recipe(Access& access, upgrade::Run run) {
     put_place(run, access.cluster.opened().place);
-    const auto launched = launch(access, std::move(run), std::make_unique<RecipeHands>(access), access.call.args().get("until").value_or(""));
+    const auto launched = launch(access, std::move(run), std::make_unique<RecipeHands>(access),
+                                 access.call.args().get("until").value_or(""));
     return finish(access.call, launched.ended, launched.run);
 }
 

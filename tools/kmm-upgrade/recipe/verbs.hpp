@@ -18,9 +18,10 @@ Exit run_remove_recipe(const cli::Args& args, cli::Context& context);
 [[nodiscard]] drive::RecipeRequest recipe_request(Call& call, const std::string& name);
 /// The API server that is open. Errors: usage "recipe-needs-server" for a directory cluster.
 [[nodiscard]] cluster::KubeStore& recipe_server(Access& access);
-/// Asks for the rights of a run about a recipe, then, to change something, takes the Lease. Errors: those of ClusterAccess::secure.
-void secure_recipe(Access& access, const upgrade::Options& options, const upgrade::recipe::Subject& subject, const std::string& lineage,
-                   ClusterAccess::Purpose purpose);
+/// Asks for the rights of a run about a recipe, then, to change something, takes the Lease. Errors: those of
+/// ClusterAccess::secure.
+void secure_recipe(Access& access, const upgrade::Options& options, const upgrade::recipe::Subject& subject,
+                   const std::string& lineage, ClusterAccess::Purpose purpose);
 /// Records the run and walks it; the exit code of the verb.
 [[nodiscard]] Exit launch_recipe(Access& access, upgrade::Run run);
 

@@ -16,13 +16,15 @@ namespace {
 std::string state_place(const cli::Args& args) {
     const auto given = args.get("state-dir");
     if (given && given->empty())
-        throw Error(Exit::usage, "bad-value", "--state-dir is empty, expected a directory").hint("leave the option out for the usual one");
+        throw Error(Exit::usage, "bad-value", "--state-dir is empty, expected a directory")
+            .hint("leave the option out for the usual one");
     return given.value_or(record::default_state_dir());
 }
 
 }  // namespace
 
-RecordAccess::RecordAccess(Call& call) : call_(call), directory_(state_place(call.args()), call.files(), call.clock()) {}
+RecordAccess::RecordAccess(Call& call)
+    : call_(call), directory_(state_place(call.args()), call.files(), call.clock()) {}
 
 std::optional<upgrade::Run> RecordAccess::load() {
     try {
@@ -43,7 +45,9 @@ void RecordAccess::require_named(const upgrade::Run& run) const {
     const auto ns = call_.args().get("namespace");
     const auto text = upgrade::describe(run);
     if (!ns || *ns == text.space) return;
-    throw Error(Exit::not_found, "no-run", fmt::format("the upgrade recorded in {} is of {}, none of namespace {}", directory_.path(), text.subject(), base::escape(*ns)))
+    throw Error(Exit::not_found, "no-run",
+                fmt::format("the upgrade recorded in {} is of {}, none of namespace {}", directory_.path(),
+                            text.subject(), base::escape(*ns)))
         .hint("leave --namespace out, or name another record with --state-dir");
 }
 
@@ -72,11 +76,13 @@ void RecordAccess::open_locked(const std::string& operation) {
 void require_free(const std::optional<upgrade::Run>& run) {
     if (!run || upgrade::is_final_run_state(run->state)) return;
     const auto text = upgrade::describe(*run);
-    throw Error(Exit::paused, "run-exists", fmt::format("the upgrade of {} to {} is in state {}", text.subject(), text.to, run->state))
+    throw Error(Exit::paused, "run-exists",
+                fmt::format("the upgrade of {} to {} is in state {}", text.subject(), text.to, run->state))
         .hint(upgrade::next_commands(*run).front() + ", or: kmm-upgrade abort");
 }
 
-bool is_to_be_resumed(const cli::Args& args, cli::Context& context, const std::function<bool(const upgrade::Run&)>& asks_for) {
+bool is_to_be_resumed(const cli::Args& args, cli::Context& context,
+                      const std::function<bool(const upgrade::Run&)>& asks_for) {
     if (!args.flag("or-resume") || args.flag("dry-run")) return false;
     Call call(args, context);
     const auto run = RecordAccess(call).load();

@@ -19,7 +19,8 @@ public:
     /// Touches no disk. Errors: usage "bad-value" for --state-dir.
     explicit RecordAccess(Call& call);
 
-    /// Reads the record; warnings go to standard error, each once. Errors: as StateDir::open and load; nullopt when idle.
+    /// Reads the record; warnings go to standard error, each once. Errors: as StateDir::open and load; nullopt when
+    /// idle.
     [[nodiscard]] std::optional<upgrade::Run> load();
     /// That -n, if it is given, is the namespace of the run's Module. Errors: not_found "no-run".
     void require_named(const upgrade::Run& run) const;
@@ -45,10 +46,11 @@ private:
 /// Refuses while another upgrade is recorded that has not ended. Errors: paused "run-exists".
 void require_free(const std::optional<upgrade::Run>& run);
 
-/// With --or-resume: whether the upgrade that is recorded is the one that is asked for, so that it is resumed instead of a new one being started.
-/// False where none is recorded, it is complete, or `asks_for` says that it is another one. Errors: paused "run-ended" if it was aborted; those of
-/// RecordAccess::load.
-[[nodiscard]] bool is_to_be_resumed(const cli::Args& args, cli::Context& context, const std::function<bool(const upgrade::Run&)>& asks_for);
+/// With --or-resume: whether the upgrade that is recorded is the one that is asked for, so that it is resumed instead
+/// of a new one being started. False where none is recorded, it is complete, or `asks_for` says that it is another one.
+/// Errors: paused "run-ended" if it was aborted; those of RecordAccess::load.
+[[nodiscard]] bool is_to_be_resumed(const cli::Args& args, cli::Context& context,
+                                    const std::function<bool(const upgrade::Run&)>& asks_for);
 
 /// --state-dir, which every verb has.
 [[nodiscard]] std::vector<cli::Option> state_options();

@@ -52,10 +52,12 @@ Exit tell(RecordAccess& record, const Story& story) {
         return Exit::ok;
     }
     const auto words = upgrade::describe(story.run);
-    context.console.out(fmt::format("{} {}: {}, by {}\n", clock_text(story.run.created), base::escape(words.subject()), words.versions(),
-                                    base::escape(story.run.created_by)));
+    context.console.out(fmt::format("{} {}: {}, by {}\n", clock_text(story.run.created), base::escape(words.subject()),
+                                    words.versions(), base::escape(story.run.created_by)));
     for (const auto& node : story.run.left_out)
-        context.console.out(base::escape(fmt::format("{} {} left out: {}", clock_text(story.run.created), node.name, node.reason)) + "\n");
+        context.console.out(
+            base::escape(fmt::format("{} {} left out: {}", clock_text(story.run.created), node.name, node.reason)) +
+            "\n");
     SaidCauses said;
     for (std::size_t index = 1; index < story.loaded.entries.size(); ++index) {
         const auto& entry = story.loaded.entries[index];
@@ -81,8 +83,12 @@ Exit run_history(const cli::Args& args, cli::Context& context) {
     for (const auto& story : all) {
         const auto words = upgrade::describe(story.run);
         const auto versions = words.versions();
-        if (wide) rows.push_back({story.id, words.subject(), versions, story.run.state, result_text(story.run), story.run.created, took(story)});
-        else rows.push_back({story.id, versions, story.run.state, result_text(story.run), minute_text(story.run.created)});
+        if (wide)
+            rows.push_back({story.id, words.subject(), versions, story.run.state, result_text(story.run),
+                            story.run.created, took(story)});
+        else
+            rows.push_back(
+                {story.id, versions, story.run.state, result_text(story.run), minute_text(story.run.created)});
         items.push_back(value::Node::mapping({{"id", story.id},
                                               {words.kind, words.subject()},
                                               {"from", story.run.from_version},
@@ -93,7 +99,8 @@ Exit run_history(const cli::Args& args, cli::Context& context) {
                                               {"by", story.run.created_by}}));
         if (!story.run.left_out.empty()) items.items().back().set("leftOut", encode(story.run.left_out));
     }
-    if (print_list(context, value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "UpgradeHistory"}, {"items", items}})))
+    if (print_list(context,
+                   value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "UpgradeHistory"}, {"items", items}})))
         return Exit::ok;
     if (context.output == "name") {
         for (const auto& story : all) context.console.out(story.id + "\n");
@@ -103,7 +110,8 @@ Exit run_history(const cli::Args& args, cli::Context& context) {
         context.console.out(fmt::format("no upgrade is recorded in {}\n", base::escape(record.directory().path())));
         return Exit::ok;
     }
-    context.console.out(cli::format_table(headers, rows, context.console.out_is_terminal() && !wide ? context.console.width() : 0));
+    context.console.out(
+        cli::format_table(headers, rows, context.console.out_is_terminal() && !wide ? context.console.width() : 0));
     return Exit::ok;
 }
 
@@ -114,7 +122,8 @@ Exit run_delete(const cli::Args& args, cli::Context& context) {
     record.lock("delete");
     const auto run = record.must_load();
     if (!upgrade::is_final_run_state(run.state))
-        throw Error(Exit::paused, "run-active", fmt::format("the upgrade is in state {}, only an ended one can be deleted", run.state))
+        throw Error(Exit::paused, "run-active",
+                    fmt::format("the upgrade is in state {}, only an ended one can be deleted", run.state))
             .hint(upgrade::next_commands(run).front() + ", or: kmm-upgrade abort");
     const auto words = upgrade::describe(run);
     record.directory().archive(words.slug());
@@ -123,8 +132,9 @@ Exit run_delete(const cli::Args& args, cli::Context& context) {
         context.console.out("upgrade/" + words.subject() + "\n");
         return Exit::ok;
     }
-    context.console.out(fmt::format("deleted the record of {} {}; it stays in the history\nnext       kmm-upgrade history\n",
-                                    base::escape(words.subject()), words.is_one_of_many ? words.versions() : "to " + words.to));
+    context.console.out(
+        fmt::format("deleted the record of {} {}; it stays in the history\nnext       kmm-upgrade history\n",
+                    base::escape(words.subject()), words.is_one_of_many ? words.versions() : "to " + words.to));
     return Exit::ok;
 }
 

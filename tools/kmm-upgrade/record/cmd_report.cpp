@@ -32,7 +32,9 @@ std::string facts_table(RecordAccess& record, const Story& story) {
     text += row("state", run.state);
     text += row("nodes", counts_text(run));
     for (const auto& node : run.left_out) text += row("left out", fmt::format("{}: {}", node.name, node.reason));
-    if (run.paused) text += row("paused", run.pause_message.empty() ? run.pause_reason : run.pause_reason + ": " + run.pause_message);
+    if (run.paused)
+        text +=
+            row("paused", run.pause_message.empty() ? run.pause_reason : run.pause_reason + ": " + run.pause_message);
     text += row("cluster", run.cluster_place);
     text += row("by", fmt::format("{}, kmm-upgrade {}", run.created_by, run.tool_version));
     text += row("started", run.created);
@@ -48,7 +50,8 @@ std::string facts_table(RecordAccess& record, const Story& story) {
 Exit run_report(const cli::Args& args, cli::Context& context) {
     const auto file = args.get("html");
     if (!file || file->empty())
-        throw Error(Exit::usage, "missing-option", "--html FILE is missing").hint("kmm-upgrade report --html upgrade.html, or - for standard output");
+        throw Error(Exit::usage, "missing-option", "--html FILE is missing")
+            .hint("kmm-upgrade report --html upgrade.html, or - for standard output");
     Call call(args, context);
     RecordAccess record(call);
     const auto all = stories(record);
@@ -59,14 +62,20 @@ Exit run_report(const cli::Args& args, cli::Context& context) {
     const auto& story = wanted.empty() ? all.front() : named_story(all, wanted);
     const auto& run = story.run;
     const auto words = upgrade::describe(run);
-    const auto page = report::html_page(fmt::format("{} {}: {}", words.subject(), words.versions(), run.state), page_style(),
-                                        page_summary(run) + facts_table(record, story) + page_details(story));
+    const auto page =
+        report::html_page(fmt::format("{} {}: {}", words.subject(), words.versions(), run.state), page_style(),
+                          page_summary(run) + facts_table(record, story) + page_details(story));
     cli::write_report(context, *file, page);
     if (*file == "-") return Exit::ok;
-    if (print_document(context, value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "UpgradeReport"}, {"id", story.id}, {"file", *file}})))
+    if (print_document(
+            context,
+            value::Node::mapping(
+                {{"apiVersion", "kmmtools/v1"}, {"kind", "UpgradeReport"}, {"id", story.id}, {"file", *file}})))
         return Exit::ok;
     if (context.output == "name") context.console.out(*file + "\n");
-    else context.console.out(fmt::format("report     {}  of {}: {}\n", base::escape(*file), base::escape(words.subject()), run.state));
+    else
+        context.console.out(
+            fmt::format("report     {}  of {}: {}\n", base::escape(*file), base::escape(words.subject()), run.state));
     return Exit::ok;
 }
 

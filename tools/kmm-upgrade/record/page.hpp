@@ -13,8 +13,8 @@ namespace kmm::tool_upgrade {
 [[nodiscard]] std::string_view page_style();
 /// Counts of nodes by state, and each cause of failure with its nodes.
 [[nodiscard]] std::string page_summary(const upgrade::Run& run);
-/// Timeline, nodes (failed ones first) and events (folded). O(events); at most 3 MB for 2,000 nodes: of more events than fit, the
-/// last are left out, which the page says.
+/// Timeline, nodes (failed ones first) and events (folded). O(events); at most 3 MB for 2,000 nodes: of more events
+/// than fit, the last are left out, which the page says.
 [[nodiscard]] std::string page_details(const Story& story);
 
 }  // namespace kmm::tool_upgrade

@@ -42,11 +42,13 @@ std::vector<Story> stories(RecordAccess& record) {
         }
     }
     if (record.call().context().verbosity >= 0)
-        for (const auto& warning : warnings) record.call().context().console.err("warning: " + base::escape(warning) + "\n");
+        for (const auto& warning : warnings)
+            record.call().context().console.err("warning: " + base::escape(warning) + "\n");
     if (const auto ns = record.call().args().get("namespace"); ns && !all.empty()) {
         std::erase_if(all, [&](const Story& story) { return upgrade::describe(story.run).space != *ns; });
         if (all.empty())
-            throw Error(Exit::not_found, "history-not-found", fmt::format("no upgrade of namespace {} is recorded", base::escape(*ns)))
+            throw Error(Exit::not_found, "history-not-found",
+                        fmt::format("no upgrade of namespace {} is recorded", base::escape(*ns)))
                 .hint("leave --namespace out for all runs");
     }
     return all;
@@ -59,7 +61,8 @@ const Story& named_story(const std::vector<Story>& all, const std::string& id) {
         ids.push_back(story.id);
     }
     const auto near = base::nearest(id, ids);
-    throw Error(Exit::not_found, "history-not-found", fmt::format("there is no run '{}' in the history", base::escape(id)))
+    throw Error(Exit::not_found, "history-not-found",
+                fmt::format("there is no run '{}' in the history", base::escape(id)))
         .hint(near ? "did you mean " + *near + "?" : "kmm-upgrade history lists the runs");
 }
 

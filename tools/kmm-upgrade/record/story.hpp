@@ -17,8 +17,9 @@ struct Story {
     record::Loaded loaded;  ///< has the header and every event; never empty
 };
 
-/// Every run that can be read and that -n does not leave out, newest first. Damaged ones are said on standard error. Takes no lock.
-/// Errors: those of StateDir::open; not_found "history-not-found" if there are runs, but none of that namespace.
+/// Every run that can be read and that -n does not leave out, newest first. Damaged ones are said on standard error.
+/// Takes no lock. Errors: those of StateDir::open; not_found "history-not-found" if there are runs, but none of that
+/// namespace.
 [[nodiscard]] std::vector<Story> stories(RecordAccess& record);
 /// The one with that id. Errors: not_found "history-not-found".
 [[nodiscard]] const Story& named_story(const std::vector<Story>& all, const std::string& id);

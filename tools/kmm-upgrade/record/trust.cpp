@@ -20,9 +20,10 @@ std::string sealed_text(const upgrade::Run& run) {
     const auto tree = upgrade::encode(run);
     const auto* options = tree.find("options");
     const auto description = upgrade::describe(run);
-    auto text = "kmm-upgrade record 2\n" + run.created + "\n" + description.subject() + "\n" + run.cluster_place + "\n" +
-                run.cluster_context + "\n" + (options == nullptr ? "" : value::to_json(*options));
-    for (const auto& [option, command] : description.commands) text += fmt::format("\n{} {}", option, base::escape(command));
+    auto text = "kmm-upgrade record 2\n" + run.created + "\n" + description.subject() + "\n" + run.cluster_place +
+                "\n" + run.cluster_context + "\n" + (options == nullptr ? "" : value::to_json(*options));
+    for (const auto& [option, command] : description.commands)
+        text += fmt::format("\n{} {}", option, base::escape(command));
     return text;
 }
 
@@ -60,15 +61,20 @@ std::vector<std::string> recorded_commands(const upgrade::Run& run) {
     return texts;
 }
 
-void seal_record(const std::string& directory, const upgrade::Run& run) { static_cast<void>(record::seal(directory, sealed_text(run))); }
+void seal_record(const std::string& directory, const upgrade::Run& run) {
+    static_cast<void>(record::seal(directory, sealed_text(run)));
+}
 
-void require_trust(const std::string& directory, const upgrade::Run& run, const cli::Args& args, cli::Context& context) {
+void require_trust(const std::string& directory, const upgrade::Run& run, const cli::Args& args,
+                   cli::Context& context) {
     std::vector<RecordedCommand> commands = commands_of(run);
     std::erase_if(commands, [&](const RecordedCommand& command) {
         const auto& option = command.option;
         const bool elsewhere = option == k_kubeconfig && (args.get("context") || args.get("cluster"));
         // Those of a start with --or-resume do not replace the recorded ones: they must be the same.
-        if (option != k_kubeconfig && option != "ssh-config" && option != "worker") { return args.source(option) == "option" && args.get(option) == command.text; }
+        if (option != k_kubeconfig && option != "ssh-config" && option != "worker") {
+            return args.source(option) == "option" && args.get(option) == command.text;
+        }
         return elsewhere || args.source(option) == "option";
     });
     if (commands.empty() || record::is_sealed(directory, sealed_text(run))) return;
@@ -76,13 +82,20 @@ void require_trust(const std::string& directory, const upgrade::Run& run, const 
         std::string shown;
         for (const auto& [option, text] : commands) shown += fmt::format("  --{} {}\n", option, base::escape(text));
         const bool can_ask = !args.flag("no-input") && context.console.in_is_terminal();
-        const auto answer = can_ask ? context.console.ask(fmt::format("the record in {} was not made by this user on this machine; it runs:\n{}go on? [y/N] ", base::escape(directory), shown), std::nullopt)
-                                    : std::nullopt;
+        const auto answer =
+            can_ask ? context.console.ask(
+                          fmt::format(
+                              "the record in {} was not made by this user on this machine; it runs:\n{}go on? [y/N] ",
+                              base::escape(directory), shown),
+                          std::nullopt)
+                    : std::nullopt;
         if (!answer || (*answer != "y" && *answer != "Y" && *answer != "yes")) {
             Error error(Exit::no_permission, "record-untrusted",
-                        fmt::format("the record in {} has commands and was not made by this user on this machine", base::escape(directory)));
+                        fmt::format("the record in {} has commands and was not made by this user on this machine",
+                                    base::escape(directory)));
             for (const auto& [option, text] : commands) error.detail(option, base::escape(text));
-            throw std::move(error).hint("if you know where it comes from and want these commands to run: --trust-record");
+            throw std::move(error).hint(
+                "if you know where it comes from and want these commands to run: --trust-record");
         }
     }
     seal_record(directory, run);

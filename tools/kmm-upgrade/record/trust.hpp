@@ -13,14 +13,16 @@ namespace kmm::tool_upgrade {
 /// The option --trust-record.
 [[nodiscard]] cli::Option trust_option();
 
-/// What `resume` and its like would run on this machine because the record says so, as options: "--on-event notify.sh"; empty for most records.
+/// What `resume` and its like would run on this machine because the record says so, as options: "--on-event notify.sh";
+/// empty for most records.
 [[nodiscard]] std::vector<std::string> recorded_commands(const upgrade::Run& run);
 
-/// Seals the record in `directory` as one whose commands the user has given. Where that cannot be done, going on needs --trust-record.
+/// Seals the record in `directory` as one whose commands the user has given. Where that cannot be done, going on needs
+/// --trust-record.
 void seal_record(const std::string& directory, const upgrade::Run& run);
 
-/// Returns if the record runs nothing that `args` do not give anew, if it is sealed, or if the user trusts it: by --trust-record or an answer.
-/// Errors: no_permission "record-untrusted" with the commands as details.
+/// Returns if the record runs nothing that `args` do not give anew, if it is sealed, or if the user trusts it: by
+/// --trust-record or an answer. Errors: no_permission "record-untrusted" with the commands as details.
 void require_trust(const std::string& directory, const upgrade::Run& run, const cli::Args& args, cli::Context& context);
 
 }  // namespace kmm::tool_upgrade

@@ -47,7 +47,8 @@ void tell_warnings(Call& call, const Diagnostics& diagnostics) {
     auto& context = call.context();
     if (context.verbosity < 0) return;
     for (const auto& diagnostic : diagnostics)
-        if (diagnostic.severity == Severity::warning) context.console.err(cli::diagnostic_text(diagnostic, context.color_err));
+        if (diagnostic.severity == Severity::warning)
+            context.console.err(cli::diagnostic_text(diagnostic, context.color_err));
 }
 
 drive::CheckObserver check_observer(Call& call, const std::string& version) {
@@ -69,8 +70,11 @@ std::vector<std::string> stops_that_never_come(const upgrade::Run& run) {
     const auto nodes = count == 1 ? std::string("1 node") : fmt::format("{} nodes", count);
     const auto* hint = count == 1 ? "--manual stops before each step" : "a smaller number stops before the others";
     std::vector<std::string> texts;
-    for (const auto& [option, after] : {std::pair{"canary", run.options.canary}, std::pair{"pause-after", run.options.pause_after}})
-        if (after >= count) texts.push_back(fmt::format("--{} {} does not stop this run: it has {}, so none follows; {}", option, after, nodes, hint));
+    for (const auto& [option, after] :
+         {std::pair{"canary", run.options.canary}, std::pair{"pause-after", run.options.pause_after}})
+        if (after >= count)
+            texts.push_back(fmt::format("--{} {} does not stop this run: it has {}, so none follows; {}", option, after,
+                                        nodes, hint));
     return texts;
 }
 
@@ -87,7 +91,8 @@ void finish_preparing(Access& access, drive::Prepared& prepared, const Share& sh
     if (run.options.drain) {
         const auto review = drive::review_drain(*cluster.workloads, module, run);
         for (const auto& warning : review.warnings) warn(warning);
-        if (drive::put_last(run, review.own_node)) call.note(fmt::format("node {} comes last: this runs on it", review.own_node));
+        if (drive::put_last(run, review.own_node))
+            call.note(fmt::format("node {} comes last: this runs on it", review.own_node));
     }
     run.options.max_unavailable = share.of(run.nodes.size());
     put_place(run, cluster.place);
@@ -133,7 +138,8 @@ Launched launch_module(Access& access, upgrade::Run run, cluster::NodeRunner& ru
     }
     const auto old = access.record.load();
     if (old && upgrade::is_followed(*old) && !upgrade::module::is_apply(run))
-        access.call.note(fmt::format("the apply before this left out {}: kmm-upgrade apply", base::join(upgrade::describe(*old).follows, " ")));
+        access.call.note(fmt::format("the apply before this left out {}: kmm-upgrade apply",
+                                     base::join(upgrade::describe(*old).follows, " ")));
     return launch(access, std::move(run), module_hands(access, runner));
 }
 

@@ -23,17 +23,18 @@ void tell_warnings(Call& call, const Diagnostics& diagnostics);
 /// Prints on standard error which node checks `version` now. Thread safe; `call` must outlive it.
 [[nodiscard]] drive::CheckObserver check_observer(Call& call, const std::string& version);
 
-/// Prints the notes, looks at the Pods if nodes are to be drained, and sets what is known only now. Errors: those of review_drain;
-/// "interrupted".
+/// Prints the notes, looks at the Pods if nodes are to be drained, and sets what is known only now. Errors: those of
+/// review_drain; "interrupted".
 void finish_preparing(Access& access, drive::Prepared& prepared, const Share& share, const api::Module& module);
 
 /// Tells which of the definitions "a,b" would be created.
 void say_definitions(Rehearsal& rehearsal, const std::string& names);
 /// Walks a run that does nothing, with a runner of its own over `runner`.
-[[nodiscard]] drive::Ended dry_walk(Access& access, Rehearsal& rehearsal, const upgrade::Run& prepared, drive::DryStore& store,
-                                    cluster::NodeRunner& runner);
+[[nodiscard]] drive::Ended dry_walk(Access& access, Rehearsal& rehearsal, const upgrade::Run& prepared,
+                                    drive::DryStore& store, cluster::NodeRunner& runner);
 
-/// How nodes get a module through `runner`, which outlives it. The kinds and DaemonSets that the run wants are made when its actor is.
+/// How nodes get a module through `runner`, which outlives it. The kinds and DaemonSets that the run wants are made
+/// when its actor is.
 [[nodiscard]] std::unique_ptr<Hands> module_hands(Access& access, cluster::NodeRunner& runner);
 /// launch of a run of this procedure. Errors: also data "cannot-edit" for files of the directory that cannot be edited.
 [[nodiscard]] Launched launch_module(Access& access, upgrade::Run run, cluster::NodeRunner& runner);

@@ -92,7 +92,8 @@ std::string format_nodes(const std::vector<NodeLine>& lines, std::size_t width) 
             }
         };
         const auto needed = [&](std::size_t message) {
-            return std::accumulate(widths.begin(), widths.end() - 1, k_gap * (widths.size() - 1)) + std::min(widths.back(), message);
+            return std::accumulate(widths.begin(), widths.end() - 1, k_gap * (widths.size() - 1)) +
+                   std::min(widths.back(), message);
         };
         measure();
         for (const auto& least : k_dispensable) {
@@ -159,7 +160,8 @@ std::vector<std::string> Board::lines(std::size_t width, std::size_t rows) const
     } else {
         const auto room = std::max<std::size_t>(rows, 3) - 2;
         const auto take = [&](Phase phase, std::size_t most) {
-            for (auto index = in(phase).begin(); index != in(phase).end() && most > 0; ++index, --most) shown.push_back(lines_[*index]);
+            for (auto index = in(phase).begin(); index != in(phase).end() && most > 0; ++index, --most)
+                shown.push_back(lines_[*index]);
         };
         const auto active = in(Phase::in_flight).size();
         take(Phase::failed, room - std::min(active, room / 2));

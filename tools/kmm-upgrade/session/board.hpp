@@ -20,9 +20,9 @@ struct NodeLine {
 };
 [[nodiscard]] NodeLine node_line(const upgrade::Run& run, const upgrade::NodeRecord& node);
 
-/// A table of `lines`. With `width` 0 it has all columns in full. Else it is no wider: columns are left out (that of the procedure, since, current,
-/// target) until 20 columns are left for the message, then names lose their middle, at last the message is cut. Names keep what
-/// tells them apart: a domain that all of them end in goes first.
+/// A table of `lines`. With `width` 0 it has all columns in full. Else it is no wider: columns are left out (that of
+/// the procedure, since, current, target) until 20 columns are left for the message, then names lose their middle, at
+/// last the message is cut. Names keep what tells them apart: a domain that all of them end in goes first.
 [[nodiscard]] std::string format_nodes(const std::vector<NodeLine>& lines, std::size_t width);
 
 /// At most `width` columns of a name: its beginning and its end, with "…" between.
@@ -34,8 +34,9 @@ public:
     explicit Board(const upgrade::Run& run);
     /// Takes the node over. O(log nodes); a name that the run does not have is ignored.
     void update(const upgrade::NodeRecord& node);
-    /// The table in at most `rows` lines, at least 3, of `width` columns. All nodes in their order if they fit, else failed ones, those in flight,
-    /// the next ones, and a last line that counts the others. O(rows), but for runs that fit.
+    /// The table in at most `rows` lines, at least 3, of `width` columns. All nodes in their order if they fit, else
+    /// failed ones, those in flight, the next ones, and a last line that counts the others. O(rows), but for runs that
+    /// fit.
     [[nodiscard]] std::vector<std::string> lines(std::size_t width, std::size_t rows) const;
     /// "[#####...] 12 of 40 nodes  TAIL" in `width` columns.
     [[nodiscard]] std::string bar(std::size_t width, const std::string& tail) const;
@@ -46,7 +47,9 @@ public:
 private:
     enum class Phase { failed, in_flight, waiting, final };
     [[nodiscard]] static Phase phase_of(const upgrade::NodeRecord& node);
-    [[nodiscard]] const std::set<std::size_t>& in(Phase phase) const { return groups_[static_cast<std::size_t>(phase)]; }
+    [[nodiscard]] const std::set<std::size_t>& in(Phase phase) const {
+        return groups_[static_cast<std::size_t>(phase)];
+    }
     void place(std::size_t index, const upgrade::NodeRecord& node);
 
     upgrade::Run head_;  ///< without nodes

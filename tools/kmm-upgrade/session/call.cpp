@@ -19,7 +19,9 @@ Call::Call(const cli::Args& args, cli::Context& context) : args_(args), context_
     if (const auto patience = args.get("api-timeout")) {
         const auto duration = base::parse_duration(*patience);
         if (!duration || duration->count() < 1)
-            throw Error(Exit::usage, "bad-value", fmt::format("--api-timeout is \"{}\", expected a duration as 5m", *patience)).hint("leave the option out for the usual one");
+            throw Error(Exit::usage, "bad-value",
+                        fmt::format("--api-timeout is \"{}\", expected a duration as 5m", *patience))
+                .hint("leave the option out for the usual one");
         api_timeout_ = *duration;
     }
 }
@@ -32,7 +34,8 @@ Exit Call::stop_exit() const {
 }
 
 void Call::require_going_on() const {
-    if (stopped()) throw Error(stop_exit(), "interrupted", "interrupted before anything was changed").hint("start again");
+    if (stopped())
+        throw Error(stop_exit(), "interrupted", "interrupted before anything was changed").hint("start again");
 }
 
 std::optional<std::string> Call::ask(const std::string& question) const {

@@ -26,7 +26,8 @@ public:
     [[nodiscard]] Exit stop_exit() const;
     /// Errors: "interrupted", with stop_exit(), once stopped.
     void require_going_on() const;
-    /// One line of answer to `question`; nullopt at the end of the input and once stopped(), also if an answer came with it.
+    /// One line of answer to `question`; nullopt at the end of the input and once stopped(), also if an answer came
+    /// with it.
     [[nodiscard]] std::optional<std::string> ask(const std::string& question) const;
     /// "note: TEXT" on standard error, unless --quiet. The text is escaped. Thread safe.
     void note(const std::string& text) const;

@@ -14,8 +14,10 @@ namespace {
 
 constexpr std::size_t k_long_message = 60;  // bytes; a shorter one is repeated
 
-std::string message_of(const upgrade::NodeRecord& node) { const auto line = upgrade::module::text_of(node, "kernelLine");
-    return line.empty() ? node.message : "kernel said " + line; }
+std::string message_of(const upgrade::NodeRecord& node) {
+    const auto line = upgrade::module::text_of(node, "kernelLine");
+    return line.empty() ? node.message : "kernel said " + line;
+}
 
 }  // namespace
 
@@ -25,8 +27,10 @@ std::vector<Cause> causes_of(const upgrade::Run& run) {
     for (const auto& node : run.nodes) {
         if (!upgrade::is_failed_node_state(node.state)) continue;
         const auto message = message_of(node);
-        Cause cause{node.reason, cli::without_node(message, node.name), cli::without_node(node.hint, node.name), {node.name}};
-        const auto [found, is_new] = index.try_emplace(cause.code + '\0' + cause.message + '\0' + cause.hint, causes.size());
+        Cause cause{
+            node.reason, cli::without_node(message, node.name), cli::without_node(node.hint, node.name), {node.name}};
+        const auto [found, is_new] =
+            index.try_emplace(cause.code + '\0' + cause.message + '\0' + cause.hint, causes.size());
         if (!is_new) {
             causes[found->second].nodes.push_back(node.name);
             continue;

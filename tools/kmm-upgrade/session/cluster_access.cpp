@@ -23,15 +23,20 @@ bool is_chosen(const cli::Args& args, std::string_view option) {
 /// Documents of the record would be documents of the cluster, which the next step could not read.
 void require_apart(const std::string& state, const std::string& cluster) {
     std::error_code failed;
-    const auto inner = std::filesystem::weakly_canonical(state, failed).lexically_relative(std::filesystem::weakly_canonical(cluster, failed));
+    const auto inner = std::filesystem::weakly_canonical(state, failed)
+                           .lexically_relative(std::filesystem::weakly_canonical(cluster, failed));
     if (failed || inner.empty()) return;
     for (const auto& part : inner) {
         // What begins with a dot is not read; ".." leads out, "." is the directory itself.
         if (part.native().starts_with('.') && part != ".") return;
     }
-    throw Error(Exit::usage, "state-in-cluster",
-                fmt::format("the record would be kept in {}, which is in the cluster directory {}: its files would be read as objects", base::escape(state), base::escape(cluster)))
-        .hint("name a directory beside it with --state-dir, or in it one whose name begins with a dot: " + base::escape(cluster) + "/.state");
+    throw Error(
+        Exit::usage, "state-in-cluster",
+        fmt::format(
+            "the record would be kept in {}, which is in the cluster directory {}: its files would be read as objects",
+            base::escape(state), base::escape(cluster)))
+        .hint("name a directory beside it with --state-dir, or in it one whose name begins with a dot: " +
+              base::escape(cluster) + "/.state");
 }
 
 cluster::Place live_place(const cli::Args& args) {
@@ -51,7 +56,8 @@ cluster::Place ClusterAccess::place(const upgrade::Run* recorded) const {
     const bool directory = is_chosen(args, "cluster");
     const bool server = is_chosen(args, "kubeconfig") || is_chosen(args, "context");
     if (directory && server)
-        throw Error(Exit::usage, "several-sources", "expected one cluster, found --cluster and --kubeconfig or --context")
+        throw Error(Exit::usage, "several-sources",
+                    "expected one cluster, found --cluster and --kubeconfig or --context")
             .hint("give one of them");
     if (server) return live_place(args);
     if (const auto given = args.get("cluster")) {
@@ -63,7 +69,8 @@ cluster::Place ClusterAccess::place(const upgrade::Run* recorded) const {
         return cluster::Place::read(recorded->cluster_place, recorded->cluster_context);
     if (kube::connection_configured(kube::request_from_environment())) return live_place(args);
     Error error(Exit::usage, "no-cluster", "no cluster specified");
-    if (auto absent = kube::absent_kubeconfig(kube::request_from_environment()); !absent.empty()) error.detail("KUBECONFIG", std::move(absent));
+    if (auto absent = kube::absent_kubeconfig(kube::request_from_environment()); !absent.empty())
+        error.detail("KUBECONFIG", std::move(absent));
     throw std::move(error)
         .detail("directory", "--cluster DIR, or KMM_CLUSTER: one Kubernetes object per YAML file")
         .detail("api server", "--kubeconfig FILE, --context NAME, KUBECONFIG or ~/.kube/config")
@@ -74,7 +81,8 @@ cluster::Cluster& ClusterAccess::open(const cluster::Place& place) {
     kube::ClientOptions options;
     options.api_timeout = call_.api_timeout();
     if (call_.context().verbosity >= 0)
-        kube::tell_all(options, [&console = call_.context().console](const std::string& line) { console.err(line + "\n"); });
+        kube::tell_all(options,
+                       [&console = call_.context().console](const std::string& line) { console.err(line + "\n"); });
     options.stop_waiting = [this] { return call_.stopped(); };
     options.before_change = [this] { require_lease(); };
     cluster_.emplace(cluster::open_cluster(place, {call_.files(), call_.clock(), call_.random(), std::move(options)}));
@@ -89,8 +97,10 @@ cluster::Cluster& ClusterAccess::opened() {
 void ClusterAccess::lock_directory() {
     const auto* directory = opened().directory;
     std::error_code failed;
-    if (directory == nullptr || directory_lock_ || !std::filesystem::is_directory(directory->path(), failed)) return;  // reading reports that
-    directory_lock_.emplace(record::lock_cluster_directory(directory->path(), record::current_owner(record_.operation(), call_.clock())));
+    if (directory == nullptr || directory_lock_ || !std::filesystem::is_directory(directory->path(), failed))
+        return;  // reading reports that
+    directory_lock_.emplace(
+        record::lock_cluster_directory(directory->path(), record::current_owner(record_.operation(), call_.clock())));
 }
 
 std::string ClusterAccess::kinds_to_create(const upgrade::Options& options, Definitions wanted) {
@@ -102,13 +112,14 @@ std::string ClusterAccess::kinds_to_create(const upgrade::Options& options, Defi
     const auto place = server->describe();
     if (options.via != upgrade::Via::self) throw cluster::lacking_error(place, kinds.front());
     if (wanted == Definitions::of_nodes && kinds.front().kind == kube::resources::k_modules.kind)
-        throw cluster::lacking_error(place, kinds.front()).hint("kubectl apply -k manifests/crd, or kmm-upgrade apply, which creates it; then the Module");
+        throw cluster::lacking_error(place, kinds.front())
+            .hint("kubectl apply -k manifests/crd, or kmm-upgrade apply, which creates it; then the Module");
     cluster::require_creatable(client, place, kinds, server->rights());
     const auto signs = options.operator_said.empty() ? cluster::look_for_operator(client) : cluster::OperatorSigns{};
     if (!signs.pods.empty())
         throw Error(Exit::checks_failed, "operator-present",
-                    fmt::format("KMM's operator is at work in {} (Pod {}), which brings the kind {}; it is not there", place,
-                                signs.pods.front().name, kinds.front().kind))
+                    fmt::format("KMM's operator is at work in {} (Pod {}), which brings the kind {}; it is not there",
+                                place, signs.pods.front().name, kinds.front().kind))
             .detail("known by", signs.pods.front().sign)
             .hint("look why its installation is not complete; --operator absent if that is no operator of KMM");
     std::vector<std::string> names;
@@ -124,7 +135,8 @@ void ClusterAccess::create_kinds(const std::string& names) {
         const auto name = kind.full_name();
         if (std::find(wanted.begin(), wanted.end(), name) == wanted.end()) continue;
         call_.note(fmt::format("creating CustomResourceDefinition {}", name));
-        if (!cluster::create_definition(server->client(), kind)) call_.note(fmt::format("{} was created by somebody else meanwhile", name));
+        if (!cluster::create_definition(server->client(), kind))
+            call_.note(fmt::format("{} was created by somebody else meanwhile", name));
     }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cluster that a call works on: where it is, its objects, the rights there, the Lease against others, kinds that it lacks.
+// The cluster that a call works on: where it is, its objects, the rights there, the Lease against others, kinds that it
+// lacks.
 #pragma once
 
 #include <atomic>
@@ -30,10 +31,12 @@ public:
     ClusterAccess(const ClusterAccess&) = delete;
     ClusterAccess& operator=(const ClusterAccess&) = delete;
 
-    /// Where the cluster is: the option --cluster, --kubeconfig or --context, else that of `recorded`, else KMM_CLUSTER, else what
-    /// kubectl would find. Errors: usage "no-cluster", "several-sources", "state-in-cluster"; those of kube::load_connection.
+    /// Where the cluster is: the option --cluster, --kubeconfig or --context, else that of `recorded`, else
+    /// KMM_CLUSTER, else what kubectl would find. Errors: usage "no-cluster", "several-sources", "state-in-cluster";
+    /// those of kube::load_connection.
     [[nodiscard]] cluster::Place place(const upgrade::Run* recorded = nullptr) const;
-    /// Opens the cluster in place of the one that is open; that one must not be in use any more. Errors: those of kube::load_connection.
+    /// Opens the cluster in place of the one that is open; that one must not be in use any more. Errors: those of
+    /// kube::load_connection.
     cluster::Cluster& open(const cluster::Place& place);
     /// The open one.
     [[nodiscard]] cluster::Cluster& opened();
@@ -41,23 +44,24 @@ public:
     /// record::lock_cluster_directory.
     void lock_directory();
 
-    /// Rights that the walk of a Module of namespace `ns` ("": not known) will need are asked for by whatever asks for rights first;
-    /// beside an operator the store may only change labels from now on. Sends nothing.
+    /// Rights that the walk of a Module of namespace `ns` ("": not known) will need are asked for by whatever asks for
+    /// rights first; beside an operator the store may only change labels from now on. Sends nothing.
     void expect(const upgrade::Options& options, const std::string& ns);
-    /// On an API server: asks for every right, then, unless it is to look only, takes the Lease of this Module. Once it is lost, nothing is
-    /// changed any more. Of a directory it takes the lock.
-    /// Errors: those of KubeStore::require_rights and LeaseKeeper::acquire; checks_failed "operator-present", "operator-missing".
+    /// On an API server: asks for every right, then, unless it is to look only, takes the Lease of this Module. Once it
+    /// is lost, nothing is changed any more. Of a directory it takes the lock. Errors: those of
+    /// KubeStore::require_rights and LeaseKeeper::acquire; checks_failed "operator-present", "operator-missing".
     enum class Purpose { look, change };
     void secure(const upgrade::Options& options, const Target& target, Purpose purpose);
-    /// Waits, if a Lease is held, until it is certain that it still is, --api-timeout at most. Errors: those of LeaseKeeper::require.
+    /// Waits, if a Lease is held, until it is certain that it still is, --api-timeout at most. Errors: those of
+    /// LeaseKeeper::require.
     void require_lease() const;
-    /// Removes the Lease that a process of `run`, which has ended, left on an API server when it was killed. Faults are no faults:
-    /// a Lease that is left expires.
+    /// Removes the Lease that a process of `run`, which has ended, left on an API server when it was killed. Faults are
+    /// no faults: a Lease that is left expires.
     void free_ended_lease(const upgrade::Run& run);
 
-    /// The names of the definitions, "a,b", of kinds that the server lacks and that a run with worker Pods creates: NodeModulesConfig, with
-    /// Definitions::all also Module. "" if nothing is lacking. Changes nothing.
-    /// Errors: those of KubeStore::require_kinds and require_creatable; checks_failed "operator-present".
+    /// The names of the definitions, "a,b", of kinds that the server lacks and that a run with worker Pods creates:
+    /// NodeModulesConfig, with Definitions::all also Module. "" if nothing is lacking. Changes nothing. Errors: those
+    /// of KubeStore::require_kinds and require_creatable; checks_failed "operator-present".
     enum class Definitions { of_nodes, all };
     [[nodiscard]] std::string kinds_to_create(const upgrade::Options& options, Definitions wanted);
     /// Creates those of `names` that are still lacking, and notes each. Errors: those of create_definition.
@@ -67,7 +71,8 @@ public:
 
 private:
     /// Of its own: no try is longer than 5 s.
-    [[nodiscard]] std::unique_ptr<kube::Client> lease_client(cluster::KubeStore& server, std::chrono::milliseconds api_timeout);
+    [[nodiscard]] std::unique_ptr<kube::Client> lease_client(cluster::KubeStore& server,
+                                                             std::chrono::milliseconds api_timeout);
     void acquire_lease(const kube::LeaseOptions& options);
 
     Call& call_;

@@ -27,14 +27,16 @@ std::pair<std::string, std::string> origin_of(const std::string& holder) {
     const auto lineage = holder.rfind('/');
     if (end == std::string::npos || lineage == end) return {};
     const auto at = holder.rfind('@', end);
-    return {holder.substr(at == std::string::npos ? 0 : at + 1, end - (at == std::string::npos ? 0 : at + 1)), holder.substr(lineage + 1)};
+    return {holder.substr(at == std::string::npos ? 0 : at + 1, end - (at == std::string::npos ? 0 : at + 1)),
+            holder.substr(lineage + 1)};
 }
 
 std::string lease_namespace(const upgrade::Options& options, const std::string& ns) {
     return options.lease_namespace.empty() ? ns : options.lease_namespace;
 }
 
-kube::LeaseOptions lease_options(const upgrade::Options& options, const std::string& ns, const std::string& module, const std::string& lineage) {
+kube::LeaseOptions lease_options(const upgrade::Options& options, const std::string& ns, const std::string& module,
+                                 const std::string& lineage) {
     kube::LeaseOptions lease;
     lease.namespace_ = lease_namespace(options, ns);
     lease.name = lease_name(ns, module);
@@ -53,23 +55,29 @@ std::vector<kube::Rule> work_rules(const upgrade::Options& options, const std::s
     return rules;
 }
 
-/// Errors: checks_failed "operator-present" for worker Pods beside KMM's operator, "operator-missing" for the contrary; nothing if a
-/// person has said how it is.
+/// Errors: checks_failed "operator-present" for worker Pods beside KMM's operator, "operator-missing" for the contrary;
+/// nothing if a person has said how it is.
 void require_operator(const upgrade::Options& options, cluster::KubeStore& server, const Target& target) {
     const bool is_operated = options.via == upgrade::Via::operator_;
     if (!options.operator_said.empty() || (!is_operated && options.via != upgrade::Via::self)) return;
     const auto signs = cluster::look_for_operator(server.client());
     if (!is_operated && !signs.pods.empty())
-        throw Error(Exit::checks_failed, "operator-present",
-                    fmt::format("KMM's operator is at work in {} (Pod {}): it would load and unload Module {}/{} as well", server.describe(),
-                                signs.pods.front().name, target.ns, target.module))
+        throw Error(
+            Exit::checks_failed, "operator-present",
+            fmt::format("KMM's operator is at work in {} (Pod {}): it would load and unload Module {}/{} as well",
+                        server.describe(), signs.pods.front().name, target.ns, target.module))
             .detail("known by", signs.pods.front().sign)
-            .hint("--via operator sets the version labels and lets it work; --operator absent if it leaves this Module alone");
+            .hint(
+                "--via operator sets the version labels and lets it work; --operator absent if it leaves this Module "
+                "alone");
     if (is_operated && !signs.any())
-        throw Error(Exit::checks_failed, "operator-missing",
-                    fmt::format("nothing in {} tells of KMM's operator: no Pod of it, no NodeModulesConfig that it wrote", server.describe()))
+        throw Error(
+            Exit::checks_failed, "operator-missing",
+            fmt::format("nothing in {} tells of KMM's operator: no Pod of it, no NodeModulesConfig that it wrote",
+                        server.describe()))
             .detail("looked for", fmt::format("Pods labelled {}=kmm, named kmm-operator-controller, or of the image "
-                                              "kernel-module-management-operator", cluster::k_label_part_of))
+                                              "kernel-module-management-operator",
+                                              cluster::k_label_part_of))
             .hint("--via self loads and unloads by worker Pods; --operator present if it is there all the same");
 }
 
@@ -83,7 +91,8 @@ void ClusterAccess::expect(const upgrade::Options& options, const std::string& n
     using Leaving = cluster::Workloads::Leaving;
     auto& cluster = opened();
     auto* server = cluster.server;
-    if (server != nullptr && options.via == upgrade::Via::operator_) server->limit_writes(cluster::KubeStore::Writes::labels);
+    if (server != nullptr && options.via == upgrade::Via::operator_)
+        server->limit_writes(cluster::KubeStore::Writes::labels);
     if (options.drain) cluster.workloads->expect_rights(options.evict_users ? Leaving::users : Leaving::all);
     if (server != nullptr && !ns.empty()) server->expect_rights(work_rules(options, ns));
 }
@@ -100,7 +109,8 @@ void ClusterAccess::secure(const upgrade::Options& options, const Target& target
     if (options.via == upgrade::Via::operator_) {
         server->limit_writes(cluster::KubeStore::Writes::labels);
         if (server->client().serves(images))
-            for (const char* verb : {"get", "list", "watch"}) rules.push_back({verb, images.group, images.plural, "", target.ns, ""});
+            for (const char* verb : {"get", "list", "watch"})
+                rules.push_back({verb, images.group, images.plural, "", target.ns, ""});
     }
     server->require_rights(rules);
     require_operator(options, *server, target);
@@ -116,8 +126,8 @@ void ClusterAccess::acquire_lease(const kube::LeaseOptions& options) {
     // The record's lock is ours: an earlier process of this very run on this host is gone.
     keeper->acquire([&](const std::string& holder) { return origin_of(holder) == mine; },
                     [&](const kube::LeaseState& other) {
-                        call_.note(fmt::format("Lease {}/{} is held by {}; looking whether that is still alive", options.namespace_,
-                                               options.name, other.holder));
+                        call_.note(fmt::format("Lease {}/{} is held by {}; looking whether that is still alive",
+                                               options.namespace_, options.name, other.holder));
                     });
     taking_lease_ = false;
     lease_ = std::move(keeper);
@@ -127,7 +137,8 @@ void ClusterAccess::require_lease() const {
     if (lease_) lease_->require(call_.api_timeout(), [this] { return call_.stopped(); });
 }
 
-std::unique_ptr<kube::Client> ClusterAccess::lease_client(cluster::KubeStore& server, std::chrono::milliseconds api_timeout) {
+std::unique_ptr<kube::Client> ClusterAccess::lease_client(cluster::KubeStore& server,
+                                                          std::chrono::milliseconds api_timeout) {
     kube::ClientOptions quiet;
     quiet.request_timeout = std::chrono::seconds(5);
     quiet.api_timeout = api_timeout;
@@ -144,7 +155,8 @@ void ClusterAccess::free_ended_lease(const upgrade::Run& run) {
         if (server == nullptr) return;
         const auto text = upgrade::describe(run);
         const auto options = lease_options(run.options, text.space, text.name, run.lineage);
-        const auto client = lease_client(*server, std::min<std::chrono::milliseconds>(std::chrono::seconds(5), call_.api_timeout()));
+        const auto client =
+            lease_client(*server, std::min<std::chrono::milliseconds>(std::chrono::seconds(5), call_.api_timeout()));
         kube::Lease lease(*client, options);
         const auto left = lease.look();
         if (!left || origin_of(left->holder) != origin_of(options.holder)) return;
@@ -157,6 +169,8 @@ void ClusterAccess::free_ended_lease(const upgrade::Run& run) {
 
 std::string lineage_of_holder(const std::string& holder) { return origin_of(holder).second; }
 
-std::string lease_name(const std::string& ns, const std::string& module) { return fmt::format("kmm-upgrade-{}.{}", ns, module); }
+std::string lease_name(const std::string& ns, const std::string& module) {
+    return fmt::format("kmm-upgrade-{}.{}", ns, module);
+}
 
 }  // namespace kmm::tool_upgrade

@@ -17,7 +17,9 @@ constexpr std::chrono::seconds k_command_timeout{30};
 constexpr milliseconds k_poll{100};          // how soon a wait at the end notices that the user has asked to stop
 constexpr milliseconds k_silent_wait{2000};  // a longer wait at the end is said
 
-std::string whole_seconds(milliseconds duration) { return fmt::format("{}s", std::chrono::ceil<std::chrono::seconds>(duration).count()); }
+std::string whole_seconds(milliseconds duration) {
+    return fmt::format("{}s", std::chrono::ceil<std::chrono::seconds>(duration).count());
+}
 
 std::string events_text(std::size_t count) { return count == 1 ? "1 event" : fmt::format("{} events", count); }
 
@@ -60,8 +62,8 @@ bool EventCommand::finish(milliseconds patience) {
             if (was_stopped || waited >= patience) break;
             if (!is_said && waited >= k_silent_wait) {
                 is_said = true;
-                const auto text = fmt::format("note: waiting up to {} for --on-event: {} to get {}", whole_seconds(patience),
-                                              words_.front(), events_text(queue_.size()));
+                const auto text = fmt::format("note: waiting up to {} for --on-event: {} to get {}",
+                                              whole_seconds(patience), words_.front(), events_text(queue_.size()));
                 lock.unlock();
                 say_(text);
                 lock.lock();

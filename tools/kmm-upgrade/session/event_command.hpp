@@ -13,23 +13,26 @@
 
 namespace kmm::tool_upgrade {
 
-/// Runs the command once for each event, in their order, on a thread of its own. What goes wrong with the command is said, the
-/// same trouble once in a row, and changes nothing else.
+/// Runs the command once for each event, in their order, on a thread of its own. What goes wrong with the command is
+/// said, the same trouble once in a row, and changes nothing else.
 class EventCommand {
 public:
     using Say = std::function<void(const std::string& text)>;
-    /// `words`: the command, not empty. `say` prints a line; `is_stopped`: the user has asked to stop. Both are called from several threads.
+    /// `words`: the command, not empty. `say` prints a line; `is_stopped`: the user has asked to stop. Both are called
+    /// from several threads.
     EventCommand(std::vector<std::string> words, Say say, std::function<bool()> is_stopped);
     /// As finish().
     ~EventCommand();
     EventCommand(const EventCommand&) = delete;
     EventCommand& operator=(const EventCommand&) = delete;
 
-    /// Puts an event, the command's standard input, at the end of the queue. O(1), never waits for the command. Thread safe.
+    /// Puts an event, the command's standard input, at the end of the queue. O(1), never waits for the command. Thread
+    /// safe.
     void push(std::string input);
-    /// Returns once the command has got every event, at the latest after `patience`, and once the user has asked to stop without waiting
-    /// at all. Then a command under way is ended with all that it has started, and the number of events that it did not get is said.
-    /// Later calls, and events pushed later, do nothing. False if the command did not get every event because the user has asked to stop.
+    /// Returns once the command has got every event, at the latest after `patience`, and once the user has asked to
+    /// stop without waiting at all. Then a command under way is ended with all that it has started, and the number of
+    /// events that it did not get is said. Later calls, and events pushed later, do nothing. False if the command did
+    /// not get every event because the user has asked to stop.
     bool finish(std::chrono::milliseconds patience = std::chrono::seconds(30));
 
 private:

@@ -21,7 +21,8 @@ EventText event_text(const upgrade::Event& event, SaidCauses& said) {
     if (event.kind == EventKind::resumed) return {"resumed", ""};
     const auto who = event.node.empty() ? std::string() : event.node + " ";
     auto message = event.message;
-    const bool has_failed = event.kind == EventKind::failed || (event.from != event.to && upgrade::is_failed_node_state(event.to));
+    const bool has_failed =
+        event.kind == EventKind::failed || (event.from != event.to && upgrade::is_failed_node_state(event.to));
     if (has_failed && !event.node.empty() && !event.reason.empty()) {
         message = said.text(event.node, event.reason, message);
         message = event.reason + (message.empty() ? "" : ": " + message);
@@ -82,7 +83,8 @@ void Progress::note(const std::string& text) {
 
 void Progress::pass_on(const std::string& command, std::function<bool()> is_stopped) {
     if (auto words = upgrade::command_words(command); words && !words->empty())
-        command_ = std::make_unique<EventCommand>(std::move(*words), [this](const std::string& text) { note(text); }, std::move(is_stopped));
+        command_ = std::make_unique<EventCommand>(
+            std::move(*words), [this](const std::string& text) { note(text); }, std::move(is_stopped));
 }
 
 drive::Observer Progress::observer() {
@@ -134,7 +136,8 @@ void Progress::draw() {
     const auto elapsed = std::chrono::duration_cast<std::chrono::seconds>(drawn_ - begin_);
     auto tail = seconds_text(elapsed);
     if (const auto finals = board_.finals(); finals > finals_begin_ && finals < board_.total()) {
-        const auto left = elapsed * static_cast<std::int64_t>(board_.total() - finals) / static_cast<std::int64_t>(finals - finals_begin_);
+        const auto left = elapsed * static_cast<std::int64_t>(board_.total() - finals) /
+                          static_cast<std::int64_t>(finals - finals_begin_);
         tail += fmt::format(", about {} to go", seconds_text(left));
     }
     lines.push_back(board_.bar(width, tail));

@@ -41,8 +41,8 @@ public:
     [[nodiscard]] drive::Observer observer();
     /// From now on `command` (--on-event; "" for none) gets each event as a JSON line on its standard input.
     void pass_on(const std::string& command, std::function<bool()> is_stopped);
-    /// Waits for the command of --on-event as EventCommand::finish does, and removes the live table; to be called before the result
-    /// is printed. False if events were not passed on because the user has asked to stop.
+    /// Waits for the command of --on-event as EventCommand::finish does, and removes the live table; to be called
+    /// before the result is printed. False if events were not passed on because the user has asked to stop.
     bool stop();
     /// As stop(), for a walk that ended like that: what the user has cut short is interrupted.
     [[nodiscard]] drive::Ended stop(drive::Ended ended);
@@ -68,9 +68,10 @@ private:
     std::jthread ticker_;
 };
 
-/// The observer of `progress`, which passes events on to `command`, see Progress::pass_on. `is_stopped`: the user has asked to stop.
-/// `progress` must outlive the observer.
-[[nodiscard]] drive::Observer told_to_command(Progress& progress, const std::string& command, std::function<bool()> is_stopped);
+/// The observer of `progress`, which passes events on to `command`, see Progress::pass_on. `is_stopped`: the user has
+/// asked to stop. `progress` must outlive the observer.
+[[nodiscard]] drive::Observer told_to_command(Progress& progress, const std::string& command,
+                                              std::function<bool()> is_stopped);
 /// The host's time of day; what a walk waits for is noted by `progress`, which must outlive the result.
 [[nodiscard]] drive::Pace pace_of(Progress& progress);
 

@@ -42,7 +42,8 @@ public:
     [[nodiscard]] std::string describe() const override { return std::string(to_string(upgrade::Via::operator_)); }
 };
 
-/// A node that uses a code of this program is not believed: what it says of itself cannot be what this program says of the run.
+/// A node that uses a code of this program is not believed: what it says of itself cannot be what this program says of
+/// the run.
 class OwnCodesRunner final : public cluster::NodeRunner {
 public:
     explicit OwnCodesRunner(std::unique_ptr<cluster::NodeRunner> inner) : inner_(std::move(inner)) {}
@@ -62,10 +63,12 @@ public:
 private:
     /// Codes that this program explains, without those that kmm-worker has, too.
     [[nodiscard]] static bool is_own(const std::string& code) {
-        constexpr std::array<std::string_view, 9> k_shared{"address-refused", "bad-manifest",  "bad-url", "check-failed", "command-not-found",
-                                                           "loader-hung",     "module-differs", "timeout", "tls"};
+        constexpr std::array<std::string_view, 9> k_shared{"address-refused", "bad-manifest",      "bad-url",
+                                                           "check-failed",    "command-not-found", "loader-hung",
+                                                           "module-differs",  "timeout",           "tls"};
         const auto& all = codes();
-        const bool known = std::any_of(all.begin(), all.end(), [&](const Code& own) { return own.code == code && own.kind == "error"; });
+        const bool known = std::any_of(all.begin(), all.end(),
+                                       [&](const Code& own) { return own.code == code && own.kind == "error"; });
         return known && std::find(k_shared.begin(), k_shared.end(), code) == k_shared.end();
     }
 
@@ -96,7 +99,8 @@ void Reach::choose(upgrade::Options& options, const cluster::Place& place, Age a
     const auto via = args.get("via");
     const auto runner = args.get("runner");
     if (via && runner && *via != *runner && args.source("via") == args.source("runner"))
-        throw Error(Exit::usage, "bad-value", fmt::format("--via {} and --runner {} contradict each other", *via, *runner))
+        throw Error(Exit::usage, "bad-value",
+                    fmt::format("--via {} and --runner {} contradict each other", *via, *runner))
             .hint("--runner is the earlier name of --via: give one of them");
     const bool asks_for_ssh = args.source("ssh-config") == "option" || args.source("worker") == "option";
     if (const auto& named = via ? via : runner) options.via = upgrade::parse_via(*named).value_or(options.via);
@@ -110,10 +114,14 @@ void Reach::choose(upgrade::Options& options, const cluster::Place& place, Age a
     options.repair = options.repair || args.flag("repair");
     // A run keeps the policy that it was started with, whatever files and environment of a later day name.
     const bool names_policy = args.source("policy") == "option" || args.source("signature-key") == "option";
-    if (age != Age::recorded || names_policy || options.image_policy.empty()) options.image_policy = image_policy_of(args);
+    if (age != Age::recorded || names_policy || options.image_policy.empty())
+        options.image_policy = image_policy_of(args);
     if (options.via == Via::operator_ && !options.image_policy.empty())
-        throw Error(Exit::usage, "bad-value", "--policy and --signature-key cannot be passed on with --via operator: KMM checks no signatures")
-            .hint("use --via self or ssh, or start without them, also in the configuration file and in KMM_POLICY and KMM_SIGNATURE_KEY");
+        throw Error(Exit::usage, "bad-value",
+                    "--policy and --signature-key cannot be passed on with --via operator: KMM checks no signatures")
+            .hint(
+                "use --via self or ssh, or start without them, also in the configuration file and in KMM_POLICY and "
+                "KMM_SIGNATURE_KEY");
     const bool is_operated = options.via == Via::operator_;
     if (args.flag("repair") && !is_operated)
         throw Error(Exit::usage, "bad-value", "--repair requires --via operator")
@@ -124,11 +132,16 @@ void Reach::choose(upgrade::Options& options, const cluster::Place& place, Age a
     }
     if (options.via != Via::self && !is_operated) return;
     if (!is_live)
-        throw Error(Exit::usage, "bad-value", fmt::format("--via {} needs an API server, found a directory cluster", to_string(options.via)))
+        throw Error(Exit::usage, "bad-value",
+                    fmt::format("--via {} needs an API server, found a directory cluster", to_string(options.via)))
             .hint("--via ssh, or name the server with --context");
     if (is_operated) return;
-    if (age == Age::fresh && !options.worker_image.empty() && options.worker_image.find("@sha256:") == std::string::npos)
-        call_.note(fmt::format("worker image {} is named by a tag: nodes run whatever that means when they pull it; name it as REPOSITORY@sha256:DIGEST", options.worker_image));
+    if (age == Age::fresh && !options.worker_image.empty() &&
+        options.worker_image.find("@sha256:") == std::string::npos)
+        call_.note(
+            fmt::format("worker image {} is named by a tag: nodes run whatever that means when they pull it; name it "
+                        "as REPOSITORY@sha256:DIGEST",
+                        options.worker_image));
     if (!options.worker_image.empty() || age == Age::adopted) return;
     const auto file = cli::user_configuration_file(cli::process_surroundings());
     throw Error(Exit::usage, "missing-option", "--worker-image REF is missing: nodes are reached by worker Pods")
@@ -147,14 +160,16 @@ void Reach::require_images(const upgrade::Run& run) {
     for (const auto& node : run.nodes)
         if (node.current_version != run.to_version) images.insert(upgrade::module::read(node).target_image);
     if (images.empty()) return;
-    const auto words = cluster::look_for_images(server->client(), {subject.ns, subject.name}, {images.begin(), images.end()}, k_patience);
+    const auto words = cluster::look_for_images(server->client(), {subject.ns, subject.name},
+                                                {images.begin(), images.end()}, k_patience);
     if (words.lacking.empty()) return;
     Error error(Exit::checks_failed, "image-not-found-by-kmm",
                 fmt::format("KMM has not found {}: it would unload the old version and load nothing",
                             words.lacking.size() == 1 ? "the image" : fmt::format("{} images", words.lacking.size())));
     for (const auto& [image, word] : words.lacking) error.detail(image, word.empty() ? "not looked at yet" : word);
-    throw error.hint(fmt::format("push it, then start again once it is found: kubectl get moduleimagesconfigs -n {} {} -o yaml",
-                                 subject.ns, subject.name));
+    throw error.hint(
+        fmt::format("push it, then start again once it is found: kubectl get moduleimagesconfigs -n {} {} -o yaml",
+                    subject.ns, subject.name));
 }
 
 kube::Force Reach::force() const { return call_.args().flag("force-conflicts") ? kube::Force::yes : kube::Force::no; }
@@ -171,7 +186,8 @@ std::unique_ptr<cluster::PluginStore> Reach::plugins(const upgrade::Run& run) {
 
 std::unique_ptr<cluster::NodeRunner> Reach::runner(const upgrade::Options& options, const Target& target) {
     std::unique_ptr<cluster::NodeRunner> plain = std::make_unique<OwnCodesRunner>(plain_runner(options, target));
-    return options.image_policy.empty() ? std::move(plain) : with_image_policy(std::move(plain), options.image_policy, call_.clock());
+    return options.image_policy.empty() ? std::move(plain)
+                                        : with_image_policy(std::move(plain), options.image_policy, call_.clock());
 }
 
 std::unique_ptr<cluster::NodeRunner> Reach::plain_runner(const upgrade::Options& options, const Target& target) {
@@ -179,7 +195,9 @@ std::unique_ptr<cluster::NodeRunner> Reach::plain_runner(const upgrade::Options&
         return std::make_unique<LeasedRunner>(std::move(runner), [this] { cluster_.require_lease(); });
     };
     switch (options.via) {
-        case Via::local: return leased(std::make_unique<cluster::LocalRunner>(options.worker.empty() ? "kmm-worker" : options.worker));
+        case Via::local:
+            return leased(
+                std::make_unique<cluster::LocalRunner>(options.worker.empty() ? "kmm-worker" : options.worker));
         case Via::operator_: return std::make_unique<NoRunner>();
         case Via::self: {
             auto* server = cluster_.opened().server;
@@ -188,8 +206,12 @@ std::unique_ptr<cluster::NodeRunner> Reach::plain_runner(const upgrade::Options&
             return std::make_unique<cluster::PodRunner>(
                 server->client(),
                 // A service account of the Module's namespace is not there.
-                cluster::PodRunnerOptions{apart ? options.worker_namespace : target.ns, target.module, options.worker_image, apart ? "" : target.service_account, target.lineage,
-                                          [this](const std::string& line) { call_.context().console.err(fmt::format("warning: {}\n", line)); }, apart ? target.ns : ""});
+                cluster::PodRunnerOptions{apart ? options.worker_namespace : target.ns, target.module,
+                                          options.worker_image, apart ? "" : target.service_account, target.lineage,
+                                          [this](const std::string& line) {
+                                              call_.context().console.err(fmt::format("warning: {}\n", line));
+                                          },
+                                          apart ? target.ns : ""});
         }
         case Via::ssh: break;
     }
@@ -200,8 +222,10 @@ std::unique_ptr<cluster::NodeRunner> Reach::plain_runner(const upgrade::Options&
 }
 
 std::vector<cli::Option> runner_options() {
-    auto via = make_option("via", "HOW", "how nodes are reached: self creates worker Pods (default on a live cluster), operator leaves the "
-                                         "work to KMM's and sets one label");
+    auto via =
+        make_option("via", "HOW",
+                    "how nodes are reached: self creates worker Pods (default on a live cluster), operator leaves the "
+                    "work to KMM's and sets one label");
     via.choices = {"self", "ssh", "local", "operator"};
     auto said = make_option("operator", "WHETHER", "state whether KMM's operator is running (default: detect)");
     said.choices = {"auto", "present", "absent"};
@@ -215,9 +239,20 @@ std::vector<cli::Option> runner_options() {
     auto patience = make_option("api-timeout", "DURATION", "maximum time to wait for an unreachable API server");
     patience.default_text = "5m";
     auto break_lock = make_option("break-lock", "HOLDER", "take over the Lease from HOLDER, which you know is dead");
-    return std::vector<cli::Option>{via, image, space, said, repair, make_option("lease-namespace", "NAMESPACE", "namespace of the Lease (default: that of the Module)"),
-            break_lock, make_option("force-conflicts", "", "take over fields of the Module's DaemonSets from other managers"), patience, runner, make_option("ssh-config", "FILE", "configuration file of the ssh client, as ssh -F"),
-            make_option("worker", "COMMAND", "command of kmm-worker on the nodes")} + image_policy_options();
+    return std::vector<cli::Option>{
+               via,
+               image,
+               space,
+               said,
+               repair,
+               make_option("lease-namespace", "NAMESPACE", "namespace of the Lease (default: that of the Module)"),
+               break_lock,
+               make_option("force-conflicts", "", "take over fields of the Module's DaemonSets from other managers"),
+               patience,
+               runner,
+               make_option("ssh-config", "FILE", "configuration file of the ssh client, as ssh -F"),
+               make_option("worker", "COMMAND", "command of kmm-worker on the nodes")} +
+           image_policy_options();
 }
 
 }  // namespace kmm::tool_upgrade

@@ -77,7 +77,8 @@ void Rehearsal::finish(bool complete) {
             node.set("actions", texts(step.actions));
             steps.push_back(std::move(node));
         }
-        modules.push_back(Node::mapping({{"module", part.module}, {"from", part.from}, {"to", part.to}, {"steps", steps}}));
+        modules.push_back(
+            Node::mapping({{"module", part.module}, {"from", part.from}, {"to", part.to}, {"steps", steps}}));
         if (!part.left_out.empty()) modules.items().back().set("leftOut", encode(part.left_out));
     }
     if (print_document(context_, Node::mapping({{"apiVersion", "kmmtools/v1"},
@@ -90,10 +91,12 @@ void Rehearsal::finish(bool complete) {
         std::string last;
         for (const auto& part : parts_)
             for (const auto& step : part.steps)
-                if (const auto name = fmt::format("node/{}\n", step.node); name != last) context_.console.out(last = name);
+                if (const auto name = fmt::format("node/{}\n", step.node); name != last)
+                    context_.console.out(last = name);
         return;
     }
-    line(complete ? "nothing was done; next: the same command without --dry-run\n" : "nothing was done; the walk would stop here\n");
+    line(complete ? "nothing was done; next: the same command without --dry-run\n"
+                  : "nothing was done; the walk would stop here\n");
 }
 
 }  // namespace kmm::tool_upgrade

@@ -11,8 +11,8 @@
 
 namespace kmm::tool_upgrade {
 
-/// What would be done: for people line by line, as it is found out; for machines one document of kind UpgradeRehearsal in the end.
-/// Thread safe.
+/// What would be done: for people line by line, as it is found out; for machines one document of kind UpgradeRehearsal
+/// in the end. Thread safe.
 class Rehearsal {
 public:
     explicit Rehearsal(cli::Context& context);

@@ -15,7 +15,8 @@ namespace kmm::tool_upgrade {
 
 /// What a verb works with. Members in the order of their dependencies.
 struct Access {
-    Access(const cli::Args& args, cli::Context& context) : call(args, context), record(call), cluster(record), reach(cluster) {}
+    Access(const cli::Args& args, cli::Context& context)
+        : call(args, context), record(call), cluster(record), reach(cluster) {}
     Call call;
     RecordAccess record;
     ClusterAccess cluster;
@@ -25,8 +26,8 @@ struct Access {
 /// Walks `run`, which is in the record. The cluster is open. Members in the order of their dependencies.
 struct Walk {
     Walk(Access& access, const upgrade::Run& run, std::unique_ptr<Hands> hands);
-    /// Runs `body` and removes the live table. If it ends because the Lease is lost, or the API server out of reach, that pause is recorded
-    /// before the error goes on. After a run that has ended Hands::tell_after has its word.
+    /// Runs `body` and removes the live table. If it ends because the Lease is lost, or the API server out of reach,
+    /// that pause is recorded before the error goes on. After a run that has ended Hands::tell_after has its word.
     [[nodiscard]] drive::Ended carry_out(const std::function<drive::Ended()>& body);
 
     Access& access;
@@ -54,9 +55,10 @@ struct Launched {
     drive::Ended ended = drive::Ended::paused;
     upgrade::Run run;  ///< as it is then
 };
-/// Records `run` in place of an ended one, which goes into the history, and walks it, no further than to the state `until` if that is not "". The
-/// lock is held, the cluster is open. Errors: those of the record and of the store.
-[[nodiscard]] Launched launch(Access& access, upgrade::Run run, std::unique_ptr<Hands> hands, const std::string& until = "");
+/// Records `run` in place of an ended one, which goes into the history, and walks it, no further than to the state
+/// `until` if that is not "". The lock is held, the cluster is open. Errors: those of the record and of the store.
+[[nodiscard]] Launched launch(Access& access, upgrade::Run run, std::unique_ptr<Hands> hands,
+                              const std::string& until = "");
 
 /// Prints the summary of the run and maps how the walk ended to the exit code.
 [[nodiscard]] Exit finish(Call& call, drive::Ended ended, const upgrade::Run& run);

@@ -22,7 +22,8 @@ namespace kmm::tool_upgrade {
 namespace {
 
 Error bad_value(const std::string& option, const std::string& found, const std::string& expected) {
-    return Error(Exit::usage, "bad-value", fmt::format("--{} is \"{}\", expected {}", option, base::escape(found), expected));
+    return Error(Exit::usage, "bad-value",
+                 fmt::format("--{} is \"{}\", expected {}", option, base::escape(found), expected));
 }
 
 /// What a number or a duration that is too small may have been meant as.
@@ -91,7 +92,9 @@ void take_drain_options(const cli::Args& args, upgrade::Options& options) {
     for (const auto& name : resources)
         if (name.find('/') == std::string::npos || name.find(',') != std::string::npos)
             throw bad_value("resource", name, "the name of an extended resource as example.com/device")
-                .hint("it is what the device plugin's Pods offer: kubectl get node NODE -o jsonpath={.status.allocatable}");
+                .hint(
+                    "it is what the device plugin's Pods offer: kubectl get node NODE -o "
+                    "jsonpath={.status.allocatable}");
     options.user_resources = base::join(resources, ",");
     if (!resources.empty() && !options.evict_users)
         throw Error(Exit::usage, "missing-option", "--resource requires --evict-users").hint("add --evict-users");
@@ -102,7 +105,8 @@ void take_drain_options(const cli::Args& args, upgrade::Options& options) {
     options.grace_seconds = std::max<std::int64_t>(grace, 0);
     options.evict_at_once = grace == 0;
     if (options.evict_at_once && options.drain && !options.drain_unmanaged)
-        throw Error(Exit::usage, "missing-option", "--grace-period 0 kills Pods at once and waits for nothing that they do: it needs --force")
+        throw Error(Exit::usage, "missing-option",
+                    "--grace-period 0 kills Pods at once and waits for nothing that they do: it needs --force")
             .hint("--grace-period 1 is the shortest without; --force also evicts Pods without a controller");
     if (options.drain) return;
     for (const auto* name : {"force", "delete-emptydir-data", "grace-period"})
@@ -141,7 +145,9 @@ void take_module(const cli::Args& args, drive::StartRequest& request) {
     request.ns = said.namespace_.empty() ? args.get("namespace").value_or("") : said.namespace_;
     request.name = said.name;
     if (const auto given = args.get("namespace"); given && *given != request.ns)
-        throw Error(Exit::usage, "bad-value", fmt::format("module {} and --namespace {} contradict each other", module, *given)).hint("write NAMESPACE/NAME alone");
+        throw Error(Exit::usage, "bad-value",
+                    fmt::format("module {} and --namespace {} contradict each other", module, *given))
+            .hint("write NAMESPACE/NAME alone");
 }
 
 namespace {
@@ -156,8 +162,10 @@ std::string order_text(const std::string& file) {
         if (error.exit() != Exit::not_found) throw;
         const std::vector<std::string> orders{"name", "zone"};
         const auto near = base::nearest(file, orders);
-        throw Error(Exit::not_found, "file-not-found", fmt::format("--order is \"{}\", expected {}: there is no such file", base::escape(file), expected))
-            .hint(near ? fmt::format("did you mean {}?", *near) : "write the file, or leave the option out for the order of names");
+        throw Error(Exit::not_found, "file-not-found",
+                    fmt::format("--order is \"{}\", expected {}: there is no such file", base::escape(file), expected))
+            .hint(near ? fmt::format("did you mean {}?", *near)
+                       : "write the file, or leave the option out for the order of names");
     }
 }
 
@@ -186,7 +194,8 @@ void take_walk_options(const cli::Args& args, drive::StartRequest& request) {
     request.nodes = args.all("node");
     // Else an empty variable of a script would be looked for as a node.
     if (std::find(request.nodes.begin(), request.nodes.end(), "") != request.nodes.end())
-        throw bad_value("node", "", "the name of a node").hint("leave the option out for all nodes that the Module selects");
+        throw bad_value("node", "", "the name of a node")
+            .hint("leave the option out for all nodes that the Module selects");
     request.selector = cluster::Selector::parse(args.get("selector").value_or(""));
     auto& options = request.options;
     options.order = args.get("order").value_or("name");
@@ -214,7 +223,8 @@ void require_matches(const api::Objects& objects, const std::string& ns, const c
     const auto known = api::module_namespaces(objects);
     if (!ns.empty() && !known.empty() && !known.contains(ns)) {
         const auto near = base::nearest(ns, std::vector<std::string>(known.begin(), known.end()));
-        throw Error(Exit::not_found, "module-not-found", fmt::format("no Module of namespace {} is in the cluster or on a node", base::escape(ns)))
+        throw Error(Exit::not_found, "module-not-found",
+                    fmt::format("no Module of namespace {} is in the cluster or on a node", base::escape(ns)))
             .hint(near ? "did you mean " + *near + "?" : "kmm-plan show lists the Modules");
     }
     const auto matches = [&](const api::Node& node) { return selector.matches(node.meta.labels); };

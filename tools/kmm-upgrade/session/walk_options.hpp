@@ -11,8 +11,8 @@
 
 namespace kmm::tool_upgrade {
 
-/// "N" or "P%"; a percentage is of the nodes of the run, rounded down, at least one. Kept as given: the number of nodes is not
-/// known yet.
+/// "N" or "P%"; a percentage is of the nodes of the run, rounded down, at least one. Kept as given: the number of nodes
+/// is not known yet.
 struct Share {
     std::int64_t number = 1;
     bool percent = false;
@@ -27,17 +27,20 @@ struct Share {
 void take_module(const cli::Args& args, drive::StartRequest& request);
 /// Nodes, order, pace, drain and who asks, from the options that start and apply share; a new lineage. Errors: usage.
 void take_walk_options(const cli::Args& args, drive::StartRequest& request);
-/// take_walk_options of a verb that drains nodes unless --no-drain is given. Errors: usage, also for options of a drain beside --no-drain.
+/// take_walk_options of a verb that drains nodes unless --no-drain is given. Errors: usage, also for options of a drain
+/// beside --no-drain.
 void take_draining_walk_options(const cli::Args& args, drive::StartRequest& request);
 
-/// The two parts of it that a continued apply needs as well: the names of an order file, and who asks, with which lineage.
+/// The two parts of it that a continued apply needs as well: the names of an order file, and who asks, with which
+/// lineage.
 void read_order(drive::StartRequest& request);
 void sign_request(drive::StartRequest& request);
 
 /// The text of an option that is a command line, "" if it is not given. Errors: usage "bad-value".
 [[nodiscard]] std::string command_option(const cli::Args& args, const std::string& name);
 
-/// "Nothing to do" must not be the answer where -n or -l is misspelt. Errors: not_found "module-not-found", checks_failed "no-nodes".
+/// "Nothing to do" must not be the answer where -n or -l is misspelt. Errors: not_found "module-not-found",
+/// checks_failed "no-nodes".
 void require_matches(const api::Objects& objects, const std::string& ns, const cluster::Selector& selector);
 
 }  // namespace kmm::tool_upgrade

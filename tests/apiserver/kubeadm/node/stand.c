@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plays what is no part of the test, by the name that it is called: the sandbox of each Pod, which ends at once if it has
-// arguments as kubeadm's health Job gives it; CoreDNS, of which only the answers to probes are here; kube-proxy, which waits.
+// Plays what is no part of the test, by the name that it is called: the sandbox of each Pod, which ends at once if it
+// has arguments as kubeadm's health Job gives it; CoreDNS, of which only the answers to probes are here; kube-proxy,
+// which waits.
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>

@@ -74,8 +74,12 @@ TEST_CASE("which object carries the condition") {
     CHECK(parse_status_target("clusteroperator/x")->name == "x");
     CHECK(parse_status_target("operatorcondition/ns/x")->name_space == "ns");
     CHECK(parse_status_target("operatorcondition/x")->name_space.empty());
-    for (const char* bad : {"", "clusteroperator/", "clusteroperator/a/b", "operatorcondition/a/b/c", "ClusterOperator", "/x"}) { CHECK_FALSE(parse_status_target(bad)); }
-    const auto patch = status_patch({true, "x", "ns"}, judge_upgrade({{"m", "k", true, "image-present", ""}}), "2026-11-26T00:00:00Z");
+    for (const char* bad :
+         {"", "clusteroperator/", "clusteroperator/a/b", "operatorcondition/a/b/c", "ClusterOperator", "/x"}) {
+        CHECK_FALSE(parse_status_target(bad));
+    }
+    const auto patch =
+        status_patch({true, "x", "ns"}, judge_upgrade({{"m", "k", true, "image-present", ""}}), "2026-11-26T00:00:00Z");
     CHECK(patch.get_string({"metadata", "namespace"}) == "ns");
     CHECK(patch.find_path({"spec", "conditions"})->items().at(0).get_string({"status"}) == "True");
     CHECK(patch.find("status") == nullptr);

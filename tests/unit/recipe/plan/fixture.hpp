@@ -21,14 +21,17 @@ inline const std::string k_affine = "    specialresource.openshift.io/kernel-aff
 
 inline std::vector<recipe::plan::SpecialResource> resources_of(const std::string& yaml, Diagnostics& faults) {
     std::vector<recipe::plan::SpecialResource> made;
-    for (const auto& document : value::read_yaml(yaml, "cr.yaml", faults)) { made.push_back(recipe::plan::decode_special_resource(document, faults)); }
+    for (const auto& document : value::read_yaml(yaml, "cr.yaml", faults)) {
+        made.push_back(recipe::plan::decode_special_resource(document, faults));
+    }
     return made;
 }
 
 /// A resource whose spec is `spec`, indented by two.
 inline std::string cr(const std::string& more = "", const std::string& name = "demo") {
     return "apiVersion: sro.openshift.io/v1beta1\nkind: SpecialResource\nmetadata:\n  name: " + name +
-           "\nspec:\n  namespace: " + name + "\n  chart: {name: " + name + ", version: 0.0.1, repository: {name: r, url: 'file:///x'}}\n" + more;
+           "\nspec:\n  namespace: " + name + "\n  chart: {name: " + name +
+           ", version: 0.0.1, repository: {name: r, url: 'file:///x'}}\n" + more;
 }
 
 inline recipe::plan::Facts two_kernels() {
@@ -37,8 +40,14 @@ inline recipe::plan::Facts two_kernels() {
     facts.os_image_url = "quay.example.test/os";
     facts.push_secret = "builder-dockercfg-x";
     facts.proxy = recipe::plan::Proxy{"http://proxy:3128", "", ".svc", ""};
-    facts.kernels = {{"5.14.0-427.40.1.el9_4.x86_64", "CoreOS 417.94.202410211619-0 (Plow)", {{"disk", "fast"}}, recipe::plan::DriverToolkit{"dtk@9", "", "", "9.4"}},
-                     {"4.18.0-305.40.2.el8_4.x86_64", "CoreOS 49.84.202201102104-0 (Ootpa)", {}, recipe::plan::DriverToolkit{"dtk@8", "", "", "8.4"}}};
+    facts.kernels = {{"5.14.0-427.40.1.el9_4.x86_64",
+                      "CoreOS 417.94.202410211619-0 (Plow)",
+                      {{"disk", "fast"}},
+                      recipe::plan::DriverToolkit{"dtk@9", "", "", "9.4"}},
+                     {"4.18.0-305.40.2.el8_4.x86_64",
+                      "CoreOS 49.84.202201102104-0 (Ootpa)",
+                      {},
+                      recipe::plan::DriverToolkit{"dtk@8", "", "", "8.4"}}};
     return facts;
 }
 
@@ -77,13 +86,17 @@ struct Case {
     std::string text() const { return recipe::plan::recipe_text(render()); }
 };
 
-inline std::string config_map(const std::string& name, const std::string& data = "{}", const std::string& annotations = "") {
-    return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\n" + (annotations.empty() ? "" : "  annotations:\n" + annotations) + "data: " + data + "\n";
+inline std::string config_map(const std::string& name, const std::string& data = "{}",
+                              const std::string& annotations = "") {
+    return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\n" +
+           (annotations.empty() ? "" : "  annotations:\n" + annotations) + "data: " + data + "\n";
 }
 
 inline std::string daemon_set(const std::string& annotations, const std::string& spec = "") {
     return "apiVersion: apps/v1\nkind: DaemonSet\nmetadata:\n  name: ds\n  annotations:\n    note: x\n" + annotations +
-           "spec:\n  selector: {matchLabels: {app: ds}}\n  template:\n    metadata: {labels: {app: ds}}\n    spec:\n      containers: [{name: c, image: i}]\n" + spec;
+           "spec:\n  selector: {matchLabels: {app: ds}}\n  template:\n    metadata: {labels: {app: ds}}\n    spec:\n   "
+           "   containers: [{name: c, image: i}]\n" +
+           spec;
 }
 
 inline std::size_t count(const std::string& text, const std::string& part) {

@@ -15,7 +15,8 @@ using namespace kmm::recipe_test;
 namespace rp = recipe::plan;
 
 std::string alpha(const std::string& name, const std::string& spec) {
-    return "apiVersion: sro.openshift.io/v1alpha1\nkind: SpecialResource\nmetadata: {name: " + name + "}\nspec:\n" + spec + "\n---\n";
+    return "apiVersion: sro.openshift.io/v1alpha1\nkind: SpecialResource\nmetadata: {name: " + name + "}\nspec:\n" +
+           spec + "\n---\n";
 }
 
 }  // namespace
@@ -48,13 +49,17 @@ TEST_CASE("versions of systems") {
 
 TEST_CASE("all faults of a resource at once, each with its place") {
     Diagnostics faults;
-    (void)resources_of("apiVersion: sro.openshift.io/v1beta1\nkind: SpecialResource\nmetadata: {name: Bad_Name}\nspec:\n  chart: {name: x, repository: {name: r}}\n"
-                       "  namespace: Upper\n  nodeselector: {}\n  managementState: manged\n  set: []\n  debug: 'yes'\n",
-                       faults);
+    (void)resources_of(
+        "apiVersion: sro.openshift.io/v1beta1\nkind: SpecialResource\nmetadata: {name: Bad_Name}\nspec:\n  chart: "
+        "{name: x, repository: {name: r}}\n"
+        "  namespace: Upper\n  nodeselector: {}\n  managementState: manged\n  set: []\n  debug: 'yes'\n",
+        faults);
     sort_and_merge(faults);
     std::string all;
     for (const auto& fault : faults) { all += std::to_string(fault.position->line) + " " + fault.code + "\n"; }
-    CHECK(all == "3 bad-value\n5 missing-field\n5 missing-field\n6 bad-value\n7 unknown-field\n8 bad-value\n9 wrong-type\n10 wrong-type\n");
+    CHECK(all ==
+          "3 bad-value\n5 missing-field\n5 missing-field\n6 bad-value\n7 unknown-field\n8 bad-value\n9 wrong-type\n10 "
+          "wrong-type\n");
 }
 
 TEST_CASE("facts that nobody gave are errors that name them") {
@@ -78,7 +83,8 @@ TEST_CASE("facts that nobody gave are errors that name them") {
 TEST_CASE("set is expanded for each kernel") {
     Case one;
     one.resource = cr("  set: {tag: 'v{{ .Values.kernelFullVersion }}'}\n");
-    one.files = {{"templates/1000-a.yaml", daemon_set(k_affine, "      initContainers: [{name: t, image: 'x:{{ .Values.tag }}'}]\n")}};
+    one.files = {{"templates/1000-a.yaml",
+                  daemon_set(k_affine, "      initContainers: [{name: t, image: 'x:{{ .Values.tag }}'}]\n")}};
     CHECK(count(one.text(), "x:v4.18") == 1);
     CHECK(count(one.text(), "x:v5.14") == 1);
     CHECK(found(one.render().findings, "sro-differs"));
@@ -99,7 +105,9 @@ TEST_CASE("a kernel with a plus sign is selected by the label that nodes have") 
 TEST_CASE("builds are made for the vendor that needs one") {
     Case one;
     one.facts = one_kernel();
-    one.files = {{"templates/1000-a.yaml", "apiVersion: build.openshift.io/v1\nkind: BuildConfig\nmetadata:\n  name: b\n  annotations: {specialresource.openshift.io/driver-container-vendor: acme}\n"}};
+    one.files = {{"templates/1000-a.yaml",
+                  "apiVersion: build.openshift.io/v1\nkind: BuildConfig\nmetadata:\n  name: b\n  annotations: "
+                  "{specialresource.openshift.io/driver-container-vendor: acme}\n"}};
     CHECK_FALSE(has(one.text(), "BuildConfig"));
     one.facts.update_vendor = "acme";
     CHECK(has(one.text(), "BuildConfig"));
@@ -111,8 +119,11 @@ TEST_CASE("v1alpha1 uses the built-in recipe") {
     facts.api_versions = {"build.openshift.io/v1", "image.openshift.io/v1", "security.openshift.io/v1"};
     facts.update_vendor = "ofed";
     const auto resources = resources_of(
-        alpha("ofed", "  metadata: {namespace: net}\n  driverContainer: {source: {git: {ref: main, uri: 'https://g.example.test/o.git'}}, buildArgs: [{name: A, value: '1'}]}") +
-            alpha("lustre", "  dependsOn: [{name: ofed, imageReference: 'true'}]\n  nodeSelector: {key: disk, values: [fast]}"),
+        alpha("ofed",
+              "  metadata: {namespace: net}\n  driverContainer: {source: {git: {ref: main, uri: "
+              "'https://g.example.test/o.git'}}, buildArgs: [{name: A, value: '1'}]}") +
+            alpha("lustre",
+                  "  dependsOn: [{name: ofed, imageReference: 'true'}]\n  nodeSelector: {key: disk, values: [fast]}"),
         faults);
     REQUIRE(faults.empty());
     const auto chart = [](const std::string&, const rp::ChartReference&) { return rp::built_in_recipe(); };
@@ -128,8 +139,8 @@ TEST_CASE("v1alpha1 uses the built-in recipe") {
 
 TEST_CASE("dependencies of any depth, in waves; a circle is named with its path") {
     Diagnostics faults;
-    auto all = resources_of(alpha("a", "  dependsOn: [{name: b}, {name: c}]") + alpha("b", "  dependsOn: [{name: d}]") + alpha("c", "  dependsOn: [{name: d}]") + alpha("d", "  {}") +
-                                alpha("e", "  {}"),
+    auto all = resources_of(alpha("a", "  dependsOn: [{name: b}, {name: c}]") + alpha("b", "  dependsOn: [{name: d}]") +
+                                alpha("c", "  dependsOn: [{name: d}]") + alpha("d", "  {}") + alpha("e", "  {}"),
                             faults);
     CHECK(rp::apply_order(all, {}) == std::vector<std::string>{"d", "b", "c", "a", "e"});
     CHECK(rp::apply_order(all, {"c"}) == std::vector<std::string>{"d", "c"});
@@ -138,7 +149,9 @@ TEST_CASE("dependencies of any depth, in waves; a circle is named with its path"
     const Error unknown = error_of([&] { (void)rp::apply_order(all, {"aa"}); });
     CHECK(unknown.exit() == Exit::not_found);
     CHECK(has(unknown.hint(), "did you mean"));
-    all = resources_of(alpha("x", "  {}") + alpha("a", "  dependsOn: [{name: b}]") + alpha("b", "  dependsOn: [{name: c}]") + alpha("c", "  dependsOn: [{name: a}]"), faults);
+    all = resources_of(alpha("x", "  {}") + alpha("a", "  dependsOn: [{name: b}]") +
+                           alpha("b", "  dependsOn: [{name: c}]") + alpha("c", "  dependsOn: [{name: a}]"),
+                       faults);
     const Error cycle = error_of([&] { (void)rp::apply_order(all, {}); });
     CHECK(cycle.code() == "dependency-cycle");
     CHECK(has(cycle.message(), "a -> b -> c -> a"));
@@ -147,7 +160,9 @@ TEST_CASE("dependencies of any depth, in waves; a circle is named with its path"
 
 TEST_CASE("facts are read, replaced member by member, and written again") {
     Diagnostics faults;
-    const std::string text = "clusterVersion: 4.17.4\nkernels:\n- kernelFullVersion: k1\n  osImage: o\n  driverToolkit: {imageURL: i, kernelFullVersion: k1, rtKernelFullVersion: r, osVersion: '9.4'}\n";
+    const std::string text =
+        "clusterVersion: 4.17.4\nkernels:\n- kernelFullVersion: k1\n  osImage: o\n  driverToolkit: {imageURL: i, "
+        "kernelFullVersion: k1, rtKernelFullVersion: r, osVersion: '9.4'}\n";
     auto facts = rp::decode_facts(value::read_yaml(text, "f", faults).at(0), faults);
     REQUIRE(faults.empty());
     rp::set_fact(facts, "proxy.httpProxy=http://p");
@@ -155,7 +170,8 @@ TEST_CASE("facts are read, replaced member by member, and written again") {
     CHECK(facts.kernels.size() == 2);
     CHECK(facts.kernels[0].toolkit->image == "i");
     CHECK(error_of([&] { rp::set_fact(facts, "clusterversion=1"); }).hint() == "did you mean clusterVersion?");
-    const auto again = rp::decode_facts(value::read_yaml(value::to_yaml(rp::facts_node(facts)), "g", faults).at(0), faults);
+    const auto again =
+        rp::decode_facts(value::read_yaml(value::to_yaml(rp::facts_node(facts)), "g", faults).at(0), faults);
     CHECK(faults.empty());
     CHECK(value::to_yaml(rp::facts_node(again)) == value::to_yaml(rp::facts_node(facts)));
     (void)rp::decode_facts(value::read_yaml("clusterversion: x\nkernels: [{}]\n", "h", faults).at(0), faults);
@@ -165,13 +181,18 @@ TEST_CASE("facts are read, replaced member by member, and written again") {
 TEST_CASE("facts of objects") {
     Diagnostics faults;
     const auto objects = value::read_yaml(
-        "apiVersion: v1\nkind: Node\nmetadata: {name: a, labels: {disk: fast}}\nspec: {taints: [{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]}\n"
+        "apiVersion: v1\nkind: Node\nmetadata: {name: a, labels: {disk: fast}}\nspec: {taints: [{key: "
+        "node.kubernetes.io/unschedulable, effect: NoSchedule}]}\n"
         "status: {nodeInfo: {kernelVersion: k1, osImage: CoreOS 417.94.202410211619-0 (Plow)}}\n---\n"
-        "apiVersion: v1\nkind: Node\nmetadata: {name: b}\nspec: {taints: [{key: master, effect: NoSchedule}]}\nstatus: {nodeInfo: {kernelVersion: k2}}\n---\n"
-        "apiVersion: config.openshift.io/v1\nkind: ClusterVersion\nmetadata: {name: version}\nstatus: {history: [{state: Partial, version: 4.18.0}, {state: Completed, version: 4.17.4}]}\n---\n"
-        "apiVersion: config.openshift.io/v1\nkind: Proxy\nmetadata: {name: cluster}\nspec: {httpProxy: p, noProxy: mine}\nstatus: {httpProxy: p, noProxy: 'mine,.svc'}\n---\n"
+        "apiVersion: v1\nkind: Node\nmetadata: {name: b}\nspec: {taints: [{key: master, effect: NoSchedule}]}\nstatus: "
+        "{nodeInfo: {kernelVersion: k2}}\n---\n"
+        "apiVersion: config.openshift.io/v1\nkind: ClusterVersion\nmetadata: {name: version}\nstatus: {history: "
+        "[{state: Partial, version: 4.18.0}, {state: Completed, version: 4.17.4}]}\n---\n"
+        "apiVersion: config.openshift.io/v1\nkind: Proxy\nmetadata: {name: cluster}\nspec: {httpProxy: p, noProxy: "
+        "mine}\nstatus: {httpProxy: p, noProxy: 'mine,.svc'}\n---\n"
         "apiVersion: image.openshift.io/v1\nkind: ImageStream\nmetadata: {name: driver-toolkit, namespace: openshift}\n"
-        "status: {tags: [{tag: latest, items: [{dockerImageReference: new}]}, {tag: 417.94.202410211619-0, items: [{dockerImageReference: dtk}]}]}\n---\n"
+        "status: {tags: [{tag: latest, items: [{dockerImageReference: new}]}, {tag: 417.94.202410211619-0, items: "
+        "[{dockerImageReference: dtk}]}]}\n---\n"
         "apiVersion: v1\nkind: Secret\nmetadata: {name: builder-dockercfg-1, namespace: demo}\n",
         "f", faults);
     REQUIRE(faults.empty());

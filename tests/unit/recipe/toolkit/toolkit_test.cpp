@@ -15,11 +15,13 @@ using namespace kmm::recipe::toolkit;
 std::string digest(char c) { return "sha256:" + std::string(64, c); }
 
 std::string references(const std::string& version, char image) {
-    return "{kind: ImageStream, apiVersion: image.openshift.io/v1, metadata: {name: " + version + "}, spec: {tags: [{name: driver-toolkit, from: {name: 'q.test/dtk@" + digest(image) +
-           "'}}]}}\n";
+    return "{kind: ImageStream, apiVersion: image.openshift.io/v1, metadata: {name: " + version +
+           "}, spec: {tags: [{name: driver-toolkit, from: {name: 'q.test/dtk@" + digest(image) + "'}}]}}\n";
 }
 
-std::string kernels(const std::string& kernel, const std::string& rt = "") { return "{KERNEL_VERSION: " + kernel + ", RT_KERNEL_VERSION: '" + rt + "', RHEL_VERSION: '9.4'}\n"; }
+std::string kernels(const std::string& kernel, const std::string& rt = "") {
+    return "{KERNEL_VERSION: " + kernel + ", RT_KERNEL_VERSION: '" + rt + "', RHEL_VERSION: '9.4'}\n";
+}
 
 struct Files {
     std::vector<std::pair<std::string, std::string>> files;
@@ -40,8 +42,13 @@ const std::string k_kernel = "5.14.0-427.40.1.el9_4.x86_64", k_other = "5.14.0-4
 }  // namespace
 
 TEST_CASE("what is a kernel release") {
-    for (const char* good : {"5.14.0-427.40.1.el9_4.x86_64+rt", "6.1.0", "4.18.0-305.40.2.rt7.113.el8_4.x86_64", "6.12.0+"}) { CHECK(is_kernel_release(good)); }
-    for (const char* bad : {"", "package kernel-rt-core is not installed", "5.14", "v5.14.0", "5.14.0 x", "5..0"}) { CHECK_FALSE(is_kernel_release(bad)); }
+    for (const char* good :
+         {"5.14.0-427.40.1.el9_4.x86_64+rt", "6.1.0", "4.18.0-305.40.2.rt7.113.el8_4.x86_64", "6.12.0+"}) {
+        CHECK(is_kernel_release(good));
+    }
+    for (const char* bad : {"", "package kernel-rt-core is not installed", "5.14", "v5.14.0", "5.14.0 x", "5..0"}) {
+        CHECK_FALSE(is_kernel_release(bad));
+    }
 }
 
 TEST_CASE("flavour and architecture of a kernel") {
@@ -66,8 +73,10 @@ TEST_CASE("versions are ordered by their numbers") {
 
 TEST_CASE("several releases with one kernel share a row; the toolkit of the newest comes first") {
     Files one;
-    one.files = {{"4.17.3/image-references", references("4.17.3", 'a')},   {"4.17.3/driver-toolkit-release.json", kernels(k_kernel)},
-                 {"4.17.10/image-references", references("4.17.10", 'b')}, {"4.17.10/driver-toolkit-release.json", kernels(k_kernel)}};
+    one.files = {{"4.17.3/image-references", references("4.17.3", 'a')},
+                 {"4.17.3/driver-toolkit-release.json", kernels(k_kernel)},
+                 {"4.17.10/image-references", references("4.17.10", 'b')},
+                 {"4.17.10/driver-toolkit-release.json", kernels(k_kernel)}};
     const auto map = one.map();
     CHECK(one.faults.empty());
     REQUIRE(map.rows.size() == 1);
@@ -79,14 +88,18 @@ TEST_CASE("several releases with one kernel share a row; the toolkit of the newe
 
 TEST_CASE("two kernels in one release name both places, whichever of them is said how") {
     Files one;
-    one.files = {{"a/image-references", references("4.17.3", 'a')}, {"a/driver-toolkit-release.json", kernels(k_kernel)},
-                 {"b/image-references", references("4.17.3", 'b')}, {"b/driver-toolkit-release.json", kernels(k_other)}};
+    one.files = {{"a/image-references", references("4.17.3", 'a')},
+                 {"a/driver-toolkit-release.json", kernels(k_kernel)},
+                 {"b/image-references", references("4.17.3", 'b')},
+                 {"b/driver-toolkit-release.json", kernels(k_other)}};
     SUBCASE("of two payloads") {}
     SUBCASE("in a realtime kernel alone") {
         one.files[1].second = kernels(k_kernel, k_kernel + "+rt");
         one.files[3].second = kernels(k_kernel, k_other + "+rt");
     }
-    SUBCASE("by the labels of a toolkit") { one.files[3] = {"b/config.json", "{architecture: amd64, config: {Labels: {kernel-version: " + k_other + "}}}"}; }
+    SUBCASE("by the labels of a toolkit") {
+        one.files[3] = {"b/config.json", "{architecture: amd64, config: {Labels: {kernel-version: " + k_other + "}}}"};
+    }
     SUBCASE("by the labels of the operating system") {
         one.files.resize(2);
         one.files.push_back({"a/os.json", "{architecture: amd64, config: {Labels: {ostree.linux: " + k_other + "}}}"});
@@ -100,9 +113,12 @@ TEST_CASE("two kernels in one release name both places, whichever of them is sai
 
 TEST_CASE("two releases of different kernels are no fault, nor is the same kernel said twice") {
     Files one;
-    one.files = {{"a/image-references", references("4.17.3", 'a')}, {"a/driver-toolkit-release.json", kernels(k_kernel)},
-                 {"a/os.json", "{architecture: amd64, config: {Labels: {com.coreos.rpm.kernel: 5.14.0-427.40.1.el9_4}}}"},
-                 {"b/image-references", references("4.17.4", 'b')}, {"b/driver-toolkit-release.json", kernels(k_other)}};
+    one.files = {
+        {"a/image-references", references("4.17.3", 'a')},
+        {"a/driver-toolkit-release.json", kernels(k_kernel)},
+        {"a/os.json", "{architecture: amd64, config: {Labels: {com.coreos.rpm.kernel: 5.14.0-427.40.1.el9_4}}}"},
+        {"b/image-references", references("4.17.4", 'b')},
+        {"b/driver-toolkit-release.json", kernels(k_other)}};
     one.options.architecture = "x86_64";
     CHECK(one.map().rows.size() == 2);
     CHECK(one.faults.empty());
@@ -110,14 +126,18 @@ TEST_CASE("two releases of different kernels are no fault, nor is the same kerne
 
 TEST_CASE("a file without an image belongs to the nearest release, by name first") {
     Files one;
-    one.files = {{"r/1-image-references", references("4.1.0", 'a')}, {"r/2-image-references", references("4.2.0", 'b')}, {"r/2-driver-toolkit-release.json", kernels(k_kernel)}};
+    one.files = {{"r/1-image-references", references("4.1.0", 'a')},
+                 {"r/2-image-references", references("4.2.0", 'b')},
+                 {"r/2-driver-toolkit-release.json", kernels(k_kernel)}};
     auto map = one.map();
     REQUIRE(map.rows.size() == 1);
     CHECK(map.rows[0].releases == std::vector<std::string>{"4.2.0"});
     one.files[2].first = "r/x.json";
     one.faults.clear();
     (void)one.map();
-    CHECK(std::any_of(one.faults.begin(), one.faults.end(), [](const Diagnostic& fault) { return fault.code == "toolkit-not-linked" && fault.position->line == 1; }));
+    CHECK(std::any_of(one.faults.begin(), one.faults.end(), [](const Diagnostic& fault) {
+        return fault.code == "toolkit-not-linked" && fault.position->line == 1;
+    }));
     one.options.images["r/x.json"] = "q.test/other@" + digest('c');
     one.faults.clear();
     map = one.map();
@@ -126,7 +146,9 @@ TEST_CASE("a file without an image belongs to the nearest release, by name first
 
 TEST_CASE("the 64k kernel of aarch64 and kernels as labels have them are found") {
     Files one;
-    one.files = {{"image-references", references("4.19.0", 'a')}, {"driver-toolkit-release.json", kernels("5.14.0-570.12.1.el9_6.aarch64", "5.14.0-570.12.1.el9_6.aarch64+rt")}};
+    one.files = {
+        {"image-references", references("4.19.0", 'a')},
+        {"driver-toolkit-release.json", kernels("5.14.0-570.12.1.el9_6.aarch64", "5.14.0-570.12.1.el9_6.aarch64+rt")}};
     const auto map = one.map();
     CHECK(find_kernel(map, "5.14.0-570.12.1.el9_6.aarch64_64k") != nullptr);
     CHECK(find_kernel(map, "5.14.0-570.12.1.el9_6.aarch64_rt") != nullptr);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine's hands with a procedure that is not about modules: steps of the run, walks with a rest between them, failed, retried, aborted, killed at
-// every record and around everything that changes something.
+// The engine's hands with a procedure that is not about modules: steps of the run, walks with a rest between them,
+// failed, retried, aborted, killed at every record and around everything that changes something.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -138,7 +138,8 @@ TEST_CASE("a run of a procedure that is not about modules goes from its first st
     CHECK(life.recorder.node("node-b").facts.get_string({"copied"}) == "v2");
     life.driver.resume();
     CHECK(life.driver.walk() == Ended::complete);
-    for (const auto* node : {"node-a", "node-b", "node-c"}) CHECK(FakeActor::read(parcels.root / "nodes" / node / "running") == "v2");
+    for (const auto* node : {"node-a", "node-b", "node-c"})
+        CHECK(FakeActor::read(parcels.root / "nodes" / node / "running") == "v2");
     CHECK(life.recorder.node("node-c").current_version == "v2");
 }
 
@@ -225,7 +226,8 @@ TEST_CASE("what somebody has changed behind a done node is found before the run 
     Parcels parcels(2);
     Life life(parcels);
     life.actor.on_point = [&](const std::string&) {
-        if (life.recorder.node("node-a").state == "done") std::ofstream(parcels.root / "nodes" / "node-a" / "running") << "v0\n";
+        if (life.recorder.node("node-a").state == "done")
+            std::ofstream(parcels.root / "nodes" / "node-a" / "running") << "v0\n";
     };
     CHECK(life.finish() == Ended::paused);
     CHECK(life.recorder.node("node-a").state == "proving-failed");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The record is lost at every cluster write and every call to a node; what adopt makes of the cluster leads to the same ends.
+// The record is lost at every cluster write and every call to a node; what adopt makes of the cluster leads to the same
+// ends.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -71,7 +72,8 @@ World world_of(Past way) { return World(2, way != Past::install); }
 
 enum class End { forward, back };
 
-/// Loses the record at `when`, adopts, and goes on to `end`; the dump, "" if there is no way to that end, nullopt once `when` is past the end.
+/// Loses the record at `when`, adopts, and goes on to `end`; the dump, "" if there is no way to that end, nullopt once
+/// `when` is past the end.
 std::optional<std::string> after_loss(Past way, int when, End end) {
     auto world = world_of(way);
     if (!play_until(world, way, when)) return std::nullopt;
@@ -161,7 +163,8 @@ TEST_CASE("which run it was, and what it is not told, is asked for") {
     CHECK(found.run.nodes[1].current_version == "v1");
 
     // What a worker Pod or a cordon says of the run.
-    request.signs = {{"run-1", "drivers", "kmm-hello", "node-c", "worker Pod", true}, {"run-9", "drivers", "other", "node-a", "worker Pod", true}};
+    request.signs = {{"run-1", "drivers", "kmm-hello", "node-c", "worker Pod", true},
+                     {"run-9", "drivers", "other", "node-a", "worker Pod", true}};
     auto signed_run = adopt(world.store.read(), world.clock, request);
     CHECK(signed_run.run.lineage == "run-1");
     CHECK(signed_run.in_the_middle == 2);
@@ -180,7 +183,8 @@ TEST_CASE("which run it was, and what it is not told, is asked for") {
     world.store.objects.node_modules_configs[0].status[0].version = "v0";
     world.store.objects.node_modules_configs[1].status.clear();
     world.store.objects.node_modules_configs[1].spec.clear();
-    for (const auto& key : {api::label_version_worker_pod("drivers", "kmm-hello"), api::label_version_schedule_pod("drivers", "kmm-hello")})
+    for (const auto& key : {api::label_version_worker_pod("drivers", "kmm-hello"),
+                            api::label_version_schedule_pod("drivers", "kmm-hello")})
         world.store.find("node-b").meta.labels.erase(key);
     const auto unsaid = refusal_of(world, request);
     CHECK(unsaid.code() == "adopt-ambiguous");
@@ -235,7 +239,8 @@ TEST_CASE("what the lost run had begun is adopted whatever the taints, other nod
         request.run = "run-3";
         const auto adopted = adopt(world.store.read(), world.clock, request);
         CHECK(names(adopted) == std::set<std::string>{"node-b"});
-        CHECK(adopted.run.left_out == std::vector<upgrade::LeftOut>{{"node-a", "cordoned by kmm-upgrade run-9"}, {"node-c", "not ready"}});
+        CHECK(adopted.run.left_out ==
+              std::vector<upgrade::LeftOut>{{"node-a", "cordoned by kmm-upgrade run-9"}, {"node-c", "not ready"}});
     }
 }
 

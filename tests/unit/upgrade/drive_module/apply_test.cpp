@@ -89,7 +89,8 @@ TEST_CASE("apply refuses before anything is changed") {
     }
     SUBCASE("another kernel module") {
         modules.back().module_loader->container.modprobe.module_name = "kmm-other";
-        CHECK(refused(world).second == "module-renamed: Module drivers/kmm-hello has loaded kmm_hello, expected kmm_other");
+        CHECK(refused(world).second ==
+              "module-renamed: Module drivers/kmm-hello has loaded kmm_hello, expected kmm_other");
     }
     SUBCASE("another Module has the same kernel module loaded") {
         auto other = configs[1].status.front();
@@ -117,8 +118,9 @@ TEST_CASE("nodes are asked what their Nodes do not know") {
     all[1].kernel_version.clear();
     auto objects = world.store.read().objects;
     Worker worker(world.nodes);
-    const auto notes = ask_nodes(objects, worker, world.clock, {}, plan::apply_work(objects, plan::complete({}, objects)),
-                                 [](const std::string&, const std::string&) {});
+    const auto notes =
+        ask_nodes(objects, worker, world.clock, {}, plan::apply_work(objects, plan::complete({}, objects)),
+                  [](const std::string&, const std::string&) {});
     CHECK(objects.nodes[0].boot_id == "boot-2");
     CHECK(objects.nodes[1].kernel_version == "6.1.0-56-amd64");
     CHECK(objects.nodes[2].boot_id == "boot-1");

@@ -41,12 +41,24 @@ private:
     Killer& killer_;
 };
 
-/// Those named drain drain the nodes; node-b is cordoned by somebody else. `drain_abort`: node-a cannot be unloaded. Those named
-/// apply have no versions: node-a gets another image, node-b is not selected any more.
-enum class Scene { upgrade, rollback, first_install, apply, apply_rollback, drain, drain_rollback, drain_abort, drain_apply };
+/// Those named drain drain the nodes; node-b is cordoned by somebody else. `drain_abort`: node-a cannot be unloaded.
+/// Those named apply have no versions: node-a gets another image, node-b is not selected any more.
+enum class Scene {
+    upgrade,
+    rollback,
+    first_install,
+    apply,
+    apply_rollback,
+    drain,
+    drain_rollback,
+    drain_abort,
+    drain_apply
+};
 
 bool drains(Scene scene) { return scene >= Scene::drain; }
-bool applies(Scene scene) { return scene == Scene::apply || scene == Scene::apply_rollback || scene == Scene::drain_apply; }
+bool applies(Scene scene) {
+    return scene == Scene::apply || scene == Scene::apply_rollback || scene == Scene::drain_apply;
+}
 bool rolls_back(Scene scene) {
     return scene == Scene::rollback || scene == Scene::drain_rollback || scene == Scene::apply_rollback;
 }
@@ -57,7 +69,8 @@ struct Staged : World {
         if (applies(scene)) without_versions();
         if (!drains(scene)) return;
         workloads.cordons["node-b"] = {true, "an admin"};
-        workloads.pods_of["node-a"] = {make_pod("shop", "web-1"), make_pod("shop", "web-2"), make_pod("infra", "log-1", "DaemonSet")};
+        workloads.pods_of["node-a"] = {make_pod("shop", "web-1"), make_pod("shop", "web-2"),
+                                       make_pod("infra", "log-1", "DaemonSet")};
         workloads.pods_of["node-b"] = {make_pod("shop", "web-3")};
     }
     [[nodiscard]] upgrade::Run begin(Scene scene) {
@@ -109,8 +122,8 @@ TEST_SUITE("drive::unit") {
 
 TEST_CASE("killed anywhere, resumed to the same end") {
     std::size_t points = 0;
-    for (const auto scene : {Scene::upgrade, Scene::rollback, Scene::first_install, Scene::apply, Scene::apply_rollback, Scene::drain,
-                             Scene::drain_rollback, Scene::drain_abort, Scene::drain_apply}) {
+    for (const auto scene : {Scene::upgrade, Scene::rollback, Scene::first_install, Scene::apply, Scene::apply_rollback,
+                             Scene::drain, Scene::drain_rollback, Scene::drain_abort, Scene::drain_apply}) {
         const auto expected = reference(scene);
         for (const auto where :
              {Where::before_record, Where::after_record, Where::before_write, Where::before_call, Where::after_call}) {
@@ -122,7 +135,8 @@ TEST_CASE("killed anywhere, resumed to the same end") {
                 journal.begin(upgrade::encode(world.begin(scene)));
                 world.store.on_write = [&] { killer.point(Where::before_write); };
                 world.workloads.on_write = world.store.on_write;
-                world.nodes.fault = [&](const cluster::WorkerCall&, const auto& act) -> std::optional<cluster::WorkerReply> {
+                world.nodes.fault = [&](const cluster::WorkerCall&,
+                                        const auto& act) -> std::optional<cluster::WorkerReply> {
                     killer.point(Where::before_call);
                     auto reply = act();
                     killer.point(Where::after_call);
@@ -143,7 +157,8 @@ TEST_CASE("killed anywhere, resumed to the same end") {
                 world.nodes.fault = nullptr;
                 Killer calm{where, -1};
                 Ended ended = Ended::paused;
-                for (int turn = 0; turn < 3 && ended == Ended::paused; ++turn) ended = play(world, journal, calm, scene);
+                for (int turn = 0; turn < 3 && ended == Ended::paused; ++turn)
+                    ended = play(world, journal, calm, scene);
                 CAPTURE(static_cast<int>(scene));
                 CAPTURE(static_cast<int>(where));
                 CAPTURE(when);

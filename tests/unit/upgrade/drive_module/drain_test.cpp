@@ -40,10 +40,11 @@ TEST_CASE("a drained node: checked first, emptied, upgraded, given back") {
     Drive drive(world, world.prepare(draining()));
     world.store.on_write = [&] { CHECK(world.workloads.cordons["node-a"] == Cordon{true, "kmm-upgrade l"}); };
     CHECK(drive.driver.walk() == Ended::complete);
-    CHECK(world.workloads.calls == std::vector<std::string>{"node-a cordon", "node-a evict shop/web-1", "node-a uncordon"});
+    CHECK(world.workloads.calls ==
+          std::vector<std::string>{"node-a cordon", "node-a evict shop/web-1", "node-a uncordon"});
     CHECK(states_of(drive.journal.entries, "node-a") ==
-          std::vector<std::string>{"checking", "cordoning", "cordoned", "draining", "drained", "unloading", "unloaded", "loading",
-                                   "loaded", "validating", "uncordoning", "done"});
+          std::vector<std::string>{"checking", "cordoning", "cordoned", "draining", "drained", "unloading", "unloaded",
+                                   "loading", "loaded", "validating", "uncordoning", "done"});
     CHECK(world.workloads.cordons["node-a"] == Cordon{});
     CHECK(drive.recorder.node("node-a").cordon.empty());
     CHECK(drive.recorder.node("node-a").message == "loaded kmm_hello BBBB2222, uncordoned");
@@ -108,7 +109,8 @@ TEST_CASE("a budget that gives way is waited for, and named after five seconds, 
     const auto start = world.clock.monotonic();
     world.workloads.on_evict = [&](const api::WorkloadPod&) -> std::optional<PodEviction> {
         if (world.clock.monotonic() - start >= std::chrono::seconds(70)) return std::nullopt;
-        return PodEviction{Outcome::blocked, "The disruption budget web needs 2 healthy pods and has 2 currently", std::nullopt};
+        return PodEviction{Outcome::blocked, "The disruption budget web needs 2 healthy pods and has 2 currently",
+                           std::nullopt};
     };
     Drive drive(world, world.prepare(draining()));
     CHECK(drive.driver.walk() == Ended::complete);
@@ -128,13 +130,18 @@ TEST_CASE("each budget is named once, with the Pods that it keeps") {
     world.workloads.on_evict = [&](const api::WorkloadPod& pod) {
         if (pod.name == "x-0") return PodEviction{Outcome::blocked, "no budget for this", std::nullopt};
         const std::string budget = pod.name.substr(0, pod.name.find('-'));
-        return PodEviction{Outcome::blocked, "The disruption budget " + budget + " needs 3 healthy pods and has 3 currently", std::nullopt};
+        return PodEviction{Outcome::blocked,
+                           "The disruption budget " + budget + " needs 3 healthy pods and has 3 currently",
+                           std::nullopt};
     };
     Drive drive(world, world.prepare(draining()));
     CHECK(drive.driver.walk() == Ended::paused);
     const auto message = drive.recorder.node("node-a").message;
-    CHECK(message.find(": budget other/web (needs 3, has 3) keeps 1 Pod: web-a; budget shop/db (needs 3, has 3) keeps 1 Pod: db-0; "
-                       "budget shop/web (needs 3, has 3) keeps 3 Pods: web-a, web-b, 1 more; 1 more budget; uncordoned") != std::string::npos);
+    CHECK(message.find(
+              ": budget other/web (needs 3, has 3) keeps 1 Pod: web-a; budget shop/db (needs 3, has 3) keeps 1 Pod: "
+              "db-0; "
+              "budget shop/web (needs 3, has 3) keeps 3 Pods: web-a, web-b, 1 more; 1 more budget; uncordoned") !=
+          std::string::npos);
 }
 
 TEST_CASE("a Pod that is ending is named with the time it takes, and with whom it waits for") {
@@ -154,9 +161,12 @@ TEST_CASE("a Pod that is ending is named with the time it takes, and with whom i
     for (const auto& entry : drive.journal.entries)
         if (word.empty() && entry.get_string({"event"}) == "observed") word = entry.get_string({"message"});
     CHECK(word.starts_with("waits for 3 Pods to end: default/fin (Terminating since "));
-    CHECK(word.find("s, finalizers example.com/keep, example.com/too), default/web, default/slow (Terminating since ") != std::string::npos);
+    CHECK(
+        word.find("s, finalizers example.com/keep, example.com/too), default/web, default/slow (Terminating since ") !=
+        std::string::npos);
     CHECK(word.ends_with("s of 3600s)"));
-    CHECK(drive.recorder.node("node-a").hint == "kubectl get pod -n default fin -o yaml shows who keeps it: finalizer example.com/keep");
+    CHECK(drive.recorder.node("node-a").hint ==
+          "kubectl get pod -n default fin -o yaml shows who keeps it: finalizer example.com/keep");
 }
 
 TEST_CASE("Pods that take long to end are named as often, the first three of them") {
@@ -182,13 +192,17 @@ TEST_CASE("a drain that does not end fails the node, names who is in the way and
     World world(1);
     world.workloads.pods_of["node-a"] = {make_pod("shop", "web-1")};
     SUBCASE("a budget") {
-        world.workloads.on_evict = [](const api::WorkloadPod&) { return PodEviction{Outcome::blocked, "web needs 2", std::nullopt}; };
+        world.workloads.on_evict = [](const api::WorkloadPod&) {
+            return PodEviction{Outcome::blocked, "web needs 2", std::nullopt};
+        };
     }
     SUBCASE("a Pod that does not end") {
         world.workloads.on_evict = [](const api::WorkloadPod&) { return PodEviction{}; };
     }
     SUBCASE("several budgets") {
-        world.workloads.on_evict = [](const api::WorkloadPod&) { return PodEviction{Outcome::never, "", std::nullopt}; };
+        world.workloads.on_evict = [](const api::WorkloadPod&) {
+            return PodEviction{Outcome::never, "", std::nullopt};
+        };
     }
     SUBCASE("a Pod that nothing starts again") { world.workloads.pods_of["node-a"] = {make_pod("shop", "web-1", "")}; }
     Drive drive(world, world.prepare(draining()));
@@ -212,7 +226,8 @@ TEST_CASE("a node that was never cordoned is not reported as uncordoned") {
     World world(1);
     Drive drive(world, world.prepare(draining()));
     world.workloads.on_write = [&] {
-        if (world.workloads.calls.empty()) throw Error(Exit::no_permission, "rejected", "admission webhook denied the request");
+        if (world.workloads.calls.empty())
+            throw Error(Exit::no_permission, "rejected", "admission webhook denied the request");
     };
     CHECK(drive.driver.walk() == Ended::paused);
     const auto node = drive.recorder.node("node-a");
@@ -261,7 +276,9 @@ TEST_CASE("a failure behind the drain keeps the cordon, and says so, until skip 
 TEST_CASE("an interrupted drain stays cordoned and is gone on with") {
     World world(1);
     world.workloads.pods_of["node-a"] = {make_pod("shop", "web-1")};
-    world.workloads.on_evict = [](const api::WorkloadPod&) { return PodEviction{Outcome::blocked, "web needs 2", std::nullopt}; };
+    world.workloads.on_evict = [](const api::WorkloadPod&) {
+        return PodEviction{Outcome::blocked, "web needs 2", std::nullopt};
+    };
     Drive drive(world, world.prepare(draining()));
     world.clock.on_sleep = [&] { drive.stop = true; };
     CHECK(drive.driver.walk() == Ended::interrupted);
@@ -284,8 +301,9 @@ TEST_CASE("what a drain cannot do is said before anything is changed") {
         FAIL("expected an error");
     } catch (const Error& error) {
         CHECK(error.code() == "pods-not-evictable");
-        CHECK(error.details() == std::vector<std::pair<std::string, std::string>>{
-                                     {"node-a", "cannot delete Pods that declare no controller (use --force to override): shop/web-1"}});
+        CHECK(error.details() ==
+              std::vector<std::pair<std::string, std::string>>{
+                  {"node-a", "cannot delete Pods that declare no controller (use --force to override): shop/web-1"}});
     }
     world.workloads.pods_of["node-a"] = {make_pod("shop", "web-1")};
     api::DisruptionBudget budget;
@@ -295,7 +313,8 @@ TEST_CASE("what a drain cannot do is said before anything is changed") {
     budget.max_unavailable = "0";
     world.workloads.all_budgets = {budget};
     CHECK(review_drain(world.workloads, world.store.objects.modules.front(), run).warnings ==
-          std::vector<std::string>{"PodDisruptionBudget shop/web never allows an eviction (maxUnavailable 0): shop/web-1"});
+          std::vector<std::string>{
+              "PodDisruptionBudget shop/web never allows an eviction (maxUnavailable 0): shop/web-1"});
 }
 
 TEST_CASE("the Pod of this process stays, and its node comes last unless a person has written the order down") {
@@ -322,7 +341,8 @@ TEST_CASE("the Pod of this process stays, and its node comes last unless a perso
     Drive drive(world, run);
     CHECK(drive.driver.walk() == Ended::complete);
     const auto& calls = world.workloads.calls;
-    CHECK(std::count_if(calls.begin(), calls.end(), [](const std::string& call) { return call.find("upgrade-1") != std::string::npos; }) == 0);
+    CHECK(std::count_if(calls.begin(), calls.end(),
+                        [](const std::string& call) { return call.find("upgrade-1") != std::string::npos; }) == 0);
     REQUIRE(calls.size() == 7);
     CHECK(calls[5] == "node-a evict shop/web-1");
 }
@@ -333,7 +353,8 @@ TEST_CASE("only Pods that use the module's devices leave, when that is asked for
     by_resource.resources = {"example.com/gpu"};
     auto by_claim = make_pod("shop", "gpu-2");
     by_claim.claims = {"mine"};
-    world.workloads.pods_of["node-a"] = {by_resource, by_claim, make_pod("shop", "web-1"), make_pod("shop", "shell", "")};
+    world.workloads.pods_of["node-a"] = {by_resource, by_claim, make_pod("shop", "web-1"),
+                                         make_pod("shop", "shell", "")};
     api::DeviceClaim claim;
     claim.namespace_ = "shop";
     claim.name = "mine";
@@ -347,15 +368,17 @@ TEST_CASE("only Pods that use the module's devices leave, when that is asked for
     options.user_resources = "example.com/gpu,example.com/other";
     Drive drive(world, world.prepare(options));
     CHECK(drive.driver.walk() == Ended::complete);
-    CHECK(world.workloads.calls == std::vector<std::string>{"node-a cordon", "node-a evict shop/gpu-1", "node-a evict shop/gpu-2",
-                                                            "node-a uncordon"});
+    CHECK(world.workloads.calls == std::vector<std::string>{"node-a cordon", "node-a evict shop/gpu-1",
+                                                            "node-a evict shop/gpu-2", "node-a uncordon"});
 }
 
 TEST_CASE("a dry run tells of cordons and evictions and does neither") {
     World world(1);
     world.workloads.pods_of["node-a"] = {make_pod("shop", "web-1")};
     std::vector<std::string> actions;
-    DryWorkloads dry(world.workloads, [&](const std::string& node, const std::string& action) { actions.push_back(node + " " + action); });
+    DryWorkloads dry(world.workloads, [&](const std::string& node, const std::string& action) {
+        actions.push_back(node + " " + action);
+    });
     CHECK(dry.cordon("node-a", "x") == Cordon{true, "x"});
     CHECK(dry.evict(dry.pods("node-a").front(), std::nullopt).outcome == Outcome::evicted);
     CHECK(dry.pods("node-a").empty());

@@ -18,7 +18,8 @@ TEST_CASE("a load gets the image by the digest that was checked, and only that o
     CHECK(pinned_image("busybox:1", digest) == "busybox@" + digest);
     CHECK(pinned_image("reg/a@sha256:x", digest) == "reg/a@sha256:x");
     CHECK(pinned_image("oci:dir:t", digest) == "oci:dir:t");
-    for (const std::string& none : {std::string(), std::string("sha256:x"), digest + "a", "sha256:" + std::string(64, 'A'), "md5:" + std::string(64, 'a')}) {
+    for (const std::string& none : {std::string(), std::string("sha256:x"), digest + "a",
+                                    "sha256:" + std::string(64, 'A'), "md5:" + std::string(64, 'a')}) {
         CHECK(pinned_image("reg.example/a:t", none) == "reg.example/a:t");
     }
 }
@@ -39,12 +40,15 @@ TEST_CASE("only the login for the image's registry leaves with the configuration
         std::erase(coded, '"');
         return base::from_base64(coded).value_or("?");
     };
-    const std::string all = R"({"auths":{"https://reg.example/v1/":{"auth":"A"},"other.example":{"auth":"B"},"*.wild.example":{"auth":"C"},"https://index.docker.io/v1/":{"auth":"D"}},"credsStore":"x"})";
-    CHECK(sent("reg.example:5000/a:t", ".dockerconfigjson", all) == R"({"auths":{"https://reg.example/v1/":{"auth":"A"}}})");
+    const std::string all =
+        R"({"auths":{"https://reg.example/v1/":{"auth":"A"},"other.example":{"auth":"B"},"*.wild.example":{"auth":"C"},"https://index.docker.io/v1/":{"auth":"D"}},"credsStore":"x"})";
+    CHECK(sent("reg.example:5000/a:t", ".dockerconfigjson", all) ==
+          R"({"auths":{"https://reg.example/v1/":{"auth":"A"}}})");
     CHECK(sent("a.wild.example/a:t", ".dockerconfigjson", all) == R"({"auths":{"*.wild.example":{"auth":"C"}}})");
     CHECK(sent("busybox", ".dockerconfigjson", all) == R"({"auths":{"https://index.docker.io/v1/":{"auth":"D"}}})");
     CHECK(sent("nobody.example/a", ".dockerconfigjson", all) == R"({"auths":{}})");
-    CHECK(sent("reg.example/a", ".dockercfg", R"({"reg.example":{"auth":"A"},"b.example":{"auth":"B"}})") == R"({"reg.example":{"auth":"A"}})");
+    CHECK(sent("reg.example/a", ".dockercfg", R"({"reg.example":{"auth":"A"},"b.example":{"auth":"B"}})") ==
+          R"({"reg.example":{"auth":"A"}})");
     CHECK(sent("reg.example/a", ".dockerconfigjson", "no json: B").empty());
 }
 
@@ -62,7 +66,8 @@ TEST_CASE("an image that is another one after the first node stops the next node
     CHECK(node.state == "checking-failed");
     CHECK(node.reason == "image-changed");
     CHECK(node.message == "reg/hello:v2 is sha256:CCCC3333 now, but node node-a has sha256:BBBB2222 as v2");
-    CHECK(node.hint.starts_with("let it be the former image again, then kmm-upgrade retry node-b; or kmm-upgrade abort"));
+    CHECK(
+        node.hint.starts_with("let it be the former image again, then kmm-upgrade retry node-b; or kmm-upgrade abort"));
     CHECK(world.nodes.nodes["node-b"].live == "AAAA1111");
     SUBCASE("once it is the former one again, the upgrade goes on") {
         world.nodes.images["reg/hello:v2"] = "BBBB2222";

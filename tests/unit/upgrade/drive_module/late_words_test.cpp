@@ -71,7 +71,8 @@ TEST_CASE("a node that is silent for long is on record as such, and so is its an
     Signal told;
     const auto started = [&] {
         journal.begin(upgrade::encode(run));
-        upgrade::Run begun = upgrade::replay({{"2026-09-21T14:13:20Z", journal.entries.front()}}, upgrade::module::procedures());
+        upgrade::Run begun =
+            upgrade::replay({{"2026-09-21T14:13:20Z", journal.entries.front()}}, upgrade::module::procedures());
         return begun;
     };
     std::string word, state;

@@ -41,7 +41,8 @@ struct FakeOperator {
         const auto worker = labels.contains(k_worker) ? labels.at(k_worker) : "";
         if (worker.empty()) config->spec.clear();
         else if (worker == version) config->spec = {resolve_entry(module, node.kernel_version)};
-        if (!config->status.empty() && (config->spec.empty() || config->spec[0].config != config->status[0].config)) config->status.clear();
+        if (!config->status.empty() && (config->spec.empty() || config->spec[0].config != config->status[0].config))
+            config->status.clear();
         else if (!config->spec.empty() && config->status.empty() && loads) {
             config->status = config->spec;
             config->status[0].boot_id = node.boot_id;
@@ -82,7 +83,9 @@ struct OperatedWorld {
             world.clock.sleep_for(timeout);
         };
     }
-    void label(const std::string& key, const std::string& value) { FakeOperator::set(world.store.objects.nodes[0].meta.labels, key, value); }
+    void label(const std::string& key, const std::string& value) {
+        FakeOperator::set(world.store.objects.nodes[0].meta.labels, key, value);
+    }
 };
 
 }  // namespace
@@ -94,7 +97,8 @@ TEST_CASE("beside an operator one label is written, and no worker is called") {
     auto& world = operated.world;
     Drive drive(world, world.prepare(beside_operator()));
     CHECK(drive.driver.walk() == Ended::complete);
-    const std::vector<std::string> expected = {"node-a version-module.drivers.kmm-hello=v2", "node-b version-module.drivers.kmm-hello=v2",
+    const std::vector<std::string> expected = {"node-a version-module.drivers.kmm-hello=v2",
+                                               "node-b version-module.drivers.kmm-hello=v2",
                                                "node-c version-module.drivers.kmm-hello=v2"};
     CHECK(world.store.writes == expected);
     CHECK(world.nodes.calls.empty());
@@ -152,7 +156,8 @@ TEST_CASE("the five dead label states are named, and repaired when told") {
         options.repair = true;
         Drive drive(operated.world, operated.world.prepare(options));
         CHECK(drive.driver.walk() == Ended::complete);
-        std::vector<std::string> expected = {"node-a version-module.drivers.kmm-hello=v2", "node-a version-schedule-pod.drivers.kmm-hello removed"};
+        std::vector<std::string> expected = {"node-a version-module.drivers.kmm-hello=v2",
+                                             "node-a version-schedule-pod.drivers.kmm-hello removed"};
         if (item.module == std::string("v2")) expected.erase(expected.begin());
         CHECK(operated.world.store.writes == expected);
     }
@@ -175,9 +180,11 @@ TEST_CASE("what is waited for is told in the record, and is the reason of a time
     CHECK(node.message == "after 10m0s still waiting for KMM to load v2 (no worker Pod yet)");
     CHECK(node.current_known);
     CHECK(node.current_version.empty());
-    const bool told = std::any_of(drive.journal.entries.begin(), drive.journal.entries.end(), [](const value::Node& entry) {
-        return entry.get_string({"event"}) == "observed" && entry.get_string({"message"}) == "waits for KMM to load v2 (no worker Pod yet)";
-    });
+    const bool told =
+        std::any_of(drive.journal.entries.begin(), drive.journal.entries.end(), [](const value::Node& entry) {
+            return entry.get_string({"event"}) == "observed" &&
+                   entry.get_string({"message"}) == "waits for KMM to load v2 (no worker Pod yet)";
+        });
     CHECK(told);
     operated.kmm.loads = true;
     drive.driver.retry("node-a");
@@ -208,7 +215,8 @@ TEST_CASE("a label that somebody else sets on a node that was done is told at th
     };
     CHECK(drive.driver.walk() == Ended::paused);
     CHECK(drive.recorder.node("node-a").state == "validating-failed");
-    CHECK(drive.recorder.node("node-a").message == "someone else changed label version-module to v1 after the upgrade to v2");
+    CHECK(drive.recorder.node("node-a").message ==
+          "someone else changed label version-module to v1 after the upgrade to v2");
     CHECK_FALSE(drive.recorder.node("node-a").current_known);
     drive.driver.resume();
     CHECK(drive.driver.walk() == Ended::complete);
@@ -237,7 +245,8 @@ TEST_CASE("what is awaited follows KMM's flow") {
     auto& node = objects.nodes[0];
     auto& config = objects.node_modules_configs[0];
     const auto text = [&](const std::string& version = "v2") {
-        const auto found = awaited(operator_view(objects, "node-a", "drivers", "kmm-hello"), version, OperatorGoal::loaded);
+        const auto found =
+            awaited(operator_view(objects, "node-a", "drivers", "kmm-hello"), version, OperatorGoal::loaded);
         return found ? found->text : "-";
     };
     node.meta.labels[k_module] = "v2";
@@ -286,7 +295,8 @@ TEST_CASE("a drain beside an operator needs a Module that tolerates a cordon") {
     auto options = beside_operator();
     options.drain = true;
     CHECK_THROWS(static_cast<void>(world.prepare(options)));
-    world.store.objects.modules[0].tolerations.push_back({std::string(api::k_taint_unschedulable), "Exists", "", "NoSchedule", {}});
+    world.store.objects.modules[0].tolerations.push_back(
+        {std::string(api::k_taint_unschedulable), "Exists", "", "NoSchedule", {}});
     CHECK(world.prepare(options).nodes.size() == 1);
 }
 

@@ -30,7 +30,8 @@ TEST_CASE("a node is watched before it is done, and the next one begins later") 
     SUBCASE("all stays well") {
         CHECK(drive.driver.walk() == Ended::complete);
         CHECK(world.clock.monotonic() - start >= std::chrono::minutes(20));
-        CHECK(words_of(drive.journal, "observed") == std::vector<std::string>{"watched for 10m0s", "watched for 10m0s"});
+        CHECK(words_of(drive.journal, "observed") ==
+              std::vector<std::string>{"watched for 10m0s", "watched for 10m0s"});
     }
     SUBCASE("the module goes away meanwhile") {
         world.clock.on_sleep = [&] { world.nodes.nodes.at("node-a").live.clear(); };
@@ -86,11 +87,14 @@ TEST_CASE("the user's check decides, gets the facts of the node, and is not read
     };
     for (const auto& row :
          {Row{"true", ""}, Row{"sh -c 'read -r x; case $x in *node-?*BBBB2222*) exit 0; esac; exit 1'", ""},
-          Row{"sh -c 'echo one; echo two >&2; echo three; echo four; exit 3'", "the check sh exited with 3: three | four | two"},
-          Row{"sh -c 'printf \"\\033[31mred\\033[0m \\377\"; exit 1'", "the check sh exited with 1: \x1b[31mred\x1b[0m \xff"},
-          Row{"sh -c 'yes noise | head -c 3000000; echo; echo the end; exit 1'", "the check sh exited with 1: noise | noise | the end"},
-          Row{"false", "the check false exited with 1"}, Row{"sh -c 'kill -9 $$'", "the check sh was ended by signal 9"},
-          Row{"echo $(exit 1)", ""}}) {
+          Row{"sh -c 'echo one; echo two >&2; echo three; echo four; exit 3'",
+              "the check sh exited with 3: three | four | two"},
+          Row{"sh -c 'printf \"\\033[31mred\\033[0m \\377\"; exit 1'",
+              "the check sh exited with 1: \x1b[31mred\x1b[0m \xff"},
+          Row{"sh -c 'yes noise | head -c 3000000; echo; echo the end; exit 1'",
+              "the check sh exited with 1: noise | noise | the end"},
+          Row{"false", "the check false exited with 1"},
+          Row{"sh -c 'kill -9 $$'", "the check sh was ended by signal 9"}, Row{"echo $(exit 1)", ""}}) {
         CAPTURE(row.check);
         World fresh(2);
         options.check = row.check;
@@ -162,7 +166,8 @@ TEST_CASE("no node begins outside the window; what has begun goes on") {
     SUBCASE("the second node waits a day when the first one took the rest of the night") {
         bool is_first = true;
         world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> std::optional<cluster::WorkerReply> {
-            if (call.args.front() == "load" && std::exchange(is_first, false)) world.clock.sleep_for(std::chrono::hours(8));
+            if (call.args.front() == "load" && std::exchange(is_first, false))
+                world.clock.sleep_for(std::chrono::hours(8));
             return std::nullopt;
         };
         CHECK(drive.driver.walk() == Ended::complete);

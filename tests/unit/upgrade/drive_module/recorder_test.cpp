@@ -49,7 +49,8 @@ TEST_SUITE("drive::unit") {
 TEST_CASE("an event that is durable is recorded, whatever observers and snapshots do") {
     World world;
     NoRoom journal;
-    Recorder recorder(world.prepare(), journal, world.clock, [](const upgrade::Event&, const std::string&) { throw std::bad_alloc(); });
+    Recorder recorder(world.prepare(), journal, world.clock,
+                      [](const upgrade::Event&, const std::string&) { throw std::bad_alloc(); });
     CHECK_NOTHROW(recorder.record(begin_nodes()));
     CHECK(recorder.state().state == "upgrading-nodes");
     upgrade::Event paused;

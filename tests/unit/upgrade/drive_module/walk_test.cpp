@@ -378,7 +378,8 @@ TEST_CASE("a node that rebooted in mid-step is planned anew and not unloaded wit
         auto run = world.prepare();
         int seen = 0;
         world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> Answer {
-            if (call.args.front() != verb || call.node != "node-a" || ++seen != (verb == "status" ? 4 : 1)) return std::nullopt;
+            if (call.args.front() != verb || call.node != "node-a" || ++seen != (verb == "status" ? 4 : 1))
+                return std::nullopt;
             auto& node = world.nodes.nodes.at(call.node);
             node.boot = "boot-2";
             node.live.clear();
@@ -478,7 +479,9 @@ TEST_CASE("a dry run shows every action and does none") {
     World world(1);
     const World before(1);
     std::vector<std::string> actions;
-    const auto sink = [&](const std::string& node, const std::string& action) { actions.push_back(node + " " + action); };
+    const auto sink = [&](const std::string& node, const std::string& action) {
+        actions.push_back(node + " " + action);
+    };
     DryStore store(world.store, sink);
     DryRunner runner(world.nodes, sink);
     MemoryJournal journal;

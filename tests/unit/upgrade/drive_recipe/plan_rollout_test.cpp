@@ -10,7 +10,8 @@ using namespace kmm::drive;
 
 namespace {
 
-recipe::plan::RecipeObject rendered(const std::string& cr, const std::string& state, const std::string& text, const std::string& kernel = "") {
+recipe::plan::RecipeObject rendered(const std::string& cr, const std::string& state, const std::string& text,
+                                    const std::string& kernel = "") {
     recipe::tmpl::YamlFault fault;
     recipe::plan::RecipeObject one;
     one.cr = cr;
@@ -29,11 +30,14 @@ TEST_SUITE("drive::recipe") {
 TEST_CASE("states come in apply order, and the last of those with one number has the label") {
     recipe::plan::RenderedRecipes all;
     all.main = "a";
-    all.objects = {rendered("a", "(namespace)", "{apiVersion: v1, kind: Namespace, metadata: {name: a}}"),
-                   rendered("a", "1000-a.yaml", "{apiVersion: v1, kind: Secret, metadata: {name: x, ownerReferences: [{kind: SpecialResource, uid: u}]}}"),
-                   rendered("a", "1000-b.yaml", "{apiVersion: v1, kind: Secret, metadata: {name: y}, n: 1}", "k1"),
-                   rendered("a", "1000-b.yaml", "{apiVersion: v1, kind: Secret, metadata: {name: z}}", "k2"),
-                   rendered("a", "(stateless)", "{apiVersion: v1, kind: Secret, metadata: {name: w}}")};
+    all.objects = {
+        rendered("a", "(namespace)", "{apiVersion: v1, kind: Namespace, metadata: {name: a}}"),
+        rendered(
+            "a", "1000-a.yaml",
+            "{apiVersion: v1, kind: Secret, metadata: {name: x, ownerReferences: [{kind: SpecialResource, uid: u}]}}"),
+        rendered("a", "1000-b.yaml", "{apiVersion: v1, kind: Secret, metadata: {name: y}, n: 1}", "k1"),
+        rendered("a", "1000-b.yaml", "{apiVersion: v1, kind: Secret, metadata: {name: z}}", "k2"),
+        rendered("a", "(stateless)", "{apiVersion: v1, kind: Secret, metadata: {name: w}}")};
     const auto states = states_of(all, {});
     REQUIRE(states.size() == 4);
     CHECK(states[0].name == "a/namespace");

@@ -18,10 +18,13 @@ Node yaml(const std::string& text) {
     return documents.front().root;
 }
 
-std::string problem(const std::string& text, const std::vector<Node>& builds = {}) { return readiness_problem(yaml(text), builds); }
+std::string problem(const std::string& text, const std::vector<Node>& builds = {}) {
+    return readiness_problem(yaml(text), builds);
+}
 
 Node build(int number, const std::string& phase) {
-    return yaml("{kind: Build, metadata: {name: b-" + std::to_string(number) + ", annotations: {openshift.io/build.number: '" + std::to_string(number) +
+    return yaml("{kind: Build, metadata: {name: b-" + std::to_string(number) +
+                ", annotations: {openshift.io/build.number: '" + std::to_string(number) +
                 "'}, ownerReferences: [{uid: u1}]}, status: {phase: " + phase + "}}");
 }
 
@@ -30,17 +33,23 @@ Node build(int number, const std::string& phase) {
 TEST_SUITE("drive::recipe") {
 
 TEST_CASE("a DaemonSet is ready when its controller has seen it and every wanted Pod is updated and available") {
-    const std::string head = "{kind: DaemonSet, metadata: {name: a, namespace: ns, generation: 2}, status: {observedGeneration: ";
+    const std::string head =
+        "{kind: DaemonSet, metadata: {name: a, namespace: ns, generation: 2}, status: {observedGeneration: ";
     CHECK(problem(head + "2, desiredNumberScheduled: 2, updatedNumberScheduled: 2, numberAvailable: 2}}").empty());
-    CHECK_FALSE(problem(head + "1, desiredNumberScheduled: 2, updatedNumberScheduled: 2, numberAvailable: 2}}").empty());
-    CHECK_FALSE(problem(head + "2, desiredNumberScheduled: 2, updatedNumberScheduled: 1, numberAvailable: 2}}").empty());
-    CHECK(problem(head + "2, desiredNumberScheduled: 2, updatedNumberScheduled: 2, numberAvailable: 1}}") == "DaemonSet ns/a: 1 of 2 Pods are updated and available");
+    CHECK_FALSE(
+        problem(head + "1, desiredNumberScheduled: 2, updatedNumberScheduled: 2, numberAvailable: 2}}").empty());
+    CHECK_FALSE(
+        problem(head + "2, desiredNumberScheduled: 2, updatedNumberScheduled: 1, numberAvailable: 2}}").empty());
+    CHECK(problem(head + "2, desiredNumberScheduled: 2, updatedNumberScheduled: 2, numberAvailable: 1}}") ==
+          "DaemonSet ns/a: 1 of 2 Pods are updated and available");
     CHECK(problem(head + "2, desiredNumberScheduled: 0}}").empty());
     CHECK_FALSE(problem("{kind: DaemonSet, metadata: {name: a, generation: 1}}").empty());
 }
 
 TEST_CASE("a Deployment is ready when no Pod of before is left: those that are available may be the old ones") {
-    const std::string head = "{kind: Deployment, metadata: {name: a, generation: 2}, spec: {replicas: 2}, status: {observedGeneration: 2, updatedReplicas: 2, ";
+    const std::string head =
+        "{kind: Deployment, metadata: {name: a, generation: 2}, spec: {replicas: 2}, status: {observedGeneration: 2, "
+        "updatedReplicas: 2, ";
     CHECK(problem(head + "availableReplicas: 2, replicas: 2}}").empty());
     CHECK(problem(head + "availableReplicas: 2, replicas: 4}}") == "Deployment a: 2 Pods of before are still there");
     CHECK_FALSE(problem(head + "availableReplicas: 1, replicas: 2}}").empty());
@@ -50,13 +59,17 @@ TEST_CASE("a Pod is ready when it has succeeded, a Job when it is complete; thos
     CHECK(problem("{kind: Pod, metadata: {name: a}, status: {phase: Succeeded}}").empty());
     CHECK_FALSE(problem("{kind: Pod, metadata: {name: a}, status: {phase: Running}}").empty());
     CHECK_THROWS_AS(static_cast<void>(problem("{kind: Pod, metadata: {name: a}, status: {phase: Failed}}")), Error);
-    CHECK(problem("{kind: Job, metadata: {name: a}, status: {conditions: [{type: Complete, status: 'True'}]}}").empty());
+    CHECK(
+        problem("{kind: Job, metadata: {name: a}, status: {conditions: [{type: Complete, status: 'True'}]}}").empty());
     CHECK_FALSE(problem("{kind: Job, metadata: {name: a}, status: {active: 1}}").empty());
-    CHECK_THROWS_AS(static_cast<void>(problem("{kind: Job, metadata: {name: a}, status: {conditions: [{type: Failed, status: 'True'}]}}")), Error);
+    CHECK_THROWS_AS(static_cast<void>(problem(
+                        "{kind: Job, metadata: {name: a}, status: {conditions: [{type: Failed, status: 'True'}]}}")),
+                    Error);
 }
 
 TEST_CASE("of a BuildConfig the newest Build counts") {
-    const std::string config = "{kind: BuildConfig, metadata: {name: c, namespace: n, uid: u1}, status: {lastVersion: 2}}";
+    const std::string config =
+        "{kind: BuildConfig, metadata: {name: c, namespace: n, uid: u1}, status: {lastVersion: 2}}";
     CHECK(problem(config, {build(1, "Failed"), build(2, "Complete")}).empty());
     CHECK_FALSE(problem(config, {build(1, "Complete")}).empty());
     CHECK_FALSE(problem(config, {build(1, "Complete"), build(2, "Running")}).empty());
@@ -66,9 +79,10 @@ TEST_CASE("of a BuildConfig the newest Build counts") {
 
 TEST_CASE("other kinds are ready when they exist and no condition denies it") {
     CHECK(problem("{kind: Secret, metadata: {name: a}}").empty());
-    CHECK(problem("{kind: Certificate, metadata: {name: a}, status: {conditions: [{type: Ready, status: 'True'}]}}").empty());
-    CHECK(problem("{kind: Certificate, metadata: {name: a}, status: {conditions: [{type: Ready, status: 'False', message: no issuer}]}}") ==
-          "Certificate a: condition Ready is False: no issuer");
+    CHECK(problem("{kind: Certificate, metadata: {name: a}, status: {conditions: [{type: Ready, status: 'True'}]}}")
+              .empty());
+    CHECK(problem("{kind: Certificate, metadata: {name: a}, status: {conditions: [{type: Ready, status: 'False', "
+                  "message: no issuer}]}}") == "Certificate a: condition Ready is False: no issuer");
     CHECK_FALSE(problem("{kind: Secret, metadata: {name: a, deletionTimestamp: '2026-01-01T00:00:00Z'}}").empty());
     CHECK_FALSE(problem("{kind: CustomResourceDefinition, metadata: {name: a}}").empty());
     CHECK_FALSE(problem("{kind: Namespace, metadata: {name: a}, status: {phase: Terminating}}").empty());
@@ -76,10 +90,13 @@ TEST_CASE("other kinds are ready when they exist and no condition denies it") {
 
 TEST_CASE("what is waited for, and which logs") {
     CHECK(is_gated(yaml("{kind: DaemonSet, metadata: {annotations: {specialresource.openshift.io/wait: 'true'}}}")));
-    CHECK_FALSE(is_gated(yaml("{kind: DaemonSet, metadata: {annotations: {specialresource.openshift.io/wait: 'false'}}}")));
+    CHECK_FALSE(
+        is_gated(yaml("{kind: DaemonSet, metadata: {annotations: {specialresource.openshift.io/wait: 'false'}}}")));
     CHECK(is_gated(yaml("{kind: CustomResourceDefinition, metadata: {name: a}}")));
     const auto with = [](const std::string& kind, const std::string& pattern) {
-        return yaml("{kind: " + kind + ", metadata: {name: a, annotations: {specialresource.openshift.io/wait-for-logs: '" + pattern + "'}}}");
+        return yaml("{kind: " + kind +
+                    ", metadata: {name: a, annotations: {specialresource.openshift.io/wait-for-logs: '" + pattern +
+                    "'}}}");
     };
     CHECK(log_pattern_fault(with("DaemonSet", "done|ok")).empty());
     CHECK_FALSE(log_pattern_fault(with("DaemonSet", "(")).empty());
@@ -90,11 +107,14 @@ TEST_CASE("what is waited for, and which logs") {
 }
 
 TEST_CASE("a copy for a kernel whose nodes lack the label of the kernel covers nothing") {
-    const auto set = yaml("{spec: {template: {spec: {nodeSelector: {gpu: 'yes', feature.node.kubernetes.io/kernel-version.full: k1}}}}}");
+    const auto set = yaml(
+        "{spec: {template: {spec: {nodeSelector: {gpu: 'yes', feature.node.kubernetes.io/kernel-version.full: k1}}}}}");
     const auto node = [](const std::string& name, const std::string& kernel, const std::string& labels) {
-        return yaml("{metadata: {name: " + name + ", labels: {" + labels + "}}, status: {nodeInfo: {kernelVersion: " + kernel + "}}}");
+        return yaml("{metadata: {name: " + name + ", labels: {" + labels +
+                    "}}, status: {nodeInfo: {kernelVersion: " + kernel + "}}}");
     };
-    const std::vector<Node> nodes{node("a", "k1", "gpu: 'yes'"), node("b", "k1", "gpu: 'yes', feature.node.kubernetes.io/kernel-version.full: k1"),
+    const std::vector<Node> nodes{node("a", "k1", "gpu: 'yes'"),
+                                  node("b", "k1", "gpu: 'yes', feature.node.kubernetes.io/kernel-version.full: k1"),
                                   node("c", "k1", "gpu: 'no'"), node("d", "k2", "gpu: 'yes'")};
     CHECK(nodes_without_kernel_label(set, "k1", nodes) == std::vector<std::string>{"a"});
 }

@@ -96,7 +96,9 @@ struct Journal {
         node(kind, step.node, step.step, to, std::move(facts));
     }
     /// Walks until the run pauses or ends. `fails` says which steps fail. Returns the steps in order.
-    std::vector<NodeStep> walk(const std::function<bool(const NodeStep&)>& fails = [](const NodeStep&) { return false; }) {
+    std::vector<NodeStep> walk(const std::function<bool(const NodeStep&)>& fails = [](const NodeStep&) {
+        return false;
+    }) {
         std::vector<NodeStep> steps;
         for (;;) {
             const auto next = next_steps(run, {});

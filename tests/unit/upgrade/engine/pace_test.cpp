@@ -28,8 +28,9 @@ TEST_CASE("windows of a day, over midnight too") {
     struct Row {
         int hour, minute, until_night, until_day;
     };
-    for (const auto& row : {Row{22, 0, 0, 690}, Row{23, 59, 0, 571}, Row{0, 0, 0, 570}, Row{3, 59, 0, 331}, Row{4, 0, 1080, 330},
-                            Row{9, 29, 751, 1}, Row{9, 30, 750, 0}, Row{16, 59, 301, 0}, Row{17, 0, 300, 990}, Row{21, 59, 1, 691}}) {
+    for (const auto& row :
+         {Row{22, 0, 0, 690}, Row{23, 59, 0, 571}, Row{0, 0, 0, 570}, Row{3, 59, 0, 331}, Row{4, 0, 1080, 330},
+          Row{9, 29, 751, 1}, Row{9, 30, 750, 0}, Row{16, 59, 301, 0}, Row{17, 0, 300, 990}, Row{21, 59, 1, 691}}) {
         const int minute = row.hour * 60 + row.minute;
         CAPTURE(clock_time(minute));
         CHECK(night->minutes_until(minute) == row.until_night);
@@ -37,7 +38,8 @@ TEST_CASE("windows of a day, over midnight too") {
         CHECK(day->minutes_until(minute) == row.until_day);
         CHECK(day->contains(minute) == (row.until_day == 0));
     }
-    for (const auto* text : {"", "22:00", "22:00-", "22:00-22:00", "24:00-04:00", "22:60-04:00", "2:00-04:00", "22:00-04:00 ", "a2:00-04:00"})
+    for (const auto* text : {"", "22:00", "22:00-", "22:00-22:00", "24:00-04:00", "22:60-04:00", "2:00-04:00",
+                             "22:00-04:00 ", "a2:00-04:00"})
         CHECK_FALSE(parse_window(text).has_value());
 }
 
@@ -70,7 +72,8 @@ TEST_CASE("within the failure budget other nodes are begun, over it none") {
         Options options;
         options.failure_budget = budget;
         Journal journal(make_run(5, options));
-        const auto names = checked(journal.walk([](const NodeStep& step) { return step.step == "load" && step.node != "node-b"; }));
+        const auto names =
+            checked(journal.walk([](const NodeStep& step) { return step.step == "load" && step.node != "node-b"; }));
         // node-b is good: with budget N the walk ends behind the failure N + 1.
         const std::size_t begun = budget == 0 ? 1 : std::min<std::size_t>(static_cast<std::size_t>(budget) + 2, 5);
         CHECK(names.size() == begun);
@@ -102,7 +105,8 @@ TEST_CASE("canaries have no failure budget") {
     options.failure_budget = 3;
     options.canary = 2;
     Journal journal(make_run(4, options));
-    CHECK(checked(journal.walk([](const NodeStep& step) { return step.step == "load"; })) == std::vector<std::string>{"node-a"});
+    CHECK(checked(journal.walk([](const NodeStep& step) { return step.step == "load"; })) ==
+          std::vector<std::string>{"node-a"});
     CHECK(journal.run.state == "upgrading-canary-failed");
 }
 
@@ -111,7 +115,8 @@ TEST_CASE("one zone is finished before the next is begun") {
     options.order = "zone";
     options.max_unavailable = 3;
     auto run = make_run(5, options);
-    for (const auto& [name, zone] : {std::pair{"node-a", "east"}, {"node-b", "east"}, {"node-c", "west"}, {"node-d", "west"}, {"node-e", ""}})
+    for (const auto& [name, zone] :
+         {std::pair{"node-a", "east"}, {"node-b", "east"}, {"node-c", "west"}, {"node-d", "west"}, {"node-e", ""}})
         run.find(name)->zone = zone;
     Journal journal(run);
     journal.add(next_steps(journal.run, {}).event);

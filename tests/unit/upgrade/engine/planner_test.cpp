@@ -66,7 +66,8 @@ TEST_CASE("a canary that was skipped is not told as done") {
         journal.node(EventKind::skip, "node-b", "", "skipped");
         journal.decision(EventKind::resumed);
         journal.walk(never);
-        CHECK(journal.run.pause_message == "the first 2 nodes were skipped: no canary is done, resume goes on with the others all the same");
+        CHECK(journal.run.pause_message ==
+              "the first 2 nodes were skipped: no canary is done, resume goes on with the others all the same");
     }
     CHECK(journal.run.state == "upgraded-canary");
 }
@@ -126,7 +127,8 @@ TEST_CASE("a failed node stops new ones; those in flight go on to their end") {
     CHECK(journal.run.find("node-b")->state == "done");
     CHECK(journal.run.find("node-c")->state == "pending");
     CHECK(journal.run.find("node-c")->touched == 0);
-    CHECK(next_commands(journal.run) == std::vector<std::string>{"kmm-upgrade retry node-a", "kmm-upgrade skip node-a --reason TEXT",
+    CHECK(next_commands(journal.run) == std::vector<std::string>{"kmm-upgrade retry node-a",
+                                                                 "kmm-upgrade skip node-a --reason TEXT",
                                                                  "kmm-upgrade abort --rollback current"});
 
     SUBCASE("retry goes on to the end") {
@@ -263,7 +265,8 @@ TEST_CASE("nothing of a run ends before its cordons are lifted") {
     const auto cordoned_run = [&] {
         Journal journal(make_run(2, options));
         CHECK(journal.walk([](const NodeStep& step) { return step.step == "unload"; }).size() == 4);
-        journal.node(EventKind::observed, "node-a", "", "unloading-failed", kmm::value::Node::mapping({{"cordon", k_cordon_ours}}));
+        journal.node(EventKind::observed, "node-a", "", "unloading-failed",
+                     kmm::value::Node::mapping({{"cordon", k_cordon_ours}}));
         return journal;
     };
     SUBCASE("the pause says so") {
@@ -292,8 +295,10 @@ TEST_CASE("nothing of a run ends before its cordons are lifted") {
             journal.add(abort);
             const auto next = next_steps(journal.run, {});
             REQUIRE(next.next == Next::steps);
-            CHECK(next.steps == std::vector<NodeStep>{{"node-a", std::string(rollback) == "all" ? "rollback" : "release"}});
-            journal.node(EventKind::observed, "node-a", "", "unloading-failed", kmm::value::Node::mapping({{"cordon", ""}}));
+            CHECK(next.steps ==
+                  std::vector<NodeStep>{{"node-a", std::string(rollback) == "all" ? "rollback" : "release"}});
+            journal.node(EventKind::observed, "node-a", "", "unloading-failed",
+                         kmm::value::Node::mapping({{"cordon", ""}}));
             CHECK(next_steps(journal.run, {}).next == (std::string(rollback) == "all" ? Next::steps : Next::move));
         }
     }

@@ -83,7 +83,9 @@ TEST_CASE("random events: what replay accepts is in the table, what is not is re
         const bool on_node = random() % 4 != 0;
         if (on_node) event.node = run.nodes[random() % run.nodes.size()].name;
         const auto& states = on_node ? node_states : run_states;
-        event.from = random() % 8 == 0 ? states[random() % states.size()] : on_node ? run.find(event.node)->state : run.state;
+        event.from = random() % 8 == 0 ? states[random() % states.size()]
+                     : on_node         ? run.find(event.node)->state
+                                       : run.state;
         event.to = states[random() % states.size()];
         event.step = procedure.steps()[random() % procedure.steps().size()].name;
         if (event.step == "abort") event.facts.set("rollback", "all");
@@ -98,14 +100,16 @@ TEST_CASE("random events: what replay accepts is in the table, what is not is re
         }
         ++accepted;
         if (event.kind == EventKind::paused || event.kind == EventKind::resumed) continue;
-        const bool stepless = event.kind == EventKind::observed || event.kind == EventKind::retry || event.kind == EventKind::skip;
+        const bool stepless =
+            event.kind == EventKind::observed || event.kind == EventKind::retry || event.kind == EventKind::skip;
         const Cause cause = event.kind == EventKind::intent     ? Cause::begin
                             : event.kind == EventKind::done     ? Cause::finish
                             : event.kind == EventKind::failed   ? Cause::fail
                             : event.kind == EventKind::observed ? Cause::observe
                             : event.kind == EventKind::retry    ? Cause::retry
                                                                 : Cause::skip;
-        CHECK(procedure.legal(Move{on_node ? Scope::node : Scope::run, event.from, event.to, cause, stepless ? "" : event.step}));
+        CHECK(procedure.legal(
+            Move{on_node ? Scope::node : Scope::run, event.from, event.to, cause, stepless ? "" : event.step}));
         CHECK(event.from == (on_node ? before.find(event.node)->state : before.state));
         std::size_t forward = 0;
         for (const auto& node : run.nodes)
@@ -127,7 +131,12 @@ TEST_CASE("damaged journals are named by entry") {
     const std::vector<Row> rows = {
         {"an entry is missing", [](auto& list) { list.erase(list.begin() + 3); }},
         {"two are swapped", [](auto& list) { std::swap(list[3], list[4]); }},
-        {"one is twice", [](auto& list) { list.insert(list.begin() + 4, list[3]); list[4].payload.set("event", "done"); list[4].payload.set("to", "loaded"); }},
+        {"one is twice",
+         [](auto& list) {
+             list.insert(list.begin() + 4, list[3]);
+             list[4].payload.set("event", "done");
+             list[4].payload.set("to", "loaded");
+         }},
         {"an unknown node", [](auto& list) { list[2].payload.set("node", "node-z"); }},
         {"an unknown kind", [](auto& list) { list[2].payload.set("event", "guess"); }},
         {"a wrong type", [](auto& list) { list[2].payload.set("to", 7); }},

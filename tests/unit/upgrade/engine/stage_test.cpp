@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stages of a procedure that is not about modules: steps of the run, walks with a rest between them, failures of either.
+// Stages of a procedure that is not about modules: steps of the run, walks with a rest between them, failures of
+// either.
 #include <doctest/doctest.h>
 
 #include "base/error.hpp"
@@ -14,7 +15,8 @@ namespace {
 
 std::string text_of(const std::vector<NodeStep>& steps) {
     std::string all;
-    for (const auto& step : steps) all += (all.empty() ? "" : " ") + (step.node.empty() ? step.step : step.node.substr(5) + ":" + step.step);
+    for (const auto& step : steps)
+        all += (all.empty() ? "" : " ") + (step.node.empty() ? step.step : step.node.substr(5) + ":" + step.step);
     return all;
 }
 
@@ -127,7 +129,8 @@ TEST_CASE("a journal of the procedure replays where it is known, and is of a new
 TEST_CASE("members of a procedure are kept as long as they live, and no others") {
     const FakeProcedure procedure;
     Journal journal(make_fake_run(procedure, 1));
-    journal.node_fact = kmm::value::Node::mapping({{"copied", "v2"}, {"plan", "fast"}, {"noise", "loud"}, {"foreign", "x"}});
+    journal.node_fact =
+        kmm::value::Node::mapping({{"copied", "v2"}, {"plan", "fast"}, {"noise", "loud"}, {"foreign", "x"}});
     journal.walk([](const NodeStep& step) { return step.step == "check"; });
     const auto* node = journal.run.find("node-a");
     CHECK(node->facts.get_string({"copied"}) == "v2");
@@ -145,8 +148,9 @@ TEST_CASE("members of a procedure are kept as long as they live, and no others")
     CHECK(encode(journal.run).get_string({"parcel"}) == "box");
     CHECK(replay(journal.entries, {&procedure}).extra.members().empty());
     // What is not of the kind that the procedure says is damage.
-    CHECK_THROWS_WITH_AS(journal.node(EventKind::observed, "node-a", "", "pending", kmm::value::Node::mapping({{"copied", true}})),
-                         "copied of the record is a boolean, expected a string", kmm::Error);
+    CHECK_THROWS_WITH_AS(
+        journal.node(EventKind::observed, "node-a", "", "pending", kmm::value::Node::mapping({{"copied", true}})),
+        "copied of the record is a boolean, expected a string", kmm::Error);
 }
 
 TEST_CASE("a step that belongs to another stage is refused") {

@@ -18,12 +18,30 @@ TEST_CASE("the module procedure has the documented states and no other") {
         "upgraded-canary", "upgraded-nodes",   "upgrading-canary",        "upgrading-canary-failed",
         "upgrading-nodes", "upgrading-nodes-failed"};
     CHECK(procedure.states(Scope::run) == run);
-    const std::vector<std::string> node = {
-        "checking",     "checking-failed",  "cordoned",            "cordoning",   "cordoning-failed", "done",
-        "drained",      "draining",         "draining-failed",     "loaded",      "loading",          "loading-failed",
-        "pending",      "rolled-back",      "rolling-back",        "rolling-back-failed",
-        "skipped",      "uncordoning",      "uncordoning-failed",  "unloaded",    "unloading",        "unloading-failed",
-        "validating",   "validating-failed"};
+    const std::vector<std::string> node = {"checking",
+                                           "checking-failed",
+                                           "cordoned",
+                                           "cordoning",
+                                           "cordoning-failed",
+                                           "done",
+                                           "drained",
+                                           "draining",
+                                           "draining-failed",
+                                           "loaded",
+                                           "loading",
+                                           "loading-failed",
+                                           "pending",
+                                           "rolled-back",
+                                           "rolling-back",
+                                           "rolling-back-failed",
+                                           "skipped",
+                                           "uncordoning",
+                                           "uncordoning-failed",
+                                           "unloaded",
+                                           "unloading",
+                                           "unloading-failed",
+                                           "validating",
+                                           "validating-failed"};
     CHECK(procedure.states(Scope::node) == node);
 }
 
@@ -43,10 +61,14 @@ TEST_CASE("every transitory state has a failed twin that a person can leave") {
 }
 
 TEST_CASE("apply has the states of module, and validates a node that ends without the module") {
-    CHECK(upgrade::module::procedure_apply().table().states(Scope::node) == upgrade::module::procedure_module().table().states(Scope::node));
-    CHECK(upgrade::module::procedure_apply().table().states(Scope::run) == upgrade::module::procedure_module().table().states(Scope::run));
+    CHECK(upgrade::module::procedure_apply().table().states(Scope::node) ==
+          upgrade::module::procedure_module().table().states(Scope::node));
+    CHECK(upgrade::module::procedure_apply().table().states(Scope::run) ==
+          upgrade::module::procedure_module().table().states(Scope::run));
     std::vector<Move> more;
-    std::set_difference(upgrade::module::procedure_apply().table().moves().begin(), upgrade::module::procedure_apply().table().moves().end(), upgrade::module::procedure_module().table().moves().begin(),
+    std::set_difference(upgrade::module::procedure_apply().table().moves().begin(),
+                        upgrade::module::procedure_apply().table().moves().end(),
+                        upgrade::module::procedure_module().table().moves().begin(),
                         upgrade::module::procedure_module().table().moves().end(), std::back_inserter(more));
     CHECK(more == std::vector<Move>{{Scope::node, "unloaded", "validating", Cause::begin, "validate"}});
 }
@@ -72,8 +94,12 @@ TEST_CASE("contradictory tables are refused") {
     SUBCASE("no stages") { parts.stages.clear(); }
     SUBCASE("a step without states") { parts.steps.push_back({"y", Scope::node, {"pending"}, "", "", ""}); }
     SUBCASE("two steps of one name") { parts.steps.push_back(step); }
-    SUBCASE("a state in two roles") { parts.steps.push_back({"y", Scope::node, {"pending"}, "b", "a-failed", "b-failed"}); }
-    SUBCASE("a failed state of another name") { parts.steps.push_back({"y", Scope::node, {"pending"}, "b", "done", "broken"}); }
+    SUBCASE("a state in two roles") {
+        parts.steps.push_back({"y", Scope::node, {"pending"}, "b", "a-failed", "b-failed"});
+    }
+    SUBCASE("a failed state of another name") {
+        parts.steps.push_back({"y", Scope::node, {"pending"}, "b", "done", "broken"});
+    }
     SUBCASE("an unknown origin") { parts.steps.push_back({"y", Scope::node, {"nowhere"}, "b", "done", "b-failed"}); }
     SUBCASE("a stage that walks no step") { parts.stages.front().steps = {"z"}; }
     SUBCASE("a stage that ends nowhere") { parts.stages.front().until = "nowhere"; }

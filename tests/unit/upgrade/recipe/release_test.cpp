@@ -11,7 +11,9 @@ using value::Node;
 namespace {
 
 Node object(const std::string& name, const std::string& version = "apps/v1") {
-    return Node::mapping({{"apiVersion", version}, {"kind", "DaemonSet"}, {"metadata", Node::mapping({{"name", name}, {"namespace", "drivers"}})}});
+    return Node::mapping({{"apiVersion", version},
+                          {"kind", "DaemonSet"},
+                          {"metadata", Node::mapping({{"name", name}, {"namespace", "drivers"}})}});
 }
 
 /// One state, "a/1000-driver", of objects NAME or NAME@KERNEL.
@@ -128,7 +130,9 @@ TEST_CASE("labels of states, and the nodes that get them") {
     CHECK(state_label("ice", "stateless").empty());
     CHECK(state_label("ice", "10").empty());
     const auto choice = release(1, {}).states.front().nodes;
-    const auto node = [](const Node& labels) { return Node::mapping({{"metadata", Node::mapping({{"labels", labels}})}}); };
+    const auto node = [](const Node& labels) {
+        return Node::mapping({{"metadata", Node::mapping({{"labels", labels}})}});
+    };
     CHECK(choice.selects(node(Node::mapping({{"role", "worker"}, {"pci", "y"}}))));
     CHECK_FALSE(choice.selects(node(Node::mapping({{"role", "worker"}, {"pci", "z"}}))));
     CHECK_FALSE(choice.selects(node(Node::mapping({{"pci", "y"}}))));
