@@ -13,14 +13,14 @@ import re
 import sys
 
 ROWS = [f"M{number:02}" for number in range(1, 69)]
-CASE = re.compile(r'TEST_CASE\("((?:M\d\d[ :]+)+)([^"]*)"')
+CASE = re.compile(r'TEST_CASE\(\s*"((?:M\d\d[ :]+)+)([^"]*)"')
 ROW = re.compile(r"^\| (M\d\d) \| (.*) \| (.*) \| (.*) \|$")
 
 
 def tests_of(source):
     found = {row: [] for row in ROWS}
     for path in sorted((source / "tests/unit").rglob("*_test.cpp")):
-        for match in CASE.finditer(path.read_text()):
+        for match in CASE.finditer(re.sub(r'"\s*\n\s*"', "", path.read_text())):
             for row in re.findall(r"M\d\d", match[1]):
                 found[row].append(f"`{path.parent.name}`: {match[2]}")
     for path in sorted((source / "tests/golden").glob("*/m[0-9][0-9]-*")):
