@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which decoder reads a document, lists of objects, and what holds across documents.
+// Which decoder reads a document, and lists of objects.
 #include "api/codec.hpp"
 
 #include <algorithm>
 #include <array>
-#include <map>
-#include <set>
-#include <tuple>
 
 #include <fmt/format.h>
 
@@ -56,12 +53,16 @@ constexpr std::array k_kinds{
     KnownKind{"CustomResourceDefinition", "apiextensions.k8s.io/v1",
               read_into<decode_custom_resource_definition, &Objects::custom_resource_definitions>},
     KnownKind{"DaemonSet", "apps/v1", read_daemon_set, {}, OtherVersions::not_read},
-    KnownKind{"DeviceClass", "resource.k8s.io/v1", read_into<decode_device_class, &Objects::device_classes>, {},
+    KnownKind{"DeviceClass",
+              "resource.k8s.io/v1",
+              read_into<decode_device_class, &Objects::device_classes>,
+              {},
               OtherVersions::not_read},
     KnownKind{"Module", k_group_version, read_into<decode_module, &Objects::modules>},
     KnownKind{"ModuleBuildSignConfig", k_group_version,
               read_into<decode_module_build_sign_config, &Objects::module_build_sign_configs>},
-    KnownKind{"ModuleImagesConfig", k_group_version, read_into<decode_module_images_config, &Objects::module_images_configs>},
+    KnownKind{"ModuleImagesConfig", k_group_version,
+              read_into<decode_module_images_config, &Objects::module_images_configs>},
     KnownKind{"Namespace", "v1", read_into<decode_namespace, &Objects::namespaces>},
     KnownKind{"Node", "v1", read_into<decode_node, &Objects::nodes>},
     KnownKind{"NodeModulesConfig", k_group_version,
@@ -94,100 +95,70 @@ constexpr const char* k_kustomize_hint = "this is for kustomize: kubectl kustomi
 /// What a document without kind is, if it is a file that people have beside their manifests; else "".
 std::string hint_of_no_object(std::string_view file, const value::Node& root) {
     const std::string_view name = file.substr(file.find_last_of('/') + 1);
-    if (name == "kustomization.yaml" || name == "kustomization.yml" || name == "Kustomization") { return k_kustomize_hint; }
+    if (name == "kustomization.yaml" || name == "kustomization.yml" || name == "Kustomization") {
+        return k_kustomize_hint;
+    }
     const bool is_chart = name == "Chart.yaml" && root.find("name") != nullptr;
     const bool is_values = name.starts_with("values") && (name.ends_with(".yaml") || name.ends_with(".yml"));
     if (!is_chart && !is_values) { return ""; }
-    return fmt::format("this {} of a Helm chart: helm template DIR | kmm-plan validate -f -", is_chart ? "is the description" : "looks like a file of values");
+    return fmt::format("this {} of a Helm chart: helm template DIR | kmm-plan validate -f -",
+                       is_chart ? "is the description" : "looks like a file of values");
 }
 
 /// What a document is that is no mapping, if people have reason to give it; else "".
 std::string hint_of_no_mapping(const value::Node& root) {
-    if (root.is_sequence()) { return "write several objects as documents with --- between them, or as items of a List"; }
-    return root.is_string() && root.text().starts_with("NAME ") ? "this looks like a table: kubectl get -o json writes the objects" : "";
+    if (root.is_sequence()) {
+        return "write several objects as documents with --- between them, or as items of a List";
+    }
+    return root.is_string() && root.text().starts_with("NAME ")
+               ? "this looks like a table: kubectl get -o json writes the objects"
+               : "";
 }
 
-/// One note for all objects of kinds that KMM has nothing to do with, at the first of them: charts and repositories are full of them.
-void fold_foreign(Diagnostics& diagnostics) {
-    // A note that was folded before is a sentence, not the name of a kind.
-    const auto is_foreign = [](const Diagnostic& one) {
-        return one.code == "unknown-kind" && one.severity == Severity::note && one.message.find(' ') == std::string::npos;
-    };
-    std::map<std::string, std::size_t> counts;
-    Diagnostic* first = nullptr;
-    for (auto& one : diagnostics) {
-        if (!is_foreign(one)) { continue; }
-        ++counts[one.message];  // the kind's name, see note_foreign_kind
-        if (first == nullptr) { first = &one; }
-        if (first->hint.empty()) { first->hint = one.hint; }
-    }
-    if (first == nullptr) { return; }
-    std::vector<std::string> kinds;
-    std::size_t total = 0;
-    for (const auto& [kind, count] : counts) {
-        total += count;
-        kinds.push_back(count == 1 ? kind : fmt::format("{} ({})", kind, count));
-    }
-    constexpr std::size_t k_named_max = 12;
-    const std::size_t others = kinds.size() > k_named_max ? kinds.size() - k_named_max : 0;
-    kinds.resize(kinds.size() - others);
-    Diagnostic note = *first;
-    note.message = fmt::format("{} object{} of kinds that KMM does not use {} not read: {}{}", total, total == 1 ? "" : "s", total == 1 ? "was" : "were",
-                               base::join(kinds, ", "), others == 0 ? "" : fmt::format(" and {} other kinds", others));
-    std::erase_if(diagnostics, [&](const Diagnostic& one) { return is_foreign(one); });
-    diagnostics.push_back(std::move(note));
-}
-
-/// Of many findings about one field of served objects the first stays, with their number.
-void fold_unread(Diagnostics& diagnostics) {
-    const auto folds = [](const Diagnostic& one) { return one.code == "unknown-field" && one.severity == Severity::note; };
-    const auto key_of = [](const Diagnostic& one) { return std::pair(one.position ? one.position->file : std::string(), one.message); };
-    std::map<std::pair<std::string, std::string>, std::size_t> counts;
-    for (const auto& one : diagnostics) {
-        if (folds(one)) { ++counts[key_of(one)]; }
-    }
-    std::set<std::pair<std::string, std::string>> told;
-    std::erase_if(diagnostics, [&](const Diagnostic& one) { return folds(one) && !told.insert(key_of(one)).second; });
-    for (auto& one : diagnostics) {
-        if (!folds(one)) { continue; }
-        const std::size_t count = counts[key_of(one)];
-        if (count > 1) { one.message += fmt::format(": {} of them in this file", count); }
-    }
-}
-
-/// A server drops fields that it does not know: what it gave out has them since it is of a later Kubernetes or KMM. What looks like a slip
-/// of an edited dump stays a fault.
+/// A server drops fields that it does not know: what it gave out has them since it is of a later Kubernetes or KMM.
+/// What looks like a slip of an edited dump stays a fault.
 void soften_served(const value::Node& root, std::string_view kind, Diagnostics& diagnostics, std::size_t begin) {
-    constexpr std::array<std::string_view, 4> served{"Node", "NodeModulesConfig", "ModuleImagesConfig", "ModuleBuildSignConfig"};
-    if (std::find(served.begin(), served.end(), kind) == served.end() || root.get_string({"metadata", "uid"}).empty()) { return; }
+    constexpr std::array<std::string_view, 4> served{"Node", "NodeModulesConfig", "ModuleImagesConfig",
+                                                     "ModuleBuildSignConfig"};
+    if (std::find(served.begin(), served.end(), kind) == served.end() || root.get_string({"metadata", "uid"}).empty()) {
+        return;
+    }
     for (std::size_t i = begin; i < diagnostics.size(); ++i) {
-        if (diagnostics[i].code == "unknown-field" && diagnostics[i].hint.empty()) { diagnostics[i].severity = Severity::note; }
+        if (diagnostics[i].code == "unknown-field" && diagnostics[i].hint.empty()) {
+            diagnostics[i].severity = Severity::note;
+        }
     }
 }
 
-/// Whether a group is KMM's, or may be meant to be: "kmm.sigs.k8s.io" serves nothing, and the Module in it would be planned for nothing.
+/// Whether a group is KMM's, or may be meant to be: "kmm.sigs.k8s.io" serves nothing, and the Module in it would be
+/// planned for nothing.
 bool is_like_kmm(std::string_view group) {
     const std::vector<std::string> groups{std::string(k_group), "hub." + std::string(k_group)};
     return group.find("kmm") != std::string_view::npos || base::nearest(group, groups).has_value();
 }
 
-void note_foreign_kind(const Scope& scope, const value::Node& root, const std::string& api_version, const std::string& kind) {
+void note_foreign_kind(const Scope& scope, const value::Node& root, const std::string& api_version,
+                       const std::string& kind) {
     std::vector<std::string> names;
     for (const auto& known : k_kinds) { names.emplace_back(known.kind); }
     names.emplace_back("List");
     const auto near = base::nearest(kind, names);
     // What no server serves is no document to leave aside: the Module in it would be planned for nothing.
-    const auto meant = std::find_if(k_kinds.begin(), k_kinds.end(), [&](const KnownKind& row) { return near && row.kind == *near; });
-    const bool same_group = group_of(api_version) == (meant == k_kinds.end() ? std::string_view() : group_of(meant->api_version));
+    const auto meant =
+        std::find_if(k_kinds.begin(), k_kinds.end(), [&](const KnownKind& row) { return near && row.kind == *near; });
+    const bool same_group =
+        group_of(api_version) == (meant == k_kinds.end() ? std::string_view() : group_of(meant->api_version));
     const bool is_of_kmm = is_like_kmm(group_of(api_version));
-    const bool misspelt = near && *near != kind && ((same_group && base::to_lower(*near) == base::to_lower(kind)) || is_of_kmm);
+    const bool misspelt =
+        near && *near != kind && ((same_group && base::to_lower(*near) == base::to_lower(kind)) || is_of_kmm);
     const value::Node* place = root.find("kind");
     Diagnostic diagnostic;
     diagnostic.severity = misspelt ? Severity::error : is_of_kmm ? Severity::warning : Severity::note;
     diagnostic.code = "unknown-kind";
     diagnostic.message = base::escape(kind);
     if (diagnostic.severity != Severity::note) {
-        diagnostic.message = fmt::format("kind {} ({}) {}", base::escape(kind), api_version.empty() ? "no apiVersion" : base::escape(api_version),
+        diagnostic.message = fmt::format("kind {} ({}) {}", base::escape(kind),
+                                         api_version.empty() ? "no apiVersion" : base::escape(api_version),
                                          misspelt ? "does not exist" : "is not known");
         if (near && *near != kind) { diagnostic.hint = fmt::format("did you mean {}?", *near); }
     }
@@ -198,15 +169,21 @@ void note_foreign_kind(const Scope& scope, const value::Node& root, const std::s
 
 /// Whether a document without kind and apiVersion is the operator's controller_config.yaml.
 bool is_operator_config(const value::Node& root) {
-    constexpr std::array<std::string_view, 7> keys{"healthProbeBindAddress", "job", "leaderElection", "metrics", "webhook", "webhookPort", "worker"};
+    constexpr std::array<std::string_view, 7> keys{
+        "healthProbeBindAddress", "job", "leaderElection", "metrics", "webhook", "webhookPort", "worker"};
     constexpr std::array<std::string_view, 3> telling{"healthProbeBindAddress", "leaderElection", "webhookPort"};
     if (root.find("kind") != nullptr || root.find("apiVersion") != nullptr || root.members().empty()) { return false; }
-    const auto is_key = [](const auto& list, const value::Member& member) { return std::find(list.begin(), list.end(), member.key) != list.end(); };
+    const auto is_key = [](const auto& list, const value::Member& member) {
+        return std::find(list.begin(), list.end(), member.key) != list.end();
+    };
     const auto& members = root.members();
     const value::Node* worker = root.find("worker");
-    const bool has_worker = worker != nullptr && (worker->find("firmwareHostPath") != nullptr || worker->find("setFirmwareClassPath") != nullptr ||
-                                                  worker->find("runAsUser") != nullptr || worker->find("seLinuxType") != nullptr);
-    const bool tells = std::any_of(members.begin(), members.end(), [&](const auto& member) { return is_key(telling, member); });
+    const bool has_worker =
+        worker != nullptr &&
+        (worker->find("firmwareHostPath") != nullptr || worker->find("setFirmwareClassPath") != nullptr ||
+         worker->find("runAsUser") != nullptr || worker->find("seLinuxType") != nullptr);
+    const bool tells =
+        std::any_of(members.begin(), members.end(), [&](const auto& member) { return is_key(telling, member); });
     return (has_worker || tells || root.find_path({"job", "gcDelay"}) != nullptr) &&
            std::any_of(members.begin(), members.end(), [&](const auto& member) { return is_key(keys, member); });
 }
@@ -224,7 +201,9 @@ void decode_list(Scope& scope, const value::Node& root, const std::string& api_v
         fields.allow({"items"});
         return fields.done();
     }
-    for (const auto& item : fields.items("items", Need::required)) { decode_any(scope, *item.node, inherited, objects); }
+    for (const auto& item : fields.items("items", Need::required)) {
+        decode_any(scope, *item.node, inherited, objects);
+    }
     fields.done();
 }
 
@@ -263,9 +242,11 @@ void decode_any(Scope& scope, const value::Node& root, const Inherited& inherite
     }
     const auto* known =
         std::find_if(k_kinds.begin(), k_kinds.end(), [&](const KnownKind& row) { return row.kind == kind; });
-    const bool other_version = known != k_kinds.end() && known->others == OtherVersions::not_read && known->api_version != api_version;
+    const bool other_version =
+        known != k_kinds.end() && known->others == OtherVersions::not_read && known->api_version != api_version;
     const bool other_group = known != k_kinds.end() && group_of(api_version) != group_of(known->api_version);
-    const bool foreign = other_group && !api_version.empty() && api_version != "v1" && !is_like_kmm(group_of(api_version));
+    const bool foreign =
+        other_group && !api_version.empty() && api_version != "v1" && !is_like_kmm(group_of(api_version));
     if (known == k_kinds.end() || foreign || other_version) {
         note_foreign_kind(scope, root, api_version, kind);
         return;
@@ -278,9 +259,10 @@ void decode_any(Scope& scope, const value::Node& root, const Inherited& inherite
                              fmt::format("apiVersion {} of kind {} is not supported, expected {}",
                                          base::escape(api_version), kind, known->api_version),
                              root.find("apiVersion") != nullptr ? root.find("apiVersion")->mark() : root.mark(),
-                             own_group ? fmt::format("no release of KMM serves {} as {}: write apiVersion: {}", kind,
-                                                     base::escape(api_version.substr(slash + 1)), known->api_version)
-                                       : fmt::format("the object was not read; write apiVersion: {}", known->api_version));
+                             own_group
+                                 ? fmt::format("no release of KMM serves {} as {}: write apiVersion: {}", kind,
+                                               base::escape(api_version.substr(slash + 1)), known->api_version)
+                                 : fmt::format("the object was not read; write apiVersion: {}", known->api_version));
         return;
     }
     const std::size_t before = scope.diagnostics.size();
@@ -290,47 +272,6 @@ void decode_any(Scope& scope, const value::Node& root, const Inherited& inherite
     known->read(scope, root, objects);
     scope.checked = false;
     soften_served(root, kind, scope.diagnostics, before);
-}
-
-auto sort_key(const ObjectMeta& meta) { return std::tie(meta.namespace_, meta.name, meta.origin); }
-
-/// Of a list that holds two kinds, which one an object is.
-template <typename T>
-std::string_view kind_of(const T& object) {
-    if constexpr (requires { object.kind; }) { return object.kind; }
-    return {};
-}
-
-/// `doubles`, if given, gets the objects that are left out.
-template <typename T>
-void sort_and_check(std::vector<T>& objects, std::string_view kind, Diagnostics& diagnostics, std::vector<T>* doubles = nullptr) {
-    // Servers and kubectl list objects in this order: nothing is to be moved then.
-    const auto not_before = [](const T& a, const T& b) { return std::tie(a.meta.namespace_, a.meta.name) >= std::tie(b.meta.namespace_, b.meta.name); };
-    if (std::adjacent_find(objects.begin(), objects.end(), not_before) == objects.end()) { return; }
-    std::stable_sort(objects.begin(), objects.end(),
-                     [](const T& a, const T& b) { return sort_key(a.meta) < sort_key(b.meta); });
-    std::vector<T> kept;
-    kept.reserve(objects.size());
-    for (auto& object : objects) {
-        const bool same = !kept.empty() && !object.meta.name.empty() && kept.back().meta.name == object.meta.name &&
-                          kept.back().meta.namespace_ == object.meta.namespace_ && kind_of(kept.back()) == kind_of(object);
-        if (!same) {
-            kept.push_back(std::move(object));
-            continue;
-        }
-        const std::string name = object.meta.namespace_.empty()
-                                     ? object.meta.name
-                                     : fmt::format("{}/{}", object.meta.namespace_, object.meta.name);
-        Diagnostic diagnostic;
-        diagnostic.code = "duplicate-object";
-        diagnostic.message = fmt::format("{} {} is already defined at {}", kind, base::escape(name),
-                                         kept.back().meta.origin.to_string());
-        diagnostic.position = object.meta.origin;
-        diagnostic.hint = "remove one of the two";
-        diagnostics.push_back(std::move(diagnostic));
-        if (doubles != nullptr) { doubles->push_back(std::move(object)); }
-    }
-    objects = std::move(kept);
 }
 
 template <typename T>
@@ -424,7 +365,8 @@ void ObjectDecoder::commit(Objects& objects, Diagnostics& diagnostics) && {
     append(diagnostics, faults_);
 }
 
-void decode(const value::Document& document, Objects& objects, Diagnostics& diagnostics, std::optional<std::string_view> given_namespace) {
+void decode(const value::Document& document, Objects& objects, Diagnostics& diagnostics,
+            std::optional<std::string_view> given_namespace) {
     Scope scope{document, diagnostics};
     scope.given_namespace = given_namespace;
     decode_any(scope, document.root, Inherited{}, objects);
@@ -435,31 +377,10 @@ void append(Objects& to, const Objects& from) {
         (((to.*lists).insert((to.*lists).end(), (from.*lists).begin(), (from.*lists).end())), ...);
     };
     add(&Objects::nodes, &Objects::modules, &Objects::node_modules_configs, &Objects::secrets, &Objects::config_maps,
-        &Objects::managed_cluster_modules, &Objects::managed_clusters, &Objects::preflight_validations, &Objects::namespaces,
-        &Objects::pods, &Objects::custom_resource_definitions, &Objects::daemon_sets, &Objects::device_classes,
-        &Objects::module_images_configs, &Objects::module_build_sign_configs, &Objects::boot_module_configs, &Objects::operator_configs,
-        &Objects::doubles);
-}
-
-void finish(Objects& objects, Diagnostics& diagnostics) {
-    fold_foreign(diagnostics);
-    fold_unread(diagnostics);
-    sort_and_check(objects.nodes, "Node", diagnostics);
-    sort_and_check(objects.modules, "Module", diagnostics, &objects.doubles);
-    sort_and_check(objects.node_modules_configs, "NodeModulesConfig", diagnostics);
-    sort_and_check(objects.secrets, "Secret", diagnostics);
-    sort_and_check(objects.config_maps, "ConfigMap", diagnostics);
-    sort_and_check(objects.managed_cluster_modules, "ManagedClusterModule", diagnostics);
-    sort_and_check(objects.managed_clusters, "ManagedCluster", diagnostics);
-    sort_and_check(objects.preflight_validations, "PreflightValidation", diagnostics);
-    sort_and_check(objects.namespaces, "Namespace", diagnostics);
-    sort_and_check(objects.pods, "Pod", diagnostics);
-    sort_and_check(objects.custom_resource_definitions, "CustomResourceDefinition", diagnostics);
-    sort_and_check(objects.daemon_sets, "DaemonSet", diagnostics);
-    sort_and_check(objects.device_classes, "DeviceClass", diagnostics);
-    sort_and_check(objects.module_images_configs, "ModuleImagesConfig", diagnostics);
-    sort_and_check(objects.module_build_sign_configs, "ModuleBuildSignConfig", diagnostics);
-    sort_and_check(objects.boot_module_configs, "BootModuleConfig", diagnostics);
+        &Objects::managed_cluster_modules, &Objects::managed_clusters, &Objects::preflight_validations,
+        &Objects::namespaces, &Objects::pods, &Objects::custom_resource_definitions, &Objects::daemon_sets,
+        &Objects::device_classes, &Objects::module_images_configs, &Objects::module_build_sign_configs,
+        &Objects::boot_module_configs, &Objects::operator_configs, &Objects::doubles);
 }
 
 }  // namespace kmm::api

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON object by object. A window of the text is indexed by simdjson's first stage; what stands between the tokens is
-// checked here, completely, but only wanted members become a tree. An item that a window cuts off is read again with more.
+// checked here, completely, but only wanted members become a tree. An item that a window cuts off is read again with
+// more.
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -10,6 +10,7 @@
 
 #include "base/text.hpp"
 #include "value/json_index.hpp"
+#include "value/json_window.hpp"
 #include "value/mark_cursor.hpp"
 #include "value/object_stream.hpp"
 #include "value/repeats.hpp"
@@ -20,84 +21,12 @@
 namespace kmm::value {
 namespace {
 
-constexpr std::size_t k_window = std::size_t{1} << 20U;
 constexpr std::size_t k_members = 8;  ///< room that a mapping begins with
 
 /// What became of reading one part: `more` text is needed, or there is a doubt.
 enum class Step { ok, more, bad };
 
 constexpr bool is_json_space(char c) noexcept { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
-
-/// A window of the text: whole tokens from its front to `size()`, and what was read behind them.
-class JsonWindow {
-public:
-    JsonWindow(const ReadMore& read_more, std::size_t bytes_max) : read_more_(read_more), bytes_max_(bytes_max) {}
-
-    [[nodiscard]] std::string_view text() const noexcept { return {buffer_.data(), size_}; }
-    /// No text follows the window.
-    [[nodiscard]] bool is_last() const noexcept { return ended_ && size_ == filled_; }
-
-    /// Drops the first `count` bytes and reads on until the window holds more than before or is the last. A message if
-    /// that cannot be.
-    std::string_view advance(std::size_t count, JsonIndex& index) {
-        const std::size_t kept = size_ - count;
-        filled_ -= count;
-        if (count > 0) std::memmove(buffer_.data(), buffer_.data() + count, filled_);
-        for (;;) {
-            if (filled_ + JsonIndex::k_padding >= buffer_.size()) {
-                if (buffer_.size() > bytes_max_) return "an object that is too large";
-                buffer_.resize(std::max(buffer_.size() * 2, k_window + JsonIndex::k_padding));
-            }
-            fill();
-            size_ = cut();
-            auto state = index.index(text());
-            if (state == IndexState::open_string && close_string()) state = index.index(text());
-            if (state == IndexState::not_utf8) return "text that is not UTF-8";
-            if (state == IndexState::bad) return "a control character in a string";
-            if (is_last()) return state == IndexState::open_string ? "a string that does not end" : "";
-            if (state == IndexState::ok && size_ > kept) return "";
-        }
-    }
-
-private:
-    void fill() {
-        const std::size_t room = buffer_.size() - JsonIndex::k_padding;
-        while (!ended_ && filled_ < room) {
-            const std::size_t got = read_more_(buffer_.data() + filled_, room - filled_);
-            filled_ += got;
-            ended_ = got == 0;
-        }
-    }
-
-    /// A place that is no part of a token: behind a line, else behind a comma, which may stand in a string.
-    [[nodiscard]] std::size_t cut() const noexcept {
-        if (ended_) return filled_;
-        const std::string_view all(buffer_.data(), filled_);
-        auto at = all.rfind('\n');
-        if (at == std::string_view::npos || at < filled_ / 2) at = all.rfind(',');
-        return at == std::string_view::npos ? filled_ : at + 1;
-    }
-
-    /// Moves the end of the window, which is in a string, behind that string.
-    bool close_string() noexcept {
-        const std::string_view all(buffer_.data(), filled_);
-        for (auto at = size_; at < filled_; ++at) {
-            if (all[at] == '\\') {
-                ++at;
-            } else if (all[at] == '"') {
-                size_ = at + 1;
-                return true;
-            }
-        }
-        return false;
-    }
-
-    const ReadMore& read_more_;
-    std::size_t bytes_max_;
-    std::vector<char> buffer_;
-    std::size_t filled_ = 0, size_ = 0;
-    bool ended_ = false;
-};
 
 class JsonStream {
 public:
@@ -214,8 +143,8 @@ private:
         return Step::ok;
     }
 
-    /// A value without making a tree of it. Most of a dump comes through here. What changes at every token is in locals: a
-    /// member would be read again after each write of a closing bracket.
+    /// A value without making a tree of it. Most of a dump comes through here. What changes at every token is in
+    /// locals: a member would be read again after each write of a closing bracket.
     Step skip(std::size_t depth) {
         const char* const text = text_.data();
         const std::size_t tokens = index_.size();
@@ -287,7 +216,8 @@ private:
     }
 
     static bool is_repeated(const Shape* shape, char c) noexcept {
-        return shape != nullptr && ((c == '{' && shape->repeats == Shape::Repeats::mapping) || (c == '[' && shape->repeats == Shape::Repeats::list));
+        return shape != nullptr && ((c == '{' && shape->repeats == Shape::Repeats::mapping) ||
+                                    (c == '[' && shape->repeats == Shape::Repeats::list));
     }
 
     /// A list or mapping that may have been read before.
@@ -306,7 +236,8 @@ private:
         const bool is_new = value == nullptr;
         const auto number = is_new ? 0U : value->number;  // reading on may move the values
         numbered_.push_back(Repeat{here, number});  // in front of what is in it
-        if (const auto step = is_mapping ? mapping(out, shape, depth) : sequence(out, shape, depth); step != Step::ok) return step;
+        if (const auto step = is_mapping ? mapping(out, shape, depth) : sequence(out, shape, depth); step != Step::ok)
+            return step;
         const auto text = text_.substr(begin, index_[at_ - 1] + 1 - begin);
         if (is_new) numbered_[row].number = repeats_.add(text, shape, at_ - first, nodes_ - nodes, sink_);
         return Step::ok;
@@ -408,7 +339,9 @@ private:
             if (!complete([&] { return more_follows('}', more); })) return false;
         }
         if (has_twins(root)) return doubt("expected each key once") == Step::ok;
-        if (!complete([&] { return at_ >= index_.size() && window_.is_last() ? Step::ok : unexpected("the end of the text"); })) {
+        if (!complete([&] {
+                return at_ >= index_.size() && window_.is_last() ? Step::ok : unexpected("the end of the text");
+            })) {
             return false;
         }
         sink_.take_repeats(numbered_);
