@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Follows controllers/resources.go and pkg/helmer of the Special Resource Operator.
+// Follows controllers/resources.go of the Special Resource Operator.
 #include "recipe/plan/resource_run.hpp"
 
 #include <algorithm>
@@ -10,13 +10,13 @@
 
 #include "base/text.hpp"
 #include "recipe/chart/render.hpp"
-#include "recipe/chart/values.hpp"
 #include "recipe/plan/expand.hpp"
+#include "recipe/plan/manifest_parts.hpp"
 #include "recipe/plan/objects.hpp"
 #include "recipe/plan/release_kinds.hpp"
+#include "recipe/plan/resource_chart.hpp"
 #include "recipe/plan/states.hpp"
 #include "recipe/plan/values.hpp"
-#include "recipe/template/url.hpp"
 #include "recipe/template/yaml.hpp"
 
 namespace kmm::recipe::plan {
@@ -34,46 +34,23 @@ struct Made {
     bool affine = false;
 };
 
-std::string member_text(const Value& object, std::string_view key) {
-    const auto found = object.members().find(key);
-    return found == object.members().end() ? std::string() : found->second.text();
-}
-
-Value without_nulls(const Value& value) {
-    if (!value.is_map()) { return value; }
-    Map members;
-    for (const auto& [key, member] : value.members()) {
-        if (!member.is_nil()) { members[key] = without_nulls(member); }
-    }
-    return Value::map(std::move(members));
-}
-
-std::string identity(const Value& object) {
-    const auto metadata = object.members().find("metadata");
-    const Value none = Value::map({});
-    const Value& meta = metadata == object.members().end() ? none : metadata->second;
-    const std::string version = member_text(object, "apiVersion");
-    // The group alone: versions of one group are one object.
-    const std::string group = version.find('/') == std::string::npos ? "" : version.substr(0, version.find('/'));
-    return fmt::format("{}/{} {}/{}", group, member_text(object, "kind"), member_text(meta, "namespace"), member_text(meta, "name"));
-}
-
-std::string shown(const Value& object) {
-    const auto metadata = object.members().find("metadata");
-    return fmt::format("{} {}", member_text(object, "kind"), metadata == object.members().end() ? "" : member_text(metadata->second, "name"));
-}
-
 /// One resource at work.
 class ResourceRun {
 public:
-    ResourceRun(const SpecialResource& resource, chart::Chart chart, const Facts& facts, const RenderOptions& options, RenderedRecipes& out)
-        : resource_(resource), whole_(chart), facts_(facts), options_(options), out_(out), kernels_(select_kernels(facts, resource, options.operator_only)),
-          states_(recipe_states(std::move(chart))) {
+    ResourceRun(const SpecialResource& resource, chart::Chart chart, const Facts& facts, const RenderOptions& options,
+                RenderedRecipes& out)
+        : resource_(resource),
+          whole_(chart),
+          facts_(facts),
+          options_(options),
+          out_(out),
+          kernels_(select_kernels(facts, resource, options.operator_only)),
+          states_(recipe_states(std::move(chart))),
+          chart_(resource_, whole_, facts_, options_, notice_) {
         init(options);
     }
 
     void init(const RenderOptions& options) {
-        notice_ = [this](Diagnostic finding) { out_.findings.push_back(std::move(finding)); };
         context_.owner = &resource_;
         context_.facts = &facts_;
         context_.owner_uid = options.owner_uid.empty() ? resource_.uid : options.owner_uid;
@@ -82,8 +59,15 @@ public:
     }
 
     /// For each release in place of each kernel: no first pass, and what is no state comes with each state.
-    ResourceRun(const SpecialResourceModule& module, chart::Chart chart, const Facts& facts, const RenderOptions& options, RenderedRecipes& out)
-        : resource_(module.resource), whole_(chart), facts_(facts), options_(options), out_(out), states_(recipe_states(std::move(chart))) {
+    ResourceRun(const SpecialResourceModule& module, chart::Chart chart, const Facts& facts,
+                const RenderOptions& options, RenderedRecipes& out)
+        : resource_(module.resource),
+          whole_(chart),
+          facts_(facts),
+          options_(options),
+          out_(out),
+          states_(recipe_states(std::move(chart))),
+          chart_(resource_, whole_, facts_, options_, notice_) {
         init(options);
         context_.owner_kind = "SpecialResourceModule";
     }
@@ -95,8 +79,9 @@ public:
         states_.pop_back();
         if (states_.empty() && options_.operator_only) { return; }
         if (states_.empty()) {
-            warn("sro-differs", fmt::format("{}: the chart has no states; the operator makes nothing then", resource_.name), Position{whole_.place, 0, 0},
-                 "name a file of templates/ NNNN-NAME.yaml", Severity::note);
+            warn("sro-differs",
+                 fmt::format("{}: the chart has no states; the operator makes nothing then", resource_.name),
+                 Position{whole_.place, 0, 0}, "name a file of templates/ NNNN-NAME.yaml", Severity::note);
             states_.push_back(others);
         }
         for (const auto& release : releases) {
@@ -104,7 +89,11 @@ public:
             for (const auto& state : states_) {
                 RecipeState step = state;
                 if (state.name != k_stateless) { join_templates(step.chart, others.chart); }
-                with_context([&] { return fmt::format("{}: state {}: release {}", resource_.name, state.name, release.version); }, [&] { run_release(step, release, own, values); });
+                with_context(
+                    [&] {
+                        return fmt::format("{}: state {}: release {}", resource_.name, state.name, release.version);
+                    },
+                    [&] { run_release(step, release, own, values); });
             }
         }
     }
@@ -112,10 +101,13 @@ public:
     void run() {
         for (const auto& kernel : kernels_.all) {
             if (options_.operator_only && kernel.kernel != kernels_.last) { continue; }
-            const Value values = runtime_values(facts_, resource_, kernels_, kernel, Root::resource, options_.operator_only);
-            Expanded& made = expanded_[kernel.kernel] = expand_resource(resource_, values, options_.operator_only, notice_);
+            const Value values =
+                runtime_values(facts_, resource_, kernels_, kernel, Root::resource, options_.operator_only);
+            Expanded& made = expanded_[kernel.kernel] =
+                expand_resource(resource_, values, options_.operator_only, notice_);
             if (resource_.set_giver == nullptr) { continue; }
-            const Value giver = runtime_values(facts_, *resource_.set_giver, kernels_, kernel, Root::resource, options_.operator_only);
+            const Value giver =
+                runtime_values(facts_, *resource_.set_giver, kernels_, kernel, Root::resource, options_.operator_only);
             made.set = expand_resource(resource_, giver, options_.operator_only, nullptr).set;
         }
         note_frozen_set();
@@ -136,34 +128,43 @@ private:
     std::vector<RecipeState> states_;
     std::map<std::string, Expanded> expanded_;  ///< by kernel
     std::map<std::string, Value> values_;       ///< of charts, by kernel: all states have the same
-    std::shared_ptr<tmpl::ParsedFiles> parsed_ = std::make_shared<tmpl::ParsedFiles>();
-    std::function<void(Diagnostic)> notice_;
+    std::function<void(Diagnostic)> notice_ = [this](Diagnostic finding) {
+        out_.findings.push_back(std::move(finding));
+    };
+    ResourceChart chart_;
     ObjectContext context_;
     std::map<std::string, std::size_t> applied_;  ///< identity -> index of what was made for this resource
     std::set<std::string> hooks_done_;
     bool definitions_done_ = false;
-    std::optional<std::vector<chart::Dependency>> used_dependencies_;  ///< of Chart.yaml, after the runs so far; with the operator's faults only
 
-    [[nodiscard]] const Expanded& expanded(const std::string& kernel) const { return expanded_.at(options_.operator_only ? kernels_.last : kernel); }
+    [[nodiscard]] const Expanded& expanded(const std::string& kernel) const {
+        return expanded_.at(options_.operator_only ? kernels_.last : kernel);
+    }
 
-    void warn(std::string code, std::string message, Position place, std::string hint, Severity severity = Severity::warning) {
-        out_.findings.push_back({severity, std::move(code), std::move(message), std::move(place), std::move(hint), Exit::data});
+    void warn(std::string code, std::string message, Position place, std::string hint,
+              Severity severity = Severity::warning) {
+        out_.findings.push_back(
+            {severity, std::move(code), std::move(message), std::move(place), std::move(hint), Exit::data});
     }
 
     /// The operator expands spec.set for one kernel alone.
     void note_frozen_set() {
         if (options_.operator_only || kernels_.all.size() < 2) { return; }
         const auto& last = expanded_.at(kernels_.last);
-        const bool same = std::all_of(expanded_.begin(), expanded_.end(), [&](const auto& one) { return tmpl::deep_equal(one.second.set, last.set); });
+        const bool same = std::all_of(expanded_.begin(), expanded_.end(),
+                                      [&](const auto& one) { return tmpl::deep_equal(one.second.set, last.set); });
         if (!same) {
-            warn("sro-differs", fmt::format("{}: spec.set is expanded for each kernel; the operator takes {} for all", resource_.name, kernels_.last), resource_.place("spec.set"),
-                 "--compat sro keeps what the operator does", Severity::note);
+            warn("sro-differs",
+                 fmt::format("{}: spec.set is expanded for each kernel; the operator takes {} for all", resource_.name,
+                             kernels_.last),
+                 resource_.place("spec.set"), "--compat sro keeps what the operator does", Severity::note);
         }
     }
 
     static void join_templates(chart::Chart& chart, const chart::Chart& others) {
         for (const auto& file : others.templates) {
-            const bool has = std::any_of(chart.templates.begin(), chart.templates.end(), [&](const chart::File& one) { return one.name == file.name; });
+            const bool has = std::any_of(chart.templates.begin(), chart.templates.end(),
+                                         [&](const chart::File& one) { return one.name == file.name; });
             if (!has) { chart.templates.push_back(file); }
         }
     }
@@ -171,12 +172,15 @@ private:
     void run_release(const RecipeState& step, const Release& release, const Expanded& own, const Value& values) {
         context_.kernel = release.kernel;
         context_.os = release.os;
-        auto rendered = helm(step, own, chart_values(own, values));
+        context_.expanded = &own;
+        auto rendered = chart_.render(step, own, chart_.values(own, values));
         if (options_.operator_only || !definitions_done_) { put_all(step.name, "", definitions(rendered), true); }
         definitions_done_ = true;
         put_hooks(step.name, rendered, "pre-install");
         for (const auto& manifest : in_order(rendered)) {
-            if (auto made = make(manifest)) { put(step.name, made->affine ? release.kernel : "", std::move(made->object), made->origin); }
+            if (auto made = make(manifest)) {
+                put(step.name, made->affine ? release.kernel : "", std::move(made->object), made->origin);
+            }
         }
         put_hooks(step.name, rendered, "post-install");
     }
@@ -186,12 +190,15 @@ private:
             {{"apiVersion", Value::string("v1")},
              {"kind", Value::string("Namespace")},
              {"metadata", Value::map({{"name", Value::string(own.name_space)},
-                                      {"annotations", Value::map({{"specialresource.openshift.io/wait", Value::string("true")},
-                                                                  {"openshift.io/cluster-monitoring", Value::string("true")}})}})}});
+                                      {"annotations",
+                                       Value::map({{"specialresource.openshift.io/wait", Value::string("true")},
+                                                   {"openshift.io/cluster-monitoring", Value::string("true")}})}})}});
         context_.is_hook = true;
         context_.expanded = &own;
         const Position place = resource_.place("spec.namespace");
-        if (auto made = adapt_object(object, context_, place, notice_)) { put("(namespace)", "", std::move(*made), place); }
+        if (auto made = adapt_object(object, context_, place, notice_)) {
+            put("(namespace)", "", std::move(*made), place);
+        }
         context_.is_hook = false;
     }
 
@@ -201,126 +208,29 @@ private:
         if (known != applied_.end() && !options_.operator_only) {
             const RecipeObject& before = out_.objects[known->second];
             if (tmpl::deep_equal(before.object, object)) { return; }
-            warn("recipe-overwrite", fmt::format("{} replaces the one of {}, which differs", shown(object), before.state), origin, "give one of them another name");
+            warn("recipe-overwrite",
+                 fmt::format("{} replaces the one of {}, which differs", shown(object), before.state), origin,
+                 "give one of them another name");
         }
         applied_[key] = out_.objects.size();
         out_.objects.push_back({resource_.name, state, kernel, std::move(object), origin});
     }
 
-    chart::Release release(const Expanded& own) const {
-        chart::Release made;
-        made.name = resource_.name;
-        made.name_space = own.name_space;
-        made.limits = options_.limits;
-        made.is_helm_3_7 = options_.operator_only;
-        if (facts_.kube_version) {
-            const auto version = chart::parse_kube_version(*facts_.kube_version);
-            if (!version) {
-                throw Error(Exit::data, "bad-value", fmt::format("kubeVersion: expected a version of Kubernetes, found '{}'", base::escape(*facts_.kube_version)))
-                    .hint("for example v1.27.10");
-            }
-            made.kube_version = *version;
-        }
-        made.api_versions = facts_.api_versions;
-        made.parsed = parsed_;
-        made.notice = options_.operator_only ? nullptr : notice_;
-        return made;
-    }
-
-    chart::Rendered helm(const RecipeState& state, const RecipeKernel& kernel) {
+    chart::Rendered render(const RecipeState& state, const RecipeKernel& kernel) {
         context_.kernel = kernel.kernel;
         context_.os = kernel.system.os;
         auto known = values_.find(kernel.kernel);
         if (known == values_.end()) {
-            const Value runtime = runtime_values(facts_, resource_, kernels_, kernel, Root::charts, options_.operator_only);
-            known = values_.emplace(kernel.kernel, chart_values(expanded(kernel.kernel), runtime)).first;
+            const Value runtime =
+                runtime_values(facts_, resource_, kernels_, kernel, Root::charts, options_.operator_only);
+            known = values_.emplace(kernel.kernel, chart_.values(expanded(kernel.kernel), runtime)).first;
         }
-        return helm(state, expanded(kernel.kernel), known->second);
+        context_.expanded = &expanded(kernel.kernel);
+        return chart_.render(state, *context_.expanded, known->second);
     }
 
-    /// The values of the chart, of `own` and of the cluster; those of the cluster win.
-    [[nodiscard]] Value chart_values(const Expanded& own, const Value& runtime) const {
-        chart::Chart chart = states_.front().chart;
-        const auto nulls = options_.operator_only ? chart::Nulls::helm_3_7 : chart::Nulls::removed;
-        chart.values = chart::coalesce_values(chart, own.set, nulls);
-        // Each time Helm merges values over themselves, nulls vanish.
-        return without_nulls(chart::coalesce_values(chart, runtime, nulls));
-    }
-
-    chart::Rendered helm(const RecipeState& state, const Expanded& own, const Value& values) {
-        context_.expanded = &own;
-        chart::Chart step = state.chart;
-        step.values = values;
-        try {
-            if (options_.operator_only) { take_used_dependencies(step, values); }
-            return chart::render_chart(std::move(step), values, release(own));
-        } catch (Error& error) {
-            explain_missing_template(error, state);
-            throw;
-        }
-    }
-
-    /// All runs of the operator share one Chart.yaml, in which Helm renames what has an alias and removes what a condition turns off: from the second run on
-    /// those sub-charts are no dependencies, so they are rendered under their own names whatever a condition says.
-    void take_used_dependencies(chart::Chart& step, const Value& values) {
-        if (used_dependencies_) { step.metadata.dependencies = *used_dependencies_; }
-        chart::Chart processed = step;
-        chart::process_dependencies(processed, values, true);
-        auto& left = processed.metadata.dependencies;
-        std::erase_if(left, [&](const chart::Dependency& one) {
-            return std::none_of(step.children.begin(), step.children.end(), [&](const chart::Chart& child) { return child.name() == one.name; });
-        });
-        used_dependencies_ = std::move(left);
-    }
-
-    /// A state sees the helpers alone, not what another state defines.
-    void explain_missing_template(Error& error, const RecipeState& state) const {
-        const std::string& message = error.message();
-        const std::size_t at = message.find("template \"");
-        if (at == std::string::npos || (message.find("no template") == std::string::npos && message.find("not defined") == std::string::npos)) { return; }
-        const std::size_t begin = at + 10;
-        const std::string name = message.substr(begin, message.find('"', begin) - begin);
-        const std::string file = defining_file(whole_, name);
-        if (file.empty() || !is_state_name(file) || tmpl::base_path(file) == state.name) { return; }
-        error.hint(fmt::format("{} defines it, but a state sees files that begin with '_' alone: move the definition into one of them", file));
-    }
-
-    static Position place_of(const Manifest& manifest) { return manifest.origin ? manifest.origin(1) : Position{manifest.source, 0, 0}; }
-
-    std::vector<Manifest> definitions(const chart::Rendered& rendered) const {
-        std::vector<Manifest> all;
-        for (const auto& file : rendered.crds) {
-            auto parts = chart::sort_manifests({chart::RenderedFile{file.source, file.content, nullptr}});
-            for (auto* list : {&parts.objects, &parts.hooks}) { all.insert(all.end(), list->begin(), list->end()); }
-        }
-        return all;
-    }
-
-    std::vector<Manifest> hooks_of(const chart::Rendered& rendered, std::string_view event) const {
-        std::vector<Manifest> all;
-        for (const auto& hook : rendered.hooks) {
-            const auto events = base::split(hook.hooks, ',');
-            if (std::any_of(events.begin(), events.end(), [&](std::string_view one) { return base::to_lower(base::trim(one)) == event; })) { all.push_back(hook); }
-        }
-        std::stable_sort(all.begin(), all.end(), [this](const Manifest& a, const Manifest& b) {
-            const auto wa = weight(a), wb = weight(b);
-            return wa != wb ? wa < wb : a.name < b.name;
-        });
-        return all;
-    }
-
-    std::int64_t weight(const Manifest& hook) const {
-        const Value& object = hook.object;
-        const auto metadata = object.members().find("metadata");
-        if (metadata == object.members().end()) { return 0; }
-        const auto annotations = metadata->second.members().find("annotations");
-        if (annotations == metadata->second.members().end()) { return 0; }
-        try {
-            return std::stoll(member_text(annotations->second, "helm.sh/hook-weight"));
-        } catch (const std::exception&) { return 0; }
-    }
-
-    void put_all(const std::string& state, const std::string& kernel, const std::vector<Manifest>& manifests, bool is_hook) {
+    void put_all(const std::string& state, const std::string& kernel, const std::vector<Manifest>& manifests,
+                 bool is_hook) {
         context_.is_hook = is_hook;
         for (const auto& manifest : manifests) {
             if (auto made = make(manifest)) { put(state, kernel, std::move(made->object), made->origin); }
@@ -341,9 +251,10 @@ private:
     }
 
     std::vector<Manifest> in_order(chart::Rendered& rendered) const {
-        std::stable_sort(rendered.objects.begin(), rendered.objects.end(), [this](const Manifest& a, const Manifest& b) {
-            return operator_installs_before(a.kind, b.kind, options_.operator_only);
-        });
+        std::stable_sort(rendered.objects.begin(), rendered.objects.end(),
+                         [this](const Manifest& a, const Manifest& b) {
+                             return operator_installs_before(a.kind, b.kind, options_.operator_only);
+                         });
         return rendered.objects;
     }
 
@@ -352,19 +263,25 @@ private:
         // The operator keeps a marker for each namespace and runs no hooks of that event any more.
         if (hooks.empty() || (options_.operator_only && !hooks_done_.insert(event).second)) { return; }
         if (!options_.operator_only && !hooks_done_.insert(event).second) {
-            warn("sro-differs", fmt::format("{}: {} hooks of {} are run; the operator runs those of the first state that has any", resource_.name, event, state),
+            warn("sro-differs",
+                 fmt::format("{}: {} hooks of {} are run; the operator runs those of the first state that has any",
+                             resource_.name, event, state),
                  place_of(hooks.front()), "--compat sro keeps what the operator does", Severity::note);
         }
         put_all(state, "", hooks, true);
         if (!options_.operator_only) { return; }
-        Map metadata{{"name", Value::string("sh.helm.hooks." + event)}, {"namespace", Value::string(context_.expanded->name_space)}};
+        Map metadata{{"name", Value::string("sh.helm.hooks." + event)},
+                     {"namespace", Value::string(context_.expanded->name_space)}};
         if (!context_.owner_uid.empty()) {
-            metadata["ownerReferences"] = Value::list({Value::map({{"apiVersion", Value::string(std::string(k_group_version))},
-                                                                   {"kind", Value::string(context_.owner_kind)},
-                                                                   {"name", Value::string(resource_.name)},
-                                                                   {"uid", Value::string(context_.owner_uid)}})});
+            metadata["ownerReferences"] =
+                Value::list({Value::map({{"apiVersion", Value::string(std::string(k_group_version))},
+                                         {"kind", Value::string(context_.owner_kind)},
+                                         {"name", Value::string(resource_.name)},
+                                         {"uid", Value::string(context_.owner_uid)}})});
         }
-        const Value marker = Value::map({{"apiVersion", Value::string("v1")}, {"kind", Value::string("ConfigMap")}, {"metadata", Value::map(std::move(metadata))}});
+        const Value marker = Value::map({{"apiVersion", Value::string("v1")},
+                                         {"kind", Value::string("ConfigMap")},
+                                         {"metadata", Value::map(std::move(metadata))}});
         put(state, "", marker, place_of(hooks.front()));
     }
 
@@ -376,17 +293,23 @@ private:
             if (!each && kernel.kernel != kernels_.last) { continue; }
             ++done;
             try {
-                auto rendered = helm(state, kernel);
+                auto rendered = render(state, kernel);
                 put_all(state.name, "", definitions(rendered), true);
                 put_hooks(state.name, rendered, "pre-install");
                 for (const auto& manifest : in_order(rendered)) {
-                    if (auto made = make(manifest)) { put(state.name, each || made->affine ? kernel.kernel : "", std::move(made->object), made->origin); }
+                    if (auto made = make(manifest)) {
+                        put(state.name, each || made->affine ? kernel.kernel : "", std::move(made->object),
+                            made->origin);
+                    }
                 }
                 put_hooks(state.name, rendered, "post-install");
             } catch (const Error& error) {
-                // The fault of the last of several kernels counts, and a state that is run once is never the last of several.
+                // The fault of the last of several kernels counts, and a state that is run once is never the last of
+                // several.
                 if (is_last || done == kernels_.all.size()) { throw; }
-                warn("sro-ignores", fmt::format("{}: state {}, kernel {}: {}; the operator goes on as if it was done", resource_.name, state.name, kernel.kernel, error.message()),
+                warn("sro-ignores",
+                     fmt::format("{}: state {}, kernel {}: {}; the operator goes on as if it was done", resource_.name,
+                                 state.name, kernel.kernel, error.message()),
                      error.position().value_or(resource_.origin), error.hint());
             }
         }
@@ -398,7 +321,7 @@ private:
         bool any_affine = false, any = false;
         for (const auto& kernel : kernels_.all) {
             with_context([&] { return "kernel " + kernel.kernel; }, [&] {
-                auto& one = rendered[kernel.kernel] = helm(state, kernel);
+                auto& one = rendered[kernel.kernel] = render(state, kernel);
                 if (!definitions_done_) {
                     definitions_done_ = true;
                     put_all(state.name, "", definitions(one), true);
@@ -418,7 +341,8 @@ private:
         any_affine ? put_copies(state, by_kernel) : put_once(state, by_kernel);
         put_hooks(state.name, last, "post-install");
         if (!any && state.name != k_stateless && last.hooks.empty()) {
-            warn("empty-state", fmt::format("{}: state {} renders no object", resource_.name, state.name), Position{fmt::format("{}/templates/{}", whole_.place, state.name), 0, 0},
+            warn("empty-state", fmt::format("{}: state {} renders no object", resource_.name, state.name),
+                 Position{fmt::format("{}/templates/{}", whole_.place, state.name), 0, 0},
                  "is a condition around it never true?");
         }
     }
@@ -435,15 +359,21 @@ private:
                 if (is_new) {
                     put(state.name, "", std::move(made.object), made.origin);
                 } else if (!tmpl::deep_equal(known->second.first, made.object)) {
-                    throw Error(Exit::data, "recipe-duplicate", fmt::format("{}: the copies for kernels {} and {} have one name and differ", shown(made.object), known->second.second, kernel.kernel))
+                    throw Error(Exit::data, "recipe-duplicate",
+                                fmt::format("{}: the copies for kernels {} and {} have one name and differ",
+                                            shown(made.object), known->second.second, kernel.kernel))
                         .at(made.origin)
-                        .hint("annotate it with specialresource.openshift.io/kernel-affine: \"true\", or move it to another state; the operator lets one replace the other");
+                        .hint(
+                            "annotate it with specialresource.openshift.io/kernel-affine: \"true\", or move it to "
+                            "another state; the operator lets one replace the other");
                 }
             }
         }
         if (!state.affine_text && kernels_.all.size() > 1) {
-            warn("sro-differs", fmt::format("{}: {} has a copy for each kernel; the operator sees the annotation kernel-affine on a line of its own alone, and never in files without a state",
-                                            resource_.name, state.name),
+            warn("sro-differs",
+                 fmt::format("{}: {} has a copy for each kernel; the operator sees the annotation kernel-affine on a "
+                             "line of its own alone, and never in files without a state",
+                             resource_.name, state.name),
                  Position{whole_.place, 0, 0}, "--compat sro keeps what the operator does", Severity::note);
         }
     }
@@ -451,15 +381,18 @@ private:
     void put_once(const RecipeState& state, std::map<std::string, std::vector<Made>>& by_kernel) {
         auto& last = by_kernel[kernels_.last];
         for (auto& [kernel, objects] : by_kernel) {
-            const bool same = objects.size() == last.size() && std::equal(objects.begin(), objects.end(), last.begin(), [](const Made& a, const Made& b) {
-                return tmpl::deep_equal(a.object, b.object);
-            });
+            const bool same =
+                objects.size() == last.size() &&
+                std::equal(objects.begin(), objects.end(), last.begin(),
+                           [](const Made& a, const Made& b) { return tmpl::deep_equal(a.object, b.object); });
             if (same) { continue; }
             const auto differing = std::find_if(last.begin(), last.end(), [&, list = &objects](const Made& made) {
-                return std::none_of(list->begin(), list->end(), [&](const Made& other) { return tmpl::deep_equal(made.object, other.object); });
+                return std::none_of(list->begin(), list->end(),
+                                    [&](const Made& other) { return tmpl::deep_equal(made.object, other.object); });
             });
-            warn("kernel-dependent", fmt::format("{}: {} is made for kernel {} alone, and differs for {}", resource_.name,
-                                                 differing == last.end() ? state.name : shown(differing->object), kernels_.last, kernel),
+            warn("kernel-dependent",
+                 fmt::format("{}: {} is made for kernel {} alone, and differs for {}", resource_.name,
+                             differing == last.end() ? state.name : shown(differing->object), kernels_.last, kernel),
                  differing == last.end() ? Position{whole_.place, 0, 0} : differing->origin,
                  "annotate it with specialresource.openshift.io/kernel-affine: \"true\"");
             break;
@@ -470,11 +403,13 @@ private:
 
 }  // namespace
 
-void render_module(const SpecialResourceModule& module, const std::vector<Release>& releases, chart::Chart chart, const Facts& facts, const RenderOptions& options, RenderedRecipes& out) {
+void render_module(const SpecialResourceModule& module, const std::vector<Release>& releases, chart::Chart chart,
+                   const Facts& facts, const RenderOptions& options, RenderedRecipes& out) {
     ResourceRun(module, std::move(chart), facts, options, out).run_module(module, releases);
 }
 
-void render_resource(const SpecialResource& resource, chart::Chart chart, const Facts& facts, const RenderOptions& options, RenderedRecipes& out) {
+void render_resource(const SpecialResource& resource, chart::Chart chart, const Facts& facts,
+                     const RenderOptions& options, RenderedRecipes& out) {
     ResourceRun(resource, std::move(chart), facts, options, out).run();
 }
 

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts of what a chart renders.
+#include "recipe/plan/manifest_parts.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+
+namespace kmm::recipe::plan {
+
+using chart::Manifest;
+using tmpl::Value;
+
+namespace {
+
+std::int64_t weight(const Manifest& hook) {
+    const Value& object = hook.object;
+    const auto metadata = object.members().find("metadata");
+    if (metadata == object.members().end()) { return 0; }
+    const auto annotations = metadata->second.members().find("annotations");
+    if (annotations == metadata->second.members().end()) { return 0; }
+    try {
+        return std::stoll(member_text(annotations->second, "helm.sh/hook-weight"));
+    } catch (const std::exception&) { return 0; }
+}
+
+}  // namespace
+
+std::string member_text(const Value& object, std::string_view key) {
+    const auto found = object.members().find(key);
+    return found == object.members().end() ? std::string() : found->second.text();
+}
+
+std::string identity(const Value& object) {
+    const auto metadata = object.members().find("metadata");
+    const Value none = Value::map({});
+    const Value& meta = metadata == object.members().end() ? none : metadata->second;
+    const std::string version = member_text(object, "apiVersion");
+    // The group alone: versions of one group are one object.
+    const std::string group = version.find('/') == std::string::npos ? "" : version.substr(0, version.find('/'));
+    return fmt::format("{}/{} {}/{}", group, member_text(object, "kind"), member_text(meta, "namespace"),
+                       member_text(meta, "name"));
+}
+
+std::string shown(const Value& object) {
+    const auto metadata = object.members().find("metadata");
+    return fmt::format("{} {}", member_text(object, "kind"),
+                       metadata == object.members().end() ? "" : member_text(metadata->second, "name"));
+}
+
+Position place_of(const Manifest& manifest) {
+    return manifest.origin ? manifest.origin(1) : Position{manifest.source, 0, 0};
+}
+
+std::vector<Manifest> definitions(const chart::Rendered& rendered) {
+    std::vector<Manifest> all;
+    for (const auto& file : rendered.crds) {
+        auto parts = chart::sort_manifests({chart::RenderedFile{file.source, file.content, nullptr}});
+        for (auto* list : {&parts.objects, &parts.hooks}) { all.insert(all.end(), list->begin(), list->end()); }
+    }
+    return all;
+}
+
+std::vector<Manifest> hooks_of(const chart::Rendered& rendered, std::string_view event) {
+    std::vector<Manifest> all;
+    for (const auto& hook : rendered.hooks) {
+        const auto events = base::split(hook.hooks, ',');
+        if (std::any_of(events.begin(), events.end(),
+                        [&](std::string_view one) { return base::to_lower(base::trim(one)) == event; })) {
+            all.push_back(hook);
+        }
+    }
+    std::stable_sort(all.begin(), all.end(), [](const Manifest& a, const Manifest& b) {
+        const auto wa = weight(a), wb = weight(b);
+        return wa != wb ? wa < wb : a.name < b.name;
+    });
+    return all;
+}
+
+}  // namespace kmm::recipe::plan

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts of what a chart renders: definitions, hooks of an event in order, and how objects are named. Internal to this
+// room.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "recipe/chart/manifests.hpp"
+#include "recipe/chart/render.hpp"
+#include "recipe/template/value.hpp"
+
+namespace kmm::recipe::plan {
+
+/// The text of a member of a map; empty if it is missing or not a string.
+[[nodiscard]] std::string member_text(const tmpl::Value& object, std::string_view key);
+
+/// Equal for objects that an API server takes for one: group, kind, namespace and name, whatever the version.
+[[nodiscard]] std::string identity(const tmpl::Value& object);
+
+/// Kind and name, for messages.
+[[nodiscard]] std::string shown(const tmpl::Value& object);
+
+/// Where the template of a manifest stands.
+[[nodiscard]] Position place_of(const chart::Manifest& manifest);
+
+/// The objects of `crds/`, in the order in which they are installed.
+[[nodiscard]] std::vector<chart::Manifest> definitions(const chart::Rendered& rendered);
+
+/// The hooks of an event ("pre-install"), by weight, then by name.
+[[nodiscard]] std::vector<chart::Manifest> hooks_of(const chart::Rendered& rendered, std::string_view event);
+
+}  // namespace kmm::recipe::plan
