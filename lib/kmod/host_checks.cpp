@@ -9,10 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "base/number.hpp"
 #include "base/text.hpp"
 #include "kmod/files.hpp"
-#include "kmod/firmware.hpp"
 #include "kmod/identity.hpp"
 #include "kmod/parameters.hpp"
 #include "kmod/signature.hpp"
@@ -23,84 +21,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// True if the user asked for `name` to be taken out of the way.
-bool gives_way(const CheckInput& input, const std::string& name) {
-    const auto& listed = input.wish.in_tree_modules_to_remove;
-    return std::any_of(listed.begin(), listed.end(), [&](const std::string& raw) { return normalise_name(raw) == name; });
-}
-
-/// The part before the first wildcard.
-std::string_view literal_part(std::string_view pattern) { return pattern.substr(0, pattern.find_first_of("*?[")); }
-
-/// Aliases of modules that stand for one device ID ("pci:v000010DEd*sv*..."), to be compared with those of others that may be written in
-/// another way. Patterns for whole classes of devices ("pci:v*...") and for features of a CPU do not stand for one.
-class DeviceAliases {
-public:
-    void add(const std::string& alias, const std::string& module) {
-        exact_.emplace(alias, module);
-        if (names_device(alias)) by_literal_.emplace(literal_part(alias), std::pair(alias, module));
-    }
-    [[nodiscard]] bool empty() const { return exact_.empty(); }
-    /// The modules with an alias that fits a device that `alias` fits, too.
-    [[nodiscard]] std::set<std::string> rivals_of(const std::string& alias) const {
-        std::set<std::string> modules;
-        const auto [first, last] = exact_.equal_range(alias);
-        for (auto it = first; it != last; ++it) modules.insert(it->second);
-        if (!modules.empty() || !names_device(alias)) return modules;
-        const std::string literal(literal_part(alias));
-        const auto take = [&](const auto& entry) {
-            if (aliases_meet(entry.second.first, alias)) modules.insert(entry.second.second);
-        };
-        for (auto it = by_literal_.lower_bound(literal); it != by_literal_.end() && it->first.starts_with(literal); ++it) take(*it);
-        for (std::size_t length = literal.find(':') + 2; length < literal.size(); ++length) {
-            const auto [begin, end] = by_literal_.equal_range(literal.substr(0, length));
-            for (auto it = begin; it != end; ++it) take(*it);
-        }
-        return modules;
-    }
-
-private:
-    static bool names_device(const std::string& alias) {
-        const std::string_view literal = literal_part(alias);
-        const auto colon = literal.find(':');
-        return colon != std::string_view::npos && literal.size() > colon + 2 && !literal.starts_with("cpu:") && !literal.starts_with("dmi:") && literal.size() < alias.size();
-    }
-
-    std::multimap<std::string, std::string> exact_;
-    std::multimap<std::string, std::pair<std::string, std::string>> by_literal_;
-};
-
-void check_aliases(const CheckInput& input, Diagnostics& findings) {
-    DeviceAliases ours;
-    for (const auto& name : input.found.order.names) {
-        for (const auto& alias : input.index.find(name)->file.info_all("alias")) ours.add(alias, name);
-    }
-    const auto text = ours.empty() || input.directory.empty() ? std::nullopt : read_text(input.directory + "/modules.alias");
-    if (!text) return;
-    std::map<std::string, std::set<std::string>> rivals;  // module of the image -> modules of the host
-    for (const auto line : base::split(*text, '\n')) {
-        if (!line.starts_with("alias ")) continue;
-        const auto blank = line.rfind(' ');
-        if (blank <= 6) continue;
-        const auto claimed = ours.rivals_of(std::string(line.substr(6, blank - 6)));
-        const std::string other = normalise_name(line.substr(blank + 1));
-        if (claimed.empty() || input.index.find(other) != nullptr || gives_way(input, other) || input.found.config.blacklist.contains(other)) continue;
-        for (const auto& name : claimed) rivals[name].insert(other);
-    }
-    for (const auto& [name, others] : rivals) {
-        add_finding(findings, Severity::warning, "alias-conflict",
-                    fmt::format("module {} and {} of the host claim the same devices; udev may load the host's", name, first_of({others.begin(), others.end()})),
-                    "list it in inTreeModulesToRemove, and blacklist it on the node");
-    }
-}
-
 std::optional<std::uint64_t> meminfo(const HostPaths& host, std::string_view key) {
     const std::string text = read_text(host.proc + "/meminfo").value_or("");
     for (const auto line : base::split(text, '\n')) {
         if (!line.starts_with(key) || line.size() <= key.size() || line[key.size()] != ':') continue;
         const auto words = base::trim(line.substr(key.size() + 1));
         std::uint64_t kilobytes = 0;
-        if (std::from_chars(words.data(), words.data() + words.size(), kilobytes).ec == std::errc{}) return kilobytes * 1024;
+        if (std::from_chars(words.data(), words.data() + words.size(), kilobytes).ec == std::errc{})
+            return kilobytes * 1024;
     }
     return std::nullopt;
 }
@@ -109,43 +37,14 @@ std::optional<std::uint64_t> meminfo(const HostPaths& host, std::string_view key
 
 std::optional<std::uint64_t> available_memory(const HostPaths& host) { return meminfo(host, "MemAvailable"); }
 
-bool aliases_meet(std::string_view a, std::string_view b) {
-    // The states after each piece of `a`, as `b` goes on: whether some text fits both so far.
-    const auto class_end = [](std::string_view pattern, std::size_t at) {
-        const auto end = pattern.find(']', at + 2);
-        return end == std::string_view::npos ? at + 1 : end + 1;
-    };
-    const auto next = [&](std::string_view pattern, std::size_t at) { return pattern[at] == '[' ? class_end(pattern, at) : at + 1; };
-    const auto is_literal = [](std::string_view pattern, std::size_t at) { return pattern[at] != '?' && pattern[at] != '['; };
-    const auto is_lower = [](char c) { return c >= 'a' && c <= 'z'; };
-    const auto fits_star = [&](std::string_view pattern, std::size_t star, char c) { return !is_lower(c) || star + 1 == pattern.size() || !is_lower(pattern[star + 1]); };
-    std::set<std::pair<std::size_t, std::size_t>> seen;
-    std::vector<std::pair<std::size_t, std::size_t>> open{{0, 0}};
-    while (!open.empty()) {
-        const auto [i, j] = open.back();
-        open.pop_back();
-        if (!seen.insert({i, j}).second) continue;
-        const bool a_ends = i == a.size();
-        const bool b_ends = j == b.size();
-        if (a_ends && b_ends) return true;
-        const bool a_star = !a_ends && a[i] == '*';
-        const bool b_star = !b_ends && b[j] == '*';
-        if (a_star) open.emplace_back(i + 1, j);
-        if (b_star) open.emplace_back(i, j + 1);
-        if (a_star && !b_ends && !b_star && fits_star(a, i, b[j])) open.emplace_back(i, next(b, j));
-        if (b_star && !a_ends && !a_star && fits_star(b, j, a[i])) open.emplace_back(next(a, i), j);
-        if (a_star || b_star || a_ends || b_ends) continue;
-        if (is_literal(a, i) && is_literal(b, j) && a[i] != b[j]) continue;  // a class is taken to fit: better one warning too many
-        open.emplace_back(next(a, i), next(b, j));
-    }
-    return false;
-}
-
 void add_finding(Diagnostics& findings, Severity severity, std::string code, std::string message, std::string hint) {
-    findings.push_back(Diagnostic{severity, std::move(code), std::move(message), std::nullopt, std::move(hint), Exit::checks_failed});
+    findings.push_back(
+        Diagnostic{severity, std::move(code), std::move(message), std::nullopt, std::move(hint), Exit::checks_failed});
 }
 
-bool wants_signatures(const KernelState& state) { return state.sig_enforce || state.lockdown == "integrity" || state.lockdown == "confidentiality"; }
+bool wants_signatures(const KernelState& state) {
+    return state.sig_enforce || state.lockdown == "integrity" || state.lockdown == "confidentiality";
+}
 
 std::string first_of(const std::vector<std::string>& names) {
     const std::size_t shown = std::min<std::size_t>(names.size(), 5);
@@ -154,18 +53,10 @@ std::string first_of(const std::vector<std::string>& names) {
     return base::join(first, ", ") + (names.size() > shown ? fmt::format(" and {} more", names.size() - shown) : "");
 }
 
-std::vector<std::string> firmware_directories(const HostPaths& host, const std::string& release) {
-    const std::string root = host.etc.ends_with("/etc") ? host.etc.substr(0, host.etc.size() - 4) : std::string();
-    std::vector<std::string> directories;
-    if (const std::string custom = firmware_search_path(host); !custom.empty()) directories.push_back(here_of(host, custom));
-    const std::string base = root + "/lib/firmware";
-    for (const std::string& below : {"/updates/" + release, std::string("/updates"), "/" + release, std::string()}) directories.push_back(base + below);
-    return directories;
-}
-
-/// Values of the host's options that the kernel would refuse the module for, and options that it ignores as the module does not know them.
-/// Texts with quotes inside are left to it.
-void check_host_options(const CheckInput& input, const std::string& name, const std::vector<HostOption>& options, Diagnostics& findings) {
+/// Values of the host's options that the kernel would refuse the module for, and options that it ignores as the module
+/// does not know them. Texts with quotes inside are left to it.
+void check_host_options(const CheckInput& input, const std::string& name, const std::vector<HostOption>& options,
+                        Diagnostics& findings) {
     const IndexedModule* module = input.index.find(name);
     if (module == nullptr) return;
     std::set<std::string> given;
@@ -173,7 +64,9 @@ void check_host_options(const CheckInput& input, const std::string& name, const 
         for (const auto& [key, value] : parameter_map(input.wish.parameters)) given.insert(normalise_name(key));
     }
     for (const auto& option : options) {
-        if (option.text.find('"') != std::string::npos || given.contains(normalise_name(option.text.substr(0, option.text.find('='))))) continue;
+        if (option.text.find('"') != std::string::npos ||
+            given.contains(normalise_name(option.text.substr(0, option.text.find('=')))))
+            continue;
         Diagnostics faults;
         check_parameters(module->file, {option.text}, faults);
         for (auto& fault : faults) {
@@ -195,8 +88,11 @@ void check_configuration(const CheckInput& input, Diagnostics& findings) {
     for (const auto& module : input.found.host_modules) names.push_back(module.name);
     for (const auto& name : names) {
         if (config.kernel_blacklist.contains(name)) {
-            add_finding(findings, Severity::error, "blacklisted-module", fmt::format("module {} is in module_blacklist= of the kernel command line: the kernel refuses it", name),
-                        "remove it there and reboot the node");
+            add_finding(
+                findings, Severity::error, "blacklisted-module",
+                fmt::format("module {} is in module_blacklist= of the kernel command line: the kernel refuses it",
+                            name),
+                "remove it there and reboot the node");
         } else if (const auto it = config.blacklist.find(name); it != config.blacklist.end()) {
             const bool counts = input.wish.blacklist == BlacklistRule::honour;
             add_finding(findings, counts ? Severity::error : Severity::warning, "blacklisted-module",
@@ -205,118 +101,73 @@ void check_configuration(const CheckInput& input, Diagnostics& findings) {
         }
         for (const auto& alias : config.aliases) {
             if (alias.module == name || !alias_fits(alias.pattern, name)) continue;
-            add_finding(findings, Severity::warning, "host-alias",
-                        fmt::format("{} makes {} an alias of module {}, which modprobe would load; here it is the module of that name", base::escape(alias.where), name,
-                                    base::escape(alias.module)),
-                        "remove that line on the node if it is not meant");
+            add_finding(
+                findings, Severity::warning, "host-alias",
+                fmt::format(
+                    "{} makes {} an alias of module {}, which modprobe would load; here it is the module of that name",
+                    base::escape(alias.where), name, base::escape(alias.module)),
+                "remove that line on the node if it is not meant");
         }
         if (const HostCommand* command = command_for(config.install, name)) {
             const bool ignored = input.wish.install_commands == InstallCommands::ignore;
             add_finding(findings, ignored ? Severity::warning : Severity::error, "install-command",
-                        fmt::format("{} wants '{}' to be run instead of loading module {}; commands are never run", base::escape(command->where), base::escape(command->text), name),
+                        fmt::format("{} wants '{}' to be run instead of loading module {}; commands are never run",
+                                    base::escape(command->where), base::escape(command->text), name),
                         ignored ? "" : "remove that line on the node, or say --ignore-install in modprobe.args.load");
         }
         if (const auto it = config.options.find(name); it != config.options.end()) {
             std::string text;
-            for (const auto& option : it->second) text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", base::escape(option.text), base::escape(option.where));
-            add_finding(findings, Severity::warning, "host-options", fmt::format("module {} gets options of this host: {}", name, text));
+            for (const auto& option : it->second)
+                text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", base::escape(option.text),
+                                    base::escape(option.where));
+            add_finding(findings, Severity::warning, "host-options",
+                        fmt::format("module {} gets options of this host: {}", name, text));
             check_host_options(input, name, it->second, findings);
         }
     }
 }
 
-std::vector<std::string> firmware_forms(const std::vector<std::string>& directories, const std::string& file) {
-    std::vector<std::string> forms;
-    for (const char* ending : {"", ".xz", ".zst", ".gz"}) {
-        const bool there = std::any_of(directories.begin(), directories.end(), [&](const std::string& directory) {
-            std::error_code error;
-            return fs::exists(directory + "/" + file + ending, error);
-        });
-        if (there) forms.emplace_back(ending);
-    }
-    return forms;
-}
-
-namespace {
-
-bool before_release(const std::string& release, int major_number, int minor_number) {
-    const auto pieces = base::split(release, '.');
-    const auto number = [&](std::size_t at) {
-        const std::string_view piece = pieces.size() > at ? pieces[at] : std::string_view();
-        return base::parse_number<int>(piece.substr(0, piece.find_first_not_of("0123456789"))).value_or(0);
-    };
-    return std::pair(number(0), number(1)) < std::pair(major_number, minor_number);
-}
-
-/// Whether the kernel decompresses firmware files with this ending; nullopt if that is not known. Source: Linux drivers/base/firmware_loader.
-std::optional<bool> reads_firmware(const CheckInput& input, const std::string& ending) {
-    if (ending.empty()) return true;
-    if (ending == ".gz") return false;
-    if (const auto any = kernel_option(input, "CONFIG_FW_LOADER_COMPRESS")) {
-        if (!*any) return false;
-        if (kernel_option(input, "CONFIG_FW_LOADER_COMPRESS_ZSTD") == true && ending == ".zst") return true;
-        if (kernel_option(input, "CONFIG_FW_LOADER_COMPRESS_XZ") == true && ending == ".xz") return true;
-        return ending == ".xz" && before_release(input.facts.kernel, 5, 19);  // which has no choice
-    }
-    if (ending == ".zst" && before_release(input.facts.kernel, 5, 19)) return false;
-    const std::string function = ending == ".zst" ? "fw_decompress_zstd" : "fw_decompress_xz";
-    const auto named = kernel_functions(input.host, {"fw_decompress_zstd", "fw_decompress_xz"});
-    if (named && !named->empty()) return named->contains(function);  // with neither, they may have other names here
-    return std::nullopt;
-}
-
-}  // namespace
-
-void check_firmware_files(const CheckInput& input, Diagnostics& findings) {
-    std::vector<std::string> directories = firmware_directories(input.host, input.facts.kernel);
-    if (!input.wish.firmware.empty()) directories.insert(directories.begin(), input.wish.firmware);
-    for (const auto& name : input.found.order.names) {
-        std::vector<std::string> missing;
-        for (const auto& file : input.index.find(name)->file.info_all("firmware")) {
-            const auto forms = firmware_forms(directories, file);
-            if (forms.empty()) missing.push_back(file);
-            if (forms.empty() || std::any_of(forms.begin(), forms.end(), [&](const std::string& form) { return reads_firmware(input, form) != false; })) continue;
-            add_finding(findings, Severity::warning, "firmware-compressed",
-                        fmt::format("module {} may ask for firmware {}, and only {}{} is there, which kernel {} does not decompress", name, base::escape(file), base::escape(file), forms.front(), input.facts.kernel),
-                        "put the file into the image as it is, not compressed");
-        }
-        if (missing.empty()) continue;
-        add_finding(findings, Severity::warning, "firmware-missing",
-                    fmt::format("module {} may ask for firmware that is neither in the image nor on this host: {}", name, first_of(missing)),
-                    "put it into the image and set firmwarePath, if this node's device needs it");
-    }
-}
-
 void check_signatures(const CheckInput& input, Diagnostics& findings) {
     const bool wanted = wants_signatures(input.state);
-    const bool known = read_text(input.host.sys + "/module/module/parameters/sig_enforce").has_value();  // CONFIG_MODULE_SIG
-    const std::string switches = fmt::format("sig_enforce {}, lockdown {}", input.state.sig_enforce ? "on" : "off", input.state.lockdown);
+    const bool known =
+        read_text(input.host.sys + "/module/module/parameters/sig_enforce").has_value();  // CONFIG_MODULE_SIG
+    const std::string switches =
+        fmt::format("sig_enforce {}, lockdown {}", input.state.sig_enforce ? "on" : "off", input.state.lockdown);
     const auto keys = kernel_keys(input.host);
     for (const auto& name : input.found.order.names) {
         const ModuleFile& file = input.index.find(name)->file;
         // The kernel takes it; who wants trusted modules only should not.
         if (file.is_signed && is_weak_digest(file.signature().digest) && (wanted || known)) {
             add_finding(findings, wanted ? Severity::error : Severity::warning, "weak-digest",
-                        fmt::format("the signature of module {} is of its {} digest, and another module with the same digest can be made ({})", name, file.signature().digest, switches),
+                        fmt::format("the signature of module {} is of its {} digest, and another module with the same "
+                                    "digest can be made ({})",
+                                    name, file.signature().digest, switches),
                         "sign the module again with sha256 or sha512");
         }
         if (!file.is_signed) {
             if (!wanted) continue;
-            add_finding(findings, Severity::error, "unsigned-module", fmt::format("module {} is not signed, and this kernel wants signatures ({})", name, switches),
+            add_finding(findings, Severity::error, "unsigned-module",
+                        fmt::format("module {} is not signed, and this kernel wants signatures ({})", name, switches),
                         "sign the module with a key that the kernel trusts");
         } else if (!file.signature().fault.empty()) {
             if (!known && !wanted) continue;
-            add_finding(findings, Severity::error, "bad-signature", fmt::format("the signature of module {} is damaged: {}", name, file.signature().fault),
+            add_finding(findings, Severity::error, "bad-signature",
+                        fmt::format("the signature of module {} is damaged: {}", name, file.signature().fault),
                         "sign the module again, and do not strip it afterwards");
         } else if (find_key(file.signature(), keys) == KeyPresence::absent && (wanted || known)) {
             const auto reference = wanted ? reference_module(input.directory) : std::nullopt;
             if (reference && reference->signer == file.signature().signer && !reference->signer.empty()) continue;
             add_finding(findings, wanted ? Severity::error : Severity::warning, "key-not-trusted",
-                        fmt::format("no key of this kernel's keyrings fits the signature of module {} ({}; {})", name, signature_text(file.signature()), switches),
-                        wanted ? "enrol the key (mokutil --import), or sign with a trusted one" : "the module loads, and taints the kernel with E");
+                        fmt::format("no key of this kernel's keyrings fits the signature of module {} ({}; {})", name,
+                                    signature_text(file.signature()), switches),
+                        wanted ? "enrol the key (mokutil --import), or sign with a trusted one"
+                               : "the module loads, and taints the kernel with E");
         } else if (find_key(file.signature(), keys) == KeyPresence::unknown && wanted) {
-            add_finding(findings, Severity::warning, "key-not-checked",
-                        fmt::format("the keys in {}/keys cannot be seen: whether this kernel trusts module {} ({}) was not checked", input.host.proc, name, signature_text(file.signature())));
+            add_finding(
+                findings, Severity::warning, "key-not-checked",
+                fmt::format(
+                    "the keys in {}/keys cannot be seen: whether this kernel trusts module {} ({}) was not checked",
+                    input.host.proc, name, signature_text(file.signature())));
         }
     }
 }
@@ -327,21 +178,27 @@ void check_conflicts(const CheckInput& input, Diagnostics& findings) {
         const auto live = live_module(input.host, name);
         if (builtins.contains(name) || (live && live->state == "builtin")) {
             add_finding(findings, Severity::error, "builtin-module",
-                        fmt::format("module {} is built into kernel {}, the kernel would refuse a second one", name, input.facts.kernel));
+                        fmt::format("module {} is built into kernel {}, the kernel would refuse a second one", name,
+                                    input.facts.kernel));
             continue;
         }
         const bool replaced = gives_way(input, name);
         if (live && !replaced) {
             const IdentityVerdict verdict = judge_identity(input.host, *input.index.find(name), *live);
             if (verdict.identity == Identity::different) {
-                add_finding(findings, Severity::warning, "other-build-live",
-                            fmt::format("another build of module {} is live ({} {}, wanted {}): it has to be unloaded before", name, verdict.what, verdict.loaded, verdict.wanted));
+                add_finding(
+                    findings, Severity::warning, "other-build-live",
+                    fmt::format("another build of module {} is live ({} {}, wanted {}): it has to be unloaded before",
+                                name, verdict.what, verdict.loaded, verdict.wanted));
             }
         }
         if (replaced || input.found.config.blacklist.contains(name) || input.directory.empty()) continue;
-        if (const auto twin = find_host_module(input.directory, name); twin && !twin->builtin && host_module_file(input.directory, twin->modules.back().path) != input.index.find(name)->path) {
+        if (const auto twin = find_host_module(input.directory, name);
+            twin && !twin->builtin &&
+            host_module_file(input.directory, twin->modules.back().path) != input.index.find(name)->path) {
             add_finding(findings, Severity::warning, "name-conflict",
-                        fmt::format("this host has a module {} of its own, {}; udev or modprobe may load that one", name, base::escape(twin->modules.back().path)),
+                        fmt::format("this host has a module {} of its own, {}; udev or modprobe may load that one",
+                                    name, base::escape(twin->modules.back().path)),
                         "list it in inTreeModulesToRemove, and blacklist it on the node");
         }
     }
@@ -353,16 +210,25 @@ void check_marks(const CheckInput& input, const HostModule* reference, Diagnosti
         const IndexedModule& module = *input.index.find(name);
         if (!module.file.gpl_compatible()) {
             const std::string license = module.file.info("license");
-            add_finding(findings, Severity::warning, "license-taint",
-                        fmt::format("module {} has {}: it taints the kernel with P (proprietary)", name, license.empty() ? "no license" : fmt::format("the license '{}'", base::escape(license))));
+            add_finding(
+                findings, Severity::warning, "license-taint",
+                fmt::format("module {} has {}: it taints the kernel with P (proprietary)", name,
+                            license.empty() ? "no license" : fmt::format("the license '{}'", base::escape(license))));
         }
         if (reference != nullptr && reference->retpoline && module.file.info("retpoline").empty()) {
-            add_finding(findings, Severity::warning, "no-retpoline", fmt::format("module {} was built without retpolines, with which this kernel was: it opens the node to Spectre v2", name),
+            add_finding(findings, Severity::warning, "no-retpoline",
+                        fmt::format("module {} was built without retpolines, with which this kernel was: it opens the "
+                                    "node to Spectre v2",
+                                    name),
                         "rebuild it with the compiler and configuration of the kernel");
         }
-        const bool of_host = !input.directory.empty() && module.path.starts_with(fs::path(input.directory).parent_path().native() + "/");
+        const bool of_host =
+            !input.directory.empty() && module.path.starts_with(fs::path(input.directory).parent_path().native() + "/");
         if (module.file.in_tree() && !of_host) {
-            add_finding(findings, Severity::warning, "intree-flag", fmt::format("module {} says of itself that it is of the kernel's own tree (intree=Y): the kernel does not mark it with O", name),
+            add_finding(findings, Severity::warning, "intree-flag",
+                        fmt::format("module {} says of itself that it is of the kernel's own tree (intree=Y): the "
+                                    "kernel does not mark it with O",
+                                    name),
                         "build it outside of the kernel's tree");
         }
     }
@@ -374,7 +240,8 @@ void check_live(const CheckInput& input, Diagnostics& findings) {
         const std::string name = normalise_name(listed);
         const IndexedModule* own = input.index.find(name);
         const auto live = live_module(input.host, name);
-        const bool stays = !live || live->state == "builtin" || (own != nullptr && judge_identity(input.host, *own, *live).identity != Identity::different);
+        const bool stays = !live || live->state == "builtin" ||
+                           (own != nullptr && judge_identity(input.host, *own, *live).identity != Identity::different);
         if (!stays && std::find(leaving.begin(), leaving.end(), name) == leaving.end()) leaving.push_back(name);
     }
     std::vector<std::string> wanted = input.found.order.names;
@@ -384,46 +251,67 @@ void check_live(const CheckInput& input, Diagnostics& findings) {
         const auto live = live_module(input.host, name);
         if (!live || live->state == "live" || live->state == "builtin") continue;
         add_finding(findings, Severity::warning, "module-on-its-way",
-                    fmt::format("module {} is {}: a load waits for that for a moment, and ends without another attempt if it does not change", name, live->state),
+                    fmt::format("module {} is {}: a load waits for that for a moment, and ends without another attempt "
+                                "if it does not change",
+                                name, live->state),
                     "look at kmm-worker status and at the kernel's log");
     }
     for (const auto& name : leaving) {
         const auto live = live_module(input.host, name);
         if (!live) continue;
         std::vector<std::string> holders;
-        std::copy_if(live->holders.begin(), live->holders.end(), std::back_inserter(holders), [&](const std::string& holder) { return std::find(leaving.begin(), leaving.end(), holder) == leaving.end(); });
+        std::copy_if(live->holders.begin(), live->holders.end(), std::back_inserter(holders),
+                     [&](const std::string& holder) {
+                         return std::find(leaving.begin(), leaving.end(), holder) == leaving.end();
+                     });
         const bool used = live->refcount.value_or(0) > static_cast<long>(live->holders.size());
         if (is_permanent(input.host, name)) {
-            add_finding(findings, Severity::warning, "in-tree-in-use", fmt::format("module {} is to give way and has no exit function: it stays until the node is rebooted, and a load fails", name),
+            add_finding(findings, Severity::warning, "in-tree-in-use",
+                        fmt::format("module {} is to give way and has no exit function: it stays until the node is "
+                                    "rebooted, and a load fails",
+                                    name),
                         "blacklist it on the node, and reboot it");
             continue;
         }
         if (holders.empty() && !used) continue;
-        add_finding(findings, Severity::warning, "in-tree-in-use",
-                    holders.empty() ? fmt::format("module {} is to give way and is in use (refcount {}): a load waits for its users, and fails if they stay", name, *live->refcount)
-                                    : fmt::format("module {} is to give way, and {} of this host needs it: a load fails as long as that is so", name, first_of(holders)),
-                    holders.empty() ? "stop what uses it" : "list the modules that need it in inTreeModulesToRemove, too");
+        add_finding(
+            findings, Severity::warning, "in-tree-in-use",
+            holders.empty()
+                ? fmt::format("module {} is to give way and is in use (refcount {}): a load waits for its users, and "
+                              "fails if they stay",
+                              name, *live->refcount)
+                : fmt::format(
+                      "module {} is to give way, and {} of this host needs it: a load fails as long as that is so",
+                      name, first_of(holders)),
+            holders.empty() ? "stop what uses it" : "list the modules that need it in inTreeModulesToRemove, too");
     }
 }
 
 void check_process(const CheckInput& input, Diagnostics& findings) {
     if (!input.state.cap_sys_module) {
-        add_finding(findings, Severity::warning, "no-capability", "this process has no CAP_SYS_MODULE, which a load needs", "run load as root; in a Pod: securityContext.capabilities.add: [SYS_MODULE]");
+        add_finding(findings, Severity::warning, "no-capability",
+                    "this process has no CAP_SYS_MODULE, which a load needs",
+                    "run load as root; in a Pod: securityContext.capabilities.add: [SYS_MODULE]");
     }
     if (read_text(input.host.sys + "/fs/selinux/enforce").value_or("0") == "1") {
         std::string context = read_text(input.host.proc + "/self/attr/current").value_or("");
         if (const auto nul = context.find('\0'); nul != std::string::npos) context.resize(nul);
         const auto fields = base::split(context, ':');
-        static constexpr std::string_view may[] = {"spc_t", "unconfined_t", "unconfined_service_t", "init_t", "kernel_t", "sysadm_t"};
+        static constexpr std::string_view may[] = {"spc_t",  "unconfined_t", "unconfined_service_t",
+                                                   "init_t", "kernel_t",     "sysadm_t"};
         if (fields.size() < 3 || std::find(std::begin(may), std::end(may), fields[2]) == std::end(may)) {
-            add_finding(findings, Severity::warning, "selinux", fmt::format("SELinux is enforcing and this process runs as '{}', which may not load modules", base::escape(context)),
+            add_finding(findings, Severity::warning, "selinux",
+                        fmt::format("SELinux is enforcing and this process runs as '{}', which may not load modules",
+                                    base::escape(context)),
                         "in a Pod: securityContext.seLinuxOptions.type: spc_t");
         }
     }
     std::uint64_t needed = 0;
     for (const auto& name : input.found.order.names) needed += input.index.find(name)->file.size;
     if (const auto available = available_memory(input.host); available && needed > *available) {
-        add_finding(findings, Severity::error, "no-memory", fmt::format("the modules take {}, available are {}", base::format_bytes(needed), base::format_bytes(*available)),
+        add_finding(findings, Severity::error, "no-memory",
+                    fmt::format("the modules take {}, available are {}", base::format_bytes(needed),
+                                base::format_bytes(*available)),
                     "free memory on the node");
     }
 }

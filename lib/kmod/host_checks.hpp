@@ -104,6 +104,12 @@ private:
 /// fits a value, which has no lower-case letters, any other `*` all; `[...]` is taken to fit any character.
 [[nodiscard]] bool aliases_meet(std::string_view a, std::string_view b);
 
+/// True if the user asked for `name` to be taken out of the way.
+[[nodiscard]] bool gives_way(const CheckInput& input, const std::string& name);
+
+/// Modules of the host that claim a device that one of the order claims. Warning "alias-conflict".
+void check_aliases(const CheckInput& input, Diagnostics& findings);
+
 /// Appends a finding of the checks.
 void add_finding(Diagnostics& findings, Severity severity, std::string code, std::string message,
                  std::string hint = {});

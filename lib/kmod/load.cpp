@@ -19,12 +19,20 @@ namespace {
 
 constexpr std::size_t k_devices_max = 256;  // one load makes no more that are worth looking at
 
-bool contains(const std::vector<std::string>& list, const std::string& name) { return std::find(list.begin(), list.end(), name) != list.end(); }
+bool contains(const std::vector<std::string>& list, const std::string& name) {
+    return std::find(list.begin(), list.end(), name) != list.end();
+}
 
 class Loader {
 public:
-    Loader(const ModuleIndex& index, const Preflight& checked, const LoadWish& wish, const FirmwareWish& firmware, const Machine& machine)
-        : index_(index), checked_(checked), wish_(wish), firmware_(firmware), machine_(machine), main_(normalise_name(wish.module)) {}
+    Loader(const ModuleIndex& index, const Preflight& checked, const LoadWish& wish, const FirmwareWish& firmware,
+           const Machine& machine)
+        : index_(index),
+          checked_(checked),
+          wish_(wish),
+          firmware_(firmware),
+          machine_(machine),
+          main_(normalise_name(wish.module)) {}
 
     Report run() {
         try {
@@ -39,9 +47,11 @@ public:
 private:
     Report load() {
         const std::uint64_t taint_before = taint_bits(machine_.host);
-        if (wish_.force.any()) report_.warnings.push_back(fmt::format("forced: module {} is loaded although checks of the kernel are switched off, as confirmed", main_));
+        if (wish_.force.any())
+            report_.warnings.push_back(fmt::format(
+                "forced: module {} is loaded although checks of the kernel are switched off, as confirmed", main_));
         look_at_live();
-        const auto removal = removal_order();
+        const auto removal = removal_order(machine_, wish_, same_, report_.warnings);
         note_intent(removal);
         try {
             remove_in_tree(removal);
@@ -54,9 +64,11 @@ private:
         }
         leave_former_directories();
         load_soft_post();
-        look_again(taint_before);
+        if (!loaded_.empty()) take_second_look(machine_, index_, {main_, loaded_, taint_before}, report_.warnings);
         if (!loaded_.empty() || !removed_now_.empty()) warn_of_unwatched(machine_.host, taint_before, report_.warnings);
-        warn_of_parameters(machine_, index_.find(main_)->file, given_parameters(checked_.config, index_.find(main_)->file, wish_.parameters), same_.contains(main_), report_.warnings);
+        warn_of_parameters(machine_, index_.find(main_)->file,
+                           given_parameters(checked_.config, index_.find(main_)->file, wish_.parameters),
+                           same_.contains(main_), report_.warnings);
         finish_report();
         report_.new_taint = taint_letters(taint_bits(machine_.host) & ~taint_before);
         return std::move(report_);
@@ -70,7 +82,7 @@ private:
             const IdentityVerdict verdict = judge_identity(machine_.host, *index_.find(name), *live);
             if (verdict.identity == Identity::different) {
                 const bool in_tree = live->taint.find('O') == std::string::npos;
-                if (in_tree && listed_for_removal(name)) continue;
+                if (in_tree && listed_for_removal(wish_, name)) continue;
                 if (auto left = unload_leftover(machine_, name)) {
                     report_.modules.push_back(std::move(*left));
                     continue;
@@ -80,74 +92,12 @@ private:
                 continue;
             }
             if (verdict.identity == Identity::unknown) {
-                report_.warnings.push_back(fmt::format("identity-unknown: module {} has neither srcversion nor build id; only its name could be compared", name));
+                report_.warnings.push_back(fmt::format(
+                    "identity-unknown: module {} has neither srcversion nor build id; only its name could be compared",
+                    name));
             }
             same_.emplace(name, same_by(verdict));
         }
-    }
-
-    /// udev may load another build of the same name, or a module may go wrong after its init has returned.
-    void look_again(std::uint64_t taint_before) {
-        if (machine_.patience.second_look.count() <= 0 || loaded_.empty()) return;
-        KernelLog log(machine_.host.kmsg);
-        if (!machine_.clock.sleep_for(machine_.patience.second_look)) {
-            report_.warnings.push_back(fmt::format("second-look-early: a signal came, and module {} was looked at again before {} had passed", main_, base::format_duration(machine_.patience.second_look)));
-        }
-        require_healthy(machine_, taint_before, {fmt::format("module {} was settling", main_), main_}, log);
-        for (const auto& name : loaded_) {
-            const IndexedModule* module = index_.find(name);
-            if (module == nullptr) continue;
-            const auto live = live_module(machine_.host, name);
-            const std::string later = base::format_duration(machine_.patience.second_look);
-            if (!live || live->state != "live") {
-                throw Error(Exit::refused, "module-replaced", fmt::format("module {} was loaded, but is {} {} later", name, live ? live->state : "gone", later))
-                    .hint("something on this node unloads it; look at the kernel's log and at udev's");
-            }
-            const IdentityVerdict verdict = judge_identity(machine_.host, *module, *live);
-            if (verdict.identity != Identity::different) continue;
-            throw Error(Exit::refused, "module-replaced", fmt::format("module {} was loaded, but another build is live {} later", name, later))
-                .detail("loaded", fmt::format("{} {}", verdict.what, verdict.loaded))
-                .detail("wanted", fmt::format("{} {}", verdict.what, verdict.wanted))
-                .hint("udev has loaded another one by its alias: blacklist that one on the node, then load again");
-        }
-    }
-
-    [[nodiscard]] bool listed_for_removal(const std::string& name) const {
-        return std::any_of(wish_.in_tree_modules_to_remove.begin(), wish_.in_tree_modules_to_remove.end(), [&](const std::string& listed) {
-            return normalise_name(listed) == name;
-        });
-    }
-
-    /// Live modules of the removal list, users before what they use. Nothing has been changed when this throws.
-    std::vector<std::string> removal_order() {
-        std::vector<std::string> live_names;
-        for (const auto& raw : wish_.in_tree_modules_to_remove) {
-            const std::string name = normalise_name(raw);
-            if (same_.contains(name) || contains(live_names, name)) continue;
-            const auto live = settled_module(machine_, name);
-            if (!live) continue;
-            if (live->state == "builtin") {
-                report_.warnings.push_back(fmt::format("in-tree-builtin: {} is built into the kernel and stays", name));
-                continue;
-            }
-            if (is_permanent(machine_.host, name)) throw permanent_error(name).add_context("in-tree modules to remove");
-            live_names.push_back(name);
-        }
-        std::vector<std::string> order;
-        while (order.size() < live_names.size()) {
-            const std::size_t before = order.size();
-            for (const auto& name : live_names) {
-                if (contains(order, name)) continue;
-                const auto live = live_module(machine_.host, name);
-                const bool free = !live || std::all_of(live->holders.begin(), live->holders.end(), [&](const std::string& h) { return contains(order, h); });
-                if (free) order.push_back(name);
-            }
-            if (order.size() != before) continue;
-            for (const auto& name : live_names) {
-                if (!contains(order, name)) throw busy_error(machine_, name).add_context("in-tree modules to remove");
-            }
-        }
-        return order;
     }
 
     void remove_in_tree(const std::vector<std::string>& order) {
@@ -169,8 +119,8 @@ private:
         }
     }
 
-    /// Decides where firmware goes and whether the kernel's search path changes; what an earlier run had changed, finished or
-    /// killed, is still to be put back.
+    /// Decides where firmware goes and whether the kernel's search path changes; what an earlier run had changed,
+    /// finished or killed, is still to be put back.
     void plan_firmware(const std::optional<LoadRecord>& earlier) {
         if (earlier) {
             record_.firmware_directory = earlier->firmware_directory;
@@ -188,7 +138,9 @@ private:
             std::erase(former, firmware_target_);
             record_.firmware_directory = firmware_target_;
         }
-        if (firmware_.search_path.empty() || (record_.old_firmware_path && record_.new_firmware_path == firmware_target_)) return;
+        if (firmware_.search_path.empty() ||
+            (record_.old_firmware_path && record_.new_firmware_path == firmware_target_))
+            return;
         const bool ours = record_.old_firmware_path && record_.new_firmware_path == path_before_;
         if (earlier && !ours) give_up_search_path(machine_.host, *earlier);  // to whoever set another one since
         if (path_before_ == firmware_target_) {
@@ -205,17 +157,24 @@ private:
         if (!firmware_.from.empty()) {
             for (const auto& file : installed_firmware()) {
                 if (file.others.empty()) continue;
-                report_.warnings.push_back(fmt::format("firmware-replaced: {} was brought with other bytes by {}, which may ask for it again", base::escape(file.path), base::join(file.others, ", ")));
+                report_.warnings.push_back(
+                    fmt::format("firmware-replaced: {} was brought with other bytes by {}, which may ask for it again",
+                                base::escape(file.path), base::join(file.others, ", ")));
             }
         }
-        if (!firmware_.search_path.empty() && record_.new_firmware_path) (void)set_firmware_search_path(machine_.host, firmware_target_);
+        if (!firmware_.search_path.empty() && record_.new_firmware_path)
+            (void)set_firmware_search_path(machine_.host, firmware_target_);
     }
 
     std::vector<FirmwareFile> installed_firmware() {
         try {
-            return kmod::install_firmware(firmware_.from, here_of(machine_.host, firmware_target_), main_, firmware_.digests);
+            return kmod::install_firmware(firmware_.from, here_of(machine_.host, firmware_target_), main_,
+                                          firmware_.digests);
         } catch (Error& error) {
-            if (error.errno_cause() == EROFS) error.hint(fmt::format("{} is read-only on this node: name another directory with --firmware-path, as /var/lib/firmware", base::escape(firmware_target_)));
+            if (error.errno_cause() == EROFS)
+                error.hint(fmt::format(
+                    "{} is read-only on this node: name another directory with --firmware-path, as /var/lib/firmware",
+                    base::escape(firmware_target_)));
             throw;
         }
     }
@@ -225,7 +184,9 @@ private:
         if (record_.former_firmware_directories.empty()) return;
         try {
             for (const auto& directory : record_.former_firmware_directories) {
-                for (const auto& path : remove_firmware(here_of(machine_.host, directory), main_)) report_.warnings.push_back(fmt::format("firmware-kept: {} was changed since it was installed", base::escape(path)));
+                for (const auto& path : remove_firmware(here_of(machine_.host, directory), main_))
+                    report_.warnings.push_back(
+                        fmt::format("firmware-kept: {} was changed since it was installed", base::escape(path)));
             }
             record_.former_firmware_directories.clear();
             write_record(machine_.host, record_);
@@ -234,11 +195,14 @@ private:
         }
     }
 
-    /// After a failed load of a module that is live: its firmware and the path to it are again as the run before left them.
+    /// After a failed load of a module that is live: its firmware and the path to it are again as the run before left
+    /// them.
     void go_back_to_earlier() {
         if (firmware_target_.empty()) return;
-        if (!firmware_.search_path.empty() && firmware_search_path(machine_.host) == firmware_target_) (void)set_firmware_search_path(machine_.host, path_before_);
-        if (record_.firmware_directory != earlier_->firmware_directory) (void)remove_firmware(here_of(machine_.host, record_.firmware_directory), main_);
+        if (!firmware_.search_path.empty() && firmware_search_path(machine_.host) == firmware_target_)
+            (void)set_firmware_search_path(machine_.host, path_before_);
+        if (record_.firmware_directory != earlier_->firmware_directory)
+            (void)remove_firmware(here_of(machine_.host, record_.firmware_directory), main_);
         LoadRecord as_before = *earlier_;
         as_before.removed_in_tree = record_.removed_in_tree;
         write_record(machine_.host, as_before);
@@ -247,7 +211,9 @@ private:
     /// Everything that will be changed is recorded before the first change, so that a kill leaves nothing unknown.
     void note_intent(const std::vector<std::string>& removal) {
         if (const std::string damaged = damaged_record(machine_.host, main_); !damaged.empty()) {
-            report_.warnings.push_back(fmt::format("damaged-record: {} is damaged, and replaced: what an earlier load changed for module {} is not known", base::escape(damaged), main_));
+            report_.warnings.push_back(fmt::format(
+                "damaged-record: {} is damaged, and replaced: what an earlier load changed for module {} is not known",
+                base::escape(damaged), main_));
         }
         earlier_ = read_record(machine_.host, main_);
         const bool live_already = same_.contains(main_);
@@ -263,7 +229,8 @@ private:
         }
         plan_firmware(earlier_);
         const auto known = [&](const std::string& name) {
-            return contains(left_before_, name) || (earlier_ && contains(earlier_->dependencies, name)) || came_as_dependency(machine_.host, name, main_);
+            return contains(left_before_, name) || (earlier_ && contains(earlier_->dependencies, name)) ||
+                   came_as_dependency(machine_.host, name, main_);
         };
         note_shared(known);
         for (const auto& module : checked_.host_modules) {
@@ -271,23 +238,31 @@ private:
         }
         for (const auto& name : checked_.order.names) {
             // what somebody else loaded with the main module came with it, as far as one can tell
-            const bool ours = (!same_.contains(name) && !others_.contains(name)) || known(name) || (live_already && !earlier_);
+            const bool ours =
+                (!same_.contains(name) && !others_.contains(name)) || known(name) || (live_already && !earlier_);
             if (name != main_ && ours) depend_on(name);
         }
         for (const auto& module : checked_.host_after) depend_on(module.name);
         if (earlier_ || !left_before_.empty()) {  // what came with it before and is live still has come with it
             std::vector<std::string> before = earlier_ ? earlier_->dependencies : left_before_;
-            std::erase_if(before, [&](const std::string& name) { return contains(record_.dependencies, name) || !live_module(machine_.host, name); });
+            std::erase_if(before, [&](const std::string& name) {
+                return contains(record_.dependencies, name) || !live_module(machine_.host, name);
+            });
             record_.dependencies.insert(record_.dependencies.begin(), before.begin(), before.end());
         }
-        const bool all_live = std::all_of(checked_.order.names.begin(), checked_.order.names.end(), [&](const auto& name) { return same_.contains(name) || others_.contains(name); });
+        const bool all_live =
+            std::all_of(checked_.order.names.begin(), checked_.order.names.end(),
+                        [&](const auto& name) { return same_.contains(name) || others_.contains(name); });
         const bool firmware = record_.new_firmware_path || !record_.firmware_directory.empty();
-        if (live_already && all_live && !earlier_ && removal.empty() && !firmware && !came_as_dependency(machine_.host, main_, main_)) return;  // nothing of this will be ours
+        if (live_already && all_live && !earlier_ && removal.empty() && !firmware &&
+            !came_as_dependency(machine_.host, main_, main_))
+            return;  // nothing of this will be ours
         try {
             write_record(machine_.host, record_);
             note_gone(machine_.host, record_.dependencies);
         } catch (const Error& error) {
-            report_.warnings.push_back(fmt::format("no-record: {}; unload will look at the kernel instead", error.message()));
+            report_.warnings.push_back(
+                fmt::format("no-record: {}; unload will look at the kernel instead", error.message()));
         }
     }
 
@@ -305,10 +280,14 @@ private:
         }
     }
 
-    /// True if modprobe goes on without `name` although it fails with `error`; then that is told, as the reason why it is not there.
+    /// True if modprobe goes on without `name` although it fails with `error`; then that is told, as the reason why it
+    /// is not there.
     bool goes_without(const std::string& name, const Error& error) {
-        if (!checked_.order.optional.contains(name) || error.exit() == Exit::hung || error.exit() == Exit::unhealthy || error.exit() == Exit::integrity || error.exit() == Exit::interrupted) return false;
-        report_.warnings.push_back(fmt::format("soft-dependency-failed: module {} is wished for by a softdep and not loaded: {}", name, error.message()));
+        if (!checked_.order.optional.contains(name) || error.exit() == Exit::hung || error.exit() == Exit::unhealthy ||
+            error.exit() == Exit::integrity || error.exit() == Exit::interrupted)
+            return false;
+        report_.warnings.push_back(fmt::format(
+            "soft-dependency-failed: module {} is wished for by a softdep and not loaded: {}", name, error.message()));
         return true;
     }
 
@@ -316,11 +295,13 @@ private:
         for (const auto& module : checked_.host_modules) {
             if (settled_module(machine_, module.name)) continue;
             try {
-                with_context([&] { return fmt::format("dependency {} of the host", module.name); }, [&] {
-                    HostLoad done = load_host_file(machine_, checked_.config, module.path, Action::dependency, report_.warnings);
-                    if (done.outcome == Action::loaded) loaded_.push_back(module.name);
-                    report_.modules.push_back(std::move(done.report));
-                });
+                with_context([&] { return fmt::format("dependency {} of the host", module.name); },
+                             [&] {
+                                 HostLoad done = load_host_file(machine_, checked_.config, module.path,
+                                                                Action::dependency, report_.warnings);
+                                 if (done.outcome == Action::loaded) loaded_.push_back(module.name);
+                                 report_.modules.push_back(std::move(done.report));
+                             });
             } catch (const Error& error) {
                 if (!goes_without(module.name, error)) throw;
             }
@@ -349,18 +330,22 @@ private:
         const std::string bytes = plain_bytes(module);
         const auto own = name == main_ ? wish_.parameters : std::vector<std::string>{};
         const std::set<std::string> devices_before = device_numbers(machine_.host);
-        const Action action = load_one(machine_, {module.file, bytes, effective_parameters(checked_.config, name, own), wish_.force}, report_.warnings);
+        const Action action =
+            load_one(machine_, {module.file, bytes, effective_parameters(checked_.config, name, own), wish_.force},
+                     report_.warnings);
         if (action == Action::loaded) {
             loaded_.push_back(name);
             note_devices(name, devices_before);
         }
         report_.modules.push_back(report_of(module, action));
         if (action == Action::loaded) add_parameters(report_.modules.back(), checked_.config, module.file, own);
-        if (const auto live = action == Action::already_loaded ? live_module(machine_.host, name) : std::nullopt) report_.modules.back().same_by = same_by(judge_identity(machine_.host, module, *live));
+        if (const auto live = action == Action::already_loaded ? live_module(machine_.host, name) : std::nullopt)
+            report_.modules.back().same_by = same_by(judge_identity(machine_.host, module, *live));
         report_.modules.back().took = machine_.clock.monotonic() - start;
     }
 
-    /// What appeared while it was loaded is most likely its own: with that its users can be named, also of devices that no driver serves.
+    /// What appeared while it was loaded is most likely its own: with that its users can be named, also of devices that
+    /// no driver serves.
     void note_devices(const std::string& name, const std::set<std::string>& before) {
         const std::set<std::string> now = device_numbers(machine_.host);
         std::vector<std::string> fresh;
@@ -394,7 +379,8 @@ private:
         const bool was_live = same_.contains(main_);  // then what an earlier run had changed for it stays as it is
         auto removed = was_live ? removed_now_ : record_.removed_in_tree;
         std::erase_if(removed, [&](const std::string& name) {
-            return (contains(gone_before_, name) && !contains(removed_now_, name)) || live_module(machine_.host, name).has_value();
+            return (contains(gone_before_, name) && !contains(removed_now_, name)) ||
+                   live_module(machine_.host, name).has_value();
         });
         std::vector<std::string> missing;
         try {
@@ -411,9 +397,11 @@ private:
         if (!missing.empty()) error.detail("in-tree-removed", base::join(missing, ", "));
         try {
             if (was_live && earlier_) return go_back_to_earlier();
-            for (const auto& directory : record_.former_firmware_directories) (void)remove_firmware(here_of(machine_.host, directory), main_);
+            for (const auto& directory : record_.former_firmware_directories)
+                (void)remove_firmware(here_of(machine_.host, directory), main_);
             give_up_search_path(machine_.host, record_);
-            if (!record_.firmware_directory.empty()) (void)remove_firmware(here_of(machine_.host, record_.firmware_directory), main_);
+            if (!record_.firmware_directory.empty())
+                (void)remove_firmware(here_of(machine_.host, record_.firmware_directory), main_);
         } catch (const Error& second) {
             if (error.message() != second.message()) error.detail("firmware-path", second.message());
         }
@@ -449,9 +437,12 @@ private:
             }
         }
         for (const auto& finding : checked_.findings) {
-            // A load with the first two or the last does not come this far; the third is among the taint of the live module.
-            const bool passed = finding.code == "in-tree-in-use" || finding.code == "module-on-its-way" || finding.code == "license-taint" || finding.code == "other-build-live";
-            if (finding.severity == Severity::warning && !passed) report_.warnings.push_back(fmt::format("{}: {}", finding.code, finding.message));
+            // A load with the first two or the last does not come this far; the third is among the taint of the live
+            // module.
+            const bool passed = finding.code == "in-tree-in-use" || finding.code == "module-on-its-way" ||
+                                finding.code == "license-taint" || finding.code == "other-build-live";
+            if (finding.severity == Severity::warning && !passed)
+                report_.warnings.push_back(fmt::format("{}: {}", finding.code, finding.message));
         }
     }
 
@@ -465,8 +456,10 @@ private:
     std::set<std::string> others_;      // live as another build, and only wished for: they stay
     std::vector<std::string> loaded_;   // by this call, in order
     std::vector<std::string> removed_now_;  // in-tree modules, by this call
-    std::vector<std::string> left_before_;  // what came with an earlier load and stayed when it was unloaded, as others used it
-    std::vector<std::string> gone_before_;  // in-tree modules that an earlier load removed, and an unload did not bring back
+    std::vector<std::string>
+        left_before_;  // what came with an earlier load and stayed when it was unloaded, as others used it
+    std::vector<std::string>
+        gone_before_;  // in-tree modules that an earlier load removed, and an unload did not bring back
     std::optional<LoadRecord> earlier_;     // of a run before this one
     LoadRecord record_;
     std::string firmware_target_;       // where firmware goes, "" for none
@@ -476,7 +469,8 @@ private:
 
 }  // namespace
 
-Report load_modules(const ModuleIndex& index, const Preflight& checked, const LoadWish& wish, const FirmwareWish& firmware, const Machine& machine) {
+Report load_modules(const ModuleIndex& index, const Preflight& checked, const LoadWish& wish,
+                    const FirmwareWish& firmware, const Machine& machine) {
     return Loader(index, checked, wish, firmware, machine).run();
 }
 

@@ -5,11 +5,9 @@
 #include <atomic>
 #include <exception>
 #include <filesystem>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -18,6 +16,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "kmod/files.hpp"
+#include "kmod/module_finder.hpp"
 #include "kmod/module_service.hpp"
 #include "kmod/modprobe_config.hpp"
 
@@ -27,92 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int k_depth_max = 64;
-constexpr std::size_t k_files_max = 20'000;
 constexpr std::uint64_t k_inflated_max = 4ULL << 30U;
-
-bool is_module_file(const std::string& name) {
-    for (const std::string_view ending : {".ko", ".ko.gz", ".ko.xz", ".ko.zst"}) {
-        if (name.size() > ending.size() && name.ends_with(ending)) return true;
-    }
-    return false;
-}
-
-/// One module file, with the paths that lead to it: its own below the directory comes first, those of links are sorted.
-struct FoundFile {
-    std::string file;  ///< where it can be opened
-    std::vector<std::string> paths;
-};
-
-/// Finds module files as depmod does: links count for what they mean. Here they stay inside of the image's root, and a link to what
-/// is below the directory anyway, or to something above it, leads nowhere new.
-class FileFinder {
-public:
-    FileFinder(std::string directory, const std::string& image_root) : directory_(std::move(directory)) {
-        std::error_code error;
-        real_directory_ = fs::canonical(directory_, error).native();
-        real_root_ = fs::canonical(image_root.empty() ? directory_ : image_root, error).native();
-    }
-
-    /// Sorted by path. Errors: unsafe "image-limit"; from_errno.
-    std::vector<FoundFile> run() {
-        std::error_code error;
-        if (!fs::exists(directory_, error)) {
-            if (error) throw from_errno(error.value(), fmt::format("cannot list {}", base::escape(directory_)));
-            return {};
-        }
-        walk(directory_, real_directory_, 0);
-        std::vector<FoundFile> files;
-        for (auto& [real, found] : found_) files.push_back(std::move(found));
-        std::sort(files.begin(), files.end(), [](const FoundFile& a, const FoundFile& b) { return a.paths.front() < b.paths.front(); });
-        return files;
-    }
-
-private:
-    void walk(const std::string& path, const std::string& real, int depth) {
-        std::error_code error;
-        std::vector<fs::directory_entry> entries;
-        for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) entries.push_back(*it);
-        if (error) throw from_errno(error.value(), fmt::format("cannot list {}", base::escape(path)));
-        std::sort(entries.begin(), entries.end());
-        for (const auto& entry : entries) take(path + "/" + entry.path().filename().native(), real + "/" + entry.path().filename().native(), depth);
-    }
-
-    void take(const std::string& path, std::string real, int depth) {
-        std::error_code error;
-        auto type = fs::symlink_status(real, error).type();
-        const bool link = type == fs::file_type::symlink;
-        if (link) {
-            real = fs::canonical(real, error).native();
-            if (error || !real.starts_with(real_root_ + "/")) return;
-            type = fs::status(real, error).type();
-        }
-        if (type == fs::file_type::directory) {
-            if (link && !is_new(path, real)) return;
-            if (depth < k_depth_max) walk(path, real, depth + 1);
-        } else if (type == fs::file_type::regular && is_module_file(fs::path(path).filename().native())) {
-            add(path, real, link);
-        }
-    }
-
-    bool is_new(const std::string& path, const std::string& real) {
-        const std::string name = fs::path(path).filename().native();
-        const bool around = (real_directory_ + "/").starts_with(real + "/") || (real + "/").starts_with(real_directory_ + "/");
-        return name != "build" && name != "source" && !around && followed_.insert(real).second;
-    }
-
-    void add(const std::string& path, const std::string& real, bool link) {
-        if (++count_ > k_files_max) throw Error(Exit::unsafe, "image-limit", fmt::format("more than {} module files below {}", k_files_max, base::escape(directory_)));
-        FoundFile& found = found_[real];
-        found.paths.insert(link ? found.paths.end() : found.paths.begin(), path);
-        if (!link || found.file.empty()) found.file = link ? real : path;
-    }
-
-    std::string directory_, real_directory_, real_root_;
-    std::size_t count_ = 0;
-    std::set<std::string> followed_;
-    std::map<std::string, FoundFile> found_;  // by where the file really is
-};
 
 std::string cut_root(const std::string& path, const std::string& root) {
     if (!root.empty() && path.starts_with(root)) {
@@ -127,7 +41,8 @@ std::string some_of(const std::vector<std::string>& names) {
     constexpr std::size_t shown = 20;
     if (names.empty()) return "none";
     if (names.size() <= shown) return base::join(names, ", ");
-    return fmt::format("{} and {} more", base::join({names.begin(), names.begin() + shown}, ", "), names.size() - shown);
+    return fmt::format("{} and {} more", base::join({names.begin(), names.begin() + shown}, ", "),
+                       names.size() - shown);
 }
 
 /// Module names after `section` ("pre:" or "post:") in a softdep= value.
@@ -147,11 +62,13 @@ std::vector<std::string> soft_names(const std::string& value, std::string_view s
     return names;
 }
 
-/// Orders as libkmod does for modprobe (__kmod_module_get_probe_list): all hard needs of a module with what softdeps want around each of
-/// them, then the module in the same way. A softdep that needs the module itself comes after it, and one that is met again is passed over.
+/// Orders as libkmod does for modprobe (__kmod_module_get_probe_list): all hard needs of a module with what softdeps
+/// want around each of them, then the module in the same way. A softdep that needs the module itself comes after it,
+/// and one that is met again is passed over.
 class Orderer {
 public:
-    Orderer(const ModuleIndex& index, const std::vector<std::string>& loading_order, const OrderExtras& extras) : index_(index), extras_(extras) {
+    Orderer(const ModuleIndex& index, const std::vector<std::string>& loading_order, const OrderExtras& extras)
+        : index_(index), extras_(extras) {
         for (std::size_t i = 0; i + 1 < loading_order.size(); ++i) {
             wanted_[normalise_name(loading_order[i])].push_back(normalise_name(loading_order[i + 1]));
         }
@@ -168,7 +85,8 @@ public:
     LoadOrder take(const std::vector<std::string>& wanted) {
         std::set<std::string> required;
         std::vector<std::string> open(wanted.size());
-        std::transform(wanted.begin(), wanted.end(), open.begin(), [](const std::string& raw) { return normalise_name(raw); });
+        std::transform(wanted.begin(), wanted.end(), open.begin(),
+                       [](const std::string& raw) { return normalise_name(raw); });
         while (!open.empty()) {
             const std::string name = open.back();
             open.pop_back();
@@ -176,7 +94,8 @@ public:
             for (auto& need : hard_needs(name)) open.push_back(std::move(need));
         }
         for (const auto* list : {&result_.names, &result_.external}) {
-            std::copy_if(list->begin(), list->end(), std::inserter(result_.optional, result_.optional.end()), [&](const std::string& name) { return !required.contains(name); });
+            std::copy_if(list->begin(), list->end(), std::inserter(result_.optional, result_.optional.end()),
+                         [&](const std::string& name) { return !required.contains(name); });
         }
         std::erase_if(result_.soft, [&](const std::string& name) { return seen_external_.contains(name); });
         return std::move(result_);
@@ -187,17 +106,20 @@ private:
     std::vector<std::string> hard_needs(const std::string& name) const {
         const IndexedModule* module = index_.find(name);
         std::vector<std::string> list = module == nullptr ? std::vector<std::string>() : index_.hard_needs(*module);
-        if (const auto it = wanted_.find(name); it != wanted_.end()) list.insert(list.end(), it->second.begin(), it->second.end());
+        if (const auto it = wanted_.find(name); it != wanted_.end())
+            list.insert(list.end(), it->second.begin(), it->second.end());
         return list;
     }
 
     /// `name` and all it cannot be loaded without, dependencies first.
-    void collect(const std::string& name, std::vector<std::string>& path, std::set<std::string>& seen, std::vector<std::string>& list) {
+    void collect(const std::string& name, std::vector<std::string>& path, std::set<std::string>& seen,
+                 std::vector<std::string>& list) {
         if (seen.contains(name)) return;
         if (const auto it = std::find(path.begin(), path.end(), name); it != path.end()) {
             std::string cycle;
             for (auto at = it; at != path.end(); ++at) cycle += *at + " -> ";
-            throw Error(Exit::data, "dependency-cycle", fmt::format("modules of the image need each other in a circle: {}{}", cycle, name))
+            throw Error(Exit::data, "dependency-cycle",
+                        fmt::format("modules of the image need each other in a circle: {}{}", cycle, name))
                 .hint("correct modulesLoadingOrder, or the depends= of these modules");
         }
         path.push_back(name);
@@ -209,7 +131,8 @@ private:
         list.push_back(name);
     }
 
-    /// One module, and what softdeps of the image and of the host want before and after it. What only the host has is left to the end.
+    /// One module, and what softdeps of the image and of the host want before and after it. What only the host has is
+    /// left to the end.
     void fill(const std::string& name) {
         const IndexedModule* module = index_.find(name);
         if (module == nullptr) {
@@ -219,11 +142,13 @@ private:
         }
         for (const auto& pre : soft_wishes(name, *module, "pre:", extras_.soft_pre)) probe_soft(pre, result_.soft);
         if (done_.insert(name).second) result_.names.push_back(name);
-        for (const auto& post : soft_wishes(name, *module, "post:", extras_.soft_post)) probe_soft(post, result_.soft_post);
+        for (const auto& post : soft_wishes(name, *module, "post:", extras_.soft_post))
+            probe_soft(post, result_.soft_post);
     }
 
-    [[nodiscard]] std::vector<std::string> soft_wishes(const std::string& name, const IndexedModule& module, std::string_view section,
-                                                       const std::map<std::string, std::vector<std::string>>& of_host) const {
+    [[nodiscard]] std::vector<std::string> soft_wishes(
+        const std::string& name, const IndexedModule& module, std::string_view section,
+        const std::map<std::string, std::vector<std::string>>& of_host) const {
         std::vector<std::string> wishes;
         for (const auto& value : module.file.info_all("softdep")) {
             for (auto& wish : soft_names(value, section)) wishes.push_back(std::move(wish));
@@ -277,8 +202,14 @@ struct ReadFile {
 /// Reads files side by side: hashing and parsing take longer than the disk. The results stand in the order of `paths`.
 class FileReader {
 public:
-    FileReader(const std::vector<FoundFile>& files, std::string directory, const std::string& image_root, const std::map<std::string, std::string>& known_sums, sys::Confined* parser)
-        : files_(files), directory_(std::move(directory)), image_root_(image_root), known_sums_(known_sums), parser_(parser), results_(files.size()) {}
+    FileReader(const std::vector<FoundFile>& files, std::string directory, const std::string& image_root,
+               const std::map<std::string, std::string>& known_sums, sys::Confined* parser)
+        : files_(files),
+          directory_(std::move(directory)),
+          image_root_(image_root),
+          known_sums_(known_sums),
+          parser_(parser),
+          results_(files.size()) {}
 
     std::vector<ReadFile> run() {
         constexpr std::size_t files_worth_a_thread = 32;
@@ -297,7 +228,8 @@ public:
 
 private:
     void work(sys::Confined* parser) {
-        if (parser == nullptr) return each_file([this](std::size_t i) { keep(i, read_module(content_of(i), shown(i))); });
+        if (parser == nullptr)
+            return each_file([this](std::size_t i) { keep(i, read_module(content_of(i), shown(i))); });
         ModuleBatches batches(*parser, [this](std::size_t i, ReadModule read, const std::exception_ptr& failure) {
             guarded(i, [&] {
                 if (failure) std::rethrow_exception(failure);
@@ -320,7 +252,8 @@ private:
     template <typename Body>
     void each_file(const Body& body) {
         for (std::size_t i = next_++; i < files_.size(); i = next_++) {
-            if (const auto known = known_sums_.find(shown(i)); known != known_sums_.end()) results_[i].sum = known->second;
+            if (const auto known = known_sums_.find(shown(i)); known != known_sums_.end())
+                results_[i].sum = known->second;
             guarded(i, [&] { body(i); });
         }
     }
@@ -342,8 +275,10 @@ private:
     void keep(std::size_t i, ReadModule read) {
         if ((inflated_ += read.inflated) > k_inflated_max) {
             next_ = files_.size();
-            throw Error(Exit::unsafe, "image-limit", fmt::format("the compressed modules below {} are more than {}", base::escape(cut_root(directory_, image_root_)),
-                                                                 base::format_bytes(k_inflated_max)));
+            throw Error(
+                Exit::unsafe, "image-limit",
+                fmt::format("the compressed modules below {} are more than {}",
+                            base::escape(cut_root(directory_, image_root_)), base::format_bytes(k_inflated_max)));
         }
         results_[i].module = IndexedModule{std::move(read.file), files_[i].file, shown(i), results_[i].sum, parser_};
     }
@@ -362,7 +297,8 @@ private:
 
 namespace {
 
-/// Whether depmod would take the module at image path `one` rather than that at `other`: its search order begins with updates/ everywhere.
+/// Whether depmod would take the module at image path `one` rather than that at `other`: its search order begins with
+/// updates/ everywhere.
 bool comes_before(const std::string& one, const std::string& other) {
     const auto of_updates = [](const std::string& path) { return path.find("/updates/") != std::string::npos; };
     return of_updates(one) && !of_updates(other);
@@ -373,19 +309,22 @@ bool comes_before(const std::string& one, const std::string& other) {
 std::string plain_bytes(const IndexedModule& module) {
     std::string bytes = read_module_bytes(module.path);
     if (sha256_hex(bytes) != module.sha256) {
-        throw Error(Exit::integrity, "digest-mismatch", fmt::format("{} changed after it was checked", base::escape(module.image_path)));
+        throw Error(Exit::integrity, "digest-mismatch",
+                    fmt::format("{} changed after it was checked", base::escape(module.image_path)));
     }
     return plain_module(module.parser, std::move(bytes), module.image_path);
 }
 
-ModuleIndex ModuleIndex::build(const std::string& directory, const std::string& image_root, const std::map<std::string, std::string>& known_sums, sys::Confined* parser) {
+ModuleIndex ModuleIndex::build(const std::string& directory, const std::string& image_root,
+                               const std::map<std::string, std::string>& known_sums, sys::Confined* parser) {
     ModuleIndex index;
     std::set<std::string> ambiguous;
     const auto fault = [&](std::set<std::string> names, std::string code, std::string message, std::string hint) {
-        index.faults_.push_back(Diagnostic{Severity::error, std::move(code), std::move(message), std::nullopt, std::move(hint), Exit::data});
+        index.faults_.push_back(Diagnostic{Severity::error, std::move(code), std::move(message), std::nullopt,
+                                           std::move(hint), Exit::data});
         index.faulty_names_.push_back(std::move(names));
     };
-    const std::vector<FoundFile> files = FileFinder(directory, image_root).run();
+    const std::vector<FoundFile> files = find_module_files(directory, image_root);
     std::size_t at = 0;
     for (ReadFile& file : FileReader(files, directory, image_root, known_sums, parser).run()) {
         const FoundFile& found = files[at++];
@@ -394,18 +333,23 @@ ModuleIndex ModuleIndex::build(const std::string& directory, const std::string& 
             if (!file.module) continue;  // the reader stopped at a limit, which another file tells of
             IndexedModule& module = *file.module;
             const std::string name = module.file.name;
-            const auto fits = std::find_if(found.paths.begin(), found.paths.end(), [&](const std::string& path) { return name_of_file(path) == name; });
+            const auto fits = std::find_if(found.paths.begin(), found.paths.end(),
+                                           [&](const std::string& path) { return name_of_file(path) == name; });
             if (fits != found.paths.end()) module.image_path = cut_root(*fits, image_root);
             const std::string& shown = module.image_path;
             const IndexedModule* twin = index.find(name);
             if (fits == found.paths.end()) {
-                fault({name, name_of_file(shown)}, "module-name", fmt::format("{}: the file is named '{}' but the module in it '{}'", base::escape(shown), base::escape(name_of_file(shown)), name),
+                fault({name, name_of_file(shown)}, "module-name",
+                      fmt::format("{}: the file is named '{}' but the module in it '{}'", base::escape(shown),
+                                  base::escape(name_of_file(shown)), name),
                       "name the file as the module inside it");
             } else if (twin == nullptr || comes_before(shown, twin->image_path)) {
                 ambiguous.erase(name);
                 index.add(std::move(module));
             } else if (twin->sha256 != module.sha256 && !comes_before(twin->image_path, shown)) {
-                fault({name}, "duplicate-module", fmt::format("{}: module {} is also in {}", base::escape(shown), name, base::escape(twin->image_path)),
+                fault({name}, "duplicate-module",
+                      fmt::format("{}: module {} is also in {}", base::escape(shown), name,
+                                  base::escape(twin->image_path)),
                       "keep one file for each module and kernel");
                 ambiguous.insert(name);
             }
@@ -454,7 +398,9 @@ std::vector<std::string> ModuleIndex::with_alias(const std::string& name) const 
     std::vector<std::string> names;
     for (const auto& [key, module] : modules_) {
         const auto aliases = module.file.info_all("alias");
-        if (std::any_of(aliases.begin(), aliases.end(), [&](const std::string& alias) { return alias_fits(alias, name); })) names.push_back(key);
+        if (std::any_of(aliases.begin(), aliases.end(),
+                        [&](const std::string& alias) { return alias_fits(alias, name); }))
+            names.push_back(key);
     }
     return names;
 }
@@ -472,7 +418,8 @@ std::string ModuleIndex::exporter_of(const std::string& symbol) const {
     return it == exporters_.end() ? std::string() : it->second;
 }
 
-LoadOrder ModuleIndex::order(const std::string& main, const std::vector<std::string>& loading_order, const OrderExtras& extras) const {
+LoadOrder ModuleIndex::order(const std::string& main, const std::vector<std::string>& loading_order,
+                             const OrderExtras& extras) const {
     std::vector<std::string> wanted{main};
     wanted.insert(wanted.end(), extras.also.begin(), extras.also.end());
     for (const auto& raw : wanted) {
@@ -480,10 +427,14 @@ LoadOrder ModuleIndex::order(const std::string& main, const std::vector<std::str
         require_sound(raw);
         std::vector<std::string> names;
         for (const auto& [key, module] : modules_) names.push_back(key);
-        Error error(Exit::not_found, "module-not-in-image", fmt::format("the image has no module {}, found {}", base::escape(raw), some_of(names)));
+        Error error(Exit::not_found, "module-not-in-image",
+                    fmt::format("the image has no module {}, found {}", base::escape(raw), some_of(names)));
         if (const auto having = with_alias(raw); !having.empty()) {
-            error = Error(Exit::not_found, "module-not-in-image", fmt::format("the image has no module {}; that is an alias of {}", base::escape(raw), some_of(having)));
-            error.hint(fmt::format("name the module itself, {}: it is live, and unloaded, by its own name", having.front()));
+            error = Error(
+                Exit::not_found, "module-not-in-image",
+                fmt::format("the image has no module {}; that is an alias of {}", base::escape(raw), some_of(having)));
+            error.hint(
+                fmt::format("name the module itself, {}: it is live, and unloaded, by its own name", having.front()));
         } else if (const auto near = base::nearest(normalise_name(raw), names)) {
             error.hint(fmt::format("did you mean {}?", *near));
         } else if (const std::string stem = raw.substr(0, raw.find(".ko")); find(stem) != nullptr) {

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/error.hpp"
 #include "kmod/identity.hpp"
@@ -92,5 +94,27 @@ struct HostLoad {
 /// unhealthy (17).
 [[nodiscard]] std::optional<std::string> load_from_host(const Machine& machine, const std::string& name, Action action,
                                                         Report& report);
+
+/// True if `name` is on the wish's list of in-tree modules that give way.
+[[nodiscard]] bool listed_for_removal(const LoadWish& wish, const std::string& name);
+
+/// Live modules of the wish's removal list, but for those of `same`, users before what they use. Changes nothing.
+/// Errors: those of permanent_error() and busy_error().
+[[nodiscard]] std::vector<std::string> removal_order(const Machine& machine, const LoadWish& wish,
+                                                     const std::map<std::string, std::string>& same,
+                                                     std::vector<std::string>& warnings);
+
+/// What take_second_look() is about.
+struct SecondLook {
+    const std::string& main;                 ///< the module that the load is about
+    const std::vector<std::string>& loaded;  ///< by this load, in order
+    std::uint64_t taint_before;
+};
+
+/// Waits `patience.second_look`, then compares everything that was loaded again: udev may load another build of the
+/// same name, or a module may go wrong after its init has returned. Errors: refused (13) "module-replaced"; unhealthy
+/// (17).
+void take_second_look(const Machine& machine, const ModuleIndex& index, const SecondLook& look,
+                      std::vector<std::string>& warnings);
 
 }  // namespace kmm::kmod

@@ -12,13 +12,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <exception>
 #include <memory>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "net/ca_bundle.hpp"
+#include "net/exchange_rules.hpp"
 #include "net/http.hpp"
 #include "net/proxy.hpp"
 #include "net/tls_words.hpp"
@@ -30,7 +30,6 @@ namespace kmm::net {
 namespace {
 
 constexpr std::size_t k_header_bytes_max = 256U << 10U;
-constexpr const char* k_authority_variable = "SSL_CERT_FILE";
 
 /// What is called of libcurl. With the thirty libraries that it needs it takes half of the start of a process, and most
 /// commands ask no server: it is loaded with the first request.
@@ -46,7 +45,8 @@ public:
     decltype(&curl_easy_setopt) easy_setopt = library_.function<decltype(curl_easy_setopt)>("curl_easy_setopt");
     decltype(&curl_easy_strerror) easy_strerror = library_.function<decltype(curl_easy_strerror)>("curl_easy_strerror");
     decltype(&curl_slist_append) slist_append = library_.function<decltype(curl_slist_append)>("curl_slist_append");
-    decltype(&curl_slist_free_all) slist_free_all = library_.function<decltype(curl_slist_free_all)>("curl_slist_free_all");
+    decltype(&curl_slist_free_all) slist_free_all =
+        library_.function<decltype(curl_slist_free_all)>("curl_slist_free_all");
 
     Curl() { library_.function<decltype(curl_global_init)>("curl_global_init")(CURL_GLOBAL_DEFAULT); }
 };
@@ -143,7 +143,8 @@ std::size_t on_body(char* data, std::size_t size, std::size_t count, void* user)
 curl_socket_t on_open_socket(void* user, curlsocktype /*purpose*/, curl_sockaddr* address) {
     auto& exchange = *static_cast<Exchange*>(user);
     std::array<char, 64> text{};
-    const int fault = ::getnameinfo(&address->addr, address->addrlen, text.data(), static_cast<socklen_t>(text.size()), nullptr, 0, NI_NUMERICHOST);
+    const int fault = ::getnameinfo(&address->addr, address->addrlen, text.data(), static_cast<socklen_t>(text.size()),
+                                    nullptr, 0, NI_NUMERICHOST);
     const auto scope = fault == 0 ? literal_scope(text.data()) : std::optional<AddressScope>();
     if (exchange.check_address && (!scope || *scope > exchange.request.scope_max)) {
         exchange.refused_address = fault == 0 ? text.data() : "unknown";
@@ -155,19 +156,6 @@ curl_socket_t on_open_socket(void* user, curlsocktype /*purpose*/, curl_sockaddr
     const int probes = 3;
     if (fd >= 0) ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
     return fd;
-}
-
-/// Files with authorities besides the system's, where others count at all: as for other clients, OpenSSL's variable names one, unless that is not there.
-std::vector<std::string> authorities(const TlsSettings& tls) {
-    std::vector<std::string> files = tls.more_ca_files;
-    const char* file = std::getenv(k_authority_variable);
-    if (file != nullptr && ::access(file, R_OK) == 0 && tls.ca_pem.empty() && !tls.insecure) {
-        files.emplace_back(file);
-    }
-    if (!tls.ca_file.empty()) {
-        files.push_back(tls.ca_file);
-    }
-    return files;
 }
 
 CURLcode on_ssl_context(CURL* /*handle*/, void* context, void* user) {
@@ -190,23 +178,6 @@ int on_progress(void* user, curl_off_t /*to_get*/, curl_off_t /*got*/, curl_off_
         return 1;
     }
     return exchange.cancelled ? 1 : 0;
-}
-
-Error address_refused(const std::string& address, const std::string& url) {
-    return Error(Exit::no_permission, "address-refused", fmt::format("expected an address on the same side of the network as the registry, found {}", address))
-        .detail("url", redact_url(url));
-}
-
-/// Through a proxy: refuses a name that leads further inwards than it may, as far as this machine can tell.
-void check_name(const Request& request, const Url& url) {
-    const auto target = look_up(url.host, Pick::least_public);
-    if (!target || target->scope <= request.scope_max) {
-        return;
-    }
-    const auto origin = look_up(request.referred_by, Pick::most_public);
-    if (!origin || origin->scope < target->scope) {
-        throw address_refused(target->address, request.url);
-    }
 }
 
 template <typename Value>
@@ -237,18 +208,13 @@ void set_tls_texts(CURL* handle, const TlsSettings& tls) {
         set(handle, CURLOPT_CAINFO, nullptr);
         set(handle, CURLOPT_CAPATH, nullptr);
     } else {
-        const std::string bundle = system_ca_bundle([](const std::string& file) { return ::access(file.c_str(), R_OK) == 0; });
+        const std::string bundle =
+            system_ca_bundle([](const std::string& file) { return ::access(file.c_str(), R_OK) == 0; });
         set(handle, CURLOPT_CAINFO, bundle.empty() ? nullptr : bundle.c_str());
         set(handle, CURLOPT_PROXY_CAINFO, bundle.empty() ? nullptr : bundle.c_str());
     }
     set_blob(handle, CURLOPT_SSLCERT_BLOB, tls.client_certificate_pem);
     set_blob(handle, CURLOPT_SSLKEY_BLOB, tls.client_key_pem);
-}
-
-/// "host:port" as a Host header or CURLOPT_CONNECT_TO has it.
-std::string host_and_port(const Url& url) {
-    const bool numeric_v6 = url.host.find(':') != std::string::npos;
-    return fmt::format("{}:{}", numeric_v6 ? "[" + url.host + "]" : url.host, url.port);
 }
 
 bool is_tls_fault(CURLcode code) {
@@ -265,16 +231,12 @@ bool is_tls_fault(CURLcode code) {
     }
 }
 
-/// A fault in the proxy's address: libcurl repeats the address, which may hold a password.
-bool quotes_proxy(const std::string& reason) {
-    return reason.find("proxy") < reason.find('\'') && reason.find('\'') != std::string::npos;
-}
-
 /// Of a proxy that does not make the connection that CONNECT asks for.
 std::optional<Error> tunnel_refusal(const Exchange& exchange, const std::string& url) {
     long status = 0;
     constexpr long not_made = 300;
-    if (exchange.proxy.empty() || curl().easy_getinfo(exchange.handle, CURLINFO_HTTP_CONNECTCODE, &status) != CURLE_OK || status < not_made) {
+    if (exchange.proxy.empty() ||
+        curl().easy_getinfo(exchange.handle, CURLINFO_HTTP_CONNECTCODE, &status) != CURLE_OK || status < not_made) {
         return std::nullopt;
     }
     Error error = proxy_refusal(proxy_name(exchange.proxy), static_cast<int>(status), "a connection");
@@ -303,20 +265,23 @@ Error classify(CURLcode code, const std::string& text, const Exchange& exchange)
         return std::move(*refusal);
     }
     if (!exchange.bad_authority.empty()) {
-        const char* variable = std::getenv(k_authority_variable);
-        const bool by_variable = variable != nullptr && exchange.bad_authority == variable && exchange.bad_authority != request.tls.ca_file;
-        return Error(Exit::data, "bad-certificate", fmt::format("CA file {}{}: expected certificates in PEM form, found none", base::escape(exchange.bad_authority),
-                                                                by_variable ? fmt::format(", which {} names", k_authority_variable) : ""));
+        return bad_authority(exchange.bad_authority, request.tls);
     }
     if (code == CURLE_SSL_PINNEDPUBKEYNOTMATCH) {
-        return Error(Exit::integrity, "tls", "TLS: " + reason).detail("url", url).detail("expected", request.tls.pinned_key)
+        return Error(Exit::integrity, "tls", "TLS: " + reason)
+            .detail("url", url)
+            .detail("expected", request.tls.pinned_key)
             .hint("the server has another key than --pinned-key names: if it was changed on purpose, name the new one");
     }
     if (is_tls_fault(code) || refuses_certificate(reason)) {
         const bool by_proxy = is_tls_of_proxy(exchange);
-        Error error(Exit::integrity, "tls", by_proxy ? fmt::format("TLS with the proxy {}: {}", proxy_name(exchange.proxy), reason) : "TLS: " + reason);
+        Error error(
+            Exit::integrity, "tls",
+            by_proxy ? fmt::format("TLS with the proxy {}: {}", proxy_name(exchange.proxy), reason) : "TLS: " + reason);
         error.detail("url", url);
-        return std::move(error).hint(by_proxy && !speaks_tls(reason) ? "the proxy speaks no TLS on this port: http://HOST:PORT as its address" : tls_hint(reason));
+        return std::move(error).hint(by_proxy && !speaks_tls(reason)
+                                         ? "the proxy speaks no TLS on this port: http://HOST:PORT as its address"
+                                         : tls_hint(reason));
     }
     double seconds = 0;
     curl().easy_getinfo(exchange.handle, CURLINFO_TOTAL_TIME, &seconds);
@@ -371,7 +336,8 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
     }
     const bool is_proxied = !exchange.proxy.empty();
     if (hides_host(exchange.proxy)) {
-        throw bad_proxy_address("a character of user or password ends it early (not shown)").detail("url", redact_url(request.url));
+        throw bad_proxy_address("a character of user or password ends it early (not shown)")
+            .detail("url", redact_url(request.url));
     }
     if (is_proxied && url->scheme == "http" && is_http_proxy(exchange.proxy)) {
         exchange.answerer = proxy_name(exchange.proxy);
@@ -401,7 +367,8 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
     if (!request.tls.server_name.empty() && request.tls.server_name != url->host) {
         // The certificate is asked for and checked under another name, the connection goes where it went.
         target.host = request.tls.server_name;
-        connect_to.reset(curl().slist_append(nullptr, fmt::format("{}:{}", host_and_port(target), host_and_port(*url)).c_str()));
+        connect_to.reset(
+            curl().slist_append(nullptr, fmt::format("{}:{}", host_and_port(target), host_and_port(*url)).c_str()));
         set(handle, CURLOPT_CONNECT_TO, connect_to.get());
         add_header("Host: " + host_and_port(*url));
     }
@@ -421,7 +388,8 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
     set(handle, CURLOPT_USERAGENT, "kmm-tools/" KMM_VERSION);
     set(handle, CURLOPT_ERRORBUFFER, text.data());
     set(handle, CURLOPT_HTTPHEADER, headers.get());
-    // Refused while the handle still holds the buffer of a request that failed before it connected: then it has this size.
+    // Refused while the handle still holds the buffer of a request that failed before it connected: then it has this
+    // size.
     (void)curl().easy_setopt(handle, CURLOPT_BUFFERSIZE, 256L * 1024L);
     set(handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request.connect_timeout.count()));
     set(handle, CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout.count()));
@@ -483,7 +451,8 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
         std::rethrow_exception(exchange.failure);
     }
     if (exchange.cancelled) {
-        throw Error(Exit::interrupted, "interrupted", "the request was interrupted").detail("url", redact_url(request.url));
+        throw Error(Exit::interrupted, "interrupted", "the request was interrupted")
+            .detail("url", redact_url(request.url));
     }
     if (code != CURLE_OK && !exchange.stopped) {
         Error error = classify(code, text.data(), exchange);

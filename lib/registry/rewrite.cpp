@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
@@ -20,6 +19,7 @@
 #include "registry/local.hpp"
 #include "registry/path_rules.hpp"
 #include "registry/resolve.hpp"
+#include "registry/rewritten.hpp"
 #include "registry/session.hpp"
 #include "registry/signatures.hpp"
 #include "registry/upload.hpp"
@@ -30,12 +30,6 @@ namespace kmm::registry {
 
 namespace {
 
-/// A manifest as it will be written.
-struct NewDocument {
-    std::string text, media_type;
-    image::Digest digest;
-};
-
 /// What has to be written, in order: one of the two.
 struct WriteStep {
     std::optional<image::Descriptor> blob;
@@ -43,32 +37,12 @@ struct WriteStep {
 };
 
 bool is_foreign(const image::Descriptor& blob) {
-    return blob.media_type.find("nondistributable") != std::string::npos || blob.media_type.find("foreign") != std::string::npos;
+    return blob.media_type.find("nondistributable") != std::string::npos ||
+           blob.media_type.find("foreign") != std::string::npos;
 }
 
 image::Descriptor blob_of(const std::string& media_type, const image::Digest& digest, std::uint64_t size) {
     return {media_type, digest, size, std::nullopt};
-}
-
-void set_content(value::Node& descriptor, const image::Digest& digest, std::uint64_t size) {
-    descriptor.set("digest", digest.to_string());
-    descriptor.set("size", size);
-    descriptor.erase("data");  // the content itself, which is another now
-}
-
-/// Where `path` of the finished view, in which no link leads round, leads by its links.
-std::string end_of_link(const LayerView& view, std::string path) {
-    for (std::size_t end = path.find('/'); true; end = path.find('/', end + 1)) {
-        const std::string begin = path.substr(0, end);
-        const auto node = view.nodes().find(begin);
-        if (node != view.nodes().end() && node->second.kind == EntryKind::symlink) {
-            const std::string target = fmt::format("{}/{}{}", parent_of(begin), view.target(node->second), path.substr(begin.size()));
-            path = std::filesystem::path(target).lexically_normal().native();
-            end = 0;
-        } else if (end == std::string::npos) {
-            return path;
-        }
-    }
 }
 
 class Rewrite {
@@ -82,7 +56,9 @@ public:
         for (const std::string& pattern : request_.files) {
             const std::string path = pattern.starts_with('/') ? pattern.substr(1) : std::string();
             if (path.empty() || !is_in(path, directory)) {
-                throw Error(Exit::data, "bad-path", fmt::format("expected an absolute path below {}, found {}", source_.dir_name, base::escape(pattern)))
+                throw Error(Exit::data, "bad-path",
+                            fmt::format("expected an absolute path below {}, found {}", source_.dir_name,
+                                        base::escape(pattern)))
                     .hint("--dir-name names another directory of the image");
             }
             if (!is_in(path, wanted.modules_root)) {
@@ -96,11 +72,15 @@ public:
         result_.source = source_.reference;
         store_ = with_context(context, [&] { return open_source(); });
         const FetchedManifest top = with_context(context, [&] {
-            return fetch_manifest(*store_, store_->first_name(), store_->first_digest(), nullptr, source_.limits, notes_);
+            return fetch_manifest(*store_, store_->first_name(), store_->first_digest(), nullptr, source_.limits,
+                                  notes_);
         });
-        with_context(context, [&] { require_trust(*store_, origin_, {top.text}, source_, notes_); });  // an index as a whole: any image of it is changed
+        with_context(context, [&] {
+            require_trust(*store_, origin_, {top.text}, source_, notes_);
+        });  // an index as a whole: any image of it is changed
         result_.source_digest = store_->identity().value_or(top.digest).to_string();
-        const NewDocument done = with_context(context, [&] { return top.kind == image::DocumentKind::index ? index(top, 1) : only_image(top); });
+        const NewDocument done = with_context(
+            context, [&] { return top.kind == image::DocumentKind::index ? index(top, 1) : only_image(top); });
         check_all();
         write(done);
         warnings_.insert(notes_.begin(), notes_.end());
@@ -118,7 +98,8 @@ private:
     std::unique_ptr<ImageStore> open_source() {
         if (const auto local = parse_local_reference(source_.reference)) {
             if (local->transport == Transport::directory) {
-                throw Error(Exit::usage, "unsupported", "expected an image, found a directory of modules").hint("sign an image: a registry's, oci:, oci-archive: or docker-archive:");
+                throw Error(Exit::usage, "unsupported", "expected an image, found a directory of modules")
+                    .hint("sign an image: a registry's, oci:, oci-archive: or docker-archive:");
             }
             return open_local(*local, source_.limits, [this] { check_deadline(); });
         }
@@ -129,12 +110,14 @@ private:
 
     std::unique_ptr<ImageSink> open_sink() {
         if (const auto local = parse_local_reference(request_.to)) {
-            return local->transport == Transport::oci ? open_layout_sink(*local, source_.limits) : open_archive_sink(*local);
+            return local->transport == Transport::oci ? open_layout_sink(*local, source_.limits)
+                                                      : open_archive_sink(*local);
         }
         const image::Reference to = image::parse_reference(request_.to);
         PullRequest own = source_;
         own.deadline = std::max(deadline_ - clock_.monotonic(), std::chrono::milliseconds(1));
-        const bool same_registry = origin_ && origin_->registry == to.registry && origin_->repository != to.repository && source_.mirrors.empty();
+        const bool same_registry = origin_ && origin_->registry == to.registry &&
+                                   origin_->repository != to.repository && source_.mirrors.empty();
         return open_registry_sink(to, own, same_registry ? origin_->repository : "", http_, clock_);
     }
 
@@ -147,7 +130,8 @@ private:
         } else {
             value::Node root = fetched.root;
             if (value::Node* config = root.find("config"); config != nullptr && config->is_mapping()) {
-                config->set("mediaType", image::k_oci_config);  // of artifacts nothing needs to be understood but what they hold
+                config->set("mediaType",
+                            image::k_oci_config);  // of artifacts nothing needs to be understood but what they hold
             }
             keep_blobs(image::decode_manifest(root));
         }
@@ -214,7 +198,8 @@ private:
         }
         offered_.insert(entry.platform->to_string());
         if (entry.platform->os == "unknown") {
-            warnings_.insert("attestation-kept: an entry of the index that is no image describes the image as it was before");
+            warnings_.insert(
+                "attestation-kept: an entry of the index that is no image describes the image as it was before");
             return false;
         }
         return !request_.platform || image::matches(*entry.platform, *request_.platform);
@@ -225,16 +210,11 @@ private:
         NewDocument done = image(fetched);
         if (changed_images_ == before) {
             throw Error(Exit::data, "platform-mismatch",
-                        fmt::format("expected an image for {}, found one for {}", request_.platform->to_string(), base::join(offered_names(), ", ")))
+                        fmt::format("expected an image for {}, found one for {}", request_.platform->to_string(),
+                                    base::join(offered_names(), ", ")))
                 .hint("leave out --platform, or name the image's");
         }
         return done;
-    }
-
-    static NewDocument rewritten(const value::Node& root, const std::string& media_type) {
-        NewDocument made{value::to_json(root), media_type, {}};
-        made.digest = digest_of(made.text);
-        return made;
     }
 
     NewDocument image(const FetchedManifest& fetched) {
@@ -261,11 +241,13 @@ private:
         const WrittenLayer layer = write_layer(files, image::layer_compression(top), file.get());
         value::Node root = fetched.root;
         const image::Descriptor blob = blob_of(top.media_type, layer.digest, layer.size);
-        root.find("layers")->push_back(value::Node::mapping({{"mediaType", blob.media_type}, {"digest", blob.digest.to_string()}, {"size", blob.size}}));
+        root.find("layers")->push_back(value::Node::mapping(
+            {{"mediaType", blob.media_type}, {"digest", blob.digest.to_string()}, {"size", blob.size}}));
         steps_.push_back({blob, std::nullopt});
         files_[layer.digest.to_string()] = std::move(file);
 
-        const std::string new_config = value::to_json(with_layer(config_root, manifest.layers.size(), layer.diff_id));
+        const std::string new_config =
+            value::to_json(with_layer(config_root, manifest.layers.size(), layer.diff_id, request_.created_by));
         const image::Digest config_digest = digest_of(new_config);
         sys::Fd config_file = temporary_file();
         FileTarget(config_file.get()).put(new_config);
@@ -273,27 +255,6 @@ private:
         files_[config_digest.to_string()] = std::move(config_file);
         set_content(*root.find("config"), config_digest, new_config.size());
         return rewritten(root, fetched.media_type);
-    }
-
-    /// The configuration with one more layer. Without a history for the layers before, none is begun: it would not fit them.
-    value::Node with_layer(value::Node config, std::size_t layers, const image::Digest& diff_id) const {
-        config.find("rootfs")->find("diff_ids")->push_back(diff_id.to_string());
-        value::Node* history = config.find("history");
-        const auto fits = [&] {
-            return static_cast<std::size_t>(std::count_if(history->items().begin(), history->items().end(), [](const value::Node& item) {
-                       const value::Node* empty = item.find("empty_layer");
-                       return empty == nullptr || empty->as_bool() != true;
-                   })) == layers;
-        };
-        if (history != nullptr && history->is_sequence() && fits()) {
-            value::Node entry = value::Node::mapping();
-            if (const value::Node* created = config.find("created")) {
-                entry.set("created", *created);  // a clock would make every run another image
-            }
-            entry.set("created_by", request_.created_by);
-            config.find("history")->push_back(std::move(entry));
-        }
-        return config;
     }
 
     [[nodiscard]] std::vector<std::string> offered_names() const { return {offered_.begin(), offered_.end()}; }
@@ -318,8 +279,10 @@ private:
     std::set<std::string> files_behind_links(const LayerView& view) {
         std::set<std::string> files;
         for (const auto& [below, node] : view.nodes()) {
-            const auto file = node.kind == EntryKind::symlink ? view.nodes().find(end_of_link(view, below)) : view.nodes().end();
-            if (file != view.nodes().end() && file->second.kind == EntryKind::file && is_wanted("/" + below, view.wanted())) {
+            const auto file =
+                node.kind == EntryKind::symlink ? view.nodes().find(end_of_link(view, below)) : view.nodes().end();
+            if (file != view.nodes().end() && file->second.kind == EntryKind::file &&
+                is_wanted("/" + below, view.wanted())) {
                 files.insert(file->first);
             }
         }
@@ -343,11 +306,18 @@ private:
             spare_ = std::make_unique<Staging>(subdirectory());
         }
         InflateBudget budget;
-        Extraction extraction{view, staging, budget, source_.limits, warnings_, [&] { store_->check_deadline(); }, true, source_.parser};
+        Extraction extraction{view, staging,       budget, source_.limits, warnings_, [&] { store_->check_deadline(); },
+                              true, source_.parser};
         read_image(extraction, [&] {
             for (std::size_t i = 0; i < manifest.layers.size(); ++i) {
-                with_context([&] { return fmt::format("layer {} of {} ({})", i + 1, manifest.layers.size(), manifest.layers[i].digest.short_text()); },
-                             [&] { extract_layer(fetched(manifest.layers[i]), manifest.layers[i], config.diff_ids[i], extraction); });
+                with_context(
+                    [&] {
+                        return fmt::format("layer {} of {} ({})", i + 1, manifest.layers.size(),
+                                           manifest.layers[i].digest.short_text());
+                    },
+                    [&] {
+                        extract_layer(fetched(manifest.layers[i]), manifest.layers[i], config.diff_ids[i], extraction);
+                    });
             }
         });
         const auto kernels = view.kernels();
@@ -356,11 +326,13 @@ private:
         staging.publish(view);
         const std::set<std::string> linked = files_behind_links(view);
         std::vector<LayerFile> changed;
-        std::set<std::string> seen;  // where files lie in the image: below a link in its place they would hide all that it leads to
+        std::set<std::string>
+            seen;  // where files lie in the image: below a link in its place they would hide all that it leads to
         for (const auto& [below, node] : view.nodes()) {
             const std::string asked = "/" + below;
             const std::string path = view.real_path(below);
-            const bool wanted = node.kind == EntryKind::file && (is_wanted(asked, view.wanted()) || linked.count(below) != 0);
+            const bool wanted =
+                node.kind == EntryKind::file && (is_wanted(asked, view.wanted()) || linked.count(below) != 0);
             if (!wanted || !seen.insert(path).second) {
                 continue;
             }
@@ -376,11 +348,13 @@ private:
             }
             if (report.after != report.before) {
                 put_aside(place, *bytes);
-                changed.push_back({path, node.executable, [place, cap = source_.limits.file_bytes] { return sys::read_file(place, cap); }});
+                changed.push_back({path, node.executable,
+                                   [place, cap = source_.limits.file_bytes] { return sys::read_file(place, cap); }});
             }
             result_.files.push_back(std::move(report));
         }
-        std::sort(changed.begin(), changed.end(), [](const LayerFile& a, const LayerFile& b) { return a.path < b.path; });
+        std::sort(changed.begin(), changed.end(),
+                  [](const LayerFile& a, const LayerFile& b) { return a.path < b.path; });
         return changed;
     }
 
@@ -397,7 +371,8 @@ private:
         }
     }
 
-    /// `bytes` in the place of a file of the working directory. Nobody looks there after a crash, so nothing waits for the disk.
+    /// `bytes` in the place of a file of the working directory. Nobody looks there after a crash, so nothing waits for
+    /// the disk.
     static void put_aside(const std::string& place, std::string_view bytes) {
         sys::LinuxFileOps ops;
         const std::string beside = place + ".kmm-tmp";
@@ -427,13 +402,16 @@ private:
     void check_all() const {
         if (changed_images_ == 0) {
             throw Error(Exit::not_found, "no-platform",
-                        fmt::format("expected an image for {} in the index, found {}", request_.platform ? request_.platform->to_string() : "any machine",
-                                    offered_.empty() ? "none with a platform" : base::escape(base::join(offered_names(), ", "))))
+                        fmt::format("expected an image for {} in the index, found {}",
+                                    request_.platform ? request_.platform->to_string() : "any machine",
+                                    offered_.empty() ? "none with a platform"
+                                                     : base::escape(base::join(offered_names(), ", "))))
                 .hint("build the image for that platform, or leave out --platform");
         }
         for (std::size_t i = 0; i < used_.size(); ++i) {
             if (!used_[i]) {
-                throw Error(Exit::not_found, "file-not-in-image", fmt::format("expected a file {} in the image, found none", base::escape(request_.files[i])))
+                throw Error(Exit::not_found, "file-not-in-image",
+                            fmt::format("expected a file {} in the image, found none", base::escape(request_.files[i])))
                     .detail("image", base::escape(result_.source))
                     .hint("kmm-worker pull IMAGE --kernel all --out DIR shows what is in it");
             }
@@ -443,7 +421,9 @@ private:
         }
         check_kernels(source_, {kernels_.begin(), kernels_.end()}, result_.source);
         if (result_.files.empty()) {
-            throw Error(Exit::not_found, "module-not-in-image", fmt::format("expected .ko files below {}/lib/modules, found none", source_.dir_name == "/" ? "" : source_.dir_name))
+            throw Error(Exit::not_found, "module-not-in-image",
+                        fmt::format("expected .ko files below {}/lib/modules, found none",
+                                    source_.dir_name == "/" ? "" : source_.dir_name))
                 .detail("image", base::escape(result_.source))
                 .hint("build the image with the modules, or correct --dir-name");
         }
@@ -493,7 +473,8 @@ private:
 
 }  // namespace
 
-RewriteResult rewrite_image(const RewriteRequest& request, const std::string& work_dir, net::HttpClient& http, sys::Clock& clock) {
+RewriteResult rewrite_image(const RewriteRequest& request, const std::string& work_dir, net::HttpClient& http,
+                            sys::Clock& clock) {
     return Rewrite(request, work_dir, http, clock).run();
 }
 

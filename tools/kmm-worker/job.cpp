@@ -13,11 +13,9 @@
 #include "api/codec.hpp"
 #include "api/names.hpp"
 #include "base/module_name.hpp"
-#include "base/number.hpp"
 #include "base/text.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/trust.hpp"
-#include "sys/signals.hpp"
 #include "value/reader.hpp"
 #include "value/writer.hpp"
 
@@ -27,45 +25,26 @@ namespace {
 
 constexpr std::size_t k_config_bytes = 4U << 20U;
 
-cli::Option option(std::string name, std::string value_name, std::string help) {
-    cli::Option made;
-    made.name = std::move(name);
-    made.value_name = std::move(value_name);
-    made.help = std::move(help);
-    return made;
-}
-
-cli::Option repeatable(cli::Option made) {
-    made.repeatable = true;
-    return made;
-}
-
-cli::Option choice(cli::Option made, std::vector<std::string> choices) {
-    made.choices = std::move(choices);
-    return made;
-}
-
-cli::Option environment(cli::Option made, std::string variable) {
-    made.environment = std::move(variable);
-    return made;
-}
-
 /// The credentials of all Secrets.
 void add_secrets(const api::Objects& objects, const std::string& file, std::vector<registry::Credential>& credentials) {
     for (const auto& secret : objects.secrets) {
-        for (auto& credential : registry::secret_credentials(secret.data, fmt::format("{}: Secret {}", file, secret.meta.name))) credentials.push_back(std::move(credential));
+        for (auto& credential :
+             registry::secret_credentials(secret.data, fmt::format("{}: Secret {}", file, secret.meta.name)))
+            credentials.push_back(std::move(credential));
     }
 }
 
-/// A connection that was lost in the middle of the input looks like its end: what is short must not be taken for a config.
+/// A connection that was lost in the middle of the input looks like its end: what is short must not be taken for a
+/// config.
 void require_size(const std::string& text, const std::string& expected) {
     if (expected.empty() || expected == fmt::format("{}", text.size())) return;
-    throw Error(Exit::data, "truncated-input", fmt::format("standard input: expected {} bytes, found {}", base::escape(expected), text.size()))
+    throw Error(Exit::data, "truncated-input",
+                fmt::format("standard input: expected {} bytes, found {}", base::escape(expected), text.size()))
         .hint("the connection was lost; nothing was done");
 }
 
-/// A value that CONFIG cannot have is a fault of the configuration, as its form is. A flag that is understood and refused, or that is
-/// modprobe's but not ours, is none.
+/// A value that CONFIG cannot have is a fault of the configuration, as its form is. A flag that is understood and
+/// refused, or that is modprobe's but not ours, is none.
 Error as_configuration_fault(const Error& error) {
     if (error.exit() != Exit::data || error.code() == "force-refused" || error.code() == "unsupported") return error;
     Error fault(Exit::config, error.code(), error.message());
@@ -78,54 +57,70 @@ Error as_configuration_fault(const Error& error) {
 void warn_of_unknown_fields(Diagnostics& faults, std::vector<std::string>& warnings) {
     std::erase_if(faults, [&](const Diagnostic& fault) {
         if (fault.code != "unknown-field") return false;
-        warnings.push_back(fmt::format("unknown-field: {}{}; it is ignored", fault.position ? fault.position->to_string() + ": " : "", fault.message));
+        warnings.push_back(fmt::format("unknown-field: {}{}; it is ignored",
+                                       fault.position ? fault.position->to_string() + ": " : "", fault.message));
         return true;
     });
 }
 
-/// Who must have signed the image, as kmm-upgrade passes it on: {kind: ImagePolicy, policy: {...}, signatureKeys: [PEM...]}.
+/// Who must have signed the image, as kmm-upgrade passes it on: {kind: ImagePolicy, policy: {...}, signatureKeys:
+/// [PEM...]}.
 registry::ImagePolicy policy_of(const value::Node& document, const std::string& name) {
     const value::Node* policy = document.find("policy");
     const value::Node* keys = document.find("signatureKeys");
     std::vector<std::string> texts;
-    if (keys != nullptr) std::transform(keys->items().begin(), keys->items().end(), std::back_inserter(texts), [](const value::Node& key) { return key.text(); });
+    if (keys != nullptr)
+        std::transform(keys->items().begin(), keys->items().end(), std::back_inserter(texts),
+                       [](const value::Node& key) { return key.text(); });
     if (document.get_string({"apiVersion"}) != "kmmtools/v1" || (policy == nullptr && texts.empty())) {
-        throw Error(Exit::config, "bad-value", fmt::format("{}: expected an ImagePolicy of kmmtools/v1 with policy or signatureKeys", base::escape(name)));
+        throw Error(
+            Exit::config, "bad-value",
+            fmt::format("{}: expected an ImagePolicy of kmmtools/v1 with policy or signatureKeys", base::escape(name)));
     }
     return registry::ImagePolicy::from_texts(policy == nullptr ? "" : value::to_json(*policy), texts, "ImagePolicy");
 }
 
-void read_config(const std::string& name, const std::string& expected_size, Needs needs, UnknownFields unknown, Job& job) {
+void read_config(const std::string& name, const std::string& expected_size, Needs needs, UnknownFields unknown,
+                 Job& job) {
     std::string text;
     try {
-        text = name == "-" ? sys::read_fd(STDIN_FILENO, "standard input", k_config_bytes) : sys::read_trusted_file(name, "module configuration", k_config_bytes);
+        text = name == "-" ? sys::read_fd(STDIN_FILENO, "standard input", k_config_bytes)
+                           : sys::read_trusted_file(name, "module configuration", k_config_bytes);
     } catch (const Error& error) {
         auto fault = as_configuration_fault(error);
         // As modprobe and rmmod take it.
         if (error.exit() == Exit::not_found && kmod::is_module_name(name) && name.find('.') == std::string::npos)
-            fault.hint(fmt::format("for a module of that name: {}--module {}", needs == Needs::image ? "--image REF " : "", name));
+            fault.hint(fmt::format("for a module of that name: {}--module {}",
+                                   needs == Needs::image ? "--image REF " : "", name));
         throw fault;
     }
     require_size(text, expected_size);
     Diagnostics faults;
     const auto documents = value::read_any(text, name, faults);
     if (documents.empty() && !has_errors(faults)) {
-        faults.push_back({Severity::error, "missing-field", "no ModuleConfig in the input", Position{name, 1, 1}, "", Exit::data});
+        faults.push_back(
+            {Severity::error, "missing-field", "no ModuleConfig in the input", Position{name, 1, 1}, "", Exit::data});
     }
     api::Objects objects;
     for (std::size_t i = 0; i < documents.size(); ++i) {
         if (i == 0 && documents[i].root.find("kind") != nullptr && documents[i].root.find("apiVersion") != nullptr) {
-            faults.push_back({Severity::error, "bad-value", fmt::format("expected a ModuleConfig, found a {}", base::escape(documents[i].root.get_string({"kind"}))),
-                              documents[i].position(documents[i].root.mark()), "it is the config of one entry of a NodeModulesConfig, or of kmm-plan show -o json", Exit::config});
+            faults.push_back({Severity::error, "bad-value",
+                              fmt::format("expected a ModuleConfig, found a {}",
+                                          base::escape(documents[i].root.get_string({"kind"}))),
+                              documents[i].position(documents[i].root.mark()),
+                              "it is the config of one entry of a NodeModulesConfig, or of kmm-plan show -o json",
+                              Exit::config});
         } else if (i == 0) {
             job.config = api::decode_module_config(documents[i], faults);
             for (const auto& member : documents[i].root.members()) {
-                if (base::to_lower(member.key) == "imagepullpolicy") job.pull_policy_position = documents[i].position(member.value.mark());
+                if (base::to_lower(member.key) == "imagepullpolicy")
+                    job.pull_policy_position = documents[i].position(member.value.mark());
             }
         } else if (documents[i].root.get_string({"kind"}) == "ImagePolicy") {
             job.policies.push_back(policy_of(documents[i].root, name));
         } else if (documents[i].root.is_mapping() && documents[i].root.find("modprobe") != nullptr) {
-            faults.push_back({Severity::error, "bad-value", "expected one ModuleConfig, found another", documents[i].position(documents[i].root.mark()),
+            faults.push_back({Severity::error, "bad-value", "expected one ModuleConfig, found another",
+                              documents[i].position(documents[i].root.mark()),
                               "only pull Secrets may follow it; each module needs a command of its own", Exit::config});
         } else {
             api::decode(documents[i], objects, faults, "default");  // the namespace of a Secret counts for nothing here
@@ -133,7 +128,8 @@ void read_config(const std::string& name, const std::string& expected_size, Need
     }
     api::finish(objects, faults);
     if (unknown == UnknownFields::warn) warn_of_unknown_fields(faults, job.warnings);
-    for (auto& fault : faults) fault.exit = Exit::config;  // row M68: the worker's own configuration, not what it works on
+    for (auto& fault : faults)
+        fault.exit = Exit::config;  // row M68: the worker's own configuration, not what it works on
     if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
     add_secrets(objects, name, job.credentials);
 }
@@ -163,11 +159,15 @@ std::string image_directory(const std::string& directory) {
     return directory.starts_with("/tmp/") ? directory.substr(4) : directory;
 }
 
-kmod::ModprobeCommand read_arguments(const std::vector<std::string>& arguments, const std::string& field, kmod::ArgsKind kind, bool confirmed) {
+kmod::ModprobeCommand read_arguments(const std::vector<std::string>& arguments, const std::string& field,
+                                     kmod::ArgsKind kind, bool confirmed) {
     kmod::ModprobeCommand command = kmod::read_modprobe_arguments(arguments, field, kind);
     if (command.force.any() && !confirmed) {
-        throw Error(Exit::data, "force-refused", fmt::format("{} holds {}: modules are not forced", field, base::join(command.forcing, ", ")))
-            .hint("rebuild the module for the running kernel; --i-understand-this-taints switches the kernel's checks off");
+        throw Error(Exit::data, "force-refused",
+                    fmt::format("{} holds {}: modules are not forced", field, base::join(command.forcing, ", ")))
+            .hint(
+                "rebuild the module for the running kernel; --i-understand-this-taints switches the kernel's checks "
+                "off");
     }
     return command;
 }
@@ -175,14 +175,17 @@ kmod::ModprobeCommand read_arguments(const std::vector<std::string>& arguments, 
 void require_direction(const kmod::ModprobeCommand& command, const char* field, Needs direction) {
     const bool removes = direction == Needs::module_name;
     if (command.remove == removes) return;
-    throw Error(Exit::data, "bad-value", fmt::format("{}: expected a command that {}, found one {} -r", field, removes ? "unloads" : "loads", removes ? "without" : "with"));
+    throw Error(Exit::data, "bad-value",
+                fmt::format("{}: expected a command that {}, found one {} -r", field, removes ? "unloads" : "loads",
+                            removes ? "without" : "with"));
 }
 
 /// rawArgs as KMM's worker takes them: a whole modprobe command line, in place of everything else.
 void take_raw_arguments(const api::ModprobeArgs& raw, Needs needs, bool confirmed, Job& job) {
     auto& modprobe = job.config.modprobe;
     const char* field = needs == Needs::image ? "modprobe.rawArgs.load" : "modprobe.rawArgs.unload";
-    kmod::ModprobeCommand command = read_arguments(needs == Needs::image ? raw.load : raw.unload, field, kmod::ArgsKind::whole_command, confirmed);
+    kmod::ModprobeCommand command =
+        read_arguments(needs == Needs::image ? raw.load : raw.unload, field, kmod::ArgsKind::whole_command, confirmed);
     require_direction(command, field, needs);
     if (!modprobe.parameters.empty() || !modprobe.modules_loading_order.empty()) {
         job.warnings.push_back("raw-args: parameters and modulesLoadingOrder have no effect beside rawArgs");
@@ -206,7 +209,8 @@ void take_arguments(Needs needs, bool confirmed, Job& job) {
         return;
     }
     if (!modprobe.args) return;
-    if (needs == Needs::image) job.load = read_arguments(modprobe.args->load, "modprobe.args.load", kmod::ArgsKind::options_only, confirmed);
+    if (needs == Needs::image)
+        job.load = read_arguments(modprobe.args->load, "modprobe.args.load", kmod::ArgsKind::options_only, confirmed);
     job.unload = read_arguments(modprobe.args->unload, "modprobe.args.unload", kmod::ArgsKind::options_only, confirmed);
     if (job.load.remove) require_direction(job.load, "modprobe.args.load", Needs::image);
     if (job.load.directory) job.config.modprobe.dir_name = image_directory(*job.load.directory);
@@ -214,7 +218,8 @@ void take_arguments(Needs needs, bool confirmed, Job& job) {
 
 /// In-tree modules that are to give way: those of the list, else that of the deprecated field.
 std::vector<std::string> in_tree_removals(const api::ModuleConfig& config) {
-    if (!config.in_tree_modules_to_remove.empty() || config.in_tree_module_to_remove.empty()) return config.in_tree_modules_to_remove;
+    if (!config.in_tree_modules_to_remove.empty() || config.in_tree_module_to_remove.empty())
+        return config.in_tree_modules_to_remove;
     return {config.in_tree_module_to_remove};
 }
 
@@ -222,140 +227,66 @@ std::vector<std::string> in_tree_removals(const api::ModuleConfig& config) {
 void check_order(const api::ModprobeSpec& modprobe, const std::string& input) {
     const auto& order = modprobe.modules_loading_order;
     const auto refuse = [&](const std::string& what, const std::string& hint) {
-        throw Error(Exit::data, "bad-value", fmt::format("{}: modprobe.modulesLoadingOrder {}", input, what)).hint(hint);
+        throw Error(Exit::data, "bad-value", fmt::format("{}: modprobe.modulesLoadingOrder {}", input, what))
+            .hint(hint);
     };
     std::set<std::string> seen;
     for (const auto& name : order) {
-        if (!seen.insert(kmod::normalise_name(name)).second) refuse(fmt::format("names {} twice", base::escape(name)), "name each module once");
+        if (!seen.insert(kmod::normalise_name(name)).second)
+            refuse(fmt::format("names {} twice", base::escape(name)), "name each module once");
     }
     if (!order.empty() && kmod::normalise_name(order.front()) != kmod::normalise_name(modprobe.module_name)) {
-        refuse(fmt::format("begins with {}, expected the module itself, {}", base::escape(order.front()), modprobe.module_name), "name the module first, then what it needs");
+        refuse(fmt::format("begins with {}, expected the module itself, {}", base::escape(order.front()),
+                           modprobe.module_name),
+               "name the module first, then what it needs");
     }
 }
 
 void check_config(const Job& job, const std::string& input, Needs needs) {
     const auto& modprobe = job.config.modprobe;
     const auto missing = [&](const char* field, const char* flag) {
-        return Error(Exit::data, "missing-field", fmt::format("{}: expected {}, found none", input, field)).hint(fmt::format("set {} or {}", field, flag));
+        return Error(Exit::data, "missing-field", fmt::format("{}: expected {}, found none", input, field))
+            .hint(fmt::format("set {} or {}", field, flag));
     };
     if (modprobe.module_name.empty()) throw missing("modprobe.moduleName", "--module");
     if (const auto problem = base::module_name_problem(modprobe.module_name); !problem.empty()) {
-        throw Error(Exit::data, "bad-value", fmt::format("'{}' {}", base::escape(modprobe.module_name), problem)).hint(base::k_module_name_hint);
+        throw Error(Exit::data, "bad-value", fmt::format("'{}' {}", base::escape(modprobe.module_name), problem))
+            .hint(base::k_module_name_hint);
     }
     const std::vector<std::string> removals = in_tree_removals(job.config);
-    const char* removal = job.config.in_tree_modules_to_remove.empty() ? "inTreeModuleToRemove" : "inTreeModulesToRemove";
-    for (const auto& [field, names] : {std::pair("modprobe.modulesLoadingOrder", &modprobe.modules_loading_order), std::pair(removal, &removals)}) {
+    const char* removal =
+        job.config.in_tree_modules_to_remove.empty() ? "inTreeModuleToRemove" : "inTreeModulesToRemove";
+    for (const auto& [field, names] :
+         {std::pair("modprobe.modulesLoadingOrder", &modprobe.modules_loading_order), std::pair(removal, &removals)}) {
         for (const auto& name : *names) {
             const auto problem = base::module_name_problem(name);
             if (problem.empty()) continue;
-            throw Error(Exit::data, "bad-value", fmt::format("{}: {}: '{}' {}", input, field, base::escape(name), problem)).hint(base::k_module_name_hint);
+            throw Error(Exit::data, "bad-value",
+                        fmt::format("{}: {}: '{}' {}", input, field, base::escape(name), problem))
+                .hint(base::k_module_name_hint);
         }
     }
     if (needs == Needs::image) check_order(modprobe, input);
-    for (const auto& [field, path] : {std::pair("modprobe.dirName", &modprobe.dir_name), std::pair("modprobe.firmwarePath", &modprobe.firmware_path)}) {
+    for (const auto& [field, path] : {std::pair("modprobe.dirName", &modprobe.dir_name),
+                                      std::pair("modprobe.firmwarePath", &modprobe.firmware_path)}) {
         if (("/" + *path + "/").find("/../") == std::string::npos) continue;
-        throw Error(Exit::data, "bad-path", fmt::format("{}: {}: expected a path without \"..\", found '{}'", input, field, base::escape(*path)));
+        throw Error(
+            Exit::data, "bad-path",
+            fmt::format("{}: {}: expected a path without \"..\", found '{}'", input, field, base::escape(*path)));
     }
-    if (needs == Needs::image && job.config.container_image.empty() && job.modules == Job::Modules::of_image) throw missing("containerImage", "--image");
-}
-
-struct LimitName {
-    std::string_view name;
-    std::uint64_t registry::Limits::*field;
-};
-
-constexpr LimitName k_limits[] = {
-    {"manifest_bytes", &registry::Limits::manifest_bytes}, {"config_bytes", &registry::Limits::config_bytes},
-    {"index_entries", &registry::Limits::index_entries},   {"index_depth", &registry::Limits::index_depth},
-    {"layers", &registry::Limits::layers},                 {"blob_bytes", &registry::Limits::blob_bytes},
-    {"image_bytes", &registry::Limits::image_bytes},       {"inflated_layer_bytes", &registry::Limits::inflated_layer_bytes},
-    {"inflated_bytes", &registry::Limits::inflated_bytes}, {"ratio", &registry::Limits::ratio},
-    {"entries", &registry::Limits::entries},               {"path_bytes", &registry::Limits::path_bytes},
-    {"component_bytes", &registry::Limits::component_bytes}, {"depth", &registry::Limits::depth},
-    {"file_bytes", &registry::Limits::file_bytes},
-};
-
-void apply_limit(const std::string& text, registry::Limits& limits) {
-    const auto equals = text.find('=');
-    std::string name = text.substr(0, equals);
-    std::replace(name.begin(), name.end(), '-', '_');
-    const auto row = std::find_if(std::begin(k_limits), std::end(k_limits), [&](const LimitName& r) { return r.name == name; });
-    std::vector<std::string> names;
-    for (const auto& known : k_limits) names.emplace_back(known.name);
-    if (row == std::end(k_limits) || equals == std::string::npos) {
-        Error error(Exit::usage, "bad-value", fmt::format("--limit {}: expected NAME=VALUE with one of {}", base::escape(text), base::join(names, ", ")));
-        if (const auto near = base::nearest(name, names)) error.hint(fmt::format("did you mean {}?", *near));
-        throw error;
-    }
-    const auto value = base::parse_number<std::uint64_t>(std::string_view(text).substr(equals + 1));
-    if (!value || *value == 0) {
-        throw Error(Exit::usage, "bad-value", fmt::format("--limit {}: expected a positive number", base::escape(text)));
-    }
-    limits.*row->field = *value;
+    if (needs == Needs::image && job.config.container_image.empty() && job.modules == Job::Modules::of_image)
+        throw missing("containerImage", "--image");
 }
 
 }  // namespace
-
-std::vector<cli::Option> module_options() {
-    return {
-        option("image", "REF", "image to pull, instead of CONFIG"),
-        option("module", "NAME", "module to load or unload, instead of CONFIG"),
-        option("kernel", "K", "kernel of the module (default: the running one)"),
-        repeatable(option("parameter", "KEY=VALUE", "parameter of the module")),
-        option("dir-name", "DIR", "directory of lib/modules in the image (default /opt, else /)"),
-        option("image-firmware", "DIR", "directory of firmware in the image"),
-        repeatable(option("loading-order", "NAME", "modulesLoadingOrder: main module first")),
-        repeatable(option("in-tree-remove", "NAME", "in-tree module to unload first")),
-    };
-}
-
-cli::Option force_option() {
-    return option("i-understand-this-taints", "", "honour the forcing flags of modprobe.args and rawArgs");
-}
-
-cli::Option input_size_option() {
-    auto made = option("input-size", "BYTES", "refuse an input of another length");
-    made.hidden = true;
-    return made;
-}
-
-cli::Option policy_in_input_option() {
-    auto made = option("policy-in-input", "", "require an ImagePolicy behind CONFIG");
-    made.hidden = true;
-    return made;
-}
-
-std::vector<cli::Option> pull_options() {
-    return {
-        option("authfile", "FILE", "registry credentials, as docker's config.json"),
-        environment(option("pull-secrets", "DIR", "mounted pull Secrets (default /var/run/kmm/pull-secrets)"), "KMM_PULL_SECRETS"),
-        option("ca-file", "FILE", "more certificates to trust"),
-        option("insecure", "", "allow plain HTTP and unverified TLS"),
-        environment(repeatable(option("pinned-key", "PIN", "sha256//BASE64 of the registry's public key; one of several must match")), "KMM_PINNED_KEY"),
-        environment(repeatable(option("mirror-config", "FILE", "mirrors: registries.conf, IDMS, ITMS or ICSP")), "KMM_MIRROR_CONFIG"),
-        environment(option("policy", "FILE", "signature policy, as containers-policy.json(5)"), "KMM_POLICY"),
-        environment(repeatable(option("signature-key", "FILE", "public key (PEM) that must have signed the image; one of several must match")), "KMM_SIGNATURE_KEY"),
-        environment(option("cache-dir", "DIR", "cache of verified content (default: /var/lib/kmm-worker if it exists)"), "KMM_CACHE_DIR"),
-        option("cache-size", "SIZE", "size of the cache, such as 500MiB (default 4GiB); 0 disables it"),
-        choice(option("image-pull-policy", "POLICY", "when to ask the registry (default: the config's, else Always)"), {"Always", "IfNotPresent", "Never"}),
-        option("platform", "OS/ARCH", "platform to take from a manifest list"),
-        option("allow-platform-mismatch", "", "accept an image whose configuration names another platform"),
-        repeatable(option("limit", "NAME=VALUE", "raise or lower a limit against hostile images")),
-    };
-}
-
-std::vector<cli::Option> host_options() {
-    auto root = option("host-root", "DIR", "where the host's /proc, /sys and /lib are mounted");
-    root.environment = "KMM_HOST_ROOT";
-    return {root};
-}
 
 kmod::HostPaths host_paths(const cli::Args& args) {
     kmod::HostPaths host;
     std::string root = args.get("host-root").value_or("");
     while (root.ends_with('/')) root.pop_back();
     if (root.empty()) return host;
-    for (std::string* path : {&host.proc, &host.sys, &host.lib_modules, &host.kmsg, &host.run, &host.etc}) *path = root + *path;
+    for (std::string* path : {&host.proc, &host.sys, &host.lib_modules, &host.kmsg, &host.run, &host.etc})
+        *path = root + *path;
     host.root = root;
     sys::require_trusted(root, "host root");
     return host;
@@ -371,8 +302,11 @@ void require_host(const kmod::HostPaths& host) {
     for (const auto& path : {host.proc + "/sys/kernel/osrelease", host.proc + "/modules", host.sys + "/module"}) {
         if (::access(path.c_str(), F_OK) == 0) return;
     }
-    throw Error(Exit::io, "host-not-mounted", fmt::format("expected the node's kernel in {} and {}, found neither", base::escape(host.proc), base::escape(host.sys)))
-        .hint(host.proc == kmod::HostPaths().proc ? "mount /proc and /sys here" : "correct --host-root, or mount the node's /proc and /sys below it");
+    throw Error(Exit::io, "host-not-mounted",
+                fmt::format("expected the node's kernel in {} and {}, found neither", base::escape(host.proc),
+                            base::escape(host.sys)))
+        .hint(host.proc == kmod::HostPaths().proc ? "mount /proc and /sys here"
+                                                  : "correct --host-root, or mount the node's /proc and /sys below it");
 }
 
 std::chrono::milliseconds timeout_of(const cli::Args& args) {
@@ -382,7 +316,9 @@ std::chrono::milliseconds timeout_of(const cli::Args& args) {
 
 void require_release(const kmod::HostPaths& host, const kmod::NodeFacts& node) {
     if (!node.kernel.empty()) return;
-    throw Error(Exit::io, "host-not-mounted", fmt::format("expected the release of the node's kernel in {}/sys/kernel/osrelease, found none", base::escape(host.proc)))
+    throw Error(Exit::io, "host-not-mounted",
+                fmt::format("expected the release of the node's kernel in {}/sys/kernel/osrelease, found none",
+                            base::escape(host.proc)))
         .hint(host.proc == kmod::HostPaths().proc ? "mount /proc here" : "mount the node's /proc below --host-root");
 }
 
@@ -407,7 +343,8 @@ Job read_job(const cli::Args& args, Needs needs, UnknownFields unknown) {
     }
     if (file.empty() && given.empty()) {
         throw Error(Exit::usage, "missing-argument", "expected CONFIG, or --module and its friends")
-            .hint(needs == Needs::image ? "kmm-worker load config.yaml, or: kmm-worker load --image REF --module NAME" : "kmm-worker unload --module NAME");
+            .hint(needs == Needs::image ? "kmm-worker load config.yaml, or: kmm-worker load --image REF --module NAME"
+                                        : "kmm-worker unload --module NAME");
     }
     if (file.empty()) {
         config_from_flags(args, job.config);
@@ -415,7 +352,8 @@ Job read_job(const cli::Args& args, Needs needs, UnknownFields unknown) {
         read_config(file, args.get("input-size").value_or(""), needs, unknown, job);
     }
     if (args.flag("policy-in-input") && job.policies.empty()) {
-        throw Error(Exit::config, "missing-field", "expected an ImagePolicy behind CONFIG, found none").hint("kmm-upgrade and kmm-worker must have the same version");
+        throw Error(Exit::config, "missing-field", "expected an ImagePolicy behind CONFIG, found none")
+            .hint("kmm-upgrade and kmm-worker must have the same version");
     }
     try {
         take_arguments(needs, args.flag("i-understand-this-taints"), job);
@@ -430,7 +368,9 @@ Job read_job(const cli::Args& args, Needs needs, UnknownFields unknown) {
 void require_kernel(const Job& job) {
     const std::string wanted = api::trim_kernel(job.config.kernel_version);
     if (wanted.empty() || wanted == api::trim_kernel(job.node.kernel)) return;
-    throw Error(Exit::checks_failed, "kernel-differs", fmt::format("the config is for kernel {}, this node runs {}", base::escape(job.config.kernel_version), job.node.kernel))
+    throw Error(Exit::checks_failed, "kernel-differs",
+                fmt::format("the config is for kernel {}, this node runs {}", base::escape(job.config.kernel_version),
+                            job.node.kernel))
         .detail("wanted", base::escape(job.config.kernel_version))
         .detail("running", job.node.kernel)
         .hint("the node was rebooted into another kernel: plan again");
@@ -438,7 +378,8 @@ void require_kernel(const Job& job) {
 
 void require_capability(const kmod::HostPaths& host, const std::string& what) {
     if (kmod::kernel_state(host).cap_sys_module) return;
-    throw Error(Exit::no_permission, "no-permission", fmt::format("{} needs CAP_SYS_MODULE, which this process does not have", what))
+    throw Error(Exit::no_permission, "no-permission",
+                fmt::format("{} needs CAP_SYS_MODULE, which this process does not have", what))
         .hint("run as root on the node; in a Pod: securityContext.capabilities.add: [SYS_MODULE]");
 }
 
@@ -454,37 +395,6 @@ kmod::LoadWish wish_of(const Job& job) {
     if (job.load.use_blacklist) wish.blacklist = kmod::BlacklistRule::honour;
     if (job.load.ignore_install) wish.install_commands = kmod::InstallCommands::ignore;
     return wish;
-}
-
-registry::PullRequest pull_request(const cli::Args& args, const std::string& reference, std::chrono::milliseconds deadline) {
-    registry::PullRequest request;
-    request.reference = reference;
-    request.tls.insecure = args.flag("insecure");
-    request.tls.ca_file = args.get("ca-file").value_or("");
-    if (args.flag("allow-platform-mismatch")) request.other_platform = registry::OtherPlatform::warn;
-    for (const auto& pin : args.all("pinned-key")) {
-        constexpr std::string_view form = "sha256//";
-        constexpr std::size_t digest_bytes = 32;
-        const auto digest = pin.starts_with(form) ? base::from_base64(std::string_view(pin).substr(form.size())) : std::nullopt;
-        if (!digest || digest->size() != digest_bytes) {
-            throw Error(Exit::usage, "bad-value", fmt::format("--pinned-key {}: expected sha256// and the base64 form of a SHA-256 digest", base::escape(pin)))
-                .hint("openssl x509 -in CERT -pubkey -noout | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | base64");
-        }
-        request.tls.pinned_key += (request.tls.pinned_key.empty() ? "" : ";") + pin;
-    }
-    for (const auto& limit : args.all("limit")) apply_limit(limit, request.limits);
-    if (deadline.count() > 0) request.deadline = deadline;
-    request.cancelled = [] { return sys::interrupt_requested(); };
-    if (const auto platform = args.get("platform")) {
-        const auto parts = base::split(*platform, '/');
-        if (parts.size() < 2 || parts.size() > 3 || parts[0].empty() || parts[1].empty()) {
-            throw Error(Exit::usage, "bad-value", fmt::format("--platform {}: expected OS/ARCH or OS/ARCH/VARIANT, as linux/amd64", base::escape(*platform)));
-        }
-        request.os = parts[0];
-        request.architecture = parts[1];
-        if (parts.size() == 3) request.variant = parts[2];
-    }
-    return request;
 }
 
 }  // namespace kmm::tool_worker

@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "kmod/parameters.hpp"
-#include "unit/kmod/fixtures.hpp"
+#include "unit/kmod/load_rig.hpp"
 
 using namespace kmm;
 using namespace kmm::test;
@@ -16,51 +16,12 @@ namespace {
 
 using Calls = std::vector<std::string>;
 
-/// An image with modules `demo` (needs `dep`) and `dep`, and everything to load them.
-struct Rig {
-    FakeHost host;
-    FakeClock clock;
-    FakeKernel kernel{host};
-    sys::TempDir out{"kmm-image-"};
-    kmod::ModuleIndex index;
-    kmod::LoadWish wish{"demo", {}, {}, {}};
-    kmod::FirmwareWish firmware;
-
-    Rig() {
-        KoSpec dep;
-        dep.name = "dep";
-        dep.srcversion = "DDDD";
-        dep.exported = {"dep_symbol"};
-        KoSpec demo;
-        demo.depends = "dep";
-        demo.undefined = {"dep_symbol", "_printk"};
-        demo.modinfo = {"parmtype=answer:int", "parmtype=who:charp", "version=2"};
-        put(out.path() + "/opt/dep.ko", make_ko(dep));
-        put(out.path() + "/opt/demo.ko", make_ko(demo));
-        index = kmod::ModuleIndex::build(out.path() + "/opt", out.path());
-    }
-    kmod::Report load() {
-        const auto checked = kmod::preflight(index, wish, host.paths);
-        kmod::require_passed(checked, wish.module);
-        return kmod::load_modules(index, checked, wish, firmware, {host.paths, kernel, clock, {}});
-    }
-    Error refused() {
-        try {
-            (void)load();
-        } catch (const Error& error) {
-            return error;
-        }
-        FAIL("no error");
-        throw bug("unreachable");
-    }
-};
-
 }  // namespace
 
 TEST_SUITE("kmod::unit") {
 
 TEST_CASE("modules are loaded in order and their identity proven") {
-    Rig rig;
+    LoadRig rig;
     rig.wish.parameters = {"answer=7", "who=some body"};
     const auto report = rig.load();
     CHECK(rig.kernel.calls == Calls{"load dep", "load demo answer=7 who=\"some body\""});
@@ -78,7 +39,7 @@ TEST_CASE("modules are loaded in order and their identity proven") {
 }
 
 TEST_CASE("the same build again is success without a system call") {
-    Rig rig;
+    LoadRig rig;
     (void)rig.load();
     rig.kernel.calls.clear();
     const auto report = rig.load();
@@ -87,7 +48,7 @@ TEST_CASE("the same build again is success without a system call") {
 }
 
 TEST_CASE("what else a load consists of is done for a module that is live already, too") {
-    Rig rig;
+    LoadRig rig;
     rig.host.make_live("dep", "DDDD");
     rig.host.make_live("demo", "AAAA0000");
     rig.host.hold("dep", "demo");
@@ -119,7 +80,7 @@ TEST_CASE("what else a load consists of is done for a module that is live alread
 }
 
 TEST_CASE("a softdep of the image that fails is told, and the module is loaded without it, as modprobe does") {
-    Rig rig;
+    LoadRig rig;
     KoSpec spec;
     spec.modinfo = {"softdep=pre: wish post: after"};
     put(rig.out.path() + "/soft/demo.ko", make_ko(spec));
@@ -141,7 +102,8 @@ TEST_CASE("a softdep of the image that fails is told, and the module is loaded w
         REQUIRE(report.modules.size() == 1);
         CHECK(report.modules.back().role == kmod::Role::main);
         REQUIRE(report.warnings.size() == 2);
-        CHECK(report.warnings[0].starts_with("soft-dependency-failed: module wish is wished for by a softdep and not loaded: "));
+        CHECK(report.warnings[0].starts_with(
+            "soft-dependency-failed: module wish is wished for by a softdep and not loaded: "));
         CHECK(report.warnings[1].find("module after") != std::string::npos);
         CHECK(rig.host.is_live("demo"));
     }
@@ -152,8 +114,12 @@ TEST_CASE("a softdep of the image that fails is told, and the module is loaded w
         const auto report = rig.load();
         CHECK(rig.kernel.calls == Calls{"load demo"});
         REQUIRE(report.warnings.size() == 2);
-        CHECK(report.warnings[0] == "soft-dependency-failed: module after is wished for by a softdep and left out: it needs module nowhere, which is not there");
-        CHECK(report.warnings[1].starts_with("soft-dependency-failed: module wish is wished for by a softdep and left out: module wish was built for another kernel"));
+        CHECK(report.warnings[0] ==
+              "soft-dependency-failed: module after is wished for by a softdep and left out: it needs module nowhere, "
+              "which is not there");
+        CHECK(
+            report.warnings[1].starts_with("soft-dependency-failed: module wish is wished for by a softdep and left "
+                                           "out: module wish was built for another kernel"));
     }
     SUBCASE("another build of it is live") {
         index();
@@ -161,7 +127,9 @@ TEST_CASE("a softdep of the image that fails is told, and the module is loaded w
         const auto report = rig.load();
         CHECK(rig.kernel.calls == Calls{"load demo", "load after"});
         CHECK(kmod::read_record(rig.host.paths, "demo")->dependencies == Calls{"after"});
-        CHECK(std::count_if(report.warnings.begin(), report.warnings.end(), [](const auto& text) { return text.starts_with("soft-dependency-failed: module wish"); }) == 1);
+        CHECK(std::count_if(report.warnings.begin(), report.warnings.end(), [](const auto& text) {
+                  return text.starts_with("soft-dependency-failed: module wish");
+              }) == 1);
     }
     SUBCASE("a module that hangs or breaks the kernel ends it all the same") {
         index();
@@ -171,7 +139,7 @@ TEST_CASE("a softdep of the image that fails is told, and the module is loaded w
 }
 
 TEST_CASE("softdeps that only the host has follow the main module") {
-    Rig rig;
+    LoadRig rig;
     KoSpec spec;
     spec.modinfo = {"softdep=post: late lost"};
     put(rig.out.path() + "/soft/demo.ko", make_ko(spec));
@@ -180,18 +148,20 @@ TEST_CASE("softdeps that only the host has follow the main module") {
     late.name = "late";
     late.modinfo = {"intree=Y"};
     put(rig.host.paths.lib_modules + "/" + k_release + "/kernel/late.ko", make_ko(late));
-    const auto foreseen = kmod::describe(rig.index, kmod::preflight(rig.index, rig.wish, rig.host.paths), rig.wish, rig.host.paths);
+    const auto foreseen =
+        kmod::describe(rig.index, kmod::preflight(rig.index, rig.wish, rig.host.paths), rig.wish, rig.host.paths);
     CHECK(foreseen.modules.back().name == "late");
     const auto report = rig.load();
     CHECK(foreseen.warnings == report.warnings);
     CHECK(rig.kernel.calls == Calls{"load demo", "load late"});
     CHECK(report.modules.back().action == kmod::Action::dependency);
-    CHECK(report.warnings == Calls{"soft-dependency-missing: module lost should be loaded afterwards (softdep), but is neither in the image nor on this host"});
+    CHECK(report.warnings == Calls{"soft-dependency-missing: module lost should be loaded afterwards (softdep), but is "
+                                   "neither in the image nor on this host"});
     CHECK(kmod::read_record(rig.host.paths, "demo")->dependencies == Calls{"late"});
 }
 
 TEST_CASE("another build of the name is an error and stays untouched") {
-    Rig rig;
+    LoadRig rig;
     rig.host.make_live("demo", "BBBB");
     const Error error = rig.refused();
     CHECK(error.code() == "module-differs");
@@ -202,20 +172,20 @@ TEST_CASE("another build of the name is an error and stays untouched") {
 }
 
 TEST_CASE("another build of a dependency is an error before anything is loaded") {
-    Rig rig;
+    LoadRig rig;
     rig.host.make_live("dep", "OLD");
     CHECK(rig.refused().code() == "module-differs");
     CHECK(rig.kernel.calls.empty());
 }
 
 TEST_CASE("a live module that is not what was loaded is an error") {
-    Rig rig;
+    LoadRig rig;
     rig.kernel.live_srcversion["demo"] = "EVIL";
     CHECK(rig.refused().code() == "module-differs");
 }
 
 TEST_CASE("EEXIST is success only with the same identity") {
-    Rig rig;
+    LoadRig rig;
     rig.kernel.load_answers["demo"] = {EEXIST, false, false, 1, ""};
     SUBCASE("same") {
         rig.kernel.on_refusal = [&] { rig.host.make_live("demo", "AAAA0000"); };
@@ -228,7 +198,7 @@ TEST_CASE("EEXIST is success only with the same identity") {
 }
 
 TEST_CASE("a refusal names errno, cause and the kernel's line, and leaves nothing behind") {
-    Rig rig;
+    LoadRig rig;
     rig.kernel.load_answers["demo"] = {ENODEV, false, false, 1, ""};
     rig.kernel.on_refusal = [&] {
         rig.host.log("demo: loading out-of-tree module taints kernel.");
@@ -247,10 +217,12 @@ TEST_CASE("a refusal names errno, cause and the kernel's line, and leaves nothin
 }
 
 TEST_CASE("every errno of the kernel ends as module-refused with that name") {
-    for (const int number : {EPERM, ENOENT, ESRCH, EIO, ENOEXEC, EAGAIN, ENOMEM, EACCES, EFAULT, ENODEV, EINVAL, ENOSPC, ENOSYS, ENODATA, ENOPKG, EBADMSG, ELIBBAD,
-                             ETIMEDOUT, ENOKEY, EKEYEXPIRED, EKEYREVOKED, EKEYREJECTED, EBUSY, EINTR, EEXIST}) {
+    for (const int number :
+         {EPERM,  ENOENT,      ESRCH,       EIO,          ENOEXEC, EAGAIN, ENOMEM,  EACCES,  EFAULT,
+          ENODEV, EINVAL,      ENOSPC,      ENOSYS,       ENODATA, ENOPKG, EBADMSG, ELIBBAD, ETIMEDOUT,
+          ENOKEY, EKEYEXPIRED, EKEYREVOKED, EKEYREJECTED, EBUSY,   EINTR,  EEXIST}) {
         CAPTURE(errno_name(number));
-        Rig rig;
+        LoadRig rig;
         rig.kernel.load_answers["demo"] = {number, false, false, 1, ""};
         const Error error = rig.refused();
         CHECK(error.code() == "module-refused");
@@ -262,7 +234,7 @@ TEST_CASE("every errno of the kernel ends as module-refused with that name") {
 }
 
 TEST_CASE("a loader that does not come back is exit 15, and nothing more is asked of the kernel") {
-    Rig rig;
+    LoadRig rig;
     rig.kernel.load_answers["demo"] = {0, true, false, 4711, "msleep"};
     const Error error = rig.refused();
     CHECK(error.exit() == Exit::hung);
@@ -273,7 +245,7 @@ TEST_CASE("a loader that does not come back is exit 15, and nothing more is aske
 }
 
 TEST_CASE("no attempt while the module is coming") {
-    Rig rig;
+    LoadRig rig;
     rig.host.make_live("demo", "AAAA0000", "OE", "0", "coming");
     const Error error = rig.refused();
     CHECK(error.code() == "loader-hung");
@@ -282,7 +254,7 @@ TEST_CASE("no attempt while the module is coming") {
 }
 
 TEST_CASE("an oops during init is exit 17") {
-    Rig rig;
+    LoadRig rig;
     rig.kernel.load_answers["demo"] = {EINTR, false, false, 1, ""};
     rig.kernel.on_refusal = [&] {
         put(rig.host.paths.proc + "/sys/kernel/tainted", "128\n");
@@ -296,7 +268,7 @@ TEST_CASE("an oops during init is exit 17") {
 }
 
 TEST_CASE("in-tree modules are removed first, users before what they use") {
-    Rig rig;
+    LoadRig rig;
     rig.host.make_live("base_drv", "X", "");
     rig.host.make_live("user_drv", "Y", "");
     rig.host.hold("base_drv", "user_drv");
@@ -308,7 +280,7 @@ TEST_CASE("in-tree modules are removed first, users before what they use") {
 }
 
 TEST_CASE("an in-tree module with a user that is not listed stays, named with its holder") {
-    Rig rig;
+    LoadRig rig;
     rig.host.make_live("base_drv", "X", "");
     rig.host.make_live("user_drv", "Y", "");
     rig.host.hold("base_drv", "user_drv");
@@ -321,7 +293,7 @@ TEST_CASE("an in-tree module with a user that is not listed stays, named with it
 }
 
 TEST_CASE("an in-tree module of the same name gives way, an out-of-tree one does not") {
-    Rig rig;
+    LoadRig rig;
     rig.wish.in_tree_modules_to_remove = {"demo"};
     SUBCASE("in-tree") {
         rig.host.make_live("demo", "INTREE", "");
@@ -335,7 +307,7 @@ TEST_CASE("an in-tree module of the same name gives way, an out-of-tree one does
 }
 
 TEST_CASE("after a failure the in-tree module is back") {
-    Rig rig;
+    LoadRig rig;
     KoSpec in_tree;
     in_tree.name = "base_drv";
     in_tree.srcversion = "X";
@@ -351,11 +323,12 @@ TEST_CASE("after a failure the in-tree module is back") {
 }
 
 TEST_CASE("a file that changed after it was checked is not loaded") {
-    Rig rig;
+    LoadRig rig;
     const auto checked = kmod::preflight(rig.index, rig.wish, rig.host.paths);
     put(rig.out.path() + "/opt/dep.ko", "something else");
     try {
-        (void)kmod::load_modules(rig.index, checked, rig.wish, rig.firmware, {rig.host.paths, rig.kernel, rig.clock, {}});
+        (void)kmod::load_modules(rig.index, checked, rig.wish, rig.firmware,
+                                 {rig.host.paths, rig.kernel, rig.clock, {}});
         FAIL("no error");
     } catch (const Error& error) {
         CHECK(error.exit() == Exit::integrity);
@@ -364,7 +337,7 @@ TEST_CASE("a file that changed after it was checked is not loaded") {
 }
 
 TEST_CASE("firmware is there before the module, and gone after a failure") {
-    Rig rig;
+    LoadRig rig;
     put(rig.out.path() + "/fw/demo.bin", "firmware");
     rig.firmware = {rig.out.path() + "/fw", rig.out.path() + "/host-fw"};
     SUBCASE("success") {
@@ -396,7 +369,7 @@ TEST_CASE("firmware is there before the module, and gone after a failure") {
 }
 
 TEST_CASE("parameters that differ from the live ones are a warning") {
-    Rig rig;
+    LoadRig rig;
     (void)rig.load();
     put(rig.host.paths.sys + "/module/demo/parameters/answer", "42\n");
     rig.wish.parameters = {"answer=7"};
@@ -412,11 +385,27 @@ TEST_CASE("values that sysfs shows in another form are the same") {
         const char* shown;
         bool same;
     };
-    const Row rows[] = {{"bool", "1", "Y", true},  {"bool", "off", "N", true},    {"bool", "n", "Y", false},      {"int", "0x10", "16", true},
-                        {"int", "010", "8", true}, {"int", "7", "42", false},     {"charp", "a", "b", false},     {"array of int", "1,0x2", "1,2,0", true},
-                        {"uint", "+5", "5", true}, {"array of int", "1", "2", false}, {"bool", "", "Y", true},
-                        {"bool", "10", "Y", true},  {"bool", "none", "N", true},   {"own_type", "yes", "Y", true}, {"charp", "nvidia", "N", false}, {"string", "1x", "Y", false},
-                        {"own_type", "", "own", true}, {"charp", "", "x", false}, {"charp", "end ", "end", true}, {"array of bool", "y,off", "Y,N,N", true}, {"array of bool", "y,y", "Y,N", false}};
+    const Row rows[] = {{"bool", "1", "Y", true},
+                        {"bool", "off", "N", true},
+                        {"bool", "n", "Y", false},
+                        {"int", "0x10", "16", true},
+                        {"int", "010", "8", true},
+                        {"int", "7", "42", false},
+                        {"charp", "a", "b", false},
+                        {"array of int", "1,0x2", "1,2,0", true},
+                        {"uint", "+5", "5", true},
+                        {"array of int", "1", "2", false},
+                        {"bool", "", "Y", true},
+                        {"bool", "10", "Y", true},
+                        {"bool", "none", "N", true},
+                        {"own_type", "yes", "Y", true},
+                        {"charp", "nvidia", "N", false},
+                        {"string", "1x", "Y", false},
+                        {"own_type", "", "own", true},
+                        {"charp", "", "x", false},
+                        {"charp", "end ", "end", true},
+                        {"array of bool", "y,off", "Y,N,N", true},
+                        {"array of bool", "y,y", "Y,N", false}};
     for (const auto& row : rows) {
         CAPTURE(row.wanted);
         CAPTURE(row.shown);
@@ -425,7 +414,7 @@ TEST_CASE("values that sysfs shows in another form are the same") {
 }
 
 TEST_CASE("the second look") {
-    Rig rig;
+    LoadRig rig;
     bool done = false;
     const auto then = [&](const std::function<void()>& happens) {
         rig.clock.on_sleep = [&done, happens](std::chrono::milliseconds now) {
@@ -463,7 +452,7 @@ TEST_CASE("the second look") {
 }
 
 TEST_CASE("taints of this run are told") {
-    Rig rig;
+    LoadRig rig;
     rig.kernel.on_refusal = [&] { put(rig.host.paths.proc + "/sys/kernel/tainted", "12290\n"); };  // F, O and E
     rig.kernel.load_answers["demo"] = {};
     const auto report = rig.load();
@@ -473,7 +462,7 @@ TEST_CASE("taints of this run are told") {
 }
 
 TEST_CASE("options of the host reach the kernel, the user's come last") {
-    Rig rig;
+    LoadRig rig;
     put(rig.host.paths.etc + "/modprobe.d/a.conf", "options demo answer=1 who=host\noptions dep level=2\n");
     rig.wish.parameters = {"answer=7"};
     (void)rig.load();
@@ -481,7 +470,7 @@ TEST_CASE("options of the host reach the kernel, the user's come last") {
 }
 
 TEST_CASE("forcing reaches the kernel and is told") {
-    Rig rig;
+    LoadRig rig;
     rig.wish.force.vermagic = true;
     const auto report = rig.load();
     CHECK(rig.kernel.calls == Calls{"force load dep", "force load demo"});
@@ -489,8 +478,9 @@ TEST_CASE("forcing reaches the kernel and is told") {
 }
 
 TEST_CASE("a check describes the load without doing it") {
-    Rig rig;
-    const auto report = kmod::describe(rig.index, kmod::preflight(rig.index, rig.wish, rig.host.paths), rig.wish, rig.host.paths);
+    LoadRig rig;
+    const auto report =
+        kmod::describe(rig.index, kmod::preflight(rig.index, rig.wish, rig.host.paths), rig.wish, rig.host.paths);
     REQUIRE(report.modules.size() == 2);
     CHECK(report.modules.back().action == kmod::Action::load);
     CHECK(report.modules.back().srcversion == "AAAA0000");

@@ -2,9 +2,12 @@
 // What Docker's files hold besides users and passwords: tokens for the registry itself, and names of programs.
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <fstream>
 
+#include "registry/auth.hpp"
 #include "registry/puller.hpp"
+#include "sys/temp_dir.hpp"
 #include "unit/registry/pull_fixture.hpp"
 
 using namespace kmm;
@@ -94,4 +97,85 @@ TEST_CASE("M63 one entry of a mounted pull secret that cannot be understood cost
                              "/.dockerconfigjson: the auth of registry a.io is not base64 of user:password");
     CHECK_THROWS_AS(static_cast<void>(registry::default_credentials(top.path() + "/.dockerconfigjson", warnings)),
                     Error);
+}
+
+TEST_CASE("M63 credential files") {
+    const auto parsed = registry::parse_credentials(
+        R"({"auths":{"https://index.docker.io/v1/":{"auth":"dTpwOnE="},"REG.example.com/team/":{"username":"a","password":"b"},
+            "t.example.com":{"auth":"PHRva2VuPjppZA=="},"empty.example.com":{}}})",
+        "config.json");
+    REQUIRE(parsed.size() == 3);
+    CHECK(parsed[0].key == "index.docker.io");
+    CHECK(parsed[0].user == "u");
+    CHECK(parsed[0].password == "p:q");
+    CHECK(parsed[1].key == "reg.example.com/team");
+    CHECK(parsed[2].identity_token == "id");
+    CHECK(registry::parse_credentials(R"({"reg.example.com":{"auth":"dTpw"}})", ".dockercfg").size() == 1);
+    CHECK(registry::parse_credentials(R"({"credsStore":"x"})", "config.json").at(0).helper == "x");
+    for (const char* text :
+         {R"({"auths":{"r":{"auth":"!!secret!!"}}})", R"({"auths":{"r":{"auth":"c2VjcmV0"}}})", R"({"auths":"secret"})",
+          R"({"auths":{"r":"secret"}})", R"({"auths":{"r":{"auth":["secret"]}}})",
+          R"({"auths":{"https://u:secret@r":{"auth":"!"}}})", "secret", "[]", ""}) {
+        CAPTURE(text);
+        try {
+            static_cast<void>(registry::parse_credentials(text, "the-file"));
+            FAIL("expected a refusal");
+        } catch (const Error& error) {
+            CHECK(error.code() == "bad-auth-file");
+            REQUIRE(error.position().has_value());
+            CHECK(error.position()->file == "the-file");
+            CHECK(error.message().find("secret") == std::string::npos);
+        }
+    }
+}
+
+TEST_CASE("where docker, podman and skopeo keep logins") {
+    using Variables = std::map<std::string, std::string>;
+    const auto places = [](const Variables& set) {
+        return registry::credential_places(
+            [&](const std::string& name) {
+                const auto it = set.find(name);
+                return it == set.end() ? std::string() : it->second;
+            },
+            7);
+    };
+    using Places = std::vector<std::string>;
+    CHECK(places({}) == Places{"/run/containers/7/auth.json"});
+    CHECK(places({{"HOME", "/h"}}) ==
+          Places{"/h/.docker/config.json", "/run/containers/7/auth.json", "/h/.config/containers/auth.json"});
+    CHECK(places({{"HOME", "/h"},
+                  {"XDG_RUNTIME_DIR", "/r"},
+                  {"XDG_CONFIG_HOME", "/c"},
+                  {"REGISTRY_AUTH_FILE", "/a"},
+                  {"DOCKER_CONFIG", "/d"}}) == Places{"/a", "/d/config.json", "/h/.docker/config.json",
+                                                      "/r/containers/auth.json", "/c/containers/auth.json"});
+}
+
+TEST_CASE("M63 pull secrets in a directory, as the kubelet mounts them") {
+    const sys::TempDir top("kmm-test-");
+    const auto secret = [&](const std::string& name, const std::string& file, const std::string& text) {
+        const std::string directory = top.path() + "/" + name + "/..2026_01_01";
+        std::filesystem::create_directories(directory);
+        std::ofstream(directory + "/" + file) << text;
+        std::filesystem::create_directory_symlink("..2026_01_01", top.path() + "/" + name + "/..data");
+        std::filesystem::create_symlink("..data/" + file, top.path() + "/" + name + "/" + file);
+    };
+    secret("a", ".dockerconfigjson", R"({"auths":{"r.example.com":{"auth":"dTpw"}}})");
+    secret("b", ".dockercfg", R"({"r.example.com/team":{"username":"v","password":"q"}})");
+    secret("c", ".dockerconfigjson", "canary-secret");
+    secret("d", "tls.crt", "not credentials");
+    secret("e", ".dockerconfigjson", R"({"credsStore":"desktop"})");
+    std::vector<std::string> warnings;
+    const auto [found, skipped] = registry::mounted_credentials(top.path(), warnings);
+    REQUIRE((found.size() == 3 && found[2].helper == "desktop" && warnings.size() == 2 && skipped.size() == 1));
+    CHECK(found[0].user == "u");
+    CHECK(found[1].key == "r.example.com/team");
+    CHECK(warnings[0].starts_with("credential-helper-ignored: " + top.path() + "/e/.dockerconfigjson"));
+    CHECK(warnings[1].find("canary") == std::string::npos);
+    CHECK(warnings[1] == "pull-secret-skipped: " + skipped[0]);
+    CHECK(skipped[0].starts_with(top.path() + "/c/.dockerconfigjson: expected one JSON"));
+    const auto matching = registry::matching_credentials(found, image::parse_reference("r.example.com/team/driver:v1"));
+    REQUIRE(matching.size() == 3);
+    CHECK(matching[0].user == "v");  // the longest key first, then the others
+    CHECK_THROWS_AS(static_cast<void>(registry::mounted_credentials(top.path() + "/none", warnings)), Error);
 }

@@ -123,4 +123,19 @@ Outcome pull_tar(const std::string& tar, const std::function<void(registry::Pull
     return pull_layers({gzip_layer(tar)}, tweak);
 }
 
+Outcome pull_local(const std::string& reference, const std::function<void(registry::PullRequest&)>& tweak) {
+    static FakeRegistry unused;
+    return pull_from(unused, [&](auto& request) {
+        request.reference = reference;
+        if (tweak) {
+            tweak(request);
+        }
+    });
+}
+
+void put_file(const std::string& path, const std::string& text) {
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    std::ofstream(path, std::ios::binary) << text;
+}
+
 }  // namespace kmm::test

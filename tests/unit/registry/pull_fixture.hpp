@@ -69,4 +69,10 @@ struct Outcome {
 [[nodiscard]] Outcome pull_layers(const std::vector<TestLayer>& layers,
                                   const std::function<void(registry::PullRequest&)>& tweak = nullptr);
 
+/// Pulls what is at `reference` on this host.
+[[nodiscard]] Outcome pull_local(const std::string& reference,
+                                 const std::function<void(registry::PullRequest&)>& tweak = nullptr);
+/// Writes a file, with its directories.
+void put_file(const std::string& path, const std::string& text);
+
 }  // namespace kmm::test

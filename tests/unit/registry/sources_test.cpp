@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images without a registry: layouts, archives, directories. The rules are those of a registry's images.
+// Images without a registry: layouts and archives. The rules are those of a registry's images.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
@@ -16,11 +16,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-void put_file(const std::string& path, const std::string& text) {
-    fs::create_directories(fs::path(path).parent_path());
-    std::ofstream(path, std::ios::binary) << text;
-}
-
 /// The files of an OCI layout, to be written into a directory or a tar.
 struct Layout {
     std::map<std::string, std::string> files{{"oci-layout", R"({"imageLayoutVersion":"1.0.0"})"}};
@@ -32,7 +27,8 @@ struct Layout {
         return digest;
     }
     /// `more` is put behind the descriptor's members, "" for none: annotations, platform.
-    std::string add_image(const std::vector<TestLayer>& layers, const std::string& more, const std::string& architecture = "amd64") {
+    std::string add_image(const std::vector<TestLayer>& layers, const std::string& more,
+                          const std::string& architecture = "amd64") {
         FakeRegistry registry;  // only for its manifests
         const std::string manifest = registry.image_manifest(layers, architecture);
         std::string ids;
@@ -40,8 +36,10 @@ struct Layout {
             add_blob(layer.bytes);
             ids += (ids.empty() ? "\"" : ",\"") + layer.diff_id + "\"";
         }
-        add_blob(R"({"architecture":")" + architecture + R"(","os":"linux","rootfs":{"type":"layers","diff_ids":[)" + ids + "]}}");
-        entries += (entries.empty() ? "" : ",") + descriptor("application/vnd.oci.image.manifest.v1+json", manifest, more);
+        add_blob(R"({"architecture":")" + architecture + R"(","os":"linux","rootfs":{"type":"layers","diff_ids":[)" +
+                 ids + "]}}");
+        entries +=
+            (entries.empty() ? "" : ",") + descriptor("application/vnd.oci.image.manifest.v1+json", manifest, more);
         files["index.json"] = R"({"schemaVersion":2,"manifests":[)" + entries + "]}";
         return add_blob(manifest);
     }
@@ -59,18 +57,12 @@ struct Layout {
     }
 };
 
-std::string tag_of(const std::string& tag) { return R"(,"annotations":{"org.opencontainers.image.ref.name":")" + tag + "\"}"; }
+std::string tag_of(const std::string& tag) {
+    return R"(,"annotations":{"org.opencontainers.image.ref.name":")" + tag + "\"}";
+}
 
-TestLayer one_module(const std::string& text) { return gzip_layer(TarBuilder().file(k_modules + "/a.ko", text).finish()); }
-
-Outcome pull_local(const std::string& reference, const std::function<void(registry::PullRequest&)>& tweak = nullptr) {
-    static FakeRegistry unused;
-    return pull_from(unused, [&](auto& request) {
-        request.reference = reference;
-        if (tweak) {
-            tweak(request);
-        }
-    });
+TestLayer one_module(const std::string& text) {
+    return gzip_layer(TarBuilder().file(k_modules + "/a.ko", text).finish());
 }
 
 /// What `docker save` writes for one image.
@@ -80,13 +72,16 @@ std::string docker_archive(const std::vector<TestLayer>& layers, const std::stri
     std::string list;
     for (const TestLayer& layer : layers) {
         ids += (ids.empty() ? "\"" : ",\"") + layer.diff_id + "\"";
-        const std::string file = old_names ? layer.diff_id.substr(7, 12) + "/layer.tar" : "blobs/sha256/" + sha256(layer.bytes).substr(7);
+        const std::string file =
+            old_names ? layer.diff_id.substr(7, 12) + "/layer.tar" : "blobs/sha256/" + sha256(layer.bytes).substr(7);
         list += (list.empty() ? "\"" : ",\"") + file + "\"";
         builder.file(file, layer.bytes);
     }
-    const std::string config = R"({"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":[)" + ids + "]}}";
+    const std::string config =
+        R"({"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":[)" + ids + "]}}";
     builder.file(sha256(config).substr(7) + ".json", config);
-    builder.file("manifest.json", R"([{"Config":")" + sha256(config).substr(7) + R"(.json","RepoTags":[")" + name + R"("],"Layers":[)" + list + "]}]");
+    builder.file("manifest.json", R"([{"Config":")" + sha256(config).substr(7) + R"(.json","RepoTags":[")" + name +
+                                      R"("],"Layers":[)" + list + "]}]");
     return builder.finish();
 }
 
@@ -99,14 +94,17 @@ TEST_CASE("manifests of a layout that say no media type, as skopeo writes them: 
     Layout layout;
     const TestLayer layer = one_module("bare");
     layout.add_blob(layer.bytes);
-    const std::string config = layout.add_blob(R"({"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":[")" + layer.diff_id + "\"]}}");
+    const std::string config = layout.add_blob(
+        R"({"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":[")" + layer.diff_id + "\"]}}");
     const auto part = [&](const std::string& type, const std::string& digest) {
         return R"({"mediaType":"application/vnd.oci.image.)" + type + R"(","digest":")" + digest + R"(","size":)" +
                std::to_string(layout.files["blobs/sha256/" + digest.substr(7)].size()) + "}";
     };
-    const std::string manifest = layout.add_blob(R"({"schemaVersion":2,"config":)" + part("config.v1+json", config) + R"(,"layers":[)" +
-                                                 part("layer.v1.tar+gzip", sha256(layer.bytes)) + "]}");
-    const std::string index = layout.add_blob(R"({"schemaVersion":2,"manifests":[)" + part("manifest.v1+json", manifest) + "]}");
+    const std::string manifest =
+        layout.add_blob(R"({"schemaVersion":2,"config":)" + part("config.v1+json", config) + R"(,"layers":[)" +
+                        part("layer.v1.tar+gzip", sha256(layer.bytes)) + "]}");
+    const std::string index =
+        layout.add_blob(R"({"schemaVersion":2,"manifests":[)" + part("manifest.v1+json", manifest) + "]}");
     layout.files["index.json"] = R"({"schemaVersion":2,"manifests":[)" + part("manifest.v1+json", manifest) + "]}";
     layout.write(top.path() + "/manifest");
     layout.files["index.json"] = R"({"schemaVersion":2,"manifests":[)" + part("index.v1+json", index) + "]}";
@@ -125,12 +123,13 @@ TEST_CASE("an OCI layout and its archive, by tag, by digest and alone") {
     layout.write(top.path() + "/single");
     put_file(top.path() + "/single.tar", layout.tar());
     put_file(top.path() + "/single.tar.gz", gzip(layout.tar()));
-    layout.add_image({one_module("two"), zstd_layer(TarBuilder().file(k_modules + "/b.ko", "b").finish())}, tag_of("reg.example.com/team/driver:v2"));
+    layout.add_image({one_module("two"), zstd_layer(TarBuilder().file(k_modules + "/b.ko", "b").finish())},
+                     tag_of("reg.example.com/team/driver:v2"));
     layout.write(top.path() + "/several");
     put_file(top.path() + "/several.tar.zst", zstd(layout.tar()));
 
-    for (const char* reference : {"oci:single", "oci:single:v1", "oci-archive:single.tar", "oci-archive:single.tar.gz:v1", "oci:several:v1",
-                                  "oci-archive:several.tar.zst:v1"}) {
+    for (const char* reference : {"oci:single", "oci:single:v1", "oci-archive:single.tar",
+                                  "oci-archive:single.tar.gz:v1", "oci:several:v1", "oci-archive:several.tar.zst:v1"}) {
         CAPTURE(reference);
         const std::string text = reference;
         const std::size_t colon = text.find(':') + 1;
@@ -156,18 +155,26 @@ TEST_CASE("an OCI layout and its archive, by tag, by digest and alone") {
 TEST_CASE("a layout with one name for several platforms") {
     const sys::TempDir top("kmm-test-");
     Layout layout;
-    const auto platform = [](const std::string& name) { return R"(,"platform":{"os":"linux","architecture":")" + name + "\"}"; };
+    const auto platform = [](const std::string& name) {
+        return R"(,"platform":{"os":"linux","architecture":")" + name + "\"}";
+    };
     layout.add_image({one_module("arm")}, platform("arm64"), "arm64");
     layout.add_image({one_module("amd")}, platform("amd64"));
     layout.write(top.path());
     CHECK(pull_local("oci:" + top.path()).files.at(k_modules + "/a.ko") == "amd");
-    CHECK(pull_local("oci:" + top.path(), [](auto& request) { request.architecture = "arm64"; }).files.at(k_modules + "/a.ko") == "arm");
-    CHECK(pull_local("oci:" + top.path(), [](auto& request) { request.architecture = "s390x"; }).code() == "no-platform");
+    CHECK(pull_local("oci:" + top.path(), [](auto& request) {
+              request.architecture = "arm64";
+          }).files.at(k_modules + "/a.ko") == "arm");
+    CHECK(pull_local("oci:" + top.path(), [](auto& request) { request.architecture = "s390x"; }).code() ==
+          "no-platform");
 }
 
 TEST_CASE("a layout with two images for one platform, under one name or without one") {
     const sys::TempDir top("kmm-test-");
-    const auto annotated = [](const std::string& name) { return R"(,"platform":{"os":"linux","architecture":"amd64"},"annotations":{"org.opencontainers.image.ref.name":")" + name + "\"}"; };
+    const auto annotated = [](const std::string& name) {
+        return R"(,"platform":{"os":"linux","architecture":"amd64"},"annotations":{"org.opencontainers.image.ref.name":")" +
+               name + "\"}";
+    };
     Layout layout;
     const std::string old = layout.add_image({one_module("old")}, annotated("a.example.com/x:v1"));
     layout.add_image({one_module("new")}, annotated("b.example.com/x:v1"));
@@ -207,15 +214,19 @@ TEST_CASE("a manifest of another size than the layout's index says is refused, a
 TEST_CASE("what stands beside an image in a layout and is none is not mistaken for another image") {
     const sys::TempDir top("kmm-test-");
     Layout layout;
-    const auto add_artifact = [&](const std::string& config_type, const std::string& layer_type, const std::string& more) {
-        const std::string text = R"({"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":)" + descriptor(config_type, "{}") +
-                                 R"(,"layers":[)" + descriptor(layer_type, "signature") + "]}";
-        layout.entries += (layout.entries.empty() ? "" : ",") + descriptor("application/vnd.oci.image.manifest.v1+json", text, more);
+    const auto add_artifact = [&](const std::string& config_type, const std::string& layer_type,
+                                  const std::string& more) {
+        const std::string text =
+            R"({"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":)" +
+            descriptor(config_type, "{}") + R"(,"layers":[)" + descriptor(layer_type, "signature") + "]}";
+        layout.entries +=
+            (layout.entries.empty() ? "" : ",") + descriptor("application/vnd.oci.image.manifest.v1+json", text, more);
         layout.files["index.json"] = R"({"schemaVersion":2,"manifests":[)" + layout.entries + "]}";
         layout.add_blob(text);
     };
     add_artifact("application/vnd.oci.empty.v1+json", "application/spdx+json", "");
-    add_artifact("application/vnd.oci.image.config.v1+json", "application/vnd.dev.cosign.simplesigning.v1+json", tag_of("sha256-12.sig"));
+    add_artifact("application/vnd.oci.image.config.v1+json", "application/vnd.dev.cosign.simplesigning.v1+json",
+                 tag_of("sha256-12.sig"));
     layout.write(top.path() + "/artifacts");
     const std::string image = layout.add_image({one_module("m")}, tag_of("v1"));
     layout.write(top.path() + "/one");
@@ -251,7 +262,8 @@ TEST_CASE("layouts that are none, or hold other bytes than they say") {
     CHECK(spoilt([](Layout& l) { l.files.erase("index.json"); }).code() == "bad-layout");
     CHECK(spoilt([](Layout& l) { l.files["oci-layout"] = R"({"imageLayoutVersion":"2"})"; }).code() == "bad-layout");
     CHECK(spoilt([](Layout& l) { l.files["index.json"] = "{"; }).code() == "bad-layout");
-    CHECK(spoilt([](Layout& l) { l.files["index.json"] = R"({"schemaVersion":2,"manifests":[]})"; }).code() == "image-not-found");
+    CHECK(spoilt([](Layout& l) { l.files["index.json"] = R"({"schemaVersion":2,"manifests":[]})"; }).code() ==
+          "image-not-found");
     CHECK(spoilt([&](Layout& l) { l.files.erase(blob); }).code() == "image-not-found");
     const Outcome other = spoilt([&](Layout& l) { l.files[blob][5] ^= 1; });
     CHECK(other.code() == "digest-mismatch");
@@ -278,7 +290,8 @@ TEST_CASE("links in a layout are not followed") {
     fs::create_symlink(top.path() + "/elsewhere", blob);
     const Outcome outcome = pull_local("oci:" + top.path() + "/l");
     CHECK(outcome.code() == "bad-layout");
-    CHECK(outcome.message().find("expected no links in the layout, found one on the way to blobs/sha256/") != std::string::npos);
+    CHECK(outcome.message().find("expected no links in the layout, found one on the way to blobs/sha256/") !=
+          std::string::npos);
 }
 
 TEST_CASE("what docker save writes, old and new") {
@@ -347,103 +360,6 @@ TEST_CASE("hostile layers are refused wherever they come from") {
         put_file(top.path() + "/s.tar", docker_archive({gzip_layer(row.tar)}, "a:1", false));
         CHECK(pull_local("docker-archive:" + top.path() + "/s.tar").code() == row.code);
     }
-}
-
-TEST_CASE("a directory of modules, flat or as an unpacked image") {
-    const sys::TempDir top("kmm-test-");
-    const std::string flat = top.path() + "/flat";
-    put_file(flat + "/a.ko", "module a");
-    put_file(flat + "/sub/b.ko.xz", "module b");
-    put_file(flat + "/README", "not a module");
-    put_file(flat + "/firmware/x.bin", "firmware");
-    const Outcome outcome = pull_local("dir:" + flat, [](auto& request) { request.firmware_path = "/firmware"; });
-    REQUIRE_MESSAGE(!outcome.error, outcome.message());
-    CHECK(outcome.files == std::map<std::string, std::string>{
-                               {k_modules + "/a.ko", "module a"}, {k_modules + "/sub/b.ko.xz", "module b"}, {"firmware/x.bin", "firmware"}});
-    CHECK(outcome.result.digest == sha256(sha256("firmware").substr(7) + "  /firmware/x.bin\n" + sha256("module a").substr(7) + "  /" + k_modules +
-                                          "/a.ko\n" + sha256("module b").substr(7) + "  /" + k_modules + "/sub/b.ko.xz\n"));
-
-    const std::string image = top.path() + "/image";
-    put_file(image + "/" + k_modules + "/c.ko", "module c");
-    put_file(image + "/" + k_modules + "/modules.dep", "ignored");
-    put_file(image + "/opt/lib/modules/5.10/d.ko", "other kernel");
-    put_file(image + "/etc/shadow", "not wanted");
-    fs::create_symlink("c.ko", image + "/" + k_modules + "/link.ko");
-    const Outcome unpacked = pull_local("dir:" + image);
-    CHECK(unpacked.files == std::map<std::string, std::string>{{k_modules + "/c.ko", "module c"}, {k_modules + "/link.ko", "-> c.ko"}});
-    CHECK(unpacked.result.kernels_found == std::vector<std::string>{"5.10", k_kernel});
-    CHECK(pull_local("dir:" + image, [](auto& request) { request.kernels = {"4.19"}; }).code() == "kernel-not-in-image");
-    fs::create_symlink(k_kernel, image + "/opt/lib/modules/4.19");
-    CHECK(pull_local("dir:" + image, [](auto& request) { request.kernels = {"4.19"}; }).files ==
-          std::map<std::string, std::string>{{"opt/lib/modules/4.19/c.ko", "module c"}, {"opt/lib/modules/4.19/link.ko", "-> c.ko"}});
-}
-
-TEST_CASE("an unpacked image is searched through its links, as a container would see it") {
-    const sys::TempDir top("kmm-test-");
-    const std::string image = top.path() + "/rootfs";
-    const auto at_root = [](auto& request) { request.dir_name = "/"; request.firmware_path = "/lib/firmware"; };
-    put_file(image + "/usr/lib/modules/" + k_kernel + "/a.ko", "a");
-    put_file(image + "/usr/lib/modules/5.10/other.ko", "of another kernel");
-    put_file(image + "/srv/fw/x.bin", "f");
-    fs::create_symlink("usr/lib", image + "/lib");
-    fs::create_symlink("/srv/fw", image + "/usr/lib/firmware");
-    const Outcome outcome = pull_local("dir:" + image, at_root);
-    REQUIRE_MESSAGE(!outcome.error, outcome.message());
-    CHECK(outcome.files == std::map<std::string, std::string>{{"lib/modules/" + k_kernel + "/a.ko", "a"}, {"lib/firmware/x.bin", "f"}});
-    CHECK(outcome.result.kernels_found == std::vector<std::string>{"5.10", k_kernel});
-    const Outcome all = pull_local("dir:" + image, [&](auto& request) { at_root(request); request.kernels.clear(); request.all_kernels = true; });
-    CHECK(all.files.size() == 3);
-    fs::create_symlink(image, top.path() + "/link");
-    CHECK(pull_local("dir:" + top.path() + "/link", at_root).files == outcome.files);
-    put_file(top.path() + "/out/x.bin", "not of the image");
-    for (const char* target : {"../../../out", "/../../out", "firmware", "/"}) {
-        CAPTURE(target);
-        fs::remove(image + "/usr/lib/firmware");
-        fs::create_symlink(target, image + "/usr/lib/firmware");
-        CHECK(pull_local("dir:" + image, at_root).code() == "image-unsafe");
-    }
-    fs::remove(image + "/usr/lib/firmware");
-    fs::remove(image + "/lib");
-    fs::create_symlink("../out", image + "/lib");
-    CHECK(pull_local("dir:" + image, at_root).code() == "image-unsafe");
-    // Flat, with firmware behind a link.
-    put_file(top.path() + "/flat/b.ko", "b");
-    put_file(top.path() + "/flat/blobs/y.bin", "y");
-    fs::create_symlink("blobs", top.path() + "/flat/fw");
-    CHECK(pull_local("dir:" + top.path() + "/flat", [](auto& request) { request.firmware_path = "/fw"; }).files ==
-          std::map<std::string, std::string>{{k_modules + "/b.ko", "b"}, {"fw/y.bin", "y"}});
-}
-
-TEST_CASE("an unpacked image with its modules elsewhere is no flat directory") {
-    const sys::TempDir top("kmm-test-");
-    const std::string image = top.path() + "/rootfs";
-    put_file(image + "/usr/lib/modules/" + k_kernel + "/a.ko", "a");
-    put_file(image + "/usr/lib/modules/5.10/other.ko", "of another kernel");
-    const Outcome outcome = pull_local("dir:" + image);
-    CHECK(outcome.code() == "kernel-not-in-image");
-    CHECK(outcome.error->hint().find("/usr") != std::string::npos);
-}
-
-TEST_CASE("directories of modules that are refused") {
-    const sys::TempDir top("kmm-test-");
-    CHECK(pull_local("dir:" + top.path() + "/none").code() == "image-not-found");
-    put_file(top.path() + "/empty/README", "nothing here");
-    const Outcome empty = pull_local("dir:" + top.path() + "/empty");
-    CHECK(empty.code() == "kernel-not-in-image");
-    CHECK(empty.message() == "expected the directory /opt/lib/modules or modules (.ko, .ko.gz, .ko.xz, .ko.zst) in the directory, found neither");
-    put_file(top.path() + "/skopeo/version", "Directory Transport Version: 1.1\n");
-    put_file(top.path() + "/skopeo/manifest.json", "{}");
-    CHECK(pull_local("dir:" + top.path() + "/skopeo").error->hint().find("oci:DIR:TAG") != std::string::npos);
-    put_file(top.path() + "/flat/a.ko", "x");
-    CHECK(pull_local("dir:" + top.path() + "/flat", [](auto& request) {
-              request.kernels.clear();
-              request.all_kernels = true;
-          }).exit() == Exit::usage);
-    fs::create_symlink("/etc/passwd", top.path() + "/flat/b.ko");
-    CHECK(pull_local("dir:" + top.path() + "/flat").code() == "image-unsafe");
-    fs::remove(top.path() + "/flat/b.ko");
-    REQUIRE(::mkfifo((top.path() + "/flat/c.ko").c_str(), 0600) == 0);
-    CHECK(pull_local("dir:" + top.path() + "/flat").code() == "image-unsafe");
 }
 
 TEST_CASE("references to nothing on this host") {

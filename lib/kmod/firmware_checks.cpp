@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the kernel finds and can read the firmware that modules name.
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/number.hpp"
+#include "base/text.hpp"
+#include "kmod/firmware.hpp"
+#include "kmod/host_checks.hpp"
+
+namespace kmm::kmod {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> firmware_directories(const HostPaths& host, const std::string& release) {
+    const std::string root = host.etc.ends_with("/etc") ? host.etc.substr(0, host.etc.size() - 4) : std::string();
+    std::vector<std::string> directories;
+    if (const std::string custom = firmware_search_path(host); !custom.empty())
+        directories.push_back(here_of(host, custom));
+    const std::string base = root + "/lib/firmware";
+    for (const std::string& below : {"/updates/" + release, std::string("/updates"), "/" + release, std::string()})
+        directories.push_back(base + below);
+    return directories;
+}
+
+std::vector<std::string> firmware_forms(const std::vector<std::string>& directories, const std::string& file) {
+    std::vector<std::string> forms;
+    for (const char* ending : {"", ".xz", ".zst", ".gz"}) {
+        const bool there = std::any_of(directories.begin(), directories.end(), [&](const std::string& directory) {
+            std::error_code error;
+            return fs::exists(directory + "/" + file + ending, error);
+        });
+        if (there) forms.emplace_back(ending);
+    }
+    return forms;
+}
+
+namespace {
+
+bool before_release(const std::string& release, int major_number, int minor_number) {
+    const auto pieces = base::split(release, '.');
+    const auto number = [&](std::size_t at) {
+        const std::string_view piece = pieces.size() > at ? pieces[at] : std::string_view();
+        return base::parse_number<int>(piece.substr(0, piece.find_first_not_of("0123456789"))).value_or(0);
+    };
+    return std::pair(number(0), number(1)) < std::pair(major_number, minor_number);
+}
+
+/// Whether the kernel decompresses firmware files with this ending; nullopt if that is not known. Source: Linux
+/// drivers/base/firmware_loader.
+std::optional<bool> reads_firmware(const CheckInput& input, const std::string& ending) {
+    if (ending.empty()) return true;
+    if (ending == ".gz") return false;
+    if (const auto any = kernel_option(input, "CONFIG_FW_LOADER_COMPRESS")) {
+        if (!*any) return false;
+        if (kernel_option(input, "CONFIG_FW_LOADER_COMPRESS_ZSTD") == true && ending == ".zst") return true;
+        if (kernel_option(input, "CONFIG_FW_LOADER_COMPRESS_XZ") == true && ending == ".xz") return true;
+        return ending == ".xz" && before_release(input.facts.kernel, 5, 19);  // which has no choice
+    }
+    if (ending == ".zst" && before_release(input.facts.kernel, 5, 19)) return false;
+    const std::string function = ending == ".zst" ? "fw_decompress_zstd" : "fw_decompress_xz";
+    const auto named = kernel_functions(input.host, {"fw_decompress_zstd", "fw_decompress_xz"});
+    if (named && !named->empty()) return named->contains(function);  // with neither, they may have other names here
+    return std::nullopt;
+}
+
+}  // namespace
+
+void check_firmware_files(const CheckInput& input, Diagnostics& findings) {
+    std::vector<std::string> directories = firmware_directories(input.host, input.facts.kernel);
+    if (!input.wish.firmware.empty()) directories.insert(directories.begin(), input.wish.firmware);
+    for (const auto& name : input.found.order.names) {
+        std::vector<std::string> missing;
+        for (const auto& file : input.index.find(name)->file.info_all("firmware")) {
+            const auto forms = firmware_forms(directories, file);
+            if (forms.empty()) missing.push_back(file);
+            if (forms.empty() || std::any_of(forms.begin(), forms.end(), [&](const std::string& form) {
+                    return reads_firmware(input, form) != false;
+                }))
+                continue;
+            add_finding(
+                findings, Severity::warning, "firmware-compressed",
+                fmt::format(
+                    "module {} may ask for firmware {}, and only {}{} is there, which kernel {} does not decompress",
+                    name, base::escape(file), base::escape(file), forms.front(), input.facts.kernel),
+                "put the file into the image as it is, not compressed");
+        }
+        if (missing.empty()) continue;
+        add_finding(findings, Severity::warning, "firmware-missing",
+                    fmt::format("module {} may ask for firmware that is neither in the image nor on this host: {}",
+                                name, first_of(missing)),
+                    "put it into the image and set firmwarePath, if this node's device needs it");
+    }
+}
+
+}  // namespace kmm::kmod

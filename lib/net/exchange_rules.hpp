@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an exchange may reach and trust, and the errors of that, without a word of the library that carries it out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "net/http.hpp"
+#include "net/url.hpp"
+
+namespace kmm::net {
+
+/// Files with authorities besides the system's, where others count at all: as for other clients, OpenSSL's variable
+/// names one, unless that is not there.
+[[nodiscard]] std::vector<std::string> authorities(const TlsSettings& tls);
+
+/// "bad-certificate" (65) for a file of authorities() that holds none.
+[[nodiscard]] Error bad_authority(const std::string& file, const TlsSettings& tls);
+
+/// "address-refused" (77): `address` is further inwards than the exchange with `url` may go.
+[[nodiscard]] Error address_refused(const std::string& address, const std::string& url);
+
+/// Through a proxy: refuses a name that leads further inwards than it may, as far as this machine can tell. Errors:
+/// address_refused().
+void check_name(const Request& request, const Url& url);
+
+/// "host:port" as a Host header or CURLOPT_CONNECT_TO has it.
+[[nodiscard]] std::string host_and_port(const Url& url);
+
+/// True of a fault in the proxy's address: libcurl repeats the address, which may hold a password.
+[[nodiscard]] bool quotes_proxy(const std::string& reason);
+
+}  // namespace kmm::net

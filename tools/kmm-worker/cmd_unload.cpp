@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "kmm-worker/commands.hpp"
+#include "kmm-worker/copied_image.hpp"
+#include "kmm-worker/job.hpp"
+#include "kmm-worker/load_step.hpp"
+#include "kmm-worker/node_lock.hpp"
+#include "kmm-worker/result.hpp"
+#include "kmod/loader.hpp"
+#include "sys/clock.hpp"
+
+namespace kmm::tool_worker {
+
+using std::chrono::milliseconds;
+
+namespace {
+
+/// "not-loaded" of an alias would be a lie while the module that has it is live. What is known of aliases without an
+/// image: the host's own configuration, and in a Pod of KMM the copied modules. Errors: data (65) "module-alias".
+void refuse_alias(const Job& job) {
+    const std::string& name = job.config.modprobe.module_name;
+    if (kmod::live_module(job.host, name)) return;
+    std::vector<std::string> having;
+    for (auto& alias : kmod::read_modprobe_config(job.host).aliases) {
+        if (kmod::alias_fits(alias.pattern, name)) having.push_back(std::move(alias.module));
+    }
+    try {
+        const std::string copied =
+            std::getenv("KUBERNETES_SERVICE_HOST") == nullptr ? std::string() : copied_modules(job);
+        if (!copied.empty())
+            for (auto& module : kmod::ModuleIndex::build(copied, copies_root(job)).with_alias(name))
+                having.push_back(std::move(module));
+    } catch (const Error&) {
+        // Modules that cannot be read are no hindrance to an unload by name.
+    }
+    for (const auto& module : having) {
+        if (!kmod::live_module(job.host, module)) continue;
+        throw Error(Exit::data, "module-alias",
+                    fmt::format("no module {} is live, but {} is, which has that alias", base::escape(name),
+                                base::escape(module)))
+            .hint(fmt::format("name the module itself, {}: modules are unloaded by their own name",
+                              base::escape(module)));
+    }
+}
+
+kmod::UnloadWish unload_wish(const Job& job, const cli::Args& args) {
+    kmod::UnloadWish wish;
+    const std::string main = kmod::normalise_name(job.config.modprobe.module_name);
+    wish.names = job.unload.modules.empty() ? job.config.modprobe.modules_loading_order : job.unload.modules;
+    std::erase_if(wish.names, [&](const std::string& name) { return kmod::normalise_name(name) == main; });
+    wish.names.insert(wish.names.begin(), main);
+    const std::string policy = args.get("unload-policy").value_or("always");
+    wish.policy = policy == "never"     ? kmod::UnloadPolicy::never
+                  : policy == "if-idle" ? kmod::UnloadPolicy::if_idle
+                                        : kmod::UnloadPolicy::always;
+    if (args.flag("restore-in-tree")) wish.in_tree = kmod::InTree::restore;
+    wish.firmware_directory = kmod::firmware_directory(job.host, job.host_firmware_path);
+    wish.force = job.unload.force;
+    wish.holders_too = job.unload.remove_holders;
+    return wish;
+}
+
+/// Whoever asks for in-tree modules must not take the unload alone for success.
+void require_restored(const std::vector<kmod::NotRestored>& missing, const std::string& module,
+                      const WorkerResult& result) {
+    if (missing.empty()) return;
+    std::vector<std::string> names;
+    for (const auto& each : missing) names.push_back(each.name);
+    Error error(
+        Exit::partial, "not-restored",
+        fmt::format("module {} is {}, but {} did not come back", module, result.outcome, base::join(names, ", ")));
+    for (const auto& each : missing) error.detail("reason", each.reason);
+    throw std::move(error).hint("the same command again tries once more, as does modprobe");
+}
+
+}  // namespace
+
+WorkerResult unload_job(const Job& job, const cli::Args& args) {
+    sys::LinuxClock clock;
+    const milliseconds start = clock.monotonic();
+    require_capability(job.host, "unload");
+    std::vector<std::string> warnings;
+    const NodeLock lock = lock_node(job.host, left(job, clock, start, k_lock_wait), clock, warnings);
+    WorkerResult result = start_result("unload", job);
+    result.warnings = std::move(warnings);
+    add_config_warnings(job, result);
+    refuse_alias(job);
+    const kmod::UnloadWish wish = unload_wish(job, args);
+    kmod::LinuxModuleLoader loader;
+    kmod::Patience patience;
+    patience.loader = left(job, clock, start, patience.loader);
+    if (job.deadline.count() > 0) patience.busy = patience.loader;
+    if (job.unload.wait) patience.busy = *job.unload.wait;
+    if (const auto wait = args.get("wait")) patience.busy = base::parse_duration(*wait).value_or(patience.busy);
+    if (job.deadline.count() > 0) patience.busy = std::min(patience.busy, patience.loader);
+    kmod::Report report = kmod::unload_modules(wish, {job.host, loader, clock, patience});
+    result.durations_ms["unload"] = since(clock, start);
+    result.outcome = outcome_of(report);
+    result.forced = wish.force.any();
+    const std::vector<kmod::NotRestored> missing = std::move(report.not_restored);
+    take(result, std::move(report));
+    require_restored(missing, wish.names.front(), result);
+    require_first_time(job.unload.first_time, result.outcome, wish.names.front());
+    return result;
+}
+
+namespace {
+
+Exit run_unload(const cli::Args& given, cli::Context& context) {
+    cli::Args args = given;
+    if (const auto policy = args.get("policy")) args.values["unload-policy"] = {*policy};  // the option's other name
+    return run_and_report(
+        context, [&] { return unload_job(read_job(args, Needs::module_name, unknown_fields(context)), args); });
+}
+
+}  // namespace
+
+std::vector<cli::Option> unload_options() {
+    cli::Option wait;
+    wait.name = "wait";
+    wait.value_name = "DURATION";
+    wait.help = "wait for users of the module at most this time (default 10s)";
+    cli::Option policy;
+    policy.name = "unload-policy";  // --policy of verbs that take images is theirs
+    policy.value_name = "POLICY";
+    policy.help = "unload always, only if idle, or never";
+    policy.choices = {"always", "if-idle", "never"};
+    policy.default_text = "always";
+    cli::Option restore;
+    restore.name = "restore-in-tree";
+    restore.help = "load the replaced in-tree modules again";
+    return {wait, policy, restore};
+}
+
+cli::Verb verb_unload() {
+    cli::Verb verb;
+    verb.name = "unload";
+    verb.summary = "unload a module by name, without its image";
+    verb.description =
+        "Unloads the module, or the modules of modulesLoadingOrder in that order, then unused dependencies that "
+        "were loaded with it, and removes its firmware. A module that is not live is not an error.\n\n"
+        "For a module in use the command waits (10 s, --wait or --timeout), then reports its holders, its "
+        "reference count, and the processes, mounts and network interfaces that use it; a module that a live "
+        "module needs is reported at once, as waiting does not help. With --unload-policy if-idle or never it is "
+        "left alone: outcome kept, exit code 0. For if-idle a network interface that is up, also a virtual one, "
+        "counts as use although it holds no reference, and so does a module without an exit function, which stays "
+        "until the node reboots.\n\n"
+        "Replaced in-tree modules are remembered until they are loaded again or the node reboots, also across an "
+        "upgrade. With --restore-in-tree the exit code is 12 if one of them cannot be loaded.";
+    verb.examples = {{"kmm-worker unload config.yaml", "as KMM's worker does"},
+                     {"kmm-worker unload --module kmm_hello --wait 30s", "wait longer for its users"},
+                     {"kmm-worker unload config.yaml --restore-in-tree", "put in-tree modules back"}};
+    verb.positionals = {config_positional()};
+    for (auto& option : module_options()) {
+        if (option.name == "module" || option.name == "loading-order") verb.options.push_back(option);
+    }
+    verb.options = verb.options + unload_options() +
+                   std::vector<cli::Option>{input_size_option(), firmware_option(), force_option()} + host_options() +
+                   cli::common_options();
+    for (cli::Option short_name : unload_options()) {
+        if (short_name.name != "unload-policy") continue;
+        short_name.name = "policy";
+        short_name.default_text = "";
+        short_name.hidden = true;
+        short_name.in_files = false;
+        verb.options.push_back(short_name);
+    }
+    for (auto& option : verb.options) {
+        if (option.name == "firmware-path")
+            option.help =
+                "host directory of its firmware, for modules loaded before the last boot";  // else that is on record
+    }
+    verb.run = run_unload;
+    return verb;
+}
+
+cli::Verb verb_kmod_unload() {
+    cli::Verb verb = verb_unload();
+    verb.name = "kmod unload";
+    verb.summary = "as unload, called the way KMM calls its worker image";
+    verb.examples = {{"kmm-worker kmod unload /etc/kmm-worker/config.yaml", "as in a worker Pod"}};
+    verb.hidden = true;
+    return verb;
+}
+
+}  // namespace kmm::tool_worker

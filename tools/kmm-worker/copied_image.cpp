@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmm-worker/copied_image.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "api/names.hpp"
+#include "base/text.hpp"
+#include "kmm-worker/image_step.hpp"
+
+namespace kmm::tool_worker {
+
+namespace {
+
+/// Outside of a Pod /tmp is everybody's: each directory from `root` down must belong to root or to this user, who alone
+/// may write there. Errors: unsafe (16) "image-unsafe".
+void require_own_directories(const std::string& root, const std::string& directory) {
+    if (std::getenv("KUBERNETES_SERVICE_HOST") != nullptr) return;
+    std::filesystem::path path = root;
+    for (const auto& part : std::filesystem::path(directory).lexically_relative(root)) {
+        path /= part;
+        struct stat status {};
+        const bool found = ::lstat(path.c_str(), &status) == 0;
+        if (found && S_ISDIR(status.st_mode) && (status.st_uid == 0 || status.st_uid == ::geteuid()) &&
+            (status.st_mode & 022U) == 0)
+            continue;
+        throw Error(
+            Exit::unsafe, "image-unsafe",
+            fmt::format("{} can be changed by other users, its modules are not loaded", base::escape(path.native())))
+            .hint("kmm-worker load pulls the image itself; remove that directory if it is none of yours");
+    }
+}
+
+}  // namespace
+
+std::string copies_root(const Job& job) { return job.host.etc.substr(0, job.host.etc.rfind('/')) + "/tmp"; }
+
+std::string copied_modules(const Job& job) {
+    const std::string below =
+        std::filesystem::path(copies_root(job) + "/" + job.config.modprobe.dir_name + "/lib/modules/")
+            .lexically_normal()
+            .native();
+    for (const std::string& kernel : {job.node.kernel, api::trim_kernel(job.node.kernel)}) {
+        std::error_code error;
+        if (std::filesystem::is_directory(below + kernel, error)) return below + kernel;
+    }
+    return "";
+}
+
+bool take_copied_files(const Job& job, kmod::ModuleIndex& modules, std::string& firmware_directory,
+                       WorkerResult& result) {
+    const std::string root = copies_root(job);
+    const std::string directory = copied_modules(job);
+    if (directory.empty()) return false;
+    std::error_code error;
+    require_own_directories(root, directory);
+    modules = kmod::ModuleIndex::build(directory, root, {}, job.parser.get());
+    warn_of_left_out(modules, result.warnings);
+    const std::filesystem::path real_root = std::filesystem::canonical(root, error);
+    for (const auto& [name, module] : modules.modules()) {  // where a link leads
+        const auto real = std::filesystem::canonical(module.path, error);
+        if (error)
+            throw from_errno(error.value(), fmt::format("cannot open module file {}", base::escape(module.path)));
+        require_own_directories(real_root.native(), real.parent_path().native());
+    }
+    if (const std::string& firmware = job.config.modprobe.firmware_path; !firmware.empty()) {
+        firmware_directory = std::filesystem::path(root + "/" + firmware).lexically_normal().native();
+        if (!std::filesystem::is_directory(firmware_directory, error)) {
+            throw Error(Exit::not_found, "firmware-not-in-image",
+                        fmt::format("there is no firmware in {}", base::escape(firmware_directory)))
+                .hint("correct modprobe.firmwarePath, or add the directory to the image");
+        }
+        require_own_directories(root, firmware_directory);
+    }
+    result.image = job.config.container_image;
+    return true;
+}
+
+}  // namespace kmm::tool_worker

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Modules that the init container of a worker Pod of KMM has copied from an image.
+#pragma once
+
+#include <string>
+
+#include "kmm-worker/job.hpp"
+#include "kmm-worker/result.hpp"
+#include "kmod/module_index.hpp"
+
+namespace kmm::tool_worker {
+
+/// Where that container copies images to.
+[[nodiscard]] std::string copies_root(const Job& job);
+
+/// The directory below it that has the modules for this kernel, "" without one.
+[[nodiscard]] std::string copied_modules(const Job& job);
+
+/// Takes the copied modules, and the directory of their firmware ("" for none); then nothing is pulled. False if there
+/// are none. Errors: unsafe (16) "image-unsafe" where others may write; not_found "firmware-not-in-image".
+[[nodiscard]] bool take_copied_files(const Job& job, kmod::ModuleIndex& modules, std::string& firmware_directory,
+                                     WorkerResult& result);
+
+}  // namespace kmm::tool_worker

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options that jobs share, and what those of pulling mean.
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "base/number.hpp"
+#include "base/text.hpp"
+#include "kmm-worker/job.hpp"
+#include "sys/signals.hpp"
+
+namespace kmm::tool_worker {
+
+namespace {
+
+cli::Option option(std::string name, std::string value_name, std::string help) {
+    cli::Option made;
+    made.name = std::move(name);
+    made.value_name = std::move(value_name);
+    made.help = std::move(help);
+    return made;
+}
+
+cli::Option repeatable(cli::Option made) {
+    made.repeatable = true;
+    return made;
+}
+
+cli::Option choice(cli::Option made, std::vector<std::string> choices) {
+    made.choices = std::move(choices);
+    return made;
+}
+
+cli::Option environment(cli::Option made, std::string variable) {
+    made.environment = std::move(variable);
+    return made;
+}
+
+struct LimitName {
+    std::string_view name;
+    std::uint64_t registry::Limits::*field;
+};
+
+constexpr LimitName k_limits[] = {
+    {"manifest_bytes", &registry::Limits::manifest_bytes},
+    {"config_bytes", &registry::Limits::config_bytes},
+    {"index_entries", &registry::Limits::index_entries},
+    {"index_depth", &registry::Limits::index_depth},
+    {"layers", &registry::Limits::layers},
+    {"blob_bytes", &registry::Limits::blob_bytes},
+    {"image_bytes", &registry::Limits::image_bytes},
+    {"inflated_layer_bytes", &registry::Limits::inflated_layer_bytes},
+    {"inflated_bytes", &registry::Limits::inflated_bytes},
+    {"ratio", &registry::Limits::ratio},
+    {"entries", &registry::Limits::entries},
+    {"path_bytes", &registry::Limits::path_bytes},
+    {"component_bytes", &registry::Limits::component_bytes},
+    {"depth", &registry::Limits::depth},
+    {"file_bytes", &registry::Limits::file_bytes},
+};
+
+void apply_limit(const std::string& text, registry::Limits& limits) {
+    const auto equals = text.find('=');
+    std::string name = text.substr(0, equals);
+    std::replace(name.begin(), name.end(), '-', '_');
+    const auto row =
+        std::find_if(std::begin(k_limits), std::end(k_limits), [&](const LimitName& r) { return r.name == name; });
+    std::vector<std::string> names;
+    for (const auto& known : k_limits) names.emplace_back(known.name);
+    if (row == std::end(k_limits) || equals == std::string::npos) {
+        Error error(
+            Exit::usage, "bad-value",
+            fmt::format("--limit {}: expected NAME=VALUE with one of {}", base::escape(text), base::join(names, ", ")));
+        if (const auto near = base::nearest(name, names)) error.hint(fmt::format("did you mean {}?", *near));
+        throw error;
+    }
+    const auto value = base::parse_number<std::uint64_t>(std::string_view(text).substr(equals + 1));
+    if (!value || *value == 0) {
+        throw Error(Exit::usage, "bad-value",
+                    fmt::format("--limit {}: expected a positive number", base::escape(text)));
+    }
+    limits.*row->field = *value;
+}
+
+}  // namespace
+
+std::vector<cli::Option> module_options() {
+    return {
+        option("image", "REF", "image to pull, instead of CONFIG"),
+        option("module", "NAME", "module to load or unload, instead of CONFIG"),
+        option("kernel", "K", "kernel of the module (default: the running one)"),
+        repeatable(option("parameter", "KEY=VALUE", "parameter of the module")),
+        option("dir-name", "DIR", "directory of lib/modules in the image (default /opt, else /)"),
+        option("image-firmware", "DIR", "directory of firmware in the image"),
+        repeatable(option("loading-order", "NAME", "modulesLoadingOrder: main module first")),
+        repeatable(option("in-tree-remove", "NAME", "in-tree module to unload first")),
+    };
+}
+
+cli::Option force_option() {
+    return option("i-understand-this-taints", "", "honour the forcing flags of modprobe.args and rawArgs");
+}
+
+cli::Option input_size_option() {
+    auto made = option("input-size", "BYTES", "refuse an input of another length");
+    made.hidden = true;
+    return made;
+}
+
+cli::Option policy_in_input_option() {
+    auto made = option("policy-in-input", "", "require an ImagePolicy behind CONFIG");
+    made.hidden = true;
+    return made;
+}
+
+std::vector<cli::Option> pull_options() {
+    return {
+        option("authfile", "FILE", "registry credentials, as docker's config.json"),
+        environment(option("pull-secrets", "DIR", "mounted pull Secrets (default /var/run/kmm/pull-secrets)"),
+                    "KMM_PULL_SECRETS"),
+        option("ca-file", "FILE", "more certificates to trust"),
+        option("insecure", "", "allow plain HTTP and unverified TLS"),
+        environment(repeatable(option("pinned-key", "PIN",
+                                      "sha256//BASE64 of the registry's public key; one of several must match")),
+                    "KMM_PINNED_KEY"),
+        environment(repeatable(option("mirror-config", "FILE", "mirrors: registries.conf, IDMS, ITMS or ICSP")),
+                    "KMM_MIRROR_CONFIG"),
+        environment(option("policy", "FILE", "signature policy, as containers-policy.json(5)"), "KMM_POLICY"),
+        environment(repeatable(option("signature-key", "FILE",
+                                      "public key (PEM) that must have signed the image; one of several must match")),
+                    "KMM_SIGNATURE_KEY"),
+        environment(option("cache-dir", "DIR", "cache of verified content (default: /var/lib/kmm-worker if it exists)"),
+                    "KMM_CACHE_DIR"),
+        option("cache-size", "SIZE", "size of the cache, such as 500MiB (default 4GiB); 0 disables it"),
+        choice(option("image-pull-policy", "POLICY", "when to ask the registry (default: the config's, else Always)"),
+               {"Always", "IfNotPresent", "Never"}),
+        option("platform", "OS/ARCH", "platform to take from a manifest list"),
+        option("allow-platform-mismatch", "", "accept an image whose configuration names another platform"),
+        repeatable(option("limit", "NAME=VALUE", "raise or lower a limit against hostile images")),
+    };
+}
+
+std::vector<cli::Option> host_options() {
+    auto root = option("host-root", "DIR", "where the host's /proc, /sys and /lib are mounted");
+    root.environment = "KMM_HOST_ROOT";
+    return {root};
+}
+
+registry::PullRequest pull_request(const cli::Args& args, const std::string& reference,
+                                   std::chrono::milliseconds deadline) {
+    registry::PullRequest request;
+    request.reference = reference;
+    request.tls.insecure = args.flag("insecure");
+    request.tls.ca_file = args.get("ca-file").value_or("");
+    if (args.flag("allow-platform-mismatch")) request.other_platform = registry::OtherPlatform::warn;
+    for (const auto& pin : args.all("pinned-key")) {
+        constexpr std::string_view form = "sha256//";
+        constexpr std::size_t digest_bytes = 32;
+        const auto digest =
+            pin.starts_with(form) ? base::from_base64(std::string_view(pin).substr(form.size())) : std::nullopt;
+        if (!digest || digest->size() != digest_bytes) {
+            throw Error(Exit::usage, "bad-value",
+                        fmt::format("--pinned-key {}: expected sha256// and the base64 form of a SHA-256 digest",
+                                    base::escape(pin)))
+                .hint(
+                    "openssl x509 -in CERT -pubkey -noout | openssl pkey -pubin -outform der | openssl dgst -sha256 "
+                    "-binary | base64");
+        }
+        request.tls.pinned_key += (request.tls.pinned_key.empty() ? "" : ";") + pin;
+    }
+    for (const auto& limit : args.all("limit")) apply_limit(limit, request.limits);
+    if (deadline.count() > 0) request.deadline = deadline;
+    request.cancelled = [] { return sys::interrupt_requested(); };
+    if (const auto platform = args.get("platform")) {
+        const auto parts = base::split(*platform, '/');
+        if (parts.size() < 2 || parts.size() > 3 || parts[0].empty() || parts[1].empty()) {
+            throw Error(Exit::usage, "bad-value",
+                        fmt::format("--platform {}: expected OS/ARCH or OS/ARCH/VARIANT, as linux/amd64",
+                                    base::escape(*platform)));
+        }
+        request.os = parts[0];
+        request.architecture = parts[1];
+        if (parts.size() == 3) request.variant = parts[2];
+    }
+    return request;
+}
+
+}  // namespace kmm::tool_worker
