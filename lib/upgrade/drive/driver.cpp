@@ -32,6 +32,10 @@ bool is_last_walk(const std::vector<upgrade::Stage>& stages, std::string_view na
     return last != stages.rend() && last->name == name;
 }
 
+value::Node until_fact(const std::optional<std::string>& until) {
+    return until ? value::Node::mapping({{"until", *until}}) : value::Node();
+}
+
 }  // namespace
 
 Driver::Driver(Actor& actor, Recorder& recorder, sys::Clock& clock, std::function<bool()> interrupted)
@@ -47,8 +51,6 @@ void Driver::set_pace(Pace pace) {
     pace_ = std::move(pace);
     if (!pace_.minute_of_day) pace_.minute_of_day = sys::minute_of_day_in(recorder_.run().options.time_zone);
 }
-
-void Driver::set_until(const std::string& state) { until_ = state; }
 
 std::optional<Hold> Driver::hold_back(std::set<std::string> busy, std::vector<upgrade::NodeStep>& steps) {
     std::optional<Hold> last;
@@ -229,11 +231,7 @@ Ended Driver::walk() {
                 return Ended::paused;
             case Next::move:
                 guard.unlock();  // nothing is in flight
-                if (is_beyond(state.state, decision.event)) {
-                    if (until_.empty()) pause("manual", "one stage was asked for");
-                    else pause("until", fmt::format("{} is reached, as --until asks", until_));
-                    return Ended::paused;
-                }
+                if (stops_before(state.state, decision.event)) return Ended::paused;
                 make_move(decision.event);
                 break;
             case Next::wait: await_ending(); break;
@@ -278,11 +276,11 @@ void Driver::retry_failed(bool back) {
     }
 }
 
-void Driver::resume() {
+void Driver::resume(const std::optional<std::string>& until) {
     const auto run = recorder_.run();
     if (upgrade::is_final_run_state(run.state)) return;
     const bool aborting = run.rollback.has_value();
-    record_run(EventKind::resumed, "", "");
+    record_run(EventKind::resumed, "", "", until_fact(until));
     if (run.rollback != upgrade::Rollback::none) retry_failed(aborting);
     retry_stage();
     if (run.state == "upgrade-aborting-failed")
@@ -339,6 +337,8 @@ Ended Driver::step(const std::string& node) {
         }
         if (decision.next == Next::move) {
             if (interrupted_()) return Ended::interrupted;
+            // Who asks for a step in that very state passes it.
+            if (stepped && stops_before(run.state, decision.event)) return Ended::paused;
             make_move(decision.event);
             continue;
         }
@@ -362,10 +362,16 @@ Ended Driver::step(const std::string& node) {
     }
 }
 
-bool Driver::is_beyond(const std::string& state, const Event& move) const {
-    if (!until_.empty() && state == until_) return true;
+bool Driver::stops_before(const std::string& state, const Event& move) {
+    if (const auto why = recorder_.look([&](const upgrade::Run& run) { return upgrade::until_note(run, move); });
+        !why.empty()) {
+        pause(std::string(upgrade::k_pause_until), why);
+        return true;
+    }
     if (only_stage_.empty() || move.step == upgrade::k_step_complete) return false;
-    return upgrade::procedure_of(recorder_.header()).table().find_stage(only_stage_)->done == state;
+    if (upgrade::procedure_of(recorder_.header()).table().find_stage(only_stage_)->done != state) return false;
+    pause("manual", "one stage was asked for");
+    return true;
 }
 
 void Driver::require_stage(const upgrade::Run& run, const std::string& name) {
@@ -442,7 +448,7 @@ void Driver::require_failed(const upgrade::Run& run, const std::string& node, co
             .hint(upgrade::next_commands(run).front());
 }
 
-void Driver::retry(const std::string& node) {
+void Driver::retry(const std::string& node, const std::optional<std::string>& until) {
     const auto run = recorder_.run();
     if (node.empty()) {
         const auto* stage = upgrade::procedure_of(run).table().stage_of(run.state);
@@ -450,7 +456,7 @@ void Driver::retry(const std::string& node) {
             throw Error(Exit::paused, "not-failed",
                         fmt::format("the upgrade is in state {}: no step of the run has failed", run.state))
                 .hint(upgrade::next_commands(run).front());
-        record_run(EventKind::resumed, "", "");
+        record_run(EventKind::resumed, "", "", until_fact(until));
         return retry_stage();
     }
     require_failed(run, node, "retry");
@@ -460,7 +466,7 @@ void Driver::retry(const std::string& node) {
     event.from = run.find(node)->state;
     event.to = upgrade::procedure_of(run).restart_state(run, *run.find(node));
     recorder_.record(event);
-    record_run(EventKind::resumed, "", "");
+    record_run(EventKind::resumed, "", "", until_fact(until));
 }
 
 void Driver::skip(const std::string& node, const std::string& reason) {

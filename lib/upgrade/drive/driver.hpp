@@ -33,14 +33,12 @@ public:
     /// Before walk: the time of day, and who is told what the walk waits for.
     void set_pace(Pace pace);
 
-    /// Before walk: it pauses once the run is in `state`, one in which it rests; "" for none.
-    void set_until(const std::string& state);
-
     /// Goes on until the run ends, pauses, or a person interrupts. A paused run must be resumed before.
     /// Errors: only those of the record and of an unreadable cluster; the run is resumable then.
     [[nodiscard]] Ended walk();
-    /// Ends a pause, and sends nodes that failed back to their start (`resume` retries them).
-    void resume();
+    /// Ends a pause, and sends nodes that failed back to their start (`resume` retries them). `until`: replaces
+    /// RunState::until.
+    void resume(const std::optional<std::string>& until = std::nullopt);
     /// Exactly one step of one node: `node`, or "" for the next one. Errors: paused "step-not-allowed".
     [[nodiscard]] Ended step(const std::string& node);
     /// What is left of one stage, which must be the one that is under way or comes next. Errors: not_found
@@ -49,8 +47,8 @@ public:
     /// Records the abort and walks to its end. Looks at nodes that were cut off. Errors: paused "not-abortable".
     [[nodiscard]] Ended abort(upgrade::Rollback rollback);
     /// Sends one failed node back to its start; "": begins the failed step of the run again. Errors: paused
-    /// "not-failed" names the state and the valid command.
-    void retry(const std::string& node);
+    /// "not-failed" names the state and the valid command. `until` as for resume.
+    void retry(const std::string& node, const std::optional<std::string>& until = std::nullopt);
     /// Gives one failed node up; a cordon of this run is lifted. Errors: as retry; paused "not-skippable"; those of the
     /// store.
     void skip(const std::string& node, const std::string& reason);
@@ -69,9 +67,9 @@ private:
     /// itself.
     void begin_steps(const std::vector<upgrade::NodeStep>& steps, Flight& flight, Pool& pool);
     [[nodiscard]] static Ended end_of(const std::string& state);
-    /// True if the run is in the state up to which it was to go, or through the one stage that was asked for and `move`
-    /// leads to another one.
-    [[nodiscard]] bool is_beyond(const std::string& state, const upgrade::Event& move) const;
+    /// Records the pause if `move` leads from `state` beyond the state up to which the run was to go, or beyond the one
+    /// stage that was asked for. False: it does not.
+    [[nodiscard]] bool stops_before(const std::string& state, const upgrade::Event& move);
     /// Waits for a moment because of `hold`. False: the run was paused instead, since nothing can begin for too long.
     [[nodiscard]] bool wait_for_others(const Hold& hold);
     /// Records a move of the run. Before it says that all nodes are upgraded, those that are done are looked at; if one
@@ -99,7 +97,6 @@ private:
     StepRunner steps_;
     Pace pace_;
     std::string only_stage_;                                 ///< after which the walk stops, "": none
-    std::string until_;                                      ///< state of the run in which the walk stops, "": none
     std::string told_;                                       ///< the last thing said to be waited for
     bool has_begun_ = false;                                 ///< this walk has begun a node
     std::optional<std::chrono::milliseconds> held_since_;    ///< since when others keep all nodes from beginning

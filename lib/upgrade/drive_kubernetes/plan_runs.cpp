@@ -65,6 +65,7 @@ upgrade::Run plan_run(const KubernetesRequest& request, const kubernetes::Observ
     run.tool_version = request.tool_version;
     run.state = upgrade::k_run_started;
     run.since = request.created;
+    run.until = request.until;
     run.options = request.options;
     run.to_version = hop.control_plane.empty() ? hop.kubelet : hop.control_plane;
     auto subject = request.subject;

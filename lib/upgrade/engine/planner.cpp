@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "upgrade/engine/replay.hpp"
+#include "upgrade/engine/table.hpp"
 
 namespace kmm::upgrade {
 namespace {
@@ -296,6 +297,43 @@ std::vector<std::string> cordoned_nodes(const Run& run) {
 std::string cordon_note(const Run& run) {
     const auto names = cordoned_nodes(run);
     return names.empty() ? "" : fmt::format("; still {}: {}", describe(run).hold, base::join(names, ", "));
+}
+
+namespace {
+
+/// How far `state` is in the order of stages: 0 at the start, then two for each stage, the second for its done state.
+std::size_t progress_of(const Table& table, const std::string& state) {
+    std::size_t place = 0;
+    for (const auto& stage : table.stages()) {
+        if (state == stage.done) return place + 2;
+        if (state == stage.during || state == stage.failed) return place + 1;
+        place += 2;
+    }
+    return 0;
+}
+
+}  // namespace
+
+std::string until_note(const Run& run, const Event& move) {
+    if (run.until.empty() || run.rollback) return "";
+    if (run.state == run.until) return fmt::format("{} is reached, as --until asks", run.until);
+    const auto& procedure = procedure_of(run);
+    const auto is_behind = move.kind == EventKind::intent && procedure.table().find_stage(move.step) != nullptr &&
+                           progress_of(procedure.table(), move.to) > progress_of(procedure.table(), run.until);
+    if (!is_behind || !procedure.describe(run).follows.empty()) return "";
+    return fmt::format("{} is left out of this upgrade: stopped before {}, as --until asks", run.until, move.to);
+}
+
+std::string until_problem(const Run& run, const std::string& state) {
+    const auto& procedure = procedure_of(run);
+    if (procedure.table().kind(Scope::run, state) != StateKind::resting)
+        return fmt::format("expected a state in which an upgrade rests, found '{}'", base::escape(state));
+    if (run.rollback) return "the upgrade is being aborted";
+    const bool is_past = run.state == state ? run.paused && run.pause_reason == k_pause_until
+                                            : progress_of(procedure.table(), run.state) >
+                                                  progress_of(procedure.table(), state);
+    if (!is_past || !procedure.describe(run).follows.empty()) return "";
+    return fmt::format("the upgrade is in state {}: {} is behind it", run.state, state);
 }
 
 std::string failed_note(const NodeRecord& node) { return node.name + ": " + node.reason; }

@@ -22,6 +22,9 @@ struct NodeStep {
 /// node's state as it is, and is recorded as a look.
 inline constexpr std::string_view k_step_release = "release";
 
+/// The reason of a pause in the state that RunState::until names.
+inline constexpr std::string_view k_pause_until = "until";
+
 /// `steps`: begin these node steps now. `move`: record this event of the run. `pause`: record the pause and stop.
 /// `wait`: nothing can begin until a step that is in flight ends. `finished`: the run is in a final state.
 enum class Next { steps, move, pause, wait, finished };
@@ -73,6 +76,12 @@ struct Counts {
 
 /// "NODE: REASON" of a failed node, which the pause "node-failed" says.
 [[nodiscard]] std::string failed_note(const NodeRecord& node);
+
+/// Why `run` stops before `move` instead of making it: it is in the state RunState::until, or the stage of that state
+/// is left out and no run that follows has it. "" for no stop.
+[[nodiscard]] std::string until_note(const Run& run, const Event& move);
+/// What keeps `state` from being one in which `run` can still stop, "" for nothing.
+[[nodiscard]] std::string until_problem(const Run& run, const std::string& state);
 
 /// The command that goes on from here, then the other sensible ones; never empty.
 [[nodiscard]] std::vector<std::string> next_commands(const Run& run);

@@ -68,7 +68,13 @@ void Ledger::judge_run(const Event& event, const std::string& time, RunState& ne
         if (run_.paused) {
             next.batch_base = index_.finals();
             next.resumed_in = run_.state;
+            // A stage that stops by itself has stopped there, too.
+            const auto* stage = procedure_of(run_).table().stage_of(run_.until);
+            if (run_.pause_reason == k_pause_until ||
+                (run_.state == run_.until && stage != nullptr && run_.pause_reason == stage->name))
+                next.until.clear();
         }
+        if (const auto* until = event.facts.find("until")) next.until = until->text();
         next.paused = false;
         next.pause_reason.clear();
         next.pause_message.clear();
@@ -85,6 +91,7 @@ void Ledger::judge_run(const Event& event, const std::string& time, RunState& ne
         damaged("the run is completed while nodes are not");
     next.state = event.to;
     next.since = time;
+    if (event.from == run_.until || event.step == k_step_abort) next.until.clear();
     const auto* stage = procedure_of(run_).table().find_stage(event.step);
     if (stage == nullptr || stage->is_walk()) return;
     const bool has_failed = event.kind == EventKind::failed;

@@ -129,6 +129,7 @@ struct RunState {
     std::string pause_message;
     std::int64_t batch_base = 0;     ///< nodes that were final when the run was last started or resumed
     std::string resumed_in;          ///< state of the run when it was last resumed
+    std::string until;               ///< state in which the run is to stop and has not stopped yet, "" for none
     std::optional<Rollback> rollback;  ///< set once an abort was begun
     std::uint64_t events = 0;        ///< entries replayed
     /// How the step of the run that is a stage of its own has failed; "" once it is begun again.

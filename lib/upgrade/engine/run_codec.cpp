@@ -214,6 +214,7 @@ void visit_run(const Visitor& visit, Record& it) {
     visit.text("pauseMessage", it.pause_message);
     visit.number("batchBase", it.batch_base);
     visit.text("resumedIn", it.resumed_in);
+    visit.text("until", it.until);
     visit.count("events", it.events);
     visit.text("stepReason", it.step_reason);
     visit.text("stepMessage", it.step_message);

@@ -96,13 +96,14 @@ Exit run_start_kubernetes(const cli::Args& args, cli::Context& context) {
     if (is_dump && !dry)
         throw Error(Exit::usage, "bad-value", "-f reads dumps, in which nothing can be upgraded")
             .hint("add --dry-run, or name the cluster with --context");
-    const auto until = args.get("until").value_or("");
+    request.until = args.get("until").value_or("");
     const auto& table = (request.is_networking_first ? upgrade::kubernetes::procedure_networking_first()
                                                      : upgrade::kubernetes::procedure_kubernetes())
                             .table();
-    if (args.get("until") && table.kind(upgrade::Scope::run, until) != upgrade::StateKind::resting)
+    if (args.get("until") && table.kind(upgrade::Scope::run, request.until) != upgrade::StateKind::resting)
         throw Error(Exit::usage, "bad-value",
-                    fmt::format("--until: expected a state in which an upgrade rests, found '{}'", base::escape(until)))
+                    fmt::format("--until: expected a state in which an upgrade rests, found '{}'",
+                                base::escape(request.until)))
             .hint("as upgraded-first-master or upgraded-second-master");
     const auto catalogue = read_versions(call);
     drive::take_patches(request, catalogue);
@@ -162,7 +163,7 @@ Exit run_start_kubernetes(const cli::Args& args, cli::Context& context) {
         print_plan(context, {request, seen, hops, inventory.is_live, inventory.has_policies, is_dump});
         return Exit::ok;
     }
-    return walk_hops(access, request, seen, hops, until, std::move(runner));
+    return walk_hops(access, request, seen, hops, std::move(runner));
 }
 
 }  // namespace kmm::tool_upgrade

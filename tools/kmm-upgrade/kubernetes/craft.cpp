@@ -69,7 +69,7 @@ public:
     }
 
     [[nodiscard]] Exit follow(Access& access, const upgrade::Run& run) const override {
-        return go_on_to_target(access, run, "");
+        return go_on_to_target(access, run);
     }
 
     void clean_up(Access& access, const upgrade::Run& run) const override {
@@ -129,7 +129,7 @@ void hold_kubernetes_lease(Access& access, const upgrade::Options& options) {
     access.cluster.secure(options, target, ClusterAccess::Purpose::change);
 }
 
-Exit go_on_to_target(Access& access, const upgrade::Run& run, const std::string& until) {
+Exit go_on_to_target(Access& access, const upgrade::Run& run) {
     const auto subject = upgrade::kubernetes::subject_of(run);
     access.record.open_locked("resume");
     const auto place = access.cluster.place(&run);
@@ -138,6 +138,7 @@ Exit go_on_to_target(Access& access, const upgrade::Run& run, const std::string&
     drive::KubernetesRequest request;
     request.options = run.options;
     request.subject = subject;
+    request.until = run.until;
     request.is_networking_first = run.rules == &upgrade::kubernetes::procedure_networking_first();
     sign_kubernetes_request(access.call, request);
     choose_kubernetes_reach(access, request.options, place);
@@ -156,22 +157,21 @@ Exit go_on_to_target(Access& access, const upgrade::Run& run, const std::string&
                 subject.target));
     if (!hops.empty()) require_applications(access, catalogue, subject, hops.front());
     if (!hops.empty())
-        return walk_hops(access, request, seen, hops, until,
+        return walk_hops(access, request, seen, hops,
                          kubernetes_runner(access, request.options, request.lineage, true));
     access.call.note(fmt::format("every control plane and kubelet runs {} already", subject.target));
     return Exit::ok;
 }
 
 Exit walk_hops(Access& access, const drive::KubernetesRequest& request, const kubernetes::Observation& seen,
-               const std::vector<drive::Hop>& hops, const std::string& until,
-               std::unique_ptr<cluster::NodeRunner> runner) {
+               const std::vector<drive::Hop>& hops, std::unique_ptr<cluster::NodeRunner> runner) {
     auto run = drive::plan_run(request, seen, hops);
     put_place(run, access.cluster.opened().place);
     auto launched = launch(access, std::move(run),
-                           std::make_unique<KubernetesHands>(access, std::move(runner), Extent::onward), until);
+                           std::make_unique<KubernetesHands>(access, std::move(runner), Extent::onward));
     if (!upgrade::is_followed(launched.run)) return finish(access.call, launched.ended, launched.run);
     const auto exit = finish_one(access.call, launched.ended, launched.run);
-    const auto next = go_on_to_target(access, launched.run, until);
+    const auto next = go_on_to_target(access, launched.run);
     return next == Exit::ok ? exit : next;
 }
 

@@ -27,12 +27,12 @@ void hold_kubernetes_lease(Access& access, const upgrade::Options& options);
 
 /// Goes on with what follows `run`, a complete one: the way is found again from what runs now. The exit code of the
 /// verb.
-[[nodiscard]] Exit go_on_to_target(Access& access, const upgrade::Run& run, const std::string& until);
+[[nodiscard]] Exit go_on_to_target(Access& access, const upgrade::Run& run);
 /// Records and walks the runs of `hops`, one after the other, the first one by `runner`, that of kubernetes_runner for
 /// its lineage. The exit code of the verb.
 [[nodiscard]] Exit walk_hops(Access& access, const drive::KubernetesRequest& request,
                              const kubernetes::Observation& seen, const std::vector<drive::Hop>& hops,
-                             const std::string& until, std::unique_ptr<cluster::NodeRunner> runner);
+                             std::unique_ptr<cluster::NodeRunner> runner);
 
 Exit run_guard(const cli::Args& args, cli::Context& context);
 Exit run_unfreeze(const cli::Args& args, cli::Context& context);

@@ -107,8 +107,7 @@ drive::RecipeRequest recipe_request(Call& call, const std::string& name) {
 
 Exit launch_recipe(Access& access, upgrade::Run run) {
     put_place(run, access.cluster.opened().place);
-    const auto launched = launch(access, std::move(run), std::make_unique<RecipeHands>(access),
-                                 access.call.args().get("until").value_or(""));
+    const auto launched = launch(access, std::move(run), std::make_unique<RecipeHands>(access));
     return finish(access.call, launched.ended, launched.run);
 }
 

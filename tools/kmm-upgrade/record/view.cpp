@@ -13,6 +13,7 @@
 #include "kmm-upgrade/session/board.hpp"
 #include "kmm-upgrade/session/causes.hpp"
 #include "report/metrics.hpp"
+#include "upgrade/engine/planner.hpp"
 #include "upgrade/engine/table.hpp"
 #include "value/writer.hpp"
 #include "upgrade/engine/replay.hpp"
@@ -72,6 +73,8 @@ std::vector<Line> lines_of(const upgrade::Run& run, const std::optional<record::
         lines.push_back({"left out", listed(names) + ": " + reason, ""});
     if (!run.left_out.empty() && !run.rollback) lines.push_back({"hint", left_out_hint(run), ""});
     for (const auto& [key, text] : words.notes) lines.push_back({key, text, ""});
+    if (!run.until.empty() && !upgrade::is_final_run_state(run.state) && run.pause_reason != upgrade::k_pause_until)
+        lines.push_back({"until", run.until, "the upgrade stops there"});
     add_causes(lines, run);
     if (run.paused && std::none_of(run.nodes.begin(), run.nodes.end(),
                                    [](const auto& node) { return upgrade::is_failed_node_state(node.state); }))

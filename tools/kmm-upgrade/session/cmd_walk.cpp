@@ -8,7 +8,9 @@
 #include "kmm-upgrade/record/trust.hpp"
 #include "kmm-upgrade/record/view.hpp"
 #include "kmm-upgrade/session/walk.hpp"
+#include "kmm-upgrade/session/walk_options.hpp"
 #include "kmm-upgrade/verbs.hpp"
+#include "upgrade/engine/planner.hpp"
 #include "upgrade/engine/replay.hpp"
 
 namespace kmm::tool_upgrade {
@@ -35,9 +37,10 @@ void require_readable(RecordedWalk& recorded) {
     if (!recorded.found.rollback) recorded.walk.hands->require_readable();
 }
 
-void require_running(RecordAccess& record, const std::string& verb) {
-    const auto run = record.must_load();
+upgrade::Run require_running(RecordAccess& record, const std::string& verb) {
+    auto run = record.must_load();
     if (upgrade::is_final_run_state(run.state)) refuse_ended(run, verb);
+    return run;
 }
 
 /// Goes on with what follows `run`, which ended with `before`.
@@ -66,15 +69,17 @@ Exit walk_on(Access& access, const std::string& operation, const std::function<v
 
 Exit run_resume(const cli::Args& args, cli::Context& context) {
     Access access(args, context);
-    const auto before = access.record.must_load();
+    auto before = access.record.must_load();
     if (upgrade::is_followed(before)) {
+        if (const auto until = until_option(args, before)) before.until = *until;
         // What follows is made of the record: its commands are run as those of a run that is under way.
         require_trust(access.record.directory().path(), before, args, context);
         access.cluster.free_ended_lease(before);
         return follow(access, before, before.is_partial() ? Exit::partial : Exit::ok);
     }
     if (const auto exit = already_ended(access)) return *exit;
-    return walk_on(access, "resume", [](drive::Driver& driver) { driver.resume(); });
+    const auto until = until_option(args, before);
+    return walk_on(access, "resume", [&](drive::Driver& driver) { driver.resume(until); });
 }
 
 Exit run_step(const cli::Args& args, cli::Context& context) {
@@ -87,7 +92,7 @@ Exit run_step(const cli::Args& args, cli::Context& context) {
         throw Error(Exit::usage, "bad-value", "step takes STAGE or --node, not both")
             .hint("leave --node out for the whole stage");
     Access access(args, context);
-    require_running(access.record, "step");
+    static_cast<void>(require_running(access.record, "step"));
     RecordedWalk recorded(access, "step");
     require_readable(recorded);
     auto& walk = recorded.walk;
@@ -98,7 +103,8 @@ Exit run_step(const cli::Args& args, cli::Context& context) {
     // A step that was asked for and done is no stop by a failure.
     const auto at = walk.recorder.state();
     const auto* wanted = upgrade::procedure_of(walk.recorder.header()).table().find_stage(stage);
-    const bool is_done = at.pause_reason == "manual" || (wanted != nullptr && at.state == wanted->done);
+    const bool is_done = at.pause_reason == "manual" || at.pause_reason == upgrade::k_pause_until ||
+                         (wanted != nullptr && at.state == wanted->done);
     return ended == drive::Ended::paused && is_done ? Exit::ok : exit;
 }
 
@@ -130,15 +136,15 @@ Exit run_abort(const cli::Args& args, cli::Context& context) {
 
 Exit run_retry(const cli::Args& args, cli::Context& context) {
     Access access(args, context);
-    require_running(access.record, "retry");
+    const auto until = until_option(args, require_running(access.record, "retry"));
     const auto node = args.positional("NODE");
     return walk_on(access, node.empty() ? "retry" : "retry " + node,
-                   [&](drive::Driver& driver) { driver.retry(node); });
+                   [&](drive::Driver& driver) { driver.retry(node, until); });
 }
 
 Exit run_skip(const cli::Args& args, cli::Context& context) {
     Access access(args, context);
-    require_running(access.record, "skip");
+    static_cast<void>(require_running(access.record, "skip"));
     const auto reason = args.get("reason");
     if (!reason || reason->empty())
         throw Error(Exit::usage, "missing-option", "--reason TEXT is missing").hint("say why; it stays in the history");

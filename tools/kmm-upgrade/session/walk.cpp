@@ -81,7 +81,7 @@ void put_place(upgrade::Run& run, const cluster::Place& place) {
     run.cluster_context = place.context;
 }
 
-Launched launch(Access& access, upgrade::Run run, std::unique_ptr<Hands> hands, const std::string& until) {
+Launched launch(Access& access, upgrade::Run run, std::unique_ptr<Hands> hands) {
     auto& call = access.call;
     auto& record = access.record;
     run.cluster_identity = access.cluster.opened().store->identity(true);
@@ -100,7 +100,6 @@ Launched launch(Access& access, upgrade::Run run, std::unique_ptr<Hands> hands, 
     Walk walk(access, upgrade::replay({{run.created, upgrade::encode(run)}}, procedures_of(call.context())),
               std::move(hands));
     walk.recorder.save();
-    walk.driver.set_until(until);
     const auto ended = walk.carry_out([&] {
         if (!run.options.manual) return walk.driver.walk();
         walk.driver.pause("manual", "as --manual asks; go on with step");

@@ -55,10 +55,9 @@ struct Launched {
     drive::Ended ended = drive::Ended::paused;
     upgrade::Run run;  ///< as it is then
 };
-/// Records `run` in place of an ended one, which goes into the history, and walks it, no further than to the state
-/// `until` if that is not "". The lock is held, the cluster is open. Errors: those of the record and of the store.
-[[nodiscard]] Launched launch(Access& access, upgrade::Run run, std::unique_ptr<Hands> hands,
-                              const std::string& until = "");
+/// Records `run` in place of an ended one, which goes into the history, and walks it. The lock is held, the cluster is
+/// open. Errors: those of the record and of the store.
+[[nodiscard]] Launched launch(Access& access, upgrade::Run run, std::unique_ptr<Hands> hands);
 
 /// Prints the summary of the run and maps how the walk ended to the exit code.
 [[nodiscard]] Exit finish(Call& call, drive::Ended ended, const upgrade::Run& run);

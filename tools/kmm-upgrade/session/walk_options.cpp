@@ -17,6 +17,9 @@
 #include "sys/process.hpp"
 #include "sys/random.hpp"
 #include "upgrade/engine/pace.hpp"
+#include "upgrade/engine/planner.hpp"
+#include "upgrade/engine/replay.hpp"
+#include "upgrade/engine/table.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
@@ -136,6 +139,19 @@ Share parse_share(std::string text) {
             .hint("leave the option out for one node at a time");
     share.number = *number;
     return share;
+}
+
+std::optional<std::string> until_option(const cli::Args& args, const upgrade::Run& run) {
+    auto state = args.get("until");
+    if (!state) return state;
+    if (const auto problem = upgrade::until_problem(run, *state); !problem.empty()) {
+        std::vector<std::string> ahead;
+        for (const auto& stage : upgrade::procedure_of(run).table().stages())
+            if (upgrade::until_problem(run, stage.done).empty()) ahead.push_back(stage.done);
+        throw Error(Exit::usage, "bad-value", "--until: " + problem)
+            .hint(ahead.empty() ? "leave the option out" : "expected one of " + base::join(ahead, ", "));
+    }
+    return state;
 }
 
 void take_module(const cli::Args& args, drive::StartRequest& request) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "cli/app.hpp"
@@ -35,6 +36,10 @@ void take_draining_walk_options(const cli::Args& args, drive::StartRequest& requ
 /// lineage.
 void read_order(drive::StartRequest& request);
 void sign_request(drive::StartRequest& request);
+
+/// --until of a verb that goes on with `run`; nullopt if it is not given. Errors: usage "bad-value" for a state in
+/// which the run cannot stop any more.
+[[nodiscard]] std::optional<std::string> until_option(const cli::Args& args, const upgrade::Run& run);
 
 /// The text of an option that is a command line, "" if it is not given. Errors: usage "bad-value".
 [[nodiscard]] std::string command_option(const cli::Args& args, const std::string& name);

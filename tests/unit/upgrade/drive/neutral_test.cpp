@@ -129,6 +129,46 @@ struct Life {
 
 TEST_SUITE("drive::unit") {
 
+TEST_CASE("a run stops where it was told to when it began, whoever goes on with it") {
+    Parcels parcels(2);
+    parcels.entries.front().set("until", "fetched");
+    {
+        Life life(parcels);
+        life.stop = true;  // before anything is done
+        CHECK(life.driver.walk() == Ended::interrupted);
+    }
+    {
+        Life life(parcels);
+        life.driver.resume();
+        CHECK(life.driver.walk() == Ended::paused);
+        CHECK(life.state() == "fetched");
+        CHECK(life.recorder.state().pause_reason == "until");
+    }
+    Life life(parcels);
+    SUBCASE("and goes on to its end when it is resumed there") {
+        life.driver.resume();
+        CHECK(life.finish() == Ended::complete);
+    }
+    SUBCASE("or to another state") {
+        life.driver.resume("switched");
+        CHECK(life.finish() == Ended::paused);
+        CHECK(life.state() == "switched");
+        life.driver.resume();
+        CHECK(life.driver.walk() == Ended::complete);
+    }
+    SUBCASE("a step that is asked for goes past it") {
+        CHECK(life.driver.step("") == Ended::paused);
+        CHECK(life.recorder.state().pause_reason == "manual");
+        CHECK(life.recorder.state().until.empty());
+    }
+    SUBCASE("a step stops in it") {
+        life.driver.resume("walked-first");
+        for (int steps = 0; life.state() != "walked-first" && steps < 20; ++steps)
+            CHECK(life.driver.step("") == Ended::paused);
+        CHECK(life.state() == "walked-first");
+    }
+}
+
 TEST_CASE("a run of a procedure that is not about modules goes from its first stage to its last") {
     Parcels parcels(3);
     Life life(parcels);

@@ -44,6 +44,55 @@ TEST_CASE("stages follow each other, nodes rest between two walks") {
     CHECK(journal.run.state == "upgrade-complete");
 }
 
+TEST_CASE("the state in which a run is to stop is kept until it has stopped there") {
+    const FakeProcedure procedure;
+    auto begun = make_fake_run(procedure, 1);
+    begun.until = "fetched";
+    Journal journal(begun);
+    CHECK(decode_run(encode(journal.run), {&procedure}).until == "fetched");
+    const auto move = [&](const std::string& to) {
+        Event event;
+        event.kind = EventKind::intent;
+        event.step = to == "switching" ? "switch" : "first";
+        event.to = to;
+        return event;
+    };
+    const auto resume = [&](const char* until = nullptr) {
+        Event event;
+        event.kind = EventKind::resumed;
+        if (until != nullptr) event.facts = kmm::value::Node::mapping({{"until", until}});
+        Ledger ledger(journal.run);
+        ledger.commit(ledger.judge(event, "t"));
+        return ledger.run().until;
+    };
+    CHECK(until_note(journal.run, move("walking-first")).starts_with("fetched is left out of this upgrade: stopped"));
+    CHECK(until_problem(journal.run, "fetching").starts_with("expected a state in which an upgrade rests"));
+    CHECK(until_problem(journal.run, "walked-first").empty());
+    journal.run.state = "fetched";
+    CHECK(until_note(journal.run, move("walking-first")) == "fetched is reached, as --until asks");
+    CHECK(until_problem(journal.run, "fetched").empty());
+    CHECK(until_problem(journal.run, "upgrade-started") ==
+          "the upgrade is in state fetched: upgrade-started is behind it");
+    CHECK(resume() == "fetched");  // after a crash nobody has seen the stop
+    CHECK(resume("walked-first") == "walked-first");
+    CHECK(resume("") == "");
+    journal.run.paused = true;
+    SUBCASE("a failure is not the stop") {
+        journal.run.pause_reason = "node-failed";
+        CHECK(resume() == "fetched");
+    }
+    SUBCASE("the stop is passed once") {
+        journal.run.pause_reason = k_pause_until;
+        CHECK_FALSE(until_problem(journal.run, "fetched").empty());
+        CHECK(resume() == "");
+    }
+    SUBCASE("a stage that stops by itself has stopped") {
+        journal.run.state = journal.run.until = "walked-first";
+        journal.run.pause_reason = "first";
+        CHECK(resume() == "");
+    }
+}
+
 TEST_CASE("a stage that is left out is passed over") {
     FakeProcedure procedure;
     procedure.fetches = false;
