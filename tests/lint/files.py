@@ -12,6 +12,8 @@ import subprocess
 import sys
 
 LINES_MAX = 500
+COLUMNS_MAX = 120
+RAW_STRING = re.compile(r'R"([^\s()\\]{0,16})\(.*?\)\1"', re.S)  # what another program reads keeps its own lines
 PAGE_MAX = 8192  # bytes of a page of docs/
 SOURCES = {".cpp", ".hpp", ".c", ".h", ".cc"}
 LICENSED = SOURCES | {".py", ".sh", ".cmake", ".bats"}
@@ -48,6 +50,11 @@ def check_length(path, text):
     lines = text.count("\n")
     if path.suffix in SOURCES | {".py", ".sh"} and lines > LINES_MAX:
         yield f"{lines} lines, at most {LINES_MAX}: it wants a second file or a new room"
+    if path.suffix in SOURCES:
+        wrapped = RAW_STRING.sub(lambda raw: "\n" * raw.group().count("\n"), text)
+        for number, line in enumerate(wrapped.split("\n"), 1):
+            if len(line) > COLUMNS_MAX:
+                yield f"line {number}: {len(line)} columns, at most {COLUMNS_MAX}"
     size = len(text.encode())
     if path.suffix == ".md" and path.parent.name in ("docs", "schema") and size > PAGE_MAX:
         yield f"{size} bytes, at most {PAGE_MAX}: a page answers one question"
