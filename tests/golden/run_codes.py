@@ -57,7 +57,7 @@ def main():
     of_upgrade = codes_of(bin_dir, "kmm-upgrade")
     faults += [f"{path.relative_to(source)}: \"{word}\" is not in tools/kmm-upgrade/codes.cpp" for word, path in codes_in(upgrade, SAID).items()
                if word not in known | of_upgrade]
-    everywhere = [path for path in sorted((source / "lib").rglob("*.cpp")) + own + upgrade if not path.name.startswith("codes")]
+    everywhere = [path for path in sorted((source / "lib").rglob("*.[ch]pp")) + own + upgrade if not path.name.startswith("codes")]
     used = set()
     for path in everywhere:
         text = path.read_text()
