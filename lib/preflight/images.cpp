@@ -189,7 +189,8 @@ ImageTarget target_of(const ImageQuestion& question, const api::Objects& objects
 
 kmod::ModuleIndex index_of(const std::string& root, const ImageTarget& target, sys::Confined* parser) {
     const auto directory = root + "/" + target.dir_name + "/lib/modules/" + target.kernels.front();
-    return kmod::ModuleIndex::build(std::filesystem::path(directory).lexically_normal().native(), root, {}, parser);
+    return kmod::ModuleIndex::build(std::filesystem::path(directory).lexically_normal().native(), root, {}, parser,
+                                    kmod::Signatures::with_file);
 }
 
 /// How many symbols of a module the kernel lacks or has in another version.
