@@ -229,18 +229,19 @@ private:
         }
         add("the module is not signed", yes_if(!file_->is_signed && wants_signatures(state_)), enforce);
         if (!file_->is_signed) return;
-        add("the signature is damaged", yes_if(!file_->signature().fault.empty()), file_->signature().fault);
-        const KeyPresence presence = find_key(file_->signature(), kernel_keys(host_));
+        const ModuleSignature signature = file_->signature();
+        add("the signature is damaged", yes_if(!signature.fault.empty()), signature.fault);
+        const KeyPresence presence = find_key(signature, kernel_keys(host_));
         add("no key of this kernel fits the signature",
             !wants_signatures(state_)          ? Applies::no
             : presence == KeyPresence::unknown ? Applies::unknown
                                                : yes_if(presence == KeyPresence::absent),
-            signature_text(file_->signature()) + "; " + enforce);
+            signature_text(signature) + "; " + enforce);
         if (number_ == EKEYREJECTED)
-            add("the file is not the one that was signed", Applies::unknown, signature_text(file_->signature()));
+            add("the file is not the one that was signed", Applies::unknown, signature_text(signature));
         add("the key has expired or was revoked",
             number_ == EKEYEXPIRED || number_ == EKEYREVOKED ? Applies::yes : Applies::unknown,
-            signature_text(file_->signature()));
+            signature_text(signature));
     }
 
     [[nodiscard]] std::string secure_boot() const {

@@ -136,12 +136,13 @@ void check_signatures(const CheckInput& input, Diagnostics& findings) {
     const auto keys = kernel_keys(input.host);
     for (const auto& name : input.found.order.names) {
         const ModuleFile& file = input.index.find(name)->file;
+        const ModuleSignature signature = file.signature();
         // The kernel takes it; who wants trusted modules only should not.
-        if (file.is_signed && is_weak_digest(file.signature().digest) && (wanted || known)) {
+        if (file.is_signed && is_weak_digest(signature.digest) && (wanted || known)) {
             add_finding(findings, wanted ? Severity::error : Severity::warning, "weak-digest",
                         fmt::format("the signature of module {} is of its {} digest, and another module with the same "
                                     "digest can be made ({})",
-                                    name, file.signature().digest, switches),
+                                    name, signature.digest, switches),
                         "sign the module again with sha256 or sha512");
         }
         if (!file.is_signed) {
@@ -149,25 +150,25 @@ void check_signatures(const CheckInput& input, Diagnostics& findings) {
             add_finding(findings, Severity::error, "unsigned-module",
                         fmt::format("module {} is not signed, and this kernel wants signatures ({})", name, switches),
                         "sign the module with a key that the kernel trusts");
-        } else if (!file.signature().fault.empty()) {
+        } else if (!signature.fault.empty()) {
             if (!known && !wanted) continue;
             add_finding(findings, Severity::error, "bad-signature",
-                        fmt::format("the signature of module {} is damaged: {}", name, file.signature().fault),
+                        fmt::format("the signature of module {} is damaged: {}", name, signature.fault),
                         "sign the module again, and do not strip it afterwards");
-        } else if (find_key(file.signature(), keys) == KeyPresence::absent && (wanted || known)) {
+        } else if (find_key(signature, keys) == KeyPresence::absent && (wanted || known)) {
             const auto reference = wanted ? reference_module(input.directory) : std::nullopt;
-            if (reference && reference->signer == file.signature().signer && !reference->signer.empty()) continue;
+            if (reference && reference->signer == signature.signer && !reference->signer.empty()) continue;
             add_finding(findings, wanted ? Severity::error : Severity::warning, "key-not-trusted",
                         fmt::format("no key of this kernel's keyrings fits the signature of module {} ({}; {})", name,
-                                    signature_text(file.signature()), switches),
+                                    signature_text(signature), switches),
                         wanted ? "enrol the key (mokutil --import), or sign with a trusted one"
                                : "the module loads, and taints the kernel with E");
-        } else if (find_key(file.signature(), keys) == KeyPresence::unknown && wanted) {
+        } else if (find_key(signature, keys) == KeyPresence::unknown && wanted) {
             add_finding(
                 findings, Severity::warning, "key-not-checked",
                 fmt::format(
                     "the keys in {}/keys cannot be seen: whether this kernel trusts module {} ({}) was not checked",
-                    input.host.proc, name, signature_text(file.signature())));
+                    input.host.proc, name, signature_text(signature)));
         }
     }
 }

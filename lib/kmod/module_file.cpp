@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "kmod/module_service.hpp"
 #include "kmod/signature.hpp"
 
 namespace kmm::kmod {
@@ -409,7 +410,9 @@ std::optional<std::uint32_t> SymbolVersions::find(std::string_view symbol) const
 }
 
 ModuleSignature ModuleFile::signature() const {
-    return known_signature ? *known_signature : read_signature(appended_signature);
+    if (known_signature) return *known_signature;
+    return signature_parser == nullptr ? read_signature(appended_signature)
+                                       : read_signature(*signature_parser, appended_signature);
 }
 
 std::string ModuleFile::info(std::string_view key) const {

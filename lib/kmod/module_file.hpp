@@ -14,6 +14,10 @@
 
 #include "base/module_name.hpp"
 
+namespace kmm::sys {
+class Confined;
+}
+
 namespace kmm::kmod {
 
 /// One symbol that the module needs from elsewhere.
@@ -29,6 +33,9 @@ struct Parameter {
     std::string type;         ///< kernel type name, e.g. "int", "charp", "array of int"; "" if not declared
     std::string description;  ///< "" if there is none
 };
+
+/// Whether the signature of a module is read with its other facts, or where ModuleFile::signature() is asked for.
+enum class Signatures { with_file, on_demand };
 
 /// Who signed a module, as its appended signature says. All empty without one.
 struct ModuleSignature {
@@ -112,6 +119,7 @@ struct ModuleFile {
     std::uint64_t size = 0;                     ///< bytes of the file
     std::optional<ModuleSignature>
         known_signature{};  ///< what signature() says, where it was read together with the file
+    sys::Confined* signature_parser = nullptr;  ///< where signature() is read else; nullptr: in this process
 
     /// The first value of `key` in .modinfo, "" if absent.
     [[nodiscard]] std::string info(std::string_view key) const;
@@ -121,7 +129,7 @@ struct ModuleFile {
     [[nodiscard]] std::string version() const { return info("version"); }
     [[nodiscard]] std::vector<std::string> depends() const;  ///< normalised names of `depends=`, file order
     [[nodiscard]] std::vector<Parameter> parameters() const; ///< sorted by name
-    /// Who signed it; read at each call unless it is known.
+    /// Who signed it; read at each call unless it is known. Errors: sys::Confined::lost() of signature_parser.
     [[nodiscard]] ModuleSignature signature() const;
     [[nodiscard]] bool in_tree() const { return info("intree") == "Y"; }
     /// True if `license` gives access to GPL-only symbols. Source: Linux include/linux/license.h.

@@ -203,12 +203,13 @@ struct ReadFile {
 class FileReader {
 public:
     FileReader(const std::vector<FoundFile>& files, std::string directory, const std::string& image_root,
-               const std::map<std::string, std::string>& known_sums, sys::Confined* parser)
+               const std::map<std::string, std::string>& known_sums, sys::Confined* parser, Signatures signatures)
         : files_(files),
           directory_(std::move(directory)),
           image_root_(image_root),
           known_sums_(known_sums),
           parser_(parser),
+          signatures_(signatures),
           results_(files.size()) {}
 
     std::vector<ReadFile> run() {
@@ -230,12 +231,13 @@ private:
     void work(sys::Confined* parser) {
         if (parser == nullptr)
             return each_file([this](std::size_t i) { keep(i, read_module(content_of(i), shown(i))); });
-        ModuleBatches batches(*parser, [this](std::size_t i, ReadModule read, const std::exception_ptr& failure) {
+        const auto hear = [this](std::size_t i, ReadModule read, const std::exception_ptr& failure) {
             guarded(i, [&] {
                 if (failure) std::rethrow_exception(failure);
                 keep(i, std::move(read));
             });
-        });
+        };
+        ModuleBatches batches(*parser, signatures_, hear);
         each_file([&](std::size_t i) { batches.add(i, file_of(i), shown(i)); });
         batches.finish();
     }
@@ -280,6 +282,7 @@ private:
                 fmt::format("the compressed modules below {} are more than {}",
                             base::escape(cut_root(directory_, image_root_)), base::format_bytes(k_inflated_max)));
         }
+        read.file.signature_parser = parser_;  // that of a second thread ends before the index does
         results_[i].module = IndexedModule{std::move(read.file), files_[i].file, shown(i), results_[i].sum, parser_};
     }
 
@@ -288,6 +291,7 @@ private:
     const std::string& image_root_;
     const std::map<std::string, std::string>& known_sums_;
     sys::Confined* parser_;
+    Signatures signatures_;
     std::vector<ReadFile> results_;
     std::atomic<std::size_t> next_{0};
     std::atomic<std::uint64_t> inflated_{0};
@@ -316,7 +320,8 @@ std::string plain_bytes(const IndexedModule& module) {
 }
 
 ModuleIndex ModuleIndex::build(const std::string& directory, const std::string& image_root,
-                               const std::map<std::string, std::string>& known_sums, sys::Confined* parser) {
+                               const std::map<std::string, std::string>& known_sums, sys::Confined* parser,
+                               Signatures signatures) {
     ModuleIndex index;
     std::set<std::string> ambiguous;
     const auto fault = [&](std::set<std::string> names, std::string code, std::string message, std::string hint) {
@@ -326,7 +331,7 @@ ModuleIndex ModuleIndex::build(const std::string& directory, const std::string& 
     };
     const std::vector<FoundFile> files = find_module_files(directory, image_root);
     std::size_t at = 0;
-    for (ReadFile& file : FileReader(files, directory, image_root, known_sums, parser).run()) {
+    for (ReadFile& file : FileReader(files, directory, image_root, known_sums, parser, signatures).run()) {
         const FoundFile& found = files[at++];
         try {
             if (file.failure) std::rethrow_exception(file.failure);

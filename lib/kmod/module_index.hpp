@@ -59,7 +59,8 @@ public:
     /// `parser` the files are decompressed and parsed there; it must live as long as the index.
     [[nodiscard]] static ModuleIndex build(const std::string& directory, const std::string& image_root,
                                            const std::map<std::string, std::string>& known_sums = {},
-                                           sys::Confined* parser = nullptr);
+                                           sys::Confined* parser = nullptr,
+                                           Signatures signatures = Signatures::on_demand);
 
     /// What is wrong with the files that were left out: "module-format", "module-name", "duplicate-module" (data), in
     /// the order of paths.

@@ -20,8 +20,11 @@ namespace kmm::kmod {
 namespace {
 
 constexpr std::uint64_t k_module_service = 2;
-constexpr std::uint64_t k_read_file = 1, k_plain_file = 2;         // what is asked for
+// What is asked for: the facts of a file with its signature or without it, its plain form, the facts of a signature.
+constexpr std::uint64_t k_read_file = 1, k_read_unsigned = 2, k_plain_file = 3, k_read_signature = 4;
 constexpr std::uint64_t k_answer_done = 0, k_answer_failed = 1;        // how an answer begins
+constexpr std::size_t k_appended_max = 64U << 10U;  ///< longer ones would not fit into a request of their own
+constexpr std::size_t k_signature_max = std::size_t{1} << 20U;
 constexpr std::size_t k_facts_max = std::size_t{1} << 30U;
 constexpr std::size_t k_plain_answer_max = (std::size_t{512} << 20U) + 64;
 constexpr std::size_t k_text_item = sizeof(std::uint64_t);
@@ -58,7 +61,18 @@ SymbolVersions take_versions(sys::MessageReader& in) {
     return SymbolVersions(std::move(rows));
 }
 
-void put_module(sys::MessageWriter& out, const ModuleFile& file) {
+void put_signature(sys::MessageWriter& out, const ModuleSignature& signature) {
+    for (const auto* text : {&signature.signer, &signature.key_id, &signature.digest, &signature.fault})
+        out.text(*text);
+}
+
+ModuleSignature take_signature(sys::MessageReader& in) {
+    ModuleSignature signature;
+    for (auto* text : {&signature.signer, &signature.key_id, &signature.digest, &signature.fault}) *text = in.text();
+    return signature;
+}
+
+void put_module(sys::MessageWriter& out, const ModuleFile& file, Signatures signatures) {
     out.text(file.name);
     out.text(file.machine);
     out.text(file.build_id);
@@ -86,9 +100,8 @@ void put_module(sys::MessageWriter& out, const ModuleFile& file) {
     out.flag(file.is_signed);
     out.text(file.appended_signature);
     out.number(file.size);
-    const ModuleSignature signature = file.signature();
-    for (const auto* text : {&signature.signer, &signature.key_id, &signature.digest, &signature.fault})
-        out.text(*text);
+    out.flag(signatures == Signatures::with_file);
+    if (signatures == Signatures::with_file) put_signature(out, file.signature());
 }
 
 /// Errors that say something of a file, unlike an interruption, name it.
@@ -96,7 +109,8 @@ void add_file(Error& error, const std::string& shown) {
     if (error.exit() != Exit::interrupted && error.exit() != Exit::terminated) error.add_context(shown);
 }
 
-ModuleFile take_module(sys::MessageReader& in) {
+/// A signature that is not in the message is read in `parser` where it is asked for.
+ModuleFile take_module(sys::MessageReader& in, sys::Confined& parser) {
     ModuleFile file;
     file.name = in.text();
     if (!is_module_name(file.name) || normalise_name(file.name) != file.name) throw sys::bad_message();
@@ -125,8 +139,11 @@ ModuleFile take_module(sys::MessageReader& in) {
     file.is_signed = in.flag();
     file.appended_signature = in.text();
     file.size = in.number();
-    ModuleSignature& signature = file.known_signature.emplace();
-    for (auto* text : {&signature.signer, &signature.key_id, &signature.digest, &signature.fault}) *text = in.text();
+    if (in.flag()) {
+        file.known_signature = take_signature(in);
+    } else {
+        file.signature_parser = &parser;
+    }
     return file;
 }
 
@@ -141,7 +158,8 @@ void answer_for(std::uint64_t wanted, const sys::Fd& descriptor, const std::stri
         } else {
             const ReadModule read = read_module(read_module_bytes(descriptor, shown), shown);
             out.number(read.inflated);
-            put_module(out, read.file);
+            const bool alone = wanted == k_read_unsigned && read.file.appended_signature.size() <= k_appended_max;
+            put_module(out, read.file, alone ? Signatures::on_demand : Signatures::with_file);
         }
     } catch (const Error& error) {
         fault = error;
@@ -170,6 +188,11 @@ void serve_module(const std::string& message, sys::Channel& channel) {
     static_cast<void>(request.number());  // the service
     const std::uint64_t wanted = request.number();
     sys::MessageWriter out;
+    if (wanted == k_read_signature) {
+        put_signature(out, read_signature(request.view()));
+        static_cast<void>(channel.send(out.bytes()));
+        return;
+    }
     for (std::size_t left = request.count(k_text_item); left > 0; --left) {
         const std::string shown = request.text();
         answer_for(wanted, channel.take_descriptor(), shown, out);
@@ -206,11 +229,10 @@ void open_answer(sys::MessageReader& reader) {
     if (reader.number(k_answer_failed) == k_answer_failed) throw reader.error();
 }
 
-ReadModule take_answer(sys::MessageReader& reader) {
-    open_answer(reader);
+ReadModule take_read(sys::MessageReader& reader, sys::Confined& parser) {
     ReadModule read;
     read.inflated = reader.number();
-    read.file = take_module(reader);
+    read.file = take_module(reader, parser);
     return read;
 }
 
@@ -240,7 +262,21 @@ ReadModule read_module(std::string bytes, const std::string& shown) {
 ReadModule read_module(sys::Confined& parser, const sys::Fd& descriptor, const std::string& shown) {
     const std::string answer = ask_parser(parser, k_read_file, descriptor, shown, k_facts_max);
     sys::MessageReader reader(answer);
-    return take_answer(reader);
+    open_answer(reader);
+    return take_read(reader, parser);
+}
+
+ModuleSignature read_signature(sys::Confined& parser, const std::string& appended) {
+    if (appended.empty()) return {};
+    sys::MessageWriter request;
+    request.number(k_module_service);
+    request.number(k_read_signature);
+    request.text(appended);
+    const auto lock = parser.lock();
+    parser.send(request.bytes());
+    const std::string answer = parser.receive(k_signature_max);
+    sys::MessageReader reader(answer);
+    return take_signature(reader);
 }
 
 std::string plain_module(sys::Confined* parser, std::string bytes, const std::string& shown) {
@@ -252,8 +288,8 @@ std::string plain_module(sys::Confined* parser, std::string bytes, const std::st
     return reader.text();
 }
 
-ModuleBatches::ModuleBatches(sys::Confined& parser, Hear hear)
-    : parser_(parser), hear_(std::move(hear)), lock_(parser.lock()) {}
+ModuleBatches::ModuleBatches(sys::Confined& parser, Signatures signatures, Hear hear)
+    : parser_(parser), signatures_(signatures), hear_(std::move(hear)), lock_(parser.lock()) {}
 
 void ModuleBatches::add(std::size_t id, sys::Fd descriptor, std::string shown) {
     name_bytes_ += shown.size();
@@ -301,7 +337,7 @@ void ModuleBatches::send() {
         shown.push_back(file.shown);
         descriptors.push_back(file.descriptor.get());
     }
-    parser_.send(request_for(k_read_file, shown), descriptors);
+    parser_.send(request_for(signatures_ == Signatures::with_file ? k_read_file : k_read_unsigned, shown), descriptors);
 }
 
 /// One answer. An error in it is that of the file; all others end the exchange.
@@ -311,8 +347,7 @@ void ModuleBatches::take(const File& file, sys::MessageReader& reader) {
     if (reader.number(k_answer_failed) == k_answer_failed) {
         failure = std::make_exception_ptr(reader.error());
     } else {
-        read.inflated = reader.number();
-        read.file = take_module(reader);
+        read = take_read(reader, parser_);
     }
     hear_(file.id, std::move(read), failure);
 }

@@ -31,6 +31,9 @@ struct ReadModule {
 [[nodiscard]] ReadModule read_module(sys::Confined& parser, const sys::Fd& descriptor, const std::string& shown);
 /// The same in this process, without the signature.
 [[nodiscard]] ReadModule read_module(std::string bytes, const std::string& shown);
+/// read_signature() of `appended`, the bytes at the end of a module that are its signature, in `parser`. Errors:
+/// sys::Confined::lost().
+[[nodiscard]] ModuleSignature read_signature(sys::Confined& parser, const std::string& appended);
 
 /// Reads many module files in a confined process, several with each message, while the next are being opened. The
 /// process is this object's as long as it lives. If it dies, the files it has not read are read one by one by a new
@@ -40,7 +43,7 @@ public:
     /// Called once for each file that was added, in their order: with what was read, or why it was not.
     using Hear = std::function<void(std::size_t id, ReadModule read, const std::exception_ptr& failure)>;
 
-    ModuleBatches(sys::Confined& parser, Hear hear);
+    ModuleBatches(sys::Confined& parser, Signatures signatures, Hear hear);
     ModuleBatches(const ModuleBatches&) = delete;
     ModuleBatches& operator=(const ModuleBatches&) = delete;
 
@@ -60,6 +63,7 @@ private:
     void give_up(std::size_t answered);
 
     sys::Confined& parser_;
+    Signatures signatures_;
     Hear hear_;
     std::unique_lock<std::mutex> lock_;
     std::vector<File> asked_, next_;  ///< those that an answer is to come for, and those to be sent

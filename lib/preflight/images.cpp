@@ -16,6 +16,7 @@
 #include "cli/table.hpp"
 #include "kernel/judge.hpp"
 #include "kmod/module_service.hpp"
+#include "registry/document_service.hpp"
 #include "registry/layer_service.hpp"
 #include "registry/mirror_files.hpp"
 #include "registry/policy_files.hpp"
@@ -113,8 +114,11 @@ public:
     }
 
     Diagnostics look(const ImageTarget& target, ImageAnswer& answer) {
+        const auto parser = parsers_ ? parsers_->twin() : nullptr;  // one for each image
         net::CurlHttpClient http;
-        answer.digest = registry::probe(request(target), http, clock_).digest;
+        registry::PullRequest asked = request(target);
+        asked.parser = parser.get();
+        answer.digest = registry::probe(asked, http, clock_).digest;
         return {};
     }
 
@@ -127,6 +131,7 @@ public:
         net::CurlHttpClient http;
         registry::PullRequest asked = request(target);
         asked.parser = parser.get();
+        if (parser) parser->begin(registry::layer_service().number);  // prepared for layers it reads manifests, too
         const auto pulled = registry::pull(asked, scratch.path(), http, clock_);
         answer.digest = pulled.index_digest.empty() ? pulled.digest : pulled.index_digest;
         if (parser) parser->set_stop([this] { end_in_time(); });
@@ -166,7 +171,8 @@ private:
     const cli::Args& args_;
     /// Begun before credentials are read; none where there are threads already.
     std::unique_ptr<sys::Confined> parsers_ =
-        sys::Confined::if_alone({registry::layer_service(), kmod::module_service()}, end_at_interrupt);
+        sys::Confined::if_alone({registry::layer_service(), registry::document_service(), kmod::module_service()},
+                                end_at_interrupt);
     sys::LinuxClock clock_;
     std::vector<registry::Credential> defaults_;
     std::vector<image::MirrorRule> mirrors_;
@@ -189,7 +195,8 @@ ImageTarget target_of(const ImageQuestion& question, const api::Objects& objects
 
 kmod::ModuleIndex index_of(const std::string& root, const ImageTarget& target, sys::Confined* parser) {
     const auto directory = root + "/" + target.dir_name + "/lib/modules/" + target.kernels.front();
-    return kmod::ModuleIndex::build(std::filesystem::path(directory).lexically_normal().native(), root, {}, parser);
+    return kmod::ModuleIndex::build(std::filesystem::path(directory).lexically_normal().native(), root, {}, parser,
+                                    kmod::Signatures::with_file);
 }
 
 /// How many symbols of a module the kernel lacks or has in another version.

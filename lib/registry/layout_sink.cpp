@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "registry/document_service.hpp"
 #include "registry/hash.hpp"
 #include "registry/source.hpp"
 #include "registry/upload.hpp"
@@ -27,7 +28,8 @@ constexpr unsigned k_file_mode = 0644;
 
 class LayoutSink final : public ImageSink {
 public:
-    LayoutSink(const LocalReference& reference, const Limits& limits) : reference_(reference), limits_(limits) {
+    LayoutSink(const LocalReference& reference, const Limits& limits, sys::Confined* parser)
+        : reference_(reference), limits_(limits), parser_(parser) {
         (void)read_index();
         sys::make_directories(reference_.path + "/blobs/sha256", 0755);
         remove_what_kills_left();
@@ -112,7 +114,9 @@ private:
         const auto files =
             ::access(reference_.path.c_str(), F_OK) == 0 ? open_directory_files(reference_.path) : nullptr;
         if (const auto text = files ? read_named(*files, "index.json", limits_.manifest_bytes) : std::nullopt) {
-            value::Node index = read_image_document(*text, "file index.json", "bad-layout");
+            begin_other_bytes(parser_);
+            value::Node index = read_image_document(parser_, *text, "file index.json", "bad-layout");
+            begin_other_bytes(parser_);
             if (index.find("manifests") == nullptr || !index.find("manifests")->is_sequence()) {
                 throw Error(Exit::data, "bad-layout", "index.json: expected the member manifests, found none");
             }
@@ -162,6 +166,7 @@ private:
 
     LocalReference reference_;
     Limits limits_;
+    sys::Confined* parser_;
     sys::LinuxFileOps ops_;
     sys::Fd alive_;
     std::vector<std::string> unnamed_;  ///< paths of blobs that nothing may need if this ends without a name
@@ -179,8 +184,9 @@ value::Node layout_entry(const std::string& media_type, std::size_t size, const 
     return entry;
 }
 
-std::unique_ptr<ImageSink> open_layout_sink(const LocalReference& reference, const Limits& limits) {
-    return std::make_unique<LayoutSink>(reference, limits);
+std::unique_ptr<ImageSink> open_layout_sink(const LocalReference& reference, const Limits& limits,
+                                            sys::Confined* parser) {
+    return std::make_unique<LayoutSink>(reference, limits, parser);
 }
 
 }  // namespace kmm::registry

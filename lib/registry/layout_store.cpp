@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "image/reference.hpp"
+#include "registry/document_service.hpp"
 #include "registry/hash.hpp"
 #include "registry/local.hpp"
 #include "registry/source.hpp"
@@ -28,7 +29,8 @@ struct Offer {
     std::vector<std::string> tags;
 };
 
-Offer read_offer(FileSet& files, const Limits& limits) {
+Offer read_offer(FileSet& files, const PullRequest& request) {
+    const Limits& limits = request.limits;
     const auto marker = read_named(files, "oci-layout", limits.manifest_bytes);
     const auto text = read_named(files, "index.json", limits.manifest_bytes);
     if (!marker || !text) {
@@ -36,12 +38,12 @@ Offer read_offer(FileSet& files, const Limits& limits) {
             fmt::format("expected an OCI image layout, found no file {}", marker ? "index.json" : "oci-layout"))
             .hint("docker save writes docker-archive:FILE; skopeo copy ... oci:DIR:TAG writes a layout");
     }
-    const std::string version =
-        read_image_document(*marker, "file oci-layout", "bad-layout").get_string({"imageLayoutVersion"});
+    const std::string version = read_image_document(request.parser, *marker, "file oci-layout", "bad-layout")
+                                    .get_string({"imageLayoutVersion"});
     if (version != "1.0.0") {
         throw bad_layout(fmt::format("expected the image layout version 1.0.0, found \"{}\"", base::escape(version)));
     }
-    const value::Node root = read_image_document(*text, "file index.json", "bad-layout");
+    const value::Node root = read_image_document(request.parser, *text, "file index.json", "bad-layout");
     Offer offer;
     offer.descriptors = image::decode_index(root).manifests;
     if (offer.descriptors.size() > limits.index_entries) {
@@ -79,11 +81,11 @@ std::string index_text(const std::vector<image::Descriptor>& descriptors) {
 
 class LayoutStore final : public ImageStore {
 public:
-    LayoutStore(const LocalReference& reference, std::unique_ptr<FileSet> files, const Limits& limits,
+    LayoutStore(const LocalReference& reference, std::unique_ptr<FileSet> files, const PullRequest& request,
                 std::function<void()> check_deadline)
         : files_(std::move(files)), check_deadline_(std::move(check_deadline)) {
-        const Offer offer = read_offer(*files_, limits);
-        choose(offer, reference, limits);
+        const Offer offer = read_offer(*files_, request);
+        choose(offer, reference, request);
     }
 
     std::string first_name() const override { return first_ ? first_->to_string() : "index"; }
@@ -131,7 +133,7 @@ private:
         return fmt::format("blobs/{}/{}", image::to_string(digest.algorithm), digest.hex);
     }
 
-    void choose(const Offer& offer, const LocalReference& reference, const Limits& limits) {
+    void choose(const Offer& offer, const LocalReference& reference, const PullRequest& request) {
         if (reference.digest) {
             first_ = reference.digest;  // also one that only an index below mentions
         }
@@ -157,7 +159,7 @@ private:
                 .hint(k_elsewhere);
         }
         if (several_.size() > 1 && are_rivals()) {
-            leave_out_artifacts(offer, limits);
+            leave_out_artifacts(offer, request);
         }
         if (several_.size() == 1) {
             first_ = several_.front().digest;
@@ -185,14 +187,15 @@ private:
     }
 
     /// Signatures and the like that stand beside an image are not what is meant.
-    void leave_out_artifacts(const Offer& offer, const Limits& limits) {
+    void leave_out_artifacts(const Offer& offer, const PullRequest& request) {
         std::vector<image::Descriptor> images = several_;
         std::erase_if(images, [&](const image::Descriptor& one) {
-            const auto text = read_named(*files_, path_of(one.digest), limits.manifest_bytes);
+            const auto text = read_named(*files_, path_of(one.digest), request.limits.manifest_bytes);
             if (text) {
                 static_cast<void>(verified_manifest(*text, one.digest));
             }
-            return text && !image::artifact_type(read_image_document(*text, "manifest", "bad-manifest")).empty();
+            return text && !image::artifact_type(read_image_document(request.parser, *text, "manifest", "bad-manifest"))
+                                .empty();
         });
         if (images.empty()) {
             throw Error(Exit::not_found, "image-not-found",
@@ -258,13 +261,13 @@ std::vector<std::string> strings_of(const value::Node& node, std::string_view ke
     return result;
 }
 
-SavedImage saved_image(FileSet& files, const LocalReference& reference, const Limits& limits) {
-    const auto text = read_named(files, "manifest.json", limits.manifest_bytes);
+SavedImage saved_image(FileSet& files, const LocalReference& reference, const PullRequest& request) {
+    const auto text = read_named(files, "manifest.json", request.limits.manifest_bytes);
     if (!text) {
         throw bad_layout("expected an archive of docker save, found no file manifest.json")
             .hint("an OCI layout is read with oci-archive:FILE");
     }
-    const value::Node root = read_image_document(*text, "file manifest.json", "bad-layout");
+    const value::Node root = read_image_document(request.parser, *text, "file manifest.json", "bad-layout");
     std::vector<SavedImage> matches;
     std::vector<std::string> known;
     for (const value::Node& item : root.items()) {
@@ -294,10 +297,11 @@ SavedImage saved_image(FileSet& files, const LocalReference& reference, const Li
 
 class DockerArchiveStore final : public ImageStore {
 public:
-    DockerArchiveStore(const LocalReference& reference, std::unique_ptr<FileSet> files, const Limits& limits,
+    DockerArchiveStore(const LocalReference& reference, std::unique_ptr<FileSet> files, const PullRequest& request,
                        std::function<void()> check_deadline)
         : files_(std::move(files)), check_deadline_(std::move(check_deadline)) {
-        const SavedImage saved = saved_image(*files_, reference, limits);
+        const Limits& limits = request.limits;
+        const SavedImage saved = saved_image(*files_, reference, request);
         auto config = read_named(*files_, saved.config, limits.config_bytes);
         if (!config) {
             throw bad_layout("expected the image configuration in the archive, found no file " +
@@ -427,13 +431,13 @@ void copy_verified(ByteSource& source, const image::Descriptor& wanted, BlobTarg
 }
 
 std::unique_ptr<ImageStore> open_layout(const LocalReference& reference, std::unique_ptr<FileSet> files,
-                                        const Limits& limits, std::function<void()> check_deadline) {
-    return std::make_unique<LayoutStore>(reference, std::move(files), limits, std::move(check_deadline));
+                                        const PullRequest& request, std::function<void()> check_deadline) {
+    return std::make_unique<LayoutStore>(reference, std::move(files), request, std::move(check_deadline));
 }
 
 std::unique_ptr<ImageStore> open_docker_archive(const LocalReference& reference, std::unique_ptr<FileSet> files,
-                                                const Limits& limits, std::function<void()> check_deadline) {
-    return std::make_unique<DockerArchiveStore>(reference, std::move(files), limits, std::move(check_deadline));
+                                                const PullRequest& request, std::function<void()> check_deadline) {
+    return std::make_unique<DockerArchiveStore>(reference, std::move(files), request, std::move(check_deadline));
 }
 
 }  // namespace kmm::registry

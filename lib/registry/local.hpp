@@ -57,14 +57,17 @@ public:
 /// "image-not-found" with the tags there are; data "ambiguous-image" when there are several images and no tag was
 /// given.
 [[nodiscard]] std::unique_ptr<ImageStore> open_layout(const LocalReference& reference, std::unique_ptr<FileSet> files,
-                                                      const Limits& limits, std::function<void()> check_deadline);
+                                                      const PullRequest& request,
+                                                      std::function<void()> check_deadline);
 /// What `docker save` writes (manifest.json). Errors as open_layout. Its layers are proven by the diff ids of the
 /// configuration, whose digest takes the place of the manifest's.
 [[nodiscard]] std::unique_ptr<ImageStore> open_docker_archive(const LocalReference& reference,
-                                                              std::unique_ptr<FileSet> files, const Limits& limits,
+                                                              std::unique_ptr<FileSet> files,
+                                                              const PullRequest& request,
                                                               std::function<void()> check_deadline);
-/// Opens what `reference` names; not for Transport::directory.
-[[nodiscard]] std::unique_ptr<ImageStore> open_local(const LocalReference& reference, const Limits& limits,
+/// Opens what `reference` names; not for Transport::directory. Of `request` limits and parser count; it must outlive
+/// the store.
+[[nodiscard]] std::unique_ptr<ImageStore> open_local(const LocalReference& reference, const PullRequest& request,
                                                      const std::function<void()>& check_deadline);
 
 /// Reads the wanted part of DIR as if it were a layer. DIR is the root of an unpacked image if it holds the wanted

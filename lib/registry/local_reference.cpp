@@ -71,12 +71,13 @@ std::optional<LocalReference> parse_local_reference(std::string_view text) {
     return std::nullopt;
 }
 
-std::unique_ptr<ImageStore> open_local(const LocalReference& reference, const Limits& limits,
+std::unique_ptr<ImageStore> open_local(const LocalReference& reference, const PullRequest& request,
                                        const std::function<void()>& check_deadline) {
     std::unique_ptr<FileSet> files;
     try {
-        files = reference.transport == Transport::oci ? open_directory_files(reference.path)
-                                                      : open_archive_files(reference.path, limits, check_deadline);
+        files = reference.transport == Transport::oci
+                    ? open_directory_files(reference.path)
+                    : open_archive_files(reference.path, request.limits, check_deadline);
     } catch (Error& error) {
         struct stat facts {};
         const bool there = ::stat(reference.path.c_str(), &facts) == 0;
@@ -90,11 +91,11 @@ std::unique_ptr<ImageStore> open_local(const LocalReference& reference, const Li
         throw;
     }
     if (reference.transport == Transport::oci) {
-        return open_layout(reference, std::move(files), limits, check_deadline);
+        return open_layout(reference, std::move(files), request, check_deadline);
     }
     return reference.transport == Transport::oci_archive
-               ? open_layout(reference, std::move(files), limits, check_deadline)
-               : open_docker_archive(reference, std::move(files), limits, check_deadline);
+               ? open_layout(reference, std::move(files), request, check_deadline)
+               : open_docker_archive(reference, std::move(files), request, check_deadline);
 }
 
 }  // namespace kmm::registry

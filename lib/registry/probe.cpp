@@ -21,7 +21,7 @@ Probe probe(const PullRequest& request, net::HttpClient& http, sys::Clock& clock
     const auto store = with_context(context, [&]() -> std::unique_ptr<ImageStore> {
         if (const auto local = parse_local_reference(request.reference)) {
             if (local->transport == Transport::directory) return nullptr;
-            return open_local(*local, request.limits, [] {});
+            return open_local(*local, request, [] {});
         }
         name = image::parse_reference(request.reference);
         result.reference = name->to_string();

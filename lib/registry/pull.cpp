@@ -132,7 +132,7 @@ private:
 
     std::unique_ptr<ImageStore> open(const std::optional<LocalReference>& local) {
         if (local) {
-            return open_local(*local, request_.limits, [this] { check_deadline(); });
+            return open_local(*local, request_, [this] { check_deadline(); });
         }
         const image::Reference reference = image::parse_reference(request_.reference);
         result_.reference = reference.to_string();

@@ -7,10 +7,10 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "registry/certs.hpp"
+#include "registry/document_service.hpp"
 #include "registry/hash.hpp"
 #include "registry/session.hpp"
 #include "registry/store.hpp"
-#include "value/reader.hpp"
 
 namespace kmm::registry {
 
@@ -36,7 +36,7 @@ class RegistryStore final : public ImageStore {
 public:
     RegistryStore(const image::Reference& reference, const PullRequest& request, net::HttpClient& http,
                   sys::Clock& clock, std::vector<std::string>& warnings)
-        : reference_(reference), warnings_(warnings) {
+        : reference_(reference), warnings_(warnings), parser_(request.parser) {
         for (const image::Endpoint& endpoint : image::endpoints_of(reference, request.mirrors)) {
             PullRequest own = request;
             // --insecure is about the registry; what mirror documents cannot say it says for mirrors on this very
@@ -74,7 +74,8 @@ public:
             if (text.body.size() <= cap) {
                 static_cast<void>(verified_manifest(text.body, expected));
                 if (!expected && places_.size() > 1) {  // a tag's may be anything, as the page of a login
-                    static_cast<void>(read_image_document(text.body, "manifest", "bad-manifest"));
+                    begin_other_bytes(parser_);
+                    static_cast<void>(read_image_document(parser_, text.body, "manifest", "bad-manifest"));
                 }
             }
             return text;
@@ -176,32 +177,13 @@ private:
 
     image::Reference reference_;
     std::vector<std::string>& warnings_;
+    sys::Confined* parser_;
     std::vector<std::string> said_;  ///< by the mirrors that failed
     bool blocked_ = false;           ///< the source: the last place is a mirror
     std::list<Place> places_;        ///< mirrors in their order, then the source
 };
 
 }  // namespace
-
-value::Node read_image_document(const std::string& text, const std::string& what, const char* code) {
-    if (text.starts_with("\xef\xbb\xbf")) {  // our reader would pass over it, Go's do not
-        throw Error(Exit::data, code,
-                    fmt::format("the {} is not a JSON document: it begins with a byte order mark", what));
-    }
-    Diagnostics faults;
-    value::ReadLimits limits;
-    limits.bytes_max = text.size() + 1;
-    auto documents = value::read_json(text, what, faults, limits);
-    if (has_errors(faults) || documents.size() != 1) {
-        const std::string reason = faults.empty() ? "it is empty" : faults.front().message;
-        Error error(Exit::data, code, fmt::format("the {} is not a JSON document: {}", what, reason));
-        if (!faults.empty() && faults.front().position) {
-            error.detail("at", faults.front().position->to_string());
-        }
-        throw error;
-    }
-    return std::move(documents.front().root);
-}
 
 image::Digest verified_manifest(std::string_view body, const std::optional<image::Digest>& expected) {
     const image::Digest found = digest_of(body, expected ? expected->algorithm : image::DigestAlgorithm::sha256);

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "registry/document_service.hpp"
 #include "registry/source.hpp"
 
 namespace kmm::registry {
@@ -26,7 +27,7 @@ public:
 
     ResolvedImage run() {
         const FetchedManifest top =
-            fetch_manifest(store_, store_.first_name(), store_.first_digest(), nullptr, request_.limits, warnings_);
+            fetch_manifest(store_, store_.first_name(), store_.first_digest(), nullptr, request_, warnings_);
         if (top.kind == image::DocumentKind::manifest) {
             ResolvedImage image = complete(top);
             check_platform(image.config.platform);
@@ -108,7 +109,7 @@ private:
     }
 
     FetchedManifest fetch_child(const image::Descriptor& entry) {
-        return fetch_manifest(store_, entry.digest.to_string(), entry.digest, &entry, request_.limits, warnings_);
+        return fetch_manifest(store_, entry.digest.to_string(), entry.digest, &entry, request_, warnings_);
     }
 
     void note_text(ResolvedImage& image, const FetchedManifest& fetched) const {
@@ -122,8 +123,7 @@ private:
         note_text(image, fetched);
         image.digest = fetched.digest;
         image.manifest = image::decode_manifest(fetched.root);
-        const std::string config = fetch_config(store_, image.manifest, request_.limits, warnings_);
-        image.config = image::decode_config(read_image_document(config, "image configuration", "bad-manifest"));
+        image.config = image::decode_config(fetch_config(store_, image.manifest, request_, warnings_));
         return image;
     }
 
@@ -164,9 +164,9 @@ private:
 }  // namespace
 
 FetchedManifest fetch_manifest(ImageStore& store, const std::string& name, const std::optional<image::Digest>& digest,
-                               const image::Descriptor* said, const Limits& limits,
+                               const image::Descriptor* said, const PullRequest& request,
                                std::vector<std::string>& warnings) {
-    const std::uint64_t cap = limits.manifest_bytes;
+    const std::uint64_t cap = request.limits.manifest_bytes;
     if (said != nullptr && said->size > cap) {
         throw limit_error("the size of the manifest", "manifest_bytes", cap);
     }
@@ -186,7 +186,10 @@ FetchedManifest fetch_manifest(ImageStore& store, const std::string& name, const
         warnings.push_back(fmt::format("content-digest: the registry announced {}, its bytes are {}",
                                        base::escape(announced.substr(0, 80)), result.digest.to_string()));
     }
-    result.root = read_image_document(text.body, "manifest", "bad-manifest");
+    if (said == nullptr) {
+        begin_other_bytes(request.parser);
+    }
+    result.root = read_image_document(request.parser, text.body, "manifest", "bad-manifest");
     if ((text.content_type.empty() || image::is_plain_type(text.content_type)) &&
         result.root.get_string({"mediaType"}).empty()) {
         if (said != nullptr) {
@@ -211,14 +214,14 @@ FetchedManifest fetch_manifest(ImageStore& store, const std::string& name, const
     return result;
 }
 
-std::string fetch_config(ImageStore& store, const image::Manifest& manifest, const Limits& limits,
+value::Node fetch_config(ImageStore& store, const image::Manifest& manifest, const PullRequest& request,
                          std::vector<std::string>& warnings) {
-    if (manifest.config.size > limits.config_bytes) {
-        throw limit_error("the size of the image configuration", "config_bytes", limits.config_bytes);
+    if (manifest.config.size > request.limits.config_bytes) {
+        throw limit_error("the size of the image configuration", "config_bytes", request.limits.config_bytes);
     }
     TextTarget text;
     store.blob(manifest.config, text, warnings, nullptr);
-    return text.text();
+    return read_image_document(request.parser, text.text(), "image configuration", "bad-manifest");
 }
 
 std::uint64_t check_layers(const image::Manifest& manifest, const image::ImageConfig& config, const Limits& limits) {

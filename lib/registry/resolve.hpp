@@ -23,10 +23,11 @@ struct FetchedManifest {
 };
 
 /// Fetches the manifest `name`. `said` is what an index says about it, nullptr for the first one, which must have
-/// `digest` if one is given. Errors: as resolve_image.
+/// `digest` if one is given; that one is read by a process that has read nothing else. Of `request` limits and parser
+/// count. Errors: as resolve_image.
 [[nodiscard]] FetchedManifest fetch_manifest(ImageStore& store, const std::string& name,
                                              const std::optional<image::Digest>& digest, const image::Descriptor* said,
-                                             const Limits& limits, std::vector<std::string>& warnings);
+                                             const PullRequest& request, std::vector<std::string>& warnings);
 
 struct ResolvedImage {
     image::Manifest manifest;
@@ -43,8 +44,8 @@ struct ResolvedImage {
 [[nodiscard]] ResolvedImage resolve_image(ImageStore& store, const PullRequest& request,
                                           std::vector<std::string>& warnings);
 
-/// The configuration of `manifest`, as text. Errors: as resolve_image.
-[[nodiscard]] std::string fetch_config(ImageStore& store, const image::Manifest& manifest, const Limits& limits,
+/// The configuration of `manifest`. Errors: as resolve_image.
+[[nodiscard]] value::Node fetch_config(ImageStore& store, const image::Manifest& manifest, const PullRequest& request,
                                        std::vector<std::string>& warnings);
 
 /// Everything that can be said about the layers before the first of them is fetched; returns the bytes of all together.

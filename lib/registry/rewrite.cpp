@@ -72,7 +72,7 @@ public:
         result_.source = source_.reference;
         store_ = with_context(context, [&] { return open_source(); });
         const FetchedManifest top = with_context(context, [&] {
-            return fetch_manifest(*store_, store_->first_name(), store_->first_digest(), nullptr, source_.limits,
+            return fetch_manifest(*store_, store_->first_name(), store_->first_digest(), nullptr, source_,
                                   notes_);
         });
         with_context(context, [&] {
@@ -101,7 +101,7 @@ private:
                 throw Error(Exit::usage, "unsupported", "expected an image, found a directory of modules")
                     .hint("sign an image: a registry's, oci:, oci-archive: or docker-archive:");
             }
-            return open_local(*local, source_.limits, [this] { check_deadline(); });
+            return open_local(*local, source_, [this] { check_deadline(); });
         }
         origin_ = image::parse_reference(source_.reference);
         result_.source = origin_->to_string();
@@ -110,7 +110,7 @@ private:
 
     std::unique_ptr<ImageSink> open_sink() {
         if (const auto local = parse_local_reference(request_.to)) {
-            return local->transport == Transport::oci ? open_layout_sink(*local, source_.limits)
+            return local->transport == Transport::oci ? open_layout_sink(*local, source_.limits, source_.parser)
                                                       : open_archive_sink(*local);
         }
         const image::Reference to = image::parse_reference(request_.to);
@@ -154,7 +154,7 @@ private:
     void add_manifest(NewDocument document) { steps_.push_back({std::nullopt, std::move(document)}); }
 
     FetchedManifest fetch_child(const image::Descriptor& entry) {
-        return fetch_manifest(*store_, entry.digest.to_string(), entry.digest, &entry, source_.limits, notes_);
+        return fetch_manifest(*store_, entry.digest.to_string(), entry.digest, &entry, source_, notes_);
     }
 
     std::vector<image::Descriptor> entries_of(const FetchedManifest& fetched, std::uint64_t depth) {
@@ -219,8 +219,7 @@ private:
 
     NewDocument image(const FetchedManifest& fetched) {
         const image::Manifest manifest = image::decode_manifest(fetched.root);
-        const std::string config_text = fetch_config(*store_, manifest, source_.limits, notes_);
-        const value::Node config_root = read_image_document(config_text, "image configuration", "bad-manifest");
+        const value::Node config_root = fetch_config(*store_, manifest, source_, notes_);
         const image::ImageConfig config = image::decode_config(config_root);
         offered_.insert(config.platform.to_string());
         const NewDocument same{fetched.text, fetched.media_type, fetched.digest};

@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "registry/blob.hpp"
+#include "registry/document_service.hpp"
 #include "registry/hash.hpp"
 #include "registry/resolve.hpp"
 #include "trust/signature.hpp"
@@ -60,6 +61,10 @@ public:
     }
 
 private:
+    [[nodiscard]] trust::PayloadReader payload_reader() const {
+        return [parser = request_.parser](std::string_view text) { return read_signed_payload(parser, text); };
+    }
+
     static Error with_place(Error error, const trust::Requirement& requirement) {
         if (!requirement.position.file.empty()) {
             error.detail("policy", requirement.position.to_string());
@@ -72,7 +77,8 @@ private:
         for (std::size_t i = 0; i < signatures_.size() || fetch_more(); ++i) {
             const FetchedSignature& signature = signatures_[i];
             const auto fault = signature.fault.empty() ? trust::signature_fault(requirement, signature.payload,
-                                                                                signature.signature, subject_)
+                                                                                signature.signature, subject_,
+                                                                                payload_reader())
                                                        : signature.fault;
             if (!fault) {
                 return;
@@ -108,7 +114,9 @@ private:
         if (index.empty()) {
             return;
         }
-        const value::Node root = read_image_document(index, "list of referrers", "bad-manifest");
+        begin_other_bytes(request_.parser);
+        const value::Node root =
+            read_image_document(request_.parser, index, "list of referrers", "bad-manifest");
         const value::Node* manifests = root.find("manifests");
         for (const auto& entry : manifests == nullptr ? std::vector<value::Node>() : manifests->items()) {
             const std::string type = entry.get_string({"artifactType"});
@@ -162,7 +170,7 @@ private:
         std::vector<trust::Attachment> attached;
         try {
             const FetchedManifest manifest =
-                fetch_manifest(image_->store, tag, std::nullopt, nullptr, request_.limits, warnings_);
+                fetch_manifest(image_->store, tag, std::nullopt, nullptr, request_, warnings_);
             if (manifest.kind != image::DocumentKind::manifest) {
                 throw Error(Exit::data, "bad-manifest", "expected a manifest with signatures, found an index");
             }
@@ -217,6 +225,9 @@ void require_trust(const RegistryImage* image, const PullRequest& request, std::
     TrustCheck check(image, request, warnings);
     for (const trust::Requirement& requirement : request.requirements) {
         check.require(requirement);
+    }
+    if (!request.requirements.empty()) {
+        begin_other_bytes(request.parser);  // what is beside an image is not vouched for by it, nor the other way round
     }
 }
 

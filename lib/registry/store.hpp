@@ -18,7 +18,6 @@
 #include "registry/puller.hpp"
 #include "registry/source.hpp"
 #include "sys/clock.hpp"
-#include "value/node.hpp"
 
 namespace kmm::registry {
 
@@ -56,9 +55,6 @@ public:
     /// Throws timeout "pull-timeout" when the deadline of the pull is over.
     virtual void check_deadline() const = 0;
 };
-
-/// The one JSON document in `text`. Errors: data `code`: "the WHAT is not a JSON document: ...".
-[[nodiscard]] value::Node read_image_document(const std::string& text, const std::string& what, const char* code);
 
 /// The digest of `body`. Errors: integrity "digest-mismatch" if `expected` is another one.
 [[nodiscard]] image::Digest verified_manifest(std::string_view body, const std::optional<image::Digest>& expected);

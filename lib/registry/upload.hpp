@@ -45,7 +45,8 @@ void check_destination(const std::string& to);
 
 /// "oci:DIR[:TAG]": the directory is made if it is absent; other images in it stay, one of the same tag (without a tag:
 /// one without) is replaced. Errors: data "bad-layout" for a directory that is no layout; io.
-[[nodiscard]] std::unique_ptr<ImageSink> open_layout_sink(const LocalReference& reference, const Limits& limits);
+[[nodiscard]] std::unique_ptr<ImageSink> open_layout_sink(const LocalReference& reference, const Limits& limits,
+                                                          sys::Confined* parser = nullptr);
 
 /// "oci-archive:FILE[:TAG]": a new archive with this image alone, in the place of a file that is there, once it is
 /// whole. Errors: data "bad-layout" for something else than a file; io.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <grp.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -13,16 +11,12 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <string>
-#include <vector>
 
-#include "base/error.hpp"
 #include "sys/fd.hpp"
-#include "sys/own_calls.hpp"
 #include "sys/sandbox.hpp"
+#include "sys/sandbox_parts.hpp"
 
 namespace kmm::sys {
 
@@ -97,70 +91,15 @@ constexpr std::uint32_t k_thread_flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLO
 constexpr std::uint32_t k_other_flags = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
                                         CLONE_NEWPID | CLONE_NEWNET | CLONE_PTRACE | CLONE_VFORK;
 
-constexpr std::uint32_t refusal(std::uint32_t number) { return SECCOMP_RET_ERRNO | number; }
-
-class Filter {
-public:
-    Filter() {
-        constexpr std::uint32_t x32 = 0x40000000U;
-        load(offsetof(seccomp_data, arch));
-        add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, k_own_calls, 1, 0));
-        give(refusal(EPERM));
-        load(offsetof(seccomp_data, nr));
-        add(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, x32, 0, 1));
-        give(refusal(EPERM));
-    }
-
-    void allow(long call) { answer(call, SECCOMP_RET_ALLOW); }
-    void answer(long call, std::uint32_t with) {
-        only(call, 1);
-        give(with);
-    }
-    /// Allowed if the argument has all bits of `all` and none of `none` in its lower half.
-    void allow_bits(long call, unsigned argument, std::uint32_t all, std::uint32_t none) {
-        only(call, 5);
-        load(offsetof(seccomp_data, args) + sizeof(std::uint64_t) * argument);
-        add(BPF_STMT(BPF_ALU | BPF_AND | BPF_K, all | none));
-        add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, all, 0, 1));
-        give(SECCOMP_RET_ALLOW);
-        give(refusal(EPERM));
-    }
-    void allow_value(long call, unsigned argument, std::uint32_t value) {
-        only(call, 4);
-        load(offsetof(seccomp_data, args) + sizeof(std::uint64_t) * argument);
-        add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1));
-        give(SECCOMP_RET_ALLOW);
-        give(refusal(EPERM));
-    }
-    /// Errno, or 0.
-    [[nodiscard]] int install() {
-        give(refusal(EPERM));
-        const sock_fprog whole{static_cast<unsigned short>(program_.size()), program_.data()};
-        return ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &whole) == 0 ? 0 : errno;
-    }
-
-private:
-    void add(const sock_filter& word) { program_.push_back(word); }
-    void load(std::size_t offset) { add(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offset))); }
-    void give(std::uint32_t answer) { add(BPF_STMT(BPF_RET | BPF_K, answer)); }
-    /// The next `words` are for this call alone; each ends in an answer.
-    void only(long call, std::uint8_t words) {
-        add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(call), 0, words));
-    }
-
-    std::vector<sock_filter> program_;
-};
-
 int allow_computing() {
-    if (k_own_calls == 0) return ENOSYS;
-    Filter filter;
+    CallFilter filter;
     for (const long call : k_allowed) filter.allow(call);
     filter.allow_bits(SYS_mmap, 2, 0, PROT_EXEC);
     filter.allow_bits(SYS_mprotect, 2, 0, PROT_EXEC);
     filter.allow_bits(SYS_clone, 0, k_thread_flags, k_other_flags);
-    filter.answer(SYS_clone3, refusal(ENOSYS));  // its flags cannot be seen: the C library takes clone(2) then
+    filter.refuse(SYS_clone3, ENOSYS);  // its flags cannot be seen: the C library takes clone(2) then
     filter.allow_value(SYS_tgkill, 0, static_cast<std::uint32_t>(::getpid()));
-    return filter.install();
+    return filter.install(CallFilter::Others::refused);
 }
 
 /// As the kernel has it; headers may be older. Only as much is handed over as the kernel's Landlock knows.
@@ -170,10 +109,10 @@ struct RulesetAttributes {
 
 /// Errno, or 0: every right that the running kernel's Landlock knows is refused everywhere.
 int refuse_files() {
-    const long version = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, 1U);
+    const long version = landlock_version();
     if (version < 0) return errno;
-    const unsigned rights = version >= 5 ? 16 : version >= 3 ? 15 : version >= 2 ? 14 : 13;
-    const RulesetAttributes attributes{(1ULL << rights) - 1, 3, 3};  // bind and connect; abstract sockets and signals
+    // And all of ports: bind and connect; of scopes: abstract sockets and signals.
+    const RulesetAttributes attributes{landlock_file_rights(version), 3, 3};
     const std::size_t size = version >= 6 ? 24 : version >= 4 ? 16 : 8;
     const Fd rules(static_cast<int>(::syscall(SYS_landlock_create_ruleset, &attributes, size, 0)));
     if (!rules) return errno;
@@ -224,20 +163,12 @@ void limit_resources() {
     if (!k_instrumented) set_limit(RLIMIT_AS, std::uint64_t{4} << 30U);
 }
 
-void say(SandboxReport& report, const char* done, const char* what, int fault) {
-    if (fault == 0) {
-        report.in_force.emplace_back(done);
-    } else {
-        report.missing.push_back(std::string(what) + ": " + errno_text(fault) + " (" + errno_name(fault) + ")");
-    }
-}
-
 }  // namespace
 
 bool is_instrumented() noexcept { return k_instrumented; }
 
 void limit_starter(SandboxReport& report) {
-    say(report, "a network namespace without a network", "unshare",
+    note_part(report, "a network namespace without a network", "unshare",
         ::unshare(CLONE_NEWNET | CLONE_NEWIPC) == 0 ? 0 : errno);
     static_cast<void>(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
     static_cast<void>(keep_only_capabilities(k_starter_capabilities));  // what is left, confine() gives up
@@ -245,14 +176,14 @@ void limit_starter(SandboxReport& report) {
 
 void confine(SandboxReport& report) {
     limit_resources();
-    say(report, "an empty root directory", "chroot", leave_files());
-    say(report, "a user of its own", "setresuid", become_own_user());
-    say(report, "not dumpable", "dumpable", ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 ? 0 : errno);
-    say(report, "no new privileges", "no_new_privs", ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? 0 : errno);
-    say(report, "landlock: no files", "landlock", refuse_files());
-    say(report, "no capabilities", "capset", keep_only_capabilities(0));
+    note_part(report, "an empty root directory", "chroot", leave_files());
+    note_part(report, "a user of its own", "setresuid", become_own_user());
+    note_part(report, "not dumpable", "dumpable", ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 ? 0 : errno);
+    note_part(report, "no new privileges", "no_new_privs", ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? 0 : errno);
+    note_part(report, "landlock: no files", "landlock", refuse_files());
+    note_part(report, "no capabilities", "capset", keep_only_capabilities(0));
     static_cast<void>(::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0));  // another user's is forgotten
-    say(report, "seccomp: computing only", "seccomp", allow_computing());
+    note_part(report, "seccomp: computing only", "seccomp", allow_computing());
 }
 
 }  // namespace kmm::sys

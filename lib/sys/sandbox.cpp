@@ -3,9 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
 #include <linux/landlock.h>
-#include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -15,15 +13,13 @@
 
 #include <array>
 #include <cerrno>
-#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <span>
 
-#include "base/error.hpp"
 #include "sys/directory.hpp"
 #include "sys/fd.hpp"
-#include "sys/own_calls.hpp"
+#include "sys/sandbox_parts.hpp"
 
 namespace kmm::sys {
 
@@ -113,62 +109,27 @@ constexpr long k_programs[] = {
 constexpr long k_sockets[] = {SYS_socket, SYS_socketpair, SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4,
                               SYS_unshare, SYS_io_uring_setup, SYS_io_uring_enter};
 
-std::string fault_of(const char* what, int number) {
-    return std::string(what) + ": " + errno_text(number) + " (" + errno_name(number) + ")";
-}
-
-sock_filter load_word(std::size_t offset) {
-    return BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offset));
-}
-
 /// Commands of ioctl that type into the terminal of whoever has started us.
 constexpr std::uint32_t k_terminal_commands[] = {TIOCSTI, TIOCLINUX};
 
-/// A filter that answers EPERM to `calls`, to such commands, and to the calls of other machines (32-bit ones, x32).
-bool refuse_calls(std::span<const long> calls) {
-    if (k_own_calls == 0) {
-        errno = ENOSYS;
-        return false;
-    }
-    constexpr std::uint32_t refusal = SECCOMP_RET_ERRNO | EPERM;
-    constexpr std::uint32_t x32 = 0x40000000U;
-    std::vector<sock_filter> program{
-        load_word(offsetof(seccomp_data, arch)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, k_own_calls, 1, 0),
-        BPF_STMT(BPF_RET | BPF_K, refusal),
-        load_word(offsetof(seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, x32, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, refusal),
-    };
-    for (const long call : calls) {
-        program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(call), 0, 1));
-        program.push_back(BPF_STMT(BPF_RET | BPF_K, refusal));
-    }
-    program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(SYS_ioctl), 0,
-                               static_cast<std::uint8_t>(1 + 2 * std::size(k_terminal_commands))));
-    program.push_back(
-        load_word(offsetof(seccomp_data, args) + sizeof(std::uint64_t)));  // the lower half of the second argument
-    for (const std::uint32_t command : k_terminal_commands) {
-        program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, command, 0, 1));
-        program.push_back(BPF_STMT(BPF_RET | BPF_K, refusal));
-    }
-    program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-    const sock_fprog whole{static_cast<unsigned short>(program.size()), program.data()};
-    return ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &whole) == 0;
+/// Refuses `calls` and such commands. Errno, or 0.
+int refuse_calls(std::span<const long> calls) {
+    CallFilter filter;
+    for (const long call : calls) filter.refuse(call, EPERM);
+    filter.refuse_values(SYS_ioctl, 1, k_terminal_commands);
+    return filter.install(CallFilter::Others::allowed);
 }
 
-constexpr std::uint64_t k_refer = 1ULL << 13U;      ///< ABI 2: renames between directories
 constexpr std::uint64_t k_truncate = 1ULL << 14U;   ///< ABI 3
 constexpr std::uint64_t k_ioctl_dev = 1ULL << 15U;  ///< ABI 5
+constexpr std::uint64_t k_reads =
+    LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
 constexpr std::uint64_t k_devices = LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
                                     LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO;
-constexpr std::uint64_t k_writes = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |
-                                   LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR |
-                                   LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SYM;
 
-/// What the running kernel's Landlock can refuse; 0 with errno if it cannot do what is needed.
+/// What but reading the running kernel's Landlock can refuse; 0 with errno if it cannot do what is needed.
 std::uint64_t known_rights() {
-    const long version = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+    const long version = landlock_version();
     if (version < 0) {
         return 0;
     }
@@ -176,7 +137,7 @@ std::uint64_t known_rights() {
         errno = ENOSYS;
         return 0;
     }
-    return k_writes | k_devices | k_refer | (version >= 3 ? k_truncate : 0) | (version >= 5 ? k_ioctl_dev : 0);
+    return landlock_file_rights(version) & ~k_reads;
 }
 
 Fd open_nearest(std::string path) {
@@ -249,32 +210,23 @@ int keep_capabilities(std::uint64_t kept) {
 constexpr std::uint64_t bit(int capability) { return 1ULL << static_cast<unsigned>(capability); }
 constexpr std::uint64_t k_file_capabilities = bit(CAP_DAC_OVERRIDE) | bit(CAP_DAC_READ_SEARCH) | bit(CAP_FOWNER);
 
-void note(SandboxReport& report, const char* done, const char* what, int fault) {
-    if (fault == 0) {
-        report.in_force.emplace_back(done);
-    } else {
-        report.missing.push_back(fault_of(what, fault));
-    }
-}
-
 }  // namespace
 
 void forbid_programs(SandboxReport& report, Keeps keeps) {
-    note(report, "no new privileges", "no_new_privs", ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? 0 : errno);
+    note_part(report, "no new privileges", "no_new_privs", ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? 0 : errno);
     std::vector<long> calls(std::begin(k_programs), std::end(k_programs));
     if (keeps == Keeps::modules) {
-        note(report, "seccomp: no programs, mounts or other processes", "seccomp", refuse_calls(calls) ? 0 : errno);
+        note_part(report, "seccomp: no programs, mounts or other processes", "seccomp", refuse_calls(calls));
         return;
     }
     const std::uint64_t more = keeps == Keeps::namespaces ? bit(CAP_SYS_ADMIN) | bit(CAP_SYSLOG) : 0;
-    note(report, "no capabilities but for files", "capset", keep_capabilities(k_file_capabilities | more));
+    note_part(report, "no capabilities but for files", "capset", keep_capabilities(k_file_capabilities | more));
     calls.insert(calls.end(), std::begin(k_modules), std::end(k_modules));
-    note(report, "seccomp: no programs, modules, mounts or other processes", "seccomp",
-         refuse_calls(calls) ? 0 : errno);
+    note_part(report, "seccomp: no programs, modules, mounts or other processes", "seccomp", refuse_calls(calls));
 }
 
 void leave_network(SandboxReport& report) {
-    note(report, "a network namespace without a network", "unshare", ::unshare(CLONE_NEWNET) == 0 ? 0 : errno);
+    note_part(report, "a network namespace without a network", "unshare", ::unshare(CLONE_NEWNET) == 0 ? 0 : errno);
 }
 
 void forbid_sockets(SandboxReport& report, Modes modes) {
@@ -282,19 +234,19 @@ void forbid_sockets(SandboxReport& report, Modes modes) {
     if (modes == Modes::fixed) {
         calls.insert(calls.end(), std::begin(k_modes), std::end(k_modes));
     }
-    note(report,
-         modes == Modes::fixed ? "seccomp: no sockets, no other modes or owners of files" : "seccomp: no sockets",
-         "seccomp", refuse_calls(calls) ? 0 : errno);
+    note_part(report,
+              modes == Modes::fixed ? "seccomp: no sockets, no other modes or owners of files" : "seccomp: no sockets",
+              "seccomp", refuse_calls(calls));
 }
 
 void forbid_writes(const std::vector<std::string>& writable, SandboxReport& report, const std::string& emptied) {
     static_cast<void>(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));  // without it Landlock is root's alone
-    note(report, "landlock: writes only where they are needed", "landlock", restrict_writes(writable, emptied));
+    note_part(report, "landlock: writes only where they are needed", "landlock", restrict_writes(writable, emptied));
 }
 
 void drop_capabilities(SandboxReport& report) {
-    note(report, "no capabilities but to read", "capset",
-         keep_capabilities(bit(CAP_DAC_READ_SEARCH) | bit(CAP_SYSLOG)));
+    note_part(report, "no capabilities but to read", "capset",
+              keep_capabilities(bit(CAP_DAC_READ_SEARCH) | bit(CAP_SYSLOG)));
 }
 
 }  // namespace kmm::sys

@@ -95,15 +95,18 @@ std::vector<Attachment> decode_attachments(const Node& root) {
     return result;
 }
 
-Payload decode_payload(std::string_view text) {
+Node read_payload(std::string_view text) {
     Diagnostics faults;
     value::ReadLimits limits;
     limits.bytes_max = k_payload_bytes;
-    const auto documents = value::read_json(text, "payload", faults, limits);
+    auto documents = value::read_json(text, "payload", faults, limits);
     if (has_errors(faults) || documents.size() != 1) {
         throw bad_payload("is not a JSON document");
     }
-    const Node& root = documents.front().root;
+    return std::move(documents.front().root);
+}
+
+Payload decode_payload(const Node& root) {
     expect_members(root, "a document", {"critical", "optional"});
     check_optional(*root.find("optional"));
     const Node& critical = *root.find("critical");
@@ -124,7 +127,8 @@ Payload decode_payload(std::string_view text) {
 }
 
 std::optional<std::string> signature_fault(const Requirement& requirement, std::string_view payload,
-                                           std::string_view signature, const Subject& subject) {
+                                           std::string_view signature, const Subject& subject,
+                                           const PayloadReader& read) {
     if (signature.empty()) {
         return fmt::format("it has no annotation {}", k_signature_annotation);
     }
@@ -141,7 +145,7 @@ std::optional<std::string> signature_fault(const Requirement& requirement, std::
                                  requirement.keys.size());
     }
     try {
-        const Payload said = decode_payload(payload);
+        const Payload said = decode_payload(read(payload));
         if (!subject.has_digest(said.digest)) {
             return fmt::format("it is for another image, {}", said.digest.to_string());
         }
@@ -151,6 +155,9 @@ std::optional<std::string> signature_fault(const Requirement& requirement, std::
                                subject.name ? subject.name->to_string() : "an image of a file");
         }
     } catch (const Error& error) {
+        if (error.exit() != Exit::data) {
+            throw;
+        }
         return error.message();
     }
     return std::nullopt;

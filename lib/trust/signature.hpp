@@ -36,8 +36,10 @@ struct Payload {
     std::string reference;  ///< critical.identity.docker-reference
 };
 
-/// Errors: data "bad-payload": not JSON, unknown members, another type, a digest that is none.
-[[nodiscard]] Payload decode_payload(std::string_view text);
+/// The document that was signed. Errors: data "bad-payload": not JSON.
+[[nodiscard]] value::Node read_payload(std::string_view text);
+/// Errors: data "bad-payload": unknown members, another type, a digest that is none.
+[[nodiscard]] Payload decode_payload(const value::Node& root);
 
 /// What a signature must be made for.
 struct Subject {
@@ -46,9 +48,13 @@ struct Subject {
         has_digest;  ///< true for the digest of the manifest, or of an index it was taken from
 };
 
+/// Reads a payload as read_payload().
+using PayloadReader = std::function<value::Node(std::string_view)>;
+
 /// Why a signature does not meet `requirement`, of Kind::signature; nullopt if it does. The signature is verified
-/// before the payload is read.
+/// before the payload is read with `read`. Errors: of `read`, but for those of Exit::data.
 [[nodiscard]] std::optional<std::string> signature_fault(const Requirement& requirement, std::string_view payload,
-                                                         std::string_view signature, const Subject& subject);
+                                                         std::string_view signature, const Subject& subject,
+                                                         const PayloadReader& read = read_payload);
 
 }  // namespace kmm::trust

@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "fuzz/target.hpp"
 #include "image/manifest.hpp"
-#include "registry/store.hpp"
+#include "registry/document_service.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace kmm;
@@ -20,7 +20,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     };
     value::Node root;
     attempt([&] {
-        root = registry::read_image_document(std::string(fuzz::text_of(data, size)), "manifest", "bad-manifest");
+        root =
+            registry::read_image_document(nullptr, std::string(fuzz::text_of(data, size)), "manifest", "bad-manifest");
     });
     for (const std::string_view type : {std::string_view(), image::k_oci_index, image::k_docker_manifest}) {
         attempt([&] { static_cast<void>(image::document_kind(root, type)); });

@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 #include "fuzz/target.hpp"
-#include "registry/store.hpp"
+#include "registry/document_service.hpp"
 #include "trust/signature.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -27,13 +27,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         }
     });
     attempt([&] {
-        const trust::Payload payload = trust::decode_payload(text);
+        const trust::Payload payload = trust::decode_payload(trust::read_payload(text));
         fuzz::require(image::parse_digest(payload.digest.to_string()) == payload.digest,
                       "a digest is read as it is written");
     });
     attempt([&] {
-        for (const auto& attached :
-             trust::decode_attachments(registry::read_image_document(std::string(text), "manifest", "bad-manifest"))) {
+        for (const auto& attached : trust::decode_attachments(
+                 registry::read_image_document(nullptr, std::string(text), "manifest", "bad-manifest"))) {
             fuzz::require(!attached.payload.media_type.empty(), "an attachment has a type");
         }
     });

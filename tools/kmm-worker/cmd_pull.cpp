@@ -13,6 +13,8 @@
 #include "kmm-worker/image_step.hpp"
 #include "kmm-worker/job.hpp"
 #include "kmm-worker/result.hpp"
+#include "registry/document_service.hpp"
+#include "registry/layer_service.hpp"
 #include "registry/path_rules.hpp"
 #include "sys/directory.hpp"
 #include "sys/sandbox.hpp"
@@ -100,6 +102,8 @@ WorkerResult pull(const cli::Args& args, cli::Context& context) {
     request.file_digests = shows_digests(context);
     request.durable = true;
     request.parser = parser.get();
+    // Prepared for layers it reads manifests, too; where layers are cached, it is never asked for one.
+    parser->begin((request.cache_dir.empty() ? registry::layer_service() : registry::document_service()).number);
     if (!args.get("platform")) request.architecture = result.node.architecture;
     want_kernels(request,
                  args.all("kernel").empty() ? std::vector<std::string>{result.node.kernel} : args.all("kernel"));

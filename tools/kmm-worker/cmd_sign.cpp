@@ -23,6 +23,7 @@
 #include "kmod/module_service.hpp"
 #include "kmod/signature.hpp"
 #include "kmod/signer.hpp"
+#include "registry/layer_service.hpp"
 #include "registry/rewrite.hpp"
 #include "sys/file_ops.hpp"
 #include "sys/trust.hpp"
@@ -176,6 +177,7 @@ WorkerResult sign(const cli::Args& args, cli::Context& context) {
         request.platform = image::Platform{request.source.os, request.source.architecture, request.source.variant};
     request.created_by = fmt::format("kmm-worker sign: {} modules", args.get("hash").value_or("sha256"));
     request.source.parser = parser.get();
+    parser->begin(registry::layer_service().number);
     SigningStep step(signer, *parser, stop_of_signing(timeout_of(args)), args.get("signed").value_or("replace"));
     request.change = [&](const std::string& path, std::string bytes) { return step(path, std::move(bytes)); };
 

@@ -21,6 +21,7 @@
 #include "base/text.hpp"
 #include "cli/table.hpp"
 #include "kmod/module_service.hpp"
+#include "registry/document_service.hpp"
 #include "registry/layer_service.hpp"
 #include "registry/mirror_files.hpp"
 #include "registry/policy_files.hpp"
@@ -182,13 +183,14 @@ std::function<void()> stop_of_parser(std::chrono::milliseconds timeout, std::chr
 }
 
 std::shared_ptr<sys::Confined> start_parser() {
-    return std::make_shared<sys::Confined>(std::vector<sys::Service>{registry::layer_service(), kmod::module_service()},
-                                           stop_at_interrupt);
+    return std::make_shared<sys::Confined>(
+        std::vector<sys::Service>{registry::layer_service(), registry::document_service(), kmod::module_service()},
+        stop_at_interrupt);
 }
 
 Job read_image_job(const cli::Args& args, UnknownFields unknown) {
     auto parser = start_parser();
-    parser->begin(kmod::module_service().number);  // while the job is read
+    parser->begin(registry::document_service().number);  // while the job is read
     Job job = read_job(args, Needs::image, unknown);
     job.parser = std::move(parser);
     return job;

@@ -135,7 +135,7 @@ TEST_CASE("of many modules the one that ends the process is named, and the rest 
     sys::Confined parser({choosy});
     const sys::TempDir out("kmm-batch-");
     std::vector<std::string> outcomes(40);
-    kmod::ModuleBatches batches(parser, [&](std::size_t id, kmod::ReadModule read, const std::exception_ptr& failure) {
+    const auto hear = [&](std::size_t id, kmod::ReadModule read, const std::exception_ptr& failure) {
         CHECK(outcomes[id].empty());
         try {
             if (failure) std::rethrow_exception(failure);
@@ -143,7 +143,8 @@ TEST_CASE("of many modules the one that ends the process is named, and the rest 
         } catch (const Error& error) {
             outcomes[id] = fmt::format("{} {}", error.code(), fmt::join(error.context(), " "));
         }
-    });
+    };
+    kmod::ModuleBatches batches(parser, kmod::Signatures::on_demand, hear);
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
         KoSpec spec = rich();
         spec.name = fmt::format("m{}", i);
@@ -155,15 +156,52 @@ TEST_CASE("of many modules the one that ends the process is named, and the rest 
         CHECK(outcomes[i] == (i == 7 ? "module-format " : i < 23 ? fmt::format("m{}", i) : "parser-crashed /m23.ko"));
 }
 
+TEST_CASE("the signature of an indexed module is read in the confined process, where it is asked for") {
+    sys::Service choosy = kmod::module_service();
+    choosy.serve = [real = choosy.serve](const std::string& message, sys::Channel& channel, sys::Channel& answers) {
+        if (message.find("poison") != std::string::npos) static_cast<void>(::raise(SIGABRT));
+        real(message, channel, answers);
+    };
+    sys::Confined parser({choosy});
+    const sys::TempDir out("kmm-index-");
+    const auto put_signed = [&](const std::string& name, const std::string& message) {
+        KoSpec spec = rich();
+        spec.name = name;
+        std::string trailer("\0\0\2\0\0\0\0\0", 8);
+        for (const int shift : {24, 16, 8, 0}) trailer += static_cast<char>(message.size() >> shift & 0xff);
+        const std::string bytes = make_ko(spec) + message + trailer + "~Module signature appended~\n";
+        put(out.path() + "/" + name + ".ko", bytes);
+        return kmod::read_module(bytes, "/x.ko").file.signature().fault;
+    };
+    const std::string fault = put_signed("small", "no message");
+    CHECK(!fault.empty());
+    CHECK(put_signed("large", std::string(200'000, 'x')) == fault);  // more than a request holds
+    static_cast<void>(put_signed("hostile", "poison"));
+    for (int i = 0; i < 40; ++i) static_cast<void>(put_signed(fmt::format("m{}", i), "no message"));  // for two threads
+    const auto index = kmod::ModuleIndex::build(out.path(), "", {}, &parser);
+    REQUIRE(index.modules().size() == 43);
+    CHECK_FALSE(index.find("small")->file.known_signature.has_value());
+    for (const auto& [name, module] : index.modules()) {
+        if (name != "hostile") CHECK(module.file.signature().fault == fault);
+    }
+    try {
+        static_cast<void>(index.find("hostile")->file.signature());
+        FAIL("no error");
+    } catch (const Error& error) {
+        CHECK(error.code() == "parser-crashed");
+    }
+}
+
 TEST_CASE("many large answers and long names do not block the exchange") {
     sys::Confined parser({kmod::module_service()});
     KoSpec spec = rich();
     for (int i = 0; i < 3000; ++i) spec.exported.push_back(fmt::format("a_symbol_with_quite_a_long_name_{:06}", i));
     const sys::Fd file = kmod::sealed_file(make_ko(spec), "test");
     std::size_t read = 0;
-    kmod::ModuleBatches batches(parser, [&](std::size_t, kmod::ReadModule module, const std::exception_ptr& failure) {
+    const auto hear = [&](std::size_t, kmod::ReadModule module, const std::exception_ptr& failure) {
         if (!failure && module.file.exported.size() > 3000) ++read;
-    });
+    };
+    kmod::ModuleBatches batches(parser, kmod::Signatures::with_file, hear);
     for (std::size_t i = 0; i < 100; ++i) {
         const std::string path = fmt::format("/proc/self/fd/{}", file.get());
         batches.add(i, sys::Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)),

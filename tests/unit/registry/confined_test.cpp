@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process that reads layers and is taken over, or dies: what the pull makes of it.
+// A process that reads layers and documents and is taken over, or dies: what the pull makes of it.
 #include <doctest/doctest.h>
+
+#include <fmt/format.h>
 
 #include <csignal>
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
+#include "registry/document_service.hpp"
 #include "registry/layer_service.hpp"
 #include "sys/confined.hpp"
 #include "sys/message.hpp"
 #include "sys/shared_ring.hpp"
 #include "unit/registry/pull_fixture.hpp"
+#include "value/writer.hpp"
 
 using namespace kmm;
 using namespace kmm::test;
@@ -20,15 +25,22 @@ namespace {
 
 using Serve = std::function<void(const std::string& message, sys::Channel& channel, sys::Channel& answers)>;
 
-/// The service of layers, with `instead` in place of what it does.
-sys::Service spoilt(const std::function<void(const Serve& real, const std::string& message, sys::Channel& channel,
-                                             sys::Channel& answers)>& instead) {
+/// The services of an image, with `instead` in place of what that of layers does.
+std::vector<sys::Service> spoilt(const std::function<void(const Serve& real, const std::string& message,
+                                                          sys::Channel& channel, sys::Channel& answers)>& instead) {
     sys::Service service = registry::layer_service();
     service.serve = [instead, real = service.serve](const std::string& message, sys::Channel& channel,
                                                     sys::Channel& answers) {
         instead(real, message, channel, answers);
     };
-    return service;
+    return {service, registry::document_service()};
+}
+
+/// The same of documents.
+std::vector<sys::Service> spoilt_documents(const Serve& instead) {
+    sys::Service service = registry::document_service();
+    service.serve = instead;
+    return {registry::layer_service(), service};
 }
 
 /// Whether this process has served before; only children of the objects below call it.
@@ -38,24 +50,24 @@ bool is_second_request() {
 }
 
 // Begun before there are threads.
-sys::Confined g_once({spoilt([](const Serve& real, const std::string& message, sys::Channel& channel,
+sys::Confined g_once(spoilt([](const Serve& real, const std::string& message, sys::Channel& channel,
                                 sys::Channel& answers) {
     if (is_second_request()) static_cast<void>(::raise(SIGABRT));
     real(message, channel, answers);
-})});
-sys::Confined g_dying({spoilt([](const Serve&, const std::string&, sys::Channel&, sys::Channel&) {
+}));
+sys::Confined g_dying(spoilt([](const Serve&, const std::string&, sys::Channel&, sys::Channel&) {
     static_cast<void>(::raise(SIGABRT));
-})});
-sys::Confined g_killed({spoilt([](const Serve&, const std::string&, sys::Channel&, sys::Channel&) {
+}));
+sys::Confined g_killed(spoilt([](const Serve&, const std::string&, sys::Channel&, sys::Channel&) {
     static_cast<void>(::raise(SIGKILL));
-})});
-sys::Confined g_babbling({spoilt([](const Serve&, const std::string&, sys::Channel& channel, sys::Channel&) {
+}));
+sys::Confined g_babbling(spoilt([](const Serve&, const std::string&, sys::Channel& channel, sys::Channel&) {
     sys::MessageWriter nonsense;
     nonsense.number(0);          // an entry
     nonsense.number(~0ULL / 2);  // with a name that long
     static_cast<void>(channel.send(nonsense.bytes()));
-})});
-sys::Confined g_lying({spoilt([](const Serve&, const std::string&, sys::Channel& channel, sys::Channel&) {
+}));
+sys::Confined g_lying(spoilt([](const Serve&, const std::string&, sys::Channel& channel, sys::Channel&) {
     std::string piece;
     while (channel.receive(piece, 1U << 20U) && piece.front() == 'b') {}
     sys::MessageWriter lie;
@@ -72,10 +84,39 @@ sys::Confined g_lying({spoilt([](const Serve&, const std::string&, sys::Channel&
     lie.number(3);
     static_cast<void>(channel.send(lie.bytes()));
     static_cast<void>(channel.receive(piece, 1U << 20U));
-})});
+}));
 
-sys::Confined g_real({registry::layer_service()});
-sys::Confined g_overstating({spoilt([](const Serve&, const std::string&, sys::Channel& channel, sys::Channel&) {
+sys::Confined g_dying_of_documents(spoilt_documents([](const std::string&, sys::Channel&, sys::Channel&) {
+    static_cast<void>(::raise(SIGABRT));
+}));
+sys::Confined g_babbling_of_documents(spoilt_documents([](const std::string&, sys::Channel& channel, sys::Channel&) {
+    sys::MessageWriter nonsense;
+    nonsense.number(0);    // a tree
+    nonsense.number(6);    // a mapping
+    nonsense.number(~0U);  // of so many members
+    static_cast<void>(channel.send(nonsense.bytes()));
+}));
+sys::Confined g_deep_in_documents(spoilt_documents([](const std::string&, sys::Channel& channel, sys::Channel&) {
+    sys::MessageWriter nonsense;
+    nonsense.number(0);
+    for (int i = 0; i < 10'000; ++i) {  // lists in lists
+        nonsense.number(5);
+        nonsense.number(1);
+    }
+    nonsense.number(0);
+    static_cast<void>(channel.send(nonsense.bytes()));
+}));
+/// Dies of a payload where it has read another document before.
+sys::Confined g_single_minded(spoilt_documents(
+    [real = registry::document_service().serve](const std::string& message, sys::Channel& channel,
+                                                sys::Channel& answers) {
+        const bool is_payload = message.find("cosign container image signature") != std::string::npos;
+        if (is_second_request() && is_payload) static_cast<void>(::raise(SIGABRT));
+        real(message, channel, answers);
+    }));
+
+sys::Confined g_real({registry::layer_service(), registry::document_service()});
+sys::Confined g_overstating(spoilt([](const Serve&, const std::string&, sys::Channel& channel, sys::Channel&) {
     sys::MessageWriter lie;
     lie.number(0);  // an entry
     lie.text("opt/lib/modules/" + k_kernel + "/a.ko");
@@ -90,7 +131,7 @@ sys::Confined g_overstating({spoilt([](const Serve&, const std::string&, sys::Ch
     static_cast<void>(channel.send(lie.bytes()));
     std::string piece;
     while (channel.receive(piece, 1U << 20U)) {}
-})});
+}));
 
 /// Bytes that no compression makes shorter.
 std::string noise(std::size_t size) {
@@ -175,6 +216,53 @@ TEST_CASE("confined: what a process says of entries is held to the rules for pat
     FakeRegistry registry;
     registry.add_image("v1", {small_layer()});
     CHECK(pull_with(g_lying, registry).code() == "image-unsafe");
+}
+
+TEST_CASE("confined: a manifest is read there, and a process that dies or babbles of it ends the pull") {
+    FakeRegistry registry;
+    registry.add_image("v1", {small_layer()});
+    const Outcome dead = pull_with(g_dying_of_documents, registry);
+    CHECK(dead.code() == "parser-crashed");
+    CHECK(dead.exit() == Exit::unsafe);
+    CHECK(dead.message().find("SIGABRT") != std::string::npos);
+    CHECK(dead.files.empty());
+    CHECK(pull_with(g_babbling_of_documents, registry).code() == "parser-crashed");
+    CHECK(pull_with(g_deep_in_documents, registry).code() == "parser-crashed");
+}
+
+TEST_CASE("confined: documents are what they are when they are read here, and so are their faults") {
+    const auto outcome = [](sys::Confined* parser, const std::string& text) {
+        try {
+            return "ok " + value::to_json(registry::read_image_document(parser, text, "manifest", "bad-manifest"));
+        } catch (const Error& error) {
+            std::string said = fmt::format("{} {} {} {}", static_cast<int>(error.exit()), error.code(),
+                                           error.message(), error.hint());
+            for (const auto& [key, value] : error.details()) said += fmt::format(" {}={}", key, value);
+            return said;
+        }
+    };
+    std::string large = "[";
+    for (int i = 0; i < 60'000; ++i) large += fmt::format("{{\"number\":{}}},", i);
+    const std::string deep(99, '[');
+    for (const std::string& text :
+         {std::string(
+              R"({"a":[1,-2,18446744073709551615,99999999999999999999,1.50,1e300,-0.0,true,false,null],"":""})"),
+          std::string(R"(["\u0000\u001f\ud83d\ude00",{},[],{"a":{"b":["c"]}}])"), large + "0]", large, deep,
+          deep + std::string(99, ']'), std::string(300, '['), std::string("[" + std::string(200'000, ' ') + "1]"),
+          "\"" + std::string(700'000, 'x') + "\"", std::string(), std::string("\xef\xbb\xbf{}"), std::string("{} {}"),
+          std::string("{\"a\":1,\"a\":2}"), std::string("\xff"), std::string("nonsense"), std::string("1e999")}) {
+        CAPTURE(text.substr(0, 60));
+        CHECK(outcome(&g_real, text) == outcome(nullptr, text));
+    }
+}
+
+TEST_CASE("confined: what a key has signed is read by a process that has read nothing else") {
+    const std::string payload =
+        R"({"critical":{"type":"cosign container image signature","image":{"docker-manifest-digest":"x"}}})";
+    for (int i = 0; i < 2; ++i) {
+        CHECK(registry::read_image_document(&g_single_minded, "{}", "manifest", "bad-manifest").is_mapping());
+        CHECK(registry::read_signed_payload(&g_single_minded, payload).find("critical") != nullptr);
+    }
 }
 
 }  // TEST_SUITE

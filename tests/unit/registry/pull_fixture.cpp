@@ -12,6 +12,7 @@
 #include <memory>
 #include <sstream>
 
+#include "registry/document_service.hpp"
 #include "registry/layer_service.hpp"
 #include "sys/confined.hpp"
 
@@ -54,7 +55,7 @@ const pid_t g_process = ::getpid();  ///< children of tests have no parser
 const std::unique_ptr<sys::Confined> g_parser =
     std::getenv("KMM_TEST_CONFINED") == nullptr
         ? nullptr
-        : std::make_unique<sys::Confined>(std::vector{registry::layer_service()});
+        : std::make_unique<sys::Confined>(std::vector{registry::layer_service(), registry::document_service()});
 
 }  // namespace
 

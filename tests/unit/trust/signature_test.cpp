@@ -71,7 +71,7 @@ std::string fault(const Maker& maker, const std::string& payload, const std::str
 
 std::string payload_fault(const std::string& text) {
     try {
-        static_cast<void>(trust::decode_payload(text));
+        static_cast<void>(trust::decode_payload(trust::read_payload(text)));
     } catch (const Error& error) {
         CHECK(error.code() == "bad-payload");
         return error.message();
