@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "cluster/object_facts.hpp"
 
 namespace kmm::cluster {
 namespace {
@@ -21,12 +22,6 @@ constexpr const char* k_owner = "kmmtools.dev/paused-by";
 constexpr const char* k_signer_space = "openshift-kube-apiserver-operator";
 constexpr const char* k_signer_name = "kube-apiserver-to-kubelet-signer";
 constexpr std::int64_t k_day = 86'400, k_rotated_on = 292, k_dropped_on = 365, k_warned_before = 30;
-
-std::string annotation(const Node& object, std::string_view name) {
-    const auto* all = object.find_path({"metadata", "annotations"});
-    const auto* found = all == nullptr ? nullptr : all->find(name);
-    return found == nullptr ? "" : found->text();
-}
 
 bool is_paused(const Node& pool) {
     const auto* paused = pool.find_path({"spec", "paused"});
@@ -64,7 +59,7 @@ std::vector<MachinePool> MachinePools::read() {
         MachinePool pool;
         pool.name = object.get_string({"metadata", "name"});
         pool.paused = is_paused(object);
-        pool.owner = annotation(object, k_owner);
+        pool.owner = annotation_of(object, k_owner);
         const auto* selector = object.find_path({"spec", "nodeSelector"});
         if (selector != nullptr &&
             (selector->find("matchLabels") != nullptr || selector->find("matchExpressions") != nullptr))
@@ -84,7 +79,7 @@ bool MachinePools::pause(const std::string& name, const std::string& owner) {
     if (!client_.find(k_pools, {"", name})) return false;
     bool is_ours = false;
     static_cast<void>(client_.change(k_pools, {"", name}, [&](const Node& current) -> std::optional<Node> {
-        is_ours = !is_paused(current) || annotation(current, k_owner) == owner;
+        is_ours = !is_paused(current) || annotation_of(current, k_owner) == owner;
         return is_paused(current) ? std::nullopt : std::optional(patch_of(true, owner));
     }));
     return is_ours;
@@ -94,7 +89,7 @@ bool MachinePools::unpause(const std::string& name, const std::string& owner) {
     if (!client_.find(k_pools, {"", name})) return false;
     bool is_ours = false;
     static_cast<void>(client_.change(k_pools, {"", name}, [&](const Node& current) -> std::optional<Node> {
-        is_ours = annotation(current, k_owner) == owner;
+        is_ours = annotation_of(current, k_owner) == owner;
         return is_ours ? std::optional(patch_of(false, Node())) : std::nullopt;
     }));
     return is_ours;
@@ -104,7 +99,7 @@ std::optional<Signer> MachinePools::signer() {
     try {
         const auto secret = client_.find(kube::resources::k_secrets, {k_signer_space, k_signer_name});
         if (!secret) return std::nullopt;
-        const auto from = base::parse_rfc3339(annotation(*secret, "auth.openshift.io/certificate-not-before"));
+        const auto from = base::parse_rfc3339(annotation_of(*secret, "auth.openshift.io/certificate-not-before"));
         return from ? std::optional(Signer{*from}) : std::nullopt;
     } catch (const Error& error) {
         if (error.code() != "forbidden") throw;

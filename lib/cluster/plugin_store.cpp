@@ -9,6 +9,7 @@
 
 #include "api/labels.hpp"
 #include "base/text.hpp"
+#include "cluster/object_facts.hpp"
 #include "kube/watch.hpp"
 #include "render/manifests.hpp"
 
@@ -35,13 +36,8 @@ bool is_of_daemon_set(const Node& pod) {
                        [](const Node& owner) { return owner.get_string({"kind"}) == "DaemonSet"; });
 }
 
-bool is_ready(const Node& pod) {
-    if (pod.find_path({"metadata", "deletionTimestamp"}) != nullptr) { return false; }
-    const Node* conditions = pod.find_path({"status", "conditions"});
-    if (conditions == nullptr) { return false; }
-    return std::any_of(conditions->items().begin(), conditions->items().end(), [](const Node& condition) {
-        return condition.get_string({"type"}) == "Ready" && condition.get_string({"status"}) == "True";
-    });
+bool serves(const Node& pod) {
+    return pod.find_path({"metadata", "deletionTimestamp"}) == nullptr && is_ready(pod);
 }
 
 /// Follows the Pods of DaemonSets until they are as they should be, or time is over.
@@ -159,7 +155,7 @@ void PluginStore::wait_ready(const std::string& node, const api::Module& module,
     const auto ready_role = [&](const Pods& pods, const std::string& role) {
         return std::any_of(pods.begin(), pods.end(), [&](const auto& entry) {
             return plugin_label(entry.second, api::k_label_role) == role &&
-                   plugin_label(entry.second, key) == version && is_ready(entry.second);
+                   plugin_label(entry.second, key) == version && serves(entry.second);
         });
     };
     const auto roles = roles_of(module);

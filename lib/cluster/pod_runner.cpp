@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "cluster/object_facts.hpp"
 #include "cluster/pod_outcome.hpp"
 #include "cluster/store.hpp"
 #include "kube/watch.hpp"
@@ -286,14 +287,10 @@ std::optional<WorkerReply> PodRunner::start(const render::WorkerTask& task, mill
 std::string PodRunner::node_trouble(const std::string& node) {
     const auto object = client_.find(kube::resources::k_nodes, {"", node});
     if (!object) { return fmt::format("; there is no Node {}", node); }
-    std::string text;
-    const Node* conditions = object->find_path({"status", "conditions"});
-    for (const auto& condition : conditions == nullptr ? std::vector<Node>() : conditions->items()) {
-        if (condition.get_string({"type"}) != "Ready" || condition.get_string({"status"}) == "True") { continue; }
-        text += fmt::format("; node {} is not ready: {}: {}", node, base::escape(condition.get_string({"reason"})),
-                            base::escape(condition.get_string({"message"})));
-    }
-    return text;
+    const Node* ready = condition_of(*object, "Ready");
+    if (ready == nullptr || is_ready(*object)) { return ""; }
+    return fmt::format("; node {} is not ready: {}: {}", node, base::escape(ready->get_string({"reason"})),
+                       base::escape(ready->get_string({"message"})));
 }
 
 std::string PodRunner::why_unstarted(const std::string& node, const std::optional<Node>& pod) {

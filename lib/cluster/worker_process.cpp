@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/last_lines.hpp"
 #include "base/text.hpp"
 #include "value/reader.hpp"
 
@@ -15,14 +16,9 @@ namespace {
 
 constexpr std::size_t k_transport_lines = 5;
 
-std::string last_lines(std::string_view text) {
+std::string end_of_log(std::string_view text) {
     std::vector<std::string> lines;
-    for (const auto line : base::split(text, '\n')) {
-        const auto content = base::trim(line);
-        if (!content.empty()) lines.push_back(base::escape(content));
-    }
-    if (lines.size() > k_transport_lines)
-        lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(k_transport_lines));
+    for (const auto line : base::last_lines(text, k_transport_lines)) lines.push_back(base::escape(line));
     return base::join(lines, "\n");
 }
 
@@ -132,7 +128,7 @@ WorkerReply judge(const sys::ProcessResult& result, const ChildLog& log) {
     using End = ChildLog::End;
     constexpr std::size_t k_found_max = 60;
     WorkerReply reply;
-    reply.transport = last_lines(log.text);
+    reply.transport = end_of_log(log.text);
     if (log.end == End::unreachable) {
         reply.end = CallEnd::unreachable;
         if (result.timed_out) add_line(reply.transport, "no connection within the time limit");

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/last_lines.hpp"
 #include "base/text.hpp"
 #include "kubeadm/facts.hpp"
 #include "value/reader.hpp"
@@ -20,7 +21,7 @@ std::string printed_by(const Place& place, const std::vector<std::string>& words
     auto told = ask(place, words);
     if (told.exit_code == 0 && told.signal == 0) return std::move(told.out);
     throw Error(Exit::io, "command-failed",
-                fmt::format("{} failed: {}", base::join(words, " "), base::escape(last_lines(told.err, 1))));
+                fmt::format("{} failed: {}", base::join(words, " "), base::escape(base::last_line(told.err))));
 }
 
 value::Node crictl_document(const Place& place, const std::vector<std::string>& words) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/last_lines.hpp"
 #include "base/text.hpp"
 #include "kubeadm/facts.hpp"
 #include "kubeadm/manifests.hpp"
@@ -36,7 +37,7 @@ std::vector<std::string> wanted_images(const Node& node, const std::vector<std::
     const auto told = ask(node.place, words);
     if (told.exit_code != 0 || told.signal != 0) {
         throw Error(Exit::io, "command-failed",
-                    fmt::format("{} failed: {}", base::join(words, " "), base::escape(last_lines(told.err, 1))));
+                    fmt::format("{} failed: {}", base::join(words, " "), base::escape(base::last_line(told.err))));
     }
     std::vector<std::string> images;
     for (const std::string_view line : base::split(told.out, '\n')) {

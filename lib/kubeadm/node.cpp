@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/last_lines.hpp"
 #include "base/text.hpp"
 #include "sys/directory.hpp"
 
@@ -128,7 +129,7 @@ kubernetes::Version version_of_program(const Place& place, const std::vector<std
     const sys::ProcessResult result = ask(place, words);
     const std::string command = base::join(words, " ");
     if (result.signal != 0 || result.exit_code != 0) {
-        const std::string told = last_lines(result.err, 1);
+        const std::string told(base::last_line(result.err));
         throw Error(result.exit_code == 127 ? Exit::not_found : Exit::io,
                     result.exit_code == 127 ? "command-not-found" : "command-failed",
                     fmt::format("{} failed{}{}", command, told.empty() ? "" : ": ", base::escape(told)));
@@ -154,23 +155,14 @@ std::string how_it_ended(const nodejob::JobView& job) {
     return job.signal != 0 ? fmt::format("signal {}", job.signal) : fmt::format("exit {}", job.exit_code);
 }
 
-std::string last_lines(const std::string& text, std::size_t lines) {
-    std::vector<std::string> kept;
-    for (const std::string_view line : base::split(text, '\n')) {
-        if (!base::trim(line).empty()) kept.emplace_back(line);
-    }
-    if (kept.size() > lines) kept.erase(kept.begin(), kept.end() - static_cast<std::ptrdiff_t>(lines));
-    return base::join(kept, "\n");
-}
-
 void tell_output(Error& error, const std::string& output) {
     std::vector<std::string> told;
     for (const std::string_view line : base::split(output, '\n')) {
         if (!is_warning_of_libraries(base::trim(line))) told.emplace_back(line);
     }
-    const std::string end = last_lines(base::join(told, "\n"), 3);
+    const std::string printed = base::join(told, "\n");
     std::vector<std::string> lines;
-    for (const std::string_view line : base::split(end, '\n')) lines.push_back(base::escape(base::trim(line)));
+    for (const std::string_view line : base::last_lines(printed, 3)) lines.push_back(base::escape(line));
     if (const std::string text = base::join(lines, "; "); !text.empty()) error.detail("output", text);
 }
 

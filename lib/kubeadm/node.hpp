@@ -114,7 +114,4 @@ void tell_output(Error& error, const std::string& output);
 /// "exit 1" or "signal 9".
 [[nodiscard]] std::string how_it_ended(const nodejob::JobView& job);
 
-/// The last `lines` lines of a text that are not empty, joined with line feeds.
-[[nodiscard]] std::string last_lines(const std::string& text, std::size_t lines);
-
 }  // namespace kmm::kubeadm

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/last_lines.hpp"
 #include "base/text.hpp"
 #include "kubeadm/facts.hpp"
 #include "kubeadm/steps.hpp"
@@ -150,7 +151,7 @@ void prove_apt(const Node& node, const Words& install, const Words& wanted, cons
     if (told.exit_code != 0 || told.signal != 0) {
         throw Error(Exit::checks_failed, "package-not-found",
                     fmt::format("apt-get cannot install {}: {}", base::join(wanted, " "),
-                                base::escape(last_lines(told.err, 1))))
+                                base::escape(base::last_line(told.err))))
             .hint(fmt::format("a repository holds one minor: set it to {} on this node and run apt-get update",
                               target.line().text()));
     }
@@ -216,7 +217,7 @@ bool is_in_sources(const Place& place, const kubernetes::Version& target, const 
     const auto told = ask(place, words);
     if (told.exit_code != 0 || told.signal != 0)
         throw Error(Exit::io, "command-failed",
-                    fmt::format("{} failed: {}", base::join(words, " "), base::escape(last_lines(told.err, 1))));
+                    fmt::format("{} failed: {}", base::join(words, " "), base::escape(base::last_line(told.err))));
     if (!is_apt) return !base::trim(told.out).empty();
     for (const std::string_view line : base::split(told.out, '\n')) {
         const auto cells = base::split(line, '|');  // "kubeadm | 1.35.4-1.1 | https://... Packages"

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures what kmm-worker costs on a node: `check` of a tree of many modules, `load` of a cached image.
 
-Usage: node_bench.py BUILD_DIR MODULE.ko [FILES]     prints a table for docs/performance.md
+Usage: node_bench.py BUILD_DIR MODULE.ko [FILES]                  prints a table for docs/performance.md
+       node_bench.py BUILD_DIR MODULE.ko FILES OTHER_WORKER RUNS  the ratios to another kmm-worker, RUNS times in turns
 
 The tree holds FILES (default 5,000) variants of MODULE.ko, a real module of at least 8 letters in its name and without a compressed
 form; the host is made up, with 200,000 lines of kallsyms. The kernel of `load` is the library of the goldens, so that its own time does
@@ -16,6 +17,7 @@ import pathlib
 import random
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -67,7 +69,7 @@ def system_calls(command, environment):
     return int(re.search(r"^\s*(\d+)\s+total$", counts, re.M).group(1))
 
 
-def check_row(worker, module, count, top):
+def check_command(worker, module, count, top):
     tree, host, scratch = (top / name for name in ("tree", "host", "scratch"))
     release, vermagic, name = variants(module, tree, count)
     scratch.mkdir()
@@ -82,35 +84,59 @@ def check_row(worker, module, count, top):
     for need in filter(None, depends.split(",")):
         worker_case.put(host / f"sys/module/{need}/initstate", "live\n")
     environment = dict(os.environ, KMM_HOST_ROOT=str(host), TMPDIR=str(scratch))
-    return best([worker, "check", "--image", f"dir:{tree}", "--module", name, "-o", "json"], environment)
+    return [worker, "check", "--image", f"dir:{tree}", "--module", name, "-o", "json"], environment
 
 
-def load_rows(build, worker, top, beside):
-    """The load of a small module out of a layer that holds `beside` MB of another kernel as well."""
-    other = random.Random(1).randbytes(beside * 1_000_000).decode("latin-1")
-    case = {"image": {"modules": [{"name": "demo", "undefined": ["_printk"]}], "files": {"opt/lib/modules/other/big.ko": other}}}
-    top = top / f"load-{beside}"
-    host, scratch, cache = (top / name for name in ("load-host", "load-scratch", "cache"))
-    scratch.mkdir(parents=True)
-    worker_case.make_host(host, {})
-    address = worker_case.registry(worker_case.make_image(case["image"]))
-    (top / "script").write_text("")
-    environment = dict(os.environ, KMM_HOST_ROOT=str(host), TMPDIR=str(scratch), KMM_VERIFY_AFTER="0s",
-                       FAKE_KERNEL_SCRIPT=str(top / "script"))
-    library = str(build / "lib/libfake_kernel.so")
-    arguments = ["--image", f"{address}/drivers/demo:v2", "--module", "demo", "--insecure", "--cache-dir", str(cache),
-                 "--image-pull-policy", "IfNotPresent"]
-    command = [worker, "load", *arguments]
-    unload = [worker, "unload", "--module", "demo", "-q"]
-    preloaded = dict(environment, LD_PRELOAD=library)
-    rows = []
-    for run in range(8):
-        once = run_once([*command, "-o", "json"], preloaded)
-        subprocess.run(unload, env=preloaded, stdout=subprocess.DEVNULL, check=True)
-        if run > 0:  # the first one fills the cache
-            rows.append(once)
-    traced = ["env", f"LD_PRELOAD={library}", *command]
-    return min(rows), system_calls(traced, environment)
+class Loads:
+    """Loads of a small module out of a layer that holds `beside` MB of another kernel as well, each followed by an unload."""
+
+    def __init__(self, build, top, beside):
+        other = random.Random(1).randbytes(beside * 1_000_000).decode("latin-1")
+        case = {"image": {"modules": [{"name": "demo", "undefined": ["_printk"]}], "files": {"opt/lib/modules/other/big.ko": other}}}
+        self.top = top / f"load-{beside}"
+        host, scratch = (self.top / name for name in ("load-host", "load-scratch"))
+        scratch.mkdir(parents=True)
+        worker_case.make_host(host, {})
+        self.address = worker_case.registry(worker_case.make_image(case["image"]))
+        (self.top / "script").write_text("")
+        self.library = str(build / "lib/libfake_kernel.so")
+        self.environment = dict(os.environ, KMM_HOST_ROOT=str(host), TMPDIR=str(scratch), KMM_VERIFY_AFTER="0s",
+                                FAKE_KERNEL_SCRIPT=str(self.top / "script"))
+
+    def command(self, worker, cache="cache"):
+        return [worker, "load", "--image", f"{self.address}/drivers/demo:v2", "--module", "demo", "--insecure", "--cache-dir",
+                str(self.top / cache), "--image-pull-policy", "IfNotPresent"]
+
+    def once(self, worker, cache="cache"):
+        preloaded = dict(self.environment, LD_PRELOAD=self.library)
+        spent = run_once([*self.command(worker, cache), "-o", "json"], preloaded)
+        subprocess.run([worker, "unload", "--module", "demo", "-q"], env=preloaded, stdout=subprocess.DEVNULL, check=True)
+        return spent
+
+    def pull(self, worker, *options):
+        out = self.top / "out"
+        shutil.rmtree(out, ignore_errors=True)
+        return run_once([worker, "pull", f"{self.address}/drivers/demo:v2", "--kernel", "all", "--out", str(out), "--insecure", *options],
+                        self.environment)
+
+    def row(self, worker):
+        rows = [self.once(worker) for _ in range(8)]
+        traced = ["env", f"LD_PRELOAD={self.library}", *self.command(worker)]
+        return min(rows[1:]), system_calls(traced, self.environment)  # the first one fills the cache
+
+
+def print_ratios(worker, other, runs, command, environment, loads, large):
+    """The best of `runs` runs of each, one after the other, so that what else the machine does hits both."""
+    ways = {"check": lambda program, _: run_once([program, *command[1:]], environment),
+            "load of a cached module": loads.once,
+            "pull of a small image": lambda program, _: loads.pull(program),
+            "pull of 100 MB": lambda program, _: large.pull(program),
+            "pull of a cached image": lambda program, whose: loads.pull(program, "--cache-dir", str(loads.top / whose))}
+    print("| what | seconds | ratio | processor seconds | ratio |\n| --- | ---: | ---: | ---: | ---: |")
+    for what, way in ways.items():
+        pairs = [(way(worker, "ours"), way(other, "theirs")) for _ in range(runs + 1)][1:]
+        ours, theirs = ([min(pair[which][column] for pair in pairs) for column in (0, 1)] for which in (0, 1))
+        print(f"| {what} | {ours[0]:.4f} | {ours[0] / theirs[0]:.2f} | {ours[1]:.4f} | {ours[1] / theirs[1]:.2f} |")
 
 
 def main():
@@ -120,8 +146,12 @@ def main():
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
         top = pathlib.Path(directory)
-        checked = check_row(worker, module, count, top)
-        loads = [(beside, *load_rows(build, worker, top, beside)) for beside in (0, 100)]
+        command, environment = check_command(worker, module, count, top)
+        if len(sys.argv) > 5:
+            return print_ratios(worker, sys.argv[4], int(sys.argv[5]), command, environment, Loads(build, top, 0),
+                                Loads(build, top, 100))
+        checked = best(command, environment)
+        loads = [(beside, *Loads(build, top, beside).row(worker)) for beside in (0, 100)]
     print("| what | seconds | processor seconds | phases in ms |\n| --- | --- | --- | --- |")
     rows = [(f"check of {count} modules", checked)]
     rows += [(f"load of a cached module, {beside} MB beside it in the layer, {calls} system calls", loaded) for beside, loaded, calls in loads]

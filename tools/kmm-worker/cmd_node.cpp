@@ -17,6 +17,7 @@
 #include "kmod/files.hpp"
 #include "kmod/identity.hpp"
 #include "kmod/module_service.hpp"
+#include "registry/document_service.hpp"
 
 namespace kmm::tool_worker {
 
@@ -42,7 +43,7 @@ struct Expected {
 Expected read_expected(const std::string& source, const cli::Args& args, cli::Context& context, sys::Clock& clock) {
     Expected expected;
     expected.parser = start_parser();
-    expected.parser->begin(kmod::module_service().number);
+    expected.parser->begin(registry::document_service().number);
     expected.parser->set_stop(stop_of_parser(timeout_of(args), std::chrono::steady_clock::now()));
     std::error_code error;
     if (std::filesystem::is_directory(source, error)) {

@@ -32,9 +32,11 @@ void refuse_alias(const Job& job) {
     try {
         const std::string copied =
             std::getenv("KUBERNETES_SERVICE_HOST") == nullptr ? std::string() : copied_modules(job);
-        if (!copied.empty())
-            for (auto& module : kmod::ModuleIndex::build(copied, copies_root(job)).with_alias(name))
+        const auto parser = copied.empty() ? nullptr : start_parser();
+        if (parser) {
+            for (auto& module : kmod::ModuleIndex::build(copied, copies_root(job), {}, parser.get()).with_alias(name))
                 having.push_back(std::move(module));
+        }
     } catch (const Error&) {
         // Modules that cannot be read are no hindrance to an unload by name.
     }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/last_lines.hpp"
 #include "base/text.hpp"
 #include "sys/process.hpp"
 #include "upgrade/drive/program_end.hpp"
@@ -34,12 +35,10 @@ std::string bounded(std::string_view line) {
     return std::string(line.substr(0, size)) + "...";
 }
 
-/// The last lines that are not empty, in one.
-std::string last_lines(const std::string& text) {
+/// The last lines, in one.
+std::string end_of_output(const std::string& text) {
     std::vector<std::string> lines;
-    for (const auto line : base::split(text, '\n'))
-        if (const auto trimmed = base::trim(line); !trimmed.empty()) lines.push_back(bounded(trimmed));
-    if (lines.size() > k_output_lines) lines.erase(lines.begin(), lines.end() - k_output_lines);
+    for (const auto line : base::last_lines(text, k_output_lines)) lines.push_back(bounded(line));
     return base::join(lines, " | ");
 }
 
@@ -63,7 +62,7 @@ void ask_user_check(const upgrade::Options& options, const value::Node& document
     const auto how = program_fault(result, milliseconds(options.node_timeout_ms));
     if (how.empty()) return;
     Error error(Exit::unhealthy, "check-failed", fmt::format("the check {} {}", words->front(), how));
-    const auto output = last_lines(result.out + "\n" + result.err);
+    const auto output = end_of_output(result.out + "\n" + result.err);
     if (!output.empty()) error.detail("output", output);
     throw error.hint("find out what it wants: " + options.check);
 }

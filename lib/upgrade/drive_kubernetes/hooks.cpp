@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/last_lines.hpp"
 #include "base/text.hpp"
 #include "sys/process.hpp"
 #include "upgrade/drive/program_end.hpp"
@@ -26,9 +27,9 @@ std::string_view prefix_of(Hooks::When when) { return when == Hooks::When::befor
 
 Error hook_error(const std::string& name, const std::string& how, const sys::ProcessResult& result) {
     Error error(Exit::unhealthy, "hook-failed", fmt::format("hook {} {}", base::escape(name), how));
-    auto printed = std::string(base::trim(result.err));
-    if (printed.empty()) printed = base::trim(result.out);
-    if (!printed.empty()) error.detail("output", base::escape(printed.substr(printed.rfind('\n') + 1).substr(0, 300)));
+    auto printed = base::last_line(result.err);
+    if (printed.empty()) printed = base::last_line(result.out);
+    if (!printed.empty()) error.detail("output", base::escape(printed.substr(0, 300)));
     return std::move(error).hint("repair what the hook looks at, or move it out of the directory");
 }
 

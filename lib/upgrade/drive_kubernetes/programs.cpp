@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/last_lines.hpp"
 #include "base/text.hpp"
 #include "sys/process.hpp"
 #include "upgrade/drive/pool.hpp"
@@ -24,8 +25,8 @@ constexpr std::size_t k_answer_max = 1U << 20U;
 std::string fault_of_program(const sys::ProcessResult& result, std::chrono::milliseconds timeout) {
     auto fault = program_fault(result, timeout);
     if (fault.empty()) return fault;
-    const auto printed = base::trim(result.err);
-    if (!printed.empty()) fault += ": " + base::escape(printed.substr(printed.rfind('\n') + 1).substr(0, 200));
+    const auto printed = base::last_line(result.err);
+    if (!printed.empty()) fault += ": " + base::escape(printed.substr(0, 200));
     return fault;
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "cluster/object_facts.hpp"
 #include "upgrade/drive_recipe/readiness.hpp"
 
 namespace kmm::drive {
@@ -56,15 +57,7 @@ bool is_finished(const Node& pod) {
 
 /// Of the kubelet's own files: no taint evicts it.
 bool is_static(const Node& pod) {
-    return !member_of(pod, {"metadata", "annotations"}, "kubernetes.io/config.mirror").empty();
-}
-
-bool is_ready_pod(const Node& pod) {
-    const auto* conditions = pod.find_path({"status", "conditions"});
-    return conditions != nullptr &&
-           std::any_of(conditions->items().begin(), conditions->items().end(), [](const Node& each) {
-               return each.get_string({"type"}) == "Ready" && each.get_string({"status"}) == "True";
-           });
+    return !cluster::annotation_of(pod, "kubernetes.io/config.mirror").empty();
 }
 
 kube::Key key_of_pod(const Node& pod) {
@@ -102,8 +95,8 @@ bool selects_labels(const Node& daemon_set, const Node& labels) {
 
 bool is_driver(const ReleaseObject& one) {
     if (one.object.get_string({"kind"}) != "DaemonSet") return false;
-    return !one.kernel.empty() || member_of(one.object, {"metadata", "annotations"},
-                                            "specialresource.openshift.io/state") == "driver-container";
+    return !one.kernel.empty() ||
+           cluster::annotation_of(one.object, "specialresource.openshift.io/state") == "driver-container";
 }
 
 bool tolerates_downgrade(const Node& pod_spec) {
@@ -217,7 +210,7 @@ Downgrade::Taint Downgrade::taint(const DriverNode& node) {
             const auto* taints = current.find_path({"spec", "taints"});
             auto all = taints == nullptr || !taints->is_sequence() ? Node::sequence() : *taints;
             if (std::any_of(all.items().begin(), all.items().end(), is_our_taint)) {
-                whose = member_of(current, {"metadata", "annotations"}, k_downgrade_owner) == owner_ ? Taint::ours
+                whose = cluster::annotation_of(current, k_downgrade_owner) == owner_ ? Taint::ours
                                                                                                      : Taint::foreign;
                 return std::nullopt;
             }
@@ -265,7 +258,7 @@ std::string Downgrade::restart_one(const std::string& driver, const std::string&
     };
     if (number({"status", "observedGeneration"}) < number({"metadata", "generation"}))
         return fmt::format("DaemonSet {}: its controller has not seen it yet", driver);
-    const auto wanted = member_of(*live, {"metadata", "annotations"}, "deprecated.daemonset.template.generation");
+    const auto wanted = cluster::annotation_of(*live, "deprecated.daemonset.template.generation");
     const Node* current = nullptr;
     const auto pods =
         client_.list_all(kube::resources::k_pods, {key_of_text(driver).namespace_, "", "spec.nodeName=" + node});
@@ -292,7 +285,7 @@ std::string Downgrade::restart_one(const std::string& driver, const std::string&
             driver);
     if (!old.empty()) return fmt::format("Pod {} of the release before is not gone", old);
     if (current == nullptr) return fmt::format("DaemonSet {} has no Pod on node {}", driver, node);
-    if (!is_ready_pod(*current)) return fmt::format("Pod {} is not ready", key_of_pod(*current).to_string());
+    if (!cluster::is_ready(*current)) return fmt::format("Pod {} is not ready", key_of_pod(*current).to_string());
     return pattern.empty() ? "" : gates_.log_problem_of_pod(*current, pattern);
 }
 
@@ -327,7 +320,7 @@ std::string Downgrade::untaint(const std::string& node) {
     bool is_removed = false;
     static_cast<void>(
         client_.change(kube::resources::k_nodes, {"", node}, [&](const Node& current) -> std::optional<Node> {
-            if (member_of(current, {"metadata", "annotations"}, k_downgrade_owner) != owner_) return std::nullopt;
+            if (cluster::annotation_of(current, k_downgrade_owner) != owner_) return std::nullopt;
             is_removed = true;
             auto rest = Node::sequence();
             if (const auto* taints = current.find_path({"spec", "taints"}))

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "cluster/object_facts.hpp"
 #include "upgrade/drive/actor.hpp"
 
 namespace kmm::drive {
@@ -26,9 +27,7 @@ std::string owner_recipe(const Node& live) {
 }
 
 bool is_to_be_kept(const Node& live) {
-    const auto* annotations = live.find_path({"metadata", "annotations"});
-    const auto* found = annotations == nullptr ? nullptr : annotations->find("helm.sh/resource-policy");
-    return found != nullptr && found->text() == "keep";
+    return cluster::annotation_of(live, "helm.sh/resource-policy") == "keep";
 }
 
 /// A copy of `map` with a member set.

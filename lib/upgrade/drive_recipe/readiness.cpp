@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "cluster/object_facts.hpp"
 #include "recipe/template/functions.hpp"
 #include "recipe/template/value.hpp"
 #include "upgrade/drive/objects.hpp"
@@ -22,21 +23,15 @@ constexpr std::string_view k_kernel_label = "feature.node.kubernetes.io/kernel-v
 constexpr std::size_t k_log_end = 100;
 
 std::string annotation(const Node& object, std::string_view name) {
-    const auto* annotations = object.find_path({"metadata", "annotations"});
-    const auto* found = annotations == nullptr ? nullptr : annotations->find(std::string(k_prefix) + std::string(name));
-    return found == nullptr ? "" : found->text();
+    return cluster::annotation_of(object, std::string(k_prefix) + std::string(name));
 }
 
 /// "True", "False", "Unknown"; "" if there is no such condition.
 std::string condition(const Node& object, std::string_view type, std::string* message = nullptr) {
-    const auto* conditions = object.find_path({"status", "conditions"});
-    if (conditions == nullptr) return "";
-    for (const auto& each : conditions->items()) {
-        if (each.get_string({"type"}) != type) continue;
-        if (message != nullptr) *message = each.get_string({"message"});
-        return each.get_string({"status"});
-    }
-    return "";
+    const auto* found = cluster::condition_of(object, type);
+    if (found == nullptr) return "";
+    if (message != nullptr) *message = found->get_string({"message"});
+    return found->get_string({"status"});
 }
 
 Error gate_failed(const Node& object, const std::string& how) {
@@ -49,10 +44,9 @@ Error gate_failed(const Node& object, const std::string& how) {
 }
 
 std::int64_t build_number(const Node& build) {
-    const auto* annotations = build.find_path({"metadata", "annotations"});
-    const auto* found = annotations == nullptr ? nullptr : annotations->find("openshift.io/build.number");
+    const auto text = cluster::annotation_of(build, "openshift.io/build.number");
     std::int64_t number = 0;
-    if (found != nullptr) std::from_chars(found->text().data(), found->text().data() + found->text().size(), number);
+    std::from_chars(text.data(), text.data() + text.size(), number);
     return number;
 }
 

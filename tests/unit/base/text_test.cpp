@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/last_lines.hpp"
 #include "base/number.hpp"
 #include "base/printable.hpp"
 #include "base/text.hpp"
@@ -138,5 +139,14 @@ TEST_SUITE("base::text") {
         CHECK(format_bytes(12) == "12 B");
         CHECK(format_bytes(3500) == "3.4 KiB");
         CHECK(format_bytes(2ULL << 30U) == "2.0 GiB");
+    }
+
+    TEST_CASE("the last lines are those that say something") {
+        using Lines = std::vector<std::string_view>;
+        CHECK(last_lines("a\n\n  b \r\nc\n \n", 2) == Lines{"b", "c"});
+        CHECK(last_lines("a", 2) == Lines{"a"});
+        CHECK(last_lines(" \n\n", 2).empty());
+        CHECK(last_line("first\nlast\n") == "last");
+        CHECK(last_line("").empty());
     }
 }

@@ -10,6 +10,7 @@
 
 #include "api/codec.hpp"
 #include "cluster/documents.hpp"
+#include "cluster/object_facts.hpp"
 #include "sys/directory.hpp"
 #include "sys/temp_dir.hpp"
 
@@ -114,5 +115,23 @@ TEST_SUITE("cluster::unit") {
         CHECK(base.nodes[0].meta.name == "a");
         CHECK(base.nodes[1].meta.labels.at("is") == "new");
         CHECK(base.nodes[2].meta.name == "c");
+    }
+
+    TEST_CASE("facts of an object that has them, and of one that has not") {
+        using value::Node;
+        const auto with = [](const char* status) {
+            const Node condition = Node::mapping({{"type", "Ready"}, {"status", status}});
+            return Node::mapping(
+                {{"metadata", Node::mapping({{"annotations", Node::mapping({{"a/b", "c"}})}})},
+                 {"status",
+                  Node::mapping({{"conditions", Node::sequence({Node::mapping({{"type", "Other"}}), condition})}})}});
+        };
+        CHECK(cluster::is_ready(with("True")));
+        CHECK_FALSE(cluster::is_ready(with("Unknown")));
+        CHECK_FALSE(cluster::is_ready(Node::mapping()));
+        CHECK(cluster::condition_of(with("True"), "None") == nullptr);
+        CHECK(cluster::annotation_of(with("True"), "a/b") == "c");
+        CHECK(cluster::annotation_of(with("True"), "b").empty());
+        CHECK(cluster::annotation_of(Node(), "b").empty());
     }
 }
