@@ -124,6 +124,17 @@ void require_applications(Access& access, const kubernetes::Catalogue& catalogue
                    fmt::format("{}: not begun", drive::to_string(hop)));
 }
 
+/// The control plane whose etcd leads now: it may be another one than when the way began. "" if none says so, or if
+/// there is only one control plane.
+std::string ask_etcd_leader(Call& call, cluster::NodeRunner& runner, const kubernetes::Inventory& inventory) {
+    kubernetes::Inventory control_planes;
+    for (const auto& node : inventory.nodes)
+        if (node.is_control_plane()) control_planes.nodes.push_back(node);
+    return control_planes.nodes.size() < 2
+               ? std::string()
+               : kubernetes::etcd_leader(ask_nodes(call, runner, control_planes, NodeQuestions{}));
+}
+
 }  // namespace
 
 void choose_kubernetes_reach(Access& access, upgrade::Options& options, const cluster::Place& place) {
@@ -185,6 +196,8 @@ Exit go_on_to_target(Access& access, const upgrade::Run& run) {
     }
     require_applications(access, catalogue, subject, hops.front());
     auto runner = kubernetes_runner(access, request.options, request.lineage, true, kubernetes_rules(subject));
+    if (!hops.front().control_plane.empty())
+        request.etcd_leader = ask_etcd_leader(access.call, *runner, inventory);
     return walk_hops(access, request, seen, hops, std::move(runner));
 }
 
