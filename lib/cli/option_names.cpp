@@ -27,6 +27,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "cache-dir",
         "cache-size",
         "canary",
+        "canary-image",
         "cert",
         "chart",
         "check",

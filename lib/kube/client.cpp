@@ -24,6 +24,7 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t k_failure_max = 1U << 20U;  ///< a Status
 constexpr std::size_t k_idle_max = 16;
+constexpr milliseconds k_silence{5000};  ///< of a request that is under way, before somebody is told
 
 /// TLS that broke off rather than was refused: a server that restarts does that.
 bool is_broken_handshake(const Error& error) {
@@ -158,7 +159,7 @@ void Client::give_back(std::unique_ptr<net::HttpClient> http) {
     if (idle_.size() < k_idle_max) { idle_.push_back(std::move(http)); }
 }
 
-net::Request Client::request_of(const Call& call, std::uint64_t& generation) {
+net::Request Client::request_of(const Call& call, std::uint64_t& generation, const bool& has_data) {
     Proof proof = credentials_->proof(
         [this] { return stopped_ || is_unwanted() || (options_.cancelled && options_.cancelled()); });
     generation = proof.generation;
@@ -185,18 +186,28 @@ net::Request Client::request_of(const Call& call, std::uint64_t& generation) {
     request.stall_bytes_per_second = 0;  // a server may think for as long as the timeout says
     // A watch ends by its own ways.
     const bool is_asked = !call.one_try_after_data;
-    request.cancelled = [this, theirs = call.cancelled, is_asked, begin = seams_.clock.monotonic()] {
-        constexpr milliseconds k_grace{5000};
+    request.cancelled = [this, theirs = call.cancelled, is_asked, begin = seams_.clock.monotonic(), is_told = false,
+                         reason = to_string(call.action), limit = request.timeout, &has_data]() mutable {
         if (stopped_ || (options_.cancelled && options_.cancelled()) || (theirs && theirs())) { return true; }
-        return is_asked && seams_.clock.monotonic() - begin > k_grace && is_unwanted();
+        const milliseconds passed = seams_.clock.monotonic() - begin;
+        if (!is_asked || passed < k_silence) { return false; }
+        if (!is_told && !has_data && options_.observer.on_outage) {
+            is_told = true;
+            options_.observer.on_outage(
+                Outage{connection_.server, reason, passed, limit - passed, Outage::Kind::silent});
+        }
+        return is_unwanted();
     };
     return request;
 }
 
 net::Response Client::send(const Call& call, Reply& reply, std::uint64_t& generation) {
-    const net::Request request = request_of(call, generation);
+    bool has_data = false;  // what comes slowly is no silence
+    const net::Request request = request_of(call, generation, has_data);
     auto http = borrow();
+    const milliseconds begin = seams_.clock.monotonic();
     const net::Response response = http->send(request, [&](const net::Response& head, std::string_view piece) {
+        has_data = true;
         if (call.on_piece && head.status >= 200 && head.status < 300) { return call.on_piece(piece); }
         const std::size_t most =
             head.status >= 200 && head.status < 300 ? call.body_max : std::min(call.body_max, k_failure_max);
@@ -210,6 +221,10 @@ net::Response Client::send(const Call& call, Reply& reply, std::uint64_t& genera
         return true;
     });
     give_back(std::move(http));  // after an error the connection is not used again
+    if (const milliseconds passed = seams_.clock.monotonic() - begin;
+        passed >= k_silence && !call.one_try_after_data && options_.observer.on_return) {
+        options_.observer.on_return(passed);
+    }
     return response;
 }
 

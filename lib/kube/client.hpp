@@ -34,16 +34,17 @@ namespace kmm::kube {
 /// The API server does not answer, or answers that it cannot just now.
 struct Outage {
     /// `starting`: it answers, but has just been started and may not know all roles yet: it says no to everybody.
-    enum class Kind { away, starting };
+    /// `silent`: it has taken a request and not answered it for some seconds, as when etcd has no quorum.
+    enum class Kind { away, starting, silent };
     std::string server, reason;
     std::chrono::milliseconds since{};     ///< how long it has lasted
-    std::chrono::milliseconds next_try{};  ///< from now
+    std::chrono::milliseconds next_try{};  ///< from now; `silent`: when the request is given up
     Kind kind = Kind::away;
 };
 
 /// Called from whichever thread makes the request; empty ones are not called.
 struct Observer {
-    std::function<void(const Outage&)> on_outage;              ///< before every wait
+    std::function<void(const Outage&)> on_outage;              ///< before every wait, and once while a request hangs
     std::function<void(std::chrono::milliseconds)> on_return;  ///< the first answer after an outage of that length
     std::function<void(std::string_view)> on_warning;          ///< a Warning header, each text once
     std::function<void(std::string_view)> on_plugin_line;      ///< standard error of a login program
@@ -233,7 +234,8 @@ public:
     [[nodiscard]] static value::Node parse(const Reply& reply, const Action& action);
 
 private:
-    [[nodiscard]] net::Request request_of(const Call& call, std::uint64_t& generation);
+    /// `has_data` is looked at for as long as the request is under way.
+    [[nodiscard]] net::Request request_of(const Call& call, std::uint64_t& generation, const bool& has_data);
     [[nodiscard]] std::unique_ptr<net::HttpClient> borrow();
     void give_back(std::unique_ptr<net::HttpClient> http);
     [[nodiscard]] net::Response send(const Call& call, Reply& reply, std::uint64_t& generation);

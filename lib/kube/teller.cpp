@@ -32,6 +32,11 @@ public:
         const std::string reason = base::escape(outage.reason);
         if (outage.kind == Outage::Kind::away) {
             say_(fmt::format("API unreachable{}{}: {}; trying again", since.empty() ? "" : " for ", since, reason));
+        } else if (outage.kind == Outage::Kind::silent) {
+            const auto left = std::chrono::duration_cast<std::chrono::seconds>(outage.next_try);
+            say_(fmt::format(
+                "{}: no answer of the API server for {}, waiting for {} more (it hangs when etcd has no quorum)",
+                reason, since, base::format_duration(left)));
         } else {
             say_(fmt::format("the API server is starting and does not know all roles yet{}{}: {}; asking again",
                              since.empty() ? "" : ", after ", since, reason));
@@ -40,7 +45,8 @@ public:
     void tell_return(milliseconds after) {
         const std::lock_guard lock(mutex_);
         if (told_) {
-            say_((told_ == Outage::Kind::away ? "API answers again after " : "the API server knows its roles after ") +
+            say_((told_ == Outage::Kind::starting ? "the API server knows its roles after "
+                                                  : "API answers again after ") +
                  base::format_duration(after));
         }
         told_.reset();

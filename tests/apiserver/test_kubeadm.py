@@ -69,6 +69,8 @@ class LabCase(unittest.TestCase):
         self.assertEqual({node["status"]["nodeInfo"]["kubeletVersion"] for node in nodes}, {kubelets or version})
         self.assertFalse([node["metadata"]["name"] for node in nodes if node["spec"].get("unschedulable")])
         for node in self.lab.nodes.values():
+            # One that was just killed is not started again yet.
+            wait_for(f"the kubelet of {node.name}", lambda node=node: node.shell("pidof kubelet", check=False).strip(), 120, 1)
             found = node.shell("/proc/$(pidof kubelet)/exe --version").split()[-1]
             self.assertEqual(found, kubelets or version, node.name)
             if not node.name.startswith("cp"):

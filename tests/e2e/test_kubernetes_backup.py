@@ -6,7 +6,7 @@ import http.server
 import json
 import threading
 
-from kubernetes_fleet import TARGET
+from kubernetes_fleet import FROM, TARGET
 from test_kubernetes_upgrade import OLD, Case
 
 
@@ -100,3 +100,19 @@ class Backed(Case):
         said = self.must("start", "kubernetes", TARGET, "--switch", "binaries", exit_code=10)
         self.assertRegex(said, r"1 of \d+ checks fails[\s\S]*etcd-members: not heard: cp1 \(etcd does not answer at ")
         self.assertEqual((self.fleet.control_plane("cp1"), self.fleet.applies()), (OLD, []))
+
+
+class Led(Backed):
+    """Over several minors: etcd has another leader when the second run begins."""
+    versions = (FROM, "v1.35.1", TARGET)
+    test_snapshots = test_the_leader_is_the_last = test_faults_are_named_before_anything_changes = test_none_to_be_had = None
+
+    def test_each_run_asks_for_the_leader(self):
+        file = self.work / "versions.yaml"
+        file.write_text(f"versions:\n- version: {FROM}\n- version: v1.35.1\n- {{version: {TARGET}, upgrade_from: [v1.35.1]}}\n")
+        self.must("start", "kubernetes", TARGET, "--switch", "binaries", "--versions", str(file), "--until", "upgraded-second-master", exit_code=11)
+        self.server.leader = "11"
+        self.must("resume")
+        self.require_complete()
+        applied = {node: [line.split()[3] for line in self.fleet.log(node) if line.startswith("kubeadm upgrade apply")] for node in ("cp1", "cp2")}
+        self.assertEqual(applied, {"cp1": ["v1.35.1"], "cp2": [TARGET]})

@@ -20,7 +20,7 @@ documents. The first one is the current context. Exits like the command.
   --dump FILE             writes the objects down when the command has ended, JSON
   --kubelet               DaemonSets have Pods where their nodeSelector says. Other Pods that name a node are run: by
                           `ssh -- NODE kmm-worker ARGUMENTS`, whose answer becomes the termination message. An image with "missing" in its name cannot be pulled, a node that ssh does not
-                          reach starts nothing
+                          reach starts nothing. Pods with a command of their own: played_pods.py
   --controllers           more kinds, and controllers for them: played_controllers.py
   --policies              ValidatingAdmissionPolicies are served and bite
   --operator FAULTS       KMM's operator is played by scripted_operator.py, with these faults, separated by commas
@@ -42,6 +42,7 @@ import fake_policies
 import killing
 import node_lifecycle
 import played_controllers
+import played_pods
 import scripted_operator
 from json_patch import json_patch
 from scripted_operator import field_of, matches, merge
@@ -55,6 +56,7 @@ KINDS = [
     ("modules", "kmm.sigs.x-k8s.io", "v1beta1", "Module", True),
     ("nodemodulesconfigs", "kmm.sigs.x-k8s.io", "v1beta1", "NodeModulesConfig", False),
     ("moduleimagesconfigs", "kmm.sigs.x-k8s.io", "v1beta1", "ModuleImagesConfig", True),
+    ("services", "", "v1", "Service", True),
     ("poddisruptionbudgets", "policy", "v1", "PodDisruptionBudget", True),
     ("managedclusters", "cluster.open-cluster-management.io", "v1", "ManagedCluster", False),
     ("managedclustermodules", "hub.kmm.sigs.x-k8s.io", "v1beta1", "ManagedClusterModule", False),
@@ -145,13 +147,14 @@ class Kubelet:
         self.cluster, self.key = cluster, key
         threading.Thread(target=self.run, daemon=True).start()
 
-    def tell(self, phase, state):
+    def tell(self, phase, state, **more):
         """False if the Pod is gone or going."""
         with self.cluster.changed:
             pod = copy.deepcopy(self.cluster.objects.get(self.key))
             if pod is None:
                 return False
-            pod["status"] = {"phase": phase, "containerStatuses": [{"name": "worker", "state": state}]}
+            name = pod["spec"]["containers"][0].get("name", "worker")
+            pod["status"] = {**pod.get("status", {}), "phase": phase, "containerStatuses": [{"name": name, "state": state}], **more}
             self.cluster.put(pod, "MODIFIED")
             return "deletionTimestamp" not in pod["metadata"]
 
@@ -165,6 +168,9 @@ class Kubelet:
             self.tell("Pending", {"waiting": {"reason": "ErrImagePull", "message": text}})
             self.tell("Pending", {"waiting": {"reason": "ImagePullBackOff", "message": f"Back-off pulling image: ErrImagePull: {text}"}})
             return None
+        if "command" in container:
+            played_pods.run(self.cluster, self.key, pod, self.tell)
+            return self.end()
         words = ["-" if word == self.CONFIG_FILE else word for word in container["args"]]
         config = pod["metadata"].get("annotations", {}).get("kmmtools.dev/worker-config", "")
         command = " ".join(shlex.quote(word) for word in ["kmm-worker"] + words)

@@ -14,6 +14,7 @@
 #include "sys/file_ops.hpp"
 #include "upgrade/drive/actor.hpp"
 #include "upgrade/drive/objects.hpp"
+#include "upgrade/drive_kubernetes/network_canary.hpp"
 #include "upgrade/drive_kubernetes/node_proof.hpp"
 #include "value/reader.hpp"
 
@@ -79,7 +80,8 @@ void require_object(const Document& document, Diagnostics& faults) {
 
 class ServerNetworking final : public Networking {
 public:
-    ServerNetworking(kube::Client& client, sys::Clock& clock) : objects_(client), client_(client), clock_(clock) {}
+    ServerNetworking(kube::Client& client, sys::Clock& clock)
+        : objects_(client), client_(client), clock_(clock), canary_(client, clock) {}
 
     [[nodiscard]] std::string apply(const upgrade::Header& run, const upgrade::kubernetes::Subject& subject,
                                     const Deadline& deadline, const std::function<bool()>& interrupted) override {
@@ -118,15 +120,36 @@ public:
         for (const auto& [resource, key] : watched)
             await_none(clock_, deadline, interrupted, key.name,
                        [&, &where = resource, &name = key] { return rollout_problem(client_.get(where, name)); });
-        return fmt::format(
-            "{} of {} objects changed, every rollout is complete; traffic between Pods and DNS were not tried", changed,
-            documents.size());
+        return fmt::format("{} of {} objects changed, every rollout is complete; {}", changed, documents.size(),
+                           tried(run, subject, deadline, interrupted));
+    }
+
+    void remove_canary(const Deadline& deadline) override {
+        canary_.remove(deadline, [] { return false; });
     }
 
 private:
+    [[nodiscard]] std::string tried(const upgrade::Header& run, const upgrade::kubernetes::Subject& subject,
+                                    const Deadline& deadline, const std::function<bool()>& interrupted) {
+        if (subject.canary_image.empty())
+            return "traffic between Pods and DNS were not tried: no --canary-image was given";
+        return canary_.run({subject.canary_image, run.lineage, domain()}, deadline, interrupted);
+    }
+
+    /// The domain of the cluster, as kubeadm-config has it.
+    [[nodiscard]] std::string domain() {
+        const auto map = client_.find(kube::resources::k_config_maps, {"kube-system", "kubeadm-config"});
+        const auto text = map ? map->get_string({"data", "ClusterConfiguration"}) : std::string();
+        Diagnostics faults;
+        for (const auto& document : value::read_any(text, "kubeadm-config", faults))
+            if (const auto found = document.root.get_string({"networking", "dnsDomain"}); !found.empty()) return found;
+        return "cluster.local";
+    }
+
     Objects objects_;
     kube::Client& client_;
     sys::Clock& clock_;
+    NetworkCanary canary_;
 };
 
 class NoNetworking final : public Networking {
@@ -135,6 +158,7 @@ public:
                                     const std::function<bool()>&) override {
         throw bug("manifests of networking for a directory cluster");
     }
+    void remove_canary(const Deadline&) override {}
 };
 
 }  // namespace

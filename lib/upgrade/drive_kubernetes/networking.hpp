@@ -24,11 +24,15 @@ namespace kmm::drive {
 class Networking {
 public:
     virtual ~Networking() = default;
-    /// Applies the manifests of `subject.networking` and waits for their rollouts; what was done, for people. Can be
-    /// repeated. Errors: those of the reader and of the API server; unhealthy "rollout-incomplete" names what is not
+    /// Applies the manifests of `subject.networking`, waits for their rollouts, and has NetworkCanary try the network
+    /// if the subject names an image; what was done and what was not tried, for people. Can be repeated. Errors: those
+    /// of NetworkCanary; those of the reader and of the API server; unhealthy "rollout-incomplete" names what is not
     /// ready at `deadline`. Throws Leave.
     [[nodiscard]] virtual std::string apply(const upgrade::Header& run, const upgrade::kubernetes::Subject& subject,
                                             const Deadline& deadline, const std::function<bool()>& interrupted) = 0;
+    /// Removes the Pods of NetworkCanary that a process has left which was killed. Errors: those of
+    /// NetworkCanary::remove. Throws Leave.
+    virtual void remove_canary(const Deadline& deadline) = 0;
 };
 
 /// That of an API server; of a directory cluster one that is never to be asked: start refuses --networking there.

@@ -51,6 +51,7 @@ Subject subject_of(const Header& run) {
     subject.freeze = tree.get_string({"freeze"});
     subject.freeze_except = texts_of(tree, "freezeExcept");
     subject.app_check = tree.get_string({"appCheck"});
+    subject.canary_image = tree.get_string({"canaryImage"});
     subject.hooks = tree.get_string({"hooks"});
     return subject;
 }
@@ -75,6 +76,7 @@ void set_subject(Header& run, const Subject& subject) {
     set_text(tree, "freeze", subject.freeze);
     set_texts(tree, "freezeExcept", subject.freeze_except);
     set_text(tree, "appCheck", subject.app_check);
+    set_text(tree, "canaryImage", subject.canary_image);
     set_text(tree, "hooks", subject.hooks);
     run.subject = value::Node::mapping({{std::string(k_member), std::move(tree)}});
 }

@@ -32,6 +32,7 @@ struct Subject {
     std::string freeze;         ///< for how long applications are frozen, as "24h"; "" for not at all
     std::vector<std::string> freeze_except;  ///< namespaces, or "user:NAME", that the freeze leaves out
     std::string app_check;      ///< directory of programs that say whether applications support a version, "" for none
+    std::string canary_image;   ///< of Pods that try the network after the manifests of networking, "" for none
     std::string hooks;          ///< directory of programs that run before and after states and nodes, "" for none
     friend bool operator==(const Subject&, const Subject&) = default;
 };

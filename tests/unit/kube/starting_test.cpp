@@ -141,6 +141,42 @@ TEST_CASE("rights are reviewed again while the server is starting, and only then
     CHECK(ready.returns == 0);
 }
 
+/// The server takes a request and thinks about it for that long, then answers it.
+class SlowHttp final : public net::HttpClient {
+public:
+    SlowHttp(SleepyClock& clock, seconds thinks) : clock_(clock), thinks_(thinks) {}
+    net::Response send(const net::Request& request, const net::BodySink& sink) override {
+        for (seconds passed(0); passed < thinks_; passed += seconds(1)) {
+            clock_.elapsed += seconds(1);
+            CHECK_FALSE(request.cancelled());
+        }
+        return http_.send(request, sink);
+    }
+
+private:
+    SleepyClock& clock_;
+    seconds thinks_;
+    net::CurlHttpClient http_;
+};
+
+TEST_CASE("a request that hangs is told once, and its answer, too") {
+    Scripted server({reply(200, R"({"kind":"Node"})"), reply(200, R"({"kind":"Node"})")});
+    SleepyClock clock;
+    EvenRandom random;
+    std::vector<std::string> lines;
+    ClientOptions options;
+    tell_all(options, [&](const std::string& line) { lines.push_back(line); });
+    auto thinks = seconds(20);
+    Client client(server.client->connection(),
+                  Seams{[&] { return std::make_unique<SlowHttp>(clock, thinks); }, clock, random}, options);
+    CHECK(client.get(resources::k_nodes, k_node).get_string({"kind"}) == "Node");
+    REQUIRE(lines.size() == 2);
+    CHECK(lines[0] ==
+          "get nodes node-a: no answer of the API server for 5.0s, waiting for 1m0s more (it hangs when etcd has no "
+          "quorum)");
+    CHECK(lines[1] == "API answers again after 20.0s");
+}
+
 TEST_CASE("what is said names what is waited for") {
     ClientOptions options;
     std::vector<std::string> lines;

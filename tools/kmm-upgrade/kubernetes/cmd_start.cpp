@@ -58,6 +58,14 @@ drive::KubernetesRequest request_of(const cli::Args& args, Call& call, const kub
     request.is_networking_first = args.flag("networking-first");
     if (request.is_networking_first && request.subject.networking.empty())
         throw Error(Exit::usage, "missing-option", "--networking-first requires --networking DIR");
+    if (const auto image = args.get("canary-image")) {
+        request.subject.canary_image = *image;
+        if (image->empty() || request.subject.networking.empty())
+            throw Error(Exit::usage, image->empty() ? "bad-value" : "missing-option",
+                        image->empty() ? "--canary-image is empty, expected an image"
+                                       : "--canary-image requires --networking DIR")
+                .hint("an image with sh, nc, nslookup and grep, as busybox, that every node has or can pull");
+    }
     drive::StartRequest walking;
     walking.options.via = upgrade::Via::ssh;
     take_draining_walk_options(args, walking);
@@ -146,7 +154,7 @@ Exit run_start_kubernetes(const cli::Args& args, cli::Context& context) {
     std::unique_ptr<cluster::NodeRunner> runner;
     kubernetes::NodeAnswers answers;
     if (!is_dump) {
-        runner = kubernetes_runner(access, request.options, request.lineage, !dry);
+        runner = kubernetes_runner(access, request.options, request.lineage, !dry, kubernetes_rules(request.subject));
         const auto questions =
             questions_before(catalogue, seen, target, request.subject.way, request.subject.directory);
         answers = ask_nodes(call, *runner, inventory, questions);

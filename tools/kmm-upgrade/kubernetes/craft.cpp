@@ -13,6 +13,7 @@
 #include "sys/random.hpp"
 #include "upgrade/drive_kubernetes/attended_actor.hpp"
 #include "upgrade/drive_kubernetes/kubernetes_actor.hpp"
+#include "upgrade/drive_kubernetes/network_canary.hpp"
 #include "upgrade/engine/replay.hpp"
 #include "upgrade/kubernetes/subject.hpp"
 
@@ -21,6 +22,19 @@ namespace {
 
 constexpr const char* k_lease_namespace = "kube-system";
 constexpr const char* k_lease_subject = "kubernetes";
+
+/// Pods of the network that a killed process has left. They end by themselves: a fault is no failure of the run.
+void remove_canary(Access& access, drive::Networking& networking, const upgrade::Run& run) {
+    constexpr std::chrono::milliseconds k_patience{60'000};
+    if (upgrade::kubernetes::subject_of(run).canary_image.empty()) return;
+    try {
+        networking.remove_canary(drive::Deadline(access.call.clock(), k_patience));
+    } catch (const Error& error) {
+        access.call.note("canary Pods are left in kube-system: " + error.message());
+    } catch (const drive::Leave&) {
+        access.call.note("canary Pods may be left in kube-system");
+    }
+}
 
 class KubernetesHands final : public Hands {
 public:
@@ -42,6 +56,7 @@ public:
     }
     void require_readable() override { static_cast<void>(view_->read(drive::ReadExtent::control_plane)); }
     void tell_after(const upgrade::Run& run) override {
+        remove_canary(access_, *networking_, run);
         if (!upgrade::is_followed(run)) freezing_.lift();
     }
 
@@ -65,7 +80,9 @@ public:
         choose_kubernetes_reach(access, run.options, cluster.place);
         if (extent == Extent::onward) access.cluster.expect(run.options, "");
         return std::make_unique<KubernetesHands>(
-            access, kubernetes_runner(access, run.options, run.lineage, extent != Extent::record), extent);
+            access, kubernetes_runner(access, run.options, run.lineage, extent != Extent::record,
+                                      kubernetes_rules(upgrade::kubernetes::subject_of(run))),
+            extent);
     }
 
     [[nodiscard]] Exit follow(Access& access, const upgrade::Run& run) const override {
@@ -75,8 +92,10 @@ public:
     void clean_up(Access& access, const upgrade::Run& run) const override {
         try {
             // One that has been started since then is not touched.
-            auto* server = access.cluster.open(access.cluster.place(&run)).server;
+            auto& cluster = access.cluster.open(access.cluster.place(&run));
+            auto* server = cluster.server;
             if (server == nullptr || access.record.directory().holder()) return;
+            remove_canary(access, *drive::networking_of(cluster, access.call.clock()), run);
             drive::Freeze freeze(server->client(), access.call.clock(), [] { return false; });
             const auto notice = freeze.look();
             if (notice && notice->holder == run.created_by && notice->to == upgrade::kubernetes::subject_of(run).target)
@@ -105,6 +124,17 @@ void require_applications(Access& access, const kubernetes::Catalogue& catalogue
                    fmt::format("{}: not begun", drive::to_string(hop)));
 }
 
+/// The control plane whose etcd leads now: it may be another one than when the way began. "" if none says so, or if
+/// there is only one control plane.
+std::string ask_etcd_leader(Call& call, cluster::NodeRunner& runner, const kubernetes::Inventory& inventory) {
+    kubernetes::Inventory control_planes;
+    for (const auto& node : inventory.nodes)
+        if (node.is_control_plane()) control_planes.nodes.push_back(node);
+    return control_planes.nodes.size() < 2
+               ? std::string()
+               : kubernetes::etcd_leader(ask_nodes(call, runner, control_planes, NodeQuestions{}));
+}
+
 }  // namespace
 
 void choose_kubernetes_reach(Access& access, upgrade::Options& options, const cluster::Place& place) {
@@ -115,9 +145,14 @@ void choose_kubernetes_reach(Access& access, upgrade::Options& options, const cl
         .hint("a Pod ends when its kubelet or API server restarts: use --via ssh");
 }
 
+std::vector<kube::Rule> kubernetes_rules(const upgrade::kubernetes::Subject& subject) {
+    return subject.canary_image.empty() ? std::vector<kube::Rule>() : drive::NetworkCanary::rules();
+}
+
 std::unique_ptr<cluster::NodeRunner> kubernetes_runner(Access& access, const upgrade::Options& options,
-                                                       const std::string& lineage, bool to_change) {
-    const Target target{k_lease_namespace, k_lease_subject, "", lineage, {}};
+                                                       const std::string& lineage, bool to_change,
+                                                       const std::vector<kube::Rule>& rights) {
+    const Target target{k_lease_namespace, k_lease_subject, "", lineage, rights};
     if (to_change) access.cluster.secure(options, target, ClusterAccess::Purpose::change);
     return access.reach.runner(options, target);
 }
@@ -155,12 +190,15 @@ Exit go_on_to_target(Access& access, const upgrade::Run& run) {
             .hint(fmt::format(
                 "find out who changed it: kmm-upgrade versions; then kmm-upgrade delete, and start kubernetes {}",
                 subject.target));
-    if (!hops.empty()) require_applications(access, catalogue, subject, hops.front());
-    if (!hops.empty())
-        return walk_hops(access, request, seen, hops,
-                         kubernetes_runner(access, request.options, request.lineage, true));
-    access.call.note(fmt::format("every control plane and kubelet runs {} already", subject.target));
-    return Exit::ok;
+    if (hops.empty()) {
+        access.call.note(fmt::format("every control plane and kubelet runs {} already", subject.target));
+        return Exit::ok;
+    }
+    require_applications(access, catalogue, subject, hops.front());
+    auto runner = kubernetes_runner(access, request.options, request.lineage, true, kubernetes_rules(subject));
+    if (!hops.front().control_plane.empty())
+        request.etcd_leader = ask_etcd_leader(access.call, *runner, inventory);
+    return walk_hops(access, request, seen, hops, std::move(runner));
 }
 
 Exit walk_hops(Access& access, const drive::KubernetesRequest& request, const kubernetes::Observation& seen,

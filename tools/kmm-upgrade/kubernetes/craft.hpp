@@ -16,10 +16,13 @@ namespace kmm::tool_upgrade {
 /// Reach::choose.
 void choose_kubernetes_reach(Access& access, upgrade::Options& options, const cluster::Place& place);
 
+/// Rights that a run needs besides those of every upgrade of Kubernetes.
+[[nodiscard]] std::vector<kube::Rule> kubernetes_rules(const upgrade::kubernetes::Subject& subject);
 /// What reaches the nodes of a run of that lineage. `to_change`: takes the Lease on an API server, or the lock of the
 /// directory.
 [[nodiscard]] std::unique_ptr<cluster::NodeRunner> kubernetes_runner(Access& access, const upgrade::Options& options,
-                                                                     const std::string& lineage, bool to_change);
+                                                                     const std::string& lineage, bool to_change,
+                                                                     const std::vector<kube::Rule>& rights);
 
 /// Takes the Lease of Kubernetes upgrades of the open cluster, or the lock of its directory. Errors: those of
 /// ClusterAccess::secure.

@@ -29,7 +29,10 @@ std::string action_of(const upgrade::Run& run, const upgrade::kubernetes::Subjec
                                  subject.is_without_snapshot ? "" : "snapshot of etcd, ", subject.control_plane);
     if (stage == "first-master") return "kubeadm upgrade apply " + subject.control_plane;
     if (stage == "second-master") return "kubeadm upgrade node, one at a time";
-    if (stage == "networking") return "manifests of " + subject.networking;
+    if (stage == "networking")
+        return fmt::format("manifests of {}; {}", subject.networking,
+                           subject.canary_image.empty() ? "the network is not tried: no --canary-image"
+                                                        : "canary Pods of " + subject.canary_image);
     if (subject.kubelet.empty()) return "verify versions";
     const auto kubelet = fmt::format("kubelet {} ({}), restart, verify", subject.kubelet,
                                      subject.way.empty() ? "--switch WAY is missing" : subject.way);

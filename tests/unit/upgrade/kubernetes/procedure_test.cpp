@@ -213,6 +213,7 @@ TEST_CASE("what a run keeps is read back, and a header without it is damaged") {
                          "24h",
                          {"prod", "user:jane"},
                          "/srv/apps",
+                         "registry.example/busybox:1.36",
                          "/srv/hooks"};
     set_subject(run, subject);
     const auto again = decode_run(encode(run), k8s::procedures());
