@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "cluster/object_facts.hpp"
 #include "upgrade/drive/actor.hpp"
 #include "upgrade/drive/objects.hpp"
 
@@ -143,14 +144,6 @@ std::string asking_problem(const Node& pod) {
         fmt::format("{}: {}", where(pod), message.empty() ? ended->get_string({"reason"}) : message)));
 }
 
-bool is_node_ready(const Node& node) {
-    const auto* conditions = node.find_path({"status", "conditions"});
-    if (conditions == nullptr) return false;
-    return std::any_of(conditions->items().begin(), conditions->items().end(), [](const Node& each) {
-        return each.get_string({"type"}) == "Ready" && each.get_string({"status"}) == "True";
-    });
-}
-
 }  // namespace
 
 std::vector<kube::Rule> NetworkCanary::rules() {
@@ -181,7 +174,7 @@ void NetworkCanary::remove(const Deadline& deadline, const std::function<bool()>
 std::vector<std::string> NetworkCanary::choose_nodes() {
     std::string first, last;
     for (const auto& node : client_.list_all(kube::resources::k_nodes, {})) {
-        if (!is_node_ready(node)) continue;
+        if (!cluster::is_ready(node)) continue;
         const auto name = node.get_string({"metadata", "name"});
         const auto* labels = node.find_path({"metadata", "labels"});
         const bool is_control_plane =
