@@ -3,6 +3,7 @@
 // this room.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <memory>
