@@ -221,6 +221,8 @@ constexpr CodeText k_errors[] = {
      "The record was rebuilt from the cluster.", "put the old version back into the Module and upgrade to it"},
     {"recipe-needs-server", "error", "recipes are applied to an API server, and the cluster is a directory", "",
      "name the server with --context or --kubeconfig"},
+    {"recipe-not-ready", "error", "drivers of a recipe would wait for their images; nothing was changed", "",
+     "push the image that each line names, or give it a build; kmm-plan show recipe --check-images prints all of them"},
     {"record-untrusted", "error", "a record has commands to run and was not made by this user on this machine",
      "Its seal, a keyed hash, is missing or another one: the directory was copied, or made by an earlier version.",
      "read the commands in the message or in kmm-upgrade show; --trust-record if you want them to run"},

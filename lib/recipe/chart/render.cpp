@@ -130,15 +130,7 @@ std::vector<std::string> in_order(const std::map<std::string, Renderable>& templ
 const Value* member_at(const Value& values, const std::vector<std::string>& path) {
     const Value* at = &values;
     for (const auto& step : path) {
-        if (at->is_list() && step.size() < 7 && step.find_first_not_of("0123456789") == std::string::npos) {
-            const auto index = static_cast<std::size_t>(std::stoul(step));
-            at = index < at->items().size() ? &at->items()[index] : nullptr;
-        } else if (at->is_map()) {
-            const auto found = at->members().find(step);
-            at = found == at->members().end() ? nullptr : &found->second;
-        } else {
-            at = nullptr;
-        }
+        at = child_at(*at, step);
         if (at == nullptr) { return nullptr; }
     }
     return at;

@@ -107,17 +107,6 @@ private:
         return found == schema.members().end() ? nullptr : &found->second;
     }
 
-    static int first_draft(std::string_view key) {
-        constexpr std::array<std::pair<std::string_view, int>, 15> k_since{
-            {{"const", 6}, {"contains", 6}, {"propertyNames", 6}, {"if", 7}, {"dependentRequired", 2019},
-             {"dependentSchemas", 2019}, {"minContains", 2019}, {"maxContains", 2019}, {"$recursiveRef", 2019},
-             {"unevaluatedProperties", 2019}, {"unevaluatedItems", 2019}, {"prefixItems", 2020}, {"$dynamicRef", 2020},
-             {"then", 7}, {"else", 7}}};
-        const auto since =
-            std::find_if(k_since.begin(), k_since.end(), [&](const auto& one) { return one.first == key; });
-        return since == k_since.end() ? 0 : since->second;
-    }
-
     static std::string below(const std::string& path, const std::string& key) {
         return path.empty() ? key : path + '.' + key;
     }

@@ -21,6 +21,8 @@ namespace kmm::recipe::chart {
 void check_schema(const tmpl::Value& schema, std::string_view text, const std::string& file);
 /// The draft that a valid schema is of: 4, 6, 7, 2019 or 2020.
 [[nodiscard]] int schema_draft(const tmpl::Value& schema);
+/// The first draft that has a keyword; 0 for what is none.
+[[nodiscard]] int first_draft(std::string_view keyword);
 /// What a reference such as "#/definitions/port" leads to; null if it leads nowhere.
 [[nodiscard]] const tmpl::Value* find_in_schema(const tmpl::Value& root, const std::string& pointer);
 

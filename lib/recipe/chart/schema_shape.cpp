@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "recipe/chart/schema.hpp"
+#include "recipe/chart/values.hpp"
 #include "recipe/template/functions.hpp"
 #include "recipe/template/text.hpp"
 #include "recipe/template/yaml.hpp"
@@ -27,7 +28,7 @@ constexpr std::array<std::string_view, 7> k_types{"array", "boolean", "integer",
 
 enum class Shape {
     schema, schema_or_flag, schemas, schemas_list, items, dependencies,
-    type, texts, choices, list, text, pattern, flag, number, size, factor, bound
+    any, type, texts, choices, list, text, pattern, flag, number, size, factor, bound
 };
 
 struct Keyword {
@@ -37,7 +38,7 @@ struct Keyword {
     int until = 2020;
 };
 
-/// Drafts are 4, 6, 7, 2019 and 2020.
+/// Drafts are 4, 6, 7, 2019 and 2020. No draft below limits `any`.
 constexpr std::array k_keywords{Keyword{"type", Shape::type},
                                 Keyword{"enum", Shape::choices},
                                 Keyword{"required", Shape::texts},
@@ -89,7 +90,12 @@ constexpr std::array k_keywords{Keyword{"type", Shape::type},
                                 Keyword{"allOf", Shape::schemas_list},
                                 Keyword{"anyOf", Shape::schemas_list},
                                 Keyword{"oneOf", Shape::schemas_list},
-                                Keyword{"prefixItems", Shape::schemas_list, 2020}};
+                                Keyword{"prefixItems", Shape::schemas_list, 2020},
+                                Keyword{"const", Shape::any, 6},
+                                Keyword{"unevaluatedProperties", Shape::schema, 2019},
+                                Keyword{"unevaluatedItems", Shape::schema, 2019},
+                                Keyword{"$recursiveRef", Shape::text, 2019},
+                                Keyword{"$dynamicRef", Shape::text, 2020}};
 
 /// The draft that "$schema" names; nullopt for another text.
 std::optional<int> draft_of(std::string_view text) {
@@ -202,6 +208,7 @@ private:
         const bool is_number = value.type() == Type::float64;
         const double number = is_number ? value.as_real() : 0;
         switch (keyword.shape) {
+            case Shape::any: return;
             case Shape::schema: return schema(value, depth);
             case Shape::schema_or_flag: return value.type() == Type::boolean ? void() : schema(value, depth);
             case Shape::schemas:
@@ -278,21 +285,18 @@ private:
 
 }  // namespace
 
+int first_draft(std::string_view keyword) {
+    const auto found =
+        std::find_if(k_keywords.begin(), k_keywords.end(), [&](const Keyword& one) { return one.name == keyword; });
+    return found == k_keywords.end() ? 0 : found->since;
+}
+
 const Value* find_in_schema(const Value& root, const std::string& pointer) {
     const Value* at = &root;
     for (auto piece : tmpl::split_text(pointer.substr(2), "/")) {
         piece = tmpl::replace_all(tmpl::replace_all(piece, "~1", "/"), "~0", "~");
-        const Value* next = nullptr;
-        if (at->is_map()) {
-            const auto found = at->members().find(piece);
-            next = found == at->members().end() ? nullptr : &found->second;
-        } else if (at->is_list() && !piece.empty() && piece.find_first_not_of("0123456789") == std::string::npos &&
-                   piece.size() < 7) {
-            const auto index = static_cast<std::size_t>(std::stoul(piece));
-            next = index < at->items().size() ? &at->items()[index] : nullptr;
-        }
-        if (next == nullptr) { return nullptr; }
-        at = next;
+        at = child_at(*at, piece);
+        if (at == nullptr) { return nullptr; }
     }
     return at;
 }

@@ -153,4 +153,17 @@ const Value* find_table(const Value& values, std::string_view path) {
     return at;
 }
 
+const Value* child_at(const Value& value, const std::string& step) {
+    constexpr std::size_t k_digits_max = 6;
+    if (value.is_map()) {
+        const auto found = value.members().find(step);
+        return found == value.members().end() ? nullptr : &found->second;
+    }
+    const bool is_number =
+        !step.empty() && step.size() <= k_digits_max && step.find_first_not_of("0123456789") == std::string::npos;
+    if (!value.is_list() || !is_number) { return nullptr; }
+    const auto index = static_cast<std::size_t>(std::stoul(step));
+    return index < value.items().size() ? &value.items()[index] : nullptr;
+}
+
 }  // namespace kmm::recipe::chart

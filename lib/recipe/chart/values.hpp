@@ -28,6 +28,9 @@ enum class Nulls {
 /// in `source`.
 void coalesce_tables(const tmpl::Value& target, const tmpl::Value& source, Nulls nulls);
 
+/// The member of a mapping, or the item of a list whose number `step` is; nullptr if there is none.
+[[nodiscard]] const tmpl::Value* child_at(const tmpl::Value& value, const std::string& step);
+
 /// The mapping at a path like "a.b"; nullptr if there is none.
 [[nodiscard]] const tmpl::Value* find_table(const tmpl::Value& values, std::string_view path);
 

@@ -25,7 +25,7 @@ std::vector<cli::Option> recipe_sources() {
     file.short_name = 'f';
     cli::Option values_from = recipe_option("values-from", "FILE", "another name of --facts", true);
     values_from.hidden = true;
-    return {file, recipe_option("chart", "[NAME=]DIR", "chart of a resource: a directory or a .tgz", true),
+    return {file, recipe_option("chart", "[NAME=]DIR", "chart of a resource or of that name: directory or .tgz", true),
             recipe_option("facts", "FILE", "what a cluster would say: kernels, versions, proxy", true), values_from,
             recipe_option("fact", "MEMBER=VALUE", "one fact, over those of --facts", true)};
 }

@@ -9,6 +9,11 @@
 
 namespace kmm::recipe::tmpl {
 
+void Parser::fail(std::size_t at, std::string message, std::string hint, std::string code) const {
+    if (code.empty()) { code = "template-syntax"; }
+    throw syntax_error(*source_, at, std::move(code), std::move(message), open_).hint(std::move(hint));
+}
+
 std::vector<std::shared_ptr<const Tree>> Parser::run() {
     std::vector<Statement> body;
     while (peek().kind != TokenKind::eof) {

@@ -52,10 +52,8 @@ private:
     int ranges_ = 0;
     int depth_ = 0;
 
-    [[noreturn]] void fail(std::size_t at, std::string message, std::string hint = "",
-                           std::string code = "template-syntax") const {
-        throw syntax_error(*source_, at, std::move(code), std::move(message), open_).hint(std::move(hint));
-    }
+    /// Without `code` it is a fault of syntax.
+    [[noreturn]] void fail(std::size_t at, std::string message, std::string hint = "", std::string code = "") const;
 
     void check(const Token& token) const {
         if (token.kind == TokenKind::error) { fail(token.at, token.text); }

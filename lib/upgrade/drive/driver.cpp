@@ -156,7 +156,7 @@ struct Driver::Flight {
     std::set<std::string> nodes;   ///< a step of which is being carried out
     std::exception_ptr crash;      ///< the first one
     bool left = false;             ///< a step was left because somebody wants the walk to end
-    std::size_t endings = 0;
+    std::size_t endings = 0;       ///< of steps, and of the work of threads that carried them out
 };
 
 void Driver::retry_stage() {
@@ -185,21 +185,19 @@ void Driver::carry_out(const upgrade::NodeStep& step, Flight& flight) {
 }
 
 void Driver::begin_steps(const std::vector<upgrade::NodeStep>& steps, Flight& flight, Pool& pool) {
-    bool is_begun = false;
     for (const auto& step : steps) {
         {
             const std::lock_guard guard(flight.mutex);
             flight.nodes.insert(step.node);
         }
-        if (pool.try_run([this, step, &flight] { carry_out(step, flight); })) {
-            is_begun = true;
-            continue;
+        if (pool.try_run([this, step, &flight] { carry_out(step, flight); })) continue;
+        if (pool.threads() == 0) {  // the system gives none
+            carry_out(step, flight);
+            return;
         }
-        std::unique_lock guard(flight.mutex);
-        const bool is_alone = !is_begun && flight.nodes.size() == 1;
-        if (!is_alone) flight.nodes.erase(step.node);  // it is begun once a thread has nothing to do
-        guard.unlock();
-        if (is_alone) carry_out(step, flight);
+        // It is begun once a thread has nothing to do.
+        const std::lock_guard guard(flight.mutex);
+        flight.nodes.erase(step.node);
         return;
     }
 }
@@ -207,8 +205,15 @@ void Driver::begin_steps(const std::vector<upgrade::NodeStep>& steps, Flight& fl
 Ended Driver::walk() {
     Flight flight;
     const bool is_serial = recorder_.header().options.max_unavailable == 1;
+    // A step may be planned before the thread of the one that ended is free: it is begun once that thread says so.
+    const auto on_idle = [&flight] {
+        const std::lock_guard guard(flight.mutex);
+        ++flight.endings;
+        flight.ended.notify_all();
+    };
     Pool pool(static_cast<std::size_t>(
-        std::clamp<std::int64_t>(recorder_.header().options.max_unavailable, 1, k_threads_max)));
+                  std::clamp<std::int64_t>(recorder_.header().options.max_unavailable, 1, k_threads_max)),
+              on_idle);
     for (;;) {
         std::unique_lock guard(flight.mutex);
         if (flight.crash || flight.left || interrupted_()) {
@@ -256,7 +261,7 @@ Ended Driver::walk() {
                 guard.unlock();
                 begin_steps(steps, flight, pool);
                 guard.lock();
-                if (!flight.nodes.empty()) await_ending();
+                if (pool.threads() > 0) await_ending();
                 break;
             }
         }

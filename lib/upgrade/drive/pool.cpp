@@ -53,6 +53,10 @@ void Pool::work() {
         task = nullptr;  // what it holds ends outside of the mutex
         lock.lock();
         ++idle_;
+        if (!on_idle_) continue;
+        lock.unlock();
+        on_idle_();
+        lock.lock();
     }
 }
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace kmm::drive {
@@ -15,8 +16,10 @@ namespace kmm::drive {
 /// Threads are started as they are needed and end with the pool. Thread safe.
 class Pool {
 public:
-    /// `limit`: threads at most, at least 1.
-    explicit Pool(std::size_t limit) : limit_(limit == 0 ? 1 : limit) {}
+    /// `limit`: threads at most, at least 1. `on_idle`: called by a thread that has carried out a task, once try_run
+    /// would give it the next one; must not throw.
+    explicit Pool(std::size_t limit, std::function<void()> on_idle = {})
+        : limit_(limit == 0 ? 1 : limit), on_idle_(std::move(on_idle)) {}
     /// Waits for every task that was taken.
     ~Pool();
     Pool(const Pool&) = delete;
@@ -31,6 +34,7 @@ public:
 private:
     void work();
     const std::size_t limit_;
+    const std::function<void()> on_idle_;
     mutable std::mutex mutex_;
     std::condition_variable changed_;
     std::deque<std::function<void()>> tasks_;

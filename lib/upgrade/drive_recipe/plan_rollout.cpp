@@ -250,6 +250,18 @@ upgrade::Run rollout_run(const RecipeRequest& request, const Release& now, const
         run.nodes.push_back(
             record_of(state, previous == nullptr || previous->find(state.name) == nullptr ? "" : previous->version));
     }
+    const auto has_wave = [&](const State& state) { return request.waves.contains(state.resource); };
+    if (!nodes.empty() || !std::all_of(now.states.begin(), now.states.end(), has_wave)) return run;
+    std::map<std::int64_t, std::set<std::string>> resources;
+    for (std::size_t place = 0; place < now.states.size(); ++place) {
+        const auto& resource = now.states[place].resource;
+        const auto wave = request.waves.at(resource);
+        resources[wave].insert(resource);
+        upgrade::recipe::set_wave(run.nodes[place], wave);
+    }
+    for (const auto& [wave, names] : resources)
+        run.options.max_unavailable =
+            std::max(run.options.max_unavailable, static_cast<std::int64_t>(names.size()));
     return run;
 }
 

@@ -2,6 +2,8 @@
 // From a rendered recipe to a release, its review on the API server, and the run that brings or removes it.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -50,9 +52,13 @@ struct RecipeRequest {
     std::string lineage, created, created_by, tool_version;
     upgrade::Options options;
     upgrade::recipe::Subject subject;
+    /// Of each resource that is rolled out, from 1: those of one wave need those of waves before it only. Empty: one
+    /// state after the other.
+    std::map<std::string, std::int64_t> waves{};
 };
 /// The run that brings `now`, after `previous` (nullptr for none). It is a downgrade if there are `nodes`, whose
-/// drivers are restarted one node after the other before their state is applied.
+/// drivers are restarted one node after the other before their state is applied; then waves are left out, so that one
+/// node at a time is tainted.
 [[nodiscard]] upgrade::Run rollout_run(const RecipeRequest& request, const upgrade::recipe::Release& now,
                                        const upgrade::recipe::Release* previous,
                                        const std::vector<upgrade::recipe::DriverNode>& nodes = {});

@@ -62,6 +62,7 @@ RecipeActor::RecipeActor(kube::Client& client, Recorder& recorder, sys::Clock& c
 }
 
 RecipeActor::Loaded& RecipeActor::loaded() {
+    const std::lock_guard guard(loading_);
     if (!loaded_) {
         auto releases = read_releases(store_, recorder_.header());
         OwnObjects own(client_, objects_, clock_, interrupted_, subject_.name, releases.others);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -80,7 +81,8 @@ private:
     /// What the object lacks, as Gates::problem. Where the image of a driver cannot be pulled, what builds it is
     /// applied and waited for.
     [[nodiscard]] std::string gate_problem(const ReleaseObject& one);
-    void await_gates(const std::vector<ReleaseObject>& objects, const Deadline& deadline);
+    /// Returns the DaemonSets that are ready as they want no Pod.
+    std::vector<std::string> await_gates(const std::vector<ReleaseObject>& objects, const Deadline& deadline);
     /// Sets the label of the state on the nodes that it selects; their number.
     std::size_t label_nodes(const upgrade::recipe::State& state);
     /// Labels that states of other recipes have, too, stay.
@@ -98,7 +100,10 @@ private:
     Gates gates_;
     Downgrade downgrade_;
     PoolPauses pools_;
+    std::mutex loading_;
     std::unique_ptr<Loaded> loaded_;
+    /// States of one wave take turns with each look at the cluster; nobody has it while he waits for the next one.
+    std::mutex turn_;
     const upgrade::recipe::Release* building_ =
         nullptr;                                    ///< whose builds are applied, nullptr: those of what the run brings
     std::set<upgrade::recipe::ObjectId> demanded_;  ///< builds that were applied by this process

@@ -73,7 +73,7 @@ Done RecipeActor::roll_back(const std::string& member, const std::string& name, 
     const auto before = recorder_.node(member).from_version;
     if (upgrade::recipe::is_removal(recorder_.header())) {
         done = apply(state.objects, deadline);
-        await_gates(state.objects, deadline);
+        static_cast<void>(await_gates(state.objects, deadline));
         if (!state.label.empty()) static_cast<void>(label_nodes(state));
         done.facts = facts(before);
         return done;
@@ -95,7 +95,7 @@ Done RecipeActor::roll_back(const std::string& member, const std::string& name, 
     }
     done = apply(wanted, deadline);
     const auto removed = loaded().own.remove(gone, deadline);
-    await_gates(wanted, deadline);
+    static_cast<void>(await_gates(wanted, deadline));
     const auto keeps_label = [&](const Release& release) {
         return std::any_of(release.states.begin(), release.states.end(),
                            [&](const State& each) { return each.label == state.label; });
@@ -114,7 +114,7 @@ void RecipeActor::bring_back(const Release& previous, const Deadline& deadline) 
     for (const auto& state : previous.states) {
         if (loaded().releases.now.find(state.name) != nullptr) continue;
         static_cast<void>(apply(state.objects, deadline));
-        await_gates(state.objects, deadline);
+        static_cast<void>(await_gates(state.objects, deadline));
         if (!state.label.empty()) static_cast<void>(label_nodes(state));
     }
 }

@@ -51,6 +51,7 @@ Done RecipeActor::apply(const std::vector<ReleaseObject>& objects, const Deadlin
         return wait;
     };
     await_clear(clock_, deadline, interrupted_, k_gate_hint, [&] {
+        const std::lock_guard guard(turn_);
         gates_.look_again();
         const auto gate_one = [&](std::size_t place) {
             return is_by_hand(objects[place]) ? std::string() : gate_problem(objects[place]);
@@ -65,14 +66,19 @@ Done RecipeActor::apply(const std::vector<ReleaseObject>& objects, const Deadlin
     return done;
 }
 
-void RecipeActor::await_gates(const std::vector<ReleaseObject>& objects, const Deadline& deadline) {
+std::vector<std::string> RecipeActor::await_gates(const std::vector<ReleaseObject>& objects,
+                                                  const Deadline& deadline) {
+    std::vector<std::string> idle;
     await_clear(clock_, deadline, interrupted_, k_gate_hint, [&] {
+        const std::lock_guard guard(turn_);
         gates_.look_again();
         std::vector<std::string> problems;
         for (const auto& one : objects)
             if (auto problem = gate_problem(one); !problem.empty()) problems.push_back(std::move(problem));
+        idle = gates_.idle();
         return base::join(problems, "; ");
     });
+    return idle;
 }
 
 std::string RecipeActor::gate_problem(const ReleaseObject& one) {
@@ -109,14 +115,15 @@ std::string RecipeActor::gate_problem(const ReleaseObject& one) {
 }
 
 Done RecipeActor::gate(const State& state, const Deadline& deadline) {
-    await_gates(state.objects, deadline);
+    const auto idle = await_gates(state.objects, deadline);
     const auto waited = std::count_if(state.objects.begin(), state.objects.end(), [](const ReleaseObject& one) {
         return !one.on_demand && (is_gated(one.object) || !log_pattern(one.object).empty());
     });
     Done done;
     done.message = waited == 0 ? "applied, no object is waited for"
                                : count_text(static_cast<std::size_t>(waited), "object") + " ready";
-    if (!gates_.idle().empty()) done.message += fmt::format(" ({} no Pod)", base::join(gates_.idle(), ", "));
+    if (!idle.empty()) done.message += fmt::format(" ({} no Pod)", base::join(idle, ", "));
+    const std::lock_guard guard(turn_);
     if (!state.label.empty()) done.message += ", " + count_text(label_nodes(state), "node") + " labelled";
     done.facts = Node::mapping({{"currentVersion", recorder_.header().to_version}, {"currentKnown", true}});
     return done;

@@ -147,6 +147,7 @@ Decision next_of_walk(const Procedure& procedure, const Now& now, const Stage& s
             const bool is_new = node.touched == 0 || procedure.table().is_rest(node.state);
             if (!is_new || is_through(procedure, run, node, stage) || now.is_in_flight(node)) continue;
             if (active >= limit || finals + active >= stop || !is_turn_of_zone(run, node)) break;
+            if (procedure.is_held_back(run, place)) continue;
             decision.steps.push_back(NodeStep{node.name, procedure.next_step(run, node, stage)});
             ++active;
         }

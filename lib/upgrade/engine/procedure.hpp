@@ -90,6 +90,13 @@ public:
     [[nodiscard]] virtual std::pair<std::string, std::string> aspect(const Header& run, const NodeRecord& node) const;
     /// Costs at most O(nodes).
     [[nodiscard]] virtual Members members(const Run& run, const Stage& stage) const = 0;
+    /// Whether the member at `place` must not begin yet, as others that it needs are not through. Of the members that
+    /// are not through at least one is not held back.
+    [[nodiscard]] virtual bool is_held_back(const Run& run, std::size_t place) const {
+        static_cast<void>(run);
+        static_cast<void>(place);
+        return false;
+    }
     /// The step that `node` stands before or in the middle of on its way through `stage`; "" if none is left, or it has
     /// failed.
     [[nodiscard]] virtual std::string next_step(const Run& run, const NodeRecord& node, const Stage& stage) const = 0;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rollout of a recipe: each state in turn is applied and waited for, then what the release no longer has is
-// removed. The removal: each state in reverse order, then a list proves that nothing is left. A downgrade is a rollout
-// that, before it applies a state with drivers, restarts these node by node, while nothing on the node uses them.
+// The rollout of a recipe: each state in turn is applied and waited for, resources of one wave beside each other; then
+// what the release no longer has is removed. The removal: each state in reverse order, then a list proves that nothing
+// is left. A downgrade is a rollout that, before it applies a state with drivers, restarts these node by node, while
+// nothing on the node uses them.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/error.hpp"
@@ -13,6 +16,7 @@ namespace {
 
 const std::vector<Member> k_run_members = {{"recipe", MemberKind::mapping, "toVersion"}};
 const std::vector<Member> k_node_members = {{"objects", MemberKind::text, "architecture"},
+                                            {"wave", MemberKind::text, "architecture"},
                                             {"driverNode", MemberKind::mapping, "architecture"}};
 
 Step state_step(std::string_view name, std::vector<std::string> from, std::string during, std::string_view done) {
@@ -76,6 +80,9 @@ Table removal_table() {
     return Table(std::move(parts));
 }
 
+/// Of a member RESOURCE/STATE.
+std::string_view resource_of(std::string_view member) { return member.substr(0, member.find('/')); }
+
 class RecipeProcedure final : public Procedure {
 public:
     RecipeProcedure(Table table, bool is_removal) : table_(std::move(table)), is_removal_(is_removal) {}
@@ -123,15 +130,31 @@ public:
         return {"OBJECTS", fmt::format("{}", objects_of(node))};
     }
 
-    /// A state needs those before it.
+    /// A state needs those before it, but for those of other resources in its wave.
     [[nodiscard]] Members members(const Run& run, const Stage& stage) const override {
         Members members;
-        members.at_once = 1;
+        const bool has_waves = std::all_of(run.nodes.begin(), run.nodes.end(), wave_of);
+        members.at_once = has_waves ? 0 : 1;
         members.is_left_out = stage.name != k_stage_prune && stage.name != k_stage_verify && !stage.is_walk() &&
                               subject_of(run).pools.empty();
         if (!stage.is_walk()) return members;
         for (std::size_t place = 0; place < run.nodes.size(); ++place) members.places.push_back(place);
         return members;
+    }
+
+    [[nodiscard]] bool is_held_back(const Run& run, std::size_t place) const override {
+        const auto& state = run.nodes[place];
+        const auto wave = wave_of(state);
+        for (std::size_t other = 0; other < run.nodes.size(); ++other) {
+            const auto& node = run.nodes[other];
+            if (other == place || is_final_node_state(node.state)) continue;
+            const bool is_needed = wave && wave_of(node)
+                                       ? wave_of(node) < wave ||
+                                             (other < place && resource_of(node.name) == resource_of(state.name))
+                                       : other < place;
+            if (is_needed) return true;
+        }
+        return false;
     }
 
     [[nodiscard]] std::string next_step(const Run& /*run*/, const NodeRecord& node, const Stage& stage) const override {

@@ -14,6 +14,14 @@ std::int64_t number_of(const value::Node& tree, std::string_view name) {
     return found == nullptr ? 0 : found->as_int().value_or(0);
 }
 
+/// A number that the record has as text; nullopt if it is missing.
+std::optional<std::int64_t> number_in(const NodeRecord& state, std::string_view name) {
+    const auto text = state.facts.get_string({name});
+    std::int64_t number = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+    return text.empty() || read.ec != std::errc() ? std::nullopt : std::optional(number);
+}
+
 }  // namespace
 
 Subject subject_of(const Header& run) {
@@ -44,15 +52,19 @@ void set_subject(Header& run, const Subject& subject) {
 }
 
 std::int64_t objects_of(const NodeRecord& state) {
-    const auto text = state.facts.get_string({"objects"});
-    std::int64_t number = 0;
-    std::from_chars(text.data(), text.data() + text.size(), number);
-    return number;
+    return number_in(state, "objects").value_or(0);
 }
 
 void set_objects(NodeRecord& state, std::int64_t objects) {
     if (!state.facts.is_mapping()) state.facts = value::Node::mapping();
     state.facts.set("objects", std::to_string(objects));
+}
+
+std::optional<std::int64_t> wave_of(const NodeRecord& state) { return number_in(state, "wave"); }
+
+void set_wave(NodeRecord& state, std::int64_t wave) {
+    if (!state.facts.is_mapping()) state.facts = value::Node::mapping();
+    state.facts.set("wave", std::to_string(wave));
 }
 
 std::optional<DriverNode> driver_node_of(const NodeRecord& member) {

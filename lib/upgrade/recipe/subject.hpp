@@ -31,6 +31,12 @@ void set_subject(Header& run, const Subject& subject);
 [[nodiscard]] std::int64_t objects_of(const NodeRecord& state);
 void set_objects(NodeRecord& state, std::int64_t objects);
 
+/// Of a state whose resource is rolled out beside others: states of a wave begin when those of all waves before it are
+/// through, those of one resource one after the other. nullopt: the state begins when all before it are through.
+[[nodiscard]] std::optional<std::int64_t> wave_of(const NodeRecord& state);
+/// `wave` is at least 1.
+void set_wave(NodeRecord& state, std::int64_t wave);
+
 /// A member of a downgrade that is no state: the drivers of one state on one node, restarted before the state is
 /// applied.
 struct DriverNode {

@@ -10,6 +10,7 @@
 #include "recipe/files/findings.hpp"
 #include "recipe/files/options.hpp"
 #include "recipe/plan/render.hpp"
+#include "recipe/ready/recipe_images.hpp"
 
 namespace kmm::tool_plan {
 
@@ -22,13 +23,6 @@ using recipe::files::RecipeDocuments;
 using recipe::files::render_named;
 using recipe::files::report_findings;
 using recipe::files::require_resources;
-
-/// Decides what becomes of each driver container of `rendered`, which has all builds. With --check-images, registries
-/// are asked; what they say is added to `findings` at the place of the template.
-[[nodiscard]] std::vector<recipe::decide::Decision> decide_recipes(const recipe::plan::RenderedRecipes& rendered,
-                                                                   const RecipeDocuments& documents,
-                                                                   const recipe::plan::Facts& facts,
-                                                                   const cli::Args& args, cli::Context& context,
-                                                                   Diagnostics& findings);
+using recipe::ready::decide_recipes;
 
 }  // namespace kmm::tool_plan

@@ -15,6 +15,7 @@
 #include "recipe/files/options.hpp"
 #include "plan/matrix.hpp"
 #include "recipe/plan/graph.hpp"
+#include "recipe/ready/recipe_images.hpp"
 #include "recipe/template/version.hpp"
 #include "upgrade/drive_recipe/downgrade.hpp"
 #include "upgrade/drive_recipe/readiness.hpp"
@@ -46,8 +47,37 @@ bool asks_for_rollout(const upgrade::Run& run, const cli::Args& args) {
            args.get("to").value_or(run.to_version) == run.to_version;
 }
 
-/// The rendered release; its revision is not set.
-Release render(Access& access, const std::string& name, kube::Client* client) {
+/// Registries are asked for the images of drivers. Errors: checks_failed "recipe-not-ready" with each driver that would
+/// wait.
+void require_images(const std::vector<recipe::decide::Decision>& decisions, const std::string& name) {
+    Error error(Exit::checks_failed, "recipe-not-ready",
+                fmt::format("drivers of recipe {} would wait for their images; nothing was changed", name));
+    for (const auto& one : decisions) {
+        if (one.action != recipe::decide::Action::wait) continue;
+        error.detail(one.reason,
+                     fmt::format("{}: {}", one.container.name, one.message.empty() ? one.reason : one.message));
+    }
+    if (error.details().empty()) return;
+    throw std::move(error).hint("push the images, or give them a build; kmm-plan show recipe --check-images");
+}
+
+/// Images that are known to be missing are built with their state, before the driver is applied.
+void build_missing(Release& release, const std::vector<recipe::decide::Decision>& decisions) {
+    const auto is_missing = [&](const ReleaseObject& build) {
+        return std::any_of(decisions.begin(), decisions.end(), [&](const auto& one) {
+            return one.action == recipe::decide::Action::build &&
+                   one.container.vendor == drive::driver_vendor(build.object) &&
+                   (build.kernel.empty() || build.kernel == one.container.kernel);
+        });
+    };
+    for (auto& state : release.states)
+        for (auto& one : state.objects)
+            if (one.on_demand && is_missing(one)) one.on_demand = false;
+}
+
+/// The rendered release; its revision is not set. `waves`: in which wave each of its resources comes.
+Release render(Access& access, const std::string& name, kube::Client* client,
+               std::map<std::string, std::int64_t>& waves) {
     auto& call = access.call;
     const auto& args = call.args();
     auto documents = recipe::files::read_recipe_documents(args, client);
@@ -60,7 +90,11 @@ Release render(Access& access, const std::string& name, kube::Client* client) {
     auto facts = recipe::files::read_facts(args, documents, false);
     if (client != nullptr) recipe::files::add_server_facts(*client, facts);
     std::map<std::string, std::string> versions;
-    const auto rendered = recipe::files::render_named(args, documents, facts, {name}, true, &versions);
+    auto rendered = recipe::files::render_named(args, documents, facts, {name}, true, &versions);
+    std::vector<recipe::decide::Decision> decisions;
+    if (args.flag("check-images"))
+        decisions =
+            recipe::ready::decide_recipes(rendered, documents, facts, args, call.context(), rendered.findings);
     recipe::files::report_findings(rendered.findings, args, call.context());
     Release release;
     release.recipe = name;
@@ -74,6 +108,11 @@ Release render(Access& access, const std::string& name, kube::Client* client) {
         if (std::find(release.kernels.begin(), release.kernels.end(), node.kernel) == release.kernels.end())
             release.kernels.push_back(node.kernel);
     release.states = drive::states_of(rendered, documents.resources, facts.update_vendor.value_or(""));
+    require_images(decisions, name);
+    build_missing(release, decisions);
+    const auto all_waves = recipe::plan::apply_waves(documents.resources, {name});
+    for (std::size_t place = 0; place < all_waves.size(); ++place)
+        for (const auto& resource : all_waves[place]) waves[resource] = static_cast<std::int64_t>(place) + 1;
     return release;
 }
 
@@ -106,12 +145,16 @@ bool is_lower(const std::string& version, const std::string& than) {
 /// What would be done, in order.
 void print_plan(cli::Context& context, const Release& now, const Release* before,
                 const std::vector<drive::Judged>& judged, const std::vector<upgrade::recipe::DriverNode>& nodes,
-                const upgrade::recipe::Leftovers& left) {
+                const upgrade::recipe::Leftovers& left, const std::map<std::string, std::int64_t>& waves) {
     auto states = Node::sequence();
     std::string text;
     for (const auto& state : now.states) {
         auto objects = Node::sequence(), downgraded = Node::sequence();
-        text += base::escape(state.name) + "\n";
+        const auto wave = waves.find(state.resource);
+        const bool has_wave = nodes.empty() && wave != waves.end();
+        text += base::escape(state.name);
+        if (has_wave && waves.size() > 1) text += fmt::format(", wave {}", wave->second);
+        text += "\n";
         for (const auto& node : nodes) {
             if (node.state != state.name) continue;
             downgraded.push_back(Node::mapping({{"node", node.node}, {"drivers", Node::strings(node.drivers)}}));
@@ -127,6 +170,7 @@ void print_plan(cli::Context& context, const Release& now, const Release* before
             text += object_line(*one.object, action);
         }
         auto entry = Node::mapping({{"name", state.name}, {"objects", std::move(objects)}});
+        if (has_wave) entry.set("wave", wave->second);
         if (!downgraded.items().empty()) entry.set("downgrade", std::move(downgraded));
         if (!state.label.empty()) {
             entry.set("nodeLabel", state.label);
@@ -177,15 +221,15 @@ Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
     auto request = recipe_request(access.call, name);
     const auto place = place_of(access, dry);
     if (!place) {
-        const auto release = render(access, name, nullptr);
-        print_plan(context, release, nullptr, unjudged(release), {}, {});
+        const auto release = render(access, name, nullptr, request.waves);
+        print_plan(context, release, nullptr, unjudged(release), {}, {}, request.waves);
         return Exit::ok;
     }
     if (!dry) access.record.open_locked("start recipe " + name);
     require_free(access.record.load());
     access.cluster.open(*place);
     auto& client = recipe_server(access).client();
-    auto release = render(access, name, &client);
+    auto release = render(access, name, &client, request.waves);
     secure_recipe(access, request.options, request.subject, request.lineage,
                   dry ? ClusterAccess::Purpose::look : ClusterAccess::Purpose::change);
     drive::ReleaseStore store(client, request.subject.space);
@@ -211,7 +255,8 @@ Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
         is_downgrade ? drive::driver_nodes(client, objects, judged) : std::vector<upgrade::recipe::DriverNode>();
     if (dry) {
         print_plan(context, release, previous, judged, nodes,
-                   upgrade::recipe::leftovers(all, release, drive::needed_kernels(client, request.subject, all)));
+                   upgrade::recipe::leftovers(all, release, drive::needed_kernels(client, request.subject, all)),
+                   request.waves);
         return Exit::ok;
     }
     if (!nodes.empty()) recipe_server(access).require_rights(drive::Downgrade::rules());

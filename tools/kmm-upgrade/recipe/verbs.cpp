@@ -4,6 +4,7 @@
 #include "kmm-upgrade/record/view.hpp"
 #include "kmm-upgrade/session/pools.hpp"
 #include "kmm-upgrade/verb_parts.hpp"
+#include "preflight/images.hpp"
 #include "recipe/files/options.hpp"
 
 namespace kmm::tool_upgrade {
@@ -34,6 +35,12 @@ cli::Option time_limit() {
     return made;
 }
 
+std::vector<cli::Option> image_options() {
+    auto all = preflight::registry_options();
+    std::erase_if(all, [](const cli::Option& each) { return each.name == "policy" || each.name == "signature-key"; });
+    return all;
+}
+
 }  // namespace
 
 cli::Verb start_recipe_verb() {
@@ -43,13 +50,17 @@ cli::Verb start_recipe_verb() {
         "start recipe", "roll out a SpecialResource state by state",
         "Renders the SpecialResource and what it depends on as kmm-plan render recipe does, for the kernels of the "
         "cluster's nodes, and applies the objects by "
-        "server-side apply, one state after the other. A state is done when every object with the annotation "
+        "server-side apply, one state after the other; resources that do not need each other are rolled out at the "
+        "same time, in the waves that kmm-plan graph prints. A state is done when every object with the annotation "
         "specialresource.openshift.io/wait is ready, and the "
         "logs that wait-for-logs names match on all Pods; then the nodes get the label of the state. In the end "
         "objects and copies for kernels that are no "
         "longer needed are removed, of those that earlier rollouts created.\n\n"
         "Before anything is changed, the API server is asked about every object. Fields that another manager owns are "
         "an error that names the manager.\n\n"
+        "With --check-images, registries are asked first, through the mirrors that the cluster and the documents name: "
+        "a driver whose image does not exist and that nothing builds, or whose registry does not answer, is an error, "
+        "and an image that does not exist is built at once.\n\n"
         "A version lower than the one that runs is a downgrade: one node at a time gets the taint "
         "specialresource.openshift.io/downgrade=true:NoExecute. When the Pods that it evicts are gone, the drivers are "
         "restarted there, and the taint is removed, also after a failure.\n\n"
@@ -70,7 +81,7 @@ cli::Verb start_recipe_verb() {
                                  option("or-resume", "", "resume this rollout if it is already recorded"),
                                  option("strict", "", "warnings of the rendering are errors"),
                                  option("dry-run", "", "print every object and change, change nothing")} +
-            recipe::files::recipe_sources(),
+            recipe::files::recipe_sources() + image_options(),
         run_start_recipe));
 }
 

@@ -2,9 +2,6 @@
 // A recipe goes to a lower version on two nodes; the program dies at every record and every request.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-
-#include "sys/sandbox.hpp"
 #include "unit/upgrade/drive_recipe/memory_api.hpp"
 #include "upgrade/drive/driver.hpp"
 #include "upgrade/drive_recipe/downgrade.hpp"
@@ -17,8 +14,6 @@ using namespace kmm::drive::test;
 namespace rc = kmm::upgrade::recipe;
 
 namespace {
-
-struct Killed {};
 
 Node node_object(const std::string& name) {
     return json("{apiVersion: v1, kind: Node, metadata: {name: " + name +
@@ -152,10 +147,6 @@ struct Scene {
             .get_string({"image"});
     }
 };
-
-/// Every `nth` point is tried, with KMM_FULL all of them; a fifth of that with sanitizers, which take ten times as
-/// long.
-int every(int nth) { return std::getenv("KMM_FULL") != nullptr ? 1 : sys::is_instrumented() ? 5 * nth : nth; }
 
 }  // namespace
 

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +20,7 @@
 #include "net/http.hpp"
 #include "sys/clock.hpp"
 #include "sys/random.hpp"
+#include "sys/sandbox.hpp"
 #include "value/reader.hpp"
 #include "value/writer.hpp"
 
@@ -63,6 +66,7 @@ public:
 
     /// Answers one request: status and body.
     std::pair<int, std::string> answer(const net::Request& request) {
+        const std::lock_guard guard(serving_);
         auto path = request.url.substr(request.url.find('/', 8));
         const auto question = path.find('?');
         const auto query = question == std::string::npos ? "" : decoded(path.substr(question + 1));
@@ -331,9 +335,17 @@ private:
     }
 
     static constexpr const char* k_generation = "deprecated.daemonset.template.generation";
+    std::mutex serving_;  ///< one request at a time
     int version_ = 0;
     std::map<std::string, Node> applied_;
 };
+
+/// The program dies.
+struct Killed {};
+
+/// Every `nth` point is tried, with KMM_FULL all of them; a fifth of that with sanitizers, which take ten times as
+/// long.
+inline int every(int nth) { return std::getenv("KMM_FULL") != nullptr ? 1 : sys::is_instrumented() ? 5 * nth : nth; }
 
 /// Time goes on by sleeping, which takes none.
 class IdleClock final : public sys::Clock {

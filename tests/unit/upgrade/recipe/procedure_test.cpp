@@ -57,6 +57,39 @@ TEST_CASE("a rollout applies and gates one state after the other, then prunes, w
     CHECK(rc::objects_of(again.nodes.front()) == 3);
 }
 
+TEST_CASE("resources of one wave are rolled out beside each other, their own states and waves one after the other") {
+    Options options;
+    options.max_unavailable = 2;
+    auto run = recipe_run(rc::procedure_rollout(), options);
+    run.nodes.clear();
+    const auto add = [&](const char* name, std::int64_t wave) {
+        NodeRecord state;
+        state.name = name;
+        rc::set_objects(state, 1);
+        rc::set_wave(state, wave);
+        run.nodes.push_back(state);
+    };
+    for (const auto* name : {"x/0", "x/1", "y/0"}) add(name, 1);
+    add("main/0", 2);
+    test::Journal journal(run);
+    CHECK(words(journal.walk()) == std::vector<std::string>{"x/0 apply", "y/0 apply", "x/0 gate", "y/0 gate",
+                                                            "x/1 apply", "x/1 gate", "main/0 apply", "main/0 gate",
+                                                            "prune"});
+    CHECK(journal.run.state == "upgrade-complete");
+    CHECK(rc::wave_of(replay(journal.entries, rc::procedures()).nodes.back()) == 2);
+
+    test::Journal failing(run);
+    const auto steps = words(
+        failing.walk([](const NodeStep& each) { return each.node == "x/0" && each.step == rc::k_step_apply; }));
+    // What has begun beside it comes to its end; nothing else begins.
+    CHECK(steps == std::vector<std::string>{"x/0 apply", "y/0 apply", "y/0 gate"});
+    CHECK(failing.run.paused);
+    CHECK(failing.run.state == "rolling-out-states-failed");
+    CHECK(failing.run.find("y/0")->state == "done");
+    CHECK(failing.run.find("x/1")->touched == 0);
+    CHECK(failing.run.find("main/0")->touched == 0);
+}
+
 TEST_CASE("pools are paused before the first state and unpaused behind the last one") {
     auto run = recipe_run(rc::procedure_rollout());
     auto subject = rc::subject_of(run);

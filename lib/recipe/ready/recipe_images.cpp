@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kmm-plan/render/recipe_run.hpp"
+// Asks registries for the images of recipes, and decides.
+#include "recipe/ready/recipe_images.hpp"
 
 #include <algorithm>
 
@@ -9,16 +10,14 @@
 #include "preflight/images.hpp"
 #include "recipe/ready/recipe_preflight.hpp"
 
-namespace kmm::tool_plan {
-
-namespace decide = recipe::decide;
+namespace kmm::recipe::ready {
 
 namespace {
 
 preflight::RecipeImage image_question(const decide::DriverContainer& container) {
     preflight::RecipeImage question;
     question.reference = container.image;
-    question.architecture = recipe::ready::image_architecture(container.kernel);
+    question.architecture = image_architecture(container.kernel);
     question.pull_secrets = container.pull_secrets;
     question.name_space = container.name_space;
     return question;
@@ -39,8 +38,8 @@ bool check_reference(const decide::DriverContainer& container, Diagnostics& find
 
 }  // namespace
 
-std::vector<decide::Decision> decide_recipes(const recipe::plan::RenderedRecipes& rendered,
-                                             const RecipeDocuments& documents, const recipe::plan::Facts& facts,
+std::vector<decide::Decision> decide_recipes(const plan::RenderedRecipes& rendered,
+                                             const files::RecipeDocuments& documents, const plan::Facts& facts,
                                              const cli::Args& args, cli::Context& context, Diagnostics& findings) {
     const auto containers = decide::driver_containers(rendered);
     std::vector<preflight::RecipeImage> questions;
@@ -74,4 +73,4 @@ std::vector<decide::Decision> decide_recipes(const recipe::plan::RenderedRecipes
     return decisions;
 }
 
-}  // namespace kmm::tool_plan
+}  // namespace kmm::recipe::ready
