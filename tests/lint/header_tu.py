@@ -17,8 +17,10 @@ import tempfile
 
 # Where the names of namespace std are. A header may also have them from a project header that it includes.
 HOME = {
-    "algorithm": "find max min sort all_of count_if reverse find_if lower_bound binary_search", "any": "any", "array": "array", "atomic": "atomic", "charconv": "from_chars from_chars_result", "chrono": "chrono",
+    "algorithm": "find max min sort all_of reverse find_if lower_bound binary_search count_if", "any": "any", "array": "array", "atomic": "atomic", "charconv": "from_chars from_chars_result", "chrono": "chrono",
+    "concepts": "same_as",
     "compare": "partial_ordering strong_ordering weak_ordering",
+    "cstring": "memmove",
     "condition_variable": "condition_variable condition_variable_any", "cstddef": "size_t ptrdiff_t byte nullptr_t",
     "cstdint": "int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t uintptr_t", "deque": "deque",
     "exception": "exception exception_ptr", "filesystem": "filesystem", "functional": "function less hash reference_wrapper",
