@@ -52,13 +52,18 @@ bool asks_for_rollout(const upgrade::Run& run, const cli::Args& args) {
 void require_images(const std::vector<recipe::decide::Decision>& decisions, const std::string& name) {
     Error error(Exit::checks_failed, "recipe-not-ready",
                 fmt::format("drivers of recipe {} would wait for their images; nothing was changed", name));
+    bool is_missing = false;
     for (const auto& one : decisions) {
         if (one.action != recipe::decide::Action::wait) continue;
+        is_missing = is_missing || one.reason != "registry-unreachable";
         error.detail(one.reason,
                      fmt::format("{}: {}", one.container.name, one.message.empty() ? one.reason : one.message));
     }
     if (error.details().empty()) return;
-    throw std::move(error).hint("push the images, or give them a build; kmm-plan show recipe --check-images");
+    throw std::move(error).hint(is_missing
+                                    ? "push the images, or give them a build; kmm-plan show recipe --check-images"
+                                    : "run the same command again once the registry answers, or leave --check-images "
+                                      "out: kubelets may reach it");
 }
 
 /// Images that are known to be missing are built with their state, before the driver is applied.
