@@ -411,8 +411,8 @@ std::optional<std::uint32_t> SymbolVersions::find(std::string_view symbol) const
 
 ModuleSignature ModuleFile::signature() const {
     if (known_signature) return *known_signature;
-    return signature_parser == nullptr ? read_signature(appended_signature)
-                                       : read_signature(*signature_parser, appended_signature);
+    if (signature_parser == nullptr) return read_signature(appended_signature);
+    return read_signature(*signature_parser, appended_signature, "the signature of module " + name);
 }
 
 std::string ModuleFile::info(std::string_view key) const {

@@ -266,17 +266,22 @@ ReadModule read_module(sys::Confined& parser, const sys::Fd& descriptor, const s
     return take_read(reader, parser);
 }
 
-ModuleSignature read_signature(sys::Confined& parser, const std::string& appended) {
+ModuleSignature read_signature(sys::Confined& parser, const std::string& appended, const std::string& shown) {
     if (appended.empty()) return {};
     sys::MessageWriter request;
     request.number(k_module_service);
     request.number(k_read_signature);
     request.text(appended);
     const auto lock = parser.lock();
-    parser.send(request.bytes());
-    const std::string answer = parser.receive(k_signature_max);
-    sys::MessageReader reader(answer);
-    return take_signature(reader);
+    try {
+        parser.send(request.bytes());
+        const std::string answer = parser.receive(k_signature_max);
+        sys::MessageReader reader(answer);
+        return take_signature(reader);
+    } catch (Error& error) {
+        add_file(error, shown);
+        throw;
+    }
 }
 
 std::string plain_module(sys::Confined* parser, std::string bytes, const std::string& shown) {

@@ -31,9 +31,10 @@ struct ReadModule {
 [[nodiscard]] ReadModule read_module(sys::Confined& parser, const sys::Fd& descriptor, const std::string& shown);
 /// The same in this process, without the signature.
 [[nodiscard]] ReadModule read_module(std::string bytes, const std::string& shown);
-/// read_signature() of `appended`, the bytes at the end of a module that are its signature, in `parser`. Errors:
-/// sys::Confined::lost().
-[[nodiscard]] ModuleSignature read_signature(sys::Confined& parser, const std::string& appended);
+/// read_signature() of `appended`, the bytes at the end of a module that are its signature, in `parser`. `shown` is for
+/// messages. Errors: sys::Confined::lost().
+[[nodiscard]] ModuleSignature read_signature(sys::Confined& parser, const std::string& appended,
+                                             const std::string& shown);
 
 /// Reads many module files in a confined process, several with each message, while the next are being opened. The
 /// process is this object's as long as it lives. If it dies, the files it has not read are read one by one by a new

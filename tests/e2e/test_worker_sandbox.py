@@ -22,6 +22,20 @@ import worker_case  # noqa: E402
 CASE = {"image": {"modules": [{"name": "demo"}]}, "kernel": {}}
 
 
+def traced_calls(log):
+    """[number of the process, call] in the order of their ends; those that strace has cut in two, as another process came between, whole."""
+    begun = {}
+    calls = []
+    for line in log.read_text(errors="replace").splitlines():
+        number, call = line.split(None, 1)
+        if call.endswith(" <unfinished ...>"):
+            begun[number] = call.removesuffix(" <unfinished ...>")
+            continue
+        resumed = re.match(r"<\.\.\. \w+ resumed>(.*)", call)
+        calls.append([number, begun.pop(number, "") + resumed[1] if resumed else call])
+    return calls
+
+
 class Sandboxed(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -41,7 +55,7 @@ class Sandboxed(unittest.TestCase):
             cwd=where, env=dict(os.environ, PATH=f"{case.TOOLS.bin}:{os.environ['PATH']}"),
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
         self.assertEqual(done.returncode, 0, done.stdout)
-        lines = [line.split(None, 1) for line in (where / "log").read_text(errors="replace").splitlines()]
+        lines = traced_calls(where / "log")
         worker = next(number for number, call in lines if "kmm-worker" in call)
         log = [call for number, call in lines if number == worker]
         self.others = {}
@@ -79,8 +93,7 @@ class Sandboxed(unittest.TestCase):
             cwd=where, env=dict(os.environ, PATH=f"{case.TOOLS.bin}:{os.environ['PATH']}"),
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
         processes = {}
-        for line in (where / "log").read_text(errors="replace").splitlines():
-            number, call = line.split(None, 1)
+        for number, call in traced_calls(where / "log"):
             processes.setdefault(number, []).append(call)
         filtered = [calls for calls in processes.values() if self.in_force(calls, len(calls), r"seccomp\(SECCOMP_SET_MODE_FILTER.* = 0")]
         if not filtered and pathlib.Path("/proc/self/status").read_text().count("Seccomp:") == 0:

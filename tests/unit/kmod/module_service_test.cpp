@@ -189,6 +189,7 @@ TEST_CASE("the signature of an indexed module is read in the confined process, w
         FAIL("no error");
     } catch (const Error& error) {
         CHECK(error.code() == "parser-crashed");
+        CHECK(error.context() == std::vector<std::string>{"the signature of module hostile"});
     }
 }
 
