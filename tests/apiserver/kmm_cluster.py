@@ -49,7 +49,9 @@ def down(cluster, _):
 
 def info(cluster, _):
     state = cluster.state()
-    print(f"kubeconfig={cluster.kubeconfig}\nserver=https://127.0.0.1:{state.get('port', '')}\nrunning={cluster.running()}")
+    print(
+        f"kubeconfig={cluster.kubeconfig}\nserver=https://127.0.0.1:{state.get('port', '')}\nrunning={cluster.running()}"
+    )
 
 
 def kubelet(cluster, _):
@@ -67,9 +69,19 @@ def main():
     verbs.add_parser("fetch", help="only download what `build` needs").set_defaults(call=fetch)
     verb = verbs.add_parser("up", help="build if needed, start an empty cluster, wait until it is ready")
     verb.add_argument("--nodes", type=int, default=0, help="create that many fake nodes, node-0 and so on")
-    verb.add_argument("--real", nargs="+", default=[], metavar="NAME", help="start that many machines with kubelets, too")
-    verb.add_argument("--real-full", nargs="+", default=[], metavar="NAME", help="more of them, with KMM_FULL=1 in the environment")
-    verb.add_argument("--programs", nargs="+", default=(), metavar="FILE", help="the kmm-worker and kmm-upgrade of their images, with tag 1")
+    verb.add_argument(
+        "--real", nargs="+", default=[], metavar="NAME", help="start that many machines with kubelets, too"
+    )
+    verb.add_argument(
+        "--real-full", nargs="+", default=[], metavar="NAME", help="more of them, with KMM_FULL=1 in the environment"
+    )
+    verb.add_argument(
+        "--programs",
+        nargs="+",
+        default=(),
+        metavar="FILE",
+        help="the kmm-worker and kmm-upgrade of their images, with tag 1",
+    )
     verb.set_defaults(call=up)
     verbs.add_parser("down", help="stop everything").set_defaults(call=down)
     verbs.add_parser("info", help="print where it is").set_defaults(call=info)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs test classes on clusters that kubeadm makes: run_kubeadm.py --dir DIR --build DIR --bin DIR MODULE.CLASS...; as root."""
+"""Runs test classes on clusters that kubeadm makes: run_kubeadm.py --dir DIR --build DIR --bin DIR MODULE.CLASS...; as
+root."""
 import argparse
 import os
 import pathlib

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kmm-upgrade doctor on a live cluster: what it finds, what --fix may do, and that the commands it names for the rest are right."""
+"""kmm-upgrade doctor on a live cluster: what it finds, what --fix may do, and that the commands it names for the rest
+are right."""
 import json
 import shlex
 import signal

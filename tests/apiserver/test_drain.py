@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kmm-upgrade --evict-users with ResourceClaims on a live cluster: who uses the module's devices leaves, everybody else stays."""
+"""kmm-upgrade --evict-users with ResourceClaims on a live cluster: who uses the module's devices leaves, everybody else
+stays."""
 import shutil
 
 from testbed.fleet import Fleet
@@ -20,8 +21,14 @@ class Evicted(ClusterCase):
         """A claim, or a template for claims, of a device of class `asked`; with a device that `driver` gave."""
         path = f"{RESOURCES}/namespaces/{namespace}/{kind.lower()}s/{name}"
         spec = {"devices": {"requests": [{"name": "one", "exactly": {"deviceClassName": asked}}]}}
-        self.api.apply({"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": {"name": name, "namespace": namespace},
-                        "spec": spec if kind == "ResourceClaim" else {"spec": spec}})
+        self.api.apply(
+            {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": kind,
+                "metadata": {"name": name, "namespace": namespace},
+                "spec": spec if kind == "ResourceClaim" else {"spec": spec},
+            }
+        )
         self.addCleanup(self.free, path)
         if driver:
             result = {"request": "one", "driver": driver, "pool": node, "device": "device-0"}
@@ -29,8 +36,17 @@ class Evicted(ClusterCase):
 
     def pod(self, namespace, name, node, **claim):
         """A Pod on a node, with a claim."""
-        spec = {"nodeName": node, "terminationGracePeriodSeconds": 0,
-                "containers": [{"name": "main", "image": "registry.example/user:1", "resources": {"claims": [{"name": "device"}]} if claim else {}}]}
+        spec = {
+            "nodeName": node,
+            "terminationGracePeriodSeconds": 0,
+            "containers": [
+                {
+                    "name": "main",
+                    "image": "registry.example/user:1",
+                    "resources": {"claims": [{"name": "device"}]} if claim else {},
+                }
+            ],
+        }
         if claim:
             spec["resourceClaims"] = [{"name": "device", **claim}]
         made = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace}, "spec": spec}
@@ -40,8 +56,11 @@ class Evicted(ClusterCase):
 
     def running(self, namespace):
         """{name: uid} of the Pods that are not on their way out."""
-        return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in self.api.items(f"/api/v1/namespaces/{namespace}/pods")
-                if "deletionTimestamp" not in pod["metadata"]}
+        return {
+            pod["metadata"]["name"]: pod["metadata"]["uid"]
+            for pod in self.api.items(f"/api/v1/namespaces/{namespace}/pods")
+            if "deletionTimestamp" not in pod["metadata"]
+        }
 
     def test_users_of_a_dra_driver(self):
         fleet = Fleet(self, "claims", count=2, via="self")
@@ -70,7 +89,9 @@ class Evicted(ClusterCase):
         path = f"/api/v1/namespaces/{work}/pods/made"
         made = self.wait("a claim from the template", lambda: self.api.get(path)["status"].get("resourceClaimStatuses"))
         self.assertTrue(made[0]["resourceClaimName"].startswith("made-device-"), made)
-        kept = {name: uid for name, uid in self.running(work).items() if name in ("theirs", "plain")}, self.running(others)
+        kept = {name: uid for name, uid in self.running(work).items() if name in ("theirs", "plain")}, self.running(
+            others
+        )
 
         fleet.edit("v2", more)
         start = (*fleet.start("v2"), "--evict-users")
@@ -89,4 +110,6 @@ class Evicted(ClusterCase):
         for name in fleet.names:
             node = self.api.get(f"/api/v1/nodes/{name}")
             self.assertFalse(node["spec"].get("unschedulable", False))
-            self.assertEqual(node["metadata"]["labels"][f"kmm.node.kubernetes.io/{fleet.namespace}.{fleet.name}.version.ready"], "v2")
+            self.assertEqual(
+                node["metadata"]["labels"][f"kmm.node.kubernetes.io/{fleet.namespace}.{fleet.name}.version.ready"], "v2"
+            )

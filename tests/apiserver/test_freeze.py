@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The freeze of applications on a real API server: what the policy of start kubernetes refuses, what it lets through, and how it ends."""
+"""The freeze of applications on a real API server: what the policy of start kubernetes refuses, what it lets through,
+and how it ends."""
 import base64
 import json
 import os
@@ -27,13 +28,29 @@ class Frozen(ClusterCase):
         fake_kubernetes_fleet.build(self.work, self.fake / "kubernetes-node", 1, 1)
         for name in ("frozen", "exempt"):
             self.namespace(name)
-            for secret in ("sh.helm.release.v1.web.v1", "sh.helm.release.v1.web.v2", "sh.helm.release.v1.web.v3", "plain"):
+            for secret in (
+                "sh.helm.release.v1.web.v1",
+                "sh.helm.release.v1.web.v2",
+                "sh.helm.release.v1.web.v3",
+                "plain",
+            ):
                 self.addCleanup(self.accepted, self.free, f"/api/v1/namespaces/{name}/secrets/{secret}")
             self.addCleanup(self.free, f"/api/v1/namespaces/{name}/configmaps/plain")
         for path in (NOTICE, POLICY, POLICY.replace("policies/", "policybindings/")):
             self.addCleanup(self.free, path)
-        text = subprocess.run([sys.executable, str(ROOT / "tests/support/kubeadm_dump.py"), "--kinds", "Node,Pod,ConfigMap", "cp1=v1.34.4/v1.34.4", "w1=v1.34.4"],
-                              capture_output=True, text=True, check=True).stdout
+        text = subprocess.run(
+            [
+                sys.executable,
+                str(ROOT / "tests/support/kubeadm_dump.py"),
+                "--kinds",
+                "Node,Pod,ConfigMap",
+                "cp1=v1.34.4/v1.34.4",
+                "w1=v1.34.4",
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
         for thing in json.loads(text)["items"]:
             if thing["metadata"].get("namespace", "kube-system") != "kube-system":
                 self.namespace(thing["metadata"]["namespace"])
@@ -45,15 +62,33 @@ class Frozen(ClusterCase):
                 self.api.patch(f"{path}/status", {"status": thing["status"]})
 
     def upgrade(self, *words, expect=0):
-        environment = {"PATH": f"{self.work}/bin:{self.bin}:{os.environ['PATH']}", "KMM_FAKE_NODES": str(self.work / "nodes"),
-                       "KMM_STATE_DIR": str(self.work / "state"), "KUBECONFIG": str(self.cluster.kubeconfig)}
+        environment = {
+            "PATH": f"{self.work}/bin:{self.bin}:{os.environ['PATH']}",
+            "KMM_FAKE_NODES": str(self.work / "nodes"),
+            "KMM_STATE_DIR": str(self.work / "state"),
+            "KUBECONFIG": str(self.cluster.kubeconfig),
+        }
         return self.tool("kmm-upgrade", *words, expect=expect, env=environment)
 
     def release(self, namespace, revision, status="deployed", kind="Secret"):
         """As Helm keeps a revision."""
-        made = {"apiVersion": "v1", "kind": kind, "metadata": {"name": f"sh.helm.release.v1.web.v{revision}", "namespace": namespace,
-                                                               "labels": {"owner": "helm", "name": "web", "status": status, "version": str(revision)}}}
-        return {**made, **({"type": "helm.sh/release.v1", "data": {"release": base64.b64encode(b"x").decode()}} if kind == "Secret" else {"data": {"release": "x"}})}
+        made = {
+            "apiVersion": "v1",
+            "kind": kind,
+            "metadata": {
+                "name": f"sh.helm.release.v1.web.v{revision}",
+                "namespace": namespace,
+                "labels": {"owner": "helm", "name": "web", "status": status, "version": str(revision)},
+            },
+        }
+        return {
+            **made,
+            **(
+                {"type": "helm.sh/release.v1", "data": {"release": base64.b64encode(b"x").decode()}}
+                if kind == "Secret"
+                else {"data": {"release": "x"}}
+            ),
+        }
 
     def refused(self, act, *arguments, **options):
         with self.assertRaises(ApiError) as caught:
@@ -77,7 +112,21 @@ class Frozen(ClusterCase):
         self.api.create(self.release("frozen", 1))
         old = "/api/v1/namespaces/frozen/secrets/sh.helm.release.v1.web.v1"
         status = {"metadata": {"labels": {"status": "superseded"}}}
-        self.upgrade("start", "kubernetes", TARGET, "--switch", "binaries", "--via", "ssh", "--manual", "--ignore-checks", IGNORED, "--freeze-except", "exempt", expect=11)
+        self.upgrade(
+            "start",
+            "kubernetes",
+            TARGET,
+            "--switch",
+            "binaries",
+            "--via",
+            "ssh",
+            "--manual",
+            "--ignore-checks",
+            IGNORED,
+            "--freeze-except",
+            "exempt",
+            expect=11,
+        )
         # It was proven before the start ended: nothing is waited for here.
         self.refused(self.api.create, self.release("frozen", 2))
         self.refused(self.api.create, self.release("frozen", 2, kind="ConfigMap"))
@@ -87,13 +136,26 @@ class Frozen(ClusterCase):
         self.api.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "plain", "namespace": "frozen"}})
         self.api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plain", "namespace": "frozen"}})
         self.api.create(self.release("exempt", 1))
-        self.refused(self.api.create, {**self.release("kube-system", 1), "metadata": {"name": "kmm-upgrade-freeze-probe", "namespace": "kube-system"}})
+        self.refused(
+            self.api.create,
+            {
+                **self.release("kube-system", 1),
+                "metadata": {"name": "kmm-upgrade-freeze-probe", "namespace": "kube-system"},
+            },
+        )
         status_of = self.api.get(POLICY)["status"]
         self.assertEqual(status_of.get("typeChecking", {}).get("expressionWarnings", []), [], status_of)
         # Its time is over: what is made and changed from now on is let through, objects from before as well.
         variables = self.api.get(POLICY)["spec"]["variables"]
         self.assertEqual(variables[0]["name"], "end")
-        self.api.patch(POLICY, {"spec": {"variables": [{"name": "end", "expression": "timestamp('2020-01-01T00:00:00Z')"}, *variables[1:]]}})
+        self.api.patch(
+            POLICY,
+            {
+                "spec": {
+                    "variables": [{"name": "end", "expression": "timestamp('2020-01-01T00:00:00Z')"}, *variables[1:]]
+                }
+            },
+        )
         self.accepted(self.api.create, self.release("frozen", 2))
         self.accepted(self.api.patch, old, status)
         # It is prolonged by whoever goes on, and a person ends it while the upgrade stays.
@@ -108,6 +170,18 @@ class Frozen(ClusterCase):
         self.upgrade("guard", "--", "true")
         # The next upgrade freezes as the first one did.
         self.upgrade("delete")
-        self.upgrade("start", "kubernetes", TARGET, "--switch", "binaries", "--via", "ssh", "--manual", "--ignore-checks", IGNORED, expect=11)
+        self.upgrade(
+            "start",
+            "kubernetes",
+            TARGET,
+            "--switch",
+            "binaries",
+            "--via",
+            "ssh",
+            "--manual",
+            "--ignore-checks",
+            IGNORED,
+            expect=11,
+        )
         self.refused(self.api.create, self.release("exempt", 2))
         self.upgrade("abort")

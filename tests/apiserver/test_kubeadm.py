@@ -27,8 +27,13 @@ class LabCase(unittest.TestCase):
     def setUpClass(cls):
         cls.bin, build = pathlib.Path(os.environ["KMM_BIN_DIR"]), pathlib.Path(os.environ["KMM_LAB_BUILD"])
         cls.dir = pathlib.Path(os.environ["KMM_LAB_DIR"], cls.__name__).resolve()
-        cls.lab = KubeadmLab(cls.dir, {f"v{program.version}": binaries.place(program) for program in binaries.KUBEADM},
-                             cls.bin / "kmm-worker", build / "machine-packages/unpacked", binaries.place(binaries.CRICTL))
+        cls.lab = KubeadmLab(
+            cls.dir,
+            {f"v{program.version}": binaries.place(program) for program in binaries.KUBEADM},
+            cls.bin / "kmm-worker",
+            build / "machine-packages/unpacked",
+            binaries.place(binaries.CRICTL),
+        )
         cls.addClassCleanup(cls.lab.down)
         begun = time.monotonic()
         cls.lab.up(cls.NODES)
@@ -39,7 +44,11 @@ class LabCase(unittest.TestCase):
         say(f"{len(cls.NODES)} nodes: {time.monotonic() - begun:.0f} s")
 
     def words(self, *words):
-        by_ssh = () if words[0] in ("versions", "health", "require", "show") else ("--ssh-config", str(self.dir / "ssh_config"))
+        by_ssh = (
+            ()
+            if words[0] in ("versions", "health", "require", "show")
+            else ("--ssh-config", str(self.dir / "ssh_config"))
+        )
         return self.lab.words(self.bin / "kmm-upgrade", *words, *by_ssh)
 
     def environment(self):
@@ -53,13 +62,22 @@ class LabCase(unittest.TestCase):
 
     def checks(self, *words, expect=0):
         """{id: (outcome, detail)} of the checks for the new version."""
-        done = self.ended("check", "kubernetes", NEW, "--via", "ssh", "--switch", "binaries", "-o", "json", *words, expect=expect)
+        done = self.ended(
+            "check", "kubernetes", NEW, "--via", "ssh", "--switch", "binaries", "-o", "json", *words, expect=expect
+        )
         return {check["id"]: (check["outcome"], check["detail"]) for check in json.loads(done.stdout)["checks"]}
 
     def ended(self, *words, expect):
         """A command of kmm-upgrade that has ended as it should."""
-        done = subprocess.run(self.words(*words), env=self.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              check=False, timeout=UPGRADE_SECONDS)
+        done = subprocess.run(
+            self.words(*words),
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=UPGRADE_SECONDS,
+        )
         self.assertEqual(done.returncode, expect, f"{words}\n{done.stdout[-6000:]}{done.stderr[-6000:]}")
         return done
 
@@ -70,7 +88,12 @@ class LabCase(unittest.TestCase):
         self.assertFalse([node["metadata"]["name"] for node in nodes if node["spec"].get("unschedulable")])
         for node in self.lab.nodes.values():
             # One that was just killed is not started again yet.
-            wait_for(f"the kubelet of {node.name}", lambda node=node: node.shell("pidof kubelet", check=False).strip(), 120, 1)
+            wait_for(
+                f"the kubelet of {node.name}",
+                lambda node=node: node.shell("pidof kubelet", check=False).strip(),
+                120,
+                1,
+            )
             found = node.shell("/proc/$(pidof kubelet)/exe --version").split()[-1]
             self.assertEqual(found, kubelets or version, node.name)
             if not node.name.startswith("cp"):
@@ -84,13 +107,16 @@ class LabCase(unittest.TestCase):
         self.lab.wait_ready()
 
     def killed_until_done(self, first, kills, after, seed):
-        """Kills kmm-upgrade that many times, each after a random time, and resumes. Returns the number of kills that met it alive."""
+        """Kills kmm-upgrade that many times, each after a random time, and resumes. Returns the number of kills that
+        met it alive."""
         choice, words, met = random.Random(seed), first, 0
         while True:
             with open(self.dir / "kills.log", "ab") as log:
                 log.write(f"=== {' '.join(words)}\n".encode())
                 log.flush()
-                with subprocess.Popen(self.words(*words), env=self.environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log) as child:
+                with subprocess.Popen(
+                    self.words(*words), env=self.environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                ) as child:
                     try:
                         code = child.wait(choice.uniform(*after) if met < kills else UPGRADE_SECONDS)
                     except subprocess.TimeoutExpired:
@@ -110,7 +136,14 @@ class Upgraded(LabCase):
         self.tool("health")
         found = self.checks()
         self.assertFalse({name: check for name, check in found.items() if check[0] == "FAIL"})
-        for name in ("manifest-drift", "config-drift", "etcd-members", "removed-kubelet-flags", "kubelet-healthz", "sandbox-image"):
+        for name in (
+            "manifest-drift",
+            "config-drift",
+            "etcd-members",
+            "removed-kubelet-flags",
+            "kubelet-healthz",
+            "sandbox-image",
+        ):
             self.assertEqual(found[name][0], "OK", found[name])
 
     def test_2_upgraded(self):
@@ -134,17 +167,31 @@ class Disturbed(LabCase):
 
     def test_1_kubeadm_killed(self):
         first = self.lab.nodes["cp1"]
-        with subprocess.Popen(self.words("start", "kubernetes", NEW, *SWITCH), env=self.environment(), stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as child:
+        with subprocess.Popen(
+            self.words("start", "kubernetes", NEW, *SWITCH),
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as child:
             # When it has swapped the manifest of the API server, which it then waits for.
-            wait_for("kubeadm to swap a manifest", lambda: first.shell(
-                "ls /etc/kubernetes/tmp/kubeadm-backup-manifests-*/kube-apiserver.yaml 2>/dev/null", check=False), 300, 0.05)
+            wait_for(
+                "kubeadm to swap a manifest",
+                lambda: first.shell(
+                    "ls /etc/kubernetes/tmp/kubeadm-backup-manifests-*/kube-apiserver.yaml 2>/dev/null", check=False
+                ),
+                300,
+                0.05,
+            )
             first.shell("pkill -9 -x kubeadm")
             told = child.communicate()[0]
         self.assertEqual(child.returncode, 11, told)
         self.assertIn("signal 9", told)
         # Between its two renames the old manifest is in the backup, and the new one not yet in its place.
-        first.shell("mv /etc/kubernetes/manifests/kube-controller-manager.yaml /etc/kubernetes/tmp/kubeadm-backup-manifests-*/")
+        first.shell(
+            "mv /etc/kubernetes/manifests/kube-controller-manager.yaml /etc/kubernetes/tmp/kubeadm-backup-manifests-*/"
+        )
         self.tool("retry", "cp1")
         self.assert_runs(NEW)
 
@@ -168,8 +215,14 @@ class RolledBack(LabCase):
 
     def test_2_forward_with_kubelets_killed(self):
         choice, nodes = random.Random(5), list(self.lab.nodes.values())
-        with subprocess.Popen(self.words("start", "kubernetes", NEW, *SWITCH), env=self.environment(), stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as child:
+        with subprocess.Popen(
+            self.words("start", "kubernetes", NEW, *SWITCH),
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as child:
             killed = 0
             # More often, and no kubelet has the time to start a static Pod: kubeadm gives up after five minutes.
             while child.poll() is None and killed < 8:
@@ -197,7 +250,8 @@ class Refused(LabCase):
     NODES = ("cp1", "w1")
 
     def refused(self, *names):
-        """Waits until the checks name these, and only these; the start is refused then, and no node has been touched."""
+        """Waits until the checks name these, and only these; the start is refused then, and no node has been
+        touched."""
         def failing():
             try:
                 return {name for name, check in self.checks(expect=10).items() if check[0] == "FAIL"} == set(names)
@@ -218,15 +272,19 @@ class Refused(LabCase):
 
     def test_certificate(self):
         node, pki = self.lab.nodes["cp1"], "/etc/kubernetes/pki/front-proxy"
-        node.shell(f"cp {pki}-client.crt /root/kept && openssl req -new -key {pki}-client.key -subj /CN=front-proxy-client -out /root/req && "
-                   f"openssl x509 -req -in /root/req -CA {pki}-ca.crt -CAkey {pki}-ca.key -CAcreateserial -days -1 -out {pki}-client.crt")
+        node.shell(
+            f"cp {pki}-client.crt /root/kept && openssl req -new -key {pki}-client.key -subj /CN=front-proxy-client -out /root/req && "
+            f"openssl x509 -req -in /root/req -CA {pki}-ca.crt -CAkey {pki}-ca.key -CAcreateserial -days -1 -out {pki}-client.crt"
+        )
         self.addCleanup(node.shell, f"cp /root/kept {pki}-client.crt")
         self.refused("cert-expiry")
 
     def test_disk(self):
         node = self.lab.nodes["w1"]
-        node.shell("mkdir /root/kept && cp -a /etc/kubernetes/. /root/kept && mount -t tmpfs -o size=8M small /etc/kubernetes && "
-                   "cp -a /root/kept/. /etc/kubernetes")
+        node.shell(
+            "mkdir /root/kept && cp -a /etc/kubernetes/. /root/kept && mount -t tmpfs -o size=8M small /etc/kubernetes && "
+            "cp -a /root/kept/. /etc/kubernetes"
+        )
         self.addCleanup(node.shell, "umount /etc/kubernetes")
         self.refused("disk-space")
 
@@ -238,10 +296,22 @@ class Refused(LabCase):
         self.refused("manifest-drift", "removed-flags")
 
     def test_dead_webhook(self):
-        hook = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "gate"},
-                "webhooks": [{"name": "gate.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
-                              "clientConfig": {"service": {"name": "gate", "namespace": "default"}},
-                              "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]}]}
+        hook = {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": "gate"},
+            "webhooks": [
+                {
+                    "name": "gate.example.com",
+                    "sideEffects": "None",
+                    "admissionReviewVersions": ["v1"],
+                    "clientConfig": {"service": {"name": "gate", "namespace": "default"}},
+                    "rules": [
+                        {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+                    ],
+                }
+            ],
+        }
         self.lab.kubectl("create", "-f", "-", input=json.dumps(hook))
         self.addCleanup(self.lab.kubectl, "delete", "validatingwebhookconfiguration", "gate")
         self.refused("webhook-deadlock")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine with a kubelet of its own, two with KMM_FULL=1: what is rendered loads a real module, and kmm-upgrade walks them."""
+"""A machine with a kubelet of its own, two with KMM_FULL=1: what is rendered loads a real module, and kmm-upgrade walks
+them."""
 import json
 import os
 import pathlib
@@ -40,8 +41,12 @@ class RealCase(ClusterCase):
                                          "registryTLS": {"insecure": True}}]}
         if version:
             container["version"] = version
-        thing = {"apiVersion": "kmm.sigs.x-k8s.io/v1beta1", "kind": "Module", "metadata": {"name": "kmm-hello", "namespace": namespace},
-                 "spec": {"selector": selector, "tolerations": [CORDON], "moduleLoader": {"container": container}, **more}}
+        thing = {
+            "apiVersion": "kmm.sigs.x-k8s.io/v1beta1",
+            "kind": "Module",
+            "metadata": {"name": "kmm-hello", "namespace": namespace},
+            "spec": {"selector": selector, "tolerations": [CORDON], "moduleLoader": {"container": container}, **more},
+        }
         self.api.apply(thing)
         self.addCleanup(self.free, f"{KMM}/namespaces/{namespace}/modules/kmm-hello")
 
@@ -78,7 +83,9 @@ class Rendered(RealCase):
         config = f"{KMM}/nodemodulesconfigs/{node}"
         self.addCleanup(self.free, config)
         self.assertIsNone(self.machines.live(node))
-        (wanted,) = [t for t in self.rendered("nmc") if t["kind"] == "NodeModulesConfig" and t["metadata"]["name"] == node]
+        (wanted,) = [
+            t for t in self.rendered("nmc") if t["kind"] == "NodeModulesConfig" and t["metadata"]["name"] == node
+        ]
         (load,) = self.rendered("worker-pods")
         self.finished(load)
         self.assertEqual(self.machines.live(node), "v1")
@@ -86,7 +93,9 @@ class Rendered(RealCase):
         wanted["metadata"].pop("uid", None)
         self.api.apply(wanted)
         boot = self.api.get(f"/api/v1/nodes/{node}")["status"]["nodeInfo"]["bootID"]
-        self.api.patch(f"{config}/status", {"status": {"modules": [dict(m, bootId=boot) for m in wanted["spec"]["modules"]]}})
+        self.api.patch(
+            f"{config}/status", {"status": {"modules": [dict(m, bootId=boot) for m in wanted["spec"]["modules"]]}}
+        )
         self.label(node, rendered=None)
         (unload,) = self.rendered("worker-pods")
         self.finished(unload)
@@ -124,8 +133,13 @@ class Walked(RealCase):
     def begin(self, *arguments):
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("KMM_", "KUBE"))}
         with open(self.work / "said", "w", encoding="utf-8") as said:
-            return subprocess.Popen([self.bin / "kmm-upgrade", *arguments, "--state-dir", self.state], stdin=subprocess.DEVNULL,
-                                    stdout=said, stderr=subprocess.STDOUT, env=dict(kept, HOME=str(self.work)))
+            return subprocess.Popen(
+                [self.bin / "kmm-upgrade", *arguments, "--state-dir", self.state],
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                env=dict(kept, HOME=str(self.work)),
+            )
 
     def ended(self, child, *expected):
         """Waits for the end of a command; its exit code."""
@@ -140,8 +154,8 @@ class Walked(RealCase):
         return child.returncode
 
     def walk(self, version, *options, fault=None):
-        """kmm-upgrade brings the targets to a version from nothing on record; `fault` is called while it does. Everything is as it
-        should be then. Returns the events of the journal."""
+        """kmm-upgrade brings the targets to a version from nothing on record; `fault` is called while it does.
+        Everything is as it should be then. Returns the events of the journal."""
         self.edit(version)
         shutil.rmtree(self.state, ignore_errors=True)
         begun = time.monotonic()
@@ -161,7 +175,9 @@ class Walked(RealCase):
         shown = json.loads(self.tool("kmm-upgrade", "show", "-o", "json", "--state-dir", self.state))
         self.assertEqual(shown["state"], "upgrade-complete")
         self.check_all_at(version)
-        return [json.loads(line.strip("\0"))["payload"] for line in (self.state / "journal.ndjson").read_text().splitlines()]
+        return [
+            json.loads(line.strip("\0"))["payload"] for line in (self.state / "journal.ndjson").read_text().splitlines()
+        ]
 
     def settled_pods(self):
         """All Pods by node, once none is being deleted."""
@@ -171,13 +187,18 @@ class Walked(RealCase):
 
     def check_all_at(self, version):
         """All that holds when the targets have that version."""
-        self.assertEqual({name: self.machines.live(name) for name in self.targets}, dict.fromkeys(self.targets, version))
-        # One Pod of the device plugin a node, of the new version; no worker is left but for the last one, whose kubelet ends it.
+        self.assertEqual(
+            {name: self.machines.live(name) for name in self.targets}, dict.fromkeys(self.targets, version)
+        )
+        # One Pod of the device plugin a node, of the new version; no worker is left but for the last one, whose kubelet
+        # ends it.
         base = f"{self.ns}.kmm-hello"
         schedule = f"beta.kmm.node.kubernetes.io/version-schedule-pod.{base}"
         pods = self.wait("the last workers to be gone", self.settled_pods)
-        self.assertEqual([(pod["spec"]["nodeName"], pod["metadata"]["labels"].get(schedule), is_ready(pod)) for pod in pods],
-                         [(name, version, True) for name in self.targets])
+        self.assertEqual(
+            [(pod["spec"]["nodeName"], pod["metadata"]["labels"].get(schedule), is_ready(pod)) for pod in pods],
+            [(name, version, True) for name in self.targets],
+        )
         (plugin,) = self.api.items(f"/apis/apps/v1/namespaces/{self.ns}/daemonsets")
         self.assertEqual(plugin["metadata"]["labels"][schedule], version)
         for name in self.targets:
@@ -201,30 +222,75 @@ class Walked(RealCase):
         place = f"/var/lib/{name}"
         self.machines.fleet.shell(node, f"mkdir -p {place}")
         here = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
-        self.api.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": {
-            "capacity": {"storage": "64Mi"}, "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain",
-            "local": {"path": place}, "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}},
-            "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "kmm-tools", "name": name}}})
+        self.api.apply(
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolume",
+                "metadata": {"name": name},
+                "spec": {
+                    "capacity": {"storage": "64Mi"},
+                    "accessModes": ["ReadWriteOnce"],
+                    "persistentVolumeReclaimPolicy": "Retain",
+                    "local": {"path": place},
+                    "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}},
+                    "claimRef": {
+                        "apiVersion": "v1",
+                        "kind": "PersistentVolumeClaim",
+                        "namespace": "kmm-tools",
+                        "name": name,
+                    },
+                },
+            }
+        )
         self.addCleanup(self.free, f"/api/v1/persistentvolumes/{name}")
         self.addCleanup(self.free, f"/api/v1/namespaces/kmm-tools/persistentvolumeclaims/{name}")
         return place
 
     def walk_by_job(self, version, *options):
-        """The Job of manifests/upgrade-job does the same, as docs/upgrade-job.md tells, but that its images are here, and the API server
-        is named: nothing forwards the addresses of Services. Its Pod runs on the first machine."""
+        """The Job of manifests/upgrade-job does the same, as docs/upgrade-job.md tells, but that its images are here,
+        and the API server is named: nothing forwards the addresses of Services. Its Pod runs on the first machine."""
         self.edit(version)
         for name in ("rbac", "rbac-drain"):
-            self.kubectl("apply", "-k", ROOT / "manifests" / name, "--server-side", "--field-manager=testbed", "--validate=strict")
-        self.kubectl("apply", "-n", self.ns, "-f", ROOT / "manifests/rbac-namespace/binding.yaml", "--server-side", "--field-manager=testbed", "--validate=strict")
+            self.kubectl(
+                "apply",
+                "-k",
+                ROOT / "manifests" / name,
+                "--server-side",
+                "--field-manager=testbed",
+                "--validate=strict",
+            )
+        self.kubectl(
+            "apply",
+            "-n",
+            self.ns,
+            "-f",
+            ROOT / "manifests/rbac-namespace/binding.yaml",
+            "--server-side",
+            "--field-manager=testbed",
+            "--validate=strict",
+        )
         self.addCleanup(self.empty_namespace, "kmm-tools")
         volume = self.volume("kmm-upgrade-state", self.names[0])
         image, _, tag = self.machines.image("kmm-upgrade", "1").rpartition(":")
         where = [{"name": "KUBERNETES_SERVICE_HOST", "value": "10.0.2.2"},
                  {"name": "KUBERNETES_SERVICE_PORT", "value": str(self.cluster.state()["port"])}]
         job = "/spec/template/spec/containers/0"
-        patch = [{"op": "replace", "path": f"{job}/args", "value": [
-                      "start", "module", f"{self.ns}/kmm-hello", f"--to={version}", "--or-resume", "=".join(self.worker), *options]},
-                 *({"op": "add", "path": f"{job}/env/-", "value": value} for value in where)]
+        patch = [
+            {
+                "op": "replace",
+                "path": f"{job}/args",
+                "value": [
+                    "start",
+                    "module",
+                    f"{self.ns}/kmm-hello",
+                    f"--to={version}",
+                    "--or-resume",
+                    "=".join(self.worker),
+                    *options,
+                ],
+            },
+            *({"op": "add", "path": f"{job}/env/-", "value": value} for value in where),
+        ]
         overlay = {"resources": [os.path.relpath(ROOT / "manifests/upgrade-job", self.work.resolve())],
                    "images": [{"name": "registry.example/kmm-upgrade", "newName": image, "newTag": tag}],
                    "patches": [{"target": {"kind": "Job"}, "patch": json.dumps(patch)}]}
@@ -234,7 +300,11 @@ class Walked(RealCase):
 
         def ended():
             status = self.api.get("/apis/batch/v1/namespaces/kmm-tools/jobs/kmm-upgrade").get("status", {})
-            return [c["type"] for c in status.get("conditions", []) if c["status"] == "True" and c["type"] in ("Complete", "Failed")]
+            return [
+                c["type"]
+                for c in status.get("conditions", [])
+                if c["status"] == "True" and c["type"] in ("Complete", "Failed")
+            ]
         try:
             how = self.wait("the Job to end", ended, 900)
         finally:

@@ -20,8 +20,12 @@ DUMPED = ("nodes,pods,configmaps,poddisruptionbudgets,apiservices,customresource
 class Observed(ClusterCase):
     def load(self, *nodes):
         """The Nodes, Pods and ConfigMaps of a kubeadm cluster; Pods without owners, which are not there."""
-        text = subprocess.run([sys.executable, str(ROOT / "tests/support/kubeadm_dump.py"), "--kinds", "Node,Pod,ConfigMap", *nodes],
-                              capture_output=True, text=True, check=True).stdout
+        text = subprocess.run(
+            [sys.executable, str(ROOT / "tests/support/kubeadm_dump.py"), "--kinds", "Node,Pod,ConfigMap", *nodes],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
         for thing in json.loads(text)["items"]:
             if thing["metadata"].get("namespace", "kube-system") != "kube-system":
                 self.namespace(thing["metadata"]["namespace"])
@@ -44,25 +48,53 @@ class Observed(ClusterCase):
     def test_live_and_from_a_dump(self):
         self.load("kube-a=v1.34.4/v1.34.4", "kube-b=v1.34.4/v1.34.4", "kube-c=v1.34.4")
         live, dump = ("--kubeconfig", self.cluster.kubeconfig), self.dump()
-        for line in (("versions", "-o", "json"), ("versions", "v1.35.4"), ("versions", "--stx"), ("require", "kubelet == v1.34.4"),
-                     ("require", "etcd >= 3.6.5-0 and kube-proxy = 1.34.4 and apiserver < 1.35.0")):
+        for line in (
+            ("versions", "-o", "json"),
+            ("versions", "v1.35.4"),
+            ("versions", "--stx"),
+            ("require", "kubelet == v1.34.4"),
+            ("require", "etcd >= 3.6.5-0 and kube-proxy = 1.34.4 and apiserver < 1.35.0"),
+        ):
             self.assertEqual(self.tool("kmm-upgrade", *line, *live), self.tool("kmm-upgrade", *line, *dump), line)
-        self.assertEqual(json.loads(self.tool("kmm-upgrade", "versions", "-o", "json", *live))["kube_versions"][-1]["state"], "available")
+        self.assertEqual(
+            json.loads(self.tool("kmm-upgrade", "versions", "-o", "json", *live))["kube_versions"][-1]["state"],
+            "available",
+        )
         self.tool("kmm-upgrade", "require", "apiserver >= v1.35.0", *live, expect=10)
 
         found = {}
         for name, source in (("live", live), ("dump", dump)):
             # Pods without a controller are what this testbed has.
-            document = json.loads(self.tool("kmm-upgrade", "check", "kubernetes", "v1.35.4", "--ignore-checks", "drain-unmanaged,other-orchestrators",
-                                            "-o", "json", *source))
+            document = json.loads(
+                self.tool(
+                    "kmm-upgrade",
+                    "check",
+                    "kubernetes",
+                    "v1.35.4",
+                    "--ignore-checks",
+                    "drain-unmanaged,other-orchestrators",
+                    "-o",
+                    "json",
+                    *source,
+                )
+            )
             found[name] = {check["id"]: (check["outcome"], check["detail"]) for check in document["checks"]}
         for live_only in ("admin-rights", "freeze-possible"):
             self.assertEqual((found["live"][live_only][0], found["dump"][live_only][0]), ("OK", "SKIP"))
         # The server has no webhook: a dump cannot tell that from a dump without webhooks.
-        for check in ("webhook-deadlock", "pdb-blocks-drain", "crd-conversion", "removed-api-stored", "removed-api-helm", "coredns-migratable"):
+        for check in (
+            "webhook-deadlock",
+            "pdb-blocks-drain",
+            "crd-conversion",
+            "removed-api-stored",
+            "removed-api-helm",
+            "coredns-migratable",
+        ):
             self.assertIn(found["dump"].pop(check)[0], ("OK", "SKIP"))
             self.assertEqual(found["live"].pop(check)[0], "OK", check)
-        self.assertEqual((found["live"].pop("coredns-customised")[0], found["dump"].pop("coredns-customised")[0]), ("WARN", "SKIP"))
+        self.assertEqual(
+            (found["live"].pop("coredns-customised")[0], found["dump"].pop("coredns-customised")[0]), ("WARN", "SKIP")
+        )
         for live_only in ("admin-rights", "freeze-possible"):
             del found["live"][live_only], found["dump"][live_only]
         self.assertEqual(found["live"], found["dump"])
@@ -74,19 +106,32 @@ class Observed(ClusterCase):
         self.addCleanup(shutil.rmtree, root, ignore_errors=True)
         fake_kubeadm_node.make(root)
         state, pki, own = self.cluster.state(), root / "etc/kubernetes/pki", self.cluster.dir / "pki"
-        for name, source in (("ca.crt", "ca.crt"), ("apiserver-kubelet-client.crt", "admin.crt"), ("apiserver-kubelet-client.key", "admin.key")):
+        for name, source in (
+            ("ca.crt", "ca.crt"),
+            ("apiserver-kubelet-client.crt", "admin.crt"),
+            ("apiserver-kubelet-client.key", "admin.key"),
+        ):
             shutil.copy(own / source, pki / name)
         for name, words in (("kube-apiserver", f"--advertise-address=127.0.0.1, --secure-port={state['port']}"),
                             ("etcd", f'"--listen-client-urls=http://127.0.0.1:{state["etcd"]}"')):
             manifest = root / f"etc/kubernetes/manifests/{name}.yaml"
             manifest.write_text(manifest.read_text().replace(f"[{name}", f"[{name}, {words}"))
         self.api.get("/api/v1/componentstatuses")  # one that is deprecated
-        facts = json.loads(self.tool("kmm-worker", "kubernetes", "facts", "--requested-apis", "--host-root", root, "-o", "json"))
+        facts = json.loads(
+            self.tool("kmm-worker", "kubernetes", "facts", "--requested-apis", "--host-root", root, "-o", "json")
+        )
         self.assertEqual((facts["apiServer"]["ready"], facts["apiServer"]["problem"]), (True, ""), facts)
-        self.assertIn({"group": "", "version": "v1", "resource": "componentstatuses", "removedIn": ""}, facts["apiServer"]["requested"])
+        self.assertIn(
+            {"group": "", "version": "v1", "resource": "componentstatuses", "removedIn": ""},
+            facts["apiServer"]["requested"],
+        )
         self.assertLess(abs(time.time() - float(facts["apiServer"]["started"])), 36000)
         etcd = facts["etcd"]
-        self.assertEqual((etcd["memberID"], [member["id"] for member in etcd["members"]]), (etcd["leaderID"], [etcd["memberID"]]), etcd)
+        self.assertEqual(
+            (etcd["memberID"], [member["id"] for member in etcd["members"]]),
+            (etcd["leaderID"], [etcd["memberID"]]),
+            etcd,
+        )
         self.assertGreater(etcd["sizeBytes"], 0)
         self.assertEqual((etcd["alarms"], etcd["errors"]), ([], []))
         self.assertEqual([found for found in facts["unread"] if found["field"] in ("etcd", "apiServer")], [])

@@ -40,8 +40,17 @@ class Tour(ClusterCase):
         text = ""
         for line in block.splitlines():
             if line.startswith("$ "):
-                done = subprocess.run(["sh", "-c", line[2:]], cwd=self.root, env=environment, stdin=subprocess.DEVNULL, text=True,
-                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False)
+                done = subprocess.run(
+                    ["sh", "-c", line[2:]],
+                    cwd=self.root,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    text=True,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    timeout=120,
+                    check=False,
+                )
                 text += f"{line}\n{done.stdout}"
         return text
 
@@ -55,4 +64,6 @@ class Tour(ClusterCase):
             left = iter(now)
             page.write_text(BLOCK.sub(lambda _: f"```console live\n{next(left)}```", old))
             return
-        self.assertEqual([TIME.sub("HH:MM:SS", block) for block in blocks], [TIME.sub("HH:MM:SS", block) for block in now])
+        self.assertEqual(
+            [TIME.sub("HH:MM:SS", block) for block in blocks], [TIME.sub("HH:MM:SS", block) for block in now]
+        )

@@ -36,12 +36,27 @@ class Installed(ClusterCase):
 
     def bind(self, namespace):
         """The component for one namespace."""
-        self.kubectl("apply", "-n", namespace, "-f", HERE / "rbac-namespace/binding.yaml", "--server-side", "--field-manager=testbed", "--validate=strict")
+        self.kubectl(
+            "apply",
+            "-n",
+            namespace,
+            "-f",
+            HERE / "rbac-namespace/binding.yaml",
+            "--server-side",
+            "--field-manager=testbed",
+            "--validate=strict",
+        )
 
     def token(self, account):
         """A token of an account in kmm-tools, as a Pod gets it."""
-        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
-        return self.api.request("POST", f"/api/v1/namespaces/kmm-tools/serviceaccounts/{account}/token", request)["status"]["token"]
+        request = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": 3600},
+        }
+        return self.api.request("POST", f"/api/v1/namespaces/kmm-tools/serviceaccounts/{account}/token", request)[
+            "status"
+        ]["token"]
 
 
 class Manifests(Installed):
@@ -62,11 +77,18 @@ class Manifests(Installed):
                 self.api.delete(path)
                 self.wait(f"{path} to be gone", lambda path=path: self.api.raw("GET", path)[0] == 404)
                 group = "/apis/kmm.sigs.x-k8s.io/v1beta1"
-                self.wait("the kind to be gone", lambda: self.api.raw("GET", f"{group}/{path.split('/')[-1].split('.')[0]}")[0] == 404)
+                self.wait(
+                    "the kind to be gone",
+                    lambda: self.api.raw("GET", f"{group}/{path.split('/')[-1].split('.')[0]}")[0] == 404,
+                )
 
-        # Without NodeModulesConfig an upgrade makes the kind and is walked; without both, apply makes them for the Modules to come.
+        # Without NodeModulesConfig an upgrade makes the kind and is walked; without both, apply makes them for the
+        # Modules to come.
         remove(paths[:1])
-        self.assertIn("creating CustomResourceDefinition nodemodulesconfigs.", fleet.run(*fleet.start("v1"), "--kubeconfig", fleet.access()))
+        self.assertIn(
+            "creating CustomResourceDefinition nodemodulesconfigs.",
+            fleet.run(*fleet.start("v1"), "--kubeconfig", fleet.access()),
+        )
         self.assertTrue(all(fleet.live().values()), fleet.live())
         self.free(f"/apis/kmm.sigs.x-k8s.io/v1beta1/namespaces/{fleet.namespace}/modules/{fleet.name}")
         remove(paths)
@@ -86,7 +108,15 @@ class Manifests(Installed):
         self.addCleanup(self.api.delete, f"{manifests.DEFINITIONS}/prometheusrules.monitoring.coreos.com")
         for file in sorted(HERE.rglob("kustomization.yaml")):
             # As the manager of what is there: nothing is in conflict.
-            self.kubectl("apply", "-k", file.parent, "--server-side", "--field-manager=testbed", "--dry-run=server", "--validate=strict")
+            self.kubectl(
+                "apply",
+                "-k",
+                file.parent,
+                "--server-side",
+                "--field-manager=testbed",
+                "--dry-run=server",
+                "--validate=strict",
+            )
 
 
 # Of a Module that needs all rights. It is only refused, never loaded.
@@ -113,7 +143,9 @@ class Rights(Installed):
         attributes["namespace"] = namespace
         review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
                   "spec": {"user": f"system:serviceaccount:kmm-tools:{account}", "resourceAttributes": attributes}}
-        return self.api.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"]
+        return self.api.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"][
+            "allowed"
+        ]
 
     def one_less(self, role):
         """(rules, rule, verb, resource) with each right of a role left out once."""
@@ -132,7 +164,13 @@ class Rights(Installed):
         access = self.fleet.access(token=self.token("kmm-plan"))
         rule = {"apiGroups": ["kmm.sigs.x-k8s.io"], "resources": ["nodemodulesconfigs"]}
         self.wait("the rights to be known", lambda: self.allowed("kmm-plan", rule, "list"))
-        for line in (("show",), ("matrix",), ("validate",), ("render",), ("why", self.fleet.names[0], self.fleet.module)):
+        for line in (
+            ("show",),
+            ("matrix",),
+            ("validate",),
+            ("render",),
+            ("why", self.fleet.names[0], self.fleet.module),
+        ):
             self.tool("kmm-plan", *line, "--kubeconfig", access)
         # Nothing may be tried on the server, so it is compared here.
         label = f"kmm.node.kubernetes.io/version-module.{self.fleet.namespace}.{self.fleet.name}"
@@ -160,14 +198,20 @@ class Rights(Installed):
             roles = {"kmm-upgrade": "", "kmm-upgrade-namespace": self.fleet.namespace, "kmm-upgrade-drain": ""}
             for role, where in roles.items():
                 for rule in self.api.get(self.role(role))["rules"]:
-                    self.wait("the role to be known", lambda rule=rule, where=where: self.allowed("kmm-upgrade", rule, rule["verbs"][0], where))
+                    self.wait(
+                        "the role to be known",
+                        lambda rule=rule, where=where: self.allowed("kmm-upgrade", rule, rule["verbs"][0], where),
+                    )
             for role, where in roles.items():
                 whole = self.api.get(self.role(role))["rules"]
                 for fewer, rule, verb, resource in self.one_less(role):
                     if resource == "secrets" or (where and (resource, verb) == ("daemonsets", "get")):
                         continue  # needed only where a Module names one; the role for drains has it, too
                     self.api.patch(self.role(role), {"rules": fewer})
-                    self.wait("the right to be gone", lambda rule=rule, verb=verb, where=where: not self.allowed("kmm-upgrade", rule, verb, where))
+                    self.wait(
+                        "the right to be gone",
+                        lambda rule=rule, verb=verb, where=where: not self.allowed("kmm-upgrade", rule, verb, where),
+                    )
                     said = self.fleet.run(*everything, "--kubeconfig", access, expect=77)
                     self.assertIn("code:    forbidden", said)
                     self.assertRegex(said, rf"right: +{verb} {resource.split('/')[0]}", said)
@@ -177,7 +221,12 @@ class Rights(Installed):
                 if role != list(roles)[-1]:
                     self.api.patch(self.role(role), {"rules": whole})
                     for each in whole:
-                        self.wait("the role to be whole", lambda each=each, where=where: all(self.allowed("kmm-upgrade", each, v, where) for v in each["verbs"]))
+                        self.wait(
+                            "the role to be whole",
+                            lambda each=each, where=where: all(
+                                self.allowed("kmm-upgrade", each, v, where) for v in each["verbs"]
+                            ),
+                        )
             # What the error said is what is needed, and takes no other right away.
             hint = re.sub("^ {11}", "", said.split("apply this:\n")[1].split("\n  code:")[0], flags=re.M)
             with tempfile.TemporaryDirectory() as scratch:
@@ -203,23 +252,60 @@ HOSTILE = (
     ("check", "no label", lambda pod, spec, worker: pod["metadata"].pop("labels")),
     ("check", "a command", lambda pod, spec, worker: _set(worker, command=["/bin/sh"])),
     ("check", "another verb", lambda pod, spec, worker: _set(worker, args=["sign", *worker["args"][1:]])),
-    ("check", "privileges", lambda pod, spec, worker: _set(worker["securityContext"], privileged=True, allowPrivilegeEscalation=True)),
-    ("check", "a capability", lambda pod, spec, worker: _set(worker["securityContext"], capabilities={"drop": ["ALL"], "add": ["SYS_ADMIN"]})),
+    (
+        "check",
+        "privileges",
+        lambda pod, spec, worker: _set(worker["securityContext"], privileged=True, allowPrivilegeEscalation=True),
+    ),
+    (
+        "check",
+        "a capability",
+        lambda pod, spec, worker: _set(worker["securityContext"], capabilities={"drop": ["ALL"], "add": ["SYS_ADMIN"]}),
+    ),
     ("check", "no seccomp profile", lambda pod, spec, worker: worker["securityContext"].pop("seccompProfile")),
     ("check", "the host's network", lambda pod, spec, worker: _set(spec, hostNetwork=True)),
-    ("check", "the root of the host", lambda pod, spec, worker: spec["volumes"].append({"name": "root", "hostPath": {"path": "/"}})),
-    ("check", "/proc that can be written", lambda pod, spec, worker: [m.pop("readOnly", None) for m in worker["volumeMounts"] if m["name"] == "proc"]),
-    ("check", "/proc under another name", lambda pod, spec, worker: spec["volumes"].append({"name": "x", "hostPath": {"path": "/proc"}})),
+    (
+        "check",
+        "the root of the host",
+        lambda pod, spec, worker: spec["volumes"].append({"name": "root", "hostPath": {"path": "/"}}),
+    ),
+    (
+        "check",
+        "/proc that can be written",
+        lambda pod, spec, worker: [m.pop("readOnly", None) for m in worker["volumeMounts"] if m["name"] == "proc"],
+    ),
+    (
+        "check",
+        "/proc under another name",
+        lambda pod, spec, worker: spec["volumes"].append({"name": "x", "hostPath": {"path": "/proc"}}),
+    ),
     ("check", "a token", lambda pod, spec, worker: _set(spec, automountServiceAccountToken=True)),
     ("check", "a second container", lambda pod, spec, worker: spec["containers"].append({"name": "x", "image": "x"})),
     ("check", "an init container", lambda pod, spec, worker: _set(spec, initContainers=[{"name": "x", "image": "x"}])),
-    ("check", "a secret in its environment", lambda pod, spec, worker: worker["env"].append(
-        {"name": "NODE_NAME", "valueFrom": {"secretKeyRef": {"name": "x", "key": "y"}}})),
-    ("check", "another secret", lambda pod, spec, worker: spec["volumes"].append({"name": "x", "secret": {"secretName": "admin"}})),
+    (
+        "check",
+        "a secret in its environment",
+        lambda pod, spec, worker: worker["env"].append(
+            {"name": "NODE_NAME", "valueFrom": {"secretKeyRef": {"name": "x", "key": "y"}}}
+        ),
+    ),
+    (
+        "check",
+        "another secret",
+        lambda pod, spec, worker: spec["volumes"].append({"name": "x", "secret": {"secretName": "admin"}}),
+    ),
     ("check", "no end", lambda pod, spec, worker: spec.pop("activeDeadlineSeconds")),
     ("load", "the processes of the host", lambda pod, spec, worker: _set(spec, hostPID=True)),
-    ("load", "a root that can be written", lambda pod, spec, worker: _set(worker["securityContext"], readOnlyRootFilesystem=False)),
-    ("load", "the root of the host", lambda pod, spec, worker: spec["volumes"].append({"name": "root", "hostPath": {"path": "/etc"}})),
+    (
+        "load",
+        "a root that can be written",
+        lambda pod, spec, worker: _set(worker["securityContext"], readOnlyRootFilesystem=False),
+    ),
+    (
+        "load",
+        "the root of the host",
+        lambda pod, spec, worker: spec["volumes"].append({"name": "root", "hostPath": {"path": "/etc"}}),
+    ),
     ("load", "a hook", lambda pod, spec, worker: _set(worker, lifecycle={"preStop": {"sleep": {"seconds": 1}}})),
 )
 
@@ -240,12 +326,21 @@ class Admission(Installed):
             status, data = account.raw("POST", pods, pod, query={"dryRun": "All"})
             return status, json.loads(data).get("message", "")
 
-        plain = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": {"containers": [{"name": "x", "image": "x"}]}}
+        plain = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "x"},
+            "spec": {"containers": [{"name": "x", "image": "x"}]},
+        }
         # Until the server has read role and policy it refuses, then admits, everything.
         self.wait("the policy to be known", lambda: "kmm-upgrade-worker-pods" in create(plain)[1])
         with Proxy(self.cluster) as proxy:
             fleet.run(*fleet.start("v1"), "--kubeconfig", fleet.access(proxy.port, account.token))
-            made = [json.loads(record.body) for record in proxy.reset() if record.method == "POST" and record.resource == pods]
+            made = [
+                json.loads(record.body)
+                for record in proxy.reset()
+                if record.method == "POST" and record.resource == pods
+            ]
         self.assertTrue(all(fleet.live().values()), fleet.live())
         by_verb = {pod["spec"]["containers"][0]["args"][0]: pod for pod in made}
         self.assertEqual(set(by_verb), {"status", "check", "load"})

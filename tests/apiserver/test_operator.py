@@ -40,7 +40,9 @@ class Operated(ClusterCase):
                 fleet.run(*fleet.start("v2"), "--kubeconfig", fleet.access(proxy.port))
                 changing = [record for record in proxy.changing() if "/leases" not in record.resource]
                 print(f"{len(proxy.records)} requests for three nodes")
-            self.assertEqual([f"PATCH /api/v1/nodes/{node}" for node in fleet.names], [f"{r.method} {r.resource}" for r in changing])
+            self.assertEqual(
+                [f"PATCH /api/v1/nodes/{node}" for node in fleet.names], [f"{r.method} {r.resource}" for r in changing]
+            )
             for record in changing:
                 self.assertIn("version-module", record.body.decode())
             self.assertEqual(self.versions(fleet), [["v2"]] * 3)

@@ -20,7 +20,9 @@ class Live(LoadedCase):
         """What `kubectl get nodes,pods,modules,nodemodulesconfigs -A -o json` prints, and the definition of Module."""
         items = []
         for version, kind in KINDS:
-            items += [dict(thing, apiVersion=version, kind=kind) for thing in self.api.items(self.api.path(version, kind))]
+            items += [
+                dict(thing, apiVersion=version, kind=kind) for thing in self.api.items(self.api.path(version, kind))
+            ]
         items.append(self.api.get(f"{manifests.DEFINITIONS}/modules.kmm.sigs.x-k8s.io"))
         file = tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8")
         self.addCleanup(file.close)
@@ -44,7 +46,14 @@ class Live(LoadedCase):
         dump = self.dump()
         shown = self.documents("kmm-plan", "show", *dump)[0]["entries"]
         self.assertGreater(len(shown), 3)
-        lines = [("show",), ("show", "-o", "json"), ("show", "-o", "wide"), ("show", "--next"), ("matrix",), ("matrix", "-o", "json")]
+        lines = [
+            ("show",),
+            ("show", "-o", "json"),
+            ("show", "-o", "wide"),
+            ("show", "--next"),
+            ("matrix",),
+            ("matrix", "-o", "json"),
+        ]
         lines += [("why", entry["node"], entry["module"]) for entry in shown]
         lines += [("why", entry["node"], entry["module"], "-o", "json") for entry in shown[:3]]
         for line in lines:

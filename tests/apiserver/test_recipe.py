@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""start recipe and remove recipe on a real API server: order, gates, copies for kernels, conflicts, rollback, a kill, removal."""
+"""start recipe and remove recipe on a real API server: order, gates, copies for kernels, conflicts, rollback, a kill,
+removal."""
 import json
 import pathlib
 import subprocess
@@ -61,7 +62,9 @@ class Recipe(Installed):
         self.install()
         self.apply("rbac-recipe")
         self.bind("kube-system")
-        self.addCleanup(self.api.delete, "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/rolebindings/kmm-upgrade")
+        self.addCleanup(
+            self.api.delete, "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/rolebindings/kmm-upgrade"
+        )
         text = json.loads(kubeconfig(self.cluster.dir, self.cluster.state()["port"], self.token("kmm-upgrade")))
         text["current-context"] = "token"
         self.access = self.top / "kubeconfig"
@@ -84,11 +87,24 @@ class Recipe(Installed):
             (where / "templates" / file).write_text(text)
 
     def upgrade(self, *arguments, expect=0):
-        return self.tool("kmm-upgrade", *arguments, "--state-dir", self.top / "state", "--kubeconfig", self.access, expect=expect)
+        return self.tool(
+            "kmm-upgrade", *arguments, "--state-dir", self.top / "state", "--kubeconfig", self.access, expect=expect
+        )
 
     def start(self, *arguments, expect=0):
-        return self.upgrade("start", "recipe", "bed-top", "-f", self.top / "resources.yaml", "--chart", f"bed-top={self.top}/bed-top",
-                            "--chart", f"bed-base={self.top}/bed-base", *arguments, expect=expect)
+        return self.upgrade(
+            "start",
+            "recipe",
+            "bed-top",
+            "-f",
+            self.top / "resources.yaml",
+            "--chart",
+            f"bed-top={self.top}/bed-top",
+            "--chart",
+            f"bed-base={self.top}/bed-base",
+            *arguments,
+            expect=expect,
+        )
 
     def drivers(self):
         """Kernel and version of each copy."""
@@ -103,7 +119,11 @@ class Recipe(Installed):
         return {key for key in self.api.get(f"/api/v1/nodes/{name}")["metadata"]["labels"] if key.startswith(SRO)}
 
     def releases(self):
-        return {item["metadata"]["name"] for item in self.api.items("/api/v1/namespaces/kube-system/secrets") if "kmmtools" in item["type"]}
+        return {
+            item["metadata"]["name"]
+            for item in self.api.items("/api/v1/namespaces/kube-system/secrets")
+            if "kmmtools" in item["type"]
+        }
 
     def test_life(self):
         self.start("--dry-run")
@@ -111,7 +131,10 @@ class Recipe(Installed):
         self.start()
         self.assertEqual({OLD: "0.0.1", NEW: "0.0.1"}, self.drivers())
         job = self.api.get("/apis/batch/v1/namespaces/bed-base/jobs/prepare")
-        first = min(item["metadata"]["creationTimestamp"] for item in self.api.items("/apis/apps/v1/namespaces/bed-top/daemonsets"))
+        first = min(
+            item["metadata"]["creationTimestamp"]
+            for item in self.api.items("/apis/apps/v1/namespaces/bed-top/daemonsets")
+        )
         self.assertLessEqual(job["status"]["completionTime"], first)
         states = {f"{SRO}state-bed-base-0100", f"{SRO}state-bed-top-1000", f"{SRO}state-bed-top-2000"}
         self.assertEqual((states, states), (self.labels("recipe-a"), self.labels("recipe-b")))
@@ -119,8 +142,19 @@ class Recipe(Installed):
 
         # Somebody else owns a field: nothing is changed, and the manager is named. Then it is taken over, as asked.
         self.upgrade("delete")
-        other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "namespace": "bed-top"}, "data": {"version": "mine"}}
-        self.api.request("PATCH", self.api.path_of(other), other, "application/apply-patch+yaml", {"fieldManager": "jane", "force": "true"})
+        other = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "settings", "namespace": "bed-top"},
+            "data": {"version": "mine"},
+        }
+        self.api.request(
+            "PATCH",
+            self.api.path_of(other),
+            other,
+            "application/apply-patch+yaml",
+            {"fieldManager": "jane", "force": "true"},
+        )
         self.chart("bed-top", "0.0.2", {})
         self.assertIn("jane", self.refused(75))
         self.assertEqual({"kmm-upgrade.recipe.bed-top.v1"}, self.releases())
@@ -137,14 +171,23 @@ class Recipe(Installed):
         self.assertEqual({"kmm-upgrade.recipe.bed-top.v1", "kmm-upgrade.recipe.bed-top.v2"}, self.releases())
 
         # A release that does not become ready, rolled back.
-        self.chart("bed-top", "0.0.3", {"0500-broken.yaml": JOB.replace("name: prepare", "name: broken").replace('"exitCode": 0', '"exitCode": 1')
-                                        .replace("spec:\n  template", "spec:\n  backoffLimit: 0\n  template", 1)})
+        self.chart(
+            "bed-top",
+            "0.0.3",
+            {
+                "0500-broken.yaml": JOB.replace("name: prepare", "name: broken")
+                .replace('"exitCode": 0', '"exitCode": 1')
+                .replace("spec:\n  template", "spec:\n  backoffLimit: 0\n  template", 1)
+            },
+        )
         self.upgrade("delete")
         self.start(expect=11)
         self.assertIn("gate-failed", self.upgrade("show"))
         self.upgrade("abort", "--rollback", "all")
         self.assertEqual({NEW: "0.0.2"}, self.drivers())
-        self.assertEqual([], [item["metadata"]["name"] for item in self.api.items("/apis/batch/v1/namespaces/bed-top/jobs")])
+        self.assertEqual(
+            [], [item["metadata"]["name"] for item in self.api.items("/apis/batch/v1/namespaces/bed-top/jobs")]
+        )
         self.assertEqual(states, self.labels("recipe-a"))
 
         self.upgrade("delete")
@@ -154,9 +197,29 @@ class Recipe(Installed):
         self.assertEqual((set(), set(), set()), (self.labels("recipe-a"), self.labels("recipe-b"), self.releases()))
 
     def refused(self, code):
-        done = subprocess.run([str(self.bin / "kmm-upgrade"), "start", "recipe", "bed-top", "-f", self.top / "resources.yaml", "--chart",
-                               f"bed-top={self.top}/bed-top", "--chart", f"bed-base={self.top}/bed-base", "--state-dir", self.top / "state",
-                               "--kubeconfig", self.access, "-o", "json"], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [
+                str(self.bin / "kmm-upgrade"),
+                "start",
+                "recipe",
+                "bed-top",
+                "-f",
+                self.top / "resources.yaml",
+                "--chart",
+                f"bed-top={self.top}/bed-top",
+                "--chart",
+                f"bed-base={self.top}/bed-base",
+                "--state-dir",
+                self.top / "state",
+                "--kubeconfig",
+                self.access,
+                "-o",
+                "json",
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         self.assertEqual(code, done.returncode, done.stderr)
         error = json.loads(done.stdout)
         self.assertEqual("field-conflict", error["code"])

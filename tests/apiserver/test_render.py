@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kmm-plan renders, the definitions and the examples are accepted by a real API server: strictly, without a warning."""
+"""What kmm-plan renders, the definitions and the examples are accepted by a real API server: strictly, without a
+warning."""
 import pathlib
 import tempfile
 
@@ -59,7 +60,9 @@ class Rendering(LoadedCase):
     def check(self, directory, cases):
         """(arguments of render, the least number of objects) on the objects of a directory."""
         dump = self.load(directory)
-        counts = {" ".join(arguments): self.accepted(self.render(dump, *arguments), least) for arguments, least in cases}
+        counts = {
+            " ".join(arguments): self.accepted(self.render(dump, *arguments), least) for arguments, least in cases
+        }
         print("objects created:", counts)
 
     def test_every_form_of_the_example_fleet(self):
@@ -67,10 +70,24 @@ class Rendering(LoadedCase):
                            (("pull-check",), 1), (("worker-pods", *EXTRACT), 1)])
 
     def test_every_form_of_rich_modules(self):
-        self.check(RICH, [(("namespace",), 1), (("rbac",), 1), (("nmc",), 1), (("worker-pods",), 1), (("pull-check",), 1),
-                          (("build",), 1), (("sign",), 1), (("device-plugin",), 1), (("dra",), 1), (("--next",), 1),
-                          (("--no-finalizers", "--missing", "*"), 5), (("worker-pods", *EXTRACT), 1),
-                          (("device-plugin", "worker-pods", "nmc", "--kmm-version", "v2.6.0"), 3)])
+        self.check(
+            RICH,
+            [
+                (("namespace",), 1),
+                (("rbac",), 1),
+                (("nmc",), 1),
+                (("worker-pods",), 1),
+                (("pull-check",), 1),
+                (("build",), 1),
+                (("sign",), 1),
+                (("device-plugin",), 1),
+                (("dra",), 1),
+                (("--next",), 1),
+                (("--no-finalizers", "--missing", "*"), 5),
+                (("worker-pods", *EXTRACT), 1),
+                (("device-plugin", "worker-pods", "nmc", "--kmm-version", "v2.6.0"), 3),
+            ],
+        )
 
     def test_daemon_sets_make_their_pods(self):
         dump = self.load(RICH)
@@ -79,7 +96,13 @@ class Rendering(LoadedCase):
                     for t in wanted if t["kind"] == "DaemonSet"}
         for namespace, account in accounts:
             if account:
-                self.api.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account, "namespace": namespace}})
+                self.api.apply(
+                    {
+                        "apiVersion": "v1",
+                        "kind": "ServiceAccount",
+                        "metadata": {"name": account, "namespace": namespace},
+                    }
+                )
         sets = []
         for thing in wanted:
             self.api.apply(thing)
@@ -93,7 +116,9 @@ class Rendering(LoadedCase):
             selector = thing["spec"]["template"]["spec"]["nodeSelector"]
             self.api.patch("/api/v1/nodes/node-a", {"metadata": {"labels": selector}})
             path = self.api.path_of(thing)
-            self.wait(f"a ready Pod of {path}", lambda path=path: self.api.get(path)["status"].get("numberReady", 0) >= 1)
+            self.wait(
+                f"a ready Pod of {path}", lambda path=path: self.api.get(path)["status"].get("numberReady", 0) >= 1
+            )
         self.assertEqual(self.api.warnings, [])
 
 
@@ -130,12 +155,27 @@ class Definitions(ClusterCase):
         self.refused(empty, "kernelMappings")
 
     def test_status_is_written_apart(self):
-        config = {"apiVersion": "kmm.sigs.x-k8s.io/v1beta1", "kind": "NodeModulesConfig", "metadata": {"name": "definitions-node"},
-                  "spec": {"modules": []}, "status": {"modules": []}}
+        config = {
+            "apiVersion": "kmm.sigs.x-k8s.io/v1beta1",
+            "kind": "NodeModulesConfig",
+            "metadata": {"name": "definitions-node"},
+            "spec": {"modules": []},
+            "status": {"modules": []},
+        }
         self.addCleanup(self.api.delete, f"{KMM}/nodemodulesconfigs/definitions-node")
         self.assertNotIn("status", self.api.create(config))
-        entry = {"name": "m", "namespace": "definitions", "serviceAccountName": "default", "bootId": "b",
-                 "config": {"containerImage": "i:1", "insecurePull": False, "kernelVersion": "6.1", "modprobe": {"moduleName": "m"}}}
+        entry = {
+            "name": "m",
+            "namespace": "definitions",
+            "serviceAccountName": "default",
+            "bootId": "b",
+            "config": {
+                "containerImage": "i:1",
+                "insecurePull": False,
+                "kernelVersion": "6.1",
+                "modprobe": {"moduleName": "m"},
+            },
+        }
         path = f"{KMM}/nodemodulesconfigs/definitions-node/status"
         stored = self.api.patch(path, {"status": {"modules": [entry]}})
         self.assertEqual(stored["status"]["modules"][0]["bootId"], "b")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real API server judges the objects of tests/support/schema_cases.json as tests/unit/api/schema_test.cpp says. Its definitions are made
-from lib/api/kmm.schema, in groups of their own: those of manifests/crd stay as they are."""
+"""A real API server judges the objects of tests/support/schema_cases.json as tests/unit/api/schema_test.cpp says. Its
+definitions are made from lib/api/kmm.schema, in groups of their own: those of manifests/crd stay as they are."""
 import json
 import sys
 

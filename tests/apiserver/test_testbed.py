@@ -9,8 +9,16 @@ from testbed.testing import ClusterCase
 
 
 def pod(name, node, annotations=None):
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default", "annotations": annotations or {}},
-            "spec": {"nodeName": node, "restartPolicy": "Never", "containers": [{"name": "c", "image": "registry.example/c:1"}]}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "annotations": annotations or {}},
+        "spec": {
+            "nodeName": node,
+            "restartPolicy": "Never",
+            "containers": [{"name": "c", "image": "registry.example/c:1"}],
+        },
+    }
 
 
 class Testbed(ClusterCase):
@@ -24,12 +32,17 @@ class Testbed(ClusterCase):
     def ended(self, name):
         path = f"/api/v1/namespaces/default/pods/{name}"
         self.addCleanup(self.api.delete, path)
-        phase = self.wait(f"pod {name} to end", lambda: (s := self.api.get(path)["status"]).get("phase") in ("Succeeded", "Failed") and s)
+        phase = self.wait(
+            f"pod {name} to end",
+            lambda: (s := self.api.get(path)["status"]).get("phase") in ("Succeeded", "Failed") and s,
+        )
         return phase["phase"], phase["containerStatuses"][0]["state"]["terminated"]
 
     def test_versions(self):
         self.assertEqual(self.api.get("/version")["gitVersion"], "v1.34.4")
-        self.assertEqual(self.cluster.api(self.cluster.state()["token"]).get("/api/v1/nodes/bed-0")["metadata"]["name"], "bed-0")
+        self.assertEqual(
+            self.cluster.api(self.cluster.state()["token"]).get("/api/v1/nodes/bed-0")["metadata"]["name"], "bed-0"
+        )
 
     def test_strict_fields_are_refused(self):
         wrong = pod("wrong", "bed-0")
@@ -47,11 +60,20 @@ class Testbed(ClusterCase):
 
     def test_daemon_sets_run_on_every_node(self):
         namespace = self.namespace("bed")
-        self.api.create({
-            "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d", "namespace": namespace},
-            "spec": {"selector": {"matchLabels": {"app": "d"}},
-                     "template": {"metadata": {"labels": {"app": "d"}},
-                                  "spec": {"nodeSelector": {"bed": "yes"}, "containers": [{"name": "c", "image": "c:1"}]}}}})
+        self.api.create(
+            {
+                "apiVersion": "apps/v1",
+                "kind": "DaemonSet",
+                "metadata": {"name": "d", "namespace": namespace},
+                "spec": {
+                    "selector": {"matchLabels": {"app": "d"}},
+                    "template": {
+                        "metadata": {"labels": {"app": "d"}},
+                        "spec": {"nodeSelector": {"bed": "yes"}, "containers": [{"name": "c", "image": "c:1"}]},
+                    },
+                },
+            }
+        )
         path = f"/apis/apps/v1/namespaces/{namespace}/daemonsets/d"
         self.wait("ten Pods", lambda: self.api.get(path)["status"].get("numberReady") == 10)
         on = {p["spec"]["nodeName"] for p in self.api.items(f"/api/v1/namespaces/{namespace}/pods")}
@@ -63,7 +85,10 @@ class Testbed(ClusterCase):
         self.addCleanup(etcd.drain, self.cluster, "many-")
         put = time.monotonic() - start
         # What etcd has reaches the cache of the server a moment later.
-        self.wait("all nodes", lambda: sum(n["metadata"]["name"].startswith("many-") for n in self.api.items("/api/v1/nodes")) == 1000)
+        self.wait(
+            "all nodes",
+            lambda: sum(n["metadata"]["name"].startswith("many-") for n in self.api.items("/api/v1/nodes")) == 1000,
+        )
         print(f"1000 nodes in {put:.1f} s, listed after {time.monotonic() - start:.1f} s")
         node = self.api.get("/api/v1/nodes/many-0999")
         self.assertEqual(node["status"]["nodeInfo"]["kernelVersion"], nodes.KERNEL)

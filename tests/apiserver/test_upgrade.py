@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kmm-upgrade on a live cluster: three nodes from v1 to v2, killed at any request, with the API server killed at any request."""
+"""kmm-upgrade on a live cluster: three nodes from v1 to v2, killed at any request, with the API server killed at any
+request."""
 import difflib
 import os
 import re
@@ -38,8 +39,8 @@ class Broken(Exception):
 
 
 def check_requests(fleet, records):
-    """What must hold of all requests of a run: one node after the other, each in one piece; nobody's cordon lifted; nothing is
-    left that was created, except what shall stay."""
+    """What must hold of all requests of a run: one node after the other, each in one piece; nobody's cordon lifted;
+    nothing is left that was created, except what shall stay."""
     walked, left = [], {}
     for record in (r for r in records if r.changes):
         node = node_of(record)
@@ -130,7 +131,9 @@ class Walk(ClusterCase):
             node = self.api.get(f"/api/v1/nodes/{name}")
             self.assertEqual(node["metadata"]["labels"]["rival"], f"wrote-{number}")
             self.assertEqual(node["spec"].get("unschedulable", False), number % 2 == 1)
-            self.assertEqual(node["metadata"]["labels"][f"kmm.node.kubernetes.io/{fleet.namespace}.{fleet.name}.version.ready"], "v2")
+            self.assertEqual(
+                node["metadata"]["labels"][f"kmm.node.kubernetes.io/{fleet.namespace}.{fleet.name}.version.ready"], "v2"
+            )
 
 
     def test_a_cordon_that_somebody_else_sets_after_ours_was_lifted_stays(self):
@@ -156,7 +159,8 @@ class Walk(ClusterCase):
 
 
 class Killer:
-    """A run that is ended at a request, either side of it, then resumed, comes to the end of a run that was left alone. Without
+    """A run that is ended at a request, either side of it, then resumed, comes to the end of a run that was left alone.
+    Without
     KMM_FULL every `share`-th request is tried."""
     via = None
     share = server_share = 1
@@ -180,13 +184,17 @@ class Killer:
         self.expected = self.fleet.outcome()
 
     def token(self):
-        """Of an account that has its rights by a role: a server that was just started knows no roles for a moment. For a day: all requests
-        take hours."""
+        """Of an account that has its rights by a role: a server that was just started knows no roles for a moment. For
+        a day: all requests take hours."""
         self.namespace("kmm-tools")
         for name in ("rbac/upgrade.yaml", "rbac-everywhere", "rbac-drain"):
             for thing in manifests.apply(self.api, ROOT / "manifests" / name):
                 self.addCleanup(self.api.delete, self.api.path_of(thing))
-        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 86400}}
+        request = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": 86400},
+        }
         path = "/api/v1/namespaces/kmm-tools/serviceaccounts/kmm-upgrade/token"
         return self.api.request("POST", path, request)["status"]["token"]
 
@@ -238,8 +246,10 @@ class Killer:
         return [(number, moments[i % len(moments)]) for i, number in enumerate(range(1, self.requests + 1, share))]
 
     def report(self, what, cases, missed, faults, begun):
-        print(f"{what}, via {self.via}: {self.requests} requests in {self.took:.1f} s when left alone; {len(cases)} runs ended at one"
-              f" ({missed} of them had fewer requests) in {time.monotonic() - begun:.0f} s, {len(faults)} exceptions")
+        print(
+            f"{what}, via {self.via}: {self.requests} requests in {self.took:.1f} s when left alone; {len(cases)} runs ended at one"
+            f" ({missed} of them had fewer requests) in {time.monotonic() - begun:.0f} s, {len(faults)} exceptions"
+        )
         self.assertEqual([], faults)
 
     def test_killed_at_each_request(self):
@@ -297,17 +307,24 @@ class Scale(ClusterCase):
     def requests_per_node(self, others, via="ssh", name=None):
         """Requests, and seconds beyond those of the Pods, from the first write to one node to that of the next one."""
         name = name or f"scale-{via}-{others}"
-        etcd.flood(self.cluster, [nodes.node(f"{name}-other-{i:03}", labels={"fleet": name}) for i in range(others - 3)])
+        etcd.flood(
+            self.cluster, [nodes.node(f"{name}-other-{i:03}", labels={"fleet": name}) for i in range(others - 3)]
+        )
         self.addCleanup(etcd.drain, self.cluster, f"{name}-other-")
         fleet = Fleet(self, name, via=via)
-        self.wait("all nodes", lambda: sum(n["metadata"]["name"].startswith(name) for n in self.api.items("/api/v1/nodes")) == others)
+        self.wait(
+            "all nodes",
+            lambda: sum(n["metadata"]["name"].startswith(name) for n in self.api.items("/api/v1/nodes")) == others,
+        )
         only = [word for node in fleet.names for word in ("--node", node)]
         with Proxy(self.cluster) as proxy:
             begun = time.monotonic()
             fleet.run(*fleet.start("v1", *only), "--kubeconfig", fleet.access(proxy.port))
             took = time.monotonic() - begun
             check_requests(fleet, proxy.records)
-            first = [next(i for i, r in enumerate(proxy.records) if r.changes and node_of(r) == node) for node in fleet.names]
+            first = [
+                next(i for i, r in enumerate(proxy.records) if r.changes and node_of(r) == node) for node in fleet.names
+            ]
             steps = list(zip(first, first[1:]))
             requests = statistics.mean(later - earlier for earlier, later in steps)
             rests, pods = [], 0
@@ -316,8 +333,10 @@ class Scale(ClusterCase):
                 lives = [fleet.pod_took(r.document()["metadata"]["name"], r.time) for r in made]
                 rests.append(proxy.records[later].time - proxy.records[earlier].time - sum(lives))
                 pods += len(lives)
-            print(f"{others} nodes, via {via}: {requests:.1f} requests a node, {len(proxy.records)} in all, {took:.1f} s; a node has "
-                  f"{pods / len(steps):.1f} Pods and takes {statistics.mean(rests):.2f} s besides")
+            print(
+                f"{others} nodes, via {via}: {requests:.1f} requests a node, {len(proxy.records)} in all, {took:.1f} s; a node has "
+                f"{pods / len(steps):.1f} Pods and takes {statistics.mean(rests):.2f} s besides"
+            )
             return requests, max(rests)
 
     def plain_write(self, name):
@@ -334,8 +353,8 @@ class Scale(ClusterCase):
         self.assertLessEqual(many, few + 1)
 
     def test_what_a_step_adds_to_its_pods(self):
-        """A second at most; on a machine that is busy otherwise, what six times as many plain writes take: each request of a step wakes
-        five processes, one after the other. The best of three counts."""
+        """A second at most; on a machine that is busy otherwise, what six times as many plain writes take: each request
+        of a step wakes five processes, one after the other. The best of three counts."""
         for attempt in range(3):
             name = f"scale-self-500-{attempt}"
             requests, rest = self.requests_per_node(500, "self", name)

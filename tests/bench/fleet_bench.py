@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an upgrade of a large fleet costs: time and bytes per node must not grow with the number of nodes.
 
-A directory cluster of N nodes that answer at once is installed with v1, shown, rehearsed and upgraded to v2, one node after the other. The peer is
-the node itself: as many calls of it as the run makes, started one after the other and nothing else.
+A directory cluster of N nodes that answer at once is installed with v1, shown, rehearsed and upgraded to v2, one node
+after the other. The peer is the node itself: as many calls of it as the run makes, started one after the other and
+nothing else.
 
 usage: fleet_bench.py --bin DIR --node FAST_NODE --nodes 100 400 1000 2000 [--check]
 With --check the largest fleet may cost at most 1.6 times the time and the bytes a node of the smallest one.
@@ -51,8 +52,12 @@ class Fleet:
             name = f"node-{index:05d}"
             (self.top / f"cluster/nodes/{name}.yaml").write_text(NODE.format(name=name, zone=index % 3))
         shutil.copy(node, self.top / "bin/ssh")
-        self.environment = {"PATH": f"{self.top}/bin:/usr/bin:/bin", "FLEET_NODES": str(self.top / "nodes"), "HOME": str(self.top / "home"),
-                            "LC_ALL": "C.UTF-8"}
+        self.environment = {
+            "PATH": f"{self.top}/bin:/usr/bin:/bin",
+            "FLEET_NODES": str(self.top / "nodes"),
+            "HOME": str(self.top / "home"),
+            "LC_ALL": "C.UTF-8",
+        }
         self.version("v1")
 
     def version(self, version):
@@ -61,8 +66,13 @@ class Fleet:
     def run(self, *words):
         """(seconds, bytes written, exit code)."""
         begin = time.monotonic()
-        process = subprocess.Popen([self.tool, *words, "--state-dir", f"{self.top}/state"], env=self.environment, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            [self.tool, *words, "--state-dir", f"{self.top}/state"],
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         written = [0]
 
         def watch():
@@ -82,14 +92,21 @@ class Fleet:
         return seconds, written[0], code
 
     def start(self, version, *more):
-        return self.run("start", "module", "drivers/kmm-hello", "--to", version, "--cluster", f"{self.top}/cluster", *more)
+        return self.run(
+            "start", "module", "drivers/kmm-hello", "--to", version, "--cluster", f"{self.top}/cluster", *more
+        )
 
     def limit(self, calls):
         """Seconds that so many calls of the node take, started one after the other."""
         begin = time.monotonic()
         for _ in range(calls):
-            subprocess.run([f"{self.top}/bin/ssh", "--", "node-00000", "'status'"], env=self.environment, check=True, stdout=subprocess.DEVNULL,
-                           stderr=subprocess.DEVNULL)
+            subprocess.run(
+                [f"{self.top}/bin/ssh", "--", "node-00000", "'status'"],
+                env=self.environment,
+                check=True,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
         return time.monotonic() - begin
 
 
@@ -119,14 +136,19 @@ def main():
     parser.add_argument("--nodes", type=int, nargs="+", default=[100, 400, 1000, 2000])
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
-    print("| nodes | install, ms a node | upgrade, ms a node | dry run, ms a node | kB written a node | show, ms | one call of a node, ms |")
+    print(
+        "| nodes | install, ms a node | upgrade, ms a node | dry run, ms a node | kB written a node | show, ms | one call of a node, ms |"
+    )
     print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     rows = []
     for count in arguments.nodes:
         row = measure(arguments, count)
         rows.append(row)
-        print(f"| {count:,} | {row['install'] * 1000:.1f} | {row['upgrade'] * 1000:.1f} | {row['dry'] * 1000:.1f} | {row['bytes'] / 1000:.1f} | "
-              f"{row['show'] * 1000:.0f} | {row['limit'] * 1000:.1f} |", flush=True)
+        print(
+            f"| {count:,} | {row['install'] * 1000:.1f} | {row['upgrade'] * 1000:.1f} | {row['dry'] * 1000:.1f} | {row['bytes'] / 1000:.1f} | "
+            f"{row['show'] * 1000:.0f} | {row['limit'] * 1000:.1f} |",
+            flush=True,
+        )
     small, large = rows[0], rows[-1]
     faults = []
     most = 1.6  # of 1.3 measured on an idle machine: others may be at work on this one
@@ -136,7 +158,9 @@ def main():
         if ratio > most:
             faults.append(f"{name} grows with the fleet: {ratio:.2f} times as much a node, at most {most} is allowed")
     if large["dry"] > large["upgrade"]:
-        faults.append(f"the dry run takes longer than the run: {large['dry']:.4f} s against {large['upgrade']:.4f} s a node")
+        faults.append(
+            f"the dry run takes longer than the run: {large['dry']:.4f} s against {large['upgrade']:.4f} s a node"
+        )
     if arguments.check and faults:
         sys.exit("\n".join(faults))
     return 0

@@ -55,23 +55,58 @@ def labels():
 
 def managed_fields():
     names = {f"f:{key}": {} for key in labels()}
-    resources = {f"f:{key}": {} for key in ("cpu", "ephemeral-storage", "hugepages-1Gi", "hugepages-2Mi", "memory", "pods")}
+    resources = {
+        f"f:{key}": {} for key in ("cpu", "ephemeral-storage", "hugepages-1Gi", "hugepages-2Mi", "memory", "pods")
+    }
     condition = {".": {}, "f:lastHeartbeatTime": {}, "f:lastTransitionTime": {}, "f:message": {}, "f:reason": {},
                  "f:status": {}, "f:type": {}}
-    conditions = {f'k:{{"type":"{kind}"}}': condition for kind in ("DiskPressure", "MemoryPressure", "PIDPressure", "Ready")}
+    conditions = {
+        f'k:{{"type":"{kind}"}}': condition for kind in ("DiskPressure", "MemoryPressure", "PIDPressure", "Ready")
+    }
     rows = [
-        ("kubelet", {"f:metadata": {"f:annotations": {".": {}, "f:volumes.kubernetes.io/controller-managed-attach-detach": {}},
-                                    "f:labels": {".": {}, **names}}, "f:spec": {"f:providerID": {}}}, None),
-        ("kube-controller-manager", {"f:metadata": {"f:annotations": {"f:node.alpha.kubernetes.io/ttl": {}}},
-                                     "f:spec": {"f:podCIDR": {}, "f:podCIDRs": {".": {}, 'v:"10.128.@RACK@.0/24"': {}}}}, None),
+        (
+            "kubelet",
+            {
+                "f:metadata": {
+                    "f:annotations": {".": {}, "f:volumes.kubernetes.io/controller-managed-attach-detach": {}},
+                    "f:labels": {".": {}, **names},
+                },
+                "f:spec": {"f:providerID": {}},
+            },
+            None,
+        ),
+        (
+            "kube-controller-manager",
+            {
+                "f:metadata": {"f:annotations": {"f:node.alpha.kubernetes.io/ttl": {}}},
+                "f:spec": {"f:podCIDR": {}, "f:podCIDRs": {".": {}, 'v:"10.128.@RACK@.0/24"': {}}},
+            },
+            None,
+        ),
         ("nfd-master", {"f:metadata": {"f:annotations": {"f:nfd.node.kubernetes.io/feature-labels": {}}}}, None),
-        ("kubelet", {"f:status": {"f:allocatable": {".": {}, **resources}, "f:capacity": {".": {}, **resources},
-                                  "f:conditions": conditions, "f:images": {},
-                                  "f:nodeInfo": {"f:bootID": {}, "f:kernelVersion": {}}}}, "status"),
+        (
+            "kubelet",
+            {
+                "f:status": {
+                    "f:allocatable": {".": {}, **resources},
+                    "f:capacity": {".": {}, **resources},
+                    "f:conditions": conditions,
+                    "f:images": {},
+                    "f:nodeInfo": {"f:bootID": {}, "f:kernelVersion": {}},
+                }
+            },
+            "status",
+        ),
     ]
     result = []
     for manager, fields, subresource in rows:
-        entry = {"apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields, "manager": manager, "operation": "Update"}
+        entry = {
+            "apiVersion": "v1",
+            "fieldsType": "FieldsV1",
+            "fieldsV1": fields,
+            "manager": manager,
+            "operation": "Update",
+        }
         if subresource:
             entry["subresource"] = subresource
         entry["time"] = "2026-01-14T09:21:33Z"
@@ -114,20 +149,33 @@ def node():
             "resourceVersion": "@VERSION@",
             "uid": "@UID@",
         },
-        "spec": {"podCIDR": "10.128.@RACK@.0/24", "podCIDRs": ["10.128.@RACK@.0/24"],
-                 "providerID": "aws:///@ZONE@/i-@HEX@", "taints": "@TAINTS@"},
+        "spec": {
+            "podCIDR": "10.128.@RACK@.0/24",
+            "podCIDRs": ["10.128.@RACK@.0/24"],
+            "providerID": "aws:///@ZONE@/i-@HEX@",
+            "taints": "@TAINTS@",
+        },
         "status": {
-            "addresses": [{"address": "10.0.@RACK@.17", "type": "InternalIP"}, {"address": "@NAME@", "type": "Hostname"}],
+            "addresses": [
+                {"address": "10.0.@RACK@.17", "type": "InternalIP"},
+                {"address": "@NAME@", "type": "Hostname"},
+            ],
             "allocatable": resources,
             "capacity": resources,
             "conditions": conditions,
             "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
             "images": images,
             "nodeInfo": {
-                "architecture": "amd64", "bootID": "@BOOT@", "containerRuntimeVersion": "cri-o://1.31.4",
-                "kernelVersion": "@KERNEL@", "kubeProxyVersion": "v1.31.6", "kubeletVersion": "v1.31.6",
-                "machineID": "@MACHINE@", "operatingSystem": "linux",
-                "osImage": "Example Enterprise CoreOS 418.94.202601071234-0", "systemUUID": "@SYSTEM@",
+                "architecture": "amd64",
+                "bootID": "@BOOT@",
+                "containerRuntimeVersion": "cri-o://1.31.4",
+                "kernelVersion": "@KERNEL@",
+                "kubeProxyVersion": "v1.31.6",
+                "kubeletVersion": "v1.31.6",
+                "machineID": "@MACHINE@",
+                "operatingSystem": "linux",
+                "osImage": "Example Enterprise CoreOS 418.94.202601071234-0",
+                "systemUUID": "@SYSTEM@",
             },
         },
     }
@@ -136,10 +184,17 @@ def node():
 def facts_of(index):
     pool = POOLS[index * 7 % len(POOLS)]
     return {
-        "@NAME@": f"worker-{index:06}.fleet.example.com", "@POOL@": pool, "@ZONE@": ZONES[index % 3],
-        "@RACK@": str(index // 40 % 250), "@HEX@": hex_of("machine", index)[:17], "@VERSION@": str(81000000 + index * 13),
-        "@UID@": uuid_of("uid", index), "@BOOT@": uuid_of("boot", index), "@MACHINE@": hex_of("id", index)[:32],
-        "@SYSTEM@": uuid_of("system", index), "@KERNEL@": KERNELS[index * 5 % len(KERNELS)],
+        "@NAME@": f"worker-{index:06}.fleet.example.com",
+        "@POOL@": pool,
+        "@ZONE@": ZONES[index % 3],
+        "@RACK@": str(index // 40 % 250),
+        "@HEX@": hex_of("machine", index)[:17],
+        "@VERSION@": str(81000000 + index * 13),
+        "@UID@": uuid_of("uid", index),
+        "@BOOT@": uuid_of("boot", index),
+        "@MACHINE@": hex_of("id", index)[:32],
+        "@SYSTEM@": uuid_of("system", index),
+        "@KERNEL@": KERNELS[index * 5 % len(KERNELS)],
     }, pool in ("gpu", "infra")
 
 
@@ -200,7 +255,9 @@ MARK = re.compile("@(NAME|POOL|ZONE|UID|BOOT|KERNEL|SYSTEM)@")
 
 
 def plain(text):
-    return text[:1].isalpha() and all(c.isalnum() or c in "._/-:@" for c in text) and text.lower() not in ("true", "false")
+    return (
+        text[:1].isalpha() and all(c.isalnum() or c in "._/-:@" for c in text) and text.lower() not in ("true", "false")
+    )
 
 
 def scalar(value):
@@ -228,14 +285,20 @@ def json_item(tree):
 
 
 def module(index):
-    selector = [{"node-role.kubernetes.io/worker": ""}, {"node.example.com/pool": POOLS[index % len(POOLS)]},
-                {"node.example.com/pool": POOLS[index % len(POOLS)], "topology.kubernetes.io/zone": ZONES[index % 3]},
-                {"feature.node.kubernetes.io/pci-15b3.present": "true"}, {"node.example.com/rack": f"r{index}"}][index % 5]
+    selector = [
+        {"node-role.kubernetes.io/worker": ""},
+        {"node.example.com/pool": POOLS[index % len(POOLS)]},
+        {"node.example.com/pool": POOLS[index % len(POOLS)], "topology.kubernetes.io/zone": ZONES[index % 3]},
+        {"feature.node.kubernetes.io/pci-15b3.present": "true"},
+        {"node.example.com/rack": f"r{index}"},
+    ][index % 5]
     mappings = [{"literal": KERNELS[(index + step) % len(KERNELS)],
                  "containerImage": f"registry.example.com/kmods/driver-{index:02}:v2-${{KERNEL_FULL_VERSION}}"}
                 for step in range(3)]
-    mappings += [{"regexp": regexp, "containerImage": ""}
-                 for regexp in (r"^5\.14\.0-43[0-9]\..*\.x86_64$", r"^.*\.el9_[0-4]\.x86_64$", r"^6\.8\.0-[0-9]+-generic$")]
+    mappings += [
+        {"regexp": regexp, "containerImage": ""}
+        for regexp in (r"^5\.14\.0-43[0-9]\..*\.x86_64$", r"^.*\.el9_[0-4]\.x86_64$", r"^6\.8\.0-[0-9]+-generic$")
+    ]
     tolerations = [{"key": "node.example.com/dedicated", "operator": "Exists"}] if index % 2 else []
     spec = {"moduleLoader": {"container": {
         "containerImage": f"registry.example.com/kmods/driver-{index:02}:${{KERNEL_FULL_VERSION}}",

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures kmm-plan on a live cluster: `show` against `kubectl get nodes -o json`, in turns, and prints a table of ratios.
+"""Measures kmm-plan on a live cluster: `show` against `kubectl get nodes -o json`, in turns, and prints a table of
+ratios.
 
 Usage: live_bench.py --bin DIR [--nodes N] [--rounds N] [--dir DIR] [--kubectl FILE] [--check]
 
-The cluster is that of tests/apiserver: a real etcd and a real API server on loopback, with the fleet of generate.py put into
-etcd. kubectl is built by Go from the modules that tests/apiserver/servers/go.mod pins, once, and kept beside the servers.
-Ratios are of seconds on the clock, the least of each; what a program itself computes is said besides.
+The cluster is that of tests/apiserver: a real etcd and a real API server on loopback, with the fleet of generate.py put
+into etcd. kubectl is built by Go from the modules that tests/apiserver/servers/go.mod pins, once, and kept beside the
+servers. Ratios are of seconds on the clock, the least of each; what a program itself computes is said besides.
   --check  fails if the ratio of `show` is above its goal
 """
 
@@ -44,12 +45,18 @@ def build_kubectl(directory):
     sources.mkdir(exist_ok=True)
     for name in ("go.mod", "go.sum"):
         shutil.copyfile(APISERVER / "servers" / name, sources / name)
-    environment = dict(os.environ, CGO_ENABLED="0", GOTOOLCHAIN="local", GOWORK="off", GOFLAGS="-mod=mod -buildvcs=false")
+    environment = dict(
+        os.environ, CGO_ENABLED="0", GOTOOLCHAIN="local", GOWORK="off", GOFLAGS="-mod=mod -buildvcs=false"
+    )
     made = directory / "kubectl.new"
     say(f"building kubectl {binaries.KUBERNETES}")
     # As it is released: optimised, without symbols.
-    binaries.attempt("building kubectl", [go, "build", "-trimpath", "-ldflags=-s -w", "-o", made, "k8s.io/kubernetes/cmd/kubectl"],
-                     cwd=sources, env=environment)
+    binaries.attempt(
+        "building kubectl",
+        [go, "build", "-trimpath", "-ldflags=-s -w", "-o", made, "k8s.io/kubernetes/cmd/kubectl"],
+        cwd=sources,
+        env=environment,
+    )
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.move(made, target)
     return target
@@ -79,7 +86,9 @@ class Best:
     def run(self, command, environment, codes=(0,)):
         start = time.monotonic()
         with open(os.devnull, "wb") as nothing:
-            child = subprocess.Popen([str(word) for word in command], stdout=nothing, stderr=subprocess.PIPE, env=environment)
+            child = subprocess.Popen(
+                [str(word) for word in command], stdout=nothing, stderr=subprocess.PIPE, env=environment
+            )
             said = child.stderr.read()
             _, status, usage = os.wait4(child.pid, 0)
             child.returncode = os.waitstatus_to_exitcode(status)
@@ -93,10 +102,26 @@ class Best:
 def measure(args, cluster, kubectl):
     plan = (args.bin / "kmm-plan", "show", "--kubeconfig", cluster.kubeconfig, "--context", "admin", "-q")
     rows = {
-        "kubectl get nodes -o json": (kubectl, "--kubeconfig", cluster.kubeconfig, "--context", "admin", "get", "nodes", "-o", "json"),
+        "kubectl get nodes -o json": (
+            kubectl,
+            "--kubeconfig",
+            cluster.kubeconfig,
+            "--context",
+            "admin",
+            "get",
+            "nodes",
+            "-o",
+            "json",
+        ),
         "kmm-plan show": plan,
         "kmm-plan show -o jsonl": (*plan, "-o", "jsonl"),
-        "kmm-plan why": (args.bin / "kmm-plan", "why", "worker-000000.fleet.example.com", "drivers/driver-00", *plan[2:]),
+        "kmm-plan why": (
+            args.bin / "kmm-plan",
+            "why",
+            "worker-000000.fleet.example.com",
+            "drivers/driver-00",
+            *plan[2:],
+        ),
     }
     with tempfile.TemporaryDirectory() as home:
         environment = {"PATH": os.environ["PATH"], "HOME": home}

@@ -5,9 +5,10 @@
 Usage: node_bench.py BUILD_DIR MODULE.ko [FILES]                  prints a table for docs/performance.md
        node_bench.py BUILD_DIR MODULE.ko FILES OTHER_WORKER RUNS  the ratios to another kmm-worker, RUNS times in turns
 
-The tree holds FILES (default 5,000) variants of MODULE.ko, a real module of at least 8 letters in its name and without a compressed
-form; the host is made up, with 200,000 lines of kallsyms. The kernel of `load` is the library of the goldens, so that its own time does
-not count. Everything lies on a tmpfs; each row is the best of five runs, processor time beside the clock.
+The tree holds FILES (default 5,000) variants of MODULE.ko, a real module of at least 8 letters in its name and without
+a compressed form; the host is made up, with 200,000 lines of kallsyms. The kernel of `load` is the library of the
+goldens, so that its own time does not count. Everything lies on a tmpfs; each row is the best of five runs, processor
+time beside the clock.
 """
 
 import ctypes
@@ -37,7 +38,8 @@ def variants(original, directory, count):
     directory.mkdir()
     for number in range(count):
         changed = b"m%0*d" % (len(name) - 1, number)
-        # The name stands in .modinfo and, between zeros, in .gnu.linkonce.this_module; what it is needed for elsewhere stays.
+        # The name stands in .modinfo and, between zeros, in .gnu.linkonce.this_module; what it is needed for elsewhere
+        # stays.
         body = data.replace(b"\0name=" + name + b"\0", b"\0name=" + changed + b"\0")
         body = body.replace(bytes(16) + name + bytes(16), bytes(16) + changed + bytes(16))
         (directory / (changed.decode() + ".ko")).write_bytes(body)
@@ -64,8 +66,13 @@ def best(command, environment, runs=5):
 
 
 def system_calls(command, environment):
-    counts = subprocess.run(["strace", "-f", "-c", "-U", "calls,name", "-o", "/dev/stdout", *command, "-q", "-o", "name"],
-                            env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+    counts = subprocess.run(
+        ["strace", "-f", "-c", "-U", "calls,name", "-o", "/dev/stdout", *command, "-q", "-o", "name"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout
     return int(re.search(r"^\s*(\d+)\s+total$", counts, re.M).group(1))
 
 
@@ -88,11 +95,17 @@ def check_command(worker, module, count, top):
 
 
 class Loads:
-    """Loads of a small module out of a layer that holds `beside` MB of another kernel as well, each followed by an unload."""
+    """Loads of a small module out of a layer that holds `beside` MB of another kernel as well, each followed by an
+    unload."""
 
     def __init__(self, build, top, beside):
         other = random.Random(1).randbytes(beside * 1_000_000).decode("latin-1")
-        case = {"image": {"modules": [{"name": "demo", "undefined": ["_printk"]}], "files": {"opt/lib/modules/other/big.ko": other}}}
+        case = {
+            "image": {
+                "modules": [{"name": "demo", "undefined": ["_printk"]}],
+                "files": {"opt/lib/modules/other/big.ko": other},
+            }
+        }
         self.top = top / f"load-{beside}"
         host, scratch = (self.top / name for name in ("load-host", "load-scratch"))
         scratch.mkdir(parents=True)
@@ -104,20 +117,45 @@ class Loads:
                                 FAKE_KERNEL_SCRIPT=str(self.top / "script"))
 
     def command(self, worker, cache="cache"):
-        return [worker, "load", "--image", f"{self.address}/drivers/demo:v2", "--module", "demo", "--insecure", "--cache-dir",
-                str(self.top / cache), "--image-pull-policy", "IfNotPresent"]
+        return [
+            worker,
+            "load",
+            "--image",
+            f"{self.address}/drivers/demo:v2",
+            "--module",
+            "demo",
+            "--insecure",
+            "--cache-dir",
+            str(self.top / cache),
+            "--image-pull-policy",
+            "IfNotPresent",
+        ]
 
     def once(self, worker, cache="cache"):
         preloaded = dict(self.environment, LD_PRELOAD=self.library)
         spent = run_once([*self.command(worker, cache), "-o", "json"], preloaded)
-        subprocess.run([worker, "unload", "--module", "demo", "-q"], env=preloaded, stdout=subprocess.DEVNULL, check=True)
+        subprocess.run(
+            [worker, "unload", "--module", "demo", "-q"], env=preloaded, stdout=subprocess.DEVNULL, check=True
+        )
         return spent
 
     def pull(self, worker, *options):
         out = self.top / "out"
         shutil.rmtree(out, ignore_errors=True)
-        return run_once([worker, "pull", f"{self.address}/drivers/demo:v2", "--kernel", "all", "--out", str(out), "--insecure", *options],
-                        self.environment)
+        return run_once(
+            [
+                worker,
+                "pull",
+                f"{self.address}/drivers/demo:v2",
+                "--kernel",
+                "all",
+                "--out",
+                str(out),
+                "--insecure",
+                *options,
+            ],
+            self.environment,
+        )
 
     def row(self, worker):
         rows = [self.once(worker) for _ in range(8)]
@@ -154,10 +192,15 @@ def main():
         loads = [(beside, *Loads(build, top, beside).row(worker)) for beside in (0, 100)]
     print("| what | seconds | processor seconds | phases in ms |\n| --- | --- | --- | --- |")
     rows = [(f"check of {count} modules", checked)]
-    rows += [(f"load of a cached module, {beside} MB beside it in the layer, {calls} system calls", loaded) for beside, loaded, calls in loads]
+    rows += [
+        (f"load of a cached module, {beside} MB beside it in the layer, {calls} system calls", loaded)
+        for beside, loaded, calls in loads
+    ]
     for what, (seconds, cpu, document) in rows:
         phases = json.loads(document)["durationsMs"]
-        print(f"| {what} | {seconds:.3f} | {cpu:.3f} | {', '.join(f'{name} {phases[name]}' for name in sorted(phases))} |")
+        print(
+            f"| {what} | {seconds:.3f} | {cpu:.3f} | {', '.join(f'{name} {phases[name]}' for name in sorted(phases))} |"
+        )
 
 
 if __name__ == "__main__":

@@ -4,11 +4,11 @@
 
 Usage: pull_bench.py BIN_DIR [MEBIBYTES]     needs igzip and openssl; prints a table for docs/performance.md
 
-Peers that are installed are measured too: skopeo with umoci, and curl with sha256sum and tar. umoci has two ways to unpack: "unpack" makes a
-runtime's bundle, with a list of all files and their digests, and "raw unpack" the files alone.
+Peers that are installed are measured too: skopeo with umoci, and curl with sha256sum and tar. umoci has two ways to
+unpack: "unpack" makes a runtime's bundle, with a list of all files and their digests, and "raw unpack" the files alone.
 
-The layer holds ten kernels' directories of module-like files (MEBIBYTES in all, default 391), gzip-compressed about 3.5:1. Every
-row is the best of three runs; files are written to a tmpfs, so that the disk is not measured.
+The layer holds ten kernels' directories of module-like files (MEBIBYTES in all, default 391), gzip-compressed about
+3.5:1. Every row is the best of three runs; files are written to a tmpfs, so that the disk is not measured.
 """
 
 import io
@@ -32,7 +32,8 @@ KERNELS = [f"6.1.0-{number}-bench" for number in range(10)]
 
 
 def make_layer(mebibytes):
-    """A tar and its gzip form: noise of a quarter of the size, repeated at a distance, as code and symbol tables are."""
+    """A tar and its gzip form: noise of a quarter of the size, repeated at a distance, as code and symbol tables
+    are."""
     noise = random.Random(1)
     out = io.BytesIO()
     size = mebibytes * (1 << 20) // 200
@@ -80,22 +81,36 @@ def main():
 
         pull = [str(worker), "pull", "--insecure", repository + ":v1", "--out", out, "-q"]
         limit = best(f"igzip -dc {file} | openssl dgst -sha256")
-        rows = [("igzip -dc LAYER \\| openssl dgst -sha256", limit),
-                ("pull, everything", best(pull + ["--kernel", "all"], clean)),
-                ("pull, one kernel of ten", best(pull + ["--kernel", KERNELS[3]], clean)),
-                ("pull of a cached image, one kernel", best(pull + ["--kernel", KERNELS[3], "--cache-dir", cache], clean))]
+        rows = [
+            ("igzip -dc LAYER \\| openssl dgst -sha256", limit),
+            ("pull, everything", best(pull + ["--kernel", "all"], clean)),
+            ("pull, one kernel of ten", best(pull + ["--kernel", KERNELS[3]], clean)),
+            ("pull of a cached image, one kernel", best(pull + ["--kernel", KERNELS[3], "--cache-dir", cache], clean)),
+        ]
         if shutil.which("curl"):
             tar = f"mkdir {out}; curl -s {url} | tee >(sha256sum >/dev/null) | tar -xz -C {out}"
             rows.append(("curl \\| tee >(sha256sum) \\| tar xz", best(tar, clean)))
         if shutil.which("skopeo") and shutil.which("umoci"):
             copy = f"rm -rf {top}/oci; skopeo copy -q --src-tls-verify=false docker://{repository}:v1 oci:{top}/oci:v1"
             owner = "" if os.geteuid() == 0 else "--rootless"
-            rows += [(f"skopeo copy and umoci {unpack}", best(f"{copy} && umoci {unpack} {owner} --image {top}/oci:v1 {out}", clean))
-                     for unpack in ("unpack", "raw unpack")]
+            rows += [
+                (
+                    f"skopeo copy and umoci {unpack}",
+                    best(f"{copy} && umoci {unpack} {owner} --image {top}/oci:v1 {out}", clean),
+                )
+                for unpack in ("unpack", "raw unpack")
+            ]
             shutil.rmtree(f"{top}/oci", ignore_errors=True)
         clean()
         # A fresh interpreter: the size of this one would count as that of its children.
-        peak = int(subprocess.run([sys.executable, "-c", PEAK, *pull, "--kernel", "all"], check=True, stdout=subprocess.PIPE).stdout.split()[-1]) // 1024
+        peak = (
+            int(
+                subprocess.run(
+                    [sys.executable, "-c", PEAK, *pull, "--kernel", "all"], check=True, stdout=subprocess.PIPE
+                ).stdout.split()[-1]
+            )
+            // 1024
+        )
     print(f"layer: {len(layer) / 1e6:.0f} MB gzip, {len(plain) / 1e6:.0f} MB plain\n")
     print("| what | seconds | ratio | processor seconds | ratio |\n| --- | --- | --- | --- | --- |")
     for name, (seconds, cpu) in rows:

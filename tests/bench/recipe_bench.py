@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What rendering recipes costs, beside Helm's own library.
 
-Writes N charts of 30 files and a SpecialResource for each, and renders all of them for K kernels: `kmm-plan render recipe`, and a Go program that
-loads each chart once and renders it K times with Helm's library, in one process. Then one chart, from start to last byte.
+Writes N charts of 30 files and a SpecialResource for each, and renders all of them for K kernels: `kmm-plan render
+recipe`, and a Go program that loads each chart once and renders it K times with Helm's library, in one process. Then
+one chart, from start to last byte.
 
 usage: recipe_bench.py --bin DIR --peer HELM_REFERENCE [--charts 200] [--kernels 20] [--check]
-With --check, the ratio of processor times may be 0.5 at most, and one chart may take 60 ms of it, twice the goal: the build may be one for tests.
+With --check, the ratio of processor times may be 0.5 at most, and one chart may take 60 ms of it, twice the goal: the
+build may be one for tests.
 """
 
 import argparse
@@ -124,7 +126,11 @@ STATES = 4  # of 27 templates with objects
 
 
 def write_chart(top, name):
-    files = {"Chart.yaml": f"apiVersion: v2\nname: {name}\nversion: 0.1.0\nappVersion: \"1\"\n", "values.yaml": VALUES, "templates/_helpers.tpl": HELPERS}
+    files = {
+        "Chart.yaml": f"apiVersion: v2\nname: {name}\nversion: 0.1.0\nappVersion: \"1\"\n",
+        "values.yaml": VALUES,
+        "templates/_helpers.tpl": HELPERS,
+    }
     for number in range(27):
         text = (DAEMON_SET, CONFIG_MAP, ROLE)[number % 3] if number >= STATES else DAEMON_SET
         affine = '    specialresource.openshift.io/kernel-affine: "true"\n' if number < STATES else ""
@@ -139,8 +145,10 @@ def write_chart(top, name):
 
 
 def resource(name, charts):
-    return (f"apiVersion: sro.openshift.io/v1beta1\nkind: SpecialResource\nmetadata: {{name: {name}}}\nspec:\n  namespace: {name}\n"
-            f"  chart: {{name: {name}, version: 0.1.0, repository: {{name: local, url: \"file://{charts}/{name}\"}}}}\n  set: {{kind: Values, apiVersion: sro.openshift.io/v1beta1}}\n---\n")
+    return (
+        f"apiVersion: sro.openshift.io/v1beta1\nkind: SpecialResource\nmetadata: {{name: {name}}}\nspec:\n  namespace: {name}\n"
+        f"  chart: {{name: {name}, version: 0.1.0, repository: {{name: local, url: \"file://{charts}/{name}\"}}}}\n  set: {{kind: Values, apiVersion: sro.openshift.io/v1beta1}}\n---\n"
+    )
 
 
 def write_load(top, charts, kernels):
@@ -148,8 +156,13 @@ def write_load(top, charts, kernels):
     for name in names:
         write_chart(top / "charts", name)
     (top / "resources.yaml").write_text("".join(resource(name, top / "charts") for name in names))
-    lines = [f"- {{kernelFullVersion: 5.14.0-{100 + number}.el9.x86_64, osImage: \"Red Hat Enterprise Linux CoreOS 417.94.202410211619-0 (Plow)\"}}" for number in range(kernels)]
-    (top / "facts.yaml").write_text("kernels:\n" + "\n".join(lines) + "\nkubeVersion: v1.31.0\nclusterVersion: 4.17.3\n")
+    lines = [
+        f"- {{kernelFullVersion: 5.14.0-{100 + number}.el9.x86_64, osImage: \"Red Hat Enterprise Linux CoreOS 417.94.202410211619-0 (Plow)\"}}"
+        for number in range(kernels)
+    ]
+    (top / "facts.yaml").write_text(
+        "kernels:\n" + "\n".join(lines) + "\nkubeVersion: v1.31.0\nclusterVersion: 4.17.3\n"
+    )
 
 
 def measure(command, runs):
@@ -182,9 +195,14 @@ def main():
         top = pathlib.Path(name)
         write_load(top, options.charts, options.kernels)
         tool = f"{options.bin}/kmm-plan"
-        ours = measure([tool, "render", "recipe", "-f", top / "resources.yaml", "--facts", top / "facts.yaml", "-q"], options.runs)
+        ours = measure(
+            [tool, "render", "recipe", "-f", top / "resources.yaml", "--facts", top / "facts.yaml", "-q"], options.runs
+        )
         theirs = measure([options.peer, "bench", top / "charts", str(options.kernels)], options.runs)
-        first = measure([tool, "render", "chart", top / "charts/driver000", "--set", "kernelFullVersion=5.14.0-100.el9.x86_64"], 5 * options.runs)
+        first = measure(
+            [tool, "render", "chart", top / "charts/driver000", "--set", "kernelFullVersion=5.14.0-100.el9.x86_64"],
+            5 * options.runs,
+        )
         helm_first = measure([options.peer, "bench", top / "charts", "1"], 1)
     ratio = ours[0] / theirs[0]
     print(f"{options.charts} charts of 30 files, {options.kernels} kernels:")

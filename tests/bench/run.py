@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures kmm-plan against its limits and peers, all in one run, and prints a table of ratios for each fleet: one that is idle, with
-nothing of KMM on it (generate.py), and one that KMM runs (steady.py).
+"""Measures kmm-plan against its limits and peers, all in one run, and prints a table of ratios for each fleet: one that
+is idle, with nothing of KMM on it (generate.py), and one that KMM runs (steady.py).
 
 Usage: run.py --bin DIR --peers DIR [--nodes N...] [--fleet NAME...] [--repeat N] [--check] [--keep DIR]
 
 The time of a program is its processor time, user and system together, of the whole process: the least of several runs,
 because other programs use the machine too. Its memory is the peak of its resident set.
-  --check  fails if a ratio is far beyond its goal, three times (the steady fleet: five times, memory: twice): a build for
+  --check  fails if a ratio is far beyond its goal, three times (the steady fleet: five times, memory: twice): a build
+  for
            debugging and a busy machine must pass
   --keep   leaves the generated files there, and uses them again
 """
@@ -53,7 +54,9 @@ class Table:
 
     def add(self, nodes, what, value, goal, at_least=False, slack=3.0):
         """One ratio; None as goal for a mere number."""
-        self.rows.append((f"{nodes:,}", what, f"{value:.2f}", "" if goal is None else f"{'>=' if at_least else '<='} {goal:g}"))
+        self.rows.append(
+            (f"{nodes:,}", what, f"{value:.2f}", "" if goal is None else f"{'>=' if at_least else '<='} {goal:g}")
+        )
         limit = None if goal is None else goal / slack if at_least else goal * slack
         if self.check and limit is not None and (value < limit if at_least else value > limit):
             self.failed.append(f"{nodes} nodes, {what}: {value:.2f}, limit {limit:.2f}")
@@ -71,13 +74,22 @@ class Fleet:
     """A fleet's generator, the files it makes, and the goals of its ratios."""
 
     def __init__(self, name, generator, json_file, more_files, slack, goals):
-        self.name, self.generator, self.json_file, self.more_files, self.goals = name, generator, json_file, more_files, goals
+        self.name, self.generator, self.json_file, self.more_files, self.goals = (
+            name,
+            generator,
+            json_file,
+            more_files,
+            goals,
+        )
         self.slack = slack  # of --check, whose fleet is small
 
     def make(self, count, directory):
         files = directory / f"{self.name}-{count}"
         if not (files / "made").exists():
-            subprocess.run([sys.executable, HERE / self.generator, str(count), files] + (["--no-yaml"] if count > 20000 else []), check=True)
+            subprocess.run(
+                [sys.executable, HERE / self.generator, str(count), files] + (["--no-yaml"] if count > 20000 else []),
+                check=True,
+            )
             (files / "made").touch()
         return files
 
@@ -100,25 +112,57 @@ def bench(fleet, count, args, directory, table, per_node):
     bare = measure(repeat, args.peers / "bare_json", json)
     lines = show("jsonl", json)
     size = json.stat().st_size
-    print(f"{fleet.name}, {count:,} nodes, {size / count / 1000:.1f} kB each: bare pass {bare.seconds:.3f} s, show {lines.seconds:.3f} s "
-          f"({lines.wall:.3f} s by the clock, {lines.kib / 1024:.0f} MiB)", flush=True)
-    table.add(count, "`show -o jsonl` / bare pass", lines.seconds / bare.seconds, fleet.goals["bare"], slack=fleet.slack)
+    print(
+        f"{fleet.name}, {count:,} nodes, {size / count / 1000:.1f} kB each: bare pass {bare.seconds:.3f} s, show {lines.seconds:.3f} s "
+        f"({lines.wall:.3f} s by the clock, {lines.kib / 1024:.0f} MiB)",
+        flush=True,
+    )
+    table.add(
+        count, "`show -o jsonl` / bare pass", lines.seconds / bare.seconds, fleet.goals["bare"], slack=fleet.slack
+    )
     if count <= 20000:
         for form in ["json", "jsonl"] if args.check else FORMS:
             run = lines if form == "jsonl" else show(form, json, 1)
             # What a process needs without a fleet counts in a small one.
             kib = run.kib if count >= 5000 else max(0, run.kib - 16 * 1024)
-            table.add(count, f"peak memory of `show -o {form}` / size of the file ({size / 1e6:.0f} MB)", kib * 1024 / size, fleet.goals["memory"],
-                      slack=2)
+            table.add(
+                count,
+                f"peak memory of `show -o {form}` / size of the file ({size / 1e6:.0f} MB)",
+                kib * 1024 / size,
+                fleet.goals["memory"],
+                slack=2,
+            )
     else:
-        table.add(count, f"peak memory of `show -o jsonl` / size of the file ({size / 1e6:.0f} MB)", lines.kib * 1024 / size, fleet.goals["memory"], slack=1.5)
+        table.add(
+            count,
+            f"peak memory of `show -o jsonl` / size of the file ({size / 1e6:.0f} MB)",
+            lines.kib * 1024 / size,
+            fleet.goals["memory"],
+            slack=1.5,
+        )
     if count <= 5000:
         jq = measure(2 if count > 1000 else 1, "jq", JQ, json)
-        table.add(count, "`jq` / `show -o jsonl`", jq.seconds / lines.seconds, fleet.goals["jq"], at_least=True, slack=fleet.slack)
+        table.add(
+            count,
+            "`jq` / `show -o jsonl`",
+            jq.seconds / lines.seconds,
+            fleet.goals["jq"],
+            at_least=True,
+            slack=fleet.slack,
+        )
         events = measure(min(repeat, 3), args.peers / "yaml_events", yaml)
         run = show("jsonl", yaml, min(repeat, 3))
-        print(f"  jq {jq.seconds:.3f} s; YAML: libyaml events {events.seconds:.3f} s, show {run.seconds:.3f} s ({run.kib / 1024:.0f} MiB)", flush=True)
-        table.add(count, "`show` from YAML / libyaml event pass", run.seconds / events.seconds, fleet.goals["yaml"], slack=fleet.slack)
+        print(
+            f"  jq {jq.seconds:.3f} s; YAML: libyaml events {events.seconds:.3f} s, show {run.seconds:.3f} s ({run.kib / 1024:.0f} MiB)",
+            flush=True,
+        )
+        table.add(
+            count,
+            "`show` from YAML / libyaml event pass",
+            run.seconds / events.seconds,
+            fleet.goals["yaml"],
+            slack=fleet.slack,
+        )
     per_node[count] = lines.seconds / count
 
 
@@ -127,7 +171,9 @@ def main():
     parser.add_argument("--bin", type=pathlib.Path, required=True)
     parser.add_argument("--peers", type=pathlib.Path, required=True)
     parser.add_argument("--nodes", type=int, nargs="+", default=[1000, 5000])
-    parser.add_argument("--fleet", nargs="+", default=[fleet.name for fleet in FLEETS], choices=[fleet.name for fleet in FLEETS])
+    parser.add_argument(
+        "--fleet", nargs="+", default=[fleet.name for fleet in FLEETS], choices=[fleet.name for fleet in FLEETS]
+    )
     parser.add_argument("--repeat", type=int, default=7)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--keep", type=pathlib.Path)
@@ -142,7 +188,9 @@ def main():
                 bench(fleet, count, args, args.keep or pathlib.Path(temporary), table, per_node)
             for count in per_node:
                 if 5000 in per_node and count > 5000:
-                    table.add(count, "time per node / the same of 5,000", per_node[count] / per_node[5000], 1.15, slack=1.5)
+                    table.add(
+                        count, "time per node / the same of 5,000", per_node[count] / per_node[5000], 1.15, slack=1.5
+                    )
             print(f"\nThe {fleet.name} fleet:\n")
             table.print()
             failed += [f"{fleet.name}, {line}" for line in table.failed]

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """steady.py NODES DIR: writes the benchmark's second fleet, which KMM runs.
 
-DIR/fleet.json  kubectl get nodes,nodemodulesconfigs,modules -A -o json: every Node has KMM's labels, every NodeModulesConfig
+DIR/fleet.json  kubectl get nodes,nodemodulesconfigs,modules -A -o json: every Node has KMM's labels, every
+NodeModulesConfig
                 spec and status of what is loaded; no worker Pod, about 28 kB a node
 DIR/fleet.yaml  the same as kubectl get -o yaml prints it (left out with --no-yaml)
 50 Modules with versions, 41 kernels, 14 taints; one mapping in five has an image or settings of its own.
@@ -19,16 +20,27 @@ import generate
 
 MODULES = 50
 KERNELS = [f"5.14.0-{427 + patch}.{13 + patch}.1.el9_{patch % 5}.x86_64" for patch in range(24)]
-KERNELS += [f"6.8.0-{40 + patch}-generic" for patch in range(12)] + [f"6.12.0-{55 + patch}.el10.x86_64" for patch in range(5)]
+KERNELS += [f"6.8.0-{40 + patch}-generic" for patch in range(12)] + [
+    f"6.12.0-{55 + patch}.el10.x86_64" for patch in range(5)
+]
 TAINTS = [{"effect": "NoSchedule", "key": "node.example.com/dedicated", "value": pool} for pool in generate.POOLS[1:]]
-TAINTS += [{"effect": effect, "key": f"node.example.com/{key}"} for key, effect in (
-    ("maintenance", "PreferNoSchedule"), ("degraded", "PreferNoSchedule"), ("spot", "NoSchedule"), ("vendor", "NoSchedule"),
-    ("draining", "NoExecute"), ("quarantine", "NoExecute"))]
+TAINTS += [
+    {"effect": effect, "key": f"node.example.com/{key}"}
+    for key, effect in (
+        ("maintenance", "PreferNoSchedule"),
+        ("degraded", "PreferNoSchedule"),
+        ("spot", "NoSchedule"),
+        ("vendor", "NoSchedule"),
+        ("draining", "NoExecute"),
+        ("quarantine", "NoExecute"),
+    )
+]
 TAINTS += [{"effect": "NoSchedule", "key": "node.kubernetes.io/unschedulable"}]
 
 
 def matchers(index):
-    """Mappings of a Module: four literals, then three regular expressions; what takes each kernel is the first that fits."""
+    """Mappings of a Module: four literals, then three regular expressions; what takes each kernel is the first that
+    fits."""
     literals = [KERNELS[(index * 7 + step * 5) % len(KERNELS)] for step in range(4)]
     return literals, [r"^5\.14\.0-.*\.x86_64$", r"^6\.8\.0-[0-9]+-generic$", r"^6\.12\.0-.*\.x86_64$"]
 
@@ -70,40 +82,64 @@ def tolerations_of(index):
 
 
 def internal_tolerations(index):
-    return tolerations_of(index) + [{"effect": "NoSchedule", "key": f"node.kubernetes.io/{key}-pressure", "operator": "Exists"}
-                                    for key in ("disk", "memory", "pid")]
+    return tolerations_of(index) + [
+        {"effect": "NoSchedule", "key": f"node.kubernetes.io/{key}-pressure", "operator": "Exists"}
+        for key in ("disk", "memory", "pid")
+    ]
 
 
 def selector_of(index):
     if index == 0:
         return {"node-role.kubernetes.io/worker": ""}
     if index % 4:
-        return {"node.example.com/pool": generate.POOLS[index % 8], "topology.kubernetes.io/zone": generate.ZONES[index % 3]}
+        return {
+            "node.example.com/pool": generate.POOLS[index % 8],
+            "topology.kubernetes.io/zone": generate.ZONES[index % 3],
+        }
     return {"node.example.com/pool": generate.POOLS[index % 8]}
 
 
 def module(index):
     literals, regexps = matchers(index)
-    mappings = [{"containerImage": image_of(index, row) if has_override(index, row) and row % 2 == 0 else "", "literal": text}
-                for row, text in enumerate(literals)]
-    mappings += [{"containerImage": image_of(index, row) if has_override(index, row) and row % 2 == 0 else "", "regexp": text}
-                 for row, text in enumerate(regexps, len(literals))]
+    mappings = [
+        {"containerImage": image_of(index, row) if has_override(index, row) and row % 2 == 0 else "", "literal": text}
+        for row, text in enumerate(literals)
+    ]
+    mappings += [
+        {"containerImage": image_of(index, row) if has_override(index, row) and row % 2 == 0 else "", "regexp": text}
+        for row, text in enumerate(regexps, len(literals))
+    ]
     for row, mapping in enumerate(mappings):
         if has_override(index, row) and row % 2:
             mapping["inTreeModulesToRemove"] = [f"intree_{index:02}"]
     container = {"containerImage": image_of(index, -1), "imagePullPolicy": "IfNotPresent", "kernelMappings": mappings,
                  "modprobe": modprobe_of(index), "version": version_of(index)}
-    return {"apiVersion": "kmm.sigs.x-k8s.io/v1beta1", "kind": "Module",
-            "metadata": {"creationTimestamp": "2026-01-02T03:04:05Z", "finalizers": ["kmm.node.kubernetes.io/module-finalizer"],
-                         "generation": 3, "name": f"driver-{index:02}", "namespace": "drivers",
-                         "resourceVersion": str(70000000 + index), "uid": generate.uuid_of("module", index)},
-            "spec": {"moduleLoader": {"container": container, "serviceAccountName": "kmm-worker"}, "selector": selector_of(index),
-                     "tolerations": tolerations_of(index)}}
+    return {
+        "apiVersion": "kmm.sigs.x-k8s.io/v1beta1",
+        "kind": "Module",
+        "metadata": {
+            "creationTimestamp": "2026-01-02T03:04:05Z",
+            "finalizers": ["kmm.node.kubernetes.io/module-finalizer"],
+            "generation": 3,
+            "name": f"driver-{index:02}",
+            "namespace": "drivers",
+            "resourceVersion": str(70000000 + index),
+            "uid": generate.uuid_of("module", index),
+        },
+        "spec": {
+            "moduleLoader": {"container": container, "serviceAccountName": "kmm-worker"},
+            "selector": selector_of(index),
+            "tolerations": tolerations_of(index),
+        },
+    }
 
 
 def config_of(index, kernel):
     row = mapping_of(index, kernel)
-    config = {"containerImage": image_of(index, row).replace("${KERNEL_FULL_VERSION}", kernel), "imagePullPolicy": "IfNotPresent"}
+    config = {
+        "containerImage": image_of(index, row).replace("${KERNEL_FULL_VERSION}", kernel),
+        "imagePullPolicy": "IfNotPresent",
+    }
     if has_override(index, row) and row % 2:
         config["inTreeModulesToRemove"] = [f"intree_{index:02}"]
     config.update({"insecurePull": False, "kernelVersion": kernel, "modprobe": modprobe_of(index)})
@@ -117,7 +153,11 @@ def is_selected(index, labels):
 def tolerates(index, taints):
     def fits(toleration, taint):
         return (toleration["key"] == taint["key"]) and toleration.get("effect", taint["effect"]) == taint["effect"]
-    return all(any(fits(one, taint) for one in tolerations_of(index)) for taint in taints if taint["effect"] != "PreferNoSchedule")
+    return all(
+        any(fits(one, taint) for one in tolerations_of(index))
+        for taint in taints
+        if taint["effect"] != "PreferNoSchedule"
+    )
 
 
 def fleet_node(template, number):
@@ -143,17 +183,42 @@ def fleet_node(template, number):
         for word in ("configured", "in-use"):
             configured[f"beta.kmm.node.kubernetes.io/{name}.module-{word}"] = ""
     node["metadata"]["labels"] = dict(sorted(labels.items()))
-    entries = [{"config": config_of(index, kernel), "name": f"driver-{index:02}", "namespace": "drivers",
-                "serviceAccountName": "kmm-worker", "tolerations": internal_tolerations(index), "version": version_of(index)}
-               for index in loaded]
+    entries = [
+        {
+            "config": config_of(index, kernel),
+            "name": f"driver-{index:02}",
+            "namespace": "drivers",
+            "serviceAccountName": "kmm-worker",
+            "tolerations": internal_tolerations(index),
+            "version": version_of(index),
+        }
+        for index in loaded
+    ]
     boot = facts["@BOOT@"]
-    config = {"apiVersion": "kmm.sigs.x-k8s.io/v1beta1", "kind": "NodeModulesConfig",
-              "metadata": {"creationTimestamp": "2026-01-02T03:05:06Z", "generation": 7, "labels": dict(sorted(configured.items())),
-                           "name": facts["@NAME@"],
-                           "ownerReferences": [{"apiVersion": "v1", "blockOwnerDeletion": True, "controller": True, "kind": "Node",
-                                                "name": facts["@NAME@"], "uid": facts["@UID@"]}],
-                           "resourceVersion": str(82000000 + number * 17), "uid": generate.uuid_of("config", number)},
-              "spec": {"modules": entries}, "status": {"modules": [{"bootId": boot, **entry} for entry in entries]}}
+    config = {
+        "apiVersion": "kmm.sigs.x-k8s.io/v1beta1",
+        "kind": "NodeModulesConfig",
+        "metadata": {
+            "creationTimestamp": "2026-01-02T03:05:06Z",
+            "generation": 7,
+            "labels": dict(sorted(configured.items())),
+            "name": facts["@NAME@"],
+            "ownerReferences": [
+                {
+                    "apiVersion": "v1",
+                    "blockOwnerDeletion": True,
+                    "controller": True,
+                    "kind": "Node",
+                    "name": facts["@NAME@"],
+                    "uid": facts["@UID@"],
+                }
+            ],
+            "resourceVersion": str(82000000 + number * 17),
+            "uid": generate.uuid_of("config", number),
+        },
+        "spec": {"modules": entries},
+        "status": {"modules": [{"bootId": boot, **entry} for entry in entries]},
+    }
     return node, config
 
 

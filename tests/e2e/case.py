@@ -21,7 +21,9 @@ def differences(expected, found):
         for path, content in outcome["objects"].items():
             text += [f"{path}: {line}" for line in content.splitlines()]
         return text
-    return "\n".join(line for line in difflib.unified_diff(lines(expected), lines(found), "expected", "found", "", "", 0, ""))
+    return "\n".join(
+        line for line in difflib.unified_diff(lines(expected), lines(found), "expected", "found", "", "", 0, "")
+    )
 
 
 class E2eCase(unittest.TestCase):

@@ -106,9 +106,15 @@ class Fleet:
     def write_module(self, name, tag, needs=""):
         """A Module without versions whose kernel module has its name; `needs` is the NAMESPACE/NAME of another one."""
         text = MODULE_TEXT.format(version="none", image=f"registry.example/{name}:{tag}")
-        text = text.replace("      version: none\n", "").replace("name: kmm-hello", f"name: {name}").replace("kmm_hello", name)
+        text = (
+            text.replace("      version: none\n", "")
+            .replace("name: kmm-hello", f"name: {name}")
+            .replace("kmm_hello", name)
+        )
         if needs:
-            text = text.replace("  namespace: drivers\n", f"  namespace: drivers\n  annotations: {{kmmtools.dev/needs: {needs}}}\n")
+            text = text.replace(
+                "  namespace: drivers\n", f"  namespace: drivers\n  annotations: {{kmmtools.dev/needs: {needs}}}\n"
+            )
         (self.cluster / "modules" / f"{name}.yaml").write_text(text)
 
     def fault(self, node, text):
@@ -162,7 +168,9 @@ class Fleet:
 
     def outcome(self):
         """Everything that an upgrade leaves: the text of all objects, what is loaded, and where the run ended."""
-        objects = {str(path.relative_to(self.cluster)): path.read_text() for path in sorted(self.cluster.rglob("*.yaml"))}
+        objects = {
+            str(path.relative_to(self.cluster)): path.read_text() for path in sorted(self.cluster.rglob("*.yaml"))
+        }
         events = self.events()
         final = {event["node"]: event["to"] for event in events if event.get("node") and event.get("to")}
         run = [event["to"] for event in events if not event.get("node") and event.get("to")]

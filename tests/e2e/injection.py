@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds every system call of a command's main thread that can change something, and makes it the last or a failing one."""
+"""Finds every system call of a command's main thread that can change something, and makes it the last or a failing
+one."""
 import collections
 import concurrent.futures
 import os
@@ -9,11 +10,40 @@ import subprocess
 
 from fleet import scratch
 
-# Everything by which kmm-upgrade changes a file, a lock or another process. Between two of them nothing that outlives the
-# process changes, so a kill at any other call leaves what a kill at the next of these leaves.
-CHANGING = ("openat", "write", "pwrite64", "fsync", "rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat",
-            "ftruncate", "fallocate", "mkdir", "mkdirat", "rmdir", "chmod", "fchmod", "fchmodat", "fcntl", "close",
-            "clone", "clone3", "fork", "vfork", "kill", "flock", "symlink", "utimensat", "exit_group")
+# Everything by which kmm-upgrade changes a file, a lock or another process. Between two of them nothing that outlives
+# the process changes, so a kill at any other call leaves what a kill at the next of these leaves.
+CHANGING = (
+    "openat",
+    "write",
+    "pwrite64",
+    "fsync",
+    "rename",
+    "renameat",
+    "renameat2",
+    "link",
+    "linkat",
+    "unlink",
+    "unlinkat",
+    "ftruncate",
+    "fallocate",
+    "mkdir",
+    "mkdirat",
+    "rmdir",
+    "chmod",
+    "fchmod",
+    "fchmodat",
+    "fcntl",
+    "close",
+    "clone",
+    "clone3",
+    "fork",
+    "vfork",
+    "kill",
+    "flock",
+    "symlink",
+    "utimensat",
+    "exit_group",
+)
 
 
 def changes(name, line, root):
@@ -26,8 +56,8 @@ def changes(name, line, root):
 
 
 def points(fleet, arguments, changing=CHANGING, only=None):
-    """[(system call, how many-th)] of a dry run of `arguments` on a copy of `fleet`. `only`: a path part that the call's line
-    must have."""
+    """[(system call, how many-th)] of a dry run of `arguments` on a copy of `fleet`. `only`: a path part that the
+    call's line must have."""
     where = scratch("dry")
     try:
         world = fleet.copy(where / "w")
@@ -66,7 +96,8 @@ def every(cases, body, workers=2):
 
 
 def inject(names, what):
-    """The prefix that makes calls of `names`, separated by commas, do `what`, e.g. "signal=KILL:when=3": see inject.cpp."""
+    """The prefix that makes calls of `names`, separated by commas, do `what`, e.g. "signal=KILL:when=3": see
+    inject.cpp."""
     return (os.environ["KMM_INJECT"], f"{names}:{what}")
 
 
@@ -74,7 +105,10 @@ def usable():
     """True where processes may be traced: with both programs."""
     for command in (("strace", "-qq", "-o", "/dev/null", "true"), (*inject("getpid", "error=EIO"), "true")):
         try:
-            if subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            if (
+                subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode
+                != 0
+            ):
                 return False
         except FileNotFoundError:
             return False

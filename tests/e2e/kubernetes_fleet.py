@@ -34,13 +34,26 @@ class KubernetesFleet(Fleet):
 
     def environment(self, **more):
         library = str(self.tools.bin.parent / "lib/libfast_sleep.so")
-        return {**super().environment(), "PATH": f"{self.root}/bin:{self.tools.bin}:{os.environ['PATH']}", "KMM_FAST_SLEEP": library, **more}
+        return {
+            **super().environment(),
+            "PATH": f"{self.root}/bin:{self.tools.bin}:{os.environ['PATH']}",
+            "KMM_FAST_SLEEP": library,
+            **more,
+        }
 
     def ssh(self, node, *words):
         """kmm-worker kubernetes WORDS on the node, called as kmm-upgrade does."""
-        line = "exec sh -c 'echo kmm-worker-started >&2; exec \"$@\"' sh 'kmm-worker' 'kubernetes' " + " ".join(f"'{word}'" for word in words)
-        return subprocess.run([self.root / "bin/ssh", "-v", "-T", "--", node, line], env=self.environment(), stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, check=False)
+        line = "exec sh -c 'echo kmm-worker-started >&2; exec \"$@\"' sh 'kmm-worker' 'kubernetes' " + " ".join(
+            f"'{word}'" for word in words
+        )
+        return subprocess.run(
+            [self.root / "bin/ssh", "-v", "-T", "--", node, line],
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
     def follow(self, node):
         """Brings the objects to what the files of the node say, as every call to it does."""
@@ -117,4 +130,9 @@ class KubernetesFleet(Fleet):
         events = self.events()
         final = {event["node"]: event["to"] for event in events if event.get("node") and event.get("to")}
         run = [event["to"] for event in events if not event.get("node") and event.get("to")]
-        return {"objects": objects, "live": {node: self.kubelet(node) for node in self.names()}, "nodes": final, "run": run[-1:]}
+        return {
+            "objects": objects,
+            "live": {node: self.kubelet(node) for node in self.names()},
+            "nodes": final,
+            "run": run[-1:],
+        }

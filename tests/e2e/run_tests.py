@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""usage: run_tests.py --bin DIR --fake DIR --inject PROGRAM TEST...   TEST: test_FILE[.Class[.method]]; exit 77 when all were skipped."""
+"""usage: run_tests.py --bin DIR --fake DIR --inject PROGRAM TEST...   TEST: test_FILE[.Class[.method]]; exit 77 when
+all were skipped."""
 import argparse
 import os
 import pathlib

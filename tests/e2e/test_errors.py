@@ -25,7 +25,9 @@ class DiskErrors(E2eCase):
             where = scratch("error")
             try:
                 world = self.fleet.copy(where / "w")
-                done = world.run(*self.command, prefix=inject(name, f"error={error}:when={number}{'' if once else '+'}"))
+                done = world.run(
+                    *self.command, prefix=inject(name, f"error={error}:when={number}{'' if once else '+'}")
+                )
                 if done.returncode in (70, 1) or done.returncode < 0:
                     return f"exit {done.returncode}: {done.stdout}"
                 if done.returncode == 0 and self.compare(world, expected, done):

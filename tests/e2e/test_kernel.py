@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""start kernel on played nodes: installs, reboots, drivers; nodes that come back otherwise or not at all; kills at journal writes."""
+"""start kernel on played nodes: installs, reboots, drivers; nodes that come back otherwise or not at all; kills at
+journal writes."""
 import pathlib
 import shutil
 import unittest
@@ -51,7 +52,11 @@ class KernelFleet(Fleet):
 
     def verbs(self, node):
         """The verbs that were called on the node and change something, in order, doubles in a row once."""
-        words = [call[2] for call in self.calls() if call[0] == "begin" and call[1] == node and call[2] not in ("status", "node-facts")]
+        words = [
+            call[2]
+            for call in self.calls()
+            if call[0] == "begin" and call[1] == node and call[2] not in ("status", "node-facts")
+        ]
         return [word for index, word in enumerate(words) if index == 0 or words[index - 1] != word]
 
     def object(self, node):
@@ -102,7 +107,9 @@ class Walked(KernelCase):
         self.assertEqual(again.returncode, 0, again.stdout)
         for node in self.nodes:
             self.require_updated(self.fleet, node)
-        self.assertFalse([event for event in self.fleet.events() if event.get("step") in ("cordon", "install", "reboot")])
+        self.assertFalse(
+            [event for event in self.fleet.events() if event.get("step") in ("cordon", "install", "reboot")]
+        )
 
     def test_canary(self):
         done = self.fleet.begin_update("--canary", "1")
@@ -189,7 +196,9 @@ class Troubles(KernelCase):
         self.assertEqual(self.fleet.kernel("node-a"), KERNEL)
         self.assertEqual(self.fleet.loaded("node-a"), ["kmm_hello"])
         self.assertFalse(self.fleet.is_cordoned("node-a"))
-        self.assertEqual([line.split()[0] for line in self.fleet.done("node-a")], ["install", "reboot", "install", "reboot"])
+        self.assertEqual(
+            [line.split()[0] for line in self.fleet.done("node-a")], ["install", "reboot", "install", "reboot"]
+        )
 
     def test_rolled_back_after_it_was_done(self):
         """Its Pods have come back by then: it is emptied again before it is rebooted."""
@@ -199,7 +208,9 @@ class Troubles(KernelCase):
         self.assertEqual(self.fleet.kernel("node-a"), KERNEL)
         self.assertEqual(self.fleet.loaded("node-a"), ["kmm_hello"])
         self.assertFalse(self.fleet.is_cordoned("node-a"))
-        begun = [event for event in self.fleet.events() if event["event"] == "intent" and event.get("step") == "rollback"]
+        begun = [
+            event for event in self.fleet.events() if event["event"] == "intent" and event.get("step") == "rollback"
+        ]
         self.assertEqual([event["facts"].get("cordon") for event in begun], ["ours"])
         self.require_untouched(self.fleet, "node-b")
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SIGKILL at system calls that change something, with KMM_FULL=1 at every one; then a person goes on. The end must be that of an
-unkilled run."""
+"""SIGKILL at system calls that change something, with KMM_FULL=1 at every one; then a person goes on. The end must be
+that of an unkilled run."""
 import shutil
 import subprocess
 

@@ -53,20 +53,46 @@ class Attended(Case):
         return [line.split()[:3] for line in log.read_text().splitlines()] if log.exists() else []
 
     def test_hooks_run_in_order(self):
-        for name in ("pre-downloading-images", "pre-upgrading-first-master", "post-upgrading-first-master", "pre-upgrading-kubelets", "pre-upgrading-kubelets.w1",
-                     "post-upgrading-kubelets.w1", "post-upgrading-kubelets", "pre-node", "post-node", "pre-upgrade-complete"):
+        for name in (
+            "pre-downloading-images",
+            "pre-upgrading-first-master",
+            "post-upgrading-first-master",
+            "pre-upgrading-kubelets",
+            "pre-upgrading-kubelets.w1",
+            "post-upgrading-kubelets.w1",
+            "post-upgrading-kubelets",
+            "pre-node",
+            "post-node",
+            "pre-upgrade-complete",
+        ):
             self.hook(name)
         self.must(*START, "--hook-dir", str(self.hooks))
         self.require_complete()
-        every = [[f"{when}-node", state, node] for state, nodes in (("downloading-images", ("cp1", "cp2", "w1")), ("upgrading-first-master", ("cp1",)),
-                                                                    ("upgrading-second-master", ("cp2",)), ("upgrading-kubelets", ("cp1", "cp2", "w1")))
-                 for node in nodes for when in ("pre", "post")]
+        every = [
+            [f"{when}-node", state, node]
+            for state, nodes in (
+                ("downloading-images", ("cp1", "cp2", "w1")),
+                ("upgrading-first-master", ("cp1",)),
+                ("upgrading-second-master", ("cp2",)),
+                ("upgrading-kubelets", ("cp1", "cp2", "w1")),
+            )
+            for node in nodes
+            for when in ("pre", "post")
+        ]
         self.assertEqual([line for line in self.ran() if line[0].endswith("-node")], every)
-        self.assertEqual([line for line in self.ran() if not line[0].endswith("-node")],
-                         [["pre-downloading-images", "downloading-images", "-"], ["pre-upgrading-first-master", "upgrading-first-master", "-"],
-                          ["post-upgrading-first-master", "upgrading-first-master", "-"], ["pre-upgrading-kubelets", "upgrading-kubelets", "-"],
-                          ["pre-upgrading-kubelets.w1", "upgrading-kubelets", "w1"], ["post-upgrading-kubelets.w1", "upgrading-kubelets", "w1"],
-                          ["post-upgrading-kubelets", "upgrading-kubelets", "-"], ["pre-upgrade-complete", "upgrade-complete", "-"]])
+        self.assertEqual(
+            [line for line in self.ran() if not line[0].endswith("-node")],
+            [
+                ["pre-downloading-images", "downloading-images", "-"],
+                ["pre-upgrading-first-master", "upgrading-first-master", "-"],
+                ["post-upgrading-first-master", "upgrading-first-master", "-"],
+                ["pre-upgrading-kubelets", "upgrading-kubelets", "-"],
+                ["pre-upgrading-kubelets.w1", "upgrading-kubelets", "w1"],
+                ["post-upgrading-kubelets.w1", "upgrading-kubelets", "w1"],
+                ["post-upgrading-kubelets", "upgrading-kubelets", "-"],
+                ["pre-upgrade-complete", "upgrade-complete", "-"],
+            ],
+        )
         self.assertEqual((self.hooks / ".log").read_text().split()[3:6], [FROM, TARGET, "36"])
 
     def test_a_hook_before_a_state_stops_the_run(self):
@@ -103,18 +129,35 @@ class Attended(Case):
         for name in ("pre-upgrading-kubelet", "post-upgrading-kubelets.w9", "notes"):
             self.hook(name)
         shown = self.must(*START, "--hook-dir", str(self.hooks), exit_code=64)
-        for text in ("unknown-hook", "pre-upgrading-kubelet (did you mean pre-upgrading-kubelets?)", "post-upgrading-kubelets.w9", "notes"):
+        for text in (
+            "unknown-hook",
+            "pre-upgrading-kubelet (did you mean pre-upgrading-kubelets?)",
+            "post-upgrading-kubelets.w9",
+            "notes",
+        ):
             self.assertIn(text, shown)
         self.assertFalse((self.fleet.state / "journal.ndjson").exists())
 
     def test_patches_before_each_step(self):
         versions, table = self.work / "versions.yaml", self.work / "table"
-        versions.write_text(f"versions:\n- version: {FROM}\n- {{version: {TARGET}, applied_patches: [KUBE.1], available_patches: [KUBE.2]}}\n")
+        versions.write_text(
+            f"versions:\n- version: {FROM}\n- {{version: {TARGET}, applied_patches: [KUBE.1], available_patches: [KUBE.2]}}\n"
+        )
 
         def patches(first, second):
-            table.write_text(f"Patch ID  RR  Release  Patch State\n========  ==  =======  ===========\nKUBE.1    N   1        {first}\nKUBE.2    N   1        {second}\n")
+            table.write_text(
+                f"Patch ID  RR  Release  Patch State\n========  ==  =======  ===========\nKUBE.1    N   1        {first}\nKUBE.2    N   1        {second}\n"
+            )
 
-        words = (*START, "--versions", str(versions), "--patch-query", f"cat {table}", "--until", "upgraded-first-master")
+        words = (
+            *START,
+            "--versions",
+            str(versions),
+            "--patch-query",
+            f"cat {table}",
+            "--until",
+            "upgraded-first-master",
+        )
         patches("Available", "Available")
         self.assertIn("applied-patches: KUBE.1 is Available, expected Applied", self.must(*words, exit_code=10))
         patches("Applied", "Available")
@@ -148,7 +191,14 @@ class Attended(Case):
 
     def test_checks_of_nodes_before_an_upgrade(self):
         words = ("check", "kubernetes", TARGET, "--via", "ssh", "--switch", "binaries", "-o", "json")
-        ids = ("manifest-drift", "images-present", "sandbox-image", "package-repo", "package-simulate", "binaries-digest")
+        ids = (
+            "manifest-drift",
+            "images-present",
+            "sandbox-image",
+            "package-repo",
+            "package-simulate",
+            "binaries-digest",
+        )
 
         def found():
             checks = {each["id"]: each for each in json.loads(self.fleet.run(*words).stdout)["checks"]}
@@ -157,10 +207,15 @@ class Attended(Case):
         fine = found()
         self.assertEqual([fine[each][0] for each in ids], ["OK", "WARN", "OK", "SKIP", "SKIP", "OK"], fine)
         self.assertIn("cp2: lacks registry.k8s.io/etcd:3.6.6-0", fine["images-present"][1])
-        self.fleet.behave("cp1", drift="--- /etc/kubernetes/manifests/kube-apiserver.yaml\n+++ new manifest\n@@ -19 +18,0 @@\n-    - --profiling=false\n")
+        self.fleet.behave(
+            "cp1",
+            drift="--- /etc/kubernetes/manifests/kube-apiserver.yaml\n+++ new manifest\n@@ -19 +18,0 @@\n-    - --profiling=false\n",
+        )
         self.fleet.behave("w1", sandbox="mirror.example/pause:3.9")
         (self.fleet.nodes / "w1/usr/local/kubernetes" / TARGET[1:] / "kubelet.sha256").write_text("00\n")
-        images = "".join(f"registry.k8s.io/{name}\n" for name in ("etcd:3.6.6-0", *(f"{each}:{TARGET}" for each in COMPONENTS)))
+        images = "".join(
+            f"registry.k8s.io/{name}\n" for name in ("etcd:3.6.6-0", *(f"{each}:{TARGET}" for each in COMPONENTS))
+        )
         for node in ("cp1", "cp2"):
             (self.fleet.nodes / node / "fake/images").write_text(images)
         bad = found()
@@ -181,20 +236,31 @@ class Followed(Case):
 
     def test_applications_are_asked_before_each_run(self):
         file, programs = self.work / "versions.yaml", self.work / "apps"
-        file.write_text(f"versions:\n- version: {FROM}\n- version: v1.35.1\n- {{version: {TARGET}, upgrade_from: [v1.35.1]}}\n")
+        file.write_text(
+            f"versions:\n- version: {FROM}\n- version: v1.35.1\n- {{version: {TARGET}, upgrade_from: [v1.35.1]}}\n"
+        )
         programs.mkdir()
         program = programs / "database"
 
         def answer(refuses):
-            program.write_text(f"#!/bin/sh\necho $1 $2 >> {self.work}/asked\n[ $1 = v1.35.1 ] && s={str(not refuses).lower()} || s=true\n"
-                               "echo '{\"supported\": '$s', \"reason\": \"data of release 3\"}'\n")
+            program.write_text(
+                f"#!/bin/sh\necho $1 $2 >> {self.work}/asked\n[ $1 = v1.35.1 ] && s={str(not refuses).lower()} || s=true\n"
+                "echo '{\"supported\": '$s', \"reason\": \"data of release 3\"}'\n"
+            )
             program.chmod(0o755)
 
         answer(True)
-        shown = self.must("start", "kubernetes", TARGET, *HOW, "--versions", str(file), "--app-check", str(programs), exit_code=10)
-        for text in (f"database does not support {TARGET}: data of release 3", f"control planes {TARGET}, kubelets {TARGET}: not begun"):
+        shown = self.must(
+            "start", "kubernetes", TARGET, *HOW, "--versions", str(file), "--app-check", str(programs), exit_code=10
+        )
+        for text in (
+            f"database does not support {TARGET}: data of release 3",
+            f"control planes {TARGET}, kubelets {TARGET}: not begun",
+        ):
             self.assertIn(text, shown)
-        self.assertEqual((self.fleet.control_plane("cp1")["kube-apiserver"], self.fleet.kubelet("w1")), ("v1.35.1", FROM))
+        self.assertEqual(
+            (self.fleet.control_plane("cp1")["kube-apiserver"], self.fleet.kubelet("w1")), ("v1.35.1", FROM)
+        )
         self.assertEqual((self.work / "asked").read_text().split("\n")[-2], f"v1.35.1 {TARGET}")
         self.must("resume", exit_code=10)
         answer(False)
@@ -218,48 +284,113 @@ class Frozen(Case):
         objects = self.work / "api"
         objects.mkdir(exist_ok=True)
         kinds = "Node,Pod,ConfigMap"
-        dump = subprocess.run([sys.executable, SUPPORT / "kubeadm_dump.py", "--kinds", kinds, f"cp1={FROM}/{FROM}", f"w1={FROM}"], capture_output=True, check=True).stdout
+        dump = subprocess.run(
+            [sys.executable, SUPPORT / "kubeadm_dump.py", "--kinds", kinds, f"cp1={FROM}/{FROM}", f"w1={FROM}"],
+            capture_output=True,
+            check=True,
+        ).stdout
         (objects / "all.json").write_bytes(dump)
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "u"}}
         (objects / "ns.json").write_text(json.dumps(namespace))
-        secret = {"apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1",
-                  "metadata": {"name": "sh.helm.release.v1.web.v3", "namespace": "prod", "labels": {"owner": "helm", "name": "web", "status": "deployed", "version": "3"}}}
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": "helm.sh/release.v1",
+            "metadata": {
+                "name": "sh.helm.release.v1.web.v3",
+                "namespace": "prod",
+                "labels": {"owner": "helm", "name": "web", "status": "deployed", "version": "3"},
+            },
+        }
         (objects / "secret.json").write_text(json.dumps(secret))
-        start = " ".join(["kmm-upgrade", *START, "--via ssh --manual --ignore-checks drain-unmanaged,other-orchestrators"])
+        start = " ".join(
+            ["kmm-upgrade", *START, "--via ssh --manual --ignore-checks drain-unmanaged,other-orchestrators"]
+        )
         environment = self.fleet.environment(HOME=str(self.work), KMM_STATE_DIR=str(self.fleet.state), START=start)
         environment.pop("KMM_CLUSTER", None)
-        done = subprocess.run([sys.executable, SUPPORT / "fake_api.py", *options, "--dump", self.work / "after.json", f"main={objects}", "--", "sh", "-c", script],
-                              env=environment, cwd=self.work, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        done = subprocess.run(
+            [
+                sys.executable,
+                SUPPORT / "fake_api.py",
+                *options,
+                "--dump",
+                self.work / "after.json",
+                f"main={objects}",
+                "--",
+                "sh",
+                "-c",
+                script,
+            ],
+            env=environment,
+            cwd=self.work,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
         self.assertEqual(done.returncode, exit_code, done.stdout)
         after = json.loads((self.work / "after.json").read_text())["main"]
-        names = sorted(f"{item['kind']}/{item['metadata']['name']}" for item in after if item["metadata"]["name"] == "kmm-upgrade-freeze")
-        return names, {item["kind"]: item for item in after if item["metadata"]["name"] == "kmm-upgrade-freeze"}, done.stdout
+        names = sorted(
+            f"{item['kind']}/{item['metadata']['name']}"
+            for item in after
+            if item["metadata"]["name"] == "kmm-upgrade-freeze"
+        )
+        return (
+            names,
+            {item["kind"]: item for item in after if item["metadata"]["name"] == "kmm-upgrade-freeze"},
+            done.stdout,
+        )
 
-    ALL = ["ConfigMap/kmm-upgrade-freeze", "ValidatingAdmissionPolicy/kmm-upgrade-freeze", "ValidatingAdmissionPolicyBinding/kmm-upgrade-freeze"]
+    ALL = [
+        "ConfigMap/kmm-upgrade-freeze",
+        "ValidatingAdmissionPolicy/kmm-upgrade-freeze",
+        "ValidatingAdmissionPolicyBinding/kmm-upgrade-freeze",
+    ]
 
     def test_from_start_to_abort(self):
-        names, objects, shown = self.live("$START --freeze-except prod,user:jane --freeze-for 90m; [ $? = 11 ]", "--policies")
+        names, objects, shown = self.live(
+            "$START --freeze-except prod,user:jane --freeze-for 90m; [ $? = 11 ]", "--policies"
+        )
         self.assertEqual(names, self.ALL, shown)
         data = objects["ConfigMap"]["data"]
-        self.assertEqual([data[key] for key in ("mode", "from", "to", "users", "namespaces")], ["enforced", FROM, TARGET, "jane", "prod"])
+        self.assertEqual(
+            [data[key] for key in ("mode", "from", "to", "users", "namespaces")],
+            ["enforced", FROM, TARGET, "jane", "prod"],
+        )
         self.assertIn("are refused until the upgrade ends, 90m at most", shown)
         self.assertEqual(self.live("kmm-upgrade abort", "--policies")[0], [])
 
     def test_lifted_by_a_person_it_stays_so(self):
-        names, objects, shown = self.live("$START; kmm-upgrade unfreeze && kmm-upgrade step; kmm-upgrade unfreeze", "--policies")
+        names, objects, shown = self.live(
+            "$START; kmm-upgrade unfreeze && kmm-upgrade step; kmm-upgrade unfreeze", "--policies"
+        )
         self.assertEqual((names, objects["ConfigMap"]["data"]["mode"]), (self.ALL[:1], "lifted"), shown)
         self.assertIn("kmm-upgrade unfreeze was run during this upgrade", shown)
 
     def test_guard(self):
         # While an upgrade is recorded: by this record, and by the notice for any other.
-        script = "$START; kmm-upgrade guard -- touch ran; echo \"first $?\"; kmm-upgrade guard --state-dir other -- touch ran; echo \"second $?\"; kmm-upgrade abort; " \
-                 "kmm-upgrade guard -- sh -c 'echo inside; kmm-upgrade guard --state-dir other -- touch ran; exit 9'; echo \"third $?\"; test ! -e ran; kmm-upgrade unfreeze"
+        script = (
+            "$START; kmm-upgrade guard -- touch ran; echo \"first $?\"; kmm-upgrade guard --state-dir other -- touch ran; echo \"second $?\"; kmm-upgrade abort; "
+            "kmm-upgrade guard -- sh -c 'echo inside; kmm-upgrade guard --state-dir other -- touch ran; exit 9'; echo \"third $?\"; test ! -e ran; kmm-upgrade unfreeze"
+        )
         _, _, shown = self.live(f"cd {self.work}; {script}", "--policies")
-        for text in ("upgrade-under-way", "first 75", "second 75", "inside", "lease-held", "third 9", "applications of this cluster are not frozen"):
+        for text in (
+            "upgrade-under-way",
+            "first 75",
+            "second 75",
+            "inside",
+            "lease-held",
+            "third 9",
+            "applications of this cluster are not frozen",
+        ):
             self.assertIn(text, shown)
         self.assertIn(f"an upgrade of Kubernetes from {FROM} to {TARGET} is under way", shown)
         # And none begins while it runs.
-        _, _, shown = self.live("kmm-upgrade delete; kmm-upgrade guard -- sh -c \"$START --state-dir other\"; echo \"inner $?\"", "--policies")
+        _, _, shown = self.live(
+            "kmm-upgrade delete; kmm-upgrade guard -- sh -c \"$START --state-dir other\"; echo \"inner $?\"",
+            "--policies",
+        )
         self.assertIn("lease-held", shown)
         self.assertIn("inner 75", shown)
 
@@ -270,15 +401,26 @@ class Frozen(Case):
 
     def test_changed_releases_are_reported(self):
         (self.work / "change.py").write_text(CHANGE)
-        names, objects, shown = self.live(f"$START; python3 {self.work}/change.py web 4; python3 {self.work}/change.py new 1; kmm-upgrade step")
-        self.assertEqual((names, objects["ConfigMap"]["data"]["mode"], objects["ConfigMap"]["data"]["releases"]), (self.ALL[:1], "advisory", "prod/web 3\n"), shown)
-        for text in ("changed during the upgrade: prod/new: installed", "changed during the upgrade: prod/web: revision 3 -> 4"):
+        names, objects, shown = self.live(
+            f"$START; python3 {self.work}/change.py web 4; python3 {self.work}/change.py new 1; kmm-upgrade step"
+        )
+        self.assertEqual(
+            (names, objects["ConfigMap"]["data"]["mode"], objects["ConfigMap"]["data"]["releases"]),
+            (self.ALL[:1], "advisory", "prod/web 3\n"),
+            shown,
+        )
+        for text in (
+            "changed during the upgrade: prod/new: installed",
+            "changed during the upgrade: prod/web: revision 3 -> 4",
+        ):
             self.assertIn(text, shown)
 
     def test_kubeadm_config_goes_back(self):
         (self.work / "configure.py").write_text(CONFIGURE)
-        _, _, shown = self.live(f"$START --no-freeze; kmm-upgrade step; python3 {self.work}/configure.py {FROM} {TARGET}; kmm-upgrade abort --rollback all; "
-                                "kmm-upgrade show -o json")
+        _, _, shown = self.live(
+            f"$START --no-freeze; kmm-upgrade step; python3 {self.work}/configure.py {FROM} {TARGET}; kmm-upgrade abort --rollback all; "
+            "kmm-upgrade show -o json"
+        )
         self.assertIn(f"kubeadm-config names {FROM} again", shown)
         after = json.loads((self.work / "after.json").read_text())["main"]
         self.assertEqual([item["data"] for item in after if item["metadata"]["name"] == "kubeadm-config"],
@@ -286,7 +428,9 @@ class Frozen(Case):
                           if item["metadata"]["name"] == "kubeadm-config"])
 
     def test_without_effect(self):
-        _, _, shown = self.live("$START; echo \"exit $?\"", "--policies", "--refuse", "create:secrets=quota of the namespace")
+        _, _, shown = self.live(
+            "$START; echo \"exit $?\"", "--policies", "--refuse", "create:secrets=quota of the namespace"
+        )
         self.assertIn("quota of the namespace", shown)
 
 

@@ -11,7 +11,8 @@ from test_kubernetes_upgrade import OLD, Case
 
 
 class Gateway(http.server.BaseHTTPRequestHandler):
-    """etcd's gateway. It serves what `server.snapshot` is, in messages; every node has a member of its own, by the path of its URL."""
+    """etcd's gateway. It serves what `server.snapshot` is, in messages; every node has a member of its own, by the path
+    of its URL."""
 
     def do_POST(self):
         member, self.path = self.path.split("/v3/", 1)
@@ -21,8 +22,17 @@ class Gateway(http.server.BaseHTTPRequestHandler):
         if self.path == "maintenance/snapshot":
             return self.send_snapshot()
         members = [{"ID": ident, "name": f"cp{ident[1]}", "clientURLs": []} for ident in self.server.members]
-        answer = {"maintenance/status": {"header": {"member_id": member}, "leader": self.server.leader, "version": "3.6.5", "dbSize": "4128", "dbSizeInUse": "4096"},
-                  "cluster/member/list": {"members": members}, "maintenance/alarm": {"alarms": self.server.alarms}}[self.path]
+        answer = {
+            "maintenance/status": {
+                "header": {"member_id": member},
+                "leader": self.server.leader,
+                "version": "3.6.5",
+                "dbSize": "4128",
+                "dbSizeInUse": "4096",
+            },
+            "cluster/member/list": {"members": members},
+            "maintenance/alarm": {"alarms": self.server.alarms},
+        }[self.path]
         self.send(json.dumps(answer).encode())
 
     def send_snapshot(self):
@@ -30,7 +40,16 @@ class Gateway(http.server.BaseHTTPRequestHandler):
         lines = []
         for at in range(0, len(data), 1000):
             part = data[at:at + 1000]
-            lines.append(json.dumps({"result": {"remaining_bytes": str(len(data) - at - len(part)), "blob": base64.b64encode(part).decode()}}))
+            lines.append(
+                json.dumps(
+                    {
+                        "result": {
+                            "remaining_bytes": str(len(data) - at - len(part)),
+                            "blob": base64.b64encode(part).decode(),
+                        }
+                    }
+                )
+            )
         self.send(("\n".join(lines) + "\n").encode())
 
     def send(self, text):
@@ -59,12 +78,17 @@ class Backed(Case):
         for node in ("cp1", "cp2"):
             manifest = self.fleet.nodes / node / "etc/kubernetes/manifests/etcd.yaml"
             url = f"http://127.0.0.1:{self.server.server_port}/{node}"
-            manifest.write_text(manifest.read_text().replace("[etcd]", f'[etcd, "--listen-client-urls=http://10.0.0.1:2379,{url}"]'))
+            manifest.write_text(
+                manifest.read_text().replace("[etcd]", f'[etcd, "--listen-client-urls=http://10.0.0.1:2379,{url}"]')
+            )
             self.fleet.follow(node)
 
     def snapshots(self):
-        return sorted(path.relative_to(self.fleet.nodes).parts[0] for path in self.fleet.nodes.glob("*/var/lib/kmm-node/backups/*/etcd.db")
-                      if path.read_bytes() == self.server.snapshot)
+        return sorted(
+            path.relative_to(self.fleet.nodes).parts[0]
+            for path in self.fleet.nodes.glob("*/var/lib/kmm-node/backups/*/etcd.db")
+            if path.read_bytes() == self.server.snapshot
+        )
 
     def test_snapshots(self):
         words = ("start", "kubernetes", TARGET, "--switch", "binaries")
@@ -83,7 +107,9 @@ class Backed(Case):
         self.must("start", "kubernetes", TARGET, "--switch", "binaries")
         self.require_complete()
         self.assertEqual(len(self.fleet.applies()), 1)
-        self.assertEqual([line for line in self.fleet.log("cp2") if line.startswith("kubeadm upgrade")][0].split()[2], "apply")
+        self.assertEqual(
+            [line for line in self.fleet.log("cp2") if line.startswith("kubeadm upgrade")][0].split()[2], "apply"
+        )
 
     def test_faults_are_named_before_anything_changes(self):
         self.server.alarms, self.server.members = [{"memberID": "12", "alarm": "NOSPACE"}], ("11", "12", "13")
@@ -91,7 +117,10 @@ class Backed(Case):
         self.assertRegex(said, r"etcd-members: +cp1: member cp3 \(13\) is on no control plane, cp2: member cp3")
         self.assertRegex(said, r"etcd-alarms: +cp1: NOSPACE of 12")
         self.server.alarms, self.server.members, self.server.leader = [], ("11", "12"), "0"
-        self.assertRegex(self.must("start", "kubernetes", TARGET, "--switch", "binaries", exit_code=10), r"etcd-quorum: +cp1: it has no leader")
+        self.assertRegex(
+            self.must("start", "kubernetes", TARGET, "--switch", "binaries", exit_code=10),
+            r"etcd-quorum: +cp1: it has no leader",
+        )
         self.assertEqual((self.fleet.control_plane("cp1"), self.fleet.applies()), (OLD, []))
 
     def test_none_to_be_had(self):
@@ -105,14 +134,32 @@ class Backed(Case):
 class Led(Backed):
     """Over several minors: etcd has another leader when the second run begins."""
     versions = (FROM, "v1.35.1", TARGET)
-    test_snapshots = test_the_leader_is_the_last = test_faults_are_named_before_anything_changes = test_none_to_be_had = None
+    test_snapshots = test_the_leader_is_the_last = test_faults_are_named_before_anything_changes = (
+        test_none_to_be_had
+    ) = None
 
     def test_each_run_asks_for_the_leader(self):
         file = self.work / "versions.yaml"
-        file.write_text(f"versions:\n- version: {FROM}\n- version: v1.35.1\n- {{version: {TARGET}, upgrade_from: [v1.35.1]}}\n")
-        self.must("start", "kubernetes", TARGET, "--switch", "binaries", "--versions", str(file), "--until", "upgraded-second-master", exit_code=11)
+        file.write_text(
+            f"versions:\n- version: {FROM}\n- version: v1.35.1\n- {{version: {TARGET}, upgrade_from: [v1.35.1]}}\n"
+        )
+        self.must(
+            "start",
+            "kubernetes",
+            TARGET,
+            "--switch",
+            "binaries",
+            "--versions",
+            str(file),
+            "--until",
+            "upgraded-second-master",
+            exit_code=11,
+        )
         self.server.leader = "11"
         self.must("resume")
         self.require_complete()
-        applied = {node: [line.split()[3] for line in self.fleet.log(node) if line.startswith("kubeadm upgrade apply")] for node in ("cp1", "cp2")}
+        applied = {
+            node: [line.split()[3] for line in self.fleet.log(node) if line.startswith("kubeadm upgrade apply")]
+            for node in ("cp1", "cp2")
+        }
         self.assertEqual(applied, {"cp1": ["v1.35.1"], "cp2": [TARGET]})

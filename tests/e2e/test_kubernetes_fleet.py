@@ -52,7 +52,9 @@ class Fleet(unittest.TestCase):
         before = fleet.lease("cp1")
         self.assertEqual(fleet.control_plane("cp1"), OLD)
         self.apply()
-        self.assertEqual((fleet.control_plane("cp1"), fleet.control_plane("cp2"), fleet.configured()), (NEW, OLD, TARGET))
+        self.assertEqual(
+            (fleet.control_plane("cp1"), fleet.control_plane("cp2"), fleet.configured()), (NEW, OLD, TARGET)
+        )
         self.assertEqual(fleet.addons(), ["v1.12.1", FROM])
         self.assertEqual(fleet.states(), {FROM: "partial", TARGET: "partial"})
         self.assertGreater(fleet.lease("cp1"), before)

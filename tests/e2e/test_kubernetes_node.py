@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real kmm-worker upgrades a control plane made of files, while kubeadm, its job, or the caller is killed at every point: it never
-reports a success that is none, and repeating it ends with a whole control plane of the target."""
+"""The real kmm-worker upgrades a control plane made of files, while kubeadm, its job, or the caller is killed at every
+point: it never reports a success that is none, and repeating it ends with a whole control plane of the target."""
 import concurrent.futures
 import json
 import os
@@ -17,7 +17,17 @@ FAKE = pathlib.Path(__file__).resolve().parent.parent / "support/fake_kubeadm_no
 TARGET = "v1.35.4"
 REPAIR = "kmm-worker kubernetes repair"
 RENAMES = 8  # of kubeadm: two for each of the four manifests
-CALLS = ("openat", "write", "fsync", "rename,renameat,renameat2", "clone,clone3,fork,vfork", "wait4", "fcntl", "unlink,unlinkat", "mkdir,mkdirat")
+CALLS = (
+    "openat",
+    "write",
+    "fsync",
+    "rename,renameat,renameat2",
+    "clone,clone3,fork,vfork",
+    "wait4",
+    "fcntl",
+    "unlink,unlinkat",
+    "mkdir,mkdirat",
+)
 POINTS_MAX = 400  # of one kind; more means that the count never ends
 NTH = 1 if os.environ.get("KMM_FULL") else 5
 
@@ -39,11 +49,20 @@ class World:
         return {**os.environ, "PATH": f"{self.top}/bin:{case.TOOLS.bin}:{os.environ['PATH']}", "KMM_HOST_ROOT": "host"}
 
     def run(self, *words, prefix=()):
-        return subprocess.run([*prefix, "kmm-worker", "kubernetes", *words], cwd=self.top, env=self.environment(), capture_output=True, text=True, check=False)
+        return subprocess.run(
+            [*prefix, "kmm-worker", "kubernetes", *words],
+            cwd=self.top,
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
     def is_upgraded(self):
         texts = {path.name: path.read_text() for path in (self.root / "etc/kubernetes/manifests").iterdir()}
-        return len(texts) == 4 and all((":3.6.6-0\n" if name == "etcd.yaml" else f":{TARGET}\n") in text for name, text in texts.items())
+        return len(texts) == 4 and all(
+            (":3.6.6-0\n" if name == "etcd.yaml" else f":{TARGET}\n") in text for name, text in texts.items()
+        )
 
     def upgrade_to_the_end(self):
         """Repeats the step, repairing when it says so; returns what was wrong, or ""."""
@@ -98,7 +117,9 @@ def killed_caller(call, point):
     """None: there is no such point; else what was wrong."""
     world = World()
     try:
-        first = world.run("control-plane", "--target", TARGET, "--first", prefix=inject(call, f"signal=KILL:when={point}"))
+        first = world.run(
+            "control-plane", "--target", TARGET, "--first", prefix=inject(call, f"signal=KILL:when={point}")
+        )
         if first.returncode == 0:
             return None
         fault = world.upgrade_to_the_end()

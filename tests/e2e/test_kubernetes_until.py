@@ -15,8 +15,12 @@ class Until(Case):
         self.assertIn("until      upgraded-first-master", self.must("show"))
         (fleet.nodes / "faults").unlink()
         # A state that the upgrade has left, and one in which it never rests.
-        self.assertIn("downloaded-images is behind it", self.must("resume", "--until", "downloaded-images", exit_code=64))
-        self.assertIn("expected one of upgraded-first-master", self.must("retry", "cp1", "--until", "upgraded", exit_code=64))
+        self.assertIn(
+            "downloaded-images is behind it", self.must("resume", "--until", "downloaded-images", exit_code=64)
+        )
+        self.assertIn(
+            "expected one of upgraded-first-master", self.must("retry", "cp1", "--until", "upgraded", exit_code=64)
+        )
         self.must("retry", "cp1", exit_code=11)
         self.assertEqual(self.run_states()[-1], "upgraded-first-master")
         self.assertNotIn("the upgrade stops there", self.must("show"))

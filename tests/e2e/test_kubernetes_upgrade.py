@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kmm-upgrade start kubernetes on a kubeadm cluster of files: what it does in which order; killed everywhere, cut off at every call, its nodes
+"""kmm-upgrade start kubernetes on a kubeadm cluster of files: what it does in which order; killed everywhere, cut off
+at every call, its nodes
 rebooted: the end is that of an undisturbed run."""
 import os
 import pathlib
@@ -104,7 +105,8 @@ def outcome_of(template, where, words=START):
 
 
 def wrong(world, expected, last, applies=1):
-    """"" or what is wrong with the end of `world`. `applies`: how often kubeadm upgrade apply has run then; 0: as often as it takes."""
+    """"" or what is wrong with the end of `world`. `applies`: how often kubeadm upgrade apply has run then; 0: as often
+    as it takes."""
     if last.returncode != 0:
         return f"going on: exit {last.returncode}: {last.stdout}"
     applied = len(world.applies())

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The crash harness over a procedure that is not about modules: two steps of the run, two walks between which nodes rest, a rollback."""
+"""The crash harness over a procedure that is not about modules: two steps of the run, two walks between which nodes
+rest, a rollback."""
 import pathlib
 import shutil
 import subprocess
@@ -24,7 +25,9 @@ class Parcels(Fleet):
         (fleet.parcels / "depot").mkdir(parents=True)
         (fleet.parcels / "depot" / "v2").write_text("the parcel\n")
         for name in names:
-            (fleet.cluster / "nodes" / f"{name}.yaml").write_text(NODE.format(name=name, kernel=KERNEL, unschedulable="false"))
+            (fleet.cluster / "nodes" / f"{name}.yaml").write_text(
+                NODE.format(name=name, kernel=KERNEL, unschedulable="false")
+            )
             (fleet.parcels / "nodes" / name).mkdir(parents=True)
             (fleet.parcels / "nodes" / name / "running").write_text("v1\n")
         return fleet
@@ -150,7 +153,13 @@ class Verbs(Case):
         self.assertEqual(done.returncode, 11, done.stdout)
         self.assertIn("step-failed", done.stdout)
         self.assertIn("fetch: refused", done.stdout)
-        for verb in (("show",), ("nodes",), ("history",), ("history", "current"), ("report", "--html", str(world.root / "r.html"))):
+        for verb in (
+            ("show",),
+            ("nodes",),
+            ("history",),
+            ("history", "current"),
+            ("report", "--html", str(world.root / "r.html")),
+        ):
             shown = world.run(*verb)
             self.assertEqual(shown.returncode, 0, f"{verb}: {shown.stdout}")
         self.assertIn("parcel     fakes/box", world.run("show").stdout)

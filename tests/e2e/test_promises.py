@@ -19,7 +19,9 @@ MODULE_ARGUMENTS = ("module", MODULE, "--to", "v2")
 
 def text_of(directory):
     """{path: bytes} of every regular file below."""
-    return {str(path.relative_to(directory)): path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(directory)): path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file()
+    }
 
 
 def without_boots(objects):
@@ -136,7 +138,11 @@ class Signals(E2eCase):
                 self.fleet.fault(node, f"{verb} slow 30")
         expected = self.unkilled(self.fleet, lambda world: world.start())
         moments = self.moments(self.fleet, lambda world: world.start(), 30)
-        cases = [(number, code, moment) for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)) for moment in moments]
+        cases = [
+            (number, code, moment)
+            for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143))
+            for moment in moments
+        ]
 
         def body(item):
             number, code, moment = item
@@ -192,9 +198,15 @@ class Streams(E2eCase):
 
     def test_streams(self):
         expected = self.unkilled(self.fleet, lambda world: world.start())
-        shells = {"closed stdout": '"$@" >&-', "closed stderr": '"$@" 2>&-', "all closed": '"$@" <&- >&- 2>&-',
-                  "full stdout": '"$@" >/dev/full', "full stderr": '"$@" 2>/dev/full', "both full": '"$@" >/dev/full 2>&1',
-                  "a reader that leaves": 'set -o pipefail; "$@" 2>&1 | head -n 1'}
+        shells = {
+            "closed stdout": '"$@" >&-',
+            "closed stderr": '"$@" 2>&-',
+            "all closed": '"$@" <&- >&- 2>&-',
+            "full stdout": '"$@" >/dev/full',
+            "full stderr": '"$@" 2>/dev/full',
+            "both full": '"$@" >/dev/full 2>&1',
+            "a reader that leaves": 'set -o pipefail; "$@" 2>&1 | head -n 1',
+        }
         for name, script in shells.items():
             with self.subTest(name):
                 world = self.fleet.copy(self.work / re.sub(" ", "-", name))
@@ -466,7 +478,9 @@ class Secrets(E2eCase):
     def test_pull_secret_is_in_no_file(self):
         import base64
         canary = "canary-7c1f9e"
-        config = json.dumps({"auths": {"registry.example": {"auth": base64.b64encode(f"u:{canary}".encode()).decode()}}})
+        config = json.dumps(
+            {"auths": {"registry.example": {"auth": base64.b64encode(f"u:{canary}".encode()).decode()}}}
+        )
         packed = base64.b64encode(config.encode()).decode()
         (self.fleet.cluster / "secrets").mkdir()
         (self.fleet.cluster / "secrets" / "pull.yaml").write_text(

@@ -14,10 +14,22 @@ from injection import every
 
 API = pathlib.Path(__file__).resolve().parent.parent / "support" / "fake_api.py"
 STEP = 9  # each moment takes two seconds
-MODULE = {"apiVersion": "kmm.sigs.x-k8s.io/v1beta1", "kind": "Module", "metadata": {"name": "kmm-hello", "namespace": "drivers"}, "spec": {
-    "selector": {}, "devicePlugin": {"container": {"image": "registry.example/plugin:v1"}},
-    "moduleLoader": {"container": {"version": "v1", "modprobe": {"moduleName": "kmm_hello"}, "kernelMappings": [
-        {"regexp": ".", "containerImage": "registry.example/kmm-hello:v1"}]}}}}
+MODULE = {
+    "apiVersion": "kmm.sigs.x-k8s.io/v1beta1",
+    "kind": "Module",
+    "metadata": {"name": "kmm-hello", "namespace": "drivers"},
+    "spec": {
+        "selector": {},
+        "devicePlugin": {"container": {"image": "registry.example/plugin:v1"}},
+        "moduleLoader": {
+            "container": {
+                "version": "v1",
+                "modprobe": {"moduleName": "kmm_hello"},
+                "kernelMappings": [{"regexp": ".", "containerImage": "registry.example/kmm-hello:v1"}],
+            }
+        },
+    },
+}
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-a"}, "status": {"nodeInfo": {
     "architecture": "amd64", "bootID": "boot-1", "kernelVersion": "6.1.0-56-amd64"}}}
 SYSTEM = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "the-cluster"}}
@@ -49,12 +61,38 @@ class World:
         return cls(root)
 
     def run(self, version, *options):
-        environment = {"PATH": f"{case.TOOLS.fake}:{case.TOOLS.bin}:{os.environ['PATH']}", "HOME": str(self.root), "LC_ALL": "C.UTF-8",
-                       "KMM_FAKE_NODES": str(self.root / "nodes"), "KMM_STATE_DIR": str(self.root / "state"),
-                       "RELATED_IMAGE_WORKER": "registry.example/kmm-worker:v1"}
-        return subprocess.run([sys.executable, str(API), "--kubelet", "--log", "requests", "--dump", "dump.json", *options, "main=api", "--",
-                               "sh", "-c", WALK.replace("VERSION", version)], cwd=self.root, env=environment, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False)
+        environment = {
+            "PATH": f"{case.TOOLS.fake}:{case.TOOLS.bin}:{os.environ['PATH']}",
+            "HOME": str(self.root),
+            "LC_ALL": "C.UTF-8",
+            "KMM_FAKE_NODES": str(self.root / "nodes"),
+            "KMM_STATE_DIR": str(self.root / "state"),
+            "RELATED_IMAGE_WORKER": "registry.example/kmm-worker:v1",
+        }
+        return subprocess.run(
+            [
+                sys.executable,
+                str(API),
+                "--kubelet",
+                "--log",
+                "requests",
+                "--dump",
+                "dump.json",
+                *options,
+                "main=api",
+                "--",
+                "sh",
+                "-c",
+                WALK.replace("VERSION", version),
+            ],
+            cwd=self.root,
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=120,
+            check=False,
+        )
 
     def outcome(self):
         """Every object but what is different each time, and what is live."""
@@ -99,7 +137,9 @@ class Requests(unittest.TestCase):
         self.assertNotIn("Lease", expected)
         self.assertNotIn("kmm-upgrade-", expected)
         count = len((unkilled.root / "requests").read_text().splitlines())
-        first = next(i for i, line in enumerate((unkilled.root / "requests").read_text().splitlines(), 1) if "/leases" in line)
+        first = next(
+            i for i, line in enumerate((unkilled.root / "requests").read_text().splitlines(), 1) if "/leases" in line
+        )
 
         def body(moment):
             number, when = moment

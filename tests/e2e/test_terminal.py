@@ -49,7 +49,13 @@ class Live(Bare):
             seen["flight"] += any(re.match(r"node-007 .*loading", line) for line in body)
             seen["failed"] += any(re.match(r"node-004 .*-failed", line) for line in body)
 
-        screen, code = run_on_screen(fleet.command(*START, "--max-unavailable", "2", "--failure-budget", "1"), columns, rows, look, fleet.environment())
+        screen, code = run_on_screen(
+            fleet.command(*START, "--max-unavailable", "2", "--failure-budget", "1"),
+            columns,
+            rows,
+            look,
+            fleet.environment(),
+        )
         self.assertEqual(code, 12, screen.lines)
         self.assertFalse(screen.wrapped and columns >= 80, screen.lines)
         for what, number in seen.items():
@@ -111,8 +117,15 @@ class OnEvent(Bare):
                 fleet = self.fleet(4)
                 fleet.fault("node-002", "load slow 2000")
                 pids = fleet.root / "pids"
-                process = fleet.begin(*START, "--max-unavailable", "4", "--on-event", f"sh -c 'echo $$ >>{pids}; sleep 1000'",
-                                      stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+                process = fleet.begin(
+                    *START,
+                    "--max-unavailable",
+                    "4",
+                    "--on-event",
+                    f"sh -c 'echo $$ >>{pids}; sleep 1000'",
+                    stderr=subprocess.PIPE,
+                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+                )
                 self.addCleanup(process.kill)
                 while fleet.live()["node-004"] is None:
                     self.assertIsNone(process.poll())
@@ -122,7 +135,9 @@ class OnEvent(Bare):
                 _, err = process.communicate(timeout=120)
                 self.assertLess(time.monotonic() - began, 50)
                 self.assertEqual(process.returncode, 130 if how == signal.SIGINT else 143)
-                self.assertRegex(err.decode(), r"warning: --on-event: sh did not get the last \d+ events: the upgrade was stopped")
+                self.assertRegex(
+                    err.decode(), r"warning: --on-event: sh did not get the last \d+ events: the upgrade was stopped"
+                )
                 for pid in pids.read_text().split():
                     command = pathlib.Path(f"/proc/{pid}/cmdline")
                     self.assertFalse(command.exists() and command.read_bytes(), "the command goes on")

@@ -54,10 +54,21 @@ class Errnos(unittest.TestCase):
             raise unittest.SkipTest("processes cannot be traced here")
         cls.work = pathlib.Path(tempfile.mkdtemp(prefix="kmm-errno-"))
         cls.addClassCleanup(shutil.rmtree, cls.work, ignore_errors=True)
-        cls.spec = {"host": {"live": {"held": {"srcversion": "A"}},
-                             "files": {"proc/kallsyms": "0 r __ksymtab__printk\n", "proc/meminfo": "MemAvailable: 900000 kB\n"}},
-                    "image": {"modules": [{"name": "demo", "modinfo": ["license=GPL", "parmtype=answer:int", "alias=pci:v1*"],
-                                           "undefined": ["_printk"]}]}}
+        cls.spec = {
+            "host": {
+                "live": {"held": {"srcversion": "A"}},
+                "files": {"proc/kallsyms": "0 r __ksymtab__printk\n", "proc/meminfo": "MemAvailable: 900000 kB\n"},
+            },
+            "image": {
+                "modules": [
+                    {
+                        "name": "demo",
+                        "modinfo": ["license=GPL", "parmtype=answer:int", "alias=pci:v1*"],
+                        "undefined": ["_printk"],
+                    }
+                ]
+            },
+        }
         (cls.work / "case.json").write_text(json.dumps(cls.spec))
 
     def run_worker(self, call, errno, *words):
@@ -65,13 +76,40 @@ class Errnos(unittest.TestCase):
         with tempfile.TemporaryDirectory(dir=self.work) as where:
             shutil.copy(self.work / "case.json", where)
             environment = dict(os.environ, PATH=f"{case.TOOLS.bin}:{os.environ['PATH']}")
-            trace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:error={errno}"]
-            done = subprocess.run(["python3", SUPPORT / "worker_case.py", "case.json", *trace, "kmm-worker", *words, "-o", "json"],
-                                  cwd=where, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+            trace = [
+                "strace",
+                "-f",
+                "-qq",
+                "-o",
+                "/dev/null",
+                "-e",
+                f"trace={call}",
+                "-e",
+                f"inject={call}:error={errno}",
+            ]
+            done = subprocess.run(
+                ["python3", SUPPORT / "worker_case.py", "case.json", *trace, "kmm-worker", *words, "-o", "json"],
+                cwd=where,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                timeout=60,
+                check=False,
+            )
             return done.returncode, json.loads(done.stdout), done.stdout + done.stderr
 
     def test_every_errno_of_a_load(self):
-        image = ("load", "--insecure", "--image", "@REGISTRY@/drivers/demo:v2", "--module", "demo", "--parameter", "answer=7")
+        image = (
+            "load",
+            "--insecure",
+            "--image",
+            "@REGISTRY@/drivers/demo:v2",
+            "--module",
+            "demo",
+            "--parameter",
+            "answer=7",
+        )
         for errno, texts in LOAD.items():
             with self.subTest(errno):
                 code, document, words = self.run_worker("finit_module", errno, *image)
@@ -84,7 +122,9 @@ class Errnos(unittest.TestCase):
     def test_every_errno_of_an_unload(self):
         for errno, (exit_code, text) in UNLOAD.items():
             with self.subTest(errno):
-                code, document, words = self.run_worker("delete_module", errno, "unload", "--module", "held", "--wait", "0s")
+                code, document, words = self.run_worker(
+                    "delete_module", errno, "unload", "--module", "held", "--wait", "0s"
+                )
                 self.assertEqual((code, document["kind"]), (exit_code, "Error"), words)
                 self.assertIn(text, words)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kmm-worker finds in the module tree of a host that is whole, or half there, with the modules of a real kernel."""
+"""What kmm-worker finds in the module tree of a host that is whole, or half there, with the modules of a real
+kernel."""
 import pathlib
 import shutil
 import subprocess
@@ -9,11 +10,17 @@ import unittest
 import case
 
 MODULES = pathlib.Path("/lib/modules")
-PROC = {"osrelease": None, "tainted": "0", "modules_disabled": "0", "random/boot_id": "11111111-2222-3333-4444-555555555555"}
+PROC = {
+    "osrelease": None,
+    "tainted": "0",
+    "modules_disabled": "0",
+    "random/boot_id": "11111111-2222-3333-4444-555555555555",
+}
 
 
 def chain():
-    """(release, module, one that it needs and that needs another, that other): of a kernel with modules on this machine."""
+    """(release, module, one that it needs and that needs another, that other): of a kernel with modules on this
+    machine."""
     for index in sorted(MODULES.glob("*/modules.dep")):
         needs = dict(line.split(":", 1) for line in index.read_text().splitlines())
         needs = {module: words.split() for module, words in needs.items()}
@@ -48,8 +55,23 @@ class Linked(unittest.TestCase):
 
     def check(self):
         name = pathlib.PurePath(self.module).name.split(".")[0]
-        return subprocess.run([f"{case.TOOLS.bin}/kmm-worker", "check", "--host-root", self.root / "host", "--image", f"dir:{self.root / 'image'}",
-                               "--module", name], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(
+            [
+                f"{case.TOOLS.bin}/kmm-worker",
+                "check",
+                "--host-root",
+                self.root / "host",
+                "--image",
+                f"dir:{self.root / 'image'}",
+                "--module",
+                name,
+            ],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
 
     def test_whole(self):
         done = self.check()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real kmm-worker killed at every call that changes a file: the next run is clean, and unload puts everything back; the cache
-holds what it says."""
+"""The real kmm-worker killed at every call that changes a file: the next run is clean, and unload puts everything back;
+the cache holds what it says."""
 import json
 import os
 import pathlib
@@ -21,29 +21,49 @@ insecurePull: true
 inTreeModulesToRemove: [plain]
 modprobe: {moduleName: demo, dirName: /opt, firmwarePath: /firmware}
 """
-CASE = {"host": {"live": {"plain": {"srcversion": "P", "taint": ""}}, "modules": [{"name": "plain", "srcversion": "P", "modinfo": ["intree=Y"]}],
-                 "files": {"fw/vendor/old.bin": "of the host", "fw/vendor/same.bin": "same"}},
-        "image": {"modules": [{"name": "demo", "depends": "dep"}, {"name": "dep"}],
-                  "files": {"firmware/vendor/old.bin": "of the image", "firmware/vendor/same.bin": "same", "firmware/new.bin": "new"}},
-        "kernel": {}}
+CASE = {
+    "host": {
+        "live": {"plain": {"srcversion": "P", "taint": ""}},
+        "modules": [{"name": "plain", "srcversion": "P", "modinfo": ["intree=Y"]}],
+        "files": {"fw/vendor/old.bin": "of the host", "fw/vendor/same.bin": "same"},
+    },
+    "image": {
+        "modules": [{"name": "demo", "depends": "dep"}, {"name": "dep"}],
+        "files": {
+            "firmware/vendor/old.bin": "of the image",
+            "firmware/vendor/same.bin": "same",
+            "firmware/new.bin": "new",
+        },
+    },
+    "kernel": {},
+}
 
 
 def inside(call, point):
-    """Runs in the made-up host: a load killed at the point-th `call`, a second one, an unload. Exit 3: there is no such point."""
+    """Runs in the made-up host: a load killed at the point-th `call`, a second one, an unload. Exit 3: there is no such
+    point."""
     config = pathlib.Path("config.yaml")
     config.write_text(sys.stdin.read())
     words = ["--firmware-path", "/fw"]
     kill = inject(call, f"signal=KILL:when={point}")
-    first = subprocess.run([*kill, "kmm-worker", "load", config, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    first = subprocess.run(
+        [*kill, "kmm-worker", "load", config, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
+    )
     if first.returncode == 0:
         return 3
     for command in (["load", config, *words], ["unload", config, *words, "--restore-in-tree"]):
-        done = subprocess.run(["kmm-worker", *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        done = subprocess.run(
+            ["kmm-worker", *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
         if done.returncode != 0:
             print(f"{command[0]}: exit {done.returncode}\n{done.stdout}")
             return 1
     left = {str(path): path.read_text() for path in sorted(pathlib.Path("host/fw").rglob("*")) if path.is_file()}
-    faults = [] if left == {"host/fw/vendor/old.bin": "of the host", "host/fw/vendor/same.bin": "same"} else [f"firmware: {left}"]
+    faults = (
+        []
+        if left == {"host/fw/vendor/old.bin": "of the host", "host/fw/vendor/same.bin": "same"}
+        else [f"firmware: {left}"]
+    )
     path = pathlib.Path("host/sys/module/firmware_class/parameters/path").read_text().strip("\n\0")
     faults += [f"firmware path: {path}"] if path else []
     faults += [f"{name} is not live" for name in ("plain",) if not pathlib.Path("host/sys/module", name).is_dir()]
@@ -134,7 +154,8 @@ def inside_pulls(reference):
 
 
 def inside_faults(reference):
-    """Pulls into a cache that cannot be written at some point: they succeed, the cache holds what it says, and the next one as well."""
+    """Pulls into a cache that cannot be written at some point: they succeed, the cache holds what it says, and the next
+    one as well."""
     done = quiet([*PULL, reference, "--out", "good"])
     if done.returncode != 0:
         print(done.stdout)
@@ -158,11 +179,19 @@ def inside_faults(reference):
     return 0
 
 
-READ_ONLY = ("unshare", "-m", "sh", "-c", 'mount --bind cache cache && mount -o remount,bind,ro cache && exec "$@"', "sh")
+READ_ONLY = (
+    "unshare",
+    "-m",
+    "sh",
+    "-c",
+    'mount --bind cache cache && mount -o remount,bind,ro cache && exec "$@"',
+    "sh",
+)
 
 
 def inside_read_only(reference):
-    """Pulls from a cache on a file system that is mounted for reading alone: whole, damaged, without the image. Prints the faults, or how many."""
+    """Pulls from a cache on a file system that is mounted for reading alone: whole, damaged, without the image. Prints
+    the faults, or how many."""
     faults, tried = [], 0
 
     def look(what, code, command, *words):
@@ -170,7 +199,11 @@ def inside_read_only(reference):
         tried += 1
         shutil.rmtree("out", ignore_errors=True)
         done = quiet([*READ_ONLY, *command])
-        wrong = done.returncode != code or [word for word in words if word not in done.stdout] or (not words and done.stdout.count("warning"))
+        wrong = (
+            done.returncode != code
+            or [word for word in words if word not in done.stdout]
+            or (not words and done.stdout.count("warning"))
+        )
         if command[1] == "pull" and tree("out") != (tree("good") if code == 0 else {}):
             wrong = True
         if wrong:
@@ -178,7 +211,10 @@ def inside_read_only(reference):
     quiet([*PULL, reference, "--out", "good"])
     shutil.copytree("cache", "full")
     caches = [["kmm-worker", "cache", verb, "--cache-dir", "cache"] for verb in ("list", "verify", "prune")]
-    policies = [[*PULL, reference, "--out", "out", "--image-pull-policy", policy] for policy in ("IfNotPresent", "Always", "Never")]
+    policies = [
+        [*PULL, reference, "--out", "out", "--image-pull-policy", policy]
+        for policy in ("IfNotPresent", "Always", "Never")
+    ]
     pulls = [[word for word in command if word not in ("-q", "-o", "name")] for command in policies]
     for command in pulls:
         look("whole", 0, command)
@@ -190,7 +226,14 @@ def inside_read_only(reference):
         path.chmod(0o600)
         path.write_bytes(path.read_bytes()[:-1] + b"?")
     for command in pulls[:2]:
-        look("damaged", 0, command, "cache-damaged: sha256:", "cannot be removed", "cache-not-written: a new file in the cache cache: Read-only file system (EROFS)")
+        look(
+            "damaged",
+            0,
+            command,
+            "cache-damaged: sha256:",
+            "cannot be removed",
+            "cache-not-written: a new file in the cache cache: Read-only file system (EROFS)",
+        )
     look("damaged", 66, pulls[2], "image-not-cached")
     look("damaged", 76, caches[1], "cache-damaged", "hint:    --remove takes them away")
     look("damaged", 76, [*caches[1], "--remove"], "cache-damaged", "not all of them can be removed")
@@ -212,7 +255,8 @@ def inside_read_only(reference):
 
 
 class KilledPull(unittest.TestCase):
-    """A pull with a cache killed anywhere: the cache never lies, and the next pulls make the same files, at last without layers."""
+    """A pull with a cache killed anywhere: the cache never lies, and the next pulls make the same files, at last
+    without layers."""
 
     def test_pull_after_a_kill_anywhere(self):
         self.assertGreater(self.inside("pulls"), 40)
@@ -221,7 +265,9 @@ class KilledPull(unittest.TestCase):
         self.assertGreater(self.inside("faults"), 10)
 
     def test_pull_with_a_cache_that_is_mounted_to_be_read(self):
-        if subprocess.run(["unshare", "-m", "true"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode:
+        if subprocess.run(
+            ["unshare", "-m", "true"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
+        ).returncode:
             raise unittest.SkipTest("nothing can be mounted here")
         self.assertGreater(self.inside("read-only"), 20)
 
@@ -236,8 +282,24 @@ class KilledPull(unittest.TestCase):
         image = {"modules": [{"name": "demo", "depends": "dep"}, {"name": "dep", "file": "extra/dep.ko"}],
                  "links": {"opt/lib/modules/6.1.0-99-demo/link.ko": "demo.ko"}}
         pathlib.Path(where, "case.json").write_text(json.dumps({"image": image}))
-        done = subprocess.run(["python3", SUPPORT / "worker_case.py", "case.json", "python3", __file__, what, "@REGISTRY@/drivers/demo:v2"],
-                              cwd=where, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900, check=False)
+        done = subprocess.run(
+            [
+                "python3",
+                SUPPORT / "worker_case.py",
+                "case.json",
+                "python3",
+                __file__,
+                what,
+                "@REGISTRY@/drivers/demo:v2",
+            ],
+            cwd=where,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=900,
+            check=False,
+        )
         self.assertEqual(done.returncode, 0, done.stdout)
         print(f"{done.stdout.strip()} points", file=sys.stderr)
         return int(done.stdout)
@@ -259,8 +321,16 @@ class Killed(unittest.TestCase):
                 try:
                     pathlib.Path(where, "case.json").write_text(json.dumps(CASE))
                     pathlib.Path(where, "stdin").write_text(CONFIG)
-                    done = subprocess.run(["python3", SUPPORT / "worker_case.py", "case.json", "python3", __file__, call, str(point)],
-                                          cwd=where, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+                    done = subprocess.run(
+                        ["python3", SUPPORT / "worker_case.py", "case.json", "python3", __file__, call, str(point)],
+                        cwd=where,
+                        env=environment,
+                        stdout=subprocess.PIPE,
+                        stderr=subprocess.STDOUT,
+                        text=True,
+                        timeout=60,
+                        check=False,
+                    )
                 finally:
                     shutil.rmtree(where, ignore_errors=True)
                 if done.returncode == 3:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images of random layers: what a pull takes of them is what umoci unpacks, or nothing. KMM_RANDOM_IMAGES says how many of each kind (default 250)."""
+"""Images of random layers: what a pull takes of them is what umoci unpacks, or nothing. KMM_RANDOM_IMAGES says how many
+of each kind (default 250)."""
 import io
 import json
 import os
@@ -32,7 +33,11 @@ class Layer:
     def add(self, path, kind, text=""):
         above = [path[:at] for at, letter in enumerate(path) if letter == "/"]
         room = all(self.entries.get(parent, ("directory",))[0] == "directory" for parent in above)
-        if room and path not in self.entries and (kind == "directory" or not any(there.startswith(path + "/") for there in self.entries)):
+        if (
+            room
+            and path not in self.entries
+            and (kind == "directory" or not any(there.startswith(path + "/") for there in self.entries))
+        ):
             self.entries[path] = (kind, text)
 
     def files(self):
@@ -74,7 +79,9 @@ class Maker:
         place = self.random.choice(self.places[:4] if self.random.random() < 0.75 else self.places)
         name = self.random.choice(NAMES)
         path = f"{place}/{name}".lstrip("/")
-        kind = self.random.choices(["file", "directory", "link", "hard link", "whiteout", "opaque"], [45, 15, 10, 8, 16, 6])[0]
+        kind = self.random.choices(
+            ["file", "directory", "link", "hard link", "whiteout", "opaque"], [45, 15, 10, 8, 16, 6]
+        )[0]
         if kind == "whiteout":
             layer.add(f"{place}/.wh.{name}".lstrip("/"), "file")
         elif kind == "opaque":
@@ -85,7 +92,11 @@ class Maker:
                 layer.add(path, kind, self.random.choice(files))
         elif kind == "link":
             inside = any(path.startswith(kernel + "/") for kernel in self.places[:2])
-            layer.add(path, kind, self.random.choice(["x.ko", "a", "b/x.ko", ".", "a/b", "y.ko", "c"] + ([] if inside else self.targets)))
+            layer.add(
+                path,
+                kind,
+                self.random.choice(["x.ko", "a", "b/x.ko", ".", "a/b", "y.ko", "c"] + ([] if inside else self.targets)),
+            )
         else:
             layer.add(path, kind, f"{number}-{self.random.randint(0, 999)}" if kind == "file" else "")
 
@@ -112,7 +123,8 @@ def resolve(root, path):
 
 
 def tree(root, directory):
-    """What `directory` of the unpacked image `root` holds: {path: text or target}, without directories and links that lead nowhere."""
+    """What `directory` of the unpacked image `root` holds: {path: text or target}, without directories and links that
+    lead nowhere."""
     top, found = resolve(root, directory), {}
     for place, directories, files in os.walk(top):
         for name in directories + files:
@@ -138,15 +150,45 @@ class RandomLayers(unittest.TestCase):
         image, theirs, ours = self.top / "image", self.top / "umoci", self.top / "ours"
         blobs = image / "blobs" / "sha256"
         blobs.mkdir(parents=True)
-        entry = oci_image.make_image([layer.tar() for layer in layers], lambda name, data: (blobs / name.removeprefix("sha256:")).write_bytes(data))
+        entry = oci_image.make_image(
+            [layer.tar() for layer in layers],
+            lambda name, data: (blobs / name.removeprefix("sha256:")).write_bytes(data),
+        )
         entry["annotations"] = {"org.opencontainers.image.ref.name": "v1"}
         (image / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [entry]}))
         (image / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}')
-        unpacked = subprocess.run(["umoci", "raw", "unpack", "--rootless", "--image", f"{image}:v1", theirs], capture_output=True, text=True, check=False)
-        pulled = subprocess.run([case.TOOLS.bin / "kmm-worker", "pull", f"oci:{image}:v1", "--kernel", KERNEL, "--dir-name", dir_name, "--out", ours,
-                                 "--cache-size", "0", "-q"], capture_output=True, text=True, check=False)
+        unpacked = subprocess.run(
+            ["umoci", "raw", "unpack", "--rootless", "--image", f"{image}:v1", theirs],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        pulled = subprocess.run(
+            [
+                case.TOOLS.bin / "kmm-worker",
+                "pull",
+                f"oci:{image}:v1",
+                "--kernel",
+                KERNEL,
+                "--dir-name",
+                dir_name,
+                "--out",
+                ours,
+                "--cache-size",
+                "0",
+                "-q",
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         directory = f"{dir_name}/lib/modules/{KERNEL}"
-        return None if unpacked.returncode else tree(theirs, directory), tree(ours, directory), pulled.returncode, pulled.stderr
+        return (
+            None if unpacked.returncode else tree(theirs, directory),
+            tree(ours, directory),
+            pulled.returncode,
+            pulled.stderr,
+        )
 
     def compare(self, seed, layers, dir_name):
         want, got, code, said = self.unpack(layers, dir_name)
@@ -154,7 +196,9 @@ class RandomLayers(unittest.TestCase):
         if code not in (0, NOT_THERE):
             self.assertEqual(got, {}, told)
             links = any(kind == "link" for layer in layers for kind, _ in layer.entries.values())
-            self.assertTrue(want is None or (code == REFUSED and links), told)  # without links there is nothing to refuse
+            self.assertTrue(
+                want is None or (code == REFUSED and links), told
+            )  # without links there is nothing to refuse
         elif want is not None:
             self.assertEqual(got, want, told)
         else:
@@ -163,17 +207,51 @@ class RandomLayers(unittest.TestCase):
 
     def test_layers_are_put_on_each_other_as_umoci_does(self):
         kernel = f"opt/lib/modules/{KERNEL}"
-        places = [kernel, kernel + "/a", kernel + "/a/b", kernel + "/c", f"opt/lib/modules/{OTHER}", "opt/lib/modules", "opt/lib", "opt", "srv", ""]
+        places = [
+            kernel,
+            kernel + "/a",
+            kernel + "/a/b",
+            kernel + "/c",
+            f"opt/lib/modules/{OTHER}",
+            "opt/lib/modules",
+            "opt/lib",
+            "opt",
+            "srv",
+            "",
+        ]
         first = [[], [(kernel, "directory", "")]]
-        same = [self.compare(seed, Maker(seed, places, ["../a", "x.ko"], first).layers(), "/opt") for seed in range(COUNT)]
+        same = [
+            self.compare(seed, Maker(seed, places, ["../a", "x.ko"], first).layers(), "/opt") for seed in range(COUNT)
+        ]
         self.assertGreater(sum(same), COUNT // 2)
 
     def test_links_on_the_way_and_beside_it_lead_where_they_do_for_umoci(self):
         kernel, real = f"lib/modules/{KERNEL}", f"usr/lib/modules/{KERNEL}"
-        places = [kernel, real, kernel + "/a", real + "/a", f"usr/lib/modules/{OTHER}", "lib/modules", "usr/lib", "lib", "srv", "usr", "", "usr/lib/modules"]
+        places = [
+            kernel,
+            real,
+            kernel + "/a",
+            real + "/a",
+            f"usr/lib/modules/{OTHER}",
+            "lib/modules",
+            "usr/lib",
+            "lib",
+            "srv",
+            "usr",
+            "",
+            "usr/lib/modules",
+        ]
         targets = ["usr/lib", "/usr/lib", OTHER, "../lib", "usr", "/usr", "srv"]
-        first = [[("lib/modules", "directory", "")], [("lib/modules", "directory", "")], [("usr", "directory", ""), ("lib", "link", "usr/lib")],
-                 [("usr", "directory", ""), ("lib", "link", "/usr/lib")], [("lib/modules", "link", "../usr/lib/modules")], [("lib/modules", "link", "/srv")],
-                 [(kernel, "link", OTHER)], [(kernel, "link", f"/lib/modules/{OTHER}")], [("usr", "link", "srv")]]
+        first = [
+            [("lib/modules", "directory", "")],
+            [("lib/modules", "directory", "")],
+            [("usr", "directory", ""), ("lib", "link", "usr/lib")],
+            [("usr", "directory", ""), ("lib", "link", "/usr/lib")],
+            [("lib/modules", "link", "../usr/lib/modules")],
+            [("lib/modules", "link", "/srv")],
+            [(kernel, "link", OTHER)],
+            [(kernel, "link", f"/lib/modules/{OTHER}")],
+            [("usr", "link", "srv")],
+        ]
         same = [self.compare(seed, Maker(seed, places, targets, first).layers(), "/") for seed in range(COUNT)]
         self.assertGreater(sum(same), COUNT // 4)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pull of an image of many files takes of memory: little for each, and none for what it prints or what a cache keeps of it."""
+"""What a pull of an image of many files takes of memory: little for each, and none for what it prints or what a cache
+keeps of it."""
 import io
 import json
 import pathlib
@@ -30,7 +31,9 @@ def layer_of(count, content):
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as tar:
         for number in range(count):
-            info = tarfile.TarInfo(f"opt/lib/modules/6.1.0-{number % KERNELS}-test/kernel/drivers/net/ethernet/vendor/driver_{number:06d}.ko")
+            info = tarfile.TarInfo(
+                f"opt/lib/modules/6.1.0-{number % KERNELS}-test/kernel/drivers/net/ethernet/vendor/driver_{number:06d}.ko"
+            )
             data = content(number)
             info.size = len(data)
             tar.addfile(info, io.BytesIO(data))
@@ -48,7 +51,9 @@ def write_layout(top, tar):
 
 def peak_of(words, stdout):
     """(bytes that the command had resident at most, its exit code, what it said besides)"""
-    done = subprocess.run([sys.executable, "-c", PEAK, *words], stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, *words], stdout=stdout, stderr=subprocess.PIPE, text=True, check=False
+    )
     said, _, peak = done.stderr.rstrip("\n").rpartition("\n")
     return int(peak) * 1024, done.returncode, said
 
@@ -67,7 +72,21 @@ class ManyFiles(unittest.TestCase):
     def peak(self, kernel, form):
         """(bytes resident at most, the output)"""
         out, said = self.top / "out", self.top / "said"
-        words = [self.worker, "pull", f"oci:{self.top / 'image'}", "--platform", "linux/amd64", "--kernel", kernel, "--out", str(out), "--cache-size", "0", "-o", form]
+        words = [
+            self.worker,
+            "pull",
+            f"oci:{self.top / 'image'}",
+            "--platform",
+            "linux/amd64",
+            "--kernel",
+            kernel,
+            "--out",
+            str(out),
+            "--cache-size",
+            "0",
+            "-o",
+            form,
+        ]
         with open(said, "wb") as stdout:
             peak, code, errors = peak_of(words, stdout)
         self.assertEqual(code, 0, errors)
@@ -105,7 +124,20 @@ class CachedFiles(unittest.TestCase):
         top = scratch("memory", ROOM)
         self.addCleanup(shutil.rmtree, top, ignore_errors=True)
         with server:
-            words = [worker, "pull", "--insecure", f"{repository}:v1", "--platform", "linux/amd64", "--kernel", "all", "--cache-dir", str(top / "cache"), "-o", "name"]
+            words = [
+                worker,
+                "pull",
+                "--insecure",
+                f"{repository}:v1",
+                "--platform",
+                "linux/amd64",
+                "--kernel",
+                "all",
+                "--cache-dir",
+                str(top / "cache"),
+                "-o",
+                "name",
+            ]
             for what, policy in (("first", "Always"), ("cached", "Always"), ("cached", "Never")):
                 with self.subTest(what=what, policy=policy):
                     out = top / "out"
@@ -116,7 +148,9 @@ class CachedFiles(unittest.TestCase):
                     self.assertEqual(len(list((top / "cache" / "extractions").iterdir())), 1)
                     self.assertEqual(len(list((top / "cache" / "blobs" / "sha256").iterdir())), CACHED + 3)
                     shutil.rmtree(out)
-                    self.assertLessEqual(peak, PEAK_MAX, f"{what} pull of {CACHED} files, {policy}: {peak / (1 << 20):.1f} MiB")
+                    self.assertLessEqual(
+                        peak, PEAK_MAX, f"{what} pull of {CACHED} files, {policy}: {peak / (1 << 20):.1f} MiB"
+                    )
             for verb in ("list", "verify", "prune"):
                 with open(top / "said", "wb") as stdout:
                     peak, code, errors = peak_of([worker, "cache", verb, "--cache-dir", str(top / "cache")], stdout)

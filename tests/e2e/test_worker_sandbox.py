@@ -23,7 +23,8 @@ CASE = {"image": {"modules": [{"name": "demo"}]}, "kernel": {}}
 
 
 def traced_calls(log):
-    """[number of the process, call] in the order of their ends; those that strace has cut in two, as another process came between, whole."""
+    """[number of the process, call] in the order of their ends; those that strace has cut in two, as another process
+    came between, whole."""
     begun = {}
     calls = []
     for line in log.read_text(errors="replace").splitlines():
@@ -43,17 +44,40 @@ class Sandboxed(unittest.TestCase):
             raise unittest.SkipTest("processes cannot be traced here")
 
     def calls(self, *words):
-        """(the worker's own calls in order, the index of the first open of a module after the pull, what was printed); self.others
-        has the calls of other processes by their number"""
+        """(the worker's own calls in order, the index of the first open of a module after the pull, what was printed);
+        self.others has the calls of other processes by their number"""
         where = pathlib.Path(tempfile.mkdtemp(prefix="kmm-sandbox-"))
         self.addCleanup(shutil.rmtree, where, ignore_errors=True)
         (where / "case.json").write_text(json.dumps(CASE))
         done = subprocess.run(
-            ["python3", SUPPORT / "worker_case.py", "case.json", "strace", "-f", "-qq", "-o", "log",
-             "-e", "trace=seccomp,socket,openat,unshare,prctl,?landlock_restrict_self,execve", "kmm-worker", *words, "-v", "--insecure",
-             "--image", "@REGISTRY@/drivers/demo:v2", "--module", "demo"],
-            cwd=where, env=dict(os.environ, PATH=f"{case.TOOLS.bin}:{os.environ['PATH']}"),
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
+            [
+                "python3",
+                SUPPORT / "worker_case.py",
+                "case.json",
+                "strace",
+                "-f",
+                "-qq",
+                "-o",
+                "log",
+                "-e",
+                "trace=seccomp,socket,openat,unshare,prctl,?landlock_restrict_self,execve",
+                "kmm-worker",
+                *words,
+                "-v",
+                "--insecure",
+                "--image",
+                "@REGISTRY@/drivers/demo:v2",
+                "--module",
+                "demo",
+            ],
+            cwd=where,
+            env=dict(os.environ, PATH=f"{case.TOOLS.bin}:{os.environ['PATH']}"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+            check=False,
+        )
         self.assertEqual(done.returncode, 0, done.stdout)
         lines = traced_calls(where / "log")
         worker = next(number for number, call in lines if "kmm-worker" in call)
@@ -62,7 +86,9 @@ class Sandboxed(unittest.TestCase):
         for number, call in lines:
             if number != worker:
                 self.others.setdefault(number, []).append(call)
-        opened = [i for i, line in enumerate(log) if re.search(r'openat\(AT_FDCWD, "[^"]*/kmm-pull-[^"]*demo\.ko"', line)]
+        opened = [
+            i for i, line in enumerate(log) if re.search(r'openat\(AT_FDCWD, "[^"]*/kmm-pull-[^"]*demo\.ko"', line)
+        ]
         self.assertTrue(opened, "\n".join(log[-40:]))
         return log, opened[0], done.stdout
 
@@ -72,7 +98,11 @@ class Sandboxed(unittest.TestCase):
     def test_layers_and_modules_are_parsed_by_a_process_that_opens_nothing(self):
         for verb in ("check", "load"):
             _, _, said = self.calls(verb)
-            filtered = [calls for calls in self.others.values() if self.in_force(calls, len(calls), r"seccomp\(SECCOMP_SET_MODE_FILTER.* = 0")]
+            filtered = [
+                calls
+                for calls in self.others.values()
+                if self.in_force(calls, len(calls), r"seccomp\(SECCOMP_SET_MODE_FILTER.* = 0")
+            ]
             if not filtered:
                 self.skipTest("no seccomp here")
             for calls in filtered:
@@ -87,15 +117,42 @@ class Sandboxed(unittest.TestCase):
         for file in ("case.json", "stdin"):
             shutil.copy(SUPPORT.parent / "golden/kmm-plan/preflight-check-images/in" / file, where)
         done = subprocess.run(
-            ["python3", SUPPORT / "worker_case.py", "case.json", "strace", "-f", "-qq", "-o", "log",
-             "-e", "trace=seccomp,socket,openat,execve,recvmsg", "kmm-plan", "preflight", "-f", "-", "--kernel", "6.1.0-99-demo",
-             "--check-images", "--sig-enforce"],
-            cwd=where, env=dict(os.environ, PATH=f"{case.TOOLS.bin}:{os.environ['PATH']}"),
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
+            [
+                "python3",
+                SUPPORT / "worker_case.py",
+                "case.json",
+                "strace",
+                "-f",
+                "-qq",
+                "-o",
+                "log",
+                "-e",
+                "trace=seccomp,socket,openat,execve,recvmsg",
+                "kmm-plan",
+                "preflight",
+                "-f",
+                "-",
+                "--kernel",
+                "6.1.0-99-demo",
+                "--check-images",
+                "--sig-enforce",
+            ],
+            cwd=where,
+            env=dict(os.environ, PATH=f"{case.TOOLS.bin}:{os.environ['PATH']}"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+            check=False,
+        )
         processes = {}
         for number, call in traced_calls(where / "log"):
             processes.setdefault(number, []).append(call)
-        filtered = [calls for calls in processes.values() if self.in_force(calls, len(calls), r"seccomp\(SECCOMP_SET_MODE_FILTER.* = 0")]
+        filtered = [
+            calls
+            for calls in processes.values()
+            if self.in_force(calls, len(calls), r"seccomp\(SECCOMP_SET_MODE_FILTER.* = 0")
+        ]
         if not filtered and pathlib.Path("/proc/self/status").read_text().count("Seccomp:") == 0:
             self.skipTest("no seccomp here")
         self.assertTrue(filtered, done.stdout)
@@ -119,20 +176,29 @@ class Sandboxed(unittest.TestCase):
 
     def said_with_a_stopped_parser(self, where, seconds):
         """What a check says whose parser is stopped before it is asked for anything; the parser is gone then."""
-        worker = subprocess.Popen([case.TOOLS.bin / "kmm-worker", "check", "-", "--timeout", f"{seconds}s"], stdin=subprocess.PIPE,
-                                  stderr=subprocess.PIPE, text=True, env=dict(os.environ, KMM_HOST_ROOT=str(where / "host")))
+        worker = subprocess.Popen(
+            [case.TOOLS.bin / "kmm-worker", "check", "-", "--timeout", f"{seconds}s"],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=dict(os.environ, KMM_HOST_ROOT=str(where / "host")),
+        )
         self.addCleanup(worker.kill)
         parser = self.confined_below(worker)
         if parser is None:
             return worker.communicate(timeout=120)[1]
         os.kill(parser, signal.SIGSTOP)
-        said = worker.communicate(f"containerImage: dir:{where}/tree\nkernelVersion: {worker_case.RELEASE}\nmodprobe: {{moduleName: demo}}\n", timeout=120)[1]
+        said = worker.communicate(
+            f"containerImage: dir:{where}/tree\nkernelVersion: {worker_case.RELEASE}\nmodprobe: {{moduleName: demo}}\n",
+            timeout=120,
+        )[1]
         self.assertEqual(worker.returncode, 124, said)
         self.assertFalse(pathlib.Path(f"/proc/{parser}").exists())
         return said
 
     def confined_below(self, worker):
-        """A process with a seccomp filter that the worker has started, or one that such a process has; None once the worker has ended."""
+        """A process with a seccomp filter that the worker has started, or one that such a process has; None once the
+        worker has ended."""
         while worker.poll() is None:
             found = [worker.pid]
             for number in found:

@@ -46,7 +46,11 @@ def token_registry(served, accepts_login=True):
                 self.answer(401, said, [("WWW-Authenticate", realm)])
             else:
                 data = served.get(self.path)
-                kind = [("Content-Type", "application/vnd.oci.image.manifest.v1+json")] if "/manifests/" in self.path else []
+                kind = (
+                    [("Content-Type", "application/vnd.oci.image.manifest.v1+json")]
+                    if "/manifests/" in self.path
+                    else []
+                )
                 self.answer(404 if data is None else 200, data or b"", kind)
 
         def do_POST(self):
@@ -81,12 +85,29 @@ class Secrets(unittest.TestCase):
         return name
 
     def worker(self, *words, code=0, stdin="", fake=True, **more):
-        environment = dict(os.environ, KMM_HOST_ROOT=str(self.root / "host"), TMPDIR=str(self.root / "scratch"), KMM_VERIFY_AFTER="0s", HOME=str(self.root),
-                           KMM_TERMINATION_LOG=str(self.root / "termination-log"), FAKE_KERNEL_SCRIPT=str(self.root / "script"), **more)
+        environment = dict(
+            os.environ,
+            KMM_HOST_ROOT=str(self.root / "host"),
+            TMPDIR=str(self.root / "scratch"),
+            KMM_VERIFY_AFTER="0s",
+            HOME=str(self.root),
+            KMM_TERMINATION_LOG=str(self.root / "termination-log"),
+            FAKE_KERNEL_SCRIPT=str(self.root / "script"),
+            **more,
+        )
         if fake:
             environment["LD_PRELOAD"] = str(case.TOOLS.bin.parent / "lib/libfake_kernel.so")
-        done = subprocess.run([str(case.TOOLS.bin / "kmm-worker"), *words], cwd=self.root, env=environment, input=stdin, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            [str(case.TOOLS.bin / "kmm-worker"), *words],
+            cwd=self.root,
+            env=environment,
+            input=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+            check=False,
+        )
         self.assertIn(done.returncode, code if isinstance(code, tuple) else (code,), done.stdout)
         self.look_for_secrets(f"kmm-worker {words[0]}, exit {done.returncode}", done.stdout)
         return done.stdout
@@ -112,23 +133,45 @@ class Secrets(unittest.TestCase):
         self.assertTrue((self.root / "out/opt/lib/modules" / worker_case.RELEASE / "demo.ko").exists())
         self.assertTrue(list((self.root / "cache").rglob("*")))
         self.worker("check", "--image", image, "--module", "demo", "--authfile", "auth.json", "-o", "json", *common)
-        config = (f"containerImage: {image}\ninsecurePull: true\nkernelVersion: {worker_case.RELEASE}\nmodprobe: {{moduleName: demo, dirName: /opt}}\n---\n"
-                  "apiVersion: v1\nkind: Secret\nmetadata: {name: pull, namespace: drivers}\ntype: kubernetes.io/dockerconfigjson\ndata:\n"
-                  f"  .dockerconfigjson: {base64.b64encode(self.auth(self.address).encode()).decode()}\n")
-        self.assertIn('"outcome": "loaded"', self.worker("load", "-", "-o", "json", "--cache-dir", "cache", stdin=config))
+        config = (
+            f"containerImage: {image}\ninsecurePull: true\nkernelVersion: {worker_case.RELEASE}\nmodprobe: {{moduleName: demo, dirName: /opt}}\n---\n"
+            "apiVersion: v1\nkind: Secret\nmetadata: {name: pull, namespace: drivers}\ntype: kubernetes.io/dockerconfigjson\ndata:\n"
+            f"  .dockerconfigjson: {base64.b64encode(self.auth(self.address).encode()).decode()}\n"
+        )
+        self.assertIn(
+            '"outcome": "loaded"', self.worker("load", "-", "-o", "json", "--cache-dir", "cache", stdin=config)
+        )
         self.assertIn("loaded", (self.root / "termination-log").read_text())
 
     def test_failures(self):
         self.give("auth.json", self.auth(self.closed))
         image = f"{self.closed}/drivers/demo:v2"
         for output in ("table", "json"):
-            self.worker("pull", image, "--out", "out", "--authfile", "auth.json", "--insecure", "-vv", "-o", output, code=77)
-            self.worker("load", "--image", image, "--module", "demo", "--authfile", "auth.json", "--insecure", "-o", output, code=77)
+            self.worker(
+                "pull", image, "--out", "out", "--authfile", "auth.json", "--insecure", "-vv", "-o", output, code=77
+            )
+            self.worker(
+                "load",
+                "--image",
+                image,
+                "--module",
+                "demo",
+                "--authfile",
+                "auth.json",
+                "--insecure",
+                "-o",
+                output,
+                code=77,
+            )
         self.assertIn("registry-auth", (self.root / "termination-log").read_text())
         # Files that hold a secret and are not what they should be.
-        broken = {"cut.json": self.auth(self.closed)[:-3], "colon.json": json.dumps({"auths": {"h": {"auth": base64.b64encode(PASSWORD.encode()).decode()}}}),
-                  "type.json": json.dumps({"auths": {"h": {"auth": [PASSWORD]}}}), "base64.json": json.dumps({"auths": {"h": {"auth": "!" + LOGIN}}}),
-                  "list.json": json.dumps([{"auths": {"h": {"auth": LOGIN}}}])}
+        broken = {
+            "cut.json": self.auth(self.closed)[:-3],
+            "colon.json": json.dumps({"auths": {"h": {"auth": base64.b64encode(PASSWORD.encode()).decode()}}}),
+            "type.json": json.dumps({"auths": {"h": {"auth": [PASSWORD]}}}),
+            "base64.json": json.dumps({"auths": {"h": {"auth": "!" + LOGIN}}}),
+            "list.json": json.dumps([{"auths": {"h": {"auth": LOGIN}}}]),
+        }
         for name, text in broken.items():
             self.give(name, text)
             said = self.worker("pull", image, "--out", "out", "--authfile", name, "--insecure", code=65)
@@ -140,9 +183,24 @@ class Secrets(unittest.TestCase):
         self.give("auth.json", self.auth("registry.invalid"))
         proxy = f"http://kmm:{PROXY}@127.0.0.1:1"
         # 124 where the machine is slow: the time is up before the next wait would be longer than what is left.
-        self.worker("pull", "registry.invalid/drivers/demo:v2", "--out", "out", "--authfile", "auth.json", "-vv", "--timeout", "3s", code=(69, 124), fake=False,
-                    https_proxy=proxy, http_proxy=proxy)
-        self.worker("pull", f"https://kmm:{PASSWORD}@registry.invalid/drivers/demo:v2", "--out", "out", code=65, fake=False)
+        self.worker(
+            "pull",
+            "registry.invalid/drivers/demo:v2",
+            "--out",
+            "out",
+            "--authfile",
+            "auth.json",
+            "-vv",
+            "--timeout",
+            "3s",
+            code=(69, 124),
+            fake=False,
+            https_proxy=proxy,
+            http_proxy=proxy,
+        )
+        self.worker(
+            "pull", f"https://kmm:{PASSWORD}@registry.invalid/drivers/demo:v2", "--out", "out", code=65, fake=False
+        )
 
 
 if __name__ == "__main__":

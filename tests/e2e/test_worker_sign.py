@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kmm-worker sign between real programs: Debian's docker-registry with TLS and a password, the kernel's sign-file, skopeo."""
+"""kmm-worker sign between real programs: Debian's docker-registry with TLS and a password, the kernel's sign-file,
+skopeo."""
 import base64
 import gzip
 import hashlib
@@ -29,14 +30,18 @@ storage: {{filesystem: {{rootdirectory: {root}/storage}}}}
 auth: {{htpasswd: {{realm: basic, path: {root}/htpasswd}}}}
 http: {{addr: "127.0.0.1:{port}", tls: {{certificate: {root}/tls.pem, key: {root}/tls.key}}}}
 """
-HTPASSWD = "kmm:$2b$04$4h.uQ8Y7D3z.J/hdRTxizOa1vOWGi4zFyW/2lzuyxmx1N8PeGU32y\n"  # of the user kmm with the password opensesame
+HTPASSWD = (
+    "kmm:$2b$04$4h.uQ8Y7D3z.J/hdRTxizOa1vOWGi4zFyW/2lzuyxmx1N8PeGU32y\n"  # of the user kmm with the password opensesame
+)
 # By these a signing changes files; its temporary directory is the business of others.
 SIGN_CALLS = ("write", "fsync", "rename", "unlink", "mkdir", "fchmod", "flock")
 DIRECTORY = "opt/lib/modules/6.1.0-99-demo"
 
 
 def run(*words, **more):
-    done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **more)
+    done = subprocess.run(
+        [str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **more
+    )
     if done.returncode != 0:
         raise AssertionError(f"{words[0]}: exit {done.returncode}\n{done.stdout}")
     return done.stdout
@@ -73,10 +78,23 @@ class Signing(unittest.TestCase):
             (layout / "blobs/sha256" / digest).write_bytes(data)
             return {"mediaType": f"application/vnd.oci.image.{kind}", "digest": f"sha256:{digest}", "size": len(data)}
         layer = put("layer.v1.tar", tar.read_bytes())
-        config = put("config.v1+json", json.dumps({"architecture": "amd64", "os": "linux",
-                                                   "rootfs": {"type": "layers", "diff_ids": [layer["digest"]]}}).encode())
-        manifest = put("manifest.v1+json", json.dumps({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
-                                                       "config": config, "layers": [layer]}).encode())
+        config = put(
+            "config.v1+json",
+            json.dumps(
+                {"architecture": "amd64", "os": "linux", "rootfs": {"type": "layers", "diff_ids": [layer["digest"]]}}
+            ).encode(),
+        )
+        manifest = put(
+            "manifest.v1+json",
+            json.dumps(
+                {
+                    "schemaVersion": 2,
+                    "mediaType": "application/vnd.oci.image.manifest.v1+json",
+                    "config": config,
+                    "layers": [layer],
+                }
+            ).encode(),
+        )
         manifest["annotations"] = {"org.opencontainers.image.ref.name": "v1"}
         (layout / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}')
         (layout / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [manifest]}))
@@ -89,7 +107,11 @@ class Signing(unittest.TestCase):
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         (self.root / "registry.yml").write_text(CONFIG.format(root=self.root, port=port))
-        server = subprocess.Popen(["docker-registry", "serve", self.root / "registry.yml"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        server = subprocess.Popen(
+            ["docker-registry", "serve", self.root / "registry.yml"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         self.addCleanup(server.wait)
         self.addCleanup(server.terminate)
         for _ in range(300):
@@ -102,8 +124,15 @@ class Signing(unittest.TestCase):
         return f"127.0.0.1:{port}"
 
     def worker(self, *words, code=0, **environment):
-        done = subprocess.run([str(case.TOOLS.bin / "kmm-worker"), *map(str, words)], cwd=self.root, env={**os.environ, **environment},
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        done = subprocess.run(
+            [str(case.TOOLS.bin / "kmm-worker"), *map(str, words)],
+            cwd=self.root,
+            env={**os.environ, **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
         self.assertEqual(done.returncode, code, done.stdout)
         return done.stdout
 
@@ -126,21 +155,41 @@ class Signing(unittest.TestCase):
         address = self.registry()
         login = ("--ca-file", "tls.pem", "--authfile", "auth.json")
         keys = ("--key", "key.pem", "--cert", "cert.pem")
-        first = json.loads(self.worker("sign", "oci:layout:v1", "--to", f"{address}/team/demo:v1", *keys, *login, "-o", "json"))
+        first = json.loads(
+            self.worker("sign", "oci:layout:v1", "--to", f"{address}/team/demo:v1", *keys, *login, "-o", "json")
+        )
         self.check_pulled(f"{address}/team/demo:v1", *login)
-        shown = run("skopeo", "inspect", "--raw", "--tls-verify=false", "--authfile", self.root / "auth.json", f"docker://{address}/team/demo:v1")
+        shown = run(
+            "skopeo",
+            "inspect",
+            "--raw",
+            "--tls-verify=false",
+            "--authfile",
+            self.root / "auth.json",
+            f"docker://{address}/team/demo:v1",
+        )
         self.assertEqual("sha256:" + hashlib.sha256(shown.encode()).hexdigest(), first["image"]["digest"])
         # What has this very signature stays as it is, and blobs are taken over from the other repository.
-        second = json.loads(self.worker("sign", f"{address}/team/demo:v1", "--to", f"{address}/other/demo:v2", *keys, *login, "-o", "json"))
+        second = json.loads(
+            self.worker(
+                "sign", f"{address}/team/demo:v1", "--to", f"{address}/other/demo:v2", *keys, *login, "-o", "json"
+            )
+        )
         self.assertEqual((second["outcome"], second["image"]["digest"]), ("unchanged", first["image"]["digest"]))
         self.check_pulled(f"{address}/other/demo:v2", *login)
-        refused = self.worker("sign", "oci:layout:v1", "--to", f"{address}/team/demo:v3", *keys, "--ca-file", "tls.pem", code=77)
+        refused = self.worker(
+            "sign", "oci:layout:v1", "--to", f"{address}/team/demo:v3", *keys, "--ca-file", "tls.pem", code=77
+        )
         self.assertIn("registry-auth", refused)
         self.assertNotIn("PRIVATE", refused)
-        # OpenSSL's variable names authorities besides the system's; what is not there is passed over, as other clients do.
+        # OpenSSL's variable names authorities besides the system's; what is not there is passed over, as other clients
+        # do.
         again = ("pull", f"{address}/team/demo:v1", "--kernel", "all", "--out", "elsewhere", "--authfile", "auth.json")
         self.assertIn("code:    tls\n", self.worker(*again, code=76, SSL_CERT_FILE="absent.pem"))
-        self.assertIn("CA file auth.json, which SSL_CERT_FILE names: expected certificates", self.worker(*again, code=65, SSL_CERT_FILE="auth.json"))
+        self.assertIn(
+            "CA file auth.json, which SSL_CERT_FILE names: expected certificates",
+            self.worker(*again, code=65, SSL_CERT_FILE="auth.json"),
+        )
         self.worker(*again, SSL_CERT_FILE="tls.pem")
 
     def test_interrupted_between_modules(self):
@@ -148,10 +197,26 @@ class Signing(unittest.TestCase):
         self.image("many", [(f"m{number}.ko", {}) for number in range(400)])
         scratch = self.root / "scratch"
         scratch.mkdir()
-        words = [str(case.TOOLS.bin / "kmm-worker"), "sign", "oci:many:v1", "--to", "oci:signed:v1", "--key", "key.pem", "--cert", "cert.pem"]
+        words = [
+            str(case.TOOLS.bin / "kmm-worker"),
+            "sign",
+            "oci:many:v1",
+            "--to",
+            "oci:signed:v1",
+            "--key",
+            "key.pem",
+            "--cert",
+            "cert.pem",
+        ]
         for signal, code in (("TERM", 143), ("INT", 130)):
-            ran = subprocess.Popen(["env", f"--default-signal={signal}", *words], cwd=self.root, env=dict(os.environ, TMPDIR=str(scratch)),
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            ran = subprocess.Popen(
+                ["env", f"--default-signal={signal}", *words],
+                cwd=self.root,
+                env=dict(os.environ, TMPDIR=str(scratch)),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
             while ran.poll() is None and not list(scratch.glob("kmm-sign-*/1/opt")):
                 time.sleep(0.001)
             subprocess.run(["kill", f"-{signal}", str(ran.pid)], check=False)
@@ -163,10 +228,20 @@ class Signing(unittest.TestCase):
         self.assertIn("signed", self.worker(*words[1:]))
 
     def test_after_a_kill_anywhere(self):
-        """Signing is killed wherever it changes something: the layout keeps its names, and the next run leaves nothing but images."""
+        """Signing is killed wherever it changes something: the layout keeps its names, and the next run leaves nothing
+        but images."""
         if not usable():
             raise unittest.SkipTest("processes cannot be traced here")
-        words = [str(case.TOOLS.bin / "kmm-worker"), "sign", "oci:layout:v1", "--key", "key.pem", "--cert", "cert.pem", "-q"]
+        words = [
+            str(case.TOOLS.bin / "kmm-worker"),
+            "sign",
+            "oci:layout:v1",
+            "--key",
+            "key.pem",
+            "--cert",
+            "cert.pem",
+            "-q",
+        ]
         scratch = self.root / "scratch"
         scratch.mkdir()
         more = {"cwd": self.root, "env": dict(os.environ, TMPDIR=str(scratch)), "check": False, "text": True,
@@ -180,7 +255,12 @@ class Signing(unittest.TestCase):
                     (self.root / "signed.tar").unlink(missing_ok=True)
                     if to == "signed":
                         shutil.copytree(self.root / "before", self.root / to)
-                    if subprocess.run([*inject(call, f"signal=KILL:when={point}"), *words, "--to", place], **more).returncode == 0:
+                    if (
+                        subprocess.run(
+                            [*inject(call, f"signal=KILL:when={point}"), *words, "--to", place], **more
+                        ).returncode
+                        == 0
+                    ):
                         break
                     tried += 1
                     where = f"{place}, killed at {call} {point}"
@@ -188,7 +268,9 @@ class Signing(unittest.TestCase):
                         self.assertIn("old", self.names(to), where)
                     done = subprocess.run([*words, "--to", place], **more)
                     self.assertEqual(done.returncode, 0, f"{where}: {done.stdout}")
-                    left = [str(path) for path in self.root.rglob("*kmm-tmp*")] + [str(path) for path in scratch.iterdir()]
+                    left = [str(path) for path in self.root.rglob("*kmm-tmp*")] + [
+                        str(path) for path in scratch.iterdir()
+                    ]
                     self.assertEqual(left, [], where)
                     if to == "signed":
                         self.assertEqual(self.names(to), ["new", "old"], where)
@@ -205,8 +287,14 @@ class Signing(unittest.TestCase):
             for point in (1, 2, 3, 4, 5, 6):
                 shutil.rmtree(self.root / "signed", ignore_errors=True)
                 (self.root / "signed.tar").unlink(missing_ok=True)
-                done = subprocess.run([*inject("fsync", f"error=ENOSPC:when={point}+"), *words, "--to", place], cwd=self.root,
-                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+                done = subprocess.run(
+                    [*inject("fsync", f"error=ENOSPC:when={point}+"), *words, "--to", place],
+                    cwd=self.root,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                    check=False,
+                )
                 if done.returncode == 0:
                     break
                 self.assertEqual(done.returncode, 74, done.stdout)
@@ -226,7 +314,16 @@ class Signing(unittest.TestCase):
         return sorted(manifest["annotations"]["org.opencontainers.image.ref.name"] for manifest in index["manifests"])
 
     def test_archives(self):
-        run("skopeo", "copy", "--insecure-policy", "-f", "v2s2", "oci:layout:v1", "docker-archive:saved.tar:demo:v1", cwd=self.root)
+        run(
+            "skopeo",
+            "copy",
+            "--insecure-policy",
+            "-f",
+            "v2s2",
+            "oci:layout:v1",
+            "docker-archive:saved.tar:demo:v1",
+            cwd=self.root,
+        )
         self.worker("sign", "docker-archive:saved.tar", "--to", "oci:one:v1", "--key", "key.pem", "--cert", "cert.pem")
         self.check_pulled("oci:one:v1")
         self.worker("sign", "oci:layout:v1", "--to", "oci:two:v1", "--key", "key.pem", "--cert", "cert.pem")
@@ -240,8 +337,23 @@ class Signing(unittest.TestCase):
         with socket.socket() as silent:
             silent.bind(("127.0.0.1", 0))
             silent.listen()
-            worker = subprocess.Popen([str(case.TOOLS.bin / "kmm-worker"), "sign", f"127.0.0.1:{silent.getsockname()[1]}/team/driver:v1", "--insecure", "--to", "oci:out:v1",
-                                       "--key", "key.pem", "--cert", "cert.pem"], cwd=self.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            worker = subprocess.Popen(
+                [
+                    str(case.TOOLS.bin / "kmm-worker"),
+                    "sign",
+                    f"127.0.0.1:{silent.getsockname()[1]}/team/driver:v1",
+                    "--insecure",
+                    "--to",
+                    "oci:out:v1",
+                    "--key",
+                    "key.pem",
+                    "--cert",
+                    "cert.pem",
+                ],
+                cwd=self.root,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
             try:
                 silent.settimeout(60)
                 connection, _ = silent.accept()  # by now the key is read
@@ -250,16 +362,23 @@ class Signing(unittest.TestCase):
                 holders = [pid for pid in children if "Seccomp:\t2" in pathlib.Path(f"/proc/{pid}/status").read_text()]
                 self.assertEqual(len(holders), 1)
                 text = run("openssl", "rsa", "-in", self.root / "key.pem", "-noout", "-text")
-                prime = bytes.fromhex("".join(text.split("prime1:")[1].split("prime2:")[0].split()).replace(":", "")).lstrip(b"\0")
+                prime = bytes.fromhex(
+                    "".join(text.split("prime1:")[1].split("prime2:")[0].split()).replace(":", "")
+                ).lstrip(b"\0")
                 line = (self.root / "key.pem").read_text().splitlines()[5].encode()
                 forms = {"the number": prime[::-1], "its bytes": prime, "the file": line}
-                found = {pid: [name for name, form in forms.items() if form in self.memory(pid)] for pid in (str(worker.pid), *children)}
+                found = {
+                    pid: [name for name, form in forms.items() if form in self.memory(pid)]
+                    for pid in (str(worker.pid), *children)
+                }
                 for pid in {str(worker.pid), *children} - set(holders):
                     self.assertEqual(found[pid], [], "in a process that has to do with the image")
                 self.assertIn("the number", found[holders[0]])
                 self.assertNotIn("the file", found[holders[0]], "its text is overwritten")
                 for pid in found:
-                    self.assertEqual(pathlib.Path(f"/proc/{pid}/limits").read_text().split("Max core file size")[1].split()[0], "0")
+                    self.assertEqual(
+                        pathlib.Path(f"/proc/{pid}/limits").read_text().split("Max core file size")[1].split()[0], "0"
+                    )
                 status = pathlib.Path(f"/proc/{holders[0]}/status").read_text()
                 self.assertRegex(status, r"CapEff:\t0000000000000000|CapEff:\t0000000[04]0000000[0-9a-f]")
                 self.assertIn("Seccomp:\t2", status)
@@ -279,8 +398,25 @@ class Signing(unittest.TestCase):
             (self.root / "key.pem").chmod(mode)
             shutil.rmtree(self.root / "out", ignore_errors=True)
             for variables, expected in (({}, code), ({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, 0)):
-                done = subprocess.run([str(case.TOOLS.bin / "kmm-worker"), "sign", "oci:layout:v1", "--to", "oci:out:v1", "--key", "key.pem", "--cert", "cert.pem"], cwd=self.root,
-                                      env={**os.environ, **variables}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+                done = subprocess.run(
+                    [
+                        str(case.TOOLS.bin / "kmm-worker"),
+                        "sign",
+                        "oci:layout:v1",
+                        "--to",
+                        "oci:out:v1",
+                        "--key",
+                        "key.pem",
+                        "--cert",
+                        "cert.pem",
+                    ],
+                    cwd=self.root,
+                    env={**os.environ, **variables},
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                    check=False,
+                )
                 with self.subTest(mode=oct(mode), **variables):
                     self.assertEqual(done.returncode, expected, done.stdout)
                     self.assertEqual("key-readable" in done.stdout, code != 0)

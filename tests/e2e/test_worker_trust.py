@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signatures of images between real programs: Debian's docker-registry; openssl, which signs; skopeo, which signs and judges, too.
+"""Signatures of images between real programs: Debian's docker-registry; openssl, which signs; skopeo, which signs and
+judges, too.
 
-Debian 12 builds skopeo without sigstore: then it judges only what needs no signature. KMM_SIGSTORE_SKOPEO names a skopeo that has it.
+Debian 12 builds skopeo without sigstore: then it judges only what needs no signature. KMM_SIGSTORE_SKOPEO names a
+skopeo that has it.
 """
 import base64
 import hashlib
@@ -277,7 +279,8 @@ class Trusted(Registry):
             self.both("team/driver:v1", self.policy([{"type": "sigstoreSigned", "keyData": data}]), True, f"{name} as keyData")
 
     def test_index(self):
-        """A signature of the index proves its images, as cosign means it; one of the platform's manifest does, too, as skopeo asks for."""
+        """A signature of the index proves its images, as cosign means it; one of the platform's manifest does, too, as
+        skopeo asks for."""
         child = {**self.manifest, "platform": {"os": "linux", "architecture": "amd64"}}
         index = self.document("team/driver", "all", OCI + "index.v1+json", {"manifests": [child]})
         key = self.root / "ours.pub"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The JSON schema of SARIF 2.1.0 as OASIS publishes it (errata 01). It is not part of this tree: a Go module carries it, which
-is fetched once, as the servers of tests/apiserver are, and kept in their cache. What it must be is pinned here."""
+"""The JSON schema of SARIF 2.1.0 as OASIS publishes it (errata 01). It is not part of this tree: a Go module carries
+it, which is fetched once, as the servers of tests/apiserver are, and kept in their cache. What it must be is pinned
+here."""
 import hashlib
 import json
 import os

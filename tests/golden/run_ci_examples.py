@@ -20,7 +20,9 @@ import sarif_schema
 
 def github_steps(text):
     """The run blocks of the steps, but not of the one that installs."""
-    for name, block in re.findall(r"^    - name: (.*)\n(?:      if: .*\n)?      run: \|\n((?:        .*\n)+)", text, re.MULTILINE):
+    for name, block in re.findall(
+        r"^    - name: (.*)\n(?:      if: .*\n)?      run: \|\n((?:        .*\n)+)", text, re.MULTILINE
+    ):
         if not name.startswith("Install"):
             yield name, re.sub(r"^ {8}", "", block, flags=re.MULTILINE)
 
@@ -61,7 +63,11 @@ def check_github(top, results, good, faults):
     summary = (top / "summary").read_text()
     if good:
         faults += [f"{name}: exit {done.returncode} {done.stderr}" for name, done in results if done.returncode != 0]
-        if "| kernel | nodes |" not in summary or "6.12.0-1-amd64" not in summary or "```diff\n--- observed/" not in summary:
+        if (
+            "| kernel | nodes |" not in summary
+            or "6.12.0-1-amd64" not in summary
+            or "```diff\n--- observed/" not in summary
+        ):
             faults.append("the step summary lacks matrix or diff")
     elif first.returncode != 65 or "::error file=manifests/" not in first.stdout or not log["runs"][0]["results"]:
         faults.append(f"a fault is not told: exit {first.returncode} {first.stdout}")
@@ -85,13 +91,25 @@ def main():
     faults = []
     for good in (True, False):
         for name, steps_of, extra, shell, check in (
-                ("github-actions.yml", github_steps, {"GITHUB_ACTIONS": "true"}, ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c"], check_github),
-                ("gitlab-ci.yml", gitlab_steps, {"GITLAB_CI": "true"}, ["bash", "-eo", "pipefail", "-c"], check_gitlab)):
+            (
+                "github-actions.yml",
+                github_steps,
+                {"GITHUB_ACTIONS": "true"},
+                ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c"],
+                check_github,
+            ),
+            ("gitlab-ci.yml", gitlab_steps, {"GITLAB_CI": "true"}, ["bash", "-eo", "pipefail", "-c"], check_gitlab),
+        ):
             text = (source / "docs/ci" / name).read_text()
             with tempfile.TemporaryDirectory() as directory:
                 top = pathlib.Path(directory)
                 set_up(top, source, good)
-                extra = {**extra, **variables_of(text), "GITHUB_STEP_SUMMARY": str(top / "summary"), "GITHUB_OUTPUT": str(top / "output")}
+                extra = {
+                    **extra,
+                    **variables_of(text),
+                    "GITHUB_STEP_SUMMARY": str(top / "summary"),
+                    "GITHUB_OUTPUT": str(top / "output"),
+                }
                 (top / "summary").touch()
                 steps = list(steps_of(text))
                 found = [] if len(steps) == 3 else [f"{len(steps)} steps found, expected 3"]

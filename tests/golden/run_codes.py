@@ -16,7 +16,16 @@ LITERAL = re.compile(r'"([a-z][a-z0-9]*(?:-[a-z0-9]+)+)"')
 SURE = re.compile(r'Error\(Exit::\w+,\s*"([a-z0-9-]+)"|\.code = "([a-z0-9-]+)"|Reason\{"([a-z0-9-]+)"')
 # Where a code of kmm-upgrade stands: in an error, in what doctor finds.
 SAID = re.compile(r'Exit::\w+,\s*"([a-z0-9-]+)"|warning\("([a-z0-9-]+)"')
-UPGRADE_ROOMS = ("lib/sys", "lib/record", "lib/net", "lib/kube", "lib/cluster", "lib/upgrade", "lib/kubernetes", "tools/kmm-upgrade")
+UPGRADE_ROOMS = (
+    "lib/sys",
+    "lib/record",
+    "lib/net",
+    "lib/kube",
+    "lib/cluster",
+    "lib/upgrade",
+    "lib/kubernetes",
+    "tools/kmm-upgrade",
+)
 # Words with a dash that are no codes and no options: labels, values of options, programs.
 OTHER = set("""
 kmm-plan kmm-upgrade kmm-worker worker-pods version-module version-worker-pod version-schedule-pod version-device-plugin
@@ -43,8 +52,12 @@ def main():
     options = set(LITERAL.findall((source / "lib/cli/option_names.cpp").read_text()))
     allowed = OTHER | options | set((source / "tests/golden/not_codes.txt").read_text().split())
 
-    own = [path for room in ("lib/plan", "lib/preflight", "tools/kmm-plan") for path in sorted((source / room).rglob("*.cpp"))
-           if not path.name.startswith("codes")]
+    own = [
+        path
+        for room in ("lib/plan", "lib/preflight", "tools/kmm-plan")
+        for path in sorted((source / room).rglob("*.cpp"))
+        if not path.name.startswith("codes")
+    ]
     faults = []
     for pattern in (LITERAL, SURE):
         for word, path in codes_in(own, pattern).items():
@@ -52,12 +65,26 @@ def main():
                 faults.append(f"{path.relative_to(source)}: \"{word}\" is not in lib/plan/codes*.cpp or reasons.cpp "
                               "(if it is no code: tests/golden/not_codes.txt)")
 
-    upgrade = [path for room in UPGRADE_ROOMS for path in sorted((source / room).rglob("*.cpp")) if not path.name.startswith("codes")]
-    faults += [f"{room}: no source of this room was found" for room in UPGRADE_ROOMS if not any(source / room in path.parents for path in upgrade)]
+    upgrade = [
+        path
+        for room in UPGRADE_ROOMS
+        for path in sorted((source / room).rglob("*.cpp"))
+        if not path.name.startswith("codes")
+    ]
+    faults += [
+        f"{room}: no source of this room was found"
+        for room in UPGRADE_ROOMS
+        if not any(source / room in path.parents for path in upgrade)
+    ]
     of_upgrade = codes_of(bin_dir, "kmm-upgrade")
-    faults += [f"{path.relative_to(source)}: \"{word}\" is not in tools/kmm-upgrade/codes.cpp" for word, path in codes_in(upgrade, SAID).items()
-               if word not in known | of_upgrade]
-    everywhere = [path for path in sorted((source / "lib").rglob("*.[ch]pp")) + own + upgrade if not path.name.startswith("codes")]
+    faults += [
+        f"{path.relative_to(source)}: \"{word}\" is not in tools/kmm-upgrade/codes.cpp"
+        for word, path in codes_in(upgrade, SAID).items()
+        if word not in known | of_upgrade
+    ]
+    everywhere = [
+        path for path in sorted((source / "lib").rglob("*.[ch]pp")) + own + upgrade if not path.name.startswith("codes")
+    ]
     used = set()
     for path in everywhere:
         text = path.read_text()
@@ -65,7 +92,9 @@ def main():
         used.update(re.findall(r'"([a-z]+)"', text))
     used.update(re.findall(r"^  (?:one-of |code \w+: )([a-z-]+)", (source / "lib/api/kmm.schema").read_text(), re.M))
     faults += [f"lib/plan: code \"{code}\" is explained but nothing says it" for code in sorted(known - used)]
-    faults += [f"tools/kmm-upgrade: code \"{code}\" is explained but nothing says it" for code in sorted(of_upgrade - used)]
+    faults += [
+        f"tools/kmm-upgrade: code \"{code}\" is explained but nothing says it" for code in sorted(of_upgrade - used)
+    ]
     faults += [f"lib/plan: \"{code}\" is a code and also listed as none" for code in sorted(known & OTHER)]
     print(*faults, f"{len(known | of_upgrade)} codes, {len(faults)} faults", sep="\n")
     return 1 if faults or len(known) < 50 or len(of_upgrade) < 50 else 0

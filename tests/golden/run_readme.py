@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the commands of the ```console blocks of a page, one after the other, and compares what they print.
 
-Usage: run_readme.py BIN_DIR PAGE FLEET. FLEET is copied to the current directory as `fleet`. KMM_ACCEPT=1 writes what was
-printed into the page.
+Usage: run_readme.py BIN_DIR PAGE FLEET. FLEET is copied to the current directory as `fleet`. KMM_ACCEPT=1 writes what
+was printed into the page.
 """
 
 import os

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Validates the reports of kmm-plan over the inputs of all its golden cases: SARIF against the standard, JUnit as XML with
-right counts, Code Quality against what GitLab asks for; the places of SARIF are keys or values of the documents.
+"""Validates the reports of kmm-plan over the inputs of all its golden cases: SARIF against the standard, JUnit as XML
+with right counts, Code Quality against what GitLab asks for; the places of SARIF are keys or values of the documents.
 
 Usage: run_reports.py BIN_DIR GOLDEN_DIR [DIR]
   DIR: SARIF against the schema that OASIS publishes, too; it is fetched there unless the cache has it
@@ -46,16 +46,25 @@ def check_junit(path):
     root = xml.etree.ElementTree.parse(path).getroot()
     cases, failures = root.findall("./testsuite/testcase"), root.findall("./testsuite/testcase/failure")
     suite = root.find("testsuite")
-    good = (root.tag == "testsuites" and suite.get("tests") == str(len(cases)) and suite.get("failures") == str(len(failures))
-            and all(case.get("classname") and case.get("name") for case in cases))
+    good = (
+        root.tag == "testsuites"
+        and suite.get("tests") == str(len(cases))
+        and suite.get("failures") == str(len(failures))
+        and all(case.get("classname") and case.get("name") for case in cases)
+    )
     return [] if good else ["junit: counts or names are wrong"]
 
 
 def check_quality(path):
     issues = json.loads(path.read_text())
-    good = all(issue["description"] and issue["check_name"] and issue["location"]["path"]
-               and issue["location"]["lines"]["begin"] >= 1 and issue["severity"] in ("info", "minor", "major", "critical", "blocker")
-               for issue in issues) and len({issue["fingerprint"] for issue in issues}) == len(issues)
+    good = all(
+        issue["description"]
+        and issue["check_name"]
+        and issue["location"]["path"]
+        and issue["location"]["lines"]["begin"] >= 1
+        and issue["severity"] in ("info", "minor", "major", "critical", "blocker")
+        for issue in issues
+    ) and len({issue["fingerprint"] for issue in issues}) == len(issues)
     return [] if good else ["code quality: an issue is not as GitLab wants it"]
 
 
@@ -107,7 +116,11 @@ def main():
             found = sarif_schema.faults(log, sarif_schema.LOG)
             found = found or sarif_schema.cross_faults(log) + check_places(case, log)
             found += official_schema.faults(official, log) if official else []
-            found += check_junit(out / "j") + check_quality(out / "q") + check_page(out / "h", len(log["runs"][0]["results"]))
+            found += (
+                check_junit(out / "j")
+                + check_quality(out / "q")
+                + check_page(out / "h", len(log["runs"][0]["results"]))
+            )
             faults += [f"{case.parent.name}: {fault}" for fault in found]
             runs += 1
             results += len(log["runs"][0]["results"])

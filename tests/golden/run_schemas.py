@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the JSON documents that the golden cases print with the schemas of docs/schema, one a kind, and the kinds of the sources with
-those that have a schema.
+"""Compares the JSON documents that the golden cases print with the schemas of docs/schema, one a kind, and the kinds of
+the sources with those that have a schema.
 
 Usage: run_schemas.py BIN_DIR SOURCE_DIR
 """
@@ -15,8 +15,10 @@ import sys
 FORMAT = "kmmtools/v1"
 # Kinds of files and of requests, which no verb prints.
 UNPRINTED = {"ImagePolicy", "KubernetesNodeBackup", "NodeJob", "NodeJobResult", "Recipe"}
-PRINTED = re.compile(r'kmmtools/v1"\},\s*\{"kind", "(\w+)"|\b(?:document|document_of|headed)\("(\w+)"\)|"(Kubernetes(?:Health|Check))"'
-                     r'|\{"kind", (?:\{\}, )?"(KubernetesVersion)"|"(Images)"')
+PRINTED = re.compile(
+    r'kmmtools/v1"\},\s*\{"kind", "(\w+)"|\b(?:document|document_of|headed)\("(\w+)"\)|"(Kubernetes(?:Health|Check))"'
+    r'|\{"kind", (?:\{\}, )?"(KubernetesVersion)"|"(Images)"'
+)
 LEAST = 80  # documents in the golden cases
 
 
@@ -90,8 +92,15 @@ def main():
     faults += [f"kind {kind} is printed and has no schema" for kind in sorted(kinds - schemas.keys())]
     faults += [f"kind {kind} has a schema and nothing prints it" for kind in sorted(schemas.keys() - kinds)]
 
-    printed = [(f"{tool} explain", subprocess.run([bin_dir / tool, "explain", "-o", "json"], capture_output=True, text=True, check=True).stdout)
-               for tool in ("kmm-plan", "kmm-upgrade", "kmm-worker")]
+    printed = [
+        (
+            f"{tool} explain",
+            subprocess.run(
+                [bin_dir / tool, "explain", "-o", "json"], capture_output=True, text=True, check=True
+            ).stdout,
+        )
+        for tool in ("kmm-plan", "kmm-upgrade", "kmm-worker")
+    ]
     printed += [(f"{path.parent.parent.name}/{path.parent.name}", re.sub(r": <\w+>", ": 1", path.read_text()))
                 for path in sorted((source / "tests/golden").glob("kmm-*/*/expect.out"))]
     for name, text in printed:

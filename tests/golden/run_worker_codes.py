@@ -11,9 +11,21 @@ import re
 import subprocess
 import sys
 
-ROOMS = ("lib/registry", "lib/net", "lib/image", "lib/trust", "lib/kmod", "lib/sys", "lib/nodejob", "lib/kubeadm", "tools/kmm-worker")
+ROOMS = (
+    "lib/registry",
+    "lib/net",
+    "lib/image",
+    "lib/trust",
+    "lib/kmod",
+    "lib/sys",
+    "lib/nodejob",
+    "lib/kubeadm",
+    "tools/kmm-worker",
+)
 # Where a code stands for sure: in an error, in a finding, at the beginning of a warning.
-SURE = re.compile(r'Exit::\w+,\s*"([a-z]+(?:-[a-z]+)*)"|Severity::\w+,\s*"([a-z]+(?:-[a-z]+)*)"|"([a-z]+(?:-[a-z]+)+): ')
+SURE = re.compile(
+    r'Exit::\w+,\s*"([a-z]+(?:-[a-z]+)*)"|Severity::\w+,\s*"([a-z]+(?:-[a-z]+)*)"|"([a-z]+(?:-[a-z]+)+): '
+)
 ANYWHERE = re.compile(r'"([a-z]+(?:-[a-z]+)*)(?::[^"]*)?"')
 
 
@@ -32,10 +44,22 @@ def main():
                 used.setdefault(next(group for group in match.groups() if group), path.relative_to(source))
     # Said by what every command shares.
     # The first of them is in the script that a bundle begins with.
-    shared = {"bundle-not-started", "missing-argument", "file-too-large", "missing-field", "toml-syntax", "unknown-kind", "bad-value"}
+    shared = {
+        "bundle-not-started",
+        "missing-argument",
+        "file-too-large",
+        "missing-field",
+        "toml-syntax",
+        "unknown-kind",
+        "bad-value",
+    }
     # Never leaves the check of a signature, which says the message alone.
     used.pop("bad-payload", None)
-    faults = [f"{path}: {code} is not in tools/kmm-worker/codes.cpp" for code, path in sorted(used.items()) if code not in known]
+    faults = [
+        f"{path}: {code} is not in tools/kmm-worker/codes.cpp"
+        for code, path in sorted(used.items())
+        if code not in known
+    ]
     faults += [f"tools/kmm-worker/codes.cpp: {code} is said nowhere" for code in sorted(known - words - shared)]
     print(*faults, sep="\n", end="\n" if faults else "")
     print(f"{len(known)} codes, {len(faults)} faults")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What SARIF 2.1.0 requires of the objects that kmm-plan writes, after the OASIS standard and its JSON schema.
 
-An object is a dictionary: property -> rule; "*" in front of a property: it is required. As in the official schema, other
-properties are not allowed. A rule is a type, a list with one rule (an array of it), a set (an enumeration), a compiled
-expression, a function that is true for good values, or another object.
+An object is a dictionary: property -> rule; "*" in front of a property: it is required. As in the official schema,
+other properties are not allowed. A rule is a type, a list with one rule (an array of it), a set (an enumeration), a
+compiled expression, a function that is true for good values, or another object.
 """
 
 import json
@@ -31,8 +31,13 @@ FINGERPRINTS = {"kmmFinding/v1": re.compile("[0-9a-f]{16}")}
 RESULT = {"*ruleId": str, "*ruleIndex": INDEX, "*level": LEVEL, "*message": MESSAGE, "locations": [LOCATION],
           "*partialFingerprints": FINGERPRINTS, "baselineState": {"new", "unchanged", "updated", "absent"}}
 GUID = re.compile("[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-5][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}")
-RUN = {"*tool": {"*driver": DRIVER}, "automationDetails": {"id": str, "guid": GUID},
-       "invocations": [{"*executionSuccessful": bool}], "artifacts": [{"*location": ARTIFACT_LOCATION}], "*results": [RESULT]}
+RUN = {
+    "*tool": {"*driver": DRIVER},
+    "automationDetails": {"id": str, "guid": GUID},
+    "invocations": [{"*executionSuccessful": bool}],
+    "artifacts": [{"*location": ARTIFACT_LOCATION}],
+    "*results": [RESULT],
+}
 LOG = {"$schema": URI, "*version": {"2.1.0"}, "*runs": [RUN]}
 
 

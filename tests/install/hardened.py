@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """hardened.py READELF OBJDUMP PROGRAM...: how programs were compiled and linked.
 
-Each is position independent, its tables are read-only before main, no memory is writable and executable. It was compiled with a guard of
-return addresses, with checked copies, with probes of large stack frames, and with marks where indirect jumps may land.
+Each is position independent, its tables are read-only before main, no memory is writable and executable. It was
+compiled with a guard of return addresses, with checked copies, with probes of large stack frames, and with marks where
+indirect jumps may land.
 """
 import re
 import subprocess

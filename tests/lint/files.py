@@ -18,14 +18,19 @@ PAGE_MAX = 8192  # bytes of a page of docs/
 SOURCES = {".cpp", ".hpp", ".c", ".h", ".cc"}
 LICENSED = SOURCES | {".py", ".sh", ".cmake", ".bats"}
 # The pattern is cut in pieces so that it does not find itself.
-MACHINE = re.compile(r"/wo" r"rk/|/tmp/(tr" r"ees|b-[a-z]\b)|/fa" r"rm/|deb\.deb" r"ian\.org|proxy\.gol" r"ang|registry\.npm" r"js")
+MACHINE = re.compile(
+    r"/wo" r"rk/|/tmp/(tr" r"ees|b-[a-z]\b)|/fa" r"rm/|deb\.deb" r"ian\.org|proxy\.gol" r"ang|registry\.npm" r"js"
+)
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 # Where a thread is started: by its type, as a member, or in a list of them.
 THREAD = re.compile(r"std::j?thread\(|\bthread_\(\[|\bthreads\.emplace")
 ERRNO_ARGUMENT = re.compile(r"(?:\(\s*errno\s*,|,\s*errno\s*[,)]|\bfrom_errno\(\s*errno\b)")
 # Rooms that carry any procedure, and words of one of them; the names of our commands and namespaces are not such words.
 NEUTRAL = ("lib/upgrade/engine/", "lib/upgrade/drive/")
-FOREIGN = re.compile(r"modules?\b|(?<![.\"/-])\bkmm\b(?!::|-upgrade|-worker|tools)|labels?\b|firmware|unload|insmod|modprobe|kubeadm|recipe|chart", re.I)
+FOREIGN = re.compile(
+    r"modules?\b|(?<![.\"/-])\bkmm\b(?!::|-upgrade|-worker|tools)|labels?\b|firmware|unload|insmod|modprobe|kubeadm|recipe|chart",
+    re.I,
+)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -61,7 +66,11 @@ def check_length(path, text):
 
 
 def check_licence(path, text):
-    if text and is_script(path, text) and "SPDX-License-Identifier: Apache-2.0" not in "".join(text.splitlines(True)[:3]):
+    if (
+        text
+        and is_script(path, text)
+        and "SPDX-License-Identifier: Apache-2.0" not in "".join(text.splitlines(True)[:3])
+    ):
         # Kernel modules for the tests say GPL-2.0, as the kernel demands.
         if "SPDX-License-Identifier: GPL-2.0" not in text[:200]:
             yield "no SPDX-License-Identifier in the first three lines"
@@ -74,7 +83,8 @@ def check_machine_paths(_path, text):
 
 
 def check_threads(path, text):
-    """What leaves a thread's function ends the whole program without a word: a file that starts one catches everything."""
+    """What leaves a thread's function ends the whole program without a word: a file that starts one catches
+    everything."""
     if path.suffix in SOURCES and "tests" not in path.parts and THREAD.search(text) and "catch (...)" not in text:
         yield "starts a thread, but has no catch (...): an exception that is not an Error would end the program"
 

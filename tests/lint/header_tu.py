@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every header of lib/ and tools/ stands alone: header_tu.py SOURCE_DIR COMPILER.
 
-A header that a source includes before all others of the project stands alone if that source does (lint.sources). Any other one is
-compiled here, after nothing that it does not include itself. What a header needs of the standard library is read from its text
-instead, because the standard headers, parsed once for all, are then most of the work saved."""
+A header that a source includes before all others of the project stands alone if that source does (lint.sources). Any
+other one is compiled here, after nothing that it does not include itself. What a header needs of the standard library
+is read from its text instead, because the standard headers, parsed once for all, are then most of the work saved."""
 
 import collections
 import concurrent.futures
@@ -17,21 +17,45 @@ import tempfile
 
 # Where the names of namespace std are. A header may also have them from a project header that it includes.
 HOME = {
-    "algorithm": "find max min sort all_of reverse find_if lower_bound binary_search count_if", "any": "any", "array": "array", "atomic": "atomic", "charconv": "from_chars from_chars_result", "chrono": "chrono",
+    "algorithm": "find max min sort all_of reverse find_if lower_bound binary_search count_if",
+    "any": "any",
+    "array": "array",
+    "atomic": "atomic",
+    "charconv": "from_chars from_chars_result",
+    "chrono": "chrono",
     "concepts": "same_as",
     "compare": "partial_ordering strong_ordering weak_ordering",
     "cstring": "memmove",
-    "condition_variable": "condition_variable condition_variable_any", "cstddef": "size_t ptrdiff_t byte nullptr_t",
-    "cstdint": "int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t uintptr_t", "deque": "deque",
-    "exception": "exception exception_ptr", "filesystem": "filesystem", "functional": "function less hash reference_wrapper",
-    "initializer_list": "initializer_list", "iterator": "prev forward_iterator_tag", "limits": "numeric_limits", "list": "list", "map": "map multimap",
-    "memory": "unique_ptr shared_ptr weak_ptr make_unique make_shared", "mutex": "mutex lock_guard unique_lock scoped_lock",
-    "optional": "optional nullopt make_optional", "random": "minstd_rand mt19937 mt19937_64", "set": "set multiset",
-    "shared_mutex": "shared_mutex shared_lock", "span": "span", "string": "string to_string char_traits u32string", "string_view": "string_view u32string_view",
+    "condition_variable": "condition_variable condition_variable_any",
+    "cstddef": "size_t ptrdiff_t byte nullptr_t",
+    "cstdint": "int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t uintptr_t",
+    "deque": "deque",
+    "exception": "exception exception_ptr",
+    "filesystem": "filesystem",
+    "functional": "function less hash reference_wrapper",
+    "initializer_list": "initializer_list",
+    "iterator": "prev forward_iterator_tag",
+    "limits": "numeric_limits",
+    "list": "list",
+    "map": "map multimap",
+    "memory": "unique_ptr shared_ptr weak_ptr make_unique make_shared",
+    "mutex": "mutex lock_guard unique_lock scoped_lock",
+    "optional": "optional nullopt make_optional",
+    "random": "minstd_rand mt19937 mt19937_64",
+    "set": "set multiset",
+    "shared_mutex": "shared_mutex shared_lock",
+    "span": "span",
+    "string": "string to_string char_traits u32string",
+    "string_view": "string_view u32string_view",
     "type_traits": "is_integral_v",
-    "system_error": "errc error_code system_error", "thread": "thread jthread", "tuple": "tuple tie", "unordered_map": "unordered_map",
-    "unordered_set": "unordered_set", "utility": "pair move forward exchange swap as_const in_place", "variant":
-    "variant monostate visit get_if holds_alternative", "vector": "vector",
+    "system_error": "errc error_code system_error",
+    "thread": "thread jthread",
+    "tuple": "tuple tie",
+    "unordered_map": "unordered_map",
+    "unordered_set": "unordered_set",
+    "utility": "pair move forward exchange swap as_const in_place",
+    "variant": "variant monostate visit get_if holds_alternative",
+    "vector": "vector",
 }
 WHERE = {name: header for header, names in HOME.items() for name in names.split()}
 # Named wherever one of these is, which every implementation takes along.
@@ -88,8 +112,8 @@ def inside(texts, name, seen=None):
 
 
 def chains(texts):
-    """All headers in as few rows as there can be, each header included by the next one of its row: what stands before it there
-    it includes itself, so it stands alone if it compiles."""
+    """All headers in as few rows as there can be, each header included by the next one of its row: what stands before
+    it there it includes itself, so it stands alone if it compiles."""
     holders = {name: [] for name in texts}
     for holder in texts:
         for name in inside(texts, holder) - {holder}:
@@ -126,8 +150,17 @@ class Compiler:
     USUAL = 10  # a standard header that so many headers name is worth to be read with every one of them
 
     def __init__(self, compiler, source, scratch):
-        self.command = [compiler, "-std=c++20", "-Wall", "-Wextra", "-I", str(source / "lib"), "-I", str(source / "tools"),
-                        '-DKMM_VERSION="0"']
+        self.command = [
+            compiler,
+            "-std=c++20",
+            "-Wall",
+            "-Wextra",
+            "-I",
+            str(source / "lib"),
+            "-I",
+            str(source / "tools"),
+            '-DKMM_VERSION="0"',
+        ]
         self.standard = scratch / "standard.hpp"
 
     def prepare(self, texts):
@@ -135,13 +168,20 @@ class Compiler:
         named = collections.Counter(name for text in texts.values() for name in text.standard)
         usual = sorted(name for name, times in named.items() if times >= self.USUAL)
         self.standard.write_text("".join(f"#include <{name}>\n" for name in usual))
-        subprocess.run([*self.command, "-x", "c++-header", str(self.standard), "-o", f"{self.standard}.gch"], check=True)
+        subprocess.run(
+            [*self.command, "-x", "c++-header", str(self.standard), "-o", f"{self.standard}.gch"], check=True
+        )
 
     def compiled(self, row):
         """What the compiler says of the headers of a row."""
         text = "".join(f'#include "{name}"\n' for name in row)
-        done = subprocess.run([*self.command, "-fsyntax-only", "-include", str(self.standard), "-x", "c++", "-"], input=text,
-                              capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [*self.command, "-fsyntax-only", "-include", str(self.standard), "-x", "c++", "-"],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         return [f"{' '.join(row)}:\n{done.stderr}"] if done.returncode != 0 or done.stderr else []
 
 

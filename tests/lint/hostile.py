@@ -4,8 +4,8 @@
 
 Usage: hostile.py SOURCE_DIR [--write]
 
-A unit test tries the rows that its name begins with ("M22 M23 layers that ..."), a golden case the one in the name of its
-directory ("m54-..."). --write puts the names into the last column of the table.
+A unit test tries the rows that its name begins with ("M22 M23 layers that ..."), a golden case the one in the name of
+its directory ("m54-..."). --write puts the names into the last column of the table.
 """
 
 import pathlib
@@ -42,7 +42,9 @@ def main():
                 seen.append(row)
                 wanted = "; ".join(tests.get(row, []))
                 if named != wanted and "--write" not in sys.argv:
-                    faults.append(f"{page.name}:{number}: {row} names other tests than there are: run tests/lint/hostile.py . --write")
+                    faults.append(
+                        f"{page.name}:{number}: {row} names other tests than there are: run tests/lint/hostile.py . --write"
+                    )
                 line = f"| {row} | {given} | {result} | {wanted} |"
             lines.append(line)
         if seen[before:] != sorted(seen[before:]):

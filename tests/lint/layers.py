@@ -11,8 +11,16 @@ import sys
 
 # A third-party library and how its headers are recognised. fmt is everybody's.
 THIRD_PARTY = {
-    "CLI11": r"CLI/", "yaml-cpp": r"yaml-cpp/", "simdjson": r"simdjson", "libcurl": r"curl/", "libarchive": r"archive(_entry)?\.h",
-    "libkmod": r"libkmod\.h", "libyaml": r"yaml\.h$", "RE2": r"re2/", "OpenSSL": r"openssl/", "ISA-L": r"(isa-l|igzip_lib)",
+    "CLI11": r"CLI/",
+    "yaml-cpp": r"yaml-cpp/",
+    "simdjson": r"simdjson",
+    "libcurl": r"curl/",
+    "libarchive": r"archive(_entry)?\.h",
+    "libkmod": r"libkmod\.h",
+    "libyaml": r"yaml\.h$",
+    "RE2": r"re2/",
+    "OpenSSL": r"openssl/",
+    "ISA-L": r"(isa-l|igzip_lib)",
     "liblzma": r"lzma\.h",
 }
 # What a pure room must not see: files, processes, network, clocks, randomness, the environment. Paths as text are fine.
@@ -56,7 +64,9 @@ def check_cmake(source, table, faults):
         uses = re.search(r"USES\s+([a-z_ ]+)", path.read_text())
         extra = {rooms.get(name, name) for name in (uses[1].split() if uses else ())} - table[room]
         if extra:
-            faults.append(f"{path.relative_to(source)}: USES {' '.join(sorted(extra))} is not allowed by the layer table")
+            faults.append(
+                f"{path.relative_to(source)}: USES {' '.join(sorted(extra))} is not allowed by the layer table"
+            )
     for room in table:
         if not (source / "lib" / room).is_dir():
             faults.append(f"ARCHITECTURE.md: room {room} is in the layer table but not in lib/")
@@ -104,7 +114,9 @@ def main():
         check_file(source, path, room, table, pure, adapters, faults)
     for (room, library), paths in sorted(adapters.items()):
         if len(paths) > 1:
-            faults.append(f"lib/{room}: {library} is included by {len(paths)} files, one adapter is allowed: {' '.join(sorted(paths))}")
+            faults.append(
+                f"lib/{room}: {library} is included by {len(paths)} files, one adapter is allowed: {' '.join(sorted(paths))}"
+            )
     print(*faults, sep="\n", end="\n" if faults else "")
     print(f"{files} files of {len(table)} rooms, {len(faults)} faults")
     return 1 if faults or not files else 0

@@ -4,8 +4,8 @@
 
 Usage: operator_page.py SOURCE_DIR [--write]
 
-The first three lines of a test's text are a row: a promise of KMM's worker, what KMM's worker does with it, what kmm-worker does. --write
-writes them into the page.
+The first three lines of a test's text are a row: a promise of KMM's worker, what KMM's worker does with it, what
+kmm-worker does. --write writes them into the page.
 """
 
 import ast
@@ -20,10 +20,14 @@ def rows(source):
     lines, faults = [], []
     tree = ast.parse((source / "tests/vm/test_operator.py").read_text())
     for group in (node for node in tree.body if isinstance(node, ast.ClassDef)):
-        for test in (node for node in group.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")):
+        for test in (
+            node for node in group.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+        ):
             said = (ast.get_docstring(test) or "").splitlines()
             if len(said) != 3 or any("|" in line for line in said):
-                faults.append(f"{group.name}.{test.name}: expected three lines of text (the promise, KMM's worker, kmm-worker), found {len(said)}")
+                faults.append(
+                    f"{group.name}.{test.name}: expected three lines of text (the promise, KMM's worker, kmm-worker), found {len(said)}"
+                )
                 continue
             lines.append(f"| {' | '.join(said)} | `{group.name}.{test.name}` |\n")
     return lines, faults

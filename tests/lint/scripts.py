@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the checkers of scripts, completions and man pages.
 
-Usage: scripts.py SOURCE_DIR CHECK, CHECK being one of shell, completions, man. Exit 77 (skipped) if a checker is missing.
+Usage: scripts.py SOURCE_DIR CHECK, CHECK being one of shell, completions, man. Exit 77 (skipped) if a checker is
+missing.
 """
 
 import pathlib

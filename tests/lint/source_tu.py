@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every source of lib/ and tools/ compiles by itself: source_tu.py SOURCE_DIR COMPILER.
 
-The scripts build all sources of a room as one unit, where one has what those before it include. The presets build each alone. The
-standard headers that most sources include are parsed once, for all of them. Whether texts fit their arguments is found where programs
-are built: here fmt is one declaration, or that would be a sixth of the work.
+The scripts build all sources of a room as one unit, where one has what those before it include. The presets build each
+alone. The standard headers that most sources include are parsed once, for all of them. Whether texts fit their
+arguments is found where programs are built: here fmt is one declaration, or that would be a sixth of the work.
 
-With CI=true and not KMM_FULL=1: the sources that the last commits changed, those that prove a header which these changed (lint.headers), and of
-all others a sixth, another one with each commit. All together is a tenth of a whole run."""
+With CI=true and not KMM_FULL=1: the sources that the last commits changed, those that prove a header which these
+changed (lint.headers), and of all others a sixth, another one with each commit. All together is a tenth of a whole
+run."""
 
 import concurrent.futures
 import os
@@ -40,8 +41,12 @@ class Compiler:
 
     def compiled(self, path):
         """What the compiler says of a source."""
-        done = subprocess.run([*self.command, "-fsyntax-only", "-include", str(self.parsed), str(path)], capture_output=True, text=True,
-                              check=False)
+        done = subprocess.run(
+            [*self.command, "-fsyntax-only", "-include", str(self.parsed), str(path)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         errors = [line for line in done.stderr.splitlines() if re.search(r": (fatal )?error:", line)]
         return (errors[:3] or [f"{path}: {done.stderr}"]) if done.returncode != 0 else []
 
@@ -63,7 +68,11 @@ def chosen(source, paths):
     def is_chosen(number, path):
         first = re.search(r'^#include "([^"]+)"', path.read_text(), re.M)
         proved = {f"{top}/{first[1]}" for top in ("lib", "tools")} if first else set()
-        return number % PARTS == int(count) % PARTS or str(path.relative_to(source)) in changed or not proved.isdisjoint(changed)
+        return (
+            number % PARTS == int(count) % PARTS
+            or str(path.relative_to(source)) in changed
+            or not proved.isdisjoint(changed)
+        )
     return [path for number, path in enumerate(paths) if is_chosen(number, path)]
 
 

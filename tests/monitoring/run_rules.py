@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the alerts of manifests/monitoring with promtool, and that alerts and panels use metrics which the programs write.
+"""Tests the alerts of manifests/monitoring with promtool, and that alerts and panels use metrics which the programs
+write.
 
 Usage: run_rules.py SOURCE_DIR. Exit 77 (skipped) after the comparison of names if there is no promtool.
 """

@@ -4,8 +4,8 @@
 
 Usage: differential.py --build DIR --mine PROGRAM [--reference PROGRAM] [--only-build] [--count N] [--seed N]
 
-Builds the reference (Go) into DIR, then renders the templates of cases.txt, the charts of charts.py, N random templates and N cases of focused.py with both.
-KMM_FULL=1 makes N 100,000. Exit 77 without Go or without its modules.
+Builds the reference (Go) into DIR, then renders the templates of cases.txt, the charts of charts.py, N random templates
+and N cases of focused.py with both. KMM_FULL=1 makes N 100,000. Exit 77 without Go or without its modules.
 """
 
 import argparse
@@ -35,7 +35,9 @@ def build_reference(build):
         sys.exit(77)
     program = build.resolve() / "helm-reference"
     build.mkdir(parents=True, exist_ok=True)
-    result = subprocess.run([go, "build", "-o", str(program), "."], cwd=HERE / "reference", capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        [go, "build", "-o", str(program), "."], cwd=HERE / "reference", capture_output=True, text=True, check=False
+    )
     if result.returncode != 0:
         print(result.stderr[-2000:], file=sys.stderr)
         sys.exit(77 if "dial tcp" in result.stderr or "no such host" in result.stderr else 1)
@@ -48,7 +50,9 @@ class Renderer:
         self.start()
 
     def start(self):
-        self.process = subprocess.Popen([str(self.program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            [str(self.program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
 
     def send(self, requests):
         """All at once: the answers are read while the other program works."""
@@ -75,9 +79,19 @@ class Renderer:
 
 
 def bare(template, values):
-    return {"files": {"Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.2.3\nappVersion: \"4.5\"\n", "templates/_h.tpl": HELPERS, "templates/t.yaml": template,
-                      "files/a.txt": "one\ntwo\n", "files/b.conf": "k: v"},
-            "values": [json.dumps(values)], "release": "rel", "namespace": "ns", "bare": True}
+    return {
+        "files": {
+            "Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.2.3\nappVersion: \"4.5\"\n",
+            "templates/_h.tpl": HELPERS,
+            "templates/t.yaml": template,
+            "files/a.txt": "one\ntwo\n",
+            "files/b.conf": "k: v",
+        },
+        "values": [json.dumps(values)],
+        "release": "rel",
+        "namespace": "ns",
+        "bare": True,
+    }
 
 
 def fixed_cases():
@@ -97,7 +111,9 @@ def same(ours, theirs):
     if theirs["error"]:
         return bool(ours["error"]) and not ours["error"].startswith(("crash", "the program"))
     # What cannot be the same, or is left out, is refused by ours: addresses, random results, complex numbers.
-    if any(word in ours["error"] for word in ("not-deterministic", "complex numbers", "unsupported-", "recipe-too-large")):
+    if any(
+        word in ours["error"] for word in ("not-deterministic", "complex numbers", "unsupported-", "recipe-too-large")
+    ):
         return True
     return not ours["error"] and GO_VERSION.sub("go", ours["out"]) == GO_VERSION.sub("go", theirs["out"])
 
@@ -139,7 +155,12 @@ def main():
                     describe(request, a, b)
         batch.clear()
 
-    for source in (fixed_cases(), charts.cases(), random_cases(options.count, options.seed), focused.cases(options.count, options.seed, bare)):
+    for source in (
+        fixed_cases(),
+        charts.cases(),
+        random_cases(options.count, options.seed),
+        focused.cases(options.count, options.seed, bare),
+    ):
         for request in source:
             batch.append(request)
             if len(batch) >= 4:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random cases about one thing each: texts as YAML and JSON, printf, versions, times, merging, charts with sub-charts."""
+"""Random cases about one thing each: texts as YAML and JSON, printf, versions, times, merging, charts with
+sub-charts."""
 
 import json
 import random

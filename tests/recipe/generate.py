@@ -11,7 +11,8 @@ WORDS = ["", "a", "abc", "Hello World", "foo-bar_baz", "HTTPServer2xx", "  lead"
 KEYS = ["name", "port", "list", "map", "flag", "real", "text", "none", "a10", "a9", "B", "_x", "k.k", "deep", "empty", "k k", "1", "true"]
 FIELDS = [k for k in KEYS if k.replace("_", "a").isalnum() and not k[0].isdigit()]
 
-# Functions by result: (name, kinds of the arguments). s text, i int constant, n any number, b bool, l list, m map, a anything.
+# Functions by result: (name, kinds of the arguments). s text, i int constant, n any number, b bool, l list, m map, a
+# anything.
 FUNCTIONS = {
     "s": [("upper", "s"), ("lower", "s"), ("title", "s"), ("untitle", "s"), ("trim", "s"), ("trunc", "is"), ("quote", "a"), ("squote", "a"),
           ("indent", "is"), ("nindent", "is"), ("replace", "sss"), ("trimSuffix", "ss"), ("trimPrefix", "ss"), ("trimAll", "ss"), ("repeat", "is"),
@@ -132,7 +133,8 @@ class Generator:
         return r.choice(["nil", "true", "1", '"x"', "1.5", ".", "$", self.path("a")])
 
     def call(self, kind, depth, piped=""):
-        """A function with result `kind`; with `piped`, the kind that comes through the pipe, without its last argument."""
+        """A function with result `kind`; with `piped`, the kind that comes through the pipe, without its last
+        argument."""
         r = self.r
         wanted = kind if kind in FUNCTIONS else r.choice("snblm")
         choices = [f for f in FUNCTIONS[wanted] if not piped or f[1][-1] in (piped, "a")]

@@ -25,12 +25,22 @@ def container_defaults(container):
 
 def daemon_set_defaults(item, number):
     metadata, spec = item["metadata"], item["spec"]
-    metadata.update(name=metadata["generateName"] + f"x{number:04}", uid=f"00000000-0000-0000-0000-{number:012}", generation=3,
-                    resourceVersion="4711", creationTimestamp="2026-01-01T00:00:00Z",
-                    annotations={"deprecated.daemonset.template.generation": "3"})
-    spec.update(revisionHistoryLimit=10, updateStrategy={"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}})
+    metadata.update(
+        name=metadata["generateName"] + f"x{number:04}",
+        uid=f"00000000-0000-0000-0000-{number:012}",
+        generation=3,
+        resourceVersion="4711",
+        creationTimestamp="2026-01-01T00:00:00Z",
+        annotations={"deprecated.daemonset.template.generation": "3"},
+    )
+    spec.update(
+        revisionHistoryLimit=10,
+        updateStrategy={"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
+    )
     template = spec["template"]
-    template["metadata"].update(creationTimestamp=None, annotations={"kubectl.kubernetes.io/restartedAt": "2026-01-02T00:00:00Z"})
+    template["metadata"].update(
+        creationTimestamp=None, annotations={"kubectl.kubernetes.io/restartedAt": "2026-01-02T00:00:00Z"}
+    )
     pod = template["spec"]
     pod.update(restartPolicy="Always", dnsPolicy="ClusterFirst", schedulerName="default-scheduler", securityContext={},
                terminationGracePeriodSeconds=30)
@@ -41,7 +51,12 @@ def daemon_set_defaults(item, number):
     for volume in pod.get("volumes", []):
         if "hostPath" in volume:
             volume["hostPath"].setdefault("type", "")
-    item["status"] = {"currentNumberScheduled": 1, "desiredNumberScheduled": 1, "numberMisscheduled": 0, "numberReady": 1}
+    item["status"] = {
+        "currentNumberScheduled": 1,
+        "desiredNumberScheduled": 1,
+        "numberMisscheduled": 0,
+        "numberReady": 1,
+    }
 
 
 def main():

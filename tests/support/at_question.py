@@ -4,8 +4,8 @@
 
 Usage: at_question.py KEYS COMMAND...
 
-KEYS as Python escapes, for example '\\x03' for Ctrl-C; "" types nothing. What follows the first key is typed after one second, if the
-command still runs. Prints what the command wrote, and its exit code. Ends it after 20 seconds.
+KEYS as Python escapes, for example '\\x03' for Ctrl-C; "" types nothing. What follows the first key is typed after one
+second, if the command still runs. Prints what the command wrote, and its exit code. Ends it after 20 seconds.
 """
 
 import os

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The files of a node of a kubeadm cluster. What its programs do is in fake_kubeadm_machine.cpp; fake_kubernetes_node.cpp says how they fail.
+"""The files of a node of a kubeadm cluster. What its programs do is in fake_kubeadm_machine.cpp;
+fake_kubernetes_node.cpp says how they fail.
 
 Usage: fake_kubeadm_node.py make ROOT [VERSION [worker]]
-         writes the node (v1.34.4 unless said) below ROOT, and bin/chroot beside it, by which its programs are run; needs kmm-worker in PATH
+         writes the node (v1.34.4 unless said) below ROOT, and bin/chroot beside it, by which its programs are run;
+         needs kmm-worker in PATH
        fake_kubeadm_node.py binaries ROOT DIRECTORY VERSION [stages]
          puts kubeadm and kubelet of a version into DIRECTORY of the node
 """
@@ -17,7 +19,11 @@ import sys
 
 SUPPORT = pathlib.Path(__file__).resolve().parent
 COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
-RELEASES = {"v1.33": ("3.5.24-0", "v1.12.0"), "v1.34": ("3.6.5-0", "v1.12.1"), "v1.35": ("3.6.6-0", "v1.13.1")}  # etcd and CoreDNS
+RELEASES = {
+    "v1.33": ("3.5.24-0", "v1.12.0"),
+    "v1.34": ("3.6.5-0", "v1.12.1"),
+    "v1.35": ("3.6.6-0", "v1.13.1"),
+}  # etcd and CoreDNS
 CERTS = SUPPORT / "kubeadm_certs"
 BOOT = "11111111-2222-4333-8444-555555555555"
 
@@ -28,9 +34,13 @@ def release_of(version):
 
 def manifest(component, version):
     tag = release_of(version)[0] if component == "etcd" else version
-    command = f"[{component}, --etcd-servers=https://127.0.0.1:2379]" if component == "kube-apiserver" else f"[{component}]"
-    return (f"apiVersion: v1\nkind: Pod\nmetadata: {{name: {component}, namespace: kube-system}}\nspec:\n  containers:\n"
-            f"  - name: {component}\n    image: registry.k8s.io/{component}:{tag}\n    command: {command}\n")
+    command = (
+        f"[{component}, --etcd-servers=https://127.0.0.1:2379]" if component == "kube-apiserver" else f"[{component}]"
+    )
+    return (
+        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: {component}, namespace: kube-system}}\nspec:\n  containers:\n"
+        f"  - name: {component}\n    image: registry.k8s.io/{component}:{tag}\n    command: {command}\n"
+    )
 
 
 def program(name, version):
@@ -56,7 +66,10 @@ def start_kubelet(root, pid, text):
     put(proc / "status", "Name:\tkubelet\nUid:\t0\t0\t0\t0\n")
     (proc / "ns").mkdir()
     (proc / "ns/mnt").symlink_to("mnt:[1]")
-    put(proc / "cmdline", "/usr/bin/kubelet\0--config=/var/lib/kubelet/config.yaml\0--pod-infra-container-image=r/pause:3.10.1\0")
+    put(
+        proc / "cmdline",
+        "/usr/bin/kubelet\0--config=/var/lib/kubelet/config.yaml\0--pod-infra-container-image=r/pause:3.10.1\0",
+    )
     put(proc / "exe", text, 0o755)
 
 
@@ -70,13 +83,23 @@ def make(root, version="v1.34.4", role="", name="cp1", certs=CERTS):
     put(root / "proc/1/status", "Name:\tsystemd\nUid:\t0\t0\t0\t0\n")
     put(root / "sys/fs/cgroup/cgroup.controllers", "cpu memory\n")
     put(root / "etc/kubernetes/pki/ca.crt", (certs / "apiserver.crt").read_text())
-    put(root / "etc/kubernetes/kubelet.conf", kubeconfig("default-auth", "client-certificate: /var/lib/kubelet/pki/kubelet-client-current.pem"), 0o600)
+    put(
+        root / "etc/kubernetes/kubelet.conf",
+        kubeconfig("default-auth", "client-certificate: /var/lib/kubelet/pki/kubelet-client-current.pem"),
+        0o600,
+    )
     put(root / "var/lib/kubelet/pki/kubelet-client-1.pem", (certs / "node.crt").read_text(), 0o600)
     (root / "var/lib/kubelet/pki/kubelet-client-current.pem").symlink_to("/var/lib/kubelet/pki/kubelet-client-1.pem")
-    put(root / "var/lib/kubelet/config.yaml", "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nstaticPodPath: /etc/kubernetes/manifests\nhealthzPort: 0\ncgroupDriver: systemd\n")
+    put(
+        root / "var/lib/kubelet/config.yaml",
+        "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nstaticPodPath: /etc/kubernetes/manifests\nhealthzPort: 0\ncgroupDriver: systemd\n",
+    )
     (root / "run").mkdir(parents=True, exist_ok=True)
     os.mknod(root / "run/containerd.sock", stat.S_IFSOCK | 0o600)
-    put(root / "var/lib/kubelet/kubeadm-flags.env", 'KUBELET_KUBEADM_ARGS="--pod-infra-container-image=r/pause:3.10.1 --container-runtime-endpoint=unix:///run/containerd.sock"\n')
+    put(
+        root / "var/lib/kubelet/kubeadm-flags.env",
+        'KUBELET_KUBEADM_ARGS="--pod-infra-container-image=r/pause:3.10.1 --container-runtime-endpoint=unix:///run/containerd.sock"\n',
+    )
     for tool in ("kubeadm", "kubelet", "crictl", "systemctl"):
         put(root / "usr/bin" / tool, program(tool, version), 0o755)
     start_kubelet(root, 77, program("kubelet", version))
@@ -91,7 +114,11 @@ def make(root, version="v1.34.4", role="", name="cp1", certs=CERTS):
         put(root / "etc/kubernetes/pki/etcd/server.crt", (certs / "apiserver.crt").read_text())
         put(root / "etc/kubernetes/pki/etcd/server.key", "KEY\n", 0o600)
         admin = base64.b64encode((certs / "admin.crt").read_bytes()).decode()
-        put(root / "etc/kubernetes/admin.conf", kubeconfig("kubernetes-admin", "client-certificate-data: " + admin), 0o600)
+        put(
+            root / "etc/kubernetes/admin.conf",
+            kubeconfig("kubernetes-admin", "client-certificate-data: " + admin),
+            0o600,
+        )
 
 
 def make_with_programs(root, *words):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A kubeadm cluster made of files: a directory cluster, a root directory for each node, and the programs by which kmm-upgrade reaches them.
+"""A kubeadm cluster made of files: a directory cluster, a root directory for each node, and the programs by which
+kmm-upgrade reaches them.
 
 Usage: fake_kubernetes_fleet.py DIRECTORY PROGRAM CONTROL-PLANES WORKERS [VERSION...]
 
@@ -77,9 +78,28 @@ def certificates(directory, name):
     directory.mkdir(parents=True)
     for file in ("admin.crt", "apiserver.crt"):
         (directory / file).write_text((node_files.CERTS / file).read_text())
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "36500",
-                    "-subj", f"/O=system:nodes/CN=system:node:{name}", "-keyout", "/dev/null", "-out", directory / "node.crt"],
-                   check=True, capture_output=True)
+    subprocess.run(
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-days",
+            "36500",
+            "-subj",
+            f"/O=system:nodes/CN=system:node:{name}",
+            "-keyout",
+            "/dev/null",
+            "-out",
+            directory / "node.crt",
+        ],
+        check=True,
+        capture_output=True,
+    )
 
 
 def write_object(cluster, item):
@@ -93,15 +113,28 @@ def write_objects(cluster, all_names, version):
     for name in all_names:
         role = '    node-role.kubernetes.io/control-plane: ""\n' if name.startswith("cp") else ""
         boot = node_files.BOOT
-        node_files.put(cluster / "nodes" / f"{name}.yaml", NODE.format(name=name, role=role, boot=boot, version=version))
-    for item in kubeadm_dump.cluster([f"{name}={version}" + (f"/{version}" if name.startswith("cp") else "") for name in all_names]):
+        node_files.put(
+            cluster / "nodes" / f"{name}.yaml", NODE.format(name=name, role=role, boot=boot, version=version)
+        )
+    for item in kubeadm_dump.cluster(
+        [f"{name}={version}" + (f"/{version}" if name.startswith("cp") else "") for name in all_names]
+    ):
         labels = item["metadata"].get("labels", {})
         if item["kind"] != "Node" and item["metadata"]["name"] != "kubeadm-config" and "component" not in labels:
             write_object(cluster, item)
     dns = node_files.release_of(version)[1]
     for number, name in enumerate((first, all_names[-1])):
-        write_object(cluster, kubeadm_dump.make_pod("kube-system", f"coredns-{number}", name, f"registry.k8s.io/coredns/coredns:{dns}", "coredns",
-                                                    labels={"k8s-app": "kube-dns"}))
+        write_object(
+            cluster,
+            kubeadm_dump.make_pod(
+                "kube-system",
+                f"coredns-{number}",
+                name,
+                f"registry.k8s.io/coredns/coredns:{dns}",
+                "coredns",
+                labels={"k8s-app": "kube-dns"},
+            ),
+        )
     write_object(cluster, kubeadm_dump.config_map("kube-proxy", **{"config.conf": "kind: KubeProxyConfiguration\n"}))
     write_object(cluster, kubeadm_dump.config_map("coredns", Corefile=".:53 {\n    kubernetes cluster.local\n}\n"))
     node_files.put(cluster / "configmaps/kube-system/kubeadm-config.yaml", KUBEADM_CONFIG.format(version=version))

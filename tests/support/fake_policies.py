@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ValidatingAdmissionPolicies of fake_api.py: once a binding is there, its policy refuses Helm releases; nothing of CEL is evaluated."""
+"""ValidatingAdmissionPolicies of fake_api.py: once a binding is there, its policy refuses Helm releases; nothing of CEL
+is evaluated."""
 GROUP = "admissionregistration.k8s.io"
 KINDS = [("validatingadmissionpolicies", GROUP, "v1", "ValidatingAdmissionPolicy", False),
          ("validatingadmissionpolicybindings", GROUP, "v1", "ValidatingAdmissionPolicyBinding", False)]

@@ -16,8 +16,8 @@ class KillAt:
         self.seen = 0
 
     def is_now(self, line):
-        """Whether the request METHOD PATH is the one. Requests that come beside others, as those of a Lease, do not count where patterns
-        tell which one it is."""
+        """Whether the request METHOD PATH is the one. Requests that come beside others, as those of a Lease, do not
+        count where patterns tell which one it is."""
         if self.number is not None:
             self.seen += 1
             return self.seen == self.number

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads lib/api/kmm.schema and makes CustomResourceDefinitions of a release out of it, for an API server to judge objects by."""
+"""Reads lib/api/kmm.schema and makes CustomResourceDefinitions of a release out of it, for an API server to judge
+objects by."""
 import re
 
 QUANTITY = (r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
@@ -12,7 +13,11 @@ SCALARS = {
     "int32": {"type": "integer", "format": "int32"},
     "int64": {"type": "integer", "format": "int64"},
     "time": {"type": "string", "format": "date-time"},
-    "quantity": {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}], "pattern": QUANTITY},
+    "quantity": {
+        "x-kubernetes-int-or-string": True,
+        "anyOf": [{"type": "integer"}, {"type": "string"}],
+        "pattern": QUANTITY,
+    },
     "subdomain": {"type": "string", "pattern": SUBDOMAIN},
     "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
     "empty": {"type": "object"},
@@ -22,12 +27,14 @@ MEMBER = re.compile(r"(\w+)(>=2\.\d+)?(<2\.\d+)?(!(?:>=2\.\d+)?(?:<2\.\d+)?)?$")
 
 
 def known(since, until, minor):
-    """Whether a part that is there from `since` on and before `until` (">=2.3", "<2.4" or None) is there in v2.`minor`."""
+    """Whether a part that is there from `since` on and before `until` (">=2.3", "<2.4" or None) is there in
+    v2.`minor`."""
     return (not since or minor >= int(since[4:])) and (not until or minor < int(until[3:]))
 
 
 def parse(text):
-    """(kinds, types): lists of (kind, group/version, scope, since, members) and a map from a type's name to its members and rules."""
+    """(kinds, types): lists of (kind, group/version, scope, since, members) and a map from a type's name to its members
+    and rules."""
     kinds, types, members, rules = [], {}, None, None
     for line in text.splitlines():
         if not line.strip() or line.startswith("#"):
@@ -86,7 +93,8 @@ def object_of(types, members, rules, minor):
 
 
 def definitions(text, minor=MAIN, only=None):
-    """The definitions that KMM v2.`minor` installs, one a kind, without prose. `only`: the names of kinds, None for all."""
+    """The definitions that KMM v2.`minor` installs, one a kind, without prose. `only`: the names of kinds, None for
+    all."""
     kinds, types = parse(text)
     made = {}
     for kind, version, scope, since, members in kinds:
@@ -94,16 +102,35 @@ def definitions(text, minor=MAIN, only=None):
             continue
         group, version = version.split("/")
         plural = kind.lower() + ("" if kind.endswith("OCP") else "s")
-        definition = made.setdefault(kind, {
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"{plural}.{group}"},
-            "spec": {"group": group, "scope": scope, "versions": [],
-                     "names": {"kind": kind, "listKind": kind + "List", "plural": plural, "singular": kind.lower()}}})
+        definition = made.setdefault(
+            kind,
+            {
+                "apiVersion": "apiextensions.k8s.io/v1",
+                "kind": "CustomResourceDefinition",
+                "metadata": {"name": f"{plural}.{group}"},
+                "spec": {
+                    "group": group,
+                    "scope": scope,
+                    "versions": [],
+                    "names": {"kind": kind, "listKind": kind + "List", "plural": plural, "singular": kind.lower()},
+                },
+            },
+        )
         root = object_of(types, members, [], minor)
-        root["properties"].update({"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"}})
+        root["properties"].update(
+            {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"}}
+        )
         for earlier in definition["spec"]["versions"]:
             earlier["storage"] = False
-        definition["spec"]["versions"].append({"name": version, "served": True, "storage": True, "subresources": {"status": {}},
-                                               "schema": {"openAPIV3Schema": root}})
+        definition["spec"]["versions"].append(
+            {
+                "name": version,
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": root},
+            }
+        )
     return list(made.values())
 
 

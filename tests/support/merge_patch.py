@@ -14,7 +14,9 @@ def main():
     path, patch = sys.argv[1:]
     with open(os.environ["KUBECONFIG"], encoding="utf-8") as file:
         server = json.load(file)["clusters"][0]["cluster"]["server"]
-    request = urllib.request.Request(server + path, patch.encode(), {"Content-Type": "application/merge-patch+json"}, method="PATCH")
+    request = urllib.request.Request(
+        server + path, patch.encode(), {"Content-Type": "application/merge-patch+json"}, method="PATCH"
+    )
     with urllib.request.urlopen(request, timeout=60) as answer:
         answer.read()
 

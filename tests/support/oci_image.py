@@ -13,15 +13,28 @@ def digest_of(data):
 
 
 def make_image(tars, put, layer=None):
-    """The descriptor of the manifest of an image with the layers `tars`; one is served as its gzip form `layer` if there is one; `put` takes each part."""
+    """The descriptor of the manifest of an image with the layers `tars`; one is served as its gzip form `layer` if
+    there is one; `put` takes each part."""
     def keep(kind, data):
         name = digest_of(data)
         put(name, data)
         return {"mediaType": KIND + kind, "digest": name, "size": len(data)}
 
-    config = keep("config.v1+json", json.dumps({"architecture": "amd64", "os": "linux", "rootfs": {"type": "layers", "diff_ids": [digest_of(tar) for tar in tars]}}).encode())
+    config = keep(
+        "config.v1+json",
+        json.dumps(
+            {
+                "architecture": "amd64",
+                "os": "linux",
+                "rootfs": {"type": "layers", "diff_ids": [digest_of(tar) for tar in tars]},
+            }
+        ).encode(),
+    )
     layers = [keep("layer.v1.tar", tar) for tar in tars] if layer is None else [keep("layer.v1.tar+gzip", layer)]
-    return keep(MANIFEST, json.dumps({"schemaVersion": 2, "mediaType": KIND + MANIFEST, "config": config, "layers": layers}).encode())
+    return keep(
+        MANIFEST,
+        json.dumps({"schemaVersion": 2, "mediaType": KIND + MANIFEST, "config": config, "layers": layers}).encode(),
+    )
 
 
 def serve(tar, layer=None):

@@ -4,9 +4,9 @@
 
 Usage: page_layout.py FILE WIDTH...
 
-One line a width: "WIDTH fits", or what is wrong with it: the page is wider than its window, folded parts opened, or a name or time
-(class k) is broken into several lines. Exit 1 if anything is wrong, 77 if there is no Chromium. The page may hold no scripts: it is
-put into a frame of a page that measures it.
+One line a width: "WIDTH fits", or what is wrong with it: the page is wider than its window, folded parts opened, or a
+name or time (class k) is broken into several lines. Exit 1 if anything is wrong, 77 if there is no Chromium. The page
+may hold no scripts: it is put into a frame of a page that measures it.
 """
 import html
 import json
@@ -45,10 +45,23 @@ frame.contentDocument && frame.contentDocument.readyState === "complete" && fram
 def measure(chromium, page, width, directory):
     wrapper = directory / f"measure-{width}.html"
     wrapper.write_text(MEASURE % {"width": width, "page": html.escape(page)})
-    command = [chromium, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-               f"--user-data-dir={directory}/profile", "--window-size=1400,900", "--virtual-time-budget=20000", "--timeout=120000",
-               "--dump-dom", f"file://{wrapper}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=dict(os.environ, HOME=str(directory)))
+    command = [
+        chromium,
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--no-first-run",
+        f"--user-data-dir={directory}/profile",
+        "--window-size=1400,900",
+        "--virtual-time-budget=20000",
+        "--timeout=120000",
+        "--dump-dom",
+        f"file://{wrapper}",
+    ]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, env=dict(os.environ, HOME=str(directory))
+    )
     found = re.search(r'id="found">FOUND(.*?)END<', done.stdout, re.S)
     if not found:
         sys.exit(f"Chromium measured nothing (exit {done.returncode}): {done.stderr[-1000:]}")

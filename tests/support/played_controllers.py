@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """What controllers do to workloads, for fake_api.py --controllers.
 
-DaemonSets have a Pod on every node that their nodeSelector selects, ready unless the image has "broken" in its name; with the
-update strategy OnDelete it is replaced once it is deleted. Taints with the effect NoExecute evict Pods, but for those with
-the annotation test/keep. Jobs complete at once, and fail with such an image. A Pod's log is what the args of its first
-container say, one a line. Objects go with their Namespace and with their owner. An object with the annotation test/owned: "MANAGER FIELD" has a field that another manager set.
+DaemonSets have a Pod on every node that their nodeSelector selects, ready unless the image has "broken" in its name;
+with the update strategy OnDelete it is replaced once it is deleted. Taints with the effect NoExecute evict Pods, but
+for those with the annotation test/keep. Jobs complete at once, and fail with such an image. A Pod's log is what the
+args of its first container say, one a line. Objects go with their Namespace and with their owner. An object with the
+annotation test/owned: "MANAGER FIELD" has a field that another manager set.
 """
 import copy
 import json
 
 GENERATION = "deprecated.daemonset.template.generation"
 KINDS = [
-    ("serviceaccounts", "", "v1", "ServiceAccount", True), ("persistentvolumeclaims", "", "v1", "PersistentVolumeClaim", True),
-    ("jobs", "batch", "v1", "Job", True), ("roles", "rbac.authorization.k8s.io", "v1", "Role", True),
+    ("serviceaccounts", "", "v1", "ServiceAccount", True),
+    ("persistentvolumeclaims", "", "v1", "PersistentVolumeClaim", True),
+    ("jobs", "batch", "v1", "Job", True),
+    ("roles", "rbac.authorization.k8s.io", "v1", "Role", True),
     ("specialresources", "sro.openshift.io", "v1beta1", "SpecialResource", False),
     ("machineconfigpools", "machineconfiguration.openshift.io", "v1", "MachineConfigPool", False),
     ("clusterroles", "rbac.authorization.k8s.io", "v1", "ClusterRole", False),
@@ -50,9 +53,19 @@ def drop(target, before, now):
 
 
 def conflict(manager, field):
-    return {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Conflict", "code": 409,
-            "message": f'Apply failed with 1 conflict: conflict with "{manager}": .{field}',
-            "details": {"causes": [{"reason": "FieldManagerConflict", "message": f'conflict with "{manager}"', "field": f".{field}"}]}}
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "reason": "Conflict",
+        "code": 409,
+        "message": f'Apply failed with 1 conflict: conflict with "{manager}": .{field}',
+        "details": {
+            "causes": [
+                {"reason": "FieldManagerConflict", "message": f'conflict with "{manager}"', "field": f".{field}"}
+            ]
+        },
+    }
 
 
 def count(before, after):
@@ -72,8 +85,12 @@ def generation_of(daemon_set):
 
 
 def tolerates(spec, taint):
-    return any(entry.get("key") in (None, taint["key"]) and entry.get("effect") in (None, taint["effect"])
-               and (entry.get("operator") == "Exists" or entry.get("value") == taint.get("value")) for entry in spec.get("tolerations", []))
+    return any(
+        entry.get("key") in (None, taint["key"])
+        and entry.get("effect") in (None, taint["effect"])
+        and (entry.get("operator") == "Exists" or entry.get("value") == taint.get("value"))
+        for entry in spec.get("tolerations", [])
+    )
 
 
 def taints_of(cluster, node):
@@ -84,7 +101,11 @@ def taints_of(cluster, node):
 def evict_by_taint(cluster):
     for key, pod in sorted(cluster.objects.items()):
         node = pod.get("spec", {}).get("nodeName") if key[0] == "pods" else None
-        if node is None or "test/keep" in pod["metadata"].get("annotations", {}) or ("nodes", "", node) not in cluster.objects:
+        if (
+            node is None
+            or "test/keep" in pod["metadata"].get("annotations", {})
+            or ("nodes", "", node) not in cluster.objects
+        ):
             continue
         if not all(tolerates(pod["spec"], taint) for taint in taints_of(cluster, node)):
             cluster.remove(key)
@@ -124,7 +145,15 @@ def daemon_set_status(cluster, daemon_set):
 
 def job_status(job):
     failed = "broken" in job["spec"]["template"]["spec"]["containers"][0]["image"]
-    return {"conditions": [{"type": "Failed" if failed else "Complete", "status": "True", "message": "it has exited 1" if failed else ""}]}
+    return {
+        "conditions": [
+            {
+                "type": "Failed" if failed else "Complete",
+                "status": "True",
+                "message": "it has exited 1" if failed else "",
+            }
+        ]
+    }
 
 
 def step(cluster):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The containers of Pods that have a command of their own, for fake_api.py --kubelet: they run on this host.
 
-Each Pod has an address of its own on the loopback network, where ports are shared. Its command finds busybox's applets before all
-others, and nslookup asks the DNS of the cluster, which knows the Services. What a cluster can suffer from, by the annotation test/network of a Node:
+Each Pod has an address of its own on the loopback network, where ports are shared. Its command finds busybox's applets
+before all others, and nslookup asks the DNS of the cluster, which knows the Services. What a cluster can suffer from,
+by the annotation test/network of a Node:
 
   cut      nobody reaches Pods there: what they listen on is another port than they think
   no-dns   the DNS does not answer there
@@ -74,7 +75,10 @@ def run(cluster, key, pod, tell):
     if trouble == "no-pull":
         text = f'failed to pull image "{container["image"]}": no such host'
         tell("Pending", {"waiting": {"reason": "ErrImagePull", "message": text}})
-        tell("Pending", {"waiting": {"reason": "ImagePullBackOff", "message": f"Back-off pulling image: ErrImagePull: {text}"}})
+        tell(
+            "Pending",
+            {"waiting": {"reason": "ImagePullBackOff", "message": f"Back-off pulling image: ErrImagePull: {text}"}},
+        )
         return
     own = f"127.77.{number // 256}.{number % 256}"
     with tempfile.TemporaryDirectory() as scratch:
@@ -82,8 +86,14 @@ def run(cluster, key, pod, tell):
         directory.mkdir()
         services = None if trouble == "no-dns" else services_of(cluster)
         with open(pathlib.Path(scratch, "log"), "w+", encoding="utf-8") as log:
-            with subprocess.Popen(container["command"], env=environment(container, own, services, applets(directory), trouble), stdin=subprocess.DEVNULL,
-                                  stdout=log, stderr=log, start_new_session=True) as child:
+            with subprocess.Popen(
+                container["command"],
+                env=environment(container, own, services, applets(directory), trouble),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            ) as child:
                 begun = time.monotonic()
                 is_going = tell("Running", {"running": {}}, podIP=own)
                 while is_going and child.poll() is None and is_wanted(cluster, key):
@@ -96,5 +106,13 @@ def run(cluster, key, pod, tell):
             log.seek(0)
             text = log.read().strip()[-4096:]
     message = text if code and container.get("terminationMessagePolicy") == "FallbackToLogsOnError" else ""
-    tell("Succeeded" if code == 0 else "Failed",
-         {"terminated": {"exitCode": code if code >= 0 else 128 - code, "reason": "Completed" if code == 0 else "Error", "message": message}})
+    tell(
+        "Succeeded" if code == 0 else "Failed",
+        {
+            "terminated": {
+                "exitCode": code if code >= 0 else 128 - code,
+                "reason": "Completed" if code == 0 else "Error",
+                "message": message,
+            }
+        },
+    )

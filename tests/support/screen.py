@@ -87,8 +87,8 @@ class Screen:
 
 
 def run_on_screen(command, columns, rows, look, environment=None, timeout=120):
-    """Runs the command with all three streams on the terminal; calls look(screen, process) whenever something was written. Returns the
-    screen and the exit code."""
+    """Runs the command with all three streams on the terminal; calls look(screen, process) whenever something was
+    written. Returns the screen and the exit code."""
     ours, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     environment = dict(environment or os.environ, TERM="xterm")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An operator that does what KMM's tables say, and nothing else: which node gets an entry (4.2), which worker Pod is made (5.2 to
-5.4), which version label comes and goes (8.1; numbers of the project's KMM facts). It plays the kubelet of worker Pods and the
-DaemonSet of a device plugin as well.
+"""An operator that does what KMM's tables say, and nothing else: which node gets an entry (4.2), which worker Pod is
+made (5.2 to 5.4), which version label comes and goes (8.1; numbers of the project's KMM facts). It plays the kubelet of
+worker Pods and the DaemonSet of a device plugin as well.
 
 `Operator(api, faults).step()` does one round and returns whether anything was done. `api` has
   all(plural)                                         every object of a kind
@@ -9,7 +9,8 @@ DaemonSet of a device plugin as well.
   create(plural, document)
   merge(plural, namespace, name, patch, subresource)  a merge patch
   delete(plural, namespace, name)
-A fault is NODE:no-load or NODE:no-unload: that worker Pod stays Pending there; NODE:no-labels: the label controller is not seen there.
+A fault is NODE:no-load or NODE:no-unload: that worker Pod stays Pending there; NODE:no-labels: the label controller is
+not seen there.
 """
 
 import copy
@@ -46,7 +47,9 @@ def config_of(module, kernel):
     container = module["spec"]["moduleLoader"]["container"]
     for mapping in container["kernelMappings"]:
         if mapping.get("literal") == kernel or ("regexp" in mapping and re.search(mapping["regexp"], kernel)):
-            image = (mapping.get("containerImage") or container.get("containerImage")).replace("${KERNEL_FULL_VERSION}", kernel)
+            image = (mapping.get("containerImage") or container.get("containerImage")).replace(
+                "${KERNEL_FULL_VERSION}", kernel
+            )
             return {"kernelVersion": kernel, "containerImage": image, "imagePullPolicy": "", "insecurePull": False,
                     "modprobe": container["modprobe"]}
     return None
@@ -54,8 +57,11 @@ def config_of(module, kernel):
 
 def is_tolerated(taint, tolerations):
     return taint["effect"] not in ("NoSchedule", "NoExecute") or any(
-        item.get("key", taint["key"]) == taint["key"] and (item.get("operator") == "Exists" or item.get("value", "") == taint.get("value", ""))
-        and item.get("effect", taint["effect"]) == taint["effect"] for item in tolerations)
+        item.get("key", taint["key"]) == taint["key"]
+        and (item.get("operator") == "Exists" or item.get("value", "") == taint.get("value", ""))
+        and item.get("effect", taint["effect"]) == taint["effect"]
+        for item in tolerations
+    )
 
 
 class Operator:
@@ -98,9 +104,16 @@ class Operator:
         if f"{meta(node)['name']}:no-labels" in self.faults:
             return
         full = f"{meta(module)['namespace']}.{meta(module)['name']}"
-        keys = [f"{PREFIX}/version-module.{full}", f"{BETA}/version-worker-pod.{full}", f"{BETA}/version-schedule-pod.{full}"]
+        keys = [
+            f"{PREFIX}/version-module.{full}",
+            f"{BETA}/version-worker-pod.{full}",
+            f"{BETA}/version-schedule-pod.{full}",
+        ]
         wanted, worker, schedule = (labels_of(node).get(key, "") for key in keys)
-        state = [("-" if not value else "P" if value == wanted or not wanted else "D") for value in (wanted, worker, schedule)]
+        state = [
+            ("-" if not value else "P" if value == wanted or not wanted else "D")
+            for value in (wanted, worker, schedule)
+        ]
         action = LABEL_TABLE.get(tuple(state))
         if action == "delete S":
             self.label(node, keys[2], None)
@@ -129,7 +142,9 @@ class Operator:
         wanted = entries
         if not eligible or config is None or (version and not worker):  # rows 8, 2, 7
             wanted = others
-        elif (not version or worker == version) and self.has_image(namespace, name, config["containerImage"]):  # rows 4, 5
+        elif (not version or worker == version) and self.has_image(
+            namespace, name, config["containerImage"]
+        ):  # rows 4, 5
             entry = {"name": name, "namespace": namespace, "config": config, "serviceAccountName": "default"}
             if version:
                 entry["version"] = version
@@ -143,12 +158,25 @@ class Operator:
             labels[f"{key}.module-in-use"] = ""
         if there is None:
             owner = {"apiVersion": "v1", "kind": "Node", "name": meta(node)["name"], "uid": meta(node)["uid"]}
-            self.api.create("nodemodulesconfigs", {"apiVersion": GROUP_VERSION, "kind": "NodeModulesConfig", "spec": {},
-                                                   "metadata": {"name": meta(node)["name"], "ownerReferences": [owner]}})
-        self.api.merge("nodemodulesconfigs", "", meta(node)["name"], {"metadata": {"labels": labels}, "spec": {"modules": wanted}})
+            self.api.create(
+                "nodemodulesconfigs",
+                {
+                    "apiVersion": GROUP_VERSION,
+                    "kind": "NodeModulesConfig",
+                    "spec": {},
+                    "metadata": {"name": meta(node)["name"], "ownerReferences": [owner]},
+                },
+            )
+        self.api.merge(
+            "nodemodulesconfigs", "", meta(node)["name"], {"metadata": {"labels": labels}, "spec": {"modules": wanted}}
+        )
 
     def has_image(self, namespace, name, image):
-        configs = [item for item in self.api.all("moduleimagesconfigs") if (meta(item)["namespace"], meta(item)["name"]) == (namespace, name)]
+        configs = [
+            item
+            for item in self.api.all("moduleimagesconfigs")
+            if (meta(item)["namespace"], meta(item)["name"]) == (namespace, name)
+        ]
         states = [state for item in configs for state in item.get("status", {}).get("imagesStates", [])]
         return not configs or {"image": image, "status": "Exists"} in states
 
@@ -156,9 +184,15 @@ class Operator:
     def kubelet(self, node):
         for pod in self.pods(node):
             action = labels_of(pod).get(ACTION)
-            if action and pod["status"]["phase"] == "Pending" and f"{meta(node)['name']}:no-{action.lower()}" not in self.faults:
+            if (
+                action
+                and pod["status"]["phase"] == "Pending"
+                and f"{meta(node)['name']}:no-{action.lower()}" not in self.faults
+            ):
                 self.done = True
-                self.api.merge("pods", meta(pod)["namespace"], meta(pod)["name"], {"status": {"phase": "Succeeded"}}, "status")
+                self.api.merge(
+                    "pods", meta(pod)["namespace"], meta(pod)["name"], {"status": {"phase": "Succeeded"}}, "status"
+                )
 
     # 5.1 to 5.4
     def config_controller(self, node):
@@ -178,8 +212,13 @@ class Operator:
             if pod["status"]["phase"] == "Succeeded" and labels_of(pod)[ACTION] == "Unload":
                 status.pop(key, None)
             elif pod["status"]["phase"] == "Succeeded":
-                entry = {"namespace": key[0], "name": key[1], "config": json.loads(meta(pod)["annotations"][CONFIG]), "bootId": boot,
-                         "serviceAccountName": "default"}
+                entry = {
+                    "namespace": key[0],
+                    "name": key[1],
+                    "config": json.loads(meta(pod)["annotations"][CONFIG]),
+                    "bootId": boot,
+                    "serviceAccountName": "default",
+                }
                 if VERSION in meta(pod)["annotations"]:
                     entry["version"] = meta(pod)["annotations"][VERSION]
                 status[key] = entry
@@ -221,13 +260,30 @@ class Operator:
         annotations = {CONFIG: json.dumps(entry["config"])}
         if action == "Load" and "version" in entry:
             annotations[VERSION] = entry["version"]
-        self.api.create("pods", {
-            "apiVersion": "v1", "kind": "Pod", "status": {"phase": "Pending"},
-            "metadata": {"name": f"kmm-worker-{meta(node)['name']}-{entry['name']}", "namespace": entry["namespace"], "annotations": annotations,
-                         "labels": {ACTION: action, MODULE_NAME: entry["name"], "app.kubernetes.io/part-of": "kmm",
-                                    "app.kubernetes.io/component": "worker"}},
-            "spec": {"nodeName": meta(node)["name"], "restartPolicy": "OnFailure",
-                     "containers": [{"name": "worker", "image": "registry.example/worker:v1"}]}})
+        self.api.create(
+            "pods",
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "status": {"phase": "Pending"},
+                "metadata": {
+                    "name": f"kmm-worker-{meta(node)['name']}-{entry['name']}",
+                    "namespace": entry["namespace"],
+                    "annotations": annotations,
+                    "labels": {
+                        ACTION: action,
+                        MODULE_NAME: entry["name"],
+                        "app.kubernetes.io/part-of": "kmm",
+                        "app.kubernetes.io/component": "worker",
+                    },
+                },
+                "spec": {
+                    "nodeName": meta(node)["name"],
+                    "restartPolicy": "OnFailure",
+                    "containers": [{"name": "worker", "image": "registry.example/worker:v1"}],
+                },
+            },
+        )
 
     def ready_labels(self, node, spec, status):
         pattern = re.compile(re.escape(PREFIX) + r"/([a-zA-Z0-9-]+)\.([a-zA-Z0-9.-]+?)(\.version)?\.ready$")
@@ -236,7 +292,11 @@ class Operator:
             if found and (found[1], found[2]) not in spec and (found[1], found[2]) not in status:
                 self.label(node, key, None)
         for key, entry in spec.items():
-            if key in status and status[key]["config"] == entry["config"] and f"{PREFIX}/{key[0]}.{key[1]}.ready" not in labels_of(node):
+            if (
+                key in status
+                and status[key]["config"] == entry["config"]
+                and f"{PREFIX}/{key[0]}.{key[1]}.ready" not in labels_of(node)
+            ):
                 self.label(node, f"{PREFIX}/{key[0]}.{key[1]}.ready", "")
                 if "version" in status[key]:
                     self.label(node, f"{PREFIX}/{key[0]}.{key[1]}.version.ready", status[key]["version"])
@@ -256,11 +316,23 @@ class Operator:
         ready = [pod for pod in plugins if labels_of(pod).get(key) == wanted]
         if wanted and not ready:
             self.done = True
-            self.api.create("pods", {
-                "apiVersion": "v1", "kind": "Pod", "status": {"phase": "Running"}, "spec": {"nodeName": meta(node)["name"], "containers": [
-                    {"name": "device-plugin", "image": "registry.example/plugin:v1"}]},
-                "metadata": {"name": f"{name}-device-plugin-{wanted}-{meta(node)['name']}", "namespace": namespace,
-                             "labels": {MODULE_NAME: name, ROLE: "device-plugin", key: wanted}}})
+            self.api.create(
+                "pods",
+                {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "status": {"phase": "Running"},
+                    "spec": {
+                        "nodeName": meta(node)["name"],
+                        "containers": [{"name": "device-plugin", "image": "registry.example/plugin:v1"}],
+                    },
+                    "metadata": {
+                        "name": f"{name}-device-plugin-{wanted}-{meta(node)['name']}",
+                        "namespace": namespace,
+                        "labels": {MODULE_NAME: name, ROLE: "device-plugin", key: wanted},
+                    },
+                },
+            )
         self.label(node, f"{PREFIX}/{namespace}.{name}.device-plugin-ready", "" if ready else None)
 
 

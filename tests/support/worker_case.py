@@ -8,12 +8,15 @@ CASE.json (all optional):
   host     {"release", "tainted", "live": {NAME: {"srcversion", "taint", "refcnt", "holders": [..], "state", ...}},
             "files": {PATH: TEXT}, "modules": [KO...] of the host's own tree, "depmod": true for its index}
   image    {"repository", "tag", "kernel", "root" ("opt/"), "modules": [KO...], "files": {PATH: TEXT}}
-           KO = {"name", "file", "srcversion", "vermagic", "depends", "modinfo": [..], "undefined": [..], "exported": [..],
-                 "crcs": {SYMBOL: HEX}, "export_crcs": {SYMBOL: HEX}, "machine", "bytes", "compress": "gzip" or "xz", "signer", "tampered"}; "links": {PATH: TARGET} in the image
+           KO = {"name", "file", "srcversion", "vermagic", "depends", "modinfo": [..], "undefined": [..], "exported":
+           [..],
+                 "crcs": {SYMBOL: HEX}, "export_crcs": {SYMBOL: HEX}, "machine", "bytes", "compress": "gzip" or "xz",
+                 "signer", "tampered"}; "links": {PATH: TARGET} in the image
            "signer": NAME signs it with the key of ./NAME.pem, a certificate that is made if it is not there
   verify_after   wait before the second look at a live module, "0s"
   kernel   {"load": {NAME: {"errno", "log": [..], "tainted", "sleep", "srcversion"}}, "unload": {NAME: {...}}}
-In COMMAND, @REGISTRY@ stands for HOST:PORT. Standard input is handed on with the same replacement if there is a file `stdin`.
+In COMMAND, @REGISTRY@ stands for HOST:PORT. Standard input is handed on with the same replacement if there is a file
+`stdin`.
 """
 
 import gzip
@@ -53,10 +56,49 @@ def sign(data, signer):
     """A detached PKCS#7 message, as the kernel's sign-file makes it. Serial numbers are made of the signer's name."""
     key, certificate = pathlib.Path(signer + ".key"), pathlib.Path(signer + ".pem")
     if not certificate.exists():
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", certificate,
-                        "-subj", f"/CN={signer}", "-set_serial", "0x" + signer.encode().hex()], check=True, capture_output=True)
-    return subprocess.run(["openssl", "cms", "-sign", "-binary", "-noattr", "-nocerts", "-outform", "DER", "-md", "sha256", "-signer", certificate, "-inkey", key],
-                          input=data, check=True, capture_output=True).stdout
+        subprocess.run(
+            [
+                "openssl",
+                "req",
+                "-x509",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:prime256v1",
+                "-nodes",
+                "-keyout",
+                key,
+                "-out",
+                certificate,
+                "-subj",
+                f"/CN={signer}",
+                "-set_serial",
+                "0x" + signer.encode().hex(),
+            ],
+            check=True,
+            capture_output=True,
+        )
+    return subprocess.run(
+        [
+            "openssl",
+            "cms",
+            "-sign",
+            "-binary",
+            "-noattr",
+            "-nocerts",
+            "-outform",
+            "DER",
+            "-md",
+            "sha256",
+            "-signer",
+            certificate,
+            "-inkey",
+            key,
+        ],
+        input=data,
+        check=True,
+        capture_output=True,
+    ).stdout
 
 
 def plain_ko(spec):
@@ -71,8 +113,11 @@ def plain_ko(spec):
     modinfo = b"".join(entry.encode() + b"\0" for entry in entries)
     strings, symbols = b"\0", b"\0" * 24
     absolute = 0xfff1
-    for name, section, bind, value in ([("__ksymtab_" + n, 1, 0, 0) for n in spec.get("exported", [])] + [(n, 0, 1, 0) for n in spec.get("undefined", [])] +
-                                       [("__crc_" + n, absolute, 0, int(crc, 16)) for n, crc in spec.get("export_crcs", {}).items()]):
+    for name, section, bind, value in (
+        [("__ksymtab_" + n, 1, 0, 0) for n in spec.get("exported", [])]
+        + [(n, 0, 1, 0) for n in spec.get("undefined", [])]
+        + [("__crc_" + n, absolute, 0, int(crc, 16)) for n, crc in spec.get("export_crcs", {}).items()]
+    ):
         symbols += struct.pack("<IBBHQQ", len(strings), bind << 4, 0, section, value, 0)
         strings += name.encode() + b"\0"
     exports = b"".join(n.encode() + b"\0" for n in spec.get("exported", []))
@@ -111,7 +156,10 @@ def make_host(root, spec):
     put(root / "etc/os-release", 'PRETTY_NAME="Demo Linux 1"\n')
     put(root / "etc/machine-id", "00112233445566778899aabbccddeeff\n")
     put(root / "dev/kmsg", "6,1,1,-;booted\n")
-    put(root / f"lib/modules/{release}/kernel/reference.ko", make_ko({"name": "reference", "modinfo": ["intree=Y"], "vermagic": VERMAGIC.replace(RELEASE, release)}))
+    put(
+        root / f"lib/modules/{release}/kernel/reference.ko",
+        make_ko({"name": "reference", "modinfo": ["intree=Y"], "vermagic": VERMAGIC.replace(RELEASE, release)}),
+    )
     put(root / "sys/module/firmware_class/parameters/path", "\n")
     lines = ""
     for name, live in spec.get("live", {}).items():
@@ -134,15 +182,23 @@ def make_host(root, spec):
     for path, text in spec.get("files", {}).items():
         put(root / path, text)
     if spec.get("depmod"):
-        subprocess.run([shutil.which("depmod", path="/usr/sbin:/sbin:/usr/bin"), "-b", root, release], check=True, capture_output=True)
+        subprocess.run(
+            [shutil.which("depmod", path="/usr/sbin:/sbin:/usr/bin"), "-b", root, release],
+            check=True,
+            capture_output=True,
+        )
 
 
 def make_image(spec):
     """Every blob and manifest by the path it is asked for at."""
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        files = {f"{spec.get('root', 'opt/')}lib/modules/{spec.get('kernel', RELEASE)}/{ko.get('file', ko['name'] + '.ko')}": make_ko(ko)
-                 for ko in spec.get("modules", [])}
+        files = {
+            f"{spec.get('root', 'opt/')}lib/modules/{spec.get('kernel', RELEASE)}/{ko.get('file', ko['name'] + '.ko')}": make_ko(
+                ko
+            )
+            for ko in spec.get("modules", [])
+        }
         files.update({path: text.encode("latin-1") for path, text in spec.get("files", {}).items()})
         for path, data in sorted(files.items()):
             info = tarfile.TarInfo(path)
@@ -156,12 +212,27 @@ def make_image(spec):
     plain = layer.getvalue()
 
     def descriptor(kind, data):
-        return {"mediaType": f"application/vnd.oci.image.{kind}", "digest": "sha256:" + hashlib.sha256(data).hexdigest(), "size": len(data)}
+        return {
+            "mediaType": f"application/vnd.oci.image.{kind}",
+            "digest": "sha256:" + hashlib.sha256(data).hexdigest(),
+            "size": len(data),
+        }
 
-    config = json.dumps({"architecture": "amd64", "os": "linux",
-                         "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(plain).hexdigest()]}}).encode()
-    manifest = json.dumps({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
-                           "config": descriptor("config.v1+json", config), "layers": [descriptor("layer.v1.tar", plain)]}).encode()
+    config = json.dumps(
+        {
+            "architecture": "amd64",
+            "os": "linux",
+            "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(plain).hexdigest()]},
+        }
+    ).encode()
+    manifest = json.dumps(
+        {
+            "schemaVersion": 2,
+            "mediaType": "application/vnd.oci.image.manifest.v1+json",
+            "config": descriptor("config.v1+json", config),
+            "layers": [descriptor("layer.v1.tar", plain)],
+        }
+    ).encode()
     base = f"/v2/{spec.get('repository', 'drivers/demo')}"
     served = {f"{base}/manifests/{spec.get('tag', 'v2')}": manifest,
               f"{base}/manifests/sha256:{hashlib.sha256(manifest).hexdigest()}": manifest}
@@ -202,7 +273,12 @@ def main():
     root = pathlib.Path("host").absolute()
     address = registry(make_image(case.get("image", {})))
     make_host(root, json.loads(json.dumps(case.get("host", {})).replace("@REGISTRY@", address)))
-    environment = dict(os.environ, KMM_HOST_ROOT=str(root), KMM_VERIFY_AFTER=case.get("verify_after", "0s"), TMPDIR=str(pathlib.Path("scratch").absolute()))
+    environment = dict(
+        os.environ,
+        KMM_HOST_ROOT=str(root),
+        KMM_VERIFY_AFTER=case.get("verify_after", "0s"),
+        TMPDIR=str(pathlib.Path("scratch").absolute()),
+    )
     pathlib.Path("scratch").mkdir()
     if "kernel" in case:
         script = ""
@@ -215,7 +291,12 @@ def main():
         environment.update(LD_PRELOAD=str(library), FAKE_KERNEL_SCRIPT=str(pathlib.Path("kernel.script").absolute()),
                            ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0:detect_leaks=0")
     given = pathlib.Path("stdin").read_text().replace("@REGISTRY@", address) if pathlib.Path("stdin").exists() else ""
-    done = subprocess.run([word.replace("@REGISTRY@", address) for word in sys.argv[2:]], input=given.encode(), env=environment, check=False)
+    done = subprocess.run(
+        [word.replace("@REGISTRY@", address) for word in sys.argv[2:]],
+        input=given.encode(),
+        env=environment,
+        check=False,
+    )
     left = sorted(os.listdir("scratch"))
     if left:
         print("left behind:", *left)

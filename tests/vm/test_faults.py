@@ -45,7 +45,8 @@ class Kills(UpgradeCase):
     def one_run(self, dice, where, kills, duration):
         """One upgrade with up to so many SIGKILLs; returns how many there were."""
         killed = 0
-        # On average the kills of one run are spread over all of an undisturbed one: each loses the step that it cut off.
+        # On average the kills of one run are spread over all of an undisturbed one: each loses the step that it cut
+        # off.
         longest = 3 * duration / KILLS_PER_RUN
         while True:
             recorded = self.has_run(where)

@@ -58,7 +58,9 @@ class Enforced(GuardedCase):
 
     def test_a_signature_by_a_key_that_this_kernel_does_not_know(self):
         config = self.config(self.image("kmm-hello", "v2-foreign-key"))
-        self.foreseen(config, "no key of this kernel's keyrings fits the signature of module kmm_hello", "Somebody's own key")
+        self.foreseen(
+            config, "no key of this kernel's keyrings fits the signature of module kmm_hello", "Somebody's own key"
+        )
         self.hidden("/proc/keys")
         self.refused(config, "EKEYREJECTED", "Somebody's own key")
         self.assertIsNone(self.live(NODE))

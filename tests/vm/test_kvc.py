@@ -7,7 +7,8 @@ from lab.testing import SingleCase
 
 NODE = "node-a"
 MODULES = ("simple_kmod", "simple_procfs_kmod")
-# What a container runtime does, as far as it matters here: an image is a directory with the modules, made of the context.
+# What a container runtime does, as far as it matters here: an image is a directory with the modules, made of the
+# context.
 RUNTIME = r"""#!/bin/sh
 echo "$@" >>/run/kvc/calls
 store() { echo "/run/kvc/images/$(echo "$1" | tr /: __)"; }
@@ -42,8 +43,12 @@ class Run(SingleCase):
         self.addCleanup(self.fleet.shell, NODE, "rm -rf /run/kvc /etc/kvc")
         self.fleet.put(NODE, place, "/run/kvc")
         self.fleet.shell(NODE, "mkdir -p /etc/kvc; cat >/run/kvc/runtime; chmod +x /run/kvc/runtime", RUNTIME)
-        self.fleet.shell(NODE, "cat >/etc/kvc/simple-kmod.conf; "
-                               "echo KVC_CONTAINER_RUNTIME=/run/kvc/runtime >/etc/kvc/kmods-via-containers.conf", CONFIG)
+        self.fleet.shell(
+            NODE,
+            "cat >/etc/kvc/simple-kmod.conf; "
+            "echo KVC_CONTAINER_RUNTIME=/run/kvc/runtime >/etc/kvc/kmods-via-containers.conf",
+            CONFIG,
+        )
 
     def live_ones(self):
         return [name for name in MODULES if self.live(NODE, name)]
@@ -60,7 +65,9 @@ class Run(SingleCase):
         said = self.fleet.shell(NODE, "kmm-worker run simple-kmod wrapper -- spkut once 'and once more' '$HOME'")
         self.assertEqual(said, "once: read 1\nand once more: read 2\n$HOME: read 3\n")
         result = self.worker(NODE, "run simple-kmod unload")
-        self.assertEqual((result["outcome"], [m["name"] for m in result["modules"]]), ("unloaded", list(reversed(MODULES))))
+        self.assertEqual(
+            (result["outcome"], [m["name"] for m in result["modules"]]), ("unloaded", list(reversed(MODULES)))
+        )
         self.assertEqual(self.live_ones(), [])
         calls = self.fleet.shell(NODE, "cat /run/kvc/calls").splitlines()
         self.assertIn(f"build -t {image} --label name=simple-kmod --build-arg KVER={self.lab.kernel} "

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What KMM's worker promises, on a real kernel: what becomes of it there, with Debian's modprobe, and with kmm-worker.
 
-Each test says so in its first lines, which docs/kmm-worker.md shows as a table (tests/lint/operator.py): the promise, then what KMM's
-worker does with it, then kmm-worker.
+Each test says so in its first lines, which docs/kmm-worker.md shows as a table (tests/lint/operator.py): the promise,
+then what KMM's worker does with it, then kmm-worker.
 """
 import unittest
 
@@ -76,7 +76,9 @@ class Firmware(OperatorCase):
         how = {**self.how, "firmware_path": "/run/" + "x" * 300}
         self.done(self.operator.load(**how), 1)
         self.between()
-        error = self.worker(NODE, f"kmod load - --firmware-path {how['firmware_path']}", self.firmware_config(), expect=65)
+        error = self.worker(
+            NODE, f"kmod load - --firmware-path {how['firmware_path']}", self.firmware_config(), expect=65
+        )
         self.assertIn("255", str(error))
         self.assertEqual((self.search_path(), self.loaded("kmm_odd")), ("", []))
 
@@ -147,7 +149,9 @@ class Firmware(OperatorCase):
         self.worker(NODE, f"kmod load - --firmware-path {FIRMWARE}", self.firmware_config())
         pid = self.open_device(NODE, "/dev/kmm_odd")
         try:
-            error = self.worker(NODE, f"kmod unload - --firmware-path {FIRMWARE} --wait 0s", self.firmware_config(), expect=14)
+            error = self.worker(
+                NODE, f"kmod unload - --firmware-path {FIRMWARE} --wait 0s", self.firmware_config(), expect=14
+            )
             self.assertIn(f"process {pid}", str(error))
             self.assertEqual(self.on_node(f"{FIRMWARE}/kmm/odd.bin"), "the first firmware\n")
         finally:
@@ -208,8 +212,11 @@ class InTree(OperatorCase):
         unloaded: the kernel knows no difference
         """
         tree = f"/lib/modules/{self.lab.kernel}/extra"
-        self.fleet.shell(NODE, f"mkdir -p {tree} && kmm-worker pull {self.image('kmm-misc', 'v1')} --insecure --out /run/misc -q -o name && "
-                               f"mv /run/misc/opt/lib/modules/*/kmm_busy.ko {tree} && insmod {tree}/kmm_busy.ko; rm -r /run/misc")
+        self.fleet.shell(
+            NODE,
+            f"mkdir -p {tree} && kmm-worker pull {self.image('kmm-misc', 'v1')} --insecure --out /run/misc -q -o name && "
+            f"mv /run/misc/opt/lib/modules/*/kmm_busy.ko {tree} && insmod {tree}/kmm_busy.ko; rm -r /run/misc",
+        )
         self.addCleanup(self.fleet.shell, NODE, f"rm -r {tree}")
         self.done(self.operator.load(remove=["kmm-busy"]))
         self.assertEqual(self.loaded("kmm_hello", "kmm_busy"), ["kmm_hello", "kmm_busy"])
@@ -339,7 +346,11 @@ class Order(OperatorCase):
         self.operator.extract(self.misc)
 
     def ordered(self, module, *order):
-        return self.config(self.misc, module=module) + "  modulesLoadingOrder:\n" + "".join(f"    - {name}\n" for name in order)
+        return (
+            self.config(self.misc, module=module)
+            + "  modulesLoadingOrder:\n"
+            + "".join(f"    - {name}\n" for name in order)
+        )
 
     def log(self):
         """The order in which the kernel took the modules since the last call."""

@@ -69,7 +69,10 @@ class Safety(SingleCase):
 
     def test_a_kvc_instance(self):
         image = self.image("kmm-misc", "v1")
-        self.fleet.shell(NODE, f"mkdir -p /etc/kvc && printf 'KMOD_NAMES=\"kmm_dep kmm_user\"\\nKMOD_CONTAINER_IMAGE={image}\\n' >/etc/kvc/simple.conf")
+        self.fleet.shell(
+            NODE,
+            f"mkdir -p /etc/kvc && printf 'KMOD_NAMES=\"kmm_dep kmm_user\"\\nKMOD_CONTAINER_IMAGE={image}\\n' >/etc/kvc/simple.conf",
+        )
         self.addCleanup(self.fleet.shell, NODE, "rm -r /etc/kvc")
         result = self.worker(NODE, "run simple load --insecure")
         self.assertEqual(result["outcome"], "loaded")

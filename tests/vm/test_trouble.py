@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kmm-worker on a real kernel when things go wrong: killed in the middle, two at once, modules that are slow, fail or complain."""
+"""kmm-worker on a real kernel when things go wrong: killed in the middle, two at once, modules that are slow, fail or
+complain."""
 import json
 import time
 
@@ -17,13 +18,19 @@ class TroubleCase(SingleCase):
         super().setUp()
         self.fleet.shell(NODE, f"rm -rf /run/kmm-worker {FIRMWARE} /run/trouble; mkdir /run/trouble; "
                                "printf '\\0' >/sys/module/firmware_class/parameters/path")
-        self.addCleanup(self.fleet.shell, NODE, f"if [ \"$(cat {ODD}/initstate 2>/dev/null)\" != live ]; then {self.LET_GO}; fi 2>/dev/null || true")
+        self.addCleanup(
+            self.fleet.shell,
+            NODE,
+            f"if [ \"$(cat {ODD}/initstate 2>/dev/null)\" != live ]; then {self.LET_GO}; fi 2>/dev/null || true",
+        )
 
     def odd(self, *parameters, **options):
         return self.config(self.image("kmm-misc", "v1"), module="kmm_odd", parameters=parameters, **options)
 
     def with_firmware(self, *parameters):
-        config = self.config(self.image("kmm-firmware", "v1"), module="kmm_odd", parameters=parameters, remove=["dummy"])
+        config = self.config(
+            self.image("kmm-firmware", "v1"), module="kmm_odd", parameters=parameters, remove=["dummy"]
+        )
         return config + "  firmwarePath: /opt/firmware\n"
 
     def state(self):
@@ -32,7 +39,9 @@ class TroubleCase(SingleCase):
 
     def wait_for(self, state):
         """Waits until the module is in that state."""
-        self.fleet.shell(NODE, f"while [ \"$(cat {ODD}/initstate 2>/dev/null)\" != '{state or ''}' ]; do usleep 50000; done")
+        self.fleet.shell(
+            NODE, f"while [ \"$(cat {ODD}/initstate 2>/dev/null)\" != '{state or ''}' ]; do usleep 50000; done"
+        )
 
     def let_go(self):
         """Ends the init or exit that holds."""
@@ -40,26 +49,41 @@ class TroubleCase(SingleCase):
 
     def begin(self, name, arguments, config=""):
         """Starts a worker in the background, its words in files; `ended` waits for it."""
-        self.fleet.shell(NODE, f"cat >/run/trouble/{name}.yaml; cd /run/trouble; "
-                               f"(kmm-worker {arguments} -o json <{name}.yaml >{name}.out 2>{name}.err; echo $? >{name}.code) "
-                               f"</dev/null >/dev/null 2>&1 & echo $! >/run/trouble/{name}.shell", config)
+        self.fleet.shell(
+            NODE,
+            f"cat >/run/trouble/{name}.yaml; cd /run/trouble; "
+            f"(kmm-worker {arguments} -o json <{name}.yaml >{name}.out 2>{name}.err; echo $? >{name}.code) "
+            f"</dev/null >/dev/null 2>&1 & echo $! >/run/trouble/{name}.shell",
+            config,
+        )
 
     def ended(self, name, expect=0):
-        text = self.fleet.shell(NODE, f"cd /run/trouble; while [ ! -s {name}.code ]; do usleep 50000; done; cat {name}.code {name}.out")
+        text = self.fleet.shell(
+            NODE, f"cd /run/trouble; while [ ! -s {name}.code ]; do usleep 50000; done; cat {name}.code {name}.out"
+        )
         code, _, document = text.partition("\n")
         self.assertEqual(int(code), expect, text)
         return json.loads(document)
 
     def kill(self, name, signal):
         """Ends the worker itself, not the helper that is in the kernel."""
-        self.fleet.shell(NODE, f"for p in /proc/[0-9]*; do [ \"$(cut -d' ' -f4 $p/stat 2>/dev/null)\" = \"$(cat /run/trouble/{name}.shell)\" ] "
-                               f"&& kill -{signal} ${{p#/proc/}}; done; true")
+        self.fleet.shell(
+            NODE,
+            f"for p in /proc/[0-9]*; do [ \"$(cut -d' ' -f4 $p/stat 2>/dev/null)\" = \"$(cat /run/trouble/{name}.shell)\" ] "
+            f"&& kill -{signal} ${{p#/proc/}}; done; true",
+        )
 
     def left_behind(self):
         """Files of records, firmware and temporary places, but for what is noted of modules that are live."""
-        found = self.fleet.shell(NODE, f"find /run/kmm-worker {FIRMWARE} /tmp /var/tmp -type f ! -name lock 2>/dev/null || true").split()
+        found = self.fleet.shell(
+            NODE, f"find /run/kmm-worker {FIRMWARE} /tmp /var/tmp -type f ! -name lock 2>/dev/null || true"
+        ).split()
         live = self.fleet.shell(NODE, "ls /sys/module").split()
-        return [path for path in found if not path.startswith("/run/kmm-worker/bytes/") or path.rsplit("/", 1)[1] not in live]
+        return [
+            path
+            for path in found
+            if not path.startswith("/run/kmm-worker/bytes/") or path.rsplit("/", 1)[1] not in live
+        ]
 
 
 class Killed(TroubleCase):
@@ -76,7 +100,9 @@ class Killed(TroubleCase):
         self.wait_for("live")
         self.assertEqual(self.worker(NODE, f"load - --firmware-path {FIRMWARE}", config)["outcome"], "already-loaded")
         result = self.worker(NODE, "unload - --restore-in-tree", config)
-        self.assertEqual([(m["name"], m["action"]) for m in result["modules"]], [("dummy", "restored"), ("kmm_odd", "unloaded")])
+        self.assertEqual(
+            [(m["name"], m["action"]) for m in result["modules"]], [("dummy", "restored"), ("kmm_odd", "unloaded")]
+        )
         self.assertEqual(self.left_behind(), [])
         self.assertEqual(self.fleet.shell(NODE, "cat /sys/module/firmware_class/parameters/path").strip(), "")
 
@@ -97,8 +123,11 @@ class Killed(TroubleCase):
         for verb, state, outcome in (("load", "coming", "loaded"), ("unload", "going", "unloaded")):
             self.begin(verb, f"{verb} -", self.odd("init_holds=1", "exit_holds=1"))
             self.wait_for(state)
-            self.fleet.shell(NODE, "until [ -n \"$killed\" ]; do for p in /proc/[0-9]*; do "
-                                   "[ \"$(cat $p/wchan 2>/dev/null)\" = msleep ] && kill -9 ${p#/proc/} && killed=yes; done; done; true")
+            self.fleet.shell(
+                NODE,
+                "until [ -n \"$killed\" ]; do for p in /proc/[0-9]*; do "
+                "[ \"$(cat $p/wchan 2>/dev/null)\" = msleep ] && kill -9 ${p#/proc/} && killed=yes; done; done; true",
+            )
             self.let_go()
             self.assertEqual(self.ended(verb)["outcome"], outcome)
         self.assertEqual(self.left_behind(), [])
@@ -119,7 +148,10 @@ class Killed(TroubleCase):
         config = self.with_firmware()
         self.fleet.shell(NODE, "modprobe dummy numdummies=0")
         self.worker(NODE, f"load - --firmware-path {FIRMWARE}", config)
-        self.fleet.shell(NODE, "rm -r /run/kmm-worker; rmmod kmm_odd; printf '\\0' >/sys/module/firmware_class/parameters/path; modprobe dummy numdummies=0")
+        self.fleet.shell(
+            NODE,
+            "rm -r /run/kmm-worker; rmmod kmm_odd; printf '\\0' >/sys/module/firmware_class/parameters/path; modprobe dummy numdummies=0",
+        )
         self.assertEqual(self.worker(NODE, "status kmm_odd")["modules"][0]["state"], "absent")
         result = self.worker(NODE, f"unload - --restore-in-tree --firmware-path {FIRMWARE}", config)
         self.assertEqual([(m["name"], m["action"]) for m in result["modules"]], [("kmm_odd", "not-loaded")])
@@ -133,7 +165,9 @@ class Foreseen(TroubleCase):
         self.begin("first", "load -", self.odd("init_holds=1"))
         self.wait_for("coming")
         self.kill("first", "KILL")
-        self.assertIn("module-on-its-way: module kmm_odd is coming", str(self.worker(NODE, "check -", self.odd())["warnings"]))
+        self.assertIn(
+            "module-on-its-way: module kmm_odd is coming", str(self.worker(NODE, "check -", self.odd())["warnings"])
+        )
         self.worker(NODE, "load -", self.odd(), expect=15)
         self.let_go()
         self.wait_for("live")
@@ -168,7 +202,10 @@ class Foreseen(TroubleCase):
                 for name, value in done.items():
                     self.assertEqual(self.live_parameter(NODE, name, "kmm_odd"), value)
                 self.worker(NODE, "unload -", self.odd())
-        for line, code in (("options kmm_odd rounded=abc", "bad-parameter"), ("install kmm_odd /bin/false", "install-command")):
+        for line, code in (
+            ("options kmm_odd rounded=abc", "bad-parameter"),
+            ("install kmm_odd /bin/false", "install-command"),
+        ):
             with self.subTest(line):
                 self.fleet.shell(NODE, "cat >/etc/modprobe.d/trouble.conf", line + "\n")
                 for verb in ("check -", "load -"):
@@ -181,10 +218,14 @@ class AtOnce(TroubleCase):
             self.begin(name, "load -", self.odd("init_holds=1"))
         self.wait_for("coming")
         self.let_go()
-        self.assertEqual(sorted(self.ended(name)["outcome"] for name in ("first", "second")), ["already-loaded", "loaded"])
+        self.assertEqual(
+            sorted(self.ended(name)["outcome"] for name in ("first", "second")), ["already-loaded", "loaded"]
+        )
         for name in ("third", "fourth"):
             self.begin(name, "unload -", self.odd())
-        self.assertEqual(sorted(self.ended(name)["outcome"] for name in ("third", "fourth")), ["not-loaded", "unloaded"])
+        self.assertEqual(
+            sorted(self.ended(name)["outcome"] for name in ("third", "fourth")), ["not-loaded", "unloaded"]
+        )
         self.assertEqual(self.left_behind(), [])
 
     def test_an_unload_waits_for_the_load(self):
@@ -200,8 +241,12 @@ class AtOnce(TroubleCase):
     def test_a_device_that_is_opened_again_and_again(self):
         image = self.image("kmm-misc", "v1")
         self.load(NODE, image, module="kmm_busy")
-        self.fleet.shell(NODE, "(while exec 3</dev/kmm_busy; do usleep 100000; exec 3<&-; usleep 20000; done) >/dev/null 2>&1 & true")
-        self.assertEqual(self.worker(NODE, "unload - --wait 30s", self.config(image, module="kmm_busy"))["outcome"], "unloaded")
+        self.fleet.shell(
+            NODE, "(while exec 3</dev/kmm_busy; do usleep 100000; exec 3<&-; usleep 20000; done) >/dev/null 2>&1 & true"
+        )
+        self.assertEqual(
+            self.worker(NODE, "unload - --wait 30s", self.config(image, module="kmm_busy"))["outcome"], "unloaded"
+        )
 
     def test_interrupted_while_it_waits_for_users(self):
         config = self.config(self.image("kmm-misc", "v1"), module="kmm_busy")
@@ -249,7 +294,9 @@ class Init(TroubleCase):
     def test_parameters_reach_the_kernel_as_they_are(self):
         config = self.odd('"list=0x10,2"', '"text=a b\'c=d"', "rounded=13")
         result = self.worker(NODE, "load -", config)
-        self.assertEqual([self.live_parameter(NODE, p, "kmm_odd") for p in ("list", "text", "rounded")], ["16,2", "a b'c=d", "8"])
+        self.assertEqual(
+            [self.live_parameter(NODE, p, "kmm_odd") for p in ("list", "text", "rounded")], ["16,2", "a b'c=d", "8"]
+        )
         self.assertIn("parameter-differs: kmm_odd is live with rounded=8, wanted 13", str(result["warnings"]))
         self.worker(NODE, "unload -", config)
         error = self.worker(NODE, "load -", self.odd('"list=1,2,3,4,5"'), expect=13)

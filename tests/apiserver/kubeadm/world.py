@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""world.py DIR ADDRESS SERVER...: the first process of the namespaces in which the lab's nodes are: the bridge, the registry, and what
-stands before the API servers and passes connections to those that listen. All of the lab ends with it."""
+"""world.py DIR ADDRESS SERVER...: the first process of the namespaces in which the lab's nodes are: the bridge, the
+registry, and what stands before the API servers and passes connections to those that listen. All of the lab ends with
+it."""
 import asyncio
 import os
 import pathlib

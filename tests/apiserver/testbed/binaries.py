@@ -42,7 +42,10 @@ class Program:
 SOURCES = Program("servers", HERE / "servers")
 KUBELET = Program("kubelet", HERE / "kubelet")
 # All of Kubernetes as one program, for tests with kubeadm.
-KUBEADM = tuple(Program("kubeadm", HERE / "kubeadm" / version.rpartition(".")[0], version, go_least=(1, 25)) for version in (KUBERNETES, "1.35.4"))
+KUBEADM = tuple(
+    Program("kubeadm", HERE / "kubeadm" / version.rpartition(".")[0], version, go_least=(1, 25))
+    for version in (KUBERNETES, "1.35.4")
+)
 CRICTL = Program("crictl", HERE / "kubeadm/crictl", "1.34.0", "sigs.k8s.io/cri-tools/cmd/crictl")
 
 
@@ -131,8 +134,15 @@ def attempt(what, command, **options):
         if number:
             time.sleep(3 * number)
             say(f"{what}: once more ({number + 1} of {ATTEMPTS})")
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              check=False, **options)
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            **options,
+        )
         if done.returncode == 0:
             return
     raise Unavailable(f"{what}: exit {done.returncode}\n" + "\n".join(done.stdout.splitlines()[-15:]))
@@ -145,12 +155,22 @@ def fetch(directory, program=SOURCES):
     directory.mkdir(parents=True, exist_ok=True)
     go = find_go(directory, program.go_least)
     # The compiler collects its garbage less often: a sixth of its time.
-    environment = dict(os.environ, CGO_ENABLED="0", GOTOOLCHAIN="local", GOWORK="off", GOFLAGS="-mod=readonly -buildvcs=false",
-                       GOGC="400",
-                       GOCACHE=str((directory / "go-cache").resolve()))
+    environment = dict(
+        os.environ,
+        CGO_ENABLED="0",
+        GOTOOLCHAIN="local",
+        GOWORK="off",
+        GOFLAGS="-mod=readonly -buildvcs=false",
+        GOGC="400",
+        GOCACHE=str((directory / "go-cache").resolve()),
+    )
     # Listing the packages fetches the modules that are really compiled, which are half of those that are named.
-    attempt(f"downloading the Go modules of {program.name}", [go, "list", "-deps", program.package], cwd=program.sources,
-            env=environment)
+    attempt(
+        f"downloading the Go modules of {program.name}",
+        [go, "list", "-deps", program.package],
+        cwd=program.sources,
+        env=environment,
+    )
     return go, environment
 
 
@@ -164,8 +184,8 @@ def alone(directory):
 
 
 def build(directory, real=False):
-    """The program with all servers, and the kubelet if `real`; built if the cache does not have them. `directory` holds what is
-    needed meanwhile."""
+    """The program with all servers, and the kubelet if `real`; built if the cache does not have them. `directory` holds
+    what is needed meanwhile."""
     build_all(directory, (SOURCES, KUBELET)[:1 + real])
     return servers()
 
@@ -190,8 +210,22 @@ def _build(directory, program):
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         made = os.path.join(scratch, "made")
-        attempt(f"building {program.name}", ["nice", "-n", os.environ.get("KMM_TESTBED_NICE", "5"), go, "build", *GO_FLAGS,
-                                             link_flags(program.version), "-o", made, program.package], cwd=program.sources,
-                env=environment)
+        attempt(
+            f"building {program.name}",
+            [
+                "nice",
+                "-n",
+                os.environ.get("KMM_TESTBED_NICE", "5"),
+                go,
+                "build",
+                *GO_FLAGS,
+                link_flags(program.version),
+                "-o",
+                made,
+                program.package,
+            ],
+            cwd=program.sources,
+            env=environment,
+        )
         os.replace(made, target)
     say(f"built {target} in {time.monotonic() - start:.0f} s")

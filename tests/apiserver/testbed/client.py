@@ -112,7 +112,9 @@ class Api:
 
     def path_of(self, thing, named=True):
         meta = thing["metadata"]
-        return self.path(thing["apiVersion"], thing["kind"], meta.get("namespace", "default"), meta["name"] if named else None)
+        return self.path(
+            thing["apiVersion"], thing["kind"], meta.get("namespace", "default"), meta["name"] if named else None
+        )
 
     def create(self, thing, **query):
         return self.request("POST", self.path_of(thing, False), thing, query=dict(STRICT, **query))
@@ -132,7 +134,9 @@ class Api:
     def delete(self, path, absent_ok=True, **options):
         """Deletes an object, or all objects of a collection; options are those of DeleteOptions."""
         try:
-            return self.request("DELETE", path, dict(options, kind="DeleteOptions", apiVersion="v1") if options else None)
+            return self.request(
+                "DELETE", path, dict(options, kind="DeleteOptions", apiVersion="v1") if options else None
+            )
         except ApiError as error:
             if error.status == 404 and absent_ok:
                 return None
@@ -152,7 +156,9 @@ class Api:
         """(type, object) of each event after a resource version, until the server ends the watch."""
         connection = self.connect(timeout + 15)
         try:
-            query = dict(query, watch="true", resourceVersion=version, timeoutSeconds=timeout, allowWatchBookmarks="true")
+            query = dict(
+                query, watch="true", resourceVersion=version, timeoutSeconds=timeout, allowWatchBookmarks="true"
+            )
             connection.request("GET", f"{path}?{urllib.parse.urlencode(query)}", headers=self._headers(None))
             answer = connection.getresponse()
             if answer.status != 200:
@@ -167,7 +173,9 @@ class Api:
 def kubeconfig(directory, port, token):
     """A kubeconfig for the tools: context `admin` with a client certificate (the current one), `token` with a token."""
     pki = pathlib.Path(directory) / "pki"
-    inline = {name: base64.b64encode((pki / name).read_bytes()).decode() for name in ("ca.crt", "admin.crt", "admin.key")}
+    inline = {
+        name: base64.b64encode((pki / name).read_bytes()).decode() for name in ("ca.crt", "admin.crt", "admin.key")
+    }
     return json.dumps({
         "apiVersion": "v1", "kind": "Config", "current-context": "admin", "preferences": {},
         "clusters": [{"name": "testbed", "cluster": {"server": f"https://127.0.0.1:{port}",

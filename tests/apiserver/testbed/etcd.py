@@ -9,7 +9,9 @@ from lab.common import LabError
 
 
 def _call(cluster, verb, body):
-    request = urllib.request.Request(f"http://127.0.0.1:{cluster.state()['etcd']}/v3/kv/{verb}", json.dumps(body).encode())
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{cluster.state()['etcd']}/v3/kv/{verb}", json.dumps(body).encode()
+    )
     # No proxy of the environment: etcd is on loopback.
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
         return json.load(answer)
@@ -24,12 +26,20 @@ def _range(prefix):
 
 
 def put(cluster, things, batch=100):
-    """Puts thousands of objects, as (key below /registry/, object), where the API server keeps them, in seconds: it serves them as any other."""
+    """Puts thousands of objects, as (key below /registry/, object), where the API server keeps them, in seconds: it
+    serves them as any other."""
     for start in range(0, len(things), batch):
         puts = []
         for key, thing in things[start:start + batch]:
             meta = dict(thing["metadata"], uid=str(uuid.uuid4()), creationTimestamp="2026-01-01T00:00:00Z")
-            puts.append({"requestPut": {"key": _coded(f"/registry/{key}"), "value": _coded(json.dumps(dict(thing, metadata=meta)))}})
+            puts.append(
+                {
+                    "requestPut": {
+                        "key": _coded(f"/registry/{key}"),
+                        "value": _coded(json.dumps(dict(thing, metadata=meta))),
+                    }
+                }
+            )
         if not _call(cluster, "txn", {"success": puts}).get("succeeded"):
             raise LabError("etcd did not take the objects")
 

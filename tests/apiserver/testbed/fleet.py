@@ -18,17 +18,28 @@ KMM = "/apis/kmm.sigs.x-k8s.io/v1beta1"
 
 
 def module(name, namespace, version):
-    return {"apiVersion": "kmm.sigs.x-k8s.io/v1beta1", "kind": "Module", "metadata": {"name": name, "namespace": namespace},
-            "spec": {"selector": {"fleet": name},
-                     # A cordoned node would be left out otherwise.
-                     "tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}],
-                     "moduleLoader": {"container": {
-                         "version": version, "modprobe": {"moduleName": name.replace("-", "_")},
-                         "kernelMappings": [{"regexp": "^.+$", "containerImage": f"registry.example/{name}:{version}"}]}}}}
+    return {
+        "apiVersion": "kmm.sigs.x-k8s.io/v1beta1",
+        "kind": "Module",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "selector": {"fleet": name},
+            # A cordoned node would be left out otherwise.
+            "tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}],
+            "moduleLoader": {
+                "container": {
+                    "version": version,
+                    "modprobe": {"moduleName": name.replace("-", "_")},
+                    "kernelMappings": [{"regexp": "^.+$", "containerImage": f"registry.example/{name}:{version}"}],
+                }
+            },
+        },
+    }
 
 
 def play(case, directory, objects):
-    """Creates Nodes whose worker Pods, and ssh, tests/support/fake_node.cpp plays; what it keeps of them is in the directory."""
+    """Creates Nodes whose worker Pods, and ssh, tests/support/fake_node.cpp plays; what it keeps of them is in the
+    directory."""
     behind = json.dumps({"program": str(case.fake / "ssh"), "nodes": str(directory)})
     for thing in objects:
         thing["metadata"]["annotations"][SSH] = behind
@@ -40,8 +51,9 @@ def play(case, directory, objects):
 
 
 class Fleet:
-    """Nodes, a Module and everything of a run below one directory. The Module's name is in all names. `via`: how kmm-upgrade
-    reaches the nodes, "ssh", or "self" for worker Pods, whose containers the fake kubelet plays by the same program."""
+    """Nodes, a Module and everything of a run below one directory. The Module's name is in all names. `via`: how
+    kmm-upgrade reaches the nodes, "ssh", or "self" for worker Pods, whose containers the fake kubelet plays by the same
+    program."""
 
     def __init__(self, case, name, count=3, cordoned=(), via="ssh"):
         self.case, self.api, self.name, self.namespace = case, case.api, name, f"{name}-drivers"
@@ -152,14 +164,17 @@ class Fleet:
         return most
 
     def outcome(self):
-        """Everything that a run leaves, as lines: objects without what differs between two equal runs, and what is loaded."""
+        """Everything that a run leaves, as lines: objects without what differs between two equal runs, and what is
+        loaded."""
         things = [self.api.get(f"/api/v1/nodes/{node}") for node in self.names]
         things += [t for t in self.api.items(f"{KMM}/nodemodulesconfigs") if t["metadata"]["name"] in self.names]
         for path in ("/api/v1/namespaces/{}/pods", "/apis/apps/v1/namespaces/{}/daemonsets",
                      "/apis/coordination.k8s.io/v1/namespaces/{}/leases", KMM + "/namespaces/{}/modules",
                      "/api/v1/namespaces/{}/configmaps"):
             # The controller manager's own ConfigMap comes when it comes.
-            things += [t for t in self.api.items(path.format(self.namespace)) if t["metadata"]["name"] != "kube-root-ca.crt"]
+            things += [
+                t for t in self.api.items(path.format(self.namespace)) if t["metadata"]["name"] != "kube-root-ca.crt"
+            ]
         lines = []
         for thing in things:
             text = json.dumps(without_chance(thing), indent=1, sort_keys=True)
@@ -197,9 +212,23 @@ class SavedFleet:
 def without_chance(thing):
     """An object without identities, versions and times."""
     if isinstance(thing, dict):
-        return {k: without_chance(v) for k, v in thing.items()
-                if k not in ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "lastTransitionTime",
-                             "renewTime", "acquireTime", "lastHeartbeatTime", "timeAdded")}
+        return {
+            k: without_chance(v)
+            for k, v in thing.items()
+            if k
+            not in (
+                "uid",
+                "resourceVersion",
+                "creationTimestamp",
+                "generation",
+                "managedFields",
+                "lastTransitionTime",
+                "renewTime",
+                "acquireTime",
+                "lastHeartbeatTime",
+                "timeAdded",
+            )
+        }
     if isinstance(thing, list):
         return [without_chance(v) for v in thing]
     return thing

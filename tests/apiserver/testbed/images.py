@@ -55,9 +55,16 @@ class Images:
 
     def tag(self, reference, layer, entry=()):
         """Makes an image of one layer; `reference` is NAME:TAG."""
-        config = {"architecture": "amd64", "os": "linux",
-                  "config": {"Labels": {"lab": reference}, "Env": ["PATH=/usr/local/bin:/usr/bin:/bin"], "Entrypoint": list(entry)},
-                  "rootfs": {"type": "layers", "diff_ids": [layer[0]]}}
+        config = {
+            "architecture": "amd64",
+            "os": "linux",
+            "config": {
+                "Labels": {"lab": reference},
+                "Env": ["PATH=/usr/local/bin:/usr/bin:/bin"],
+                "Entrypoint": list(entry),
+            },
+            "rootfs": {"type": "layers", "diff_ids": [layer[0]]},
+        }
         digest, size = self._keep(json.dumps(config).encode())
         manifest = {"schemaVersion": 2, "mediaType": MANIFEST,
                     "config": {"mediaType": CONFIG, "digest": digest, "size": size},
@@ -66,11 +73,14 @@ class Images:
         (self.dir / "index.json").write_text(json.dumps(self.names))
 
     def of_version(self, program, references, stand):
-        """The images that kubeadm names: those of `program`, which is all of Kubernetes, and the others, of the layer `stand`."""
+        """The images that kubeadm names: those of `program`, which is all of Kubernetes, and the others, of the layer
+        `stand`."""
         layer = self.layer(program, "usr/local/bin/kubernetes", [f"usr/local/bin/{name}" for name in PROGRAMS])
         for reference in references:
             name = reference.partition(":")[0]
-            self.tag(reference, layer if name in PROGRAMS else stand, () if name in PROGRAMS else (f"/usr/local/bin/{name}",))
+            self.tag(
+                reference, layer if name in PROGRAMS else stand, () if name in PROGRAMS else (f"/usr/local/bin/{name}",)
+            )
 
 
 class Door(http.server.BaseHTTPRequestHandler):

@@ -11,8 +11,12 @@ sys.path.append(str(ROOT / "tests/support"))
 import scripted_operator  # noqa: E402
 
 KMM = "/apis/kmm.sigs.x-k8s.io/v1beta1"
-PATHS = {"nodes": "/api/v1/nodes", "nodemodulesconfigs": f"{KMM}/nodemodulesconfigs", "pods": "/api/v1/namespaces/{}/pods",
-         "modules": KMM + "/namespaces/{}/modules"}
+PATHS = {
+    "nodes": "/api/v1/nodes",
+    "nodemodulesconfigs": f"{KMM}/nodemodulesconfigs",
+    "pods": "/api/v1/namespaces/{}/pods",
+    "modules": KMM + "/namespaces/{}/modules",
+}
 OF_NODES = ("nodes", "nodemodulesconfigs")
 
 

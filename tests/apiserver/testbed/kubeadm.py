@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster that kubeadm makes, of nodes that are namespaces of this host: own mounts, processes, network, groups, and an own root, which
-is the host's with what they write over it. All of it is in namespaces of one process, and ends with it; the host's own network, mounts and
-settings are not touched. Root is needed, and nothing of containers on the host."""
+"""A cluster that kubeadm makes, of nodes that are namespaces of this host: own mounts, processes, network, groups, and
+an own root, which is the host's with what they write over it. All of it is in namespaces of one process, and ends with
+it; the host's own network, mounts and settings are not touched. Root is needed, and nothing of containers on the
+host."""
 import contextlib
 import ctypes
 import json
@@ -41,7 +42,11 @@ def first_process(pid):
     """The descendant that is the first of its namespace of processes, innermost; None until it is there."""
     with contextlib.suppress(OSError):
         while True:
-            inner = [line for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("NSpid:")]
+            inner = [
+                line
+                for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+                if line.startswith("NSpid:")
+            ]
             below = children(pid)
             if not below:
                 return pid if inner and inner[0].split()[-1] == "1" and len(inner[0].split()) > 2 else None
@@ -64,27 +69,47 @@ class NodeSpace:
                 "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", *map(str, command)]
 
     def run(self, *command, check=True, **options):
-        done = subprocess.run(self.words(*command), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, cwd="/",
-                              **options)
+        done = subprocess.run(
+            self.words(*command),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd="/",
+            **options,
+        )
         if check and done.returncode:
-            raise LabError(f"{self.name}: {' '.join(map(str, command))}: exit {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+            raise LabError(
+                f"{self.name}: {' '.join(map(str, command))}: exit {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
+            )
         return done
 
     def shell(self, script, check=True):
         return self.run("sh", "-c", script, check=check).stdout
 
     def write(self, path, text, mode=0o644):
-        subprocess.run(self.words("sh", "-c", f"mkdir -p $(dirname {path}) && cat >{path} && chmod {mode:o} {path}"), input=text,
-                       text=True, check=True, cwd="/")
+        subprocess.run(
+            self.words("sh", "-c", f"mkdir -p $(dirname {path}) && cat >{path} && chmod {mode:o} {path}"),
+            input=text,
+            text=True,
+            check=True,
+            cwd="/",
+        )
 
     def seed(self):
         """What lies over the root of the host on this node only."""
         tree = self.dir / "seed"
         for path, text, mode in (
-                ("etc/hostname", f"{self.name}\n", 0o644),
-                ("etc/hosts", "127.0.0.1 localhost\n" + "".join(f"{node.address} {node.name}\n" for node in self.lab.nodes.values()), 0o644),
-                ("etc/resolv.conf", f"nameserver {GATE}\n", 0o644), ("etc/machine-id", f"{self.number:032x}\n", 0o444),
-                ("etc/cni/net.d/10-pods.conflist", json.dumps(self.pod_network()), 0o644)):
+            ("etc/hostname", f"{self.name}\n", 0o644),
+            (
+                "etc/hosts",
+                "127.0.0.1 localhost\n" + "".join(f"{node.address} {node.name}\n" for node in self.lab.nodes.values()),
+                0o644,
+            ),
+            ("etc/resolv.conf", f"nameserver {GATE}\n", 0o644),
+            ("etc/machine-id", f"{self.number:032x}\n", 0o444),
+            ("etc/cni/net.d/10-pods.conflist", json.dumps(self.pod_network()), 0o644),
+        ):
             (tree / path).parent.mkdir(parents=True, exist_ok=True)
             (tree / path).write_text(text)
             (tree / path).chmod(mode)
@@ -112,7 +137,12 @@ class NodeSpace:
         self.lab.ip("link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", str(self.pid))
         self.lab.ip("link", "set", link, "master", "lab", "up")
         self.lab.nodes_changed()
-        wait_for(f"{self.name} to be entered", lambda: self.run("test", "-S", "/run/lab-init", check=False).returncode == 0, 30, 0.05)
+        wait_for(
+            f"{self.name} to be entered",
+            lambda: self.run("test", "-S", "/run/lab-init", check=False).returncode == 0,
+            30,
+            0.05,
+        )
         for line in (f"address add {self.address}/24 dev eth0", "link set eth0 up", f"route add default via {GATE}"):
             self.run("ip", *line.split())
         wait_for(f"containerd on {self.name}",
@@ -128,7 +158,13 @@ class KubeadmLab:
     """The lab below a directory. `programs` are the files that are all of Kubernetes, by version, with "v"."""
 
     def __init__(self, directory, programs, worker, packages, crictl=None):
-        self.dir, self.programs, self.worker, self.packages, self.crictl = pathlib.Path(directory).resolve(), programs, worker, packages, crictl
+        self.dir, self.programs, self.worker, self.packages, self.crictl = (
+            pathlib.Path(directory).resolve(),
+            programs,
+            worker,
+            packages,
+            crictl,
+        )
         self.group = GROUPS / f"kmm-lab-{os.getpid()}"
         self.nodes, self.world, self.pid = {}, None, None
 
@@ -176,10 +212,14 @@ class KubeadmLab:
         for name in PROGRAMS:
             (tree / "usr/bin" / name).symlink_to(f"/usr/local/kubernetes/{min(self.programs)}/{name}")
         text = (OWN / "node/containerd.toml").read_text().replace("@REGISTRY@", REPOSITORY)
-        for path, data in (("etc/containerd/config.toml", text),
-                           (f"etc/containerd/certs.d/{REPOSITORY}/hosts.toml",
-                            f'server = "http://{REPOSITORY}"\n[host."http://{REPOSITORY}"]\n  capabilities = ["pull", "resolve"]\n'),
-                           ("etc/crictl.yaml", "runtime-endpoint: unix:///run/containerd/containerd.sock\n")):
+        for path, data in (
+            ("etc/containerd/config.toml", text),
+            (
+                f"etc/containerd/certs.d/{REPOSITORY}/hosts.toml",
+                f'server = "http://{REPOSITORY}"\n[host."http://{REPOSITORY}"]\n  capabilities = ["pull", "resolve"]\n',
+            ),
+            ("etc/crictl.yaml", "runtime-endpoint: unix:///run/containerd/containerd.sock\n"),
+        ):
             (tree / path).parent.mkdir(parents=True, exist_ok=True)
             (tree / path).write_text(data)
         keys = self.dir / "keys"
@@ -202,10 +242,22 @@ class KubeadmLab:
         store = images.Images(self.dir / "images")
         stand = self.dir / "stand"
         run([need("gcc"), "-Os", "-static", "-s", "-o", stand, OWN / "node/stand.c"])
-        layer = store.layer(stand, "usr/local/bin/stand", [f"usr/local/bin/{name}" for name in ("pause", "coredns", "kube-proxy")])
+        layer = store.layer(
+            stand, "usr/local/bin/stand", [f"usr/local/bin/{name}" for name in ("pause", "coredns", "kube-proxy")]
+        )
         for version, program in self.programs.items():
-            told = run([self.dir / "kubernetes" / version / "kubeadm", "config", "images", "list", "--kubernetes-version",
-                        version, "--image-repository", REPOSITORY]).stdout
+            told = run(
+                [
+                    self.dir / "kubernetes" / version / "kubeadm",
+                    "config",
+                    "images",
+                    "list",
+                    "--kubernetes-version",
+                    version,
+                    "--image-repository",
+                    REPOSITORY,
+                ]
+            ).stdout
             store.of_version(program, [line.removeprefix(f"{REPOSITORY}/") for line in told.split()], layer)
 
     def up(self, names):
@@ -219,8 +271,28 @@ class KubeadmLab:
         gates = [node.address for node in self.nodes.values() if node.name.startswith("cp")]
         with open(self.dir / "world.log", "wb") as log:
             self.world = subprocess.Popen(
-                ["unshare", "-m", "-n", "-p", "-u", "-i", "-f", "--kill-child", "--mount-proc", sys.executable, OWN / "world.py", self.dir,
-                 GATE, *gates], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", preexec_fn=die_with_parent)
+                [
+                    "unshare",
+                    "-m",
+                    "-n",
+                    "-p",
+                    "-u",
+                    "-i",
+                    "-f",
+                    "--kill-child",
+                    "--mount-proc",
+                    sys.executable,
+                    OWN / "world.py",
+                    self.dir,
+                    GATE,
+                    *gates,
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                preexec_fn=die_with_parent,
+            )
         wait_for("the lab's first process", (self.dir / "world.ready").exists, 20, 0.05)
         self.pid = first_process(self.world.pid)
         for node in self.nodes.values():
@@ -234,7 +306,11 @@ class KubeadmLab:
             for node in self.nodes.values():
                 if node.process:
                     node.process.wait()
-            wait_for("the lab's processes to end", lambda: not [path for path in self.group.rglob("cgroup.procs") if path.read_text()], 30)
+            wait_for(
+                "the lab's processes to end",
+                lambda: not [path for path in self.group.rglob("cgroup.procs") if path.read_text()],
+                30,
+            )
             self.world = None
         self.sweep()
 
@@ -253,25 +329,56 @@ class KubeadmLab:
 
     def init(self, version, first="cp1", kubelet=None, cluster=None):
         node = self.nodes[first]
-        documents = [self.registration(node, {"kind": "InitConfiguration", "bootstrapTokens": [{"token": TOKEN, "ttl": "24h0m0s"}],
-                                              "certificateKey": CERTIFICATE_KEY,
-                                              "localAPIEndpoint": {"advertiseAddress": node.address, "bindPort": 6443}}),
-                     {"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "ClusterConfiguration", "kubernetesVersion": version,
-                      "controlPlaneEndpoint": f"{GATE}:6443", "imageRepository": REPOSITORY, "encryptionAlgorithm": "ECDSA-P256",
-                      **(cluster or {})},
-                     {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "cgroupDriver": "cgroupfs",
-                      "failSwapOn": False, "cgroupsPerQOS": False, "enforceNodeAllocatable": ["none"], "localStorageCapacityIsolation": False,
-                      "evictionHard": {"memory.available": "10Mi"}, "imageGCHighThresholdPercent": 100, "resolvConf": "/etc/resolv.conf",
-                      "makeIPTablesUtilChains": False, **(kubelet or {})}]
+        documents = [
+            self.registration(
+                node,
+                {
+                    "kind": "InitConfiguration",
+                    "bootstrapTokens": [{"token": TOKEN, "ttl": "24h0m0s"}],
+                    "certificateKey": CERTIFICATE_KEY,
+                    "localAPIEndpoint": {"advertiseAddress": node.address, "bindPort": 6443},
+                },
+            ),
+            {
+                "apiVersion": "kubeadm.k8s.io/v1beta4",
+                "kind": "ClusterConfiguration",
+                "kubernetesVersion": version,
+                "controlPlaneEndpoint": f"{GATE}:6443",
+                "imageRepository": REPOSITORY,
+                "encryptionAlgorithm": "ECDSA-P256",
+                **(cluster or {}),
+            },
+            {
+                "apiVersion": "kubelet.config.k8s.io/v1beta1",
+                "kind": "KubeletConfiguration",
+                "cgroupDriver": "cgroupfs",
+                "failSwapOn": False,
+                "cgroupsPerQOS": False,
+                "enforceNodeAllocatable": ["none"],
+                "localStorageCapacityIsolation": False,
+                "evictionHard": {"memory.available": "10Mi"},
+                "imageGCHighThresholdPercent": 100,
+                "resolvConf": "/etc/resolv.conf",
+                "makeIPTablesUtilChains": False,
+                **(kubelet or {}),
+            },
+        ]
         node.write("/root/init.yaml", "---\n".join(json.dumps(document) + "\n" for document in documents))
         node.run("kubeadm", "init", "--config", "/root/init.yaml", "--upload-certs")
         (self.dir / "kubeconfig").write_text(node.shell("cat /etc/kubernetes/admin.conf"))
 
     @staticmethod
     def registration(node, document):
-        return {"apiVersion": "kubeadm.k8s.io/v1beta4", **document,
-                "nodeRegistration": {"name": node.name, "criSocket": "unix:///run/containerd/containerd.sock",
-                                     "ignorePreflightErrors": ["all"], "kubeletExtraArgs": [{"name": "node-ip", "value": node.address}]}}
+        return {
+            "apiVersion": "kubeadm.k8s.io/v1beta4",
+            **document,
+            "nodeRegistration": {
+                "name": node.name,
+                "criSocket": "unix:///run/containerd/containerd.sock",
+                "ignorePreflightErrors": ["all"],
+                "kubeletExtraArgs": [{"name": "node-ip", "value": node.address}],
+            },
+        }
 
     def join(self, name, control_plane=False):
         node = self.nodes[name]
@@ -285,8 +392,13 @@ class KubeadmLab:
 
     def kubectl(self, *words, check=True, **options):
         program = self.dir / "kubernetes" / min(self.programs) / "kubectl"
-        done = subprocess.run(self.words(program, "--kubeconfig", self.dir / "kubeconfig", *words), capture_output=True, text=True,
-                              check=False, **options)
+        done = subprocess.run(
+            self.words(program, "--kubeconfig", self.dir / "kubeconfig", *words),
+            capture_output=True,
+            text=True,
+            check=False,
+            **options,
+        )
         if check and done.returncode:
             raise LabError(f"kubectl {' '.join(words)}: exit {done.returncode}\n{done.stderr}")
         return done.stdout
@@ -295,10 +407,18 @@ class KubeadmLab:
         """Waits until every node is Ready and every Pod of kube-system, too."""
         def is_ready():
             nodes = json.loads(self.kubectl("get", "nodes", "-o", "json", check=False) or '{"items": []}')["items"]
-            pods = json.loads(self.kubectl("get", "pods", "-n", "kube-system", "-o", "json", check=False) or '{"items": []}')["items"]
+            pods = json.loads(
+                self.kubectl("get", "pods", "-n", "kube-system", "-o", "json", check=False) or '{"items": []}'
+            )["items"]
             things = nodes + [pod for pod in pods if pod["status"].get("phase") != "Succeeded"]
-            return nodes and pods and all(any(c["type"] == "Ready" and c["status"] == "True" for c in thing["status"].get("conditions", []))
-                                          for thing in things)
+            return (
+                nodes
+                and pods
+                and all(
+                    any(c["type"] == "Ready" and c["status"] == "True" for c in thing["status"].get("conditions", []))
+                    for thing in things
+                )
+            )
         begun = time.monotonic()
         wait_for("the cluster to be ready", is_ready, READY_SECONDS, 1)
         say(f"ready after {time.monotonic() - begun:.0f} s")

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What kubelets and the scheduler would do with the Pods of fake nodes: bind, run, end, remove. No container runs.
 
-A Pod that is not bound is bound to the node that its DaemonSet chose, else to the first node its selector admits. A bound
-Pod runs at once. It ends unless it is always restarted: successfully, unless the annotation of the Pod, else of its node,
-tells otherwise: testbed.kmm-tools/play = {"exitCode": 1, "message": "...", "delayMs": 200, "stay": true}. `message` becomes
-the termination message; `stay` leaves the Pod running, `"pending": "ImagePullBackOff"` leaves it waiting with that reason.
+A Pod that is not bound is bound to the node that its DaemonSet chose, else to the first node its selector admits. A
+bound Pod runs at once. It ends unless it is always restarted: successfully, unless the annotation of the Pod, else of
+its node, tells otherwise: testbed.kmm-tools/play = {"exitCode": 1, "message": "...", "delayMs": 200, "stay": true}.
+`message` becomes the termination message; `stay` leaves the Pod running, `"pending": "ImagePullBackOff"` leaves it
+waiting with that reason.
 A Pod that fails and is restarted on failure is in CrashLoopBackOff from then on.
-A Pod of kmm-upgrade on a node with the annotation testbed.kmm-tools/ssh = {"program": FILE, "nodes": DIR} ends as that program,
-tests/support/fake_node.cpp, says: its exit code, its answer as termination message.
-A node with the annotation testbed.kmm-tools/dead keeps its Pods as they are: nobody runs or removes them. A node with the
-label testbed.kmm-tools/real has a kubelet of its own: its Pods are left alone.
+A Pod of kmm-upgrade on a node with the annotation testbed.kmm-tools/ssh = {"program": FILE, "nodes": DIR} ends as that
+program, tests/support/fake_node.cpp, says: its exit code, its answer as termination message.
+A node with the annotation testbed.kmm-tools/dead keeps its Pods as they are: nobody runs or removes them. A node with
+the label testbed.kmm-tools/real has a kubelet of its own: its Pods are left alone.
 """
 import concurrent.futures
 import http.client
@@ -82,8 +83,10 @@ class FakeKubelet:
                 self.nodes.pop(node["metadata"]["name"], None)
             else:
                 self.nodes[node["metadata"]["name"]] = {
-                    "labels": node["metadata"].get("labels", {}), "annotations": node["metadata"].get("annotations") or {},
-                    "open": not node["spec"].get("unschedulable") and not node["spec"].get("taints")}
+                    "labels": node["metadata"].get("labels", {}),
+                    "annotations": node["metadata"].get("annotations") or {},
+                    "open": not node["spec"].get("unschedulable") and not node["spec"].get("taints"),
+                }
 
     def _pod(self, kind, pod):
         uid = pod["metadata"]["uid"]
@@ -164,12 +167,22 @@ class FakeKubelet:
             return
         now = stamp()
         done = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now}}
-        self._status(pod, {
-            "phase": "Running", "startTime": now, "hostIP": "127.0.0.1", "podIP": "10.244.0.1",
-            "podIPs": [{"ip": "10.244.0.1"}], "initContainerStatuses": self._containers(pod, done, True, "initContainers"),
-            "conditions": [{"type": t, "status": "True", "lastTransitionTime": now}
-                           for t in ("PodScheduled", "Initialized", "ContainersReady", "Ready")],
-            "containerStatuses": self._containers(pod, {"running": {"startedAt": now}}, True)})
+        self._status(
+            pod,
+            {
+                "phase": "Running",
+                "startTime": now,
+                "hostIP": "127.0.0.1",
+                "podIP": "10.244.0.1",
+                "podIPs": [{"ip": "10.244.0.1"}],
+                "initContainerStatuses": self._containers(pod, done, True, "initContainers"),
+                "conditions": [
+                    {"type": t, "status": "True", "lastTransitionTime": now}
+                    for t in ("PodScheduled", "Initialized", "ContainersReady", "Ready")
+                ],
+                "containerStatuses": self._containers(pod, {"running": {"startedAt": now}}, True),
+            },
+        )
 
     def _worked(self, pod):
         """What the node says to a Pod of kmm-upgrade, as an annotation of play would tell it; None if it is none."""
@@ -179,8 +192,14 @@ class FakeKubelet:
         behind = json.loads(node[SSH])
         words = ["-" if word == CONFIG_FILE else word for word in pod["spec"]["containers"][0]["args"]]
         command = [behind["program"], "--", pod["spec"]["nodeName"], shlex.join(["kmm-worker", *words])]
-        done = subprocess.run(command, input=(pod["metadata"].get("annotations") or {}).get(CONFIG, ""), capture_output=True,
-                              text=True, check=False, env=dict(os.environ, KMM_FAKE_NODES=behind["nodes"]))
+        done = subprocess.run(
+            command,
+            input=(pod["metadata"].get("annotations") or {}).get(CONFIG, ""),
+            capture_output=True,
+            text=True,
+            check=False,
+            env=dict(os.environ, KMM_FAKE_NODES=behind["nodes"]),
+        )
         if done.returncode == 255:
             return {"stay": True}
         return {"exitCode": done.returncode, "message": done.stdout.strip()[:4096]}
@@ -205,7 +224,8 @@ class FakeKubelet:
         self._note_end(pod)
 
     def _note_end(self, pod):
-        """Writes down when a Pod of kmm-upgrade had ended: a line "NAME MONOTONIC-SECONDS" in the file `pods` of its fleet."""
+        """Writes down when a Pod of kmm-upgrade had ended: a line "NAME MONOTONIC-SECONDS" in the file `pods` of its
+        fleet."""
         node = self.nodes.get(pod["spec"]["nodeName"], {}).get("annotations") or {}
         try:
             with open(os.path.join(json.loads(node[SSH])["nodes"], "pods"), "a", encoding="utf-8") as file:

@@ -89,7 +89,24 @@ def build_disk(lab, build):
         tree.file(f"etc/{name}", (OWN / name).read_bytes(), 0o755)
     disk = lab.path("disk.ext4")
     disk.unlink(missing_ok=True)
-    run([need("mke2fs"), "-q", "-t", "ext4", "-m", "0", "-O", "^metadata_csum", "-J", "size=4", "-d", tree.root, disk, DISK_SIZE])
+    run(
+        [
+            need("mke2fs"),
+            "-q",
+            "-t",
+            "ext4",
+            "-m",
+            "0",
+            "-O",
+            "^metadata_csum",
+            "-J",
+            "size=4",
+            "-d",
+            tree.root,
+            disk,
+            DISK_SIZE,
+        ]
+    )
     shutil.rmtree(tree.root)
     return disk
 
@@ -97,14 +114,21 @@ def build_disk(lab, build):
 def kubeconfig(port, token):
     """How a node reaches the API server, which it sees as 10.0.2.2."""
     cluster = {"server": f"https://10.0.2.2:{port}", "certificate-authority": "/etc/kubernetes/ca.crt"}
-    return json.dumps({"apiVersion": "v1", "kind": "Config", "current-context": "node",
-                       "clusters": [{"name": "testbed", "cluster": cluster}], "users": [{"name": "node", "user": {"token": token}}],
-                       "contexts": [{"name": "node", "context": {"cluster": "testbed", "user": "node"}}]}).encode()
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "node",
+            "clusters": [{"name": "testbed", "cluster": cluster}],
+            "users": [{"name": "node", "user": {"token": token}}],
+            "contexts": [{"name": "node", "context": {"cluster": "testbed", "user": "node"}}],
+        }
+    ).encode()
 
 
 def build_initrd(lab, cluster, registry):
-    """Writes LAB/initrd.img with the identities of all nodes of the cluster; `registry` is HOST:PORT as a node names it.
-    Returns the path."""
+    """Writes LAB/initrd.img with the identities of all nodes of the cluster; `registry` is HOST:PORT as a node names
+    it. Returns the path."""
     archive = guest.Archive()
     for name in ("dev", "proc", "sys", "newroot"):
         archive.directory(name)
@@ -119,9 +143,14 @@ def build_initrd(lab, cluster, registry):
     archive.file("seed/etc/kubernetes/ca.crt", (cluster.dir / "pki/ca.crt").read_bytes())
     for name, token in state["real"].items():
         archive.file(f"seed/etc/kubernetes/{name}.conf", kubeconfig(state["port"], token), 0o600)
-    archive.file("seed/etc/containerd/config.toml", (OWN / "containerd.toml").read_bytes().replace(b"@REGISTRY@", registry.encode()))
-    archive.file(f"seed/etc/containerd/certs.d/{registry}/hosts.toml",
-                 f'server = "http://{registry}"\n[host."http://{registry}"]\n  capabilities = ["pull", "resolve"]\n'.encode())
+    archive.file(
+        "seed/etc/containerd/config.toml",
+        (OWN / "containerd.toml").read_bytes().replace(b"@REGISTRY@", registry.encode()),
+    )
+    archive.file(
+        f"seed/etc/containerd/certs.d/{registry}/hosts.toml",
+        f'server = "http://{registry}"\n[host."http://{registry}"]\n  capabilities = ["pull", "resolve"]\n'.encode(),
+    )
     archive.directory("seed/root/.ssh", 0o700)
     archive.file("seed/root/.ssh/authorized_keys", (secrets / "id.pub").read_bytes(), 0o600)
     archive.file("seed/etc/dropbear/host", (secrets / "host").read_bytes(), 0o600)

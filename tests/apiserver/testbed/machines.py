@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes with a kernel, a containerd and a kubelet of their own: virtual machines that join the API server of the testbed."""
+"""Nodes with a kernel, a containerd and a kubelet of their own: virtual machines that join the API server of the
+testbed."""
 import gzip
 import json
 import os
@@ -23,7 +24,10 @@ FAULT_SECONDS = 600
 # Few processes: a machine has one slow processor.
 UNTIL = "timeout {} sh -c 'until {}; do sleep 0.3; done'"
 UNTIL_GONE = UNTIL.format(FAULT_SECONDS, f"[ ! -d /sys/module/{MODULE} ]")
-UNTIL_LIVE = UNTIL.format(FAULT_SECONDS, f"read -r state </sys/module/{MODULE}/initstate && [ \"$state\" = live ]") + " 2>/dev/null"
+UNTIL_LIVE = (
+    UNTIL.format(FAULT_SECONDS, f"read -r state </sys/module/{MODULE}/initstate && [ \"$state\" = live ]")
+    + " 2>/dev/null"
+)
 
 
 class Machines:
@@ -34,8 +38,8 @@ class Machines:
         self.fleet, self.registry = Fleet(self.lab), Registry(self.lab)
 
     def up(self, names, programs, build):
-        """Starts the named machines afresh, and waits until their nodes are ready. Each of `programs`, a kmm-worker and a kmm-upgrade,
-        becomes the image of its name with the tag 1."""
+        """Starts the named machines afresh, and waits until their nodes are ready. Each of `programs`, a kmm-worker and
+        a kmm-upgrade, becomes the image of its name with the tag 1."""
         begun = time.monotonic()
         self.registry.start()
         disk = machine_disk.build_disk(self.lab, pathlib.Path(build))
@@ -80,8 +84,9 @@ class Machines:
             self._push_program(base, program)
 
     def _push_program(self, base, program):
-        """The image that an admin would build, with its layers stored instead of compressed, since an emulated processor needs longer
-        to unpack them than to fetch them; and without the tables of ICU, half of the image, which only archives in XML ask for."""
+        """The image that an admin would build, with its layers stored instead of compressed, since an emulated
+        processor needs longer to unpack them than to fetch them; and without the tables of ICU, half of the image,
+        which only archives in XML ask for."""
         name = program.name
         archive, hollow = base / f"{name}.tar", base / f"{name}.hollow"
         hollow.mkdir()
@@ -128,14 +133,17 @@ class Machines:
         self.fleet.each(f"[ ! -d /sys/module/{MODULE} ] || rmmod {MODULE}")
 
     def restart_kubelet_without(self, name):
-        """Waits until the module has left the kernel of a machine, kills its kubelet at that moment, and waits until init has started
-        it again. Returns the ids of the process that was killed and of the next one."""
-        return self.fleet.shell(name, f"{UNTIL_GONE} && old=$(pidof kubelet) && kill -9 $old && "
-                                      "until new=$(pidof kubelet) && [ $new != $old ]; do sleep 0.3; done && echo $old $new").split()
+        """Waits until the module has left the kernel of a machine, kills its kubelet at that moment, and waits until
+        init has started it again. Returns the ids of the process that was killed and of the next one."""
+        return self.fleet.shell(
+            name,
+            f"{UNTIL_GONE} && old=$(pidof kubelet) && kill -9 $old && "
+            "until new=$(pidof kubelet) && [ $new != $old ]; do sleep 0.3; done && echo $old $new",
+        ).split()
 
     def restart_with(self, name):
-        """Waits until a module that replaces another is live in the kernel of a machine, and resets it at that moment, as a power
-        switch would. Its images are on the disk before: containerd does not see to that."""
+        """Waits until a module that replaces another is live in the kernel of a machine, and resets it at that moment,
+        as a power switch would. Its images are on the disk before: containerd does not see to that."""
         self.fleet.shell(name, f"{UNTIL_GONE} && sync && {UNTIL_LIVE}")
         self.fleet.reset(name)
         self.fleet.disconnect(name)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stands between a command and the API server: writes down its requests, and can end either of them at any request.
 
-A request is told to `hook(record, moment)` twice, one request at a time: at "before" the server has not seen it, at "after" it
-has answered, and the command does not know that yet. A hook that returns False drops the connection there. Watches, which never end, are
-answered with their first bytes.
+A request is told to `hook(record, moment)` twice, one request at a time: at "before" the server has not seen it, at
+"after" it has answered, and the command does not know that yet. A hook that returns False drops the connection there.
+Watches, which never end, are answered with their first bytes.
 """
 import dataclasses
 import http.client
@@ -20,7 +20,8 @@ CHANGING = ("POST", "PUT", "PATCH", "DELETE")
 
 @dataclasses.dataclass
 class Record:
-    """One request: its number from 1, method, path with query, body, the status of the answer, 0 without one, and when it came."""
+    """One request: its number from 1, method, path with query, body, the status of the answer, 0 without one, and when
+    it came."""
     number: int
     method: str
     path: str

@@ -14,11 +14,23 @@ from .client import Api, kubeconfig
 
 HERE = pathlib.Path(__file__).resolve().parent.parent
 # The order in which the controllers start, a few a second; without the rest a namespace is ready in a second.
-CONTROLLERS = ("serviceaccount-token-controller", "serviceaccount-controller", "root-ca-certificate-publisher-controller",
-               "daemonset-controller", "job-controller", "disruption-controller", "garbage-collector-controller",
-               "pod-garbage-collector-controller", "namespace-controller", "node-lifecycle-controller",
-               "taint-eviction-controller", "deployment-controller", "replicaset-controller", "resourceclaim-controller",
-               "persistentvolume-binder-controller")
+CONTROLLERS = (
+    "serviceaccount-token-controller",
+    "serviceaccount-controller",
+    "root-ca-certificate-publisher-controller",
+    "daemonset-controller",
+    "job-controller",
+    "disruption-controller",
+    "garbage-collector-controller",
+    "pod-garbage-collector-controller",
+    "namespace-controller",
+    "node-lifecycle-controller",
+    "taint-eviction-controller",
+    "deployment-controller",
+    "replicaset-controller",
+    "resourceclaim-controller",
+    "persistentvolume-binder-controller",
+)
 SERVICES = "10.96.0.0/16"
 
 
@@ -79,16 +91,40 @@ class Cluster:
         config = pki / "openssl.cnf"
         config.write_text("[req]\ndistinguished_name=dn\n[dn]\n" + OPENSSL)
         openssl = need("openssl")
-        for name, subject in (("ca", "/CN=testbed-ca"), ("api", "/CN=kube-apiserver"), ("admin", "/O=system:masters/CN=admin")):
+        for name, subject in (
+            ("ca", "/CN=testbed-ca"),
+            ("api", "/CN=kube-apiserver"),
+            ("admin", "/O=system:masters/CN=admin"),
+        ):
             run([openssl, "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", pki / f"{name}.key"])
             request = [openssl, "req", "-new", "-key", pki / f"{name}.key", "-subj", subject, "-config", config]
             if name == "ca":
                 run([*request, "-x509", "-days", "30", "-extensions", "ca", "-out", pki / "ca.crt"])
             else:
                 run([*request, "-out", pki / f"{name}.csr"])
-                run([openssl, "x509", "-req", "-in", pki / f"{name}.csr", "-CA", pki / "ca.crt", "-CAkey", pki / "ca.key",
-                     "-set_serial", f"0x{secrets.token_hex(8)}", "-days", "30", "-extfile", config, "-extensions", name,
-                     "-out", pki / f"{name}.crt"])
+                run(
+                    [
+                        openssl,
+                        "x509",
+                        "-req",
+                        "-in",
+                        pki / f"{name}.csr",
+                        "-CA",
+                        pki / "ca.crt",
+                        "-CAkey",
+                        pki / "ca.key",
+                        "-set_serial",
+                        f"0x{secrets.token_hex(8)}",
+                        "-days",
+                        "30",
+                        "-extfile",
+                        config,
+                        "-extensions",
+                        name,
+                        "-out",
+                        pki / f"{name}.crt",
+                    ]
+                )
         run([openssl, "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", pki / "sa.key"])
         run([openssl, "ec", "-in", pki / "sa.key", "-pubout", "-out", pki / "sa.pub"])
 
@@ -104,26 +140,56 @@ class Cluster:
     def start_etcd(self):
         state = self.state()
         client, peer = (f"http://127.0.0.1:{state[port]}" for port in ("etcd", "etcd_peer"))
-        self._start("etcd", ["--data-dir", self.dir / "etcd", "--listen-client-urls", client, "--advertise-client-urls", client,
-                             "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
-                             "--initial-cluster", f"default={peer}", "--unsafe-no-fsync", "--log-level=warn"])
+        self._start(
+            "etcd",
+            [
+                "--data-dir",
+                self.dir / "etcd",
+                "--listen-client-urls",
+                client,
+                "--advertise-client-urls",
+                client,
+                "--listen-peer-urls",
+                peer,
+                "--initial-advertise-peer-urls",
+                peer,
+                "--initial-cluster",
+                f"default={peer}",
+                "--unsafe-no-fsync",
+                "--log-level=warn",
+            ],
+        )
 
     def start_apiserver(self):
         """Starts the API server, on the port that it had; see wait_ready."""
         state, pki = self.state(), self.dir / "pki"
         # Threads of a killed one may still hold it, or a connection that somebody opened meanwhile.
         wait_for(f"port {state['port']} to be free", lambda: is_free(state["port"]), 60, 0.02)
-        self._start("kube-apiserver", [
-            f"--etcd-servers=http://127.0.0.1:{state['etcd']}", "--bind-address=127.0.0.1", f"--secure-port={state['port']}",
-            # An address of loopback is refused as an endpoint of the Service `kubernetes`.
-            "--advertise-address=10.0.2.2", f"--tls-cert-file={pki / 'api.crt'}", f"--tls-private-key-file={pki / 'api.key'}",
-            f"--client-ca-file={pki / 'ca.crt'}", f"--service-account-key-file={pki / 'sa.pub'}",
-            f"--service-account-signing-key-file={pki / 'sa.key'}",
-            "--service-account-issuer=https://kubernetes.default.svc", f"--service-cluster-ip-range={SERVICES}",
-            f"--token-auth-file={self.dir / 'tokens.csv'}", "--authorization-mode=Node,RBAC",
-            # A new node would be tainted as not ready until the controllers have looked at it.
-            "--enable-admission-plugins=NodeRestriction", "--disable-admission-plugins=TaintNodesByCondition",
-            "--allow-privileged=true", "--kubelet-preferred-address-types=InternalIP", "--profiling=false"])
+        self._start(
+            "kube-apiserver",
+            [
+                f"--etcd-servers=http://127.0.0.1:{state['etcd']}",
+                "--bind-address=127.0.0.1",
+                f"--secure-port={state['port']}",
+                # An address of loopback is refused as an endpoint of the Service `kubernetes`.
+                "--advertise-address=10.0.2.2",
+                f"--tls-cert-file={pki / 'api.crt'}",
+                f"--tls-private-key-file={pki / 'api.key'}",
+                f"--client-ca-file={pki / 'ca.crt'}",
+                f"--service-account-key-file={pki / 'sa.pub'}",
+                f"--service-account-signing-key-file={pki / 'sa.key'}",
+                "--service-account-issuer=https://kubernetes.default.svc",
+                f"--service-cluster-ip-range={SERVICES}",
+                f"--token-auth-file={self.dir / 'tokens.csv'}",
+                "--authorization-mode=Node,RBAC",
+                # A new node would be tainted as not ready until the controllers have looked at it.
+                "--enable-admission-plugins=NodeRestriction",
+                "--disable-admission-plugins=TaintNodesByCondition",
+                "--allow-privileged=true",
+                "--kubelet-preferred-address-types=InternalIP",
+                "--profiling=false",
+            ],
+        )
 
     def start_controllers(self):
         pki = self.dir / "pki"
@@ -170,8 +236,8 @@ class Cluster:
         return path.read_text() if path.exists() else None
 
     def up(self, build, real=()):
-        """Everything from nothing: an empty cluster with its fake kubelet. `build` is where Go may work. Nodes named in `real`
-        may join, each with a token of its own."""
+        """Everything from nothing: an empty cluster with its fake kubelet. `build` is where Go may work. Nodes named in
+        `real` may join, each with a token of its own."""
         binaries.build(pathlib.Path(build), bool(real))
         self.down()
         shutil.rmtree(self.dir, ignore_errors=True)

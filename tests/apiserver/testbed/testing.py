@@ -38,7 +38,9 @@ class ClusterCase(unittest.TestCase):
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("KMM_", "KUBE"))}
         done = subprocess.run([str(self.bin / name), *rest], input=stdin, capture_output=True, text=True, check=False,
                               env=dict(environment, HOME="/nonexistent", **(env or {})), timeout=300)
-        self.assertEqual(done.returncode, expect, f"{' '.join([name, *rest])}\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
+        self.assertEqual(
+            done.returncode, expect, f"{' '.join([name, *rest])}\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
+        )
         return done.stdout
 
     def documents(self, *arguments, stdin="", expect=0):
@@ -47,14 +49,30 @@ class ClusterCase(unittest.TestCase):
         return document["items"] if document["kind"] == "List" else [document]
 
     def kubectl(self, *arguments, stdin=""):
-        """Runs kubectl, of the servers' version, as the admin; its standard output. It must succeed, without a warning: but for
-        kubectl's own, that it did not make what is there, which says nothing of what it was given."""
+        """Runs kubectl, of the servers' version, as the admin; its standard output. It must succeed, without a warning:
+        but for kubectl's own, that it did not make what is there, which says nothing of what it was given."""
         with tempfile.TemporaryDirectory() as home:
-            done = subprocess.run([str(binaries.servers()), "kubectl", "--kubeconfig", str(self.cluster.kubeconfig), *map(str, arguments)],
-                                  input=stdin, capture_output=True, text=True, check=False, timeout=300,
-                                  env={"PATH": os.environ["PATH"], "HOME": home})
-        said = [line for line in done.stderr.splitlines() if "is missing the kubectl.kubernetes.io/last-applied" not in line]
-        self.assertEqual((done.returncode, said), (0, []), f"kubectl {' '.join(map(str, arguments))}\n{done.stdout[-4000:]}")
+            done = subprocess.run(
+                [
+                    str(binaries.servers()),
+                    "kubectl",
+                    "--kubeconfig",
+                    str(self.cluster.kubeconfig),
+                    *map(str, arguments),
+                ],
+                input=stdin,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=300,
+                env={"PATH": os.environ["PATH"], "HOME": home},
+            )
+        said = [
+            line for line in done.stderr.splitlines() if "is missing the kubectl.kubernetes.io/last-applied" not in line
+        ]
+        self.assertEqual(
+            (done.returncode, said), (0, []), f"kubectl {' '.join(map(str, arguments))}\n{done.stdout[-4000:]}"
+        )
         return done.stdout
 
     def wait(self, what, probe, timeout=120):
@@ -71,11 +89,14 @@ class ClusterCase(unittest.TestCase):
                 raise
 
     def namespace(self, name):
-        """A namespace that accepts Pods. It is emptied when the test has ended, and stays: to remove it takes seconds."""
+        """A namespace that accepts Pods. It is emptied when the test has ended, and stays: to remove it takes
+        seconds."""
         self.api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         self.addCleanup(self.empty_namespace, name)
         # The controller manager would make it, too; after the server was killed often, it looks only now and then.
-        self.api.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}})
+        self.api.apply(
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
+        )
         return name
 
     def empty_namespace(self, name):
@@ -118,7 +139,9 @@ class LoadedCase(ClusterCase):
                     stored = self.api.request("PATCH", part, text, "application/apply-patch+yaml", how)
                 if stub["kind"] == "Node":
                     # The controllers would taint a node that does not say so.
-                    stored = self.api.patch(f"{path}/status", {"status": {"conditions": [{"type": "Ready", "status": "True"}]}})
+                    stored = self.api.patch(
+                        f"{path}/status", {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+                    )
                 self.addCleanup(self.free, path)
                 have.append(stored)
         self.assertEqual(self.api.warnings, [])

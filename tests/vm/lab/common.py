@@ -47,7 +47,9 @@ def kernel_release():
     if wanted:
         found = [k for k in found if k == wanted]
     if not found:
-        raise LabError("no kernel has its image, modules and headers here; install linux-image-amd64 linux-headers-amd64")
+        raise LabError(
+            "no kernel has its image, modules and headers here; install linux-image-amd64 linux-headers-amd64"
+        )
     return max(found, key=lambda k: [int(n) if n.isdigit() else 0 for n in k.replace("-", ".").split(".")])
 
 

@@ -76,7 +76,8 @@ def loaded_later():
 
 
 def program(lab, archive, path, where, later=()):
-    """A dynamic program without its symbols, with its interpreter and libraries at the paths where this host has them."""
+    """A dynamic program without its symbols, with its interpreter and libraries at the paths where this host has
+    them."""
     small = lab.path("stripped")
     run([need("strip"), "-o", small, path])
     archive.file(where, small.read_bytes(), 0o755)
@@ -116,8 +117,8 @@ def kernel_modules(lab, archive, boot_names=BOOT_MODULES, more=TEST_MODULES):
 
 
 def kernel(lab):
-    """The kernel to boot: Debian's own, taken out of its compressed image where that is one of xz (an emulated processor
-    needs as long to decompress it as to boot it), else the image as it is."""
+    """The kernel to boot: Debian's own, taken out of its compressed image where that is one of xz (an emulated
+    processor needs as long to decompress it as to boot it), else the image as it is."""
     packed = pathlib.Path(f"/boot/vmlinuz-{lab.kernel}")
     image = lab.path("vmlinux")
     if image.exists() and image.stat().st_mtime > packed.stat().st_mtime:

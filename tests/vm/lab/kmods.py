@@ -55,8 +55,24 @@ def _sign(base, lab):
     where = base / "v2-foreign-key"
     where.mkdir()
     key, certificate = where / "key.pem", where / "certificate.pem"
-    run([need("openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "3650", "-subj", "/CN=Somebody's own key",
-         "-keyout", key, "-out", certificate])
+    run(
+        [
+            need("openssl"),
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "3650",
+            "-subj",
+            "/CN=Somebody's own key",
+            "-keyout",
+            key,
+            "-out",
+            certificate,
+        ]
+    )
     run([f"/lib/modules/{lab.kernel}/build/scripts/sign-file", "sha256", key, certificate, base / "v2" / "kmm_hello.ko",
          where / "kmm_hello.ko"])
 

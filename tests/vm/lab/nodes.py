@@ -17,8 +17,10 @@ COMMAND_LINE = ("console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off nokaslr
                 "lab.node={name}")
 # The plainest processor: what others offer (AVX2, deeper page tables) costs more to emulate than it saves.
 PROCESSOR = "qemu64"
-CLEAN = ("for m in simple_procfs_kmod simple_kmod kmm_user kmm_soft kmm_dep kmm_busy kmm_odd kmm_hello dummy bridge stp llc; do "
-         "[ ! -d /sys/module/$m ] || rmmod $m; done")
+CLEAN = (
+    "for m in simple_procfs_kmod simple_kmod kmm_user kmm_soft kmm_dep kmm_busy kmm_odd kmm_hello dummy bridge stp llc; do "
+    "[ ! -d /sys/module/$m ] || rmmod $m; done"
+)
 # The groups beside the three nodes: a single one for tests that need no more, and what tests start themselves. They are
 # stopped with the lab.
 GROUPS = ("single", "guarded")
@@ -72,8 +74,8 @@ class Fleet:
         self.start(names, guest.build_initrd(self.lab, worker, ca_file), memory=memory)
 
     def start(self, names, image=None, words="", memory=512, devices=()):
-        """Starts nodes with the guest that is there, and more words on the kernel's command line and of QEMU's if wished;
-        writes the ssh configuration."""
+        """Starts nodes with the guest that is there, and more words on the kernel's command line and of QEMU's if
+        wished; writes the ssh configuration."""
         self.down()
         image = image or self.lab.dir / "initrd.img"
         kernel = guest.kernel(self.lab)
@@ -83,18 +85,46 @@ class Fleet:
             port = free_port()
             console = self.lab.path(self.group, f"{name}.console")
             console.write_bytes(b"")
-            # Before whatever else runs, where that is allowed: a node that waits for a processor is up longer, and takes a part of one
-            # also while nothing is asked of it.
-            pid = spawn([
-                "nice", "-n", "-5", need("qemu-system-x86_64"), "-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35",
-                "-accel", "tcg,thread=multi,tb-size=256", "-cpu", PROCESSOR, "-smp", "1", "-m", str(memory),
-                "-kernel", kernel, "-initrd", image,
-                "-append", f"{COMMAND_LINE.format(name=name)} {words}".strip(),
-                "-netdev", f"user,id=n0,restrict=off,hostfwd=tcp:127.0.0.1:{port}-10.0.2.15:22",
-                "-device", "virtio-net-pci,netdev=n0,romfile=",
-                "-qmp", f"unix:{sockets}/{name}.qmp,server=on,wait=off", "-serial", f"file:{console}",
-                *devices,
-            ], self.lab.path(self.group, f"{name}.qemu"))
+            # Before whatever else runs, where that is allowed: a node that waits for a processor is up longer, and
+            # takes a part of one also while nothing is asked of it.
+            pid = spawn(
+                [
+                    "nice",
+                    "-n",
+                    "-5",
+                    need("qemu-system-x86_64"),
+                    "-nodefaults",
+                    "-no-user-config",
+                    "-display",
+                    "none",
+                    "-machine",
+                    "q35",
+                    "-accel",
+                    "tcg,thread=multi,tb-size=256",
+                    "-cpu",
+                    PROCESSOR,
+                    "-smp",
+                    "1",
+                    "-m",
+                    str(memory),
+                    "-kernel",
+                    kernel,
+                    "-initrd",
+                    image,
+                    "-append",
+                    f"{COMMAND_LINE.format(name=name)} {words}".strip(),
+                    "-netdev",
+                    f"user,id=n0,restrict=off,hostfwd=tcp:127.0.0.1:{port}-10.0.2.15:22",
+                    "-device",
+                    "virtio-net-pci,netdev=n0,romfile=",
+                    "-qmp",
+                    f"unix:{sockets}/{name}.qmp,server=on,wait=off",
+                    "-serial",
+                    f"file:{console}",
+                    *devices,
+                ],
+                self.lab.path(self.group, f"{name}.qemu"),
+            )
             nodes[name] = {"pid": pid, "port": port}
         self.lab.remember(**{self.group: nodes, f"{self.group}-sockets": sockets})
         config = "".join(SSH_CONFIG.format(name=n, port=v["port"]) for n, v in nodes.items())

@@ -74,11 +74,17 @@ class Layout:
         return {"mediaType": media_type, "digest": f"sha256:{digest}", "size": len(data)}
 
     def image(self, layers, architecture="amd64", annotations=None, command=(), config=None):
-        """An image of ready compressed layers [(compressed, plain)], which runs `command`, or with that configuration; returns the
-        descriptor of its manifest."""
+        """An image of ready compressed layers [(compressed, plain)], which runs `command`, or with that configuration;
+        returns the descriptor of its manifest."""
         config = config or {
-            "architecture": architecture, "os": "linux", "config": {"Entrypoint": list(command)} if command else {},
-            "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(plain).hexdigest() for _, plain in layers]}}
+            "architecture": architecture,
+            "os": "linux",
+            "config": {"Entrypoint": list(command)} if command else {},
+            "rootfs": {
+                "type": "layers",
+                "diff_ids": ["sha256:" + hashlib.sha256(plain).hexdigest() for _, plain in layers],
+            },
+        }
         manifest = {"schemaVersion": 2, "mediaType": MANIFEST,
                     "config": self.blob(json.dumps(config, sort_keys=True).encode(), CONFIG),
                     "layers": [self.blob(packed, LAYER) for packed, _ in layers]}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""KMM's worker, played on a node: the same steps in the same order, with Debian's own modprobe (sequence: the operator's cmd/worker and
-internal/worker). What it does there is what the tests set kmm-worker beside."""
+"""KMM's worker, played on a node: the same steps in the same order, with Debian's own modprobe (sequence: the
+operator's cmd/worker and internal/worker). What it does there is what the tests set kmm-worker beside."""
 import shlex
 
 # In place of the container's /tmp.
@@ -20,16 +20,22 @@ class Operator:
         self.fleet.shell(self.node, f"rm -rf {ROOT} {CONF}; mkdir -p {ROOT} {CONF.rpartition('/')[0]}")
 
     def extract(self, image, index=True, firmware=None):
-        """What the init container copies out of an image. Images for KMM bring the index that depmod made when they were built."""
+        """What the init container copies out of an image. Images for KMM bring the index that depmod made when they
+        were built."""
         options = f" --image-firmware {firmware}" if firmware else ""
-        self.fleet.shell(self.node, f"rm -rf {ROOT}/opt && kmm-worker pull {image} --insecure --out {ROOT} -q -o name{options}" +
-                         (f" && {DEPMOD} -b {ROOT}/opt {self.kernel}" if index else ""))
+        self.fleet.shell(
+            self.node,
+            f"rm -rf {ROOT}/opt && kmm-worker pull {image} --insecure --out {ROOT} -q -o name{options}"
+            + (f" && {DEPMOD} -b {ROOT}/opt {self.kernel}" if index else ""),
+        )
 
     def _run(self, steps):
         done = self.fleet.ssh(self.node, "set -e\n" + "\n".join(steps))
         return done.returncode, done.stdout + done.stderr
 
-    def load(self, module="kmm_hello", parameters=(), args=(), raw=(), order=(), remove=(), firmware=None, firmware_path=None):
+    def load(
+        self, module="kmm_hello", parameters=(), args=(), raw=(), order=(), remove=(), firmware=None, firmware_path=None
+    ):
         steps = [f"rm -f {CONF}"]
         if firmware_path is not None:
             path = shlex.quote(firmware_path)
@@ -50,5 +56,7 @@ class Operator:
         words = raw or ["-rvd", ROOT + "/opt", *args, *(order or [module])]
         steps = [f"{MODPROBE} {shlex.join(words)} || exit 1"]
         if firmware:
-            steps.append(f"cd {ROOT}{firmware}; find . ! -type d | while read -r file; do rm {firmware_path}/$file || true; done")
+            steps.append(
+                f"cd {ROOT}{firmware}; find . ! -type d | while read -r file; do rm {firmware_path}/$file || true; done"
+            )
         return self._run(steps)

@@ -35,7 +35,8 @@ def _digest(path):
 
 
 def publish(registry, modules, base, place):
-    """Pushes kmm-other with a tag for each tool; returns {"name:tag": digest} where the digest is known. Below `base` are
+    """Pushes kmm-other with a tag for each tool; returns {"name:tag": digest} where the digest is known. Below `base`
+    are
     left: layout-zstd (an OCI layout) and docker.tar (an archive of docker)."""
     where = base / NAME
     module = modules["v2"]["kmm_hello"]

@@ -172,7 +172,9 @@ class _Publisher:
                     "v2-foreign-key"):
             self.plain("kmm-hello", tag, self.files(tag))
         self.plain("kmm-misc", "v1", self.files("misc"))
-        self.plain("kmm-firmware", "v1", {**self.files("misc", "kmm_odd"), "opt/firmware/kmm/odd.bin": b"the first firmware\n"})
+        self.plain(
+            "kmm-firmware", "v1", {**self.files("misc", "kmm_odd"), "opt/firmware/kmm/odd.bin": b"the first firmware\n"}
+        )
         self.plain("kmm-hello", "other-kernel",
                    {"opt/lib/modules/9.9.9/kmm_hello.ko": self.modules["v2"]["kmm_hello"].read_bytes()})
         self.platforms()

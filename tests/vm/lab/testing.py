@@ -78,8 +78,11 @@ class NodeCase(unittest.TestCase):
 
     def open_device(self, node, device):
         """Starts a process that has the device open; returns its id."""
-        return self.fleet.shell(node, f"(exec 3<{device}; exec sleep 600) >/dev/null 2>&1 & echo $!; "
-                                      "until [ -e /proc/$!/fd/3 ] && [ \"$(cat /proc/$!/comm)\" = sleep ]; do usleep 20000; done").strip()
+        return self.fleet.shell(
+            node,
+            f"(exec 3<{device}; exec sleep 600) >/dev/null 2>&1 & echo $!; "
+            "until [ -e /proc/$!/fd/3 ] && [ \"$(cat /proc/$!/comm)\" = sleep ]; do usleep 20000; done",
+        ).strip()
 
     def close_device(self, node, pid):
         self.fleet.shell(node, f"kill {pid}; while [ -e /proc/{pid}/fd/3 ]; do usleep 20000; done")

@@ -1,6 +1,7 @@
 #!/usr/bin/python3 -ISB
 # SPDX-License-Identifier: Apache-2.0
-"""The first process of a node: keeps containerd, the kubelet and sshd running, obeys systemctl, and buries what others leave."""
+"""The first process of a node: keeps containerd, the kubelet and sshd running, obeys systemctl, and buries what others
+leave."""
 import os
 import selectors
 import shlex

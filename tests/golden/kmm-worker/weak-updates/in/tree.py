@@ -34,14 +34,20 @@ def symvers(release, changes):
 for each, changed in ((OLD, {}), (MIDDLE, {}), (NEW, {"kmalloc": "0x34"})):
     symvers(each, changed)
 extra = MODULES / OLD / "extra"
-put(extra / "kmm/base.ko", ko("base", OLD, {"_printk": "0x22"}, exported=["base_call"], export_crcs={"base_call": "0x44"}))
+put(
+    extra / "kmm/base.ko",
+    ko("base", OLD, {"_printk": "0x22"}, exported=["base_call"], export_crcs={"base_call": "0x44"}),
+)
 put(extra / "kmm/user.ko.xz", ko("user", OLD, {"base_call": "0x44"}, depends="base", compress="xz"))
 put(extra / "kmm/mem.ko", ko("mem", OLD, {"kmalloc": "0x33"}, exported=["mem_call"], export_crcs={"mem_call": "0x55"}))
 put(extra / "kmm/needs_mem.ko", ko("needs_mem", OLD, {"mem_call": "0x55"}, depends="mem"))
 put(extra / "plain.ko", make_ko({"name": "plain", "vermagic": OLD + TAIL, "undefined": ["_printk"]}))
 put(extra / "flags.ko", ko("flags", OLD, {"_printk": "0x22"}).replace(b" SMP preempt", b" SMP voluntr"))
 put(extra / "broken.ko", b"no module")
-put(MODULES / MIDDLE / "extra/kmm/base.ko", ko("base", MIDDLE, {"_printk": "0x22"}, exported=["base_call"], export_crcs={"base_call": "0x44"}))
+put(
+    MODULES / MIDDLE / "extra/kmm/base.ko",
+    ko("base", MIDDLE, {"_printk": "0x22"}, exported=["base_call"], export_crcs={"base_call": "0x44"}),
+)
 put(pathlib.Path("host/usr/sbin/depmod"), b"")
 (MODULES / "6.0.0-bare").mkdir()
 (MODULES / "-no-kernel").mkdir()
