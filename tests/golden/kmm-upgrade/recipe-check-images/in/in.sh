@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC1091
 . "$KMM_SUPPORT/fake_recipe.sh"
 registry=$1
 # driver IMAGE: a chart whose driver container has this image
