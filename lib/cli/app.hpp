@@ -32,6 +32,9 @@ struct Option {
     bool in_files = true;  ///< false: configuration files do not set it, as the name has another meaning in other verbs
 };
 
+/// An option with these words, the rest as in Option; `value_name` "" makes it a flag.
+[[nodiscard]] Option option(std::string name, std::string value_name, std::string help);
+
 struct Positional {
     std::string name;  ///< upper case, e.g. "MODULE"
     std::string help;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "cli/app.hpp"
 
@@ -7,15 +8,20 @@ namespace kmm::cli {
 namespace {
 
 Option option(std::string name, char short_name, std::string value_name, std::string help) {
-    Option made;
-    made.name = std::move(name);
+    Option made = cli::option(std::move(name), std::move(value_name), std::move(help));
     made.short_name = short_name;
-    made.value_name = std::move(value_name);
-    made.help = std::move(help);
     return made;
 }
 
 }  // namespace
+
+Option option(std::string name, std::string value_name, std::string help) {
+    Option made;
+    made.name = std::move(name);
+    made.value_name = std::move(value_name);
+    made.help = std::move(help);
+    return made;
+}
 
 std::vector<Option> common_options() {
     auto output = option("output", 'o', "FORMAT", "format of the result");

@@ -12,14 +12,6 @@
 
 namespace kmm::tool_upgrade {
 
-cli::Option option(std::string name, std::string value_name, std::string help) {
-    cli::Option made;
-    made.name = std::move(name);
-    made.value_name = std::move(value_name);
-    made.help = std::move(help);
-    return made;
-}
-
 cli::Option required(cli::Option made) {
     made.required = true;
     return made;

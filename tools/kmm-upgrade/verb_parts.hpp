@@ -11,7 +11,8 @@
 
 namespace kmm::tool_upgrade {
 
-[[nodiscard]] cli::Option option(std::string name, std::string value_name, std::string help);
+using cli::option;
+
 [[nodiscard]] cli::Option required(cli::Option made);
 [[nodiscard]] cli::Positional node_argument(std::string help);
 /// Options of every verb. Those of the cluster and the runner are taken by verbs that have no use for them as well, so

@@ -155,13 +155,6 @@ cli::Verb cache_verb(const char* name, const char* summary, const char* descript
     return verb;
 }
 
-cli::Option flag(const char* name, const char* help) {
-    cli::Option option;
-    option.name = name;
-    option.help = help;
-    return option;
-}
-
 }  // namespace
 
 cli::Verb verb_cache_list() {
@@ -178,7 +171,7 @@ cli::Verb verb_cache_verify() {
                    "hashes what it reads and fetches it "
                    "again. Images with missing blobs are a warning: a pull that needs these asks the registry.",
                    run_verify);
-    verb.options.insert(verb.options.begin(), flag("remove", "remove damaged files"));
+    verb.options.insert(verb.options.begin(), cli::option("remove", "", "remove damaged files"));
     return verb;
 }
 
@@ -188,7 +181,7 @@ cli::Verb verb_cache_prune() {
                                 "files (the next pull extracts them again) and images, "
                                 "until the cache fits --cache-size. Every pull does the same at its end.",
                                 run_prune);
-    verb.options.insert(verb.options.begin(), flag("all", "remove everything"));
+    verb.options.insert(verb.options.begin(), cli::option("all", "", "remove everything"));
     return verb;
 }
 

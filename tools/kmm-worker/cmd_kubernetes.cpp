@@ -34,10 +34,7 @@ struct Here {
 
 cli::Option kubernetes_option(std::string name, std::string value_name, std::string help,
                               std::vector<std::string> choices = {}) {
-    cli::Option made;
-    made.name = std::move(name);
-    made.value_name = std::move(value_name);
-    made.help = std::move(help);
+    auto made = cli::option(std::move(name), std::move(value_name), std::move(help));
     made.choices = std::move(choices);
     return made;
 }

@@ -215,14 +215,6 @@ WorkerResult sign(const cli::Args& args, cli::Context& context) {
     return result;
 }
 
-cli::Option sign_option(std::string name, std::string value_name, std::string help) {
-    cli::Option made;
-    made.name = std::move(name);
-    made.value_name = std::move(value_name);
-    made.help = std::move(help);
-    return made;
-}
-
 }  // namespace
 
 cli::Verb verb_sign() {
@@ -244,22 +236,22 @@ cli::Verb verb_sign() {
     verb.positionals = {{"IMAGE",
                          "image reference; or oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:NAME:TAG]",
                          true, false}};
-    cli::Option files = sign_option(
+    cli::Option files = cli::option(
         "files", "PATH", "file to sign, absolute inside the image; may be a shell pattern (KMM's filesToSign)");
     files.repeatable = true;
-    cli::Option kernel = sign_option("kernel", "K", "sign only this kernel's modules (default: all)");
+    cli::Option kernel = cli::option("kernel", "K", "sign only this kernel's modules (default: all)");
     kernel.repeatable = true;
-    cli::Option hash = sign_option("hash", "NAME", "digest of the signature (default sha256)");
+    cli::Option hash = cli::option("hash", "NAME", "digest of the signature (default sha256)");
     hash.choices = {"sha224", "sha256", "sha384", "sha512"};
-    cli::Option already = sign_option("signed", "WHAT", "what to do with signed modules (default replace)");
+    cli::Option already = cli::option("signed", "WHAT", "what to do with signed modules (default replace)");
     already.choices = {"replace", "keep", "refuse"};
     verb.options = {
-        sign_option(
+        cli::option(
             "to", "IMAGE",
             "destination of the signed image: REGISTRY/REPOSITORY:TAG, oci:DIR[:TAG] or oci-archive:FILE[:TAG]"),
-        sign_option("key", "FILE", "private key, RSA or EC, PEM; - is standard input, as for the next two"),
-        sign_option("cert", "FILE", "its X.509 certificate, PEM or DER"),
-        sign_option("passphrase-file", "FILE", "passphrase of an encrypted key"),
+        cli::option("key", "FILE", "private key, RSA or EC, PEM; - is standard input, as for the next two"),
+        cli::option("cert", "FILE", "its X.509 certificate, PEM or DER"),
+        cli::option("passphrase-file", "FILE", "passphrase of an encrypted key"),
         files,
         kernel,
         hash,

@@ -47,10 +47,7 @@ struct System {
 };
 
 cli::Option system_option(std::string name, std::string value_name, std::string help) {
-    cli::Option made;
-    made.name = std::move(name);
-    made.value_name = std::move(value_name);
-    made.help = std::move(help);
+    auto made = cli::option(std::move(name), std::move(value_name), std::move(help));
     made.required = true;
     return made;
 }

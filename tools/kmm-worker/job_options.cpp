@@ -14,14 +14,6 @@ namespace kmm::tool_worker {
 
 namespace {
 
-cli::Option option(std::string name, std::string value_name, std::string help) {
-    cli::Option made;
-    made.name = std::move(name);
-    made.value_name = std::move(value_name);
-    made.help = std::move(help);
-    return made;
-}
-
 cli::Option repeatable(cli::Option made) {
     made.repeatable = true;
     return made;
@@ -87,62 +79,65 @@ void apply_limit(const std::string& text, registry::Limits& limits) {
 
 std::vector<cli::Option> module_options() {
     return {
-        option("image", "REF", "image to pull, instead of CONFIG"),
-        option("module", "NAME", "module to load or unload, instead of CONFIG"),
-        option("kernel", "K", "kernel of the module (default: the running one)"),
-        repeatable(option("parameter", "KEY=VALUE", "parameter of the module")),
-        option("dir-name", "DIR", "directory of lib/modules in the image (default /opt, else /)"),
-        option("image-firmware", "DIR", "directory of firmware in the image"),
-        repeatable(option("loading-order", "NAME", "modulesLoadingOrder: main module first")),
-        repeatable(option("in-tree-remove", "NAME", "in-tree module to unload first")),
+        cli::option("image", "REF", "image to pull, instead of CONFIG"),
+        cli::option("module", "NAME", "module to load or unload, instead of CONFIG"),
+        cli::option("kernel", "K", "kernel of the module (default: the running one)"),
+        repeatable(cli::option("parameter", "KEY=VALUE", "parameter of the module")),
+        cli::option("dir-name", "DIR", "directory of lib/modules in the image (default /opt, else /)"),
+        cli::option("image-firmware", "DIR", "directory of firmware in the image"),
+        repeatable(cli::option("loading-order", "NAME", "modulesLoadingOrder: main module first")),
+        repeatable(cli::option("in-tree-remove", "NAME", "in-tree module to unload first")),
     };
 }
 
 cli::Option force_option() {
-    return option("i-understand-this-taints", "", "honour the forcing flags of modprobe.args and rawArgs");
+    return cli::option("i-understand-this-taints", "", "honour the forcing flags of modprobe.args and rawArgs");
 }
 
 cli::Option input_size_option() {
-    auto made = option("input-size", "BYTES", "refuse an input of another length");
+    auto made = cli::option("input-size", "BYTES", "refuse an input of another length");
     made.hidden = true;
     return made;
 }
 
 cli::Option policy_in_input_option() {
-    auto made = option("policy-in-input", "", "require an ImagePolicy behind CONFIG");
+    auto made = cli::option("policy-in-input", "", "require an ImagePolicy behind CONFIG");
     made.hidden = true;
     return made;
 }
 
 std::vector<cli::Option> pull_options() {
     return {
-        option("authfile", "FILE", "registry credentials, as docker's config.json"),
-        environment(option("pull-secrets", "DIR", "mounted pull Secrets (default /var/run/kmm/pull-secrets)"),
+        cli::option("authfile", "FILE", "registry credentials, as docker's config.json"),
+        environment(cli::option("pull-secrets", "DIR", "mounted pull Secrets (default /var/run/kmm/pull-secrets)"),
                     "KMM_PULL_SECRETS"),
-        option("ca-file", "FILE", "more certificates to trust"),
-        option("insecure", "", "allow plain HTTP and unverified TLS"),
-        environment(repeatable(option("pinned-key", "PIN",
-                                      "sha256//BASE64 of the registry's public key; one of several must match")),
+        cli::option("ca-file", "FILE", "more certificates to trust"),
+        cli::option("insecure", "", "allow plain HTTP and unverified TLS"),
+        environment(repeatable(cli::option("pinned-key", "PIN",
+                                           "sha256//BASE64 of the registry's public key; one of several must match")),
                     "KMM_PINNED_KEY"),
-        environment(repeatable(option("mirror-config", "FILE", "mirrors: registries.conf, IDMS, ITMS or ICSP")),
+        environment(repeatable(cli::option("mirror-config", "FILE", "mirrors: registries.conf, IDMS, ITMS or ICSP")),
                     "KMM_MIRROR_CONFIG"),
-        environment(option("policy", "FILE", "signature policy, as containers-policy.json(5)"), "KMM_POLICY"),
-        environment(repeatable(option("signature-key", "FILE",
-                                      "public key (PEM) that must have signed the image; one of several must match")),
-                    "KMM_SIGNATURE_KEY"),
-        environment(option("cache-dir", "DIR", "cache of verified content (default: /var/lib/kmm-worker if it exists)"),
-                    "KMM_CACHE_DIR"),
-        option("cache-size", "SIZE", "size of the cache, such as 500MiB (default 4GiB); 0 disables it"),
-        choice(option("image-pull-policy", "POLICY", "when to ask the registry (default: the config's, else Always)"),
-               {"Always", "IfNotPresent", "Never"}),
-        option("platform", "OS/ARCH", "platform to take from a manifest list"),
-        option("allow-platform-mismatch", "", "accept an image whose configuration names another platform"),
-        repeatable(option("limit", "NAME=VALUE", "raise or lower a limit against hostile images")),
+        environment(cli::option("policy", "FILE", "signature policy, as containers-policy.json(5)"), "KMM_POLICY"),
+        environment(
+            repeatable(cli::option("signature-key", "FILE",
+                                   "public key (PEM) that must have signed the image; one of several must match")),
+            "KMM_SIGNATURE_KEY"),
+        environment(
+            cli::option("cache-dir", "DIR", "cache of verified content (default: /var/lib/kmm-worker if it exists)"),
+            "KMM_CACHE_DIR"),
+        cli::option("cache-size", "SIZE", "size of the cache, such as 500MiB (default 4GiB); 0 disables it"),
+        choice(
+            cli::option("image-pull-policy", "POLICY", "when to ask the registry (default: the config's, else Always)"),
+            {"Always", "IfNotPresent", "Never"}),
+        cli::option("platform", "OS/ARCH", "platform to take from a manifest list"),
+        cli::option("allow-platform-mismatch", "", "accept an image whose configuration names another platform"),
+        repeatable(cli::option("limit", "NAME=VALUE", "raise or lower a limit against hostile images")),
     };
 }
 
 std::vector<cli::Option> host_options() {
-    auto root = option("host-root", "DIR", "where the host's /proc, /sys and /lib are mounted");
+    auto root = cli::option("host-root", "DIR", "where the host's /proc, /sys and /lib are mounted");
     root.environment = "KMM_HOST_ROOT";
     return {root};
 }

@@ -11,10 +11,7 @@
 namespace kmm::recipe::files {
 
 cli::Option recipe_option(std::string name, std::string value_name, std::string help, bool repeatable) {
-    cli::Option made;
-    made.name = std::move(name);
-    made.value_name = std::move(value_name);
-    made.help = std::move(help);
+    auto made = cli::option(std::move(name), std::move(value_name), std::move(help));
     made.repeatable = repeatable;
     return made;
 }

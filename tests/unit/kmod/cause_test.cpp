@@ -9,58 +9,15 @@
 #include "base/error.hpp"
 #include "kmod/host_tree.hpp"
 #include "kmod/procedure.hpp"
-#include "unit/kmod/fixtures.hpp"
+#include "unit/kmod/load_rig.hpp"
 
 using namespace kmm;
 using namespace kmm::test;
 
-namespace {
-
-/// An image with modules `demo` (needs `dep`) and `dep`, and everything to load them.
-struct CauseRig {
-    FakeHost host;
-    FakeClock clock;
-    FakeKernel kernel{host};
-    sys::TempDir out{"kmm-image-"};
-    kmod::ModuleIndex index;
-    kmod::LoadWish wish{"demo", {}, {}, {}};
-    kmod::FirmwareWish firmware;
-
-    CauseRig() {
-        KoSpec dep;
-        dep.name = "dep";
-        dep.srcversion = "DDDD";
-        dep.exported = {"dep_symbol"};
-        KoSpec demo;
-        demo.depends = "dep";
-        demo.undefined = {"dep_symbol", "_printk"};
-        demo.modinfo = {"parmtype=answer:int", "parmtype=who:charp", "version=2"};
-        put(out.path() + "/opt/dep.ko", make_ko(dep));
-        put(out.path() + "/opt/demo.ko", make_ko(demo));
-        index = kmod::ModuleIndex::build(out.path() + "/opt", out.path());
-    }
-    kmod::Report load() {
-        const auto checked = kmod::preflight(index, wish, host.paths);
-        kmod::require_passed(checked, wish.module);
-        return kmod::load_modules(index, checked, wish, firmware, {host.paths, kernel, clock, {}});
-    }
-    Error refused() {
-        try {
-            (void)load();
-        } catch (const Error& error) {
-            return error;
-        }
-        FAIL("no error");
-        throw bug("unreachable");
-    }
-};
-
-}  // namespace
-
 TEST_SUITE("kmod::unit") {
 
 TEST_CASE("firmware that a driver did not get is named, also where the line names only its device") {
-    CauseRig rig;
+    LoadRig rig;
     rig.wish.module = "dep";
     rig.kernel.load_answers["dep"] = {ENOENT, false, false, 77, ""};
     std::string line = "fwl: Direct firmware load for acme/fw.bin failed with error -2";
@@ -95,7 +52,7 @@ TEST_CASE("firmware that a driver did not get is named, also where the line name
 }
 
 TEST_CASE("a symbol that is exported twice is named with its owner") {
-    CauseRig rig;
+    LoadRig rig;
     rig.kernel.load_answers["dep"] = {ENOEXEC, false, false, 77, ""};
     SUBCASE("as the kernel says it") {
         rig.kernel.on_refusal = [&] { rig.host.log("dep: exports duplicate symbol dep_symbol (owned by failover)"); };
@@ -129,7 +86,7 @@ TEST_CASE("a symbol that is exported twice is named with its owner") {
 }
 
 TEST_CASE("where every test says no, the answer is that of the init function") {
-    CauseRig rig;
+    LoadRig rig;
     put(rig.host.paths.proc + "/meminfo", "MemAvailable:    1000000 kB\n");
     for (const int number :
          {EPERM, ENOSYS, ENOEXEC, EKEYREJECTED, ENOKEY, ENODATA, EACCES, ENOMEM, EBADMSG, ENOPKG, ELIBBAD, EEXIST}) {
@@ -141,7 +98,7 @@ TEST_CASE("where every test says no, the answer is that of the init function") {
 }
 
 TEST_CASE("a module of the host whose dependency has no file is found by the checks") {
-    CauseRig rig;
+    LoadRig rig;
     const std::string tree = rig.host.paths.lib_modules + "/" + k_release + "/kernel/";
     KoSpec videodev;
     videodev.name = "videodev";
@@ -175,7 +132,7 @@ TEST_CASE("a module of the host whose dependency has no file is found by the che
 }
 
 TEST_CASE("firmware in a form that this kernel does not decompress is a warning") {
-    CauseRig rig;
+    LoadRig rig;
     KoSpec demo;
     demo.name = "fw";
     demo.modinfo = {"firmware=acme/fw.bin"};

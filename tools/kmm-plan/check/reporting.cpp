@@ -72,29 +72,21 @@ void publish_github(const report::Report& report, bool failed, cli::Context& con
     }
 }
 
-cli::Option report_option(std::string name, std::string value_name, std::string help) {
-    cli::Option made;
-    made.name = std::move(name);
-    made.value_name = std::move(value_name);
-    made.help = std::move(help);
-    return made;
-}
-
 }  // namespace
 
 std::vector<cli::Option> report_options(Drift drift) {
     cli::Option reports =
-        report_option("report", "FORMAT=FILE,...", "write reports: " + base::join(report::format_names(), ", "));
+        cli::option("report", "FORMAT=FILE,...", "write reports: " + base::join(report::format_names(), ", "));
     reports.repeatable = true;
-    cli::Option ci = report_option("ci", "SYSTEM", "write annotations and files for this CI system");
+    cli::Option ci = cli::option("ci", "SYSTEM", "write annotations and files for this CI system");
     ci.choices = {"auto", "github", "gitlab", "none"};
     ci.default_text = "auto";
-    cli::Option fail_on = report_option("fail-on", "SEVERITY", "lowest severity that fails");
+    cli::Option fail_on = cli::option("fail-on", "SEVERITY", "lowest severity that fails");
     fail_on.choices = {"error", "warning"};
     if (drift == Drift::found) { fail_on.choices.emplace_back("drift"); }
     fail_on.default_text = "error";
     return {reports, ci, fail_on,
-            report_option("baseline", "FILE", "earlier result (-o json) whose findings are ignored")};
+            cli::option("baseline", "FILE", "earlier result (-o json) whose findings are ignored")};
 }
 
 Reporting::Reporting(const cli::Args& args)

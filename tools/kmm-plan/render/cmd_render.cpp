@@ -134,14 +134,6 @@ Exit run_render(const cli::Args& args, cli::Context& context) {
     return Exit::ok;
 }
 
-cli::Option option(std::string name, std::string value_name, std::string help) {
-    cli::Option made;
-    made.name = std::move(name);
-    made.value_name = std::move(value_name);
-    made.help = std::move(help);
-    return made;
-}
-
 cli::Option repeatable(cli::Option made) {
     made.repeatable = true;
     return made;
@@ -149,7 +141,7 @@ cli::Option repeatable(cli::Option made) {
 
 /// An image that KMM's operator takes from an environment variable.
 cli::Option image_option(std::string name, std::string help, std::string default_text, std::string environment) {
-    cli::Option made = option(std::move(name), "REF", std::move(help));
+    cli::Option made = cli::option(std::move(name), "REF", std::move(help));
     made.default_text = std::move(default_text);
     made.environment = std::move(environment);
     return made;
@@ -157,21 +149,22 @@ cli::Option image_option(std::string name, std::string help, std::string default
 
 std::vector<cli::Option> own_options() {
     const render::Options defaults;
-    cli::Option style = option("worker-style", "STYLE", "how worker Pods get the files of the image");
+    cli::Option style = cli::option("worker-style", "STYLE", "how worker Pods get the files of the image");
     style.choices = {"pull", "extract"};
     style.default_text = "pull";
     return {
-        repeatable(option("cluster-name", "[CONTEXT=]NAME", "hub: name of the ManagedCluster whose Nodes are read")),
-        repeatable(option("node", "NODE", "only this node")),
-        option("out", "DIR", "write one file per object into this directory"),
-        option("prune", "", "with --out: remove files of earlier runs that are not rendered"),
+        repeatable(
+            cli::option("cluster-name", "[CONTEXT=]NAME", "hub: name of the ManagedCluster whose Nodes are read")),
+        repeatable(cli::option("node", "NODE", "only this node")),
+        cli::option("out", "DIR", "write one file per object into this directory"),
+        cli::option("prune", "", "with --out: remove files of earlier runs that are not rendered"),
         style,
         image_option("worker-image", "image of the worker", "kmm-worker:" KMM_VERSION, "RELATED_IMAGE_WORKER"),
         image_option("build-image", "image of kaniko", defaults.build_image, "RELATED_IMAGE_BUILD"),
         image_option("sign-image", "image with sign-file (default: that of KMM)", "", "RELATED_IMAGE_SIGN"),
-        option("operator-config", "FILE", "controller_config.yaml of KMM's operator, or its ConfigMap"),
-        option("firmware-host-path", "DIR", "firmware directory of the hosts, overrides the operator's"),
-        option("no-finalizers", "", "leave out finalizers that only KMM's operator removes"),
+        cli::option("operator-config", "FILE", "controller_config.yaml of KMM's operator, or its ConfigMap"),
+        cli::option("firmware-host-path", "DIR", "firmware directory of the hosts, overrides the operator's"),
+        cli::option("no-finalizers", "", "leave out finalizers that only KMM's operator removes"),
     };
 }
 

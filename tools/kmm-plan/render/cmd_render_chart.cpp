@@ -55,10 +55,7 @@ Exit run_render_chart(const cli::Args& args, cli::Context& context) {
 
 cli::Option chart_option(std::string name, std::string value_name, std::string help, std::string default_text = "",
                          bool repeatable = false) {
-    cli::Option made;
-    made.name = std::move(name);
-    made.value_name = std::move(value_name);
-    made.help = std::move(help);
+    auto made = cli::option(std::move(name), std::move(value_name), std::move(help));
     made.default_text = std::move(default_text);
     made.repeatable = repeatable;
     return made;

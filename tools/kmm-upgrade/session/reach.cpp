@@ -25,14 +25,6 @@ namespace {
 
 using upgrade::Via;
 
-cli::Option make_option(std::string name, std::string value_name, std::string help) {
-    cli::Option option;
-    option.name = std::move(name);
-    option.value_name = std::move(value_name);
-    option.help = std::move(help);
-    return option;
-}
-
 /// Beside an operator nobody asks a node.
 class NoRunner final : public cluster::NodeRunner {
 public:
@@ -223,35 +215,35 @@ std::unique_ptr<cluster::NodeRunner> Reach::plain_runner(const upgrade::Options&
 
 std::vector<cli::Option> runner_options() {
     auto via =
-        make_option("via", "HOW",
+        cli::option("via", "HOW",
                     "how nodes are reached: self creates worker Pods (default on a live cluster), operator leaves the "
                     "work to KMM's and sets one label");
     via.choices = {"self", "ssh", "local", "operator"};
-    auto said = make_option("operator", "WHETHER", "state whether KMM's operator is running (default: detect)");
+    auto said = cli::option("operator", "WHETHER", "state whether KMM's operator is running (default: detect)");
     said.choices = {"auto", "present", "absent"};
-    auto repair = make_option("repair", "", "with --via operator: repair version labels that KMM never changes");
-    auto image = make_option("worker-image", "REF", "image of kmm-worker for worker Pods");
+    auto repair = cli::option("repair", "", "with --via operator: repair version labels that KMM never changes");
+    auto image = cli::option("worker-image", "REF", "image of kmm-worker for worker Pods");
     image.environment = "RELATED_IMAGE_WORKER";
-    auto space = make_option("worker-namespace", "NAMESPACE", "namespace of worker Pods (default: that of the Module)");
-    auto runner = make_option("runner", "NAME", "the earlier name of --via");
+    auto space = cli::option("worker-namespace", "NAMESPACE", "namespace of worker Pods (default: that of the Module)");
+    auto runner = cli::option("runner", "NAME", "the earlier name of --via");
     runner.choices = {"ssh", "local"};
     runner.hidden = true;
-    auto patience = make_option("api-timeout", "DURATION", "maximum time to wait for an unreachable API server");
+    auto patience = cli::option("api-timeout", "DURATION", "maximum time to wait for an unreachable API server");
     patience.default_text = "5m";
-    auto break_lock = make_option("break-lock", "HOLDER", "take over the Lease from HOLDER, which you know is dead");
+    auto break_lock = cli::option("break-lock", "HOLDER", "take over the Lease from HOLDER, which you know is dead");
     return std::vector<cli::Option>{
                via,
                image,
                space,
                said,
                repair,
-               make_option("lease-namespace", "NAMESPACE", "namespace of the Lease (default: that of the Module)"),
+               cli::option("lease-namespace", "NAMESPACE", "namespace of the Lease (default: that of the Module)"),
                break_lock,
-               make_option("force-conflicts", "", "take over fields of the Module's DaemonSets from other managers"),
+               cli::option("force-conflicts", "", "take over fields of the Module's DaemonSets from other managers"),
                patience,
                runner,
-               make_option("ssh-config", "FILE", "configuration file of the ssh client, as ssh -F"),
-               make_option("worker", "COMMAND", "command of kmm-worker on the nodes")} +
+               cli::option("ssh-config", "FILE", "configuration file of the ssh client, as ssh -F"),
+               cli::option("worker", "COMMAND", "command of kmm-worker on the nodes")} +
            image_policy_options();
 }
 
