@@ -63,6 +63,10 @@ constexpr std::array k_recipe_texts{
     CodeText{"chart-differs", "finding", "a chart is not the one that the SpecialResource asks for",
              "spec.chart has another name or version than Chart.yaml.",
              "give the chart that it asks for, or correct spec.chart"},
+    CodeText{"chart-link", "finding", "a link leads out of a chart",
+             "It is followed, as Helm does: whoever has written the chart chooses what of this machine becomes a part "
+             "of it.",
+             "copy the file into the chart, or leave it out by .helmignore"},
     CodeText{"chart-not-found", "error", "the chart of a recipe cannot be found",
              "Charts come from --chart, from repositories file://DIR and from "
              "ConfigMaps cm://NAMESPACE/NAME among the documents.",
@@ -108,6 +112,8 @@ constexpr std::array k_recipe_texts{
              "What it does is a fault, which is mended here.", "--compat sro renders what the operator makes"},
     CodeText{"sro-ignores", "finding", "the Special Resource Operator ignores a fault",
              "With --compat sro only: it goes on as if the state was done.", "leave out --compat sro"},
+    CodeText{"unknown-event", "finding", "a hook of a chart has an event that Helm does not know",
+             "Helm leaves such an object out, and so do we.", "correct the annotation helm.sh/hook"},
     CodeText{"unknown-fact", "error", "a template reads a fact that nobody has given",
              "Kernels, versions and the proxy are never guessed.", "give it in -f, --facts or --fact"},
 };

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.hpp"
 #include "recipe/template/value.hpp"
 
 namespace kmm::recipe::chart {
@@ -52,6 +53,7 @@ struct Chart {
     std::vector<File> templates;
     std::vector<File> files;        ///< the others, that templates can read
     std::vector<Chart> children;
+    Diagnostics notices;            ///< what was rarely meant when its files were read
     [[nodiscard]] const std::string& name() const { return metadata.name; }
 };
 

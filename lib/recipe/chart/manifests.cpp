@@ -177,15 +177,17 @@ private:
     }
 };
 
-bool known_events(const std::string& hooks) {
+}  // namespace
+
+std::optional<std::string> unknown_event(const std::string& hooks) {
     for (const auto& one : tmpl::split_text(hooks, ",")) {
-        const std::string event = base::to_lower(tmpl::trim_space(one));
-        if (std::find(k_events.begin(), k_events.end(), event) == k_events.end()) { return false; }
+        const std::string event(tmpl::trim_space(one));
+        if (std::find(k_events.begin(), k_events.end(), base::to_lower(event)) == k_events.end()) { return event; }
     }
-    return true;
+    return std::nullopt;
 }
 
-}  // namespace
+std::vector<std::string> hook_events() { return {k_events.begin(), k_events.end()}; }
 
 std::span<const std::string_view> install_order() noexcept { return k_install_order; }
 
@@ -216,8 +218,10 @@ Manifests sort_manifests(const std::vector<RenderedFile>& files) {
             head.read();
             if (!head.has_hooks()) {
                 all.objects.push_back(std::move(manifest));
-            } else if (known_events(manifest.hooks)) {
+            } else if (!unknown_event(manifest.hooks)) {
                 all.hooks.push_back(std::move(manifest));
+            } else {
+                all.left_out.push_back(std::move(manifest));
             }
         }
     }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,13 +35,19 @@ struct RenderedFile {
     std::function<Position(std::size_t line)> origin;
 };
 
-/// The documents of `files`, which are in order of their names. Hooks stand apart, those with an unknown event are left
-/// out. Error: data "bad-manifest" at the template's line for a document that is not YAML, or whose kind, name or
+/// The documents of `files`, which are in order of their names. Hooks stand apart. Error: data "bad-manifest" at the template's line for a document that is not YAML, or whose kind, name or
 /// annotations have another type than string.
 struct Manifests {
     std::vector<Manifest> objects, hooks;
+    std::vector<Manifest> left_out;  ///< hooks with an event that Helm does not know: it installs them never
 };
 [[nodiscard]] Manifests sort_manifests(const std::vector<RenderedFile>& files);
+
+/// The first event of an annotation helm.sh/hook that Helm does not know, as it stands there; nullopt if it knows
+/// all.
+[[nodiscard]] std::optional<std::string> unknown_event(const std::string& hooks);
+/// The events that Helm knows.
+[[nodiscard]] std::vector<std::string> hook_events();
 
 /// Kinds in Helm's install order.
 [[nodiscard]] std::span<const std::string_view> install_order() noexcept;

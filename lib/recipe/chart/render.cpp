@@ -136,9 +136,26 @@ const Value* member_at(const Value& values, const std::vector<std::string>& path
     return at;
 }
 
-/// Where the value of a fault stands in values.yaml, if it comes from there; else the schema.
-Position schema_fault_place(const Chart& chart, const Value& values, const std::string& message) {
-    std::vector<std::string> path;
+using Path = std::vector<std::string>;
+
+/// Where `value`, or something in it if that `is_part`, stands in the last of the user's files that says so; line 0 if
+/// none does.
+Position place_in_given(const std::vector<GivenValues>& given, const Path& path, const Value& value, bool is_part) {
+    for (auto file = given.rbegin(); file != given.rend(); ++file) {
+        const Value* theirs = member_at(file->values, path);
+        if (theirs == nullptr || !(is_part || tmpl::deep_equal(*theirs, value))) { continue; }
+        Position place = tmpl::find_yaml_place(file->text, path);
+        place.file = file->place;
+        return place;
+    }
+    return {};
+}
+
+/// Where the value of a fault stands in the user's files or in values.yaml, if it comes from there; else the schema.
+/// `above` leads from the values of the whole chart to `values`, those of `chart`.
+Position schema_fault_place(const Chart& chart, const Value& values, const std::string& message,
+                            const std::vector<GivenValues>& files, Path above) {
+    Path path;
     const std::string name = message.substr(0, message.find(": "));
     if (name != "(root)") {
         const std::string dotted = tmpl::replace_all(tmpl::replace_all(name, "[", "."), "]", "");
@@ -156,13 +173,17 @@ Position schema_fault_place(const Chart& chart, const Value& values, const std::
     Position place = tmpl::find_yaml_place(chart.values_text, path);
     place.file = chart.place + "/values.yaml";
     const bool is_own = given != nullptr && own != nullptr && (is_missing || tmpl::deep_equal(*given, *own));
-    return is_own && place.line != 0 ? place : Position{chart.place + "/values.schema.json", 0, 0};
+    if (is_own && place.line != 0) { return place; }
+    above.insert(above.end(), path.begin(), path.end());
+    if (given != nullptr) { place = place_in_given(files, above, *given, is_missing); }
+    return given != nullptr && place.line != 0 ? place : Position{chart.place + "/values.schema.json", 0, 0};
 }
 
-void check_schemas(const Chart& chart, const Value& values, Diagnostics& faults) {
+void check_schemas(const Chart& chart, const Value& values, const std::vector<GivenValues>& files, const Path& above,
+                   Diagnostics& faults) {
     if (chart.schema) {
         for (auto& message : schema_faults(*chart.schema, chart.place + "/values.schema.json", values)) {
-            const Position place = schema_fault_place(chart, values, message);
+            const Position place = schema_fault_place(chart, values, message, files, above);
             const std::string hint =
                 place.line == 0 ? "" : fmt::format("{}/values.schema.json asks for it", chart.place);
             faults.push_back({Severity::error, "values-schema", std::move(message), place, hint, Exit::data});
@@ -171,7 +192,9 @@ void check_schemas(const Chart& chart, const Value& values, Diagnostics& faults)
     for (const auto& child : chart.children) {
         const auto found = values.members().find(child.name());
         if (found == values.members().end() || found->second.is_nil()) { continue; }
-        check_schemas(child, found->second, faults);
+        Path below = above;
+        below.push_back(child.name());
+        check_schemas(child, found->second, files, below, faults);
     }
 }
 
@@ -222,11 +245,14 @@ void check_installable(const Chart& chart) {
 
 std::vector<RenderedFile> render_files(Chart& chart, const Value& values, const Release& release) {
     check_installable(chart);
+    for (const auto& one : chart.notices) {
+        if (release.notice) { release.notice(one); }
+    }
     process_dependencies(chart, values, release.is_helm_3_7);
     const Value all =
         coalesce_values(chart, values, release.is_helm_3_7 ? Nulls::helm_3_7 : Nulls::removed).as(Type::values);
     Diagnostics faults;
-    check_schemas(chart, all, faults);
+    check_schemas(chart, all, release.given, {}, faults);
     if (!faults.empty()) { throw Error::from_diagnostics(std::move(faults)); }
     if (!chart.metadata.kube_version.empty() &&
         !tmpl::is_compatible(chart.metadata.kube_version, release.kube_version.version)) {
@@ -282,6 +308,21 @@ std::optional<KubeVersion> parse_kube_version(std::string_view text) {
     return KubeVersion{"v" + base::join(numbers, "."), numbers[0], numbers[1]};
 }
 
+namespace {
+
+Diagnostic unknown_hook(const Manifest& hook) {
+    const std::string event = unknown_event(hook.hooks).value_or("");
+    const auto events = hook_events();
+    const auto meant = base::nearest(event, events);
+    return {Severity::warning, "unknown-event",
+            fmt::format("{} {} is left out: \"{}\" is no event of a hook", base::escape(hook.kind),
+                        base::escape(hook.name), base::escape(event)),
+            hook.origin(1),
+            meant ? fmt::format("did you mean {}?", *meant) : "events are " + base::join(events, ", ")};
+}
+
+}  // namespace
+
 Rendered render_chart(Chart chart, const Value& values, const Release& release) {
     auto files = render_files(chart, values, release);
     std::sort(files.begin(), files.end(), [](const RenderedFile& a, const RenderedFile& b) { return a.name < b.name; });
@@ -289,6 +330,9 @@ Rendered render_chart(Chart chart, const Value& values, const Release& release) 
     Rendered rendered;
     rendered.objects = std::move(sorted.objects);
     rendered.hooks = std::move(sorted.hooks);
+    for (const auto& one : sorted.left_out) {
+        if (release.notice) { release.notice(unknown_hook(one)); }
+    }
     collect_crds(chart, chart.name(), rendered.crds);
     return rendered;
 }

@@ -24,6 +24,13 @@ struct KubeVersion {
 /// What Helm takes for the API versions of a cluster that it does not ask.
 [[nodiscard]] const std::vector<std::string>& default_api_versions();
 
+/// A file of values that the user gives.
+struct GivenValues {
+    std::string place;   ///< its name, for errors
+    std::string text;    ///< as it stands in the file
+    tmpl::Value values;  ///< what it says
+};
+
 struct Release {
     std::string name = "release-name";
     std::string name_space = "default";
@@ -31,6 +38,7 @@ struct Release {
     std::vector<std::string> api_versions;  ///< besides the default ones
     bool is_helm_3_7 = false;  ///< as the Helm of the Special Resource Operator does it: .Files.Lines keeps the empty
                                ///< line at the end, see Nulls; imported values win
+    std::vector<GivenValues> given;  ///< where faults of values are looked for; the last one wins
     tmpl::Limits limits;
     std::shared_ptr<tmpl::ParsedFiles> parsed;  ///< of earlier releases of the same charts; may be empty
     std::function<void(Diagnostic)> notice;  ///< hears of what is rarely meant; may be empty

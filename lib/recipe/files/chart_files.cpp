@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipe/files/chart_files.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -26,24 +27,43 @@ constexpr int k_depth_max = 50;
 
 class ChartWalk {
 public:
-    explicit ChartWalk(std::string root) : root_(std::move(root)) {
+    explicit ChartWalk(std::string root) : root_(std::move(root)), real_root_(fs::canonical(root_)) {
         const std::string rules = root_ + "/.helmignore";
         if (fs::exists(rules)) { ignore_.add(sys::read_file(rules), rules); }
     }
 
-    std::vector<File> run() {
+    recipe::chart::Chart load() {
         directory("", 0);
-        return std::move(files_);
+        auto chart = recipe::chart::load_chart(std::move(files_), root_);
+        chart.notices = std::move(notices_);
+        return chart;
     }
 
 private:
     std::string root_;
+    fs::path real_root_;
+    Diagnostics notices_;
     recipe::chart::Ignore ignore_;
     std::vector<File> files_;
     std::size_t size_ = 0;
 
     [[noreturn]] static void too_large(const std::string& path, std::string message) {
         throw Error(Exit::data, "recipe-too-large", std::move(message)).at(Position{path, 0, 0});
+    }
+
+    /// What is at `whole` is used. A link that leads out of the chart is followed, as Helm does, but named: whoever has
+    /// written the chart chooses what of this machine becomes a part of it.
+    void note_link(const std::string& whole) {
+        if (!fs::is_symlink(fs::symlink_status(whole))) { return; }
+        const fs::path target = fs::canonical(whole);
+        if (std::mismatch(real_root_.begin(), real_root_.end(), target.begin(), target.end()).first ==
+            real_root_.end()) {
+            return;
+        }
+        notices_.push_back({Severity::warning, "chart-link",
+                            fmt::format("a link leads out of the chart: what is at {} is used",
+                                        base::escape(target.string())),
+                            Position{whole, 0, 0}, "copy it into the chart, or leave it out by .helmignore"});
     }
 
     void directory(const std::string& below, int depth) {
@@ -57,7 +77,9 @@ private:
             std::error_code fault;
             const fs::file_status status = fs::status(whole, fault);
             if (fs::is_directory(status)) {
-                if (!ignore_.ignores(name, true)) { directory(name, depth + 1); }
+                if (ignore_.ignores(name, true)) { continue; }
+                note_link(whole);
+                directory(name, depth + 1);
                 continue;
             }
             if (ignore_.ignores(name, false)) { continue; }
@@ -69,6 +91,7 @@ private:
                     .at(Position{whole, 0, 0})
                     .hint("remove it, or leave it out by .helmignore");
             }
+            note_link(whole);
             if (fs::file_size(whole) > recipe::chart::k_file_size_max) {
                 too_large(whole, fmt::format("a file of a chart is larger than {}",
                                              base::format_bytes(recipe::chart::k_file_size_max)));
@@ -90,17 +113,18 @@ private:
 recipe::chart::Chart read_chart(const std::string& path) {
     std::string place = path;
     while (place.size() > 1 && place.ends_with('/')) { place.pop_back(); }
-    if (fs::is_directory(place)) { return recipe::chart::load_chart(ChartWalk(place).run(), place); }
+    if (fs::is_directory(place)) { return ChartWalk(place).load(); }
     return recipe::chart::load_chart(
         recipe::chart::read_archive(sys::read_file(place, recipe::chart::k_chart_size_max), place), place);
 }
 
-Value read_values(const std::vector<std::string>& files, const std::vector<std::string>& sets) {
-    Value values = Value::map({});
+UserValues read_values(const std::vector<std::string>& files, const std::vector<std::string>& sets) {
+    UserValues read;
+    Value& values = read.values = Value::map({});
     for (const auto& file : files) {
-        const std::string text = file == "-" ? sys::read_fd(0, "-") : sys::read_file(file);
+        std::string text = file == "-" ? sys::read_fd(0, "-") : sys::read_file(file);
         recipe::tmpl::YamlFault fault;
-        const Value given = recipe::tmpl::read_yaml_text(text, fault);
+        Value given = recipe::tmpl::read_yaml_text(text, fault);
         if (!fault.message.empty()) {
             throw recipe::tmpl::yaml_error("bad-values", fault, file, text);
         }
@@ -110,9 +134,10 @@ Value read_values(const std::vector<std::string>& files, const std::vector<std::
                 .at(Position{file, 1, 1});
         }
         values = recipe::chart::merge_values(values, given);
+        read.files.push_back({file, std::move(text), std::move(given)});
     }
     for (const auto& set : sets) { recipe::chart::set_values(values, set); }
-    return values;
+    return read;
 }
 
 }  // namespace kmm::recipe::files

@@ -41,10 +41,11 @@ recipe::chart::Release chart_release(const cli::Args& args) {
 Exit run_render_chart(const cli::Args& args, cli::Context& context) {
     auto release = chart_release(args);
     auto chart = recipe::files::read_chart(args.positional("CHART"));
-    const auto values = recipe::files::read_values(args.all("values"), args.all("set"));
+    auto read = recipe::files::read_values(args.all("values"), args.all("set"));
+    release.given = std::move(read.files);
     Diagnostics findings;
     release.notice = [&](Diagnostic finding) { findings.push_back(std::move(finding)); };
-    const auto rendered = recipe::chart::render_chart(std::move(chart), values, release);
+    const auto rendered = recipe::chart::render_chart(std::move(chart), read.values, release);
     for (const auto* list : {&rendered.objects, &rendered.hooks}) {
         for (const auto& manifest : *list) { recipe::plan::check_texts(manifest, release.notice); }
     }

@@ -140,4 +140,26 @@ TEST_CASE("a pool is bounded, takes nothing that has to wait, and ends when all 
     }
     CHECK(done == 4);
 }
+
+TEST_CASE("a thread of a pool says that it is idle when the pool takes a task again, and not before") {
+    std::mutex mutex;
+    std::condition_variable changed;
+    int idle = 0, taken = 0;
+    Pool* shared = nullptr;
+    const auto on_idle = [&] {
+        const std::lock_guard lock(mutex);
+        ++idle;
+        if (taken < 100 && shared->try_run([] {})) ++taken;
+        changed.notify_all();
+    };
+    {
+        Pool pool(1, on_idle);
+        shared = &pool;
+        CHECK(pool.try_run([] {}));
+        std::unique_lock lock(mutex);
+        changed.wait(lock, [&] { return idle == 101; });
+        CHECK(taken == 100);
+    }
+    CHECK(idle == 101);
+}
 }
