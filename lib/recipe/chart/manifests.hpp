@@ -35,8 +35,8 @@ struct RenderedFile {
     std::function<Position(std::size_t line)> origin;
 };
 
-/// The documents of `files`, which are in order of their names. Hooks stand apart. Error: data "bad-manifest" at the template's line for a document that is not YAML, or whose kind, name or
-/// annotations have another type than string.
+/// The documents of `files`, which are in order of their names. Hooks stand apart. Error: data "bad-manifest" at the
+/// template's line for a document that is not YAML, or whose kind, name or annotations have another type than string.
 struct Manifests {
     std::vector<Manifest> objects, hooks;
     std::vector<Manifest> left_out;  ///< hooks with an event that Helm does not know: it installs them never
