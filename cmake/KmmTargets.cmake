@@ -124,3 +124,10 @@ function(kmm_unit room)
   add_test(NAME unit.${room} COMMAND unit_${room})
   set_tests_properties(unit.${room} PROPERTIES LABELS unit)
 endfunction()
+
+# kmm_test_files(RESULT NAME...): what --source-file of a unit test wants for the cases in NAME_test.cpp.
+function(kmm_test_files result)
+  list(TRANSFORM ARGN REPLACE "(.+)" "*/\\1_test.cpp")
+  list(JOIN ARGN "," files)
+  set(${result} "${files}" PARENT_SCOPE)
+endfunction()

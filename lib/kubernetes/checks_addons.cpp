@@ -44,7 +44,7 @@ Finding coredns_customised(const CheckInput& input) {
     }
     const auto& found = input.inventory.core_dns.front();
     if (found.differing.empty()) { return {Outcome::ok, "Deployment kube-system/coredns is as kubeadm writes it"}; }
-    return {Outcome::warn, fmt::format("kubeadm writes these members of Deployment kube-system/coredns anew: {}",
+    return {Outcome::warn, fmt::format("kubeadm overwrites these members of Deployment kube-system/coredns: {}",
                                        base::join(found.differing, ", "))};
 }
 

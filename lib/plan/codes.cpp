@@ -33,7 +33,7 @@ constexpr std::array k_reason_texts{
              ""},
     CodeText{"kernel-changed", "reason", "",
              "The node was booted into another kernel, so nothing of the old build is live any more. The module "
-             "is loaded anew from the image of the new kernel.",
+             "is loaded again, from the image of the new kernel.",
              ""},
     CodeText{"module-deleting", "reason", "",
              "metadata.deletionTimestamp is set: the entry leaves every node and what is loaded is unloaded.", ""},

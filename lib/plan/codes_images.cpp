@@ -14,7 +14,7 @@ constexpr std::array k_image_texts{
              "It is empty, has spaces, or has fewer than three parts, so that template "
              "variables cannot be made from it.",
              "write it as uname -r prints it"},
-    CodeText{"bad-lock", "finding", "the lock file of images cannot be read", "", "remove it to write it anew"},
+    CodeText{"bad-lock", "finding", "the lock file of images cannot be read", "", "remove it to write it again"},
     CodeText{"bad-package", "error", "the package with kernel headers is damaged or none", "",
              "get it again, or name its unpacked directory"},
     CodeText{"bad-parameter", "finding", "a parameter's value does not fit its type",
@@ -75,7 +75,7 @@ constexpr std::array k_image_texts{
              "build it for that platform"},
     CodeText{"no-symvers", "error", "there is no Module.symvers in the kernel headers", "",
              "name linux-headers-RELEASE or kernel-devel"},
-    CodeText{"not-locked", "finding", "an image is not in the lock file", "", "remove the lock file to write it anew"},
+    CodeText{"not-locked", "finding", "an image is not in the lock file", "", "remove the lock file to write it again"},
     CodeText{"odd-parameter", "finding", "the kernel takes a parameter, perhaps otherwise than it is meant",
              "Of a bool it looks at the beginning only: 10 is y, none is n. Before Linux 5.19 it "
              "does not know true and false. Of a parameter that is given twice the last value stays. async_probe and "

@@ -64,8 +64,8 @@ constexpr std::array k_recipe_texts{
              "spec.chart has another name or version than Chart.yaml.",
              "give the chart that it asks for, or correct spec.chart"},
     CodeText{"chart-link", "finding", "a link leads out of a chart",
-             "It is followed, as Helm does: whoever has written the chart chooses what of this machine becomes a part "
-             "of it.",
+             "The link is followed, as Helm does: the author of the chart chooses which files of this machine become a "
+             "part of it.",
              "copy the file into the chart, or leave it out by .helmignore"},
     CodeText{"chart-not-found", "error", "the chart of a recipe cannot be found",
              "Charts come from --chart, from repositories file://DIR and from "

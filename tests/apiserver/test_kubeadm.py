@@ -273,8 +273,10 @@ class Refused(LabCase):
     def test_certificate(self):
         node, pki = self.lab.nodes["cp1"], "/etc/kubernetes/pki/front-proxy"
         node.shell(
-            f"cp {pki}-client.crt /root/kept && openssl req -new -key {pki}-client.key -subj /CN=front-proxy-client -out /root/req && "
-            f"openssl x509 -req -in /root/req -CA {pki}-ca.crt -CAkey {pki}-ca.key -CAcreateserial -days -1 -out {pki}-client.crt"
+            f"cp {pki}-client.crt /root/kept && openssl req -new -key {pki}-client.key -subj /CN=front-proxy-client "
+            f"-out /root/req && "
+            f"openssl x509 -req -in /root/req -CA {pki}-ca.crt -CAkey {pki}-ca.key -CAcreateserial -days -1 -out "
+            f"{pki}-client.crt"
         )
         self.addCleanup(node.shell, f"cp /root/kept {pki}-client.crt")
         self.refused("cert-expiry")
@@ -282,7 +284,8 @@ class Refused(LabCase):
     def test_disk(self):
         node = self.lab.nodes["w1"]
         node.shell(
-            "mkdir /root/kept && cp -a /etc/kubernetes/. /root/kept && mount -t tmpfs -o size=8M small /etc/kubernetes && "
+            "mkdir /root/kept && cp -a /etc/kubernetes/. /root/kept && mount -t tmpfs -o size=8M small "
+            "/etc/kubernetes && "
             "cp -a /root/kept/. /etc/kubernetes"
         )
         self.addCleanup(node.shell, "umount /etc/kubernetes")

@@ -247,7 +247,8 @@ class Killer:
 
     def report(self, what, cases, missed, faults, begun):
         print(
-            f"{what}, via {self.via}: {self.requests} requests in {self.took:.1f} s when left alone; {len(cases)} runs ended at one"
+            f"{what}, via {self.via}: {self.requests} requests in {self.took:.1f} s when left alone; {len(cases)} "
+            f"runs ended at one"
             f" ({missed} of them had fewer requests) in {time.monotonic() - begun:.0f} s, {len(faults)} exceptions"
         )
         self.assertEqual([], faults)
@@ -334,7 +335,8 @@ class Scale(ClusterCase):
                 rests.append(proxy.records[later].time - proxy.records[earlier].time - sum(lives))
                 pods += len(lives)
             print(
-                f"{others} nodes, via {via}: {requests:.1f} requests a node, {len(proxy.records)} in all, {took:.1f} s; a node has "
+                f"{others} nodes, via {via}: {requests:.1f} requests a node, {len(proxy.records)} in all, {took:.1f} "
+                f"s; a node has "
                 f"{pods / len(steps):.1f} Pods and takes {statistics.mean(rests):.2f} s besides"
             )
             return requests, max(rests)

@@ -137,7 +137,8 @@ def main():
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
     print(
-        "| nodes | install, ms a node | upgrade, ms a node | dry run, ms a node | kB written a node | show, ms | one call of a node, ms |"
+        "| nodes | install, ms a node | upgrade, ms a node | dry run, ms a node | kB written a node | show, ms | one "
+        "call of a node, ms |"
     )
     print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     rows = []
@@ -145,7 +146,8 @@ def main():
         row = measure(arguments, count)
         rows.append(row)
         print(
-            f"| {count:,} | {row['install'] * 1000:.1f} | {row['upgrade'] * 1000:.1f} | {row['dry'] * 1000:.1f} | {row['bytes'] / 1000:.1f} | "
+            f"| {count:,} | {row['install'] * 1000:.1f} | {row['upgrade'] * 1000:.1f} | {row['dry'] * 1000:.1f} | "
+            f"{row['bytes'] / 1000:.1f} | "
             f"{row['show'] * 1000:.0f} | {row['limit'] * 1000:.1f} |",
             flush=True,
         )

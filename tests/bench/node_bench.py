@@ -112,7 +112,7 @@ class Loads:
         worker_case.make_host(host, {})
         self.address = worker_case.registry(worker_case.make_image(case["image"]))
         (self.top / "script").write_text("")
-        self.library = str(build / "lib/libfake_kernel.so")
+        self.kernel = str(build / "lib/libfake_kernel.so")
         self.environment = dict(os.environ, KMM_HOST_ROOT=str(host), TMPDIR=str(scratch), KMM_VERIFY_AFTER="0s",
                                 FAKE_KERNEL_SCRIPT=str(self.top / "script"))
 
@@ -132,7 +132,7 @@ class Loads:
         ]
 
     def once(self, worker, cache="cache"):
-        preloaded = dict(self.environment, LD_PRELOAD=self.library)
+        preloaded = dict(self.environment, LD_PRELOAD=self.kernel)
         spent = run_once([*self.command(worker, cache), "-o", "json"], preloaded)
         subprocess.run(
             [worker, "unload", "--module", "demo", "-q"], env=preloaded, stdout=subprocess.DEVNULL, check=True
@@ -159,7 +159,7 @@ class Loads:
 
     def row(self, worker):
         rows = [self.once(worker) for _ in range(8)]
-        traced = ["env", f"LD_PRELOAD={self.library}", *self.command(worker)]
+        traced = ["env", f"LD_PRELOAD={self.kernel}", *self.command(worker)]
         return min(rows[1:]), system_calls(traced, self.environment)  # the first one fills the cache
 
 

@@ -146,8 +146,10 @@ def write_chart(top, name):
 
 def resource(name, charts):
     return (
-        f"apiVersion: sro.openshift.io/v1beta1\nkind: SpecialResource\nmetadata: {{name: {name}}}\nspec:\n  namespace: {name}\n"
-        f"  chart: {{name: {name}, version: 0.1.0, repository: {{name: local, url: \"file://{charts}/{name}\"}}}}\n  set: {{kind: Values, apiVersion: sro.openshift.io/v1beta1}}\n---\n"
+        f"apiVersion: sro.openshift.io/v1beta1\nkind: SpecialResource\nmetadata: {{name: {name}}}\nspec:\n  "
+        f"namespace: {name}\n"
+        f"  chart: {{name: {name}, version: 0.1.0, repository: {{name: local, url: \"file://{charts}/{name}\"}}}}\n  "
+        f"set: {{kind: Values, apiVersion: sro.openshift.io/v1beta1}}\n---\n"
     )
 
 
@@ -157,7 +159,8 @@ def write_load(top, charts, kernels):
         write_chart(top / "charts", name)
     (top / "resources.yaml").write_text("".join(resource(name, top / "charts") for name in names))
     lines = [
-        f"- {{kernelFullVersion: 5.14.0-{100 + number}.el9.x86_64, osImage: \"Red Hat Enterprise Linux CoreOS 417.94.202410211619-0 (Plow)\"}}"
+        f"- {{kernelFullVersion: 5.14.0-{100 + number}.el9.x86_64, osImage: \"Red Hat Enterprise Linux CoreOS "
+        f"417.94.202410211619-0 (Plow)\"}}"
         for number in range(kernels)
     ]
     (top / "facts.yaml").write_text(

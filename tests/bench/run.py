@@ -113,7 +113,8 @@ def bench(fleet, count, args, directory, table, per_node):
     lines = show("jsonl", json)
     size = json.stat().st_size
     print(
-        f"{fleet.name}, {count:,} nodes, {size / count / 1000:.1f} kB each: bare pass {bare.seconds:.3f} s, show {lines.seconds:.3f} s "
+        f"{fleet.name}, {count:,} nodes, {size / count / 1000:.1f} kB each: bare pass {bare.seconds:.3f} s, show "
+        f"{lines.seconds:.3f} s "
         f"({lines.wall:.3f} s by the clock, {lines.kib / 1024:.0f} MiB)",
         flush=True,
     )
@@ -153,7 +154,8 @@ def bench(fleet, count, args, directory, table, per_node):
         events = measure(min(repeat, 3), args.peers / "yaml_events", yaml)
         run = show("jsonl", yaml, min(repeat, 3))
         print(
-            f"  jq {jq.seconds:.3f} s; YAML: libyaml events {events.seconds:.3f} s, show {run.seconds:.3f} s ({run.kib / 1024:.0f} MiB)",
+            f"  jq {jq.seconds:.3f} s; YAML: libyaml events {events.seconds:.3f} s, show {run.seconds:.3f} s "
+            f"({run.kib / 1024:.0f} MiB)",
             flush=True,
         )
         table.add(

@@ -141,12 +141,14 @@ class Attended(Case):
     def test_patches_before_each_step(self):
         versions, table = self.work / "versions.yaml", self.work / "table"
         versions.write_text(
-            f"versions:\n- version: {FROM}\n- {{version: {TARGET}, applied_patches: [KUBE.1], available_patches: [KUBE.2]}}\n"
+            f"versions:\n- version: {FROM}\n- {{version: {TARGET}, applied_patches: [KUBE.1], available_patches: "
+            f"[KUBE.2]}}\n"
         )
 
         def patches(first, second):
             table.write_text(
-                f"Patch ID  RR  Release  Patch State\n========  ==  =======  ===========\nKUBE.1    N   1        {first}\nKUBE.2    N   1        {second}\n"
+                f"Patch ID  RR  Release  Patch State\n========  ==  =======  ===========\nKUBE.1    N   1        "
+                f"{first}\nKUBE.2    N   1        {second}\n"
             )
 
         words = (
@@ -244,7 +246,8 @@ class Followed(Case):
 
         def answer(refuses):
             program.write_text(
-                f"#!/bin/sh\necho $1 $2 >> {self.work}/asked\n[ $1 = v1.35.1 ] && s={str(not refuses).lower()} || s=true\n"
+                f"#!/bin/sh\necho $1 $2 >> {self.work}/asked\n[ $1 = v1.35.1 ] && s={str(not refuses).lower()} || "
+                f"s=true\n"
                 "echo '{\"supported\": '$s', \"reason\": \"data of release 3\"}'\n"
             )
             program.chmod(0o755)
@@ -371,8 +374,10 @@ class Frozen(Case):
     def test_guard(self):
         # While an upgrade is recorded: by this record, and by the notice for any other.
         script = (
-            "$START; kmm-upgrade guard -- touch ran; echo \"first $?\"; kmm-upgrade guard --state-dir other -- touch ran; echo \"second $?\"; kmm-upgrade abort; "
-            "kmm-upgrade guard -- sh -c 'echo inside; kmm-upgrade guard --state-dir other -- touch ran; exit 9'; echo \"third $?\"; test ! -e ran; kmm-upgrade unfreeze"
+            "$START; kmm-upgrade guard -- touch ran; echo \"first $?\"; kmm-upgrade guard --state-dir other -- touch "
+            "ran; echo \"second $?\"; kmm-upgrade abort; "
+            "kmm-upgrade guard -- sh -c 'echo inside; kmm-upgrade guard --state-dir other -- touch ran; exit 9'; echo "
+            "\"third $?\"; test ! -e ran; kmm-upgrade unfreeze"
         )
         _, _, shown = self.live(f"cd {self.work}; {script}", "--policies")
         for text in (
@@ -418,7 +423,8 @@ class Frozen(Case):
     def test_kubeadm_config_goes_back(self):
         (self.work / "configure.py").write_text(CONFIGURE)
         _, _, shown = self.live(
-            f"$START --no-freeze; kmm-upgrade step; python3 {self.work}/configure.py {FROM} {TARGET}; kmm-upgrade abort --rollback all; "
+            f"$START --no-freeze; kmm-upgrade step; python3 {self.work}/configure.py {FROM} {TARGET}; kmm-upgrade "
+            f"abort --rollback all; "
             "kmm-upgrade show -o json"
         )
         self.assertIn(f"kubeadm-config names {FROM} again", shown)

@@ -12,7 +12,8 @@ IMAGE = "registry.example/busybox:1.36"
 ANNOTATE = """import json, os, sys, urllib.request
 server = json.load(open(os.environ["KUBECONFIG"]))["clusters"][0]["cluster"]["server"]
 patch = json.dumps({"metadata": {"annotations": {"test/network": sys.argv[2]}}}).encode()
-request = urllib.request.Request(f"{server}/api/v1/nodes/{sys.argv[1]}", patch, {"Content-Type": "application/merge-patch+json"}, method="PATCH")
+kind = {"Content-Type": "application/merge-patch+json"}
+request = urllib.request.Request(f"{server}/api/v1/nodes/{sys.argv[1]}", patch, kind, method="PATCH")
 urllib.request.urlopen(request).read()
 """
 
@@ -142,7 +143,8 @@ class Canary(Frozen):
 
     def test_an_interrupted_process_removes_them(self):
         shown, left = self.walked(
-            f"ANNOTATE w1 cut; GO & until [ $(grep -c 'POST.*/pods' {self.work}/requests) -ge 4 ]; do sleep 0.05; done; "
+            f"ANNOTATE w1 cut; GO & until [ $(grep -c 'POST.*/pods' {self.work}/requests) -ge 4 ]; do sleep 0.05; "
+            f"done; "
             "kill -TERM $!; wait $!; echo exit $?"
         )
         self.assertIn("exit 143", shown)

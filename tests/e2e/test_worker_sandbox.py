@@ -37,6 +37,21 @@ def traced_calls(log):
     return calls
 
 
+def traced(where, calls, *command):
+    """`command` in the case of `where`, whose registry it may ask, with `calls` of all its processes in where/log."""
+    return subprocess.run(
+        ["python3", SUPPORT / "worker_case.py", "case.json", "strace", "-f", "-qq", "-o", "log", "-e", f"trace={calls}"]
+        + list(command),
+        cwd=where,
+        env=dict(os.environ, PATH=f"{case.TOOLS.bin}:{os.environ['PATH']}"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
 class Sandboxed(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -49,34 +64,10 @@ class Sandboxed(unittest.TestCase):
         where = pathlib.Path(tempfile.mkdtemp(prefix="kmm-sandbox-"))
         self.addCleanup(shutil.rmtree, where, ignore_errors=True)
         (where / "case.json").write_text(json.dumps(CASE))
-        done = subprocess.run(
-            [
-                "python3",
-                SUPPORT / "worker_case.py",
-                "case.json",
-                "strace",
-                "-f",
-                "-qq",
-                "-o",
-                "log",
-                "-e",
-                "trace=seccomp,socket,openat,unshare,prctl,?landlock_restrict_self,execve",
-                "kmm-worker",
-                *words,
-                "-v",
-                "--insecure",
-                "--image",
-                "@REGISTRY@/drivers/demo:v2",
-                "--module",
-                "demo",
-            ],
-            cwd=where,
-            env=dict(os.environ, PATH=f"{case.TOOLS.bin}:{os.environ['PATH']}"),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=120,
-            check=False,
+        done = traced(
+            where,
+            "seccomp,socket,openat,unshare,prctl,?landlock_restrict_self,execve",
+            *("kmm-worker", *words, "-v", "--insecure", "--image", "@REGISTRY@/drivers/demo:v2", "--module", "demo"),
         )
         self.assertEqual(done.returncode, 0, done.stdout)
         lines = traced_calls(where / "log")
@@ -116,34 +107,10 @@ class Sandboxed(unittest.TestCase):
         self.addCleanup(shutil.rmtree, where, ignore_errors=True)
         for file in ("case.json", "stdin"):
             shutil.copy(SUPPORT.parent / "golden/kmm-plan/preflight-check-images/in" / file, where)
-        done = subprocess.run(
-            [
-                "python3",
-                SUPPORT / "worker_case.py",
-                "case.json",
-                "strace",
-                "-f",
-                "-qq",
-                "-o",
-                "log",
-                "-e",
-                "trace=seccomp,socket,openat,execve,recvmsg",
-                "kmm-plan",
-                "preflight",
-                "-f",
-                "-",
-                "--kernel",
-                "6.1.0-99-demo",
-                "--check-images",
-                "--sig-enforce",
-            ],
-            cwd=where,
-            env=dict(os.environ, PATH=f"{case.TOOLS.bin}:{os.environ['PATH']}"),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=120,
-            check=False,
+        done = traced(
+            where,
+            "seccomp,socket,openat,execve,recvmsg",
+            *("kmm-plan", "preflight", "-f", "-", "--kernel", "6.1.0-99-demo", "--check-images", "--sig-enforce"),
         )
         processes = {}
         for number, call in traced_calls(where / "log"):

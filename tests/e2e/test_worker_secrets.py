@@ -134,8 +134,10 @@ class Secrets(unittest.TestCase):
         self.assertTrue(list((self.root / "cache").rglob("*")))
         self.worker("check", "--image", image, "--module", "demo", "--authfile", "auth.json", "-o", "json", *common)
         config = (
-            f"containerImage: {image}\ninsecurePull: true\nkernelVersion: {worker_case.RELEASE}\nmodprobe: {{moduleName: demo, dirName: /opt}}\n---\n"
-            "apiVersion: v1\nkind: Secret\nmetadata: {name: pull, namespace: drivers}\ntype: kubernetes.io/dockerconfigjson\ndata:\n"
+            f"containerImage: {image}\ninsecurePull: true\nkernelVersion: {worker_case.RELEASE}\nmodprobe: "
+            f"{{moduleName: demo, dirName: /opt}}\n---\n"
+            "apiVersion: v1\nkind: Secret\nmetadata: {name: pull, namespace: drivers}\ntype: "
+            "kubernetes.io/dockerconfigjson\ndata:\n"
             f"  .dockerconfigjson: {base64.b64encode(self.auth(self.address).encode()).decode()}\n"
         )
         self.assertIn(

@@ -43,7 +43,8 @@ def main():
                 wanted = "; ".join(tests.get(row, []))
                 if named != wanted and "--write" not in sys.argv:
                     faults.append(
-                        f"{page.name}:{number}: {row} names other tests than there are: run tests/lint/hostile.py . --write"
+                        f"{page.name}:{number}: {row} names other tests than there are: run tests/lint/hostile.py . "
+                        f"--write"
                     )
                 line = f"| {row} | {given} | {result} | {wanted} |"
             lines.append(line)

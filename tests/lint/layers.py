@@ -115,7 +115,8 @@ def main():
     for (room, library), paths in sorted(adapters.items()):
         if len(paths) > 1:
             faults.append(
-                f"lib/{room}: {library} is included by {len(paths)} files, one adapter is allowed: {' '.join(sorted(paths))}"
+                f"lib/{room}: {library} is included by {len(paths)} files, one adapter is allowed: "
+                f"{' '.join(sorted(paths))}"
             )
     print(*faults, sep="\n", end="\n" if faults else "")
     print(f"{files} files of {len(table)} rooms, {len(faults)} faults")

@@ -26,7 +26,8 @@ def rows(source):
             said = (ast.get_docstring(test) or "").splitlines()
             if len(said) != 3 or any("|" in line for line in said):
                 faults.append(
-                    f"{group.name}.{test.name}: expected three lines of text (the promise, KMM's worker, kmm-worker), found {len(said)}"
+                    f"{group.name}.{test.name}: expected three lines of text (the promise, KMM's worker, kmm-worker), "
+                    f"found {len(said)}"
                 )
                 continue
             lines.append(f"| {' | '.join(said)} | `{group.name}.{test.name}` |\n")

@@ -152,7 +152,8 @@ def cases():
         {
             **two,
             **dependent(
-                "- {name: one, version: 0.1.0, alias: first}\n- {name: one, version: 0.1.0, alias: second, condition: second.on}\n"
+                "- {name: one, version: 0.1.0, alias: first}\n- {name: one, version: 0.1.0, alias: second, condition: "
+                "second.on}\n"
             ),
         },
         ["first: {a: 7}\nsecond: {on: false}"],
@@ -168,7 +169,8 @@ def cases():
         {
             **sub("one", exports),
             **dependent(
-                "- {name: one, version: 0.1.0, import-values: [data, {child: inner.p, parent: here.p}, {child: inner, parent: .}, missing]}\n"
+                "- {name: one, version: 0.1.0, import-values: [data, {child: inner.p, parent: here.p}, {child: inner, "
+                "parent: .}, missing]}\n"
             ),
         },
         ["n: {m: 9}"],
@@ -192,7 +194,8 @@ def cases():
         {
             **sub("s"),
             **sub("t", "deep: 1\n", base="charts/s/charts/"),
-            "templates/subs.yaml": "a: {{ .Subcharts.s.Values.a }}\nb: {{ .Subcharts.s.Subcharts.t.Values | toJson }}\n",
+            "templates/subs.yaml": "a: {{ .Subcharts.s.Values.a }}\nb: {{ .Subcharts.s.Subcharts.t.Values | toJson "
+            "}}\n",
         },
         ["s: {t: {deep: 2}}\nglobal: {a: b}"],
     )
@@ -210,7 +213,8 @@ def cases():
     yield chart(
         {
             "Chart.yaml": ROOT + "kubeVersion: '>=1.25.0-0'\n",
-            "templates/v.yaml": "v: {{ .Capabilities.KubeVersion.Version }} {{ .Capabilities.KubeVersion.Minor }} {{ .Capabilities.APIVersions.Has \"my/v1\" }}",
+            "templates/v.yaml": "v: {{ .Capabilities.KubeVersion.Version }} {{ .Capabilities.KubeVersion.Minor }} {{ "
+            ".Capabilities.APIVersions.Has \"my/v1\" }}",
         },
         kubeVersion="v1.27.10+k3s1",
         apiVersions=["my/v1"],
@@ -239,13 +243,15 @@ def cases():
     )
     yield chart(
         {
-            "values.yaml": "a: 1\na: 2\n1: x\ntrue: y\n1.5: z\nyes: q\n0x10: h\n'o': p\ndate: 2020-01-02\nb: !!binary aGk=\ns: !!str 5\nf: !!float 5\nu: !foo 1\nv: 0o17\nw: 017\nx: 1_000\ny: 12:30:45\nz: .inf2\n"
+            "values.yaml": "a: 1\na: 2\n1: x\ntrue: y\n1.5: z\nyes: q\n0x10: h\n'o': p\ndate: 2020-01-02\nb: !!binary "
+            "aGk=\ns: !!str 5\nf: !!float 5\nu: !foo 1\nv: 0o17\nw: 017\nx: 1_000\ny: 12:30:45\nz: .inf2\n"
         }
     )
     yield chart({"values.yaml": "a: .inf\n"})
     yield chart(
         {
-            "values.yaml": "a: |\n  x\n  y\nb: >\n  x\n  y\n\n  z\nc: 'it''s'\nd: \"\\u00e9\\n\"\ne: |-\n   keep\nf: >+\n  z\n\n"
+            "values.yaml": "a: |\n  x\n  y\nb: >\n  x\n  y\n\n  z\nc: 'it''s'\nd: \"\\u00e9\\n\"\ne: |-\n   keep\nf: "
+            ">+\n  z\n\n"
         }
     )
     schema = '{"type": "object", "required": ["x"], "properties": {"x": {"type": "integer", "minimum": 1, "maximum": 9}, "s": {"enum": ["a", "b"]}, "l": {"type": "array", "items": {"type": "string", "pattern": "^a"}, "minItems": 1, "uniqueItems": true}}, "additionalProperties": false}'
@@ -349,7 +355,8 @@ def cases():
     for given in ["l: []", "l: [1]", "l: [1, 2, 3]", "l: [a]"]:
         yield chart(
             {
-                "values.schema.json": '{"properties": {"l": {"contains": {"type": "integer"}, "minContains": 1, "maxContains": 2}, "const": {}, "if": {"type": "array"}}}'
+                "values.schema.json": '{"properties": {"l": {"contains": {"type": "integer"}, "minContains": 1, '
+                '"maxContains": 2}, "const": {}, "if": {"type": "array"}}}'
             },
             [given],
         )

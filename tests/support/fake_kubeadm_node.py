@@ -92,13 +92,15 @@ def make(root, version="v1.34.4", role="", name="cp1", certs=CERTS):
     (root / "var/lib/kubelet/pki/kubelet-client-current.pem").symlink_to("/var/lib/kubelet/pki/kubelet-client-1.pem")
     put(
         root / "var/lib/kubelet/config.yaml",
-        "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nstaticPodPath: /etc/kubernetes/manifests\nhealthzPort: 0\ncgroupDriver: systemd\n",
+        "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nstaticPodPath: "
+        "/etc/kubernetes/manifests\nhealthzPort: 0\ncgroupDriver: systemd\n",
     )
     (root / "run").mkdir(parents=True, exist_ok=True)
     os.mknod(root / "run/containerd.sock", stat.S_IFSOCK | 0o600)
     put(
         root / "var/lib/kubelet/kubeadm-flags.env",
-        'KUBELET_KUBEADM_ARGS="--pod-infra-container-image=r/pause:3.10.1 --container-runtime-endpoint=unix:///run/containerd.sock"\n',
+        'KUBELET_KUBEADM_ARGS="--pod-infra-container-image=r/pause:3.10.1 '
+        '--container-runtime-endpoint=unix:///run/containerd.sock"\n',
     )
     for tool in ("kubeadm", "kubelet", "crictl", "systemctl"):
         put(root / "usr/bin" / tool, program(tool, version), 0o755)

@@ -214,7 +214,8 @@ class InTree(OperatorCase):
         tree = f"/lib/modules/{self.lab.kernel}/extra"
         self.fleet.shell(
             NODE,
-            f"mkdir -p {tree} && kmm-worker pull {self.image('kmm-misc', 'v1')} --insecure --out /run/misc -q -o name && "
+            f"mkdir -p {tree} && kmm-worker pull {self.image('kmm-misc', 'v1')} --insecure --out /run/misc -q -o name "
+            f"&& "
             f"mv /run/misc/opt/lib/modules/*/kmm_busy.ko {tree} && insmod {tree}/kmm_busy.ko; rm -r /run/misc",
         )
         self.addCleanup(self.fleet.shell, NODE, f"rm -r {tree}")

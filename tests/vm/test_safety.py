@@ -71,7 +71,8 @@ class Safety(SingleCase):
         image = self.image("kmm-misc", "v1")
         self.fleet.shell(
             NODE,
-            f"mkdir -p /etc/kvc && printf 'KMOD_NAMES=\"kmm_dep kmm_user\"\\nKMOD_CONTAINER_IMAGE={image}\\n' >/etc/kvc/simple.conf",
+            f"mkdir -p /etc/kvc && printf 'KMOD_NAMES=\"kmm_dep kmm_user\"\\nKMOD_CONTAINER_IMAGE={image}\\n' "
+            f">/etc/kvc/simple.conf",
         )
         self.addCleanup(self.fleet.shell, NODE, "rm -r /etc/kvc")
         result = self.worker(NODE, "run simple load --insecure")

@@ -69,7 +69,8 @@ class TroubleCase(SingleCase):
         """Ends the worker itself, not the helper that is in the kernel."""
         self.fleet.shell(
             NODE,
-            f"for p in /proc/[0-9]*; do [ \"$(cut -d' ' -f4 $p/stat 2>/dev/null)\" = \"$(cat /run/trouble/{name}.shell)\" ] "
+            f"for p in /proc/[0-9]*; do [ \"$(cut -d' ' -f4 $p/stat 2>/dev/null)\" = \"$(cat "
+            f"/run/trouble/{name}.shell)\" ] "
             f"&& kill -{signal} ${{p#/proc/}}; done; true",
         )
 
@@ -150,7 +151,8 @@ class Killed(TroubleCase):
         self.worker(NODE, f"load - --firmware-path {FIRMWARE}", config)
         self.fleet.shell(
             NODE,
-            "rm -r /run/kmm-worker; rmmod kmm_odd; printf '\\0' >/sys/module/firmware_class/parameters/path; modprobe dummy numdummies=0",
+            "rm -r /run/kmm-worker; rmmod kmm_odd; printf '\\0' >/sys/module/firmware_class/parameters/path; modprobe "
+            "dummy numdummies=0",
         )
         self.assertEqual(self.worker(NODE, "status kmm_odd")["modules"][0]["state"], "absent")
         result = self.worker(NODE, f"unload - --restore-in-tree --firmware-path {FIRMWARE}", config)

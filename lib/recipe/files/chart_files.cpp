@@ -51,8 +51,8 @@ private:
         throw Error(Exit::data, "recipe-too-large", std::move(message)).at(Position{path, 0, 0});
     }
 
-    /// What is at `whole` is used. A link that leads out of the chart is followed, as Helm does, but named: whoever has
-    /// written the chart chooses what of this machine becomes a part of it.
+    /// What is at `whole` is used. A link that leads out of the chart is followed, as Helm does, but named: the author
+    /// of the chart chooses which files of this machine become a part of it.
     void note_link(const std::string& whole) {
         if (!fs::is_symlink(fs::symlink_status(whole))) { return; }
         const fs::path target = fs::canonical(whole);

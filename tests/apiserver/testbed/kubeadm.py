@@ -80,7 +80,8 @@ class NodeSpace:
         )
         if check and done.returncode:
             raise LabError(
-                f"{self.name}: {' '.join(map(str, command))}: exit {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
+                f"{self.name}: {' '.join(map(str, command))}: exit "
+                f"{done.returncode}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
             )
         return done
 

@@ -18,7 +18,8 @@ COMMAND_LINE = ("console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off nokaslr
 # The plainest processor: what others offer (AVX2, deeper page tables) costs more to emulate than it saves.
 PROCESSOR = "qemu64"
 CLEAN = (
-    "for m in simple_procfs_kmod simple_kmod kmm_user kmm_soft kmm_dep kmm_busy kmm_odd kmm_hello dummy bridge stp llc; do "
+    "for m in simple_procfs_kmod simple_kmod kmm_user kmm_soft kmm_dep kmm_busy kmm_odd kmm_hello dummy bridge stp "
+    "llc; do "
     "[ ! -d /sys/module/$m ] || rmmod $m; done"
 )
 # The groups beside the three nodes: a single one for tests that need no more, and what tests start themselves. They are

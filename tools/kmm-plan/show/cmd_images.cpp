@@ -220,7 +220,7 @@ std::map<std::string, std::string> read_lock(const std::string& file) {
     std::map<std::string, std::string> result;
     const auto fault = [&](const value::Node& node, const std::string& message) {
         faults.push_back({Severity::error, "bad-lock", message, documents.front().position(node.mark()),
-                          "remove the file to write it anew", Exit::data});
+                          "remove the file to write it again", Exit::data});
     };
     if (!has_errors(faults)) {
         const auto* list = documents.size() == 1 && documents.front().root.get_string({"kind"}) == "ImageLock"
@@ -229,7 +229,7 @@ std::map<std::string, std::string> read_lock(const std::string& file) {
         if (list == nullptr || list->kind() != value::Kind::sequence) {
             faults.push_back({Severity::error, "bad-lock",
                               "expected a document of kind ImageLock with a list of images", Position{file, 1, 1},
-                              "remove the file to write it anew", Exit::data});
+                              "remove the file to write it again", Exit::data});
         } else {
             for (const auto& item : list->items()) {
                 const auto image = item.get_string({"image"});
@@ -253,7 +253,7 @@ void compare_with_lock(Images& images, const std::string& file) {
         if (it == locked.end()) {
             wanted.findings.push_back({Severity::error, "not-locked",
                                        fmt::format("image {} is not in {}", base::escape(name), base::escape(file)),
-                                       std::nullopt, "remove the file to write it anew", Exit::checks_failed});
+                                       std::nullopt, "remove the file to write it again", Exit::checks_failed});
         } else if (!wanted.digest.empty() && wanted.digest != it->second) {
             wanted.findings.push_back(
                 {Severity::error, "digest-drift",

@@ -23,7 +23,8 @@ namespace {
 constexpr const char* k_lease_namespace = "kube-system";
 constexpr const char* k_lease_subject = "kubernetes";
 
-/// Pods of the network that a killed process has left. They end by themselves: a fault is no failure of the run.
+/// Removes canary Pods that a killed process has left. An error is said and is no failure of the run: they end by
+/// themselves.
 void remove_canary(Access& access, drive::Networking& networking, const upgrade::Run& run) {
     constexpr std::chrono::milliseconds k_patience{60'000};
     if (upgrade::kubernetes::subject_of(run).canary_image.empty()) return;
