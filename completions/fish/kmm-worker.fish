@@ -8,7 +8,7 @@ function __kmm_worker_words -d 'words before the cursor that are no options and 
             continue
         end
         switch $word
-            case --authfile --boot-id --ca-file --cache-dir --cache-size --cert --color --command --config --dir-name --expect --files --firmware-path --from --hash --host-root --ignore-preflight-errors --image --image-firmware --image-pull-policy --image-repository --in-tree-remove --kernel --key --limit --loading-order --mirror-config --module --name --out --output --parameter --passphrase-file --patches --pinned-key --placing --platform --policy --pull-secrets --settle --signature-key --signed --skip-phases --switch --target --timeout --to --unload-policy --verify-after --wait -o
+            case --authfile --boot-id --ca-file --cache-dir --cache-size --cert --color --command --config --dir-name --expect --files --firmware-path --from --hash --host-root --ignore-preflight-errors --image --image-firmware --image-pull-policy --image-repository --in-tree-remove --kernel --key --limit --loading-order --metrics --mirror-config --module --name --out --output --parameter --passphrase-file --patches --pinned-key --placing --platform --policy --pull-secrets --settle --signature-key --signed --skip-phases --switch --target --timeout --to --unload-policy --verify-after --wait -o
                 set value 1
             case '-*'
             case '*'
@@ -146,6 +146,7 @@ complete -c kmm-worker -n '__kmm_worker_verb check' -l version -d 'show the vers
 complete -c kmm-worker -n '__kmm_worker_verb status' -l settle -x -d 'wait at most this time for a running load or unload'
 complete -c kmm-worker -n '__kmm_worker_verb status' -l expect -x -d 'compare with the modules of an image, a .ko file or a directory; exit 10 if they differ'
 complete -c kmm-worker -n '__kmm_worker_verb status' -l dir-name -x -a '(__fish_complete_directories)' -d 'directory of lib/modules in the image (default /opt)'
+complete -c kmm-worker -n '__kmm_worker_verb status' -l metrics -r -F -d 'write kmm_module_loaded of each module as OpenMetrics text'
 complete -c kmm-worker -n '__kmm_worker_verb status' -l authfile -r -F -d 'registry credentials, as docker\'s config.json'
 complete -c kmm-worker -n '__kmm_worker_verb status' -l pull-secrets -x -a '(__fish_complete_directories)' -d 'mounted pull Secrets (default /var/run/kmm/pull-secrets)'
 complete -c kmm-worker -n '__kmm_worker_verb status' -l ca-file -r -F -d 'more certificates to trust'

@@ -82,6 +82,21 @@ MetricFamily downgrade_in_progress() {
     return {"kmm_downgrade_in_progress", "1 while a node is tainted for drivers that go to a lower version", {"node"}};
 }
 
+MetricFamily obsolete_daemon_sets() {
+    return {"kmm_obsolete_daemonsets",
+            "DaemonSets of earlier rollouts of a recipe that nothing needs and the next rollout removes",
+            {"resource"}};
+}
+
+MetricFamily pool_paused_seconds() {
+    return {
+        "kmm_pool_paused_seconds", "for how long a MachineConfigPool is paused, as its managedFields tell", {"pool"}};
+}
+
+MetricFamily module_loaded() {
+    return {"kmm_module_loaded", "1 if a module is live in the kernel, and the build that was expected", {"module"}};
+}
+
 MetricFamily upgrade_nodes() {
     return {"kmm_upgrade_nodes",
             "nodes of the recorded upgrade: pending, running, done, failed, skipped, rolled-back",

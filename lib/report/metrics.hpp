@@ -30,6 +30,9 @@ inline constexpr std::size_t k_series_max = 1000;
 [[nodiscard]] MetricFamily upgradeable();           ///< kmm_upgradeable
 [[nodiscard]] MetricFamily state_completed();       ///< kmm_state_completed{resource,state}
 [[nodiscard]] MetricFamily downgrade_in_progress(); ///< kmm_downgrade_in_progress{node}
+[[nodiscard]] MetricFamily obsolete_daemon_sets();  ///< kmm_obsolete_daemonsets{resource}
+[[nodiscard]] MetricFamily pool_paused_seconds();   ///< kmm_pool_paused_seconds{pool}
+[[nodiscard]] MetricFamily module_loaded();         ///< kmm_module_loaded{module}
 [[nodiscard]] MetricFamily upgrade_nodes();         ///< kmm_upgrade_nodes{resource,state}
 [[nodiscard]] MetricFamily upgrade_paused();        ///< kmm_upgrade_paused{resource}
 

@@ -18,6 +18,7 @@
 #include "kmod/identity.hpp"
 #include "kmod/module_service.hpp"
 #include "registry/document_service.hpp"
+#include "report/metrics.hpp"
 
 namespace kmm::tool_worker {
 
@@ -156,8 +157,10 @@ Exit report_status(const cli::Args& args, cli::Context& context) {
     value::Node modules = value::Node::sequence();
     std::vector<std::vector<std::string>> rows;
     bool all_same = true;
+    auto loaded = report::module_loaded();
     for (const auto& name : names) {
         const auto live = kmod::live_module(host, name);
+        bool is_loaded = live && (live->state == "live" || live->state == "builtin");
         value::Node node = module_node(name, live);
         std::vector<std::string> row = status_row(name, live, wide);
         if (expected) {
@@ -166,7 +169,9 @@ Exit report_status(const cli::Args& args, cli::Context& context) {
             const std::string by = node.get_string({"sameBy"});
             row.insert(row.begin() + 2, by.empty() ? verdict : fmt::format("{} ({})", verdict, kmod::same_by_text(by)));
             all_same = all_same && verdict == "same";
+            is_loaded = is_loaded && verdict == "same";
         }
+        loaded.samples[{name}] = is_loaded ? 1 : 0;
         row.resize(headers.size(), "-");
         modules.push_back(std::move(node));
         rows.push_back(std::move(row));
@@ -178,6 +183,7 @@ Exit report_status(const cli::Args& args, cli::Context& context) {
     }
     document.set("modules", std::move(modules));
     const Exit exit = all_same ? Exit::ok : Exit::checks_failed;
+    if (const auto file = args.get("metrics")) cli::write_report(context, *file, report::openmetrics_text({loaded}));
     leave_termination_message(document);
     if (print_document(context, document)) return exit;
     if (context.output == "name") {
@@ -255,7 +261,9 @@ cli::Verb verb_status() {
         "With --expect each module must be live with the identity that the image, .ko file or directory has; "
         "without MODULE all its modules are compared: by the SHA-256 of the bytes that kmm-worker loaded since "
         "the last boot, else by build id, else by srcversion; \"same\" says by which. Any other result is exit code "
-        "10.";
+        "10.\n\n"
+        "--metrics writes 1 for each module that is live, with --expect only if it is the same, else 0, for "
+        "node_exporter's textfile collector.";
     verb.examples = {{"kmm-worker status kmm_hello", "one module"}, {"kmm-worker status -o json", "all, for scripts"},
                      {"kmm-worker status kmm_hello --expect reg/drivers:v2", "is it this build"}};
     verb.positionals = {{"MODULE", "name, in either spelling", false, true}};
@@ -271,8 +279,9 @@ cli::Verb verb_status() {
     directory.name = "dir-name";
     directory.value_name = "DIR";
     directory.help = "directory of lib/modules in the image (default /opt)";
-    verb.options =
-        std::vector<cli::Option>{settle, expect, directory} + pull_options() + host_options() + cli::common_options();
+    auto metrics = cli::option("metrics", "FILE", "write kmm_module_loaded of each module as OpenMetrics text");
+    verb.options = std::vector<cli::Option>{settle, expect, directory, metrics} + pull_options() + host_options() +
+                   cli::common_options();
     verb.run = report_status;
     return verb;
 }

@@ -7,16 +7,18 @@
 
 #include "base/text.hpp"
 #include "cli/document.hpp"
+#include "cluster/machine_pools.hpp"
 #include "kmm-upgrade/recipe/verbs.hpp"
 #include "kmm-upgrade/session/pools.hpp"
 #include "kmm-upgrade/verbs.hpp"
+#include "plan/matrix.hpp"
 #include "recipe/files/findings.hpp"
 #include "recipe/files/observe.hpp"
 #include "recipe/files/options.hpp"
-#include "plan/matrix.hpp"
 #include "recipe/plan/graph.hpp"
 #include "recipe/ready/recipe_images.hpp"
 #include "recipe/template/version.hpp"
+#include "report/metrics.hpp"
 #include "upgrade/drive_recipe/downgrade.hpp"
 #include "upgrade/drive_recipe/readiness.hpp"
 #include "upgrade/drive_recipe/release_store.hpp"
@@ -208,6 +210,25 @@ void print_plan(cli::Context& context, const Release& now, const Release* before
     context.console.out(text + "nothing was done; next: the same command without --dry-run\n");
 }
 
+/// Of a rehearsal: what earlier rollouts have left, and pools that keep nodes from their updates.
+void write_rehearsal_metrics(Access& access, const std::string& name, const upgrade::recipe::Leftovers& left) {
+    const auto file = access.call.args().get("metrics");
+    if (!file) return;
+    auto obsolete = report::obsolete_daemon_sets(), paused = report::pool_paused_seconds();
+    obsolete.samples[{name}] =
+        static_cast<std::uint64_t>(std::count_if(left.obsolete.begin(), left.obsolete.end(), [](const auto& one) {
+            return upgrade::recipe::id_of(one.object).kind == "DaemonSet";
+        }));
+    const auto now = access.call.clock().now_unix();
+    for (const auto& pool : cluster::MachinePools(recipe_server(access).client()).read())
+        if (pool.paused && pool.paused_since)
+            paused.samples[{pool.name}] =
+                static_cast<std::uint64_t>(std::max<std::int64_t>(0, now - *pool.paused_since));
+        else if (!pool.paused)
+            paused.samples[{pool.name}] = 0;
+    cli::write_report(access.call.context(), *file, report::openmetrics_text({obsolete, paused}));
+}
+
 std::vector<drive::Judged> unjudged(const Release& release) {
     std::vector<drive::Judged> all;
     for (const auto& state : release.states)
@@ -259,9 +280,9 @@ Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
     const auto nodes =
         is_downgrade ? drive::driver_nodes(client, objects, judged) : std::vector<upgrade::recipe::DriverNode>();
     if (dry) {
-        print_plan(context, release, previous, judged, nodes,
-                   upgrade::recipe::leftovers(all, release, drive::needed_kernels(client, request.subject, all)),
-                   request.waves);
+        const auto left = upgrade::recipe::leftovers(all, release, drive::needed_kernels(client, request.subject, all));
+        write_rehearsal_metrics(access, name, left);
+        print_plan(context, release, previous, judged, nodes, left, request.waves);
         return Exit::ok;
     }
     if (!nodes.empty()) recipe_server(access).require_rights(drive::Downgrade::rules());

@@ -65,7 +65,10 @@ cli::Verb start_recipe_verb() {
         "specialresource.openshift.io/downgrade=true:NoExecute. When the Pods that it evicts are gone, the drivers are "
         "restarted there, and the taint is removed, also after a failure.\n\n"
         "The release is kept in a Secret of the cluster. abort --rollback all brings the release before it back. A "
-        "killed rollout goes on with resume.",
+        "killed rollout goes on with resume.\n\n"
+        "With --dry-run on a live cluster, --metrics writes how many DaemonSets of earlier rollouts are obsolete, and "
+        "for "
+        "how long MachineConfigPools are paused; a timer that runs it keeps them fresh.",
         {{"kmm-upgrade start recipe simple-kmod -f recipes/ --chart ./simple-kmod-0.0.2", "roll out the chart"},
          {"kmm-upgrade start recipe simple-kmod -f recipes/ --to 0.0.2 --dry-run",
           "print what would be applied, in order"},
@@ -73,8 +76,7 @@ cli::Verb start_recipe_verb() {
           "keep the copies for a kernel"}},
         std::vector<cli::Option>{option("to", "VERSION", "version of the chart; one in a repository is chosen by it"),
                                  option("downgrade", "", "restart drivers node by node, as for a lower version"),
-                                 pause_pools_option(),
-                                 keep, release_namespace(), time_limit(),
+                                 pause_pools_option(), keep, release_namespace(), time_limit(),
                                  option("on-event", "COMMAND", "run COMMAND for each event (a JSON line on stdin)"),
                                  metrics_option(),
                                  option("manual", "", "record the rollout and stop; continue with step"),
