@@ -12,10 +12,10 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "registry/archive_reader.hpp"
 #include "registry/beneath.hpp"
 #include "registry/local.hpp"
 #include "registry/source.hpp"
-#include "registry/tar_reader.hpp"
 #include "sys/fd.hpp"
 
 namespace kmm::registry {
@@ -73,43 +73,9 @@ private:
     sys::Fd root_;
 };
 
-/// Holds an archive's inflated size to the limit.
-class CappedSource final : public ByteSource {
-public:
-    CappedSource(ByteSource& input, const Limits& limits, const std::function<void()>& on_piece)
-        : input_(input), limits_(limits), on_piece_(on_piece) {}
-    std::string_view next() override {
-        const std::string_view piece = input_.next();
-        bytes_ += piece.size();
-        if (bytes_ > limits_.image_bytes) {
-            throw limit_error("the size of the archive", "image_bytes", limits_.image_bytes);
-        }
-        on_piece_();
-        return piece;
-    }
-
-private:
-    ByteSource& input_;
-    const Limits& limits_;
-    const std::function<void()>& on_piece_;
-    std::uint64_t bytes_ = 0;
-};
-
-/// One walk through an archive from its start.
-struct ArchiveWalk {
-    FileSource file;
-    std::unique_ptr<ByteSource> plain;
-    CappedSource capped;
-    TarReader tar;
-    std::size_t next_entry = 0;  ///< number of the entry that tar.next() gives next
-
-    ArchiveWalk(int fd, image::Compression compression, const Limits& limits, const std::function<void()>& on_piece)
-        : file(fd), plain(make_inflater(compression, file)), capped(*plain, limits, on_piece), tar(capped) {}
-};
-
 class ArchiveFiles final : public FileSet {
 public:
-    ArchiveFiles(const std::string& file, const Limits& limits, std::function<void()> on_piece)
+    ArchiveFiles(const std::string& file, const Limits& limits, std::function<void()> on_piece, sys::Confined* parser)
         : fd_(open_image_path(file, 0)), limits_(limits), on_piece_(std::move(on_piece)) {
         struct stat facts {};
         if (::fstat(fd_.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
@@ -119,6 +85,7 @@ public:
         char head[k_magic_bytes] = {};
         const ssize_t got = ::pread(fd_.get(), head, sizeof head, 0);
         compression_ = compression_of({head, static_cast<std::size_t>(std::max<ssize_t>(got, 0))});
+        if (parser != nullptr) parser_ = parser->twin();  // the other one reads what the files say
         read_names();
     }
 
@@ -136,17 +103,22 @@ public:
     }
 
     /// Content of the entry opened last.
-    [[nodiscard]] std::string_view content() { return walk_->tar.content(); }
+    [[nodiscard]] std::string_view content() { return walk_->content(); }
 
 private:
-    void start() { walk_ = std::make_unique<ArchiveWalk>(fd_.get(), compression_, limits_, on_piece_); }
+    /// From the first entry again.
+    void start() {
+        walk_.reset();  // before the process is asked again
+        walk_ = read_archive(fd_.get(), compression_, limits_.image_bytes, on_piece_, parser_.get());
+        next_entry_ = 0;
+    }
 
     /// Moves to the next entry; false at the end.
     bool step(LayerEntry& entry) {
-        if (!walk_->tar.next(entry)) {
+        if (!walk_->next(entry)) {
             return false;
         }
-        ++walk_->next_entry;
+        ++next_entry_;
         return true;
     }
 
@@ -167,7 +139,7 @@ private:
         start();
         LayerEntry entry;
         while (step(entry)) {
-            if (walk_->next_entry > limits_.entries) {
+            if (next_entry_ > limits_.entries) {
                 throw limit_error("the number of entries of the archive", "entries", limits_.entries);
             }
             const std::string path = normalise_entry(entry.name, limits_);
@@ -176,7 +148,7 @@ private:
                 const std::filesystem::path from =
                     entry.kind == EntryKind::symlink ? std::string(parent_of(path)) : std::string();
                 links_[path] = (from / entry.target).lexically_normal().native();
-            } else if (entry.kind == EntryKind::file && !files_.emplace(path, walk_->next_entry - 1).second) {
+            } else if (entry.kind == EntryKind::file && !files_.emplace(path, next_entry_ - 1).second) {
                 throw bad_archive("expected one entry for each path of the archive, found two for " +
                                   base::escape(path));
             }
@@ -189,7 +161,9 @@ private:
     image::Compression compression_ = image::Compression::none;
     std::map<std::string, std::size_t> files_;
     std::map<std::string, std::string> links_;
-    std::unique_ptr<ArchiveWalk> walk_;
+    std::unique_ptr<sys::Confined> parser_;  ///< nullptr: this process reads the archive
+    std::unique_ptr<EntryReader> walk_;
+    std::size_t next_entry_ = 0;  ///< number of the entry that comes next in `walk_`
 };
 
 class ArchiveMember final : public ByteSource {
@@ -206,11 +180,11 @@ std::unique_ptr<ByteSource> ArchiveFiles::open(const std::string& name) {
     if (!wanted) {
         return nullptr;
     }
-    if (walk_->next_entry > *wanted) {
+    if (next_entry_ > *wanted) {
         start();
     }
     LayerEntry entry;
-    while (walk_->next_entry <= *wanted) {
+    while (next_entry_ <= *wanted) {
         if (!step(entry)) {
             throw bad_archive("the archive became shorter while it was read");
         }
@@ -225,8 +199,8 @@ std::unique_ptr<FileSet> open_directory_files(const std::string& directory) {
 }
 
 std::unique_ptr<FileSet> open_archive_files(const std::string& file, const Limits& limits,
-                                            std::function<void()> on_piece) {
-    return std::make_unique<ArchiveFiles>(file, limits, std::move(on_piece));
+                                            std::function<void()> on_piece, sys::Confined* parser) {
+    return std::make_unique<ArchiveFiles>(file, limits, std::move(on_piece), parser);
 }
 
 std::optional<std::string> read_named(FileSet& files, const std::string& name, std::uint64_t cap) {

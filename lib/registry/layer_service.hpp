@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers inflated and taken apart in a confined process: compressed bytes go in, entries of the tar come out.
+// Layers and archives of images, inflated and taken apart in a confined process: compressed bytes go in, entries of the
+// tar come out.
 #pragma once
+
+#include <cstdint>
 
 #include "image/manifest.hpp"
 #include "registry/extract.hpp"
 #include "registry/source.hpp"
 #include "sys/confined.hpp"
+#include "sys/fd.hpp"
 
 namespace kmm::registry {
 
-/// What a confined process needs to be asked by extract_confined().
+/// What a confined process needs to be asked by extract_confined() and read_archive().
 [[nodiscard]] sys::Service layer_service();
 
 /// extract_layer() with everything in `parser` that reads the bytes of `blob`: inflating, limits, the diff id and the
@@ -17,5 +21,10 @@ namespace kmm::registry {
 /// Errors: as extract_layer; what `blob` throws before those; sys::Confined::lost().
 void extract_confined(sys::Confined& parser, ByteSource& blob, const image::Descriptor& layer,
                       const image::Digest& diff_id, Extraction& into);
+
+/// Asks `parser` for the entries of an archive: a BlobPump brings its bytes, a ConfinedReader takes the entries, whose
+/// content comes through the ring in `ring`. Errors: as sys::Confined::send().
+void send_archive_request(sys::Confined& parser, image::Compression compression, std::uint64_t bytes_max,
+                          const sys::Fd& ring);
 
 }  // namespace kmm::registry

@@ -77,7 +77,7 @@ std::unique_ptr<ImageStore> open_local(const LocalReference& reference, const Pu
     try {
         files = reference.transport == Transport::oci
                     ? open_directory_files(reference.path)
-                    : open_archive_files(reference.path, request.limits, check_deadline);
+                    : open_archive_files(reference.path, request.limits, check_deadline, request.parser);
     } catch (Error& error) {
         struct stat facts {};
         const bool there = ::stat(reference.path.c_str(), &facts) == 0;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <string>
@@ -15,6 +16,7 @@
 #include "sys/confined.hpp"
 #include "sys/message.hpp"
 #include "sys/shared_ring.hpp"
+#include "sys/temp_dir.hpp"
 #include "unit/registry/pull_fixture.hpp"
 #include "value/writer.hpp"
 
@@ -145,6 +147,30 @@ Outcome pull_with(sys::Confined& parser, const FakeRegistry& registry) {
     return pull_from(registry, [&](registry::PullRequest& request) { request.parser = &parser; });
 }
 
+Outcome pull_archive(sys::Confined& parser, const std::string& path) {
+    return pull_from(FakeRegistry(), [&](registry::PullRequest& request) {
+        request.reference = "docker-archive:" + path;
+        request.parser = &parser;
+    });
+}
+
+/// What docker save writes; the layers stand in the archive in reverse, so that each is found only from its start.
+std::string saved_archive(const std::vector<TestLayer>& layers) {
+    TarBuilder archive;
+    std::string ids, names;
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+        const char* comma = i == 0 ? "" : ",";
+        ids += fmt::format("{}\"{}\"", comma, layers[i].diff_id);
+        names += fmt::format("{}\"{}.tar\"", comma, i);
+        const auto place = layers.size() - 1 - i;
+        archive.file(fmt::format("{}.tar", place), layers[place].bytes);
+    }
+    archive.file("c.json", fmt::format(R"({{"architecture":"amd64","os":"linux",)"
+                                       R"("rootfs":{{"type":"layers","diff_ids":[{}]}}}})", ids));
+    archive.file("manifest.json", fmt::format(R"([{{"Config":"c.json","Layers":[{}]}}])", names));
+    return archive.finish();
+}
+
 TestLayer small_layer() {
     return gzip_layer(TarBuilder().file(k_modules + "/a.ko", std::string(100'000, 'a')).finish());
 }
@@ -216,6 +242,46 @@ TEST_CASE("confined: what a process says of entries is held to the rules for pat
     FakeRegistry registry;
     registry.add_image("v1", {small_layer()});
     CHECK(pull_with(g_lying, registry).code() == "image-unsafe");
+}
+
+TEST_CASE("confined: an archive is taken apart there, in whatever order its files are wanted") {
+    const sys::TempDir top("kmm-test-");
+    std::vector<TestLayer> layers;
+    std::map<std::string, std::string> contents;
+    for (int i = 0; i < 5; ++i) {
+        const std::string file = fmt::format("{}/{}.ko", k_modules, i);
+        contents[file] = noise(i == 3 ? 2 * sys::k_ring_bytes : 20'000U * static_cast<unsigned>(i) + 1);
+        const auto tar = TarBuilder().file(file, contents[file]).finish();
+        layers.push_back(i % 2 == 0 ? gzip_layer(tar) : plain_layer(tar));
+    }
+    const std::string archive = saved_archive(layers);
+    for (const std::string& bytes : {archive, gzip(archive), zstd(archive)}) {
+        std::ofstream(top.path() + "/image.tar", std::ios::binary) << bytes;
+        const Outcome outcome = pull_archive(g_real, top.path() + "/image.tar");
+        REQUIRE_MESSAGE(!outcome.error, outcome.message());
+        CHECK(outcome.files == contents);
+        // Cut off within the first layer's bytes, and in a name.
+        for (const std::size_t size : {bytes.size() / 2, std::size_t{300}}) {
+            std::ofstream(top.path() + "/cut.tar", std::ios::binary) << bytes.substr(0, size);
+            const Outcome cut = pull_archive(g_real, top.path() + "/cut.tar");
+            CHECK(cut.code() == "bad-layout");
+            CHECK(cut.message().starts_with("the image's archive cannot be read: "));
+        }
+    }
+}
+
+TEST_CASE("confined: a process that dies, babbles or lies of an archive ends the pull") {
+    const sys::TempDir top("kmm-test-");
+    const std::string path = top.path() + "/image.tar";
+    std::ofstream(path, std::ios::binary) << saved_archive({small_layer()});
+    const Outcome dead = pull_archive(g_dying, path);
+    CHECK(dead.code() == "parser-crashed");
+    CHECK(dead.message().find("SIGABRT") != std::string::npos);
+    CHECK(pull_archive(g_killed, path).code() == "parser-killed");
+    CHECK(pull_archive(g_babbling, path).code() == "parser-crashed");
+    CHECK(pull_archive(g_overstating, path).code() == "parser-crashed");
+    CHECK(pull_archive(g_lying, path).code() == "image-unsafe");
+    CHECK(pull_archive(g_real, path).code() == "ok");
 }
 
 TEST_CASE("confined: a manifest is read there, and a process that dies or babbles of it ends the pull") {
