@@ -97,7 +97,6 @@ class CommandCase(NodeCase):
         return most
 
 
-
 class UpgradeCase(CommandCase):
     """Each test starts with a directory cluster of three nodes on v1 of kmm-hello, loaded on all of them."""
     _installed = None  # directory cluster after a first installation, and the boot ids it was made with
