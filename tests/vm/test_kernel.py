@@ -93,10 +93,10 @@ class Rebooted(CommandCase):
         self.assertEqual({name: self.object(name) for name in NODES}, before)
         for name in NODES:
             self.require_untouched(name)
-        self.upgrade(*self.start)
+        self.upgrade(*self.start, "--max-unavailable", "3")
         for name in NODES:
             self.require_updated(name)
-        self.assertEqual(self.most_in_flight(), 1)
+        self.assertEqual(self.most_in_flight(), 3)
         self.assertIn("upgrade-complete", self.upgrade("show"))
         self.upgrade("delete")
         # The same again finds all done, and reboots nothing.
@@ -141,12 +141,16 @@ class Rebooted(CommandCase):
 
     def wait_console(self, process, name, seen):
         def look():
-            if process.poll() is not None:
+            has_ended = process.poll() is not None
+            if seen():
+                return True
+            if has_ended:
                 raise LabError(f"kmm-upgrade ended before the reboot of {name}: {self.output()}")
-            return seen()
+            return False
         wait_for(f"the reboot of {name}", look, PATIENCE, 0.02)
 
     def kill(self, process):
         process.send_signal(signal.SIGKILL)
-        self.assertEqual(process.wait(), -signal.SIGKILL, self.output())
+        # Where the test waited for a processor, the last node may be done before.
+        self.assertIn(process.wait(), (-signal.SIGKILL, 0), self.output())
         say(f"killed: {self.events()[-1].get('node')} {self.events()[-1].get('step')}")
