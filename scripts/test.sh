@@ -16,7 +16,7 @@ cd "$root"
 stage() { printf '\n== %s (%d:%02d)\n' "$1" $((SECONDS / 60)) $((SECONDS % 60)); }
 
 stage "packages"
-install_packages "${packages_build[@]}" "${packages_vm[@]}" "${packages_test[@]}"
+install_packages "${packages_build[@]}" "${packages_vm[@]}" "${packages_kernels[@]}" "${packages_test[@]}"
 # The servers of tests/apiserver are compiled beside our own code, more eagerly where that is allowed: their tests come one after the
 # other and wait for them. The test apiserver.build waits too, or builds them itself, and says then what is missing.
 mkdir -p build/apiserver

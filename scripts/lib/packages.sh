@@ -11,6 +11,8 @@ packages_vm=(
   qemu-system-x86 seabios linux-image-amd64 linux-headers-amd64 kmod busybox-static dropbear-bin openssh-client
   docker-registry skopeo umoci openssl ca-certificates python3
 )
+# A second kernel for machines that boot from a disk, and their boot loader.
+packages_kernels=(linux-image-cloud-amd64 linux-headers-cloud-amd64 grub-pc-bin grub-common)
 packages_test=(
   doctest-dev libcpp-httplib-dev bats shellcheck faketime strace cpio procps man-db groff file jq git
   python3-pip python3-jsonschema e2fsprogs libseccomp-dev libseccomp2 libyajl2 chromium prometheus

@@ -20,30 +20,6 @@ PROGRAMS = {"usr/bin/containerd": "bin/containerd", "usr/bin/containerd-shim-run
                                            for name in ("loopback", "macvlan", "host-local")}}
 
 
-class Tree:
-    """A directory with the interface of guest.Archive."""
-
-    def __init__(self, root):
-        self.root = root
-        shutil.rmtree(root, ignore_errors=True)
-        root.mkdir(parents=True)
-
-    def directory(self, name, mode=0o755):
-        (self.root / name).mkdir(parents=True, exist_ok=True)
-        (self.root / name).chmod(mode)
-
-    def file(self, name, data, mode=0o644):
-        path = self.root / name.strip("/")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-        path.chmod(mode)
-
-    def link(self, name, target):
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.symlink_to(target)
-
-
 def packages(directory):
     """Debian's packages for a machine, unpacked below `directory`, once. Nothing is installed."""
     unpacked = directory / "unpacked"
@@ -62,7 +38,7 @@ def packages(directory):
 def build_disk(lab, build):
     """Writes LAB/disk.ext4; `build` is where packages may be kept. Returns the path."""
     unpacked = packages(build / "machine-packages")
-    tree = Tree(lab.path("disk"))
+    tree = guest.Tree(lab.path("disk"))
     for name in ("dev", "proc", "sys", "run", "tmp", "root", "var/tmp", "var/log", "var/lib", "etc/cni/net.d", "usr"):
         tree.directory(name)
     tree.file("bin/busybox", pathlib.Path(need("busybox")).read_bytes(), 0o755)

@@ -38,17 +38,24 @@ def need(program):
     return found
 
 
-def kernel_release():
-    """The newest kernel that has an image, modules and headers on this host."""
+def headers(kernel):
+    """Where Debian's package of headers is."""
+    return pathlib.Path(f"/usr/src/linux-headers-{kernel}")
+
+
+def kernel_release(cloud=False):
+    """The newest kernel that has an image, modules and headers on this host: of Debian's packages for machines in a
+    cloud, or of the others."""
     wanted = os.environ.get("KMM_VM_KERNEL")
     found = [p.name[len("vmlinuz-"):] for p in pathlib.Path("/boot").glob("vmlinuz-*")]
-    found = [k for k in found if pathlib.Path("/lib/modules", k, "build/Makefile").exists() and
-             pathlib.Path("/lib/modules", k, "modules.dep").exists()]
-    if wanted:
+    found = [k for k in found if headers(k).joinpath("Makefile").exists() and
+             pathlib.Path("/lib/modules", k, "modules.dep").exists() and ("-cloud-" in k) == cloud]
+    if wanted and not cloud:
         found = [k for k in found if k == wanted]
     if not found:
+        kind = "cloud-amd64" if cloud else "amd64"
         raise LabError(
-            "no kernel has its image, modules and headers here; install linux-image-amd64 linux-headers-amd64"
+            f"no kernel has its image, modules and headers here; install linux-image-{kind} linux-headers-{kind}"
         )
     return max(found, key=lambda k: [int(n) if n.isdigit() else 0 for n in k.replace("-", ".").split(".")])
 
@@ -108,10 +115,10 @@ def say(text):
 class Lab:
     """A directory with everything of one lab, and its small memory (ports, pids) in lab.json."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, kernel=None):
         self.dir = pathlib.Path(directory).resolve()
         self.dir.mkdir(parents=True, exist_ok=True)
-        self.kernel = kernel_release()
+        self.kernel = kernel or kernel_release()
 
     @property
     def _file(self):

@@ -63,6 +63,30 @@ class Archive:
         return out + b"\0" * (-len(out) % 512)
 
 
+class Tree:
+    """A directory with the interface of Archive."""
+
+    def __init__(self, root):
+        self.root = root
+        shutil.rmtree(root, ignore_errors=True)
+        root.mkdir(parents=True)
+
+    def directory(self, name, mode=0o755):
+        (self.root / name).mkdir(parents=True, exist_ok=True)
+        (self.root / name).chmod(mode)
+
+    def file(self, name, data, mode=0o644):
+        path = self.root / name.strip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        path.chmod(mode)
+
+    def link(self, name, target):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.symlink_to(target)
+
+
 def loaded_later():
     """Libraries that our commands load when they need them first, so that ldd does not name them."""
     known = [line.split() for line in run([need("ldconfig"), "-p"]).stdout.splitlines()]
@@ -166,39 +190,46 @@ def save(lab, archive):
     return image
 
 
+def system(lab, tree, worker):
+    """What every guest has but for its kernel: busybox, dropbear with its keys, kmm-worker, who is who."""
+    for name in ("dev", "proc", "sys", "run", "tmp", "var/tmp", "var/lib", "var/log", "root/.ssh"):
+        tree.directory(name, 0o700 if name.startswith("root") else 0o755)
+    busybox = need("busybox")
+    tree.file("bin/busybox", pathlib.Path(busybox).read_bytes(), 0o755)
+    for applet in run([busybox, "--list"]).stdout.split():
+        if applet != "busybox":
+            tree.link(f"bin/{applet}", "busybox")
+    for name in ("bin", "sbin"):
+        tree.link(f"usr/{name}", "../bin")
+    tree.link("sbin", "bin")
+    program(lab, tree, need("dropbear"), "opt/lab/dropbear")
+    if worker:
+        program(lab, tree, worker, "bin/kmm-worker", loaded_later())
+    secrets = keys(lab)
+    tree.file("etc/dropbear/host", (secrets / "host").read_bytes(), 0o600)
+    tree.file("root/.ssh/authorized_keys", (secrets / "id.pub").read_bytes(), 0o600)
+    tree.file("etc/kmm-tools/config.yaml", WORKER_CONFIG)
+    accounts(tree)
+    tree.file("etc/hosts", b"127.0.0.1 localhost\n10.0.2.2 registry\n")
+    tree.file("etc/nsswitch.conf", b"hosts: files\n")
+    tree.file("etc/os-release", b'ID=kmm-lab\nNAME="kmm lab"\nPRETTY_NAME="kmm lab node"\n')
+    tree.file("etc/inittab", (HERE / "guest/inittab").read_bytes())
+    tree.file("etc/rc", (HERE / "guest/rc").read_bytes(), 0o755)
+    tree.link("init", "bin/busybox")
+
+
 def build_initrd(lab, worker=None, ca_file=None):
     """Writes LAB/initrd.img; `worker` is the kmm-worker to put into the guests. Returns the path."""
     archive = Archive()
-    for name in ("dev", "proc", "sys", "run", "tmp", "var/tmp", "var/lib", "var/log", "root/.ssh"):
-        archive.directory(name, 0o700 if name.startswith("root") else 0o755)
     archive.device("dev/console", 5, 1)
-    busybox = need("busybox")
-    archive.file("bin/busybox", pathlib.Path(busybox).read_bytes(), 0o755)
-    for applet in run([busybox, "--list"]).stdout.split():
-        archive.link(f"bin/{applet}", "busybox")
-    for name in ("bin", "sbin"):
-        archive.link(f"usr/{name}", "../bin")
-    archive.link("sbin", "bin")
-    program(lab, archive, need("dropbear"), "opt/lab/dropbear")
+    system(lab, archive, worker)
     program(lab, archive, need("kmod"), "opt/lab/kmod")
     for name in ("modprobe", "depmod"):
         archive.link(f"opt/lab/{name}", "kmod")
-    if worker:
-        program(lab, archive, worker, "bin/kmm-worker", loaded_later())
     boot = kernel_modules(lab, archive)
-    secrets = keys(lab)
-    archive.file("etc/dropbear/host", (secrets / "host").read_bytes(), 0o600)
-    archive.file("root/.ssh/authorized_keys", (secrets / "id.pub").read_bytes(), 0o600)
+    archive.file("etc/lab-modules", "".join(path + "\n" for path in boot).encode())
+    archive.file("etc/lab-volatile", b"/run\n/tmp\n/var/tmp\n/var/lib\n")
     archive.file(FIRST_VERSION, kmods.build(lab)["v1"]["kmm_hello"].read_bytes())
-    archive.file("etc/kmm-tools/config.yaml", WORKER_CONFIG)
     if ca_file:
         archive.file("etc/ssl/certs/ca-certificates.crt", pathlib.Path(ca_file).read_bytes())
-    accounts(archive)
-    archive.file("etc/hosts", b"127.0.0.1 localhost\n10.0.2.2 registry\n")
-    archive.file("etc/nsswitch.conf", b"hosts: files\n")
-    archive.file("etc/os-release", b'ID=kmm-lab\nNAME="kmm lab"\nPRETTY_NAME="kmm lab node"\n')
-    archive.file("etc/inittab", (HERE / "guest/inittab").read_bytes())
-    archive.file("etc/lab-modules", "".join(path + "\n" for path in boot).encode())
-    archive.file("etc/rc", (HERE / "guest/rc").read_bytes(), 0o755)
-    archive.link("init", "bin/busybox")
     return save(lab, archive)

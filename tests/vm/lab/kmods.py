@@ -3,7 +3,7 @@
 import hashlib
 import shutil
 
-from .common import HERE, LabError, need, run
+from .common import HERE, LabError, headers, need, run
 
 SOURCES = HERE / "modules"
 # directory: {module: (source, text replacements)}
@@ -27,7 +27,7 @@ def make(lab, where, modules):
             text = text.replace(old, new)
         (where / f"{name}.c").write_text(text)
     (where / "Kbuild").write_text("".join(f"obj-m += {name}.o\n" for name in modules))
-    run(["make", "-C", f"/lib/modules/{lab.kernel}/build", f"M={where}", "KBUILD_MODPOST_WARN=1", "modules"])
+    run(["make", "-C", headers(lab.kernel), f"M={where}", "KBUILD_MODPOST_WARN=1", "modules"])
 
 
 def _fingerprint(kernel):
@@ -73,7 +73,7 @@ def _sign(base, lab):
             certificate,
         ]
     )
-    run([f"/lib/modules/{lab.kernel}/build/scripts/sign-file", "sha256", key, certificate, base / "v2" / "kmm_hello.ko",
+    run([headers(lab.kernel) / "scripts/sign-file", "sha256", key, certificate, base / "v2" / "kmm_hello.ko",
          where / "kmm_hello.ko"])
 
 

@@ -24,7 +24,7 @@ CLEAN = (
 )
 # The groups beside the three nodes: a single one for tests that need no more, and what tests start themselves. They are
 # stopped with the lab.
-GROUPS = ("single", "guarded")
+GROUPS = ("single", "guarded", "kernels")
 SSH_CONFIG = """Host {name}
   HostName 127.0.0.1
   Port {port}
@@ -77,12 +77,22 @@ class Fleet:
     def start(self, names, image=None, words="", memory=512, devices=()):
         """Starts nodes with the guest that is there, and more words on the kernel's command line and of QEMU's if
         wished; writes the ssh configuration."""
-        self.down()
         image = image or self.lab.dir / "initrd.img"
         kernel = guest.kernel(self.lab)
+        self._start({name: ["-kernel", kernel, "-initrd", image, "-append",
+                            f"{COMMAND_LINE.format(name=name)} {words}".strip(), *devices] for name in names}, memory)
+
+    def boot(self, disks, memory):
+        """Starts nodes of which each boots from a disk of its own: {name: path}."""
+        self._start({name: ["-drive", f"file={disk},format=raw,if=virtio,cache=unsafe"]
+                     for name, disk in disks.items()}, memory)
+
+    def _start(self, machines, memory):
+        """{name: how QEMU boots it}"""
+        self.down()
         sockets = tempfile.mkdtemp(prefix="kmm-lab-")
         nodes = {}
-        for name in names:
+        for name, boots_by in machines.items():
             port = free_port()
             console = self.lab.path(self.group, f"{name}.console")
             console.write_bytes(b"")
@@ -108,12 +118,7 @@ class Fleet:
                     "1",
                     "-m",
                     str(memory),
-                    "-kernel",
-                    kernel,
-                    "-initrd",
-                    image,
-                    "-append",
-                    f"{COMMAND_LINE.format(name=name)} {words}".strip(),
+                    *boots_by,
                     "-netdev",
                     f"user,id=n0,restrict=off,hostfwd=tcp:127.0.0.1:{port}-10.0.2.15:22",
                     "-device",
@@ -122,7 +127,6 @@ class Fleet:
                     f"unix:{sockets}/{name}.qmp,server=on,wait=off",
                     "-serial",
                     f"file:{console}",
-                    *devices,
                 ],
                 self.lab.path(self.group, f"{name}.qemu"),
             )

@@ -16,9 +16,8 @@ MODULE = "drivers/kmm-hello"
 FINAL = ("done", "skipped", "rolled-back")
 
 
-class UpgradeCase(NodeCase):
-    """Each test starts with a directory cluster of three nodes on v1 of kmm-hello, loaded on all of them."""
-    _installed = None  # directory cluster after a first installation, and the boot ids it was made with
+class CommandCase(NodeCase):
+    """kmm-upgrade with a directory cluster and a state directory of each test's own."""
 
     def setUp(self):
         super().setUp()
@@ -26,43 +25,6 @@ class UpgradeCase(NodeCase):
         self.addCleanup(shutil.rmtree, self.work, ignore_errors=True)
         self.state = self.work / "state"
         self.directory = self.work / "fleet"
-        self.install_v1()
-
-    def install_v1(self):
-        if UpgradeCase._installed is None:
-            boots = {name: self.fleet.boot_id(name) for name in NODES}
-            cluster.write_nodes(self.directory, self.lab, boots)
-            self.edit("v1")
-            self.upgrade("start", "module", MODULE, "--to", "v1", "--max-unavailable", "3")
-            self.upgrade("delete")
-            keep = pathlib.Path(tempfile.mkdtemp(prefix="kmm-upgrade-v1-"))
-            shutil.copytree(self.directory, keep / "fleet")
-            UpgradeCase._installed = (keep / "fleet", boots)
-            shutil.rmtree(self.state)
-            return
-        self.reset_to_v1(self.directory)
-
-    def reset_to_v1(self, directory):
-        """The state after install_v1, in another directory, with v1 loaded again."""
-        boots = self.fleet.first_version()
-        kept, before = UpgradeCase._installed
-        shutil.copytree(kept, directory)
-        for path in directory.rglob("*.yaml"):
-            text = path.read_text()
-            for name, boot in before.items():
-                text = text.replace(boot, boots[name])
-            path.write_text(text)
-
-    @classmethod
-    def tearDownClass(cls):
-        if UpgradeCase._installed:
-            shutil.rmtree(UpgradeCase._installed[0].parent, ignore_errors=True)
-            UpgradeCase._installed = None
-
-    def edit(self, version, tag=None, directory=None):
-        """What an administrator does before an upgrade: the Module at another version and image."""
-        cluster.write_module(directory or self.directory, self.image("kmm-hello", tag or version), version,
-                             parameters=["greeting=hello"])
 
     def command(self, *arguments, directory=None, state=None):
         return [str(self.bin / "kmm-upgrade"), *arguments, "--cluster", str(directory or self.directory),
@@ -133,6 +95,51 @@ class UpgradeCase(NodeCase):
                 active.add(node)
             most = max(most, len(active))
         return most
+
+
+class UpgradeCase(CommandCase):
+    """Each test starts with a directory cluster of three nodes on v1 of kmm-hello, loaded on all of them."""
+    _installed = None  # directory cluster after a first installation, and the boot ids it was made with
+
+    def setUp(self):
+        super().setUp()
+        self.install_v1()
+
+    def install_v1(self):
+        if UpgradeCase._installed is None:
+            boots = {name: self.fleet.boot_id(name) for name in NODES}
+            cluster.write_nodes(self.directory, self.lab, boots)
+            self.edit("v1")
+            self.upgrade("start", "module", MODULE, "--to", "v1", "--max-unavailable", "3")
+            self.upgrade("delete")
+            keep = pathlib.Path(tempfile.mkdtemp(prefix="kmm-upgrade-v1-"))
+            shutil.copytree(self.directory, keep / "fleet")
+            UpgradeCase._installed = (keep / "fleet", boots)
+            shutil.rmtree(self.state)
+            return
+        self.reset_to_v1(self.directory)
+
+    def reset_to_v1(self, directory):
+        """The state after install_v1, in another directory, with v1 loaded again."""
+        boots = self.fleet.first_version()
+        kept, before = UpgradeCase._installed
+        shutil.copytree(kept, directory)
+        for path in directory.rglob("*.yaml"):
+            text = path.read_text()
+            for name, boot in before.items():
+                text = text.replace(boot, boots[name])
+            path.write_text(text)
+
+    @classmethod
+    def tearDownClass(cls):
+        if UpgradeCase._installed:
+            shutil.rmtree(UpgradeCase._installed[0].parent, ignore_errors=True)
+            UpgradeCase._installed = None
+
+    def edit(self, version, tag=None, directory=None):
+        """What an administrator does before an upgrade: the Module at another version and image."""
+        cluster.write_module(directory or self.directory, self.image("kmm-hello", tag or version), version,
+                             parameters=["greeting=hello"])
 
     def live_on(self, nodes, module="kmm_hello"):
         """{node: the identity of its live module, or None}"""
