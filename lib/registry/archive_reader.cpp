@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "registry/archive_reader.hpp"
 
-#include <exception>
-#include <optional>
-#include <utility>
-
 #include "base/error.hpp"
-#include "registry/blob_pump.hpp"
 #include "registry/entry_channel.hpp"
 #include "registry/layer_service.hpp"
 #include "sys/shared_ring.hpp"
@@ -32,50 +27,28 @@ class ConfinedArchive final : public EntryReader {
 public:
     ConfinedArchive(int fd, image::Compression compression, std::uint64_t bytes_max,
                     const std::function<void()>& on_piece, sys::Confined& parser)
-        : parser_(parser), file_(fd), ring_(sys::RingReader::make_file()), reader_(parser, ring_, true, on_piece) {
-        send_archive_request(parser, compression, bytes_max, ring_);
-        pump_.emplace(parser, file_);
+        : parser_(parser), ring_(sys::RingReader::make_file()), reader_(parser, ring_, true, on_piece) {
+        send_archive_request(parser, compression, bytes_max, ring_, fd);
     }
-    ~ConfinedArchive() override { end(); }
-    ConfinedArchive(const ConfinedArchive&) = delete;
-    ConfinedArchive& operator=(const ConfinedArchive&) = delete;
-
-    bool next(LayerEntry& entry) override {
-        return read([&] { return reader_.next(entry); });
-    }
-    std::string_view content() override {
-        return read([&] { return reader_.content(); });
-    }
-
-private:
-    template <typename Read>
-    auto read(const Read& take) -> decltype(take()) {
-        try {
-            return take();
-        } catch (...) {
-            const auto fault = std::current_exception();
-            end();
-            pump_->finish();  // what is wrong with the file comes first
-            std::rethrow_exception(fault);
-        }
-    }
-
-    /// The file is read no further. A process that is not through with it is ended: it would wait for what is not taken.
-    void end() noexcept {
-        pump_->stop();
+    /// A process that is not through with the file is ended: it would wait for its content to be taken.
+    ~ConfinedArchive() override {
         if (reader_.ended()) return;
         try {
             parser_.renew();
         } catch (const Error&) {
-            // The starter is gone, and its process with it: nothing waits for anything.
+            // The starter is gone, and its process with it.
         }
     }
+    ConfinedArchive(const ConfinedArchive&) = delete;
+    ConfinedArchive& operator=(const ConfinedArchive&) = delete;
 
+    bool next(LayerEntry& entry) override { return reader_.next(entry); }
+    std::string_view content() override { return reader_.content(); }
+
+private:
     sys::Confined& parser_;
-    FileSource file_;
     sys::Fd ring_;
     ConfinedReader reader_;
-    std::optional<BlobPump> pump_;  ///< last: it uses the rest
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "registry/layer_service.hpp"
 
+#include <array>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -70,10 +71,12 @@ void read_layer(sys::MessageReader& request, const sys::Fd& ring, ChannelSource&
 }
 
 /// An archive of an image, in the confined process.
-void send_archive(sys::MessageReader& request, const sys::Fd& ring, ChannelSource& file, Records& records) {
+void send_archive(sys::MessageReader& request, sys::Channel& channel, Records& records) {
     const auto compression = static_cast<image::Compression>(request.number());
     const std::uint64_t bytes_max = request.number();
-    records.share(ring);
+    records.share(channel.take_descriptor());
+    const sys::Fd fd = channel.take_descriptor();
+    FileSource file(fd.get());
     PackedTar tar(file, compression, bytes_max, {});
     send_entries(tar, records);
     records.done(false, "", 0);
@@ -88,7 +91,11 @@ void serve_layer(const std::string& message, sys::Channel& channel, sys::Channel
     Records records(channel, answers);
     std::optional<Error> fault;
     try {
-        (is_archive ? send_archive : read_layer)(request, channel.take_descriptor(), blob, records);
+        if (is_archive) {
+            send_archive(request, channel, records);
+        } else {
+            read_layer(request, channel.take_descriptor(), blob, records);
+        }
     } catch (const Error& error) {
         fault = error;
     } catch (const GivenUp&) {
@@ -106,7 +113,9 @@ void serve_layer(const std::string& message, sys::Channel& channel, sys::Channel
     } catch (const GivenUp&) {
         // The parent is gone; the next message that does not come ends the process.
     }
-    blob.drain();
+    if (!is_archive) {
+        blob.drain();
+    }
 }
 
 std::string request_for(const image::Descriptor& layer, const image::Digest& diff_id, bool has_ring,
@@ -153,14 +162,13 @@ void prepare_hashing() {
 }  // namespace
 
 void send_archive_request(sys::Confined& parser, image::Compression compression, std::uint64_t bytes_max,
-                          const sys::Fd& ring) {
+                          const sys::Fd& ring, int file) {
     sys::MessageWriter request;
     request.number(k_layer_service);
     request.number(k_archive);
     request.number(static_cast<std::uint64_t>(compression));
     request.number(bytes_max);
-    const int descriptor = ring.get();
-    parser.send(request.bytes(), std::span<const int>(&descriptor, 1));
+    parser.send(request.bytes(), std::array{ring.get(), file});
 }
 
 sys::Service layer_service() { return {k_layer_service, prepare_hashing, prepare_layers, serve_layer}; }

@@ -22,9 +22,10 @@ namespace kmm::registry {
 void extract_confined(sys::Confined& parser, ByteSource& blob, const image::Descriptor& layer,
                       const image::Digest& diff_id, Extraction& into);
 
-/// Asks `parser` for the entries of an archive: a BlobPump brings its bytes, a ConfinedReader takes the entries, whose
-/// content comes through the ring in `ring`. Errors: as sys::Confined::send().
+/// Asks `parser` for the entries of the archive in `file`, which is open for reading only: it reads that itself, from
+/// the start. A ConfinedReader takes the entries, whose content comes through the ring in `ring`. Errors: as
+/// sys::Confined::send().
 void send_archive_request(sys::Confined& parser, image::Compression compression, std::uint64_t bytes_max,
-                          const sys::Fd& ring);
+                          const sys::Fd& ring, int file);
 
 }  // namespace kmm::registry

@@ -69,9 +69,8 @@ sys::Confined g_babbling(spoilt([](const Serve&, const std::string&, sys::Channe
     nonsense.number(~0ULL / 2);  // with a name that long
     static_cast<void>(channel.send(nonsense.bytes()));
 }));
-sys::Confined g_lying(spoilt([](const Serve&, const std::string&, sys::Channel& channel, sys::Channel&) {
-    std::string piece;
-    while (channel.receive(piece, 1U << 20U) && piece.front() == 'b') {}
+/// Says that a file lies beside the directory.
+void send_lie(sys::Channel& channel) {
     sys::MessageWriter lie;
     lie.number(0);  // an entry
     lie.text("../../victim");
@@ -85,7 +84,16 @@ sys::Confined g_lying(spoilt([](const Serve&, const std::string&, sys::Channel& 
     lie.text("x");
     lie.number(3);
     static_cast<void>(channel.send(lie.bytes()));
+    std::string piece;
     static_cast<void>(channel.receive(piece, 1U << 20U));
+}
+sys::Confined g_lying(spoilt([](const Serve&, const std::string&, sys::Channel& channel, sys::Channel&) {
+    std::string piece;
+    while (channel.receive(piece, 1U << 20U) && piece.front() == 'b') {}
+    send_lie(channel);
+}));
+sys::Confined g_lying_of_archives(spoilt([](const Serve&, const std::string&, sys::Channel& channel, sys::Channel&) {
+    send_lie(channel);
 }));
 
 sys::Confined g_dying_of_documents(spoilt_documents([](const std::string&, sys::Channel&, sys::Channel&) {
@@ -280,7 +288,7 @@ TEST_CASE("confined: a process that dies, babbles or lies of an archive ends the
     CHECK(pull_archive(g_killed, path).code() == "parser-killed");
     CHECK(pull_archive(g_babbling, path).code() == "parser-crashed");
     CHECK(pull_archive(g_overstating, path).code() == "parser-crashed");
-    CHECK(pull_archive(g_lying, path).code() == "image-unsafe");
+    CHECK(pull_archive(g_lying_of_archives, path).code() == "image-unsafe");
     CHECK(pull_archive(g_real, path).code() == "ok");
 }
 
