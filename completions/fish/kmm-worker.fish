@@ -326,6 +326,7 @@ complete -c kmm-worker -n '__kmm_worker_verb weak-updates' -l no-input -d 'never
 complete -c kmm-worker -n '__kmm_worker_verb weak-updates' -l help -s h -d 'show this help'
 complete -c kmm-worker -n '__kmm_worker_verb weak-updates' -l version -d 'show the version'
 complete -c kmm-worker -n '__kmm_worker_verb kubernetes facts' -l requested-apis -d 'also ask its API server which deprecated APIs clients use'
+complete -c kmm-worker -n '__kmm_worker_verb kubernetes facts' -l scan -d 'also versions in --from and in the package source'
 complete -c kmm-worker -n '__kmm_worker_verb kubernetes facts' -l for-upgrade -d 'also images, sandbox image and drift of manifests'
 complete -c kmm-worker -n '__kmm_worker_verb kubernetes facts' -l placing -x -d 'with --switch: also try to install it, changing nothing'
 complete -c kmm-worker -n '__kmm_worker_verb kubernetes facts' -l switch -x -a 'packages binaries command' -d 'how programs of the target are installed'

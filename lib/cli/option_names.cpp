@@ -155,6 +155,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "rollback",
         "run",
         "runner",
+        "scan",
         "selector",
         "set",
         "settle",

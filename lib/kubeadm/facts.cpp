@@ -178,6 +178,11 @@ Facts read_facts(const Node& node, net::HttpClient& client, const FactQuestions&
     reader.socket();
     reader.take("leftovers", facts.leftovers, [&] { return place.list("/etc/kubernetes/tmp"); });
     reader.take("job", facts.job, [&] { return node.slot().look(); });
+    if (questions.with_scan) {
+        facts.scan.emplace();
+        reader.take("scan.directories", facts.scan->directories, [&] { return scan_directories(node, questions.how); });
+        reader.take("scan.packages", facts.scan->packages, [&] { return scan_packages(place); });
+    }
     if (questions.with_upgrade) facts.upgrade = read_upgrade_facts(node, facts.manifests, questions, facts.unread);
     return facts;
 }
@@ -256,6 +261,7 @@ value::Node facts_document(const Facts& facts, std::int64_t now) {
     made.set("leftovers", facts.leftovers ? value::Node::strings(*facts.leftovers) : value::Node());
     made.set("job", facts.job ? job_document(*facts.job) : value::Node());
     made.set("upgrade", facts.upgrade ? upgrade_document(*facts.upgrade) : value::Node());
+    made.set("scan", facts.scan ? scan_document(*facts.scan) : value::Node());
     for (const Unread& one : facts.unread)
         unread.push_back(value::Node::mapping({{"field", one.field}, {"reason", one.reason}}));
     made.set("unread", std::move(unread));

@@ -12,6 +12,7 @@
 #include "kubeadm/etcd.hpp"
 #include "kubeadm/manifests.hpp"
 #include "kubeadm/node.hpp"
+#include "kubeadm/scan.hpp"
 #include "kubeadm/steps.hpp"
 #include "value/node.hpp"
 
@@ -68,6 +69,7 @@ struct PlacingQuestion {
 struct FactQuestions {
     bool with_requests = false;  ///< the metrics of its API server, some megabytes
     bool with_upgrade = false;   ///< UpgradeFacts
+    bool with_scan = false;      ///< VersionScan, of the directory of `how`
     Switch how;                  ///< of `placing`
     std::vector<PlacingQuestion> placing;
 };
@@ -98,6 +100,7 @@ struct Facts {
         leftovers;  ///< names of kubeadm's backups and temporary files in /etc/kubernetes/tmp
     std::optional<nodejob::JobView> job;
     std::optional<UpgradeFacts> upgrade;  ///< only if asked for
+    std::optional<VersionScan> scan;      ///< only if asked for
     std::vector<Unread> unread;
 };
 

@@ -305,8 +305,16 @@ int Machine::run(const std::string& name, const std::string& version, const std:
         return 0;
     }
     if (name == "apt-cache") {
-        for (const auto& available : listed("packages"))
-            std::cout << "   " << words.back() << " | " << available << "-1.1 | https://packages.example Packages\n";
+        // "1.35.4" is a version of every package, "kubelet 1.35.4" of one.
+        for (auto word = words.begin() + 1; word != words.end(); ++word) {
+            for (auto available : listed("packages")) {
+                if (const auto space = available.find(' '); space != std::string::npos) {
+                    if (available.substr(0, space) != *word) continue;
+                    available.erase(0, space + 1);
+                }
+                std::cout << "   " << *word << " | " << available << "-1.1 | https://packages.example Packages\n";
+            }
+        }
         return 0;
     }
     if (name == "crictl") {

@@ -13,7 +13,8 @@
 //                 late true     kubeadm swaps manifests and is killed before it writes its ConfigMaps
 //                 hold true     kubeadm begins once fake/go is there
 //                 fail NAME     the program fails; stale: systemctl restart goes on running the old kubelet
-//                 removes true  apt-get would remove a package; packages [..]: versions in the package source
+//                 removes true  apt-get would remove a package; packages [..]: versions in the package source,
+//                                      "kubelet 1.35.4" one of this package alone
 //                 drift T       what kubeadm upgrade diff prints; sandbox T: the image of sandboxes
 //   log         a line for each call that changes something
 // $KMM_FAKE_NODES/faults   lines "NODE VERB KIND"; NODE and VERB may be *, VERB may be #N, the N-th call of all; the

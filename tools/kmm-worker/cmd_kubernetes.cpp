@@ -53,7 +53,7 @@ std::string absolute(const char* option, const std::string& text) {
                 fmt::format("--{}: expected an absolute path on the node, found '{}'", option, base::escape(text)));
 }
 
-kubeadm::Switch switch_of(const cli::Args& args) {
+kubeadm::Switch switch_of(const cli::Args& args, bool scans = false) {
     kubeadm::Switch how;
     const std::string way = args.get("switch").value_or("");
     using Way = kubeadm::Switch::Way;
@@ -62,7 +62,8 @@ kubeadm::Switch switch_of(const cli::Args& args) {
               : way == "command"  ? Way::command
                                   : Way::none;
     if (const auto from = args.get("from")) {
-        if (how.way != Way::binaries) throw Error(Exit::usage, "usage", "--from requires --switch binaries");
+        if (how.way != Way::binaries && !scans)
+            throw Error(Exit::usage, "usage", "--from requires --switch binaries");
         how.directory = absolute("from", *from);
     }
     if (const auto command = args.get("command")) {
@@ -97,7 +98,8 @@ kubeadm::FactQuestions questions_of(const cli::Args& args) {
     kubeadm::FactQuestions questions;
     questions.with_requests = args.flag("requested-apis");
     questions.with_upgrade = args.flag("for-upgrade");
-    questions.how = switch_of(args);
+    questions.with_scan = args.flag("scan");
+    questions.how = switch_of(args, questions.with_scan);
     for (const auto& text : args.all("placing")) questions.placing.push_back(placing_of(text));
     const bool has_way = questions.how.way != kubeadm::Switch::Way::none;
     if (!questions.placing.empty() && !has_way)
@@ -219,6 +221,19 @@ void add_upgrade_rows(const kubeadm::UpgradeFacts& facts, std::vector<std::pair<
                                                         : "not tried");
 }
 
+/// A row for each version that a source offers.
+void add_scan_rows(const kubeadm::VersionScan& scan, std::vector<std::pair<std::string, std::string>>& rows) {
+    for (const auto& [what, offer] :
+         {std::pair("directory", &scan.directories), std::pair("package", &scan.packages)}) {
+        if (!*offer) continue;
+        for (const auto& one : (*offer)->versions)
+            rows.emplace_back(fmt::format("{} {}", what, one.version.text()),
+                              one.problem.empty() ? base::join(one.programs, ", ") : one.problem);
+        for (const auto& [name, reason] : (*offer)->ignored)
+            rows.emplace_back(fmt::format("{} ignored", what), fmt::format("{}: {}", name, reason));
+    }
+}
+
 Exit run_kubernetes_facts(const cli::Args& args, cli::Context& context) {
     const Here here(args, context);
     net::CurlHttpClient client;
@@ -257,6 +272,7 @@ Exit run_kubernetes_facts(const cli::Args& args, cli::Context& context) {
             rows.emplace_back("stray manifest", fmt::format("{} declares {}", stray.path, stray.pod));
     }
     if (facts.upgrade) add_upgrade_rows(*facts.upgrade, rows);
+    if (facts.scan) add_scan_rows(*facts.scan, rows);
     for (const auto& unread : facts.unread)
         rows.emplace_back("unread", fmt::format("{}: {}", unread.field, unread.reason));
     for (auto& [name, cell] : rows) cell = base::escape(cell);
@@ -295,6 +311,7 @@ std::vector<cli::Verb> verbs_kubernetes() {
           "whether packages of that version could be installed"}},
         std::vector<cli::Option>{
             kubernetes_option("requested-apis", "", "also ask its API server which deprecated APIs clients use"),
+            kubernetes_option("scan", "", "also versions in --from and in the package source"),
             kubernetes_option("for-upgrade", "", "also images, sandbox image and drift of manifests"),
             placing_option()} +
             switch_options()));

@@ -8,6 +8,7 @@
 #include "cli/document.hpp"
 #include "cli/table.hpp"
 #include "cli/text.hpp"
+#include "kmm-upgrade/kubernetes/craft.hpp"
 #include "kmm-upgrade/kubernetes/source.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kubernetes/observe.hpp"
@@ -219,6 +220,10 @@ void require_known(const kubernetes::Observation& seen) {
 }  // namespace
 
 Exit run_versions(const cli::Args& args, cli::Context& context) {
+    if (args.flag("scan")) return run_scan(args, context);
+    for (const auto* option : {"from", "via"})
+        if (args.source(option) == "option")
+            throw Error(Exit::usage, "missing-option", fmt::format("--{} requires --scan", option));
     Call call(args, context);
     const auto named = args.positional("VERSION");
     const auto wanted = named.empty() ? std::nullopt : std::optional(version_argument(named));

@@ -37,6 +37,7 @@ void hold_kubernetes_lease(Access& access, const upgrade::Options& options);
                              const kubernetes::Observation& seen, const std::vector<drive::Hop>& hops,
                              std::unique_ptr<cluster::NodeRunner> runner);
 
+Exit run_scan(const cli::Args& args, cli::Context& context);
 Exit run_guard(const cli::Args& args, cli::Context& context);
 Exit run_unfreeze(const cli::Args& args, cli::Context& context);
 Exit run_start_kubernetes(const cli::Args& args, cli::Context& context);

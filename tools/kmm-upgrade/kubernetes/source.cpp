@@ -41,6 +41,11 @@ std::vector<std::string> placings_of(const NodeQuestions& questions, bool is_con
 
 std::vector<std::string> words_of(const NodeQuestions& questions, bool is_control_plane) {
     std::vector<std::string> words;
+    if (questions.scans) {
+        words.emplace_back("--scan");
+        if (!questions.directory.empty()) words.insert(words.end(), {"--from", questions.directory});
+        return words;
+    }
     if (is_control_plane) words.emplace_back("--requested-apis");
     if (!questions.for_upgrade) return words;
     words.emplace_back("--for-upgrade");
@@ -161,7 +166,7 @@ drive::ReadExtent extent_of(const kubernetes::Catalogue& catalogue) {
 
 NodeQuestions questions_before(const kubernetes::Catalogue& catalogue, const kubernetes::Observation& seen,
                                const kubernetes::Version& target, std::string way, std::string directory) {
-    NodeQuestions questions{true, std::move(way), std::move(directory), {}};
+    NodeQuestions questions{true, std::move(way), std::move(directory), {}, false};
     const bool is_known = seen.faults.empty() && seen.lowest_control_plane() && seen.lowest_kubelet() &&
                           catalogue.find(target) != nullptr;
     if (is_known) questions.hops = drive::hops_of(kubernetes::find_path(catalogue, seen, target));

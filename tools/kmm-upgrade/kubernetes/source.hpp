@@ -54,6 +54,7 @@ struct NodeQuestions {
     bool for_upgrade = false;      ///< images, sandbox image, drift of manifests
     std::string way, directory;    ///< of --switch and --from; `way` "" if it is not said
     std::vector<drive::Hop> hops;  ///< the programs of which are to be installed
+    bool scans = false;            ///< what lies in `directory` and in package sources; nothing else
 };
 /// The questions before an upgrade to `target`. Without a way there no programs are asked for.
 [[nodiscard]] NodeQuestions questions_before(const kubernetes::Catalogue& catalogue,

@@ -38,7 +38,8 @@ cli::Verb about_kubernetes(cli::Verb made, bool reaches) {
                                 "versions and checks are those of all nodes");
     made = without_selector(without_use(std::move(made), useless, {"api-timeout", "via", "ssh-config", "worker"}),
                             "versions and checks are those of all nodes");
-    return without_pods(std::move(made), "ask nodes, too: all by ssh, or this host alone");
+    return without_pods(std::move(made), made.name == "versions" ? "with --scan: ask nodes by ssh, or this host alone"
+                                                                 : "ask nodes, too: all by ssh, or this host alone");
 }
 
 }  // namespace
@@ -48,24 +49,34 @@ std::vector<cli::Verb> kubernetes_reading_verbs() {
     version.name = "VERSION";
     version.help = "MAJOR.MINOR.PATCH, with or without v";
     version.required = false;
-    auto versions = verb("versions", "Kubernetes versions and their states",
-                         "Lists the known versions of Kubernetes with their state, which is computed from what runs: a "
-                         "control-plane node runs the "
-                         "lowest version of its API server, controller manager and scheduler, every node that of its "
-                         "kubelet. active: the only "
-                         "version that runs. partial: one of several that run. available: higher than the active one. "
-                         "unavailable: any other; "
-                         "while several run, every version that does not.\n\n"
-                         "With VERSION: its metadata, the path that leads there, and what it brings and removes.\n\n"
-                         "Dumps for -f are what kubectl get nodes,pods,configmaps -A -o json prints. Exit 66 if the "
-                         "control plane or a kubelet "
-                         "was not found, 65 if a version cannot be read: then nothing is said of the states.",
-                         {{"kmm-upgrade versions", "of the current cluster"},
-                          {"kmm-upgrade versions -f dump.json --stx", "of a dump, in a frame"},
-                          {"kmm-upgrade versions v1.35.4", "one version, and the path to it"}},
-                         kubernetes_options() + std::vector<cli::Option>{option(
-                                                    "stx", "", "draw the frame of StarlingX's system command")},
-                         run_versions);
+    auto versions =
+        verb("versions", "Kubernetes versions and their states",
+             "Lists the known versions of Kubernetes with their state, which is computed from what runs: a "
+             "control-plane node runs the "
+             "lowest version of its API server, controller manager and scheduler, every node that of its "
+             "kubelet. active: the only "
+             "version that runs. partial: one of several that run. available: higher than the active one. "
+             "unavailable: any other; "
+             "while several run, every version that does not.\n\n"
+             "With VERSION: its metadata, the path that leads there, and what it brings and removes.\n\n"
+             "With --scan every node is asked by kmm-worker, over ssh, which versions lie in its directory "
+             "of binaries and which its package source offers as of its last update. A version of which "
+             "every node has kubeadm and kubelet by one of the two ways is proposed: -o yaml prints metadata "
+             "for --versions. Exit 69 if a node does not answer; then no version is proposed.\n\n"
+             "Dumps for -f are what kubectl get nodes,pods,configmaps -A -o json prints. Exit 66 if the "
+             "control plane or a kubelet "
+             "was not found, 65 if a version cannot be read: then nothing is said of the states.",
+             {{"kmm-upgrade versions", "of the current cluster"},
+              {"kmm-upgrade versions -f dump.json --stx", "of a dump, in a frame"},
+              {"kmm-upgrade versions --scan -o yaml > kubernetes-versions.yaml", "what the nodes hold"},
+              {"kmm-upgrade versions v1.35.4", "one version, and the path to it"}},
+             kubernetes_options() +
+                 std::vector<cli::Option>{
+                     option("stx", "", "draw the frame of StarlingX's system command"),
+                     option("scan", "", "ask nodes which versions they hold, and propose metadata"),
+                     option("from", "DIR",
+                            "with --scan: directory of binaries (default: /usr/local/kubernetes)")},
+             run_versions);
     versions.positionals = {version};
 
     cli::Positional requirement;
@@ -112,7 +123,7 @@ std::vector<cli::Verb> kubernetes_reading_verbs() {
                       run_check_kubernetes);
     version.required = true;
     check.positionals = {version};
-    return {about_kubernetes(std::move(versions), false), about_kubernetes(std::move(require), false),
+    return {about_kubernetes(std::move(versions), true), about_kubernetes(std::move(require), false),
             about_kubernetes(std::move(health), true), about_kubernetes(std::move(check), true)};
 }
 
