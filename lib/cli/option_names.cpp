@@ -115,6 +115,8 @@ std::span<const std::string_view> all_option_names() noexcept {
         "no-freeze",
         "no-input",
         "node",
+        "node-namespaces",
+        "node-root",
         "node-timeout",
         "on-event",
         "operator",

@@ -9,6 +9,7 @@
 #include "cluster/object_facts.hpp"
 #include "cluster/pod_outcome.hpp"
 #include "cluster/store.hpp"
+#include "cluster/worker_process.hpp"
 #include "kube/watch.hpp"
 #include "value/reader.hpp"
 #include "value/writer.hpp"
@@ -34,8 +35,7 @@ Key key_of(const Node& pod) {
 std::string uid_of(const Node& pod) { return pod.get_string({"metadata", "uid"}); }
 std::string label_text(const Node& pod, std::string_view key) { return pod.get_string({"metadata", "labels", key}); }
 
-bool is_change(std::string_view verb) { return verb == "load" || verb == "unload"; }
-bool changes_the_node(const Node& pod) { return is_change(label_text(pod, render::k_label_verb)); }
+bool changes_the_node(const Node& pod) { return render::is_worker_change(label_text(pod, render::k_label_verb)); }
 
 void delete_pod(kube::Client& client, const Key& key, const std::string& uid) {
     kube::DeleteOptions options;
@@ -119,6 +119,8 @@ std::vector<kube::Rule> worker_pod_rules(const std::string& ns) {
     return rules;
 }
 
+kube::Rule worker_log_rule(const std::string& ns) { return {"get", "", "pods", "log", ns, ""}; }
+
 render::WorkerTask PodRunner::task_of(const WorkerCall& call) const {
     render::WorkerTask task;
     task.namespace_ = options_.namespace_;
@@ -129,9 +131,10 @@ render::WorkerTask PodRunner::task_of(const WorkerCall& call) const {
     task.image = options_.image;
     task.service_account = options_.service_account;
     task.args = task_arguments(call);
+    task.has_apparmor_field = options_.has_apparmor_field;
     const auto timeout = std::chrono::ceil<std::chrono::seconds>(call.timeout);
-    task.deadline =
-        (is_change(call.args.front()) ? timeout : 2 * timeout) + k_start_patience + k_deadline_extra;  // see wait()
+    task.deadline = (render::is_worker_change(render::worker_task_verb(call.args)) ? timeout : 2 * timeout) +
+                    k_start_patience + k_deadline_extra;  // see wait()
     if (call.stdin_text.empty()) { return task; }
     Diagnostics faults;
     const auto documents = value::read_any(call.stdin_text, "the worker's input", faults);
@@ -304,6 +307,24 @@ std::string PodRunner::why_unstarted(const std::string& node, const std::optiona
     return text;
 }
 
+std::optional<WorkerReply> PodRunner::with_log(WorkerReply reply, const Key& key) {
+    if (reply.document.get_string({"kind"}) != "PodLog") { return reply; }
+    kube::Call call;
+    call.path = kube::path_of(kube::resources::k_pods, key, "log");
+    call.query.emplace_back("container", "worker");
+    call.action = {"get", "", "pods", "log", key.namespace_, key.name};
+    // A kubelet that restarts gives no logs until it listens again.
+    call.is_answer = [](const kube::Failure& failure) { return failure.code != 403; };
+    const auto answer = client_.exchange(call);
+    const auto* bytes = reply.document.find("bytes");
+    const auto size = bytes == nullptr ? std::nullopt : bytes->as_int();
+    if (answer.failure || !size) { return std::nullopt; }
+    Node document = worker_document(answer.body);
+    if (static_cast<std::int64_t>(value::to_json(document).size()) != *size) { return std::nullopt; }
+    reply.document = std::move(document);
+    return reply;
+}
+
 WorkerReply PodRunner::wait(const WorkerCall& call, const Node& created, milliseconds end) {
     const Key key = key_of(created);
     const std::string uid = uid_of(created);
@@ -318,6 +339,7 @@ WorkerReply PodRunner::wait(const WorkerCall& call, const Node& created, millise
         if (vanished) { return true; }
         last = now;
         reply = outcome.take(*now);
+        if (reply) { reply = with_log(std::move(*reply), key); }
         if (!started && !is_pod_unstarted(*now)) { started = client_.clock().monotonic(); }
         return reply.has_value();
     };

@@ -27,10 +27,11 @@ struct PodRunnerOptions {
     std::function<void(const std::string&)> warn =
         {};                             ///< gets what is left behind, if set; called by whoever calls run()
     std::string module_namespace = {};  ///< of the Module, if the Pods are made elsewhere
+    bool has_apparmor_field = true;     ///< WorkerTask::has_apparmor_field
 };
 
-/// Each call is one Pod of one container, whose termination message is the result. The Pod is deleted when its result
-/// was read.
+/// Each call is one Pod of one container, whose termination message is the result, or says that it is in the log. The
+/// Pod is deleted when its result was read.
 ///
 /// There is never more than one worker at work on a node: before the first call of a node, and after any that ended
 /// badly, Pods that an earlier process left there are looked for. What asks only is deleted and waited for until it is
@@ -71,6 +72,8 @@ private:
     /// What is not as it should be with the node's condition Ready: "; node NAME ...", "" if it is ready. Errors: of
     /// kube::Client.
     [[nodiscard]] std::string node_trouble(const std::string& node);
+    /// `reply`, or the document of the Pod's log where it says that it is there; nothing if that cannot be read yet.
+    [[nodiscard]] std::optional<WorkerReply> with_log(WorkerReply reply, const kube::Key& key);
     /// What a Pod that did not start in time says about itself and its node.
     [[nodiscard]] std::string why_unstarted(const std::string& node, const std::optional<value::Node>& pod);
     /// Deletes a Pod that is not needed any more. False, with a warning, if that was not possible: the next call of
@@ -87,5 +90,7 @@ private:
 
 /// The rights that worker Pods in `ns` need, for kube::missing_rules.
 [[nodiscard]] std::vector<kube::Rule> worker_pod_rules(const std::string& ns);
+/// What verbs with long results need besides.
+[[nodiscard]] kube::Rule worker_log_rule(const std::string& ns);
 
 }  // namespace kmm::cluster

@@ -108,8 +108,9 @@ std::string Node::boot_id() const {
 
 nodejob::JobSlot Node::slot_named(const std::string& name) const {
     return nodejob::JobSlot(
-        {place.here(std::string(k_state_directory) + "/jobs/" + name), boot_id(), place.here("/sys/fs/cgroup")}, ops,
-        clock, random);
+        {place.here(std::string(k_state_directory) + "/jobs/" + name), boot_id(), place.here("/sys/fs/cgroup"),
+         is_in_pod},
+        ops, clock, random);
 }
 
 sys::ProcessResult ask(const Place& place, const std::vector<std::string>& words) {

@@ -54,6 +54,7 @@ struct Node {
     sys::Random& random;
     std::optional<std::chrono::milliseconds> deadline;  ///< of clock.monotonic(); nullopt for none
     std::function<bool()> reader_is_gone;               ///< what a step reports would reach nobody
+    bool is_in_pod = false;                             ///< the caller's cgroup is that of a Pod
 
     [[nodiscard]] std::string boot_id() const;
     /// Everything that changes the control plane or the kubelet: kubeadm itself has no lock. Errors: those of JobSlot.

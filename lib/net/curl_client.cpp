@@ -464,4 +464,8 @@ Response CurlHttpClient::send(const Request& request, const BodySink& sink) {
     return exchange.response;
 }
 
+void load_curl() {
+    static_cast<void>(curl());
+}
+
 }  // namespace kmm::net

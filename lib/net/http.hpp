@@ -104,6 +104,9 @@ private:
     Impl* impl_;
 };
 
+/// Loads libcurl now: a process that goes to another root would not find it there. Errors: those of sys::SharedLibrary.
+void load_curl();
+
 /// Without user-info and with the query replaced by "…": for messages.
 [[nodiscard]] std::string redact_url(std::string_view url);
 

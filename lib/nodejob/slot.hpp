@@ -65,6 +65,7 @@ struct SlotPlace {
     std::string boot_id;      ///< of the running kernel, not ""
     std::string cgroup_root;  ///< where cgroup v2 is mounted: jobs leave the caller's cgroup for kmm-node below it,
                               ///< where that is possible; "" never
+    bool must_leave_cgroup = false;  ///< the caller's cgroup ends with it: a job that cannot leave it does nothing
 };
 
 /// A slot, held: no job of it runs and none starts while this lives.

@@ -21,6 +21,7 @@ namespace kmm::nodejob {
 namespace {
 
 constexpr int k_exit_not_run = 127;
+constexpr int k_exit_not_begun = 126;  ///< its first command was not run, since it could not outlive the caller
 
 void reset_signals() {
     struct sigaction action {};
@@ -56,16 +57,28 @@ void arrange_descriptors(const std::string& out_file, int alive) {
     ::close_range(static_cast<unsigned>(kept) + 1, ~0U, 0);
 }
 
-/// A Pod that ends, or a session that is cleaned up, ends all that is in its cgroup.
-void leave_cgroup(const std::string& root) {
-    if (root.empty() || ::access((root + "/cgroup.controllers").c_str(), F_OK) != 0) return;
-    const std::string own = root + "/kmm-node";
+/// A Pod that ends, or a session that is cleaned up, ends all that is in its cgroup. "", or why it could not be left.
+std::string leave_cgroup(const std::string& root) {
+    if (root.empty() || ::access((root + "/cgroup.controllers").c_str(), F_OK) != 0)
+        return "expected cgroup v2 at " + root + ", found none";
+    const std::string own = root + "/kmm-node", file = own + "/cgroup.procs";
     ::mkdir(own.c_str(), 0755);
-    const int procs = ::open((own + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC);
-    if (procs < 0) return;
+    const int procs = ::open(file.c_str(), O_WRONLY | O_CLOEXEC);
+    if (procs < 0) return "cannot open " + file + ": " + errno_text(errno);
     const std::string pid = std::to_string(::getpid());
-    [[maybe_unused]] const ssize_t written = ::write(procs, pid.data(), pid.size());
+    const ssize_t written = ::write(procs, pid.data(), pid.size());
+    const int failed = errno;
     ::close(procs);
+    return written < 0 ? "cannot write to " + file + ": " + errno_text(failed) : std::string();
+}
+
+/// Nothing is begun that would be ended half-way.
+bool may_begin(const SlotPlace& place) {
+    const std::string problem = leave_cgroup(place.cgroup_root);
+    if (problem.empty() || !place.must_leave_cgroup) return true;
+    const std::string told = "the job would end with the Pod that starts it: " + problem + "\n";
+    [[maybe_unused]] const ssize_t written = ::write(2, told.data(), told.size());
+    return false;
 }
 
 [[noreturn]] void become(const Command& command) {
@@ -99,17 +112,17 @@ void supervise(const JobSpec& spec, const std::string& id, const SlotPlace& plac
                sys::Clock& clock) {
     ignore_hangups();
     arrange_descriptors(place.directory + "/out", alive);
-    leave_cgroup(place.cgroup_root);
+    const bool is_apart = may_begin(place);
     const std::int64_t pid = ::getpid();
     sys::write_file_atomically(
         ops, place.directory + "/pid",
         id + " " + std::to_string(pid) + " " + std::to_string(sys::process_start_time(pid).value_or(0)) + "\n");
     JobResult result;
     result.id = id;
-    result.exit_code = 0;
+    result.exit_code = is_apart ? 0 : k_exit_not_begun;
     for (std::size_t i = 0; i < spec.commands.size(); ++i) {
         const bool failed = result.exit_code != 0 || result.signal != 0;
-        if (failed && !spec.commands[i].always) continue;
+        if (!is_apart || (failed && !spec.commands[i].always)) continue;
         const int status = run_command(spec.commands[i]);
         if (failed || status == 0) continue;
         result.failed_command = i;

@@ -47,9 +47,9 @@ public:
 
 /// The files below a directory; links are not followed. Errors: not_found "image-not-found".
 [[nodiscard]] std::unique_ptr<FileSet> open_directory_files(const std::string& directory);
-/// The files of a tar, plain or compressed with gzip or zstd, which a twin of `parser` reads if there is one. `on_piece`
-/// is called often and may throw. Errors: not_found "image-not-found"; data "bad-layout"; unsafe "image-limit";
-/// sys::Confined::lost().
+/// The files of a tar, plain or compressed with gzip or zstd, which a twin of `parser` reads if there is one.
+/// `on_piece` is called often and may throw. Errors: not_found "image-not-found"; data "bad-layout"; unsafe
+/// "image-limit"; sys::Confined::lost().
 [[nodiscard]] std::unique_ptr<FileSet> open_archive_files(const std::string& file, const Limits& limits,
                                                           std::function<void()> on_piece,
                                                           sys::Confined* parser = nullptr);

@@ -12,10 +12,13 @@ namespace {
 using value::Node;
 
 constexpr std::string_view k_task_config_annotation = "kmmtools.dev/worker-config";
+constexpr std::string_view k_apparmor_annotation = "container.apparmor.security.beta.kubernetes.io/worker";
 constexpr std::size_t k_task_name_max = 253;
 constexpr std::size_t k_label_value_max = 63;
 
-std::string verb_of(const WorkerTask& task) { return task.args.empty() ? std::string() : task.args.front(); }
+std::string verb_of(const WorkerTask& task) { return worker_task_verb(task.args); }
+
+bool is_of_kubernetes(const WorkerTask& task) { return !task.args.empty() && task.args.front() == "kubernetes"; }
 
 Node named(std::string_view name, std::string_view text) { return Node::mapping({{"name", name}, {"value", text}}); }
 
@@ -35,7 +38,44 @@ std::string seen_at(const WorkerTask& task, std::string_view path) {
     return changes_the_kernel(task) ? std::string(path) : fmt::format("{}{}", k_view, path);
 }
 
+/// A node of a kubeadm cluster is made of files everywhere: a Pod that reads it has its / read-only below k_view and
+/// goes there by chroot; one that changes it goes over to the namespaces of the node's first process and mounts
+/// nothing.
+Node kubernetes_volumes(const WorkerTask& task) {
+    Node volumes = Node::sequence();
+    if (!is_worker_change(verb_of(task))) { volumes.push_back(host_path("node", "/", "Directory")); }
+    return volumes;
+}
+
+Node kubernetes_mounts(const WorkerTask& task) {
+    Node mounts = Node::sequence();
+    if (!is_worker_change(verb_of(task))) { mounts.push_back(mount("node", k_view, Access::read_only)); }
+    return mounts;
+}
+
+/// To read files of every owner, to see which process is the node's kubelet, and to enter k_view. SELinux and AppArmor
+/// let an ordinary container do none of that, whatever its capabilities.
+Node kubernetes_security(const WorkerTask& task) {
+    Node context = Node::mapping();
+    if (is_worker_change(verb_of(task))) {
+        context.set("privileged", true);
+        context.set("readOnlyRootFilesystem", true);
+        context.set("runAsUser", 0);
+        return context;
+    }
+    context.set("allowPrivilegeEscalation", false);
+    if (task.has_apparmor_field) { context.set("appArmorProfile", Node::mapping({{"type", "Unconfined"}})); }
+    context.set("capabilities", Node::mapping({{"add", Node::strings({"DAC_READ_SEARCH", "SYS_CHROOT", "SYS_PTRACE"})},
+                                               {"drop", Node::strings({"ALL"})}}));
+    context.set("readOnlyRootFilesystem", true);
+    context.set("runAsUser", 0);
+    context.set("seLinuxOptions", Node::mapping({{"type", "spc_t"}}));
+    context.set("seccompProfile", Node::mapping({{"type", "RuntimeDefault"}}));
+    return context;
+}
+
 Node task_volumes(const WorkerTask& task) {
+    if (is_of_kubernetes(task)) { return kubernetes_volumes(task); }
     Node volumes = Node::sequence();
     if (!task.config.empty()) {
         volumes.push_back(annotation_volume("config", k_task_config_annotation, "config.yaml"));
@@ -56,6 +96,7 @@ Node task_volumes(const WorkerTask& task) {
 }
 
 Node task_mounts(const WorkerTask& task) {
+    if (is_of_kubernetes(task)) { return kubernetes_mounts(task); }
     Node mounts = Node::sequence();
     if (!task.config.empty()) { mounts.push_back(mount("config", "/etc/kmm-worker", Access::read_only)); }
     mounts.push_back(mount("lib-modules", seen_at(task, "/lib/modules"), Access::read_only));
@@ -79,6 +120,7 @@ Node task_mounts(const WorkerTask& task) {
 }
 
 Node security_context(const WorkerTask& task) {
+    if (is_of_kubernetes(task)) { return kubernetes_security(task); }
     Node context = Node::mapping();
     if (!changes_the_kernel(task)) {
         context.set("allowPrivilegeEscalation", false);
@@ -97,7 +139,12 @@ Node task_container(const WorkerTask& task) {
     const Node requests = Node::mapping({{"cpu", "10m"}, {"memory", "32Mi"}});
     Node env =
         Node::sequence({named("KMM_TERMINATION_LOG", "/dev/termination-log"), env_field("NODE_NAME", "spec.nodeName")});
-    if (!changes_the_kernel(task)) { env.push_back(named("KMM_HOST_ROOT", k_view)); }
+    if (is_of_kubernetes(task)) {
+        const bool changes = is_worker_change(verb_of(task));
+        env.push_back(changes ? named("KMM_NODE_NAMESPACES", "/proc/1/ns") : named("KMM_NODE_ROOT", k_view));
+    } else if (!changes_the_kernel(task)) {
+        env.push_back(named("KMM_HOST_ROOT", k_view));
+    }
     // What a node has under a tag may be anything that was pulled or imported there once; a digest says what it is.
     const bool by_digest = task.image.find("@sha256:") != std::string::npos;
     return Node::mapping(
@@ -114,6 +161,16 @@ Node task_container(const WorkerTask& task) {
 }
 
 }  // namespace
+
+std::string worker_task_verb(const std::vector<std::string>& args) {
+    if (args.empty()) { return ""; }
+    return args.front() == "kubernetes" && args.size() > 1 ? fmt::format("kubernetes-{}", args[1]) : args.front();
+}
+
+bool is_worker_change(std::string_view verb) {
+    if (verb.starts_with("kubernetes-")) { return verb != "kubernetes-facts"; }
+    return verb == "load" || verb == "unload";
+}
 
 std::string worker_task_name(const WorkerTask& task) {
     // The hash tells "a-b" of "c" from "a" of "b-c", and the Modules of two namespaces in one place.
@@ -137,15 +194,21 @@ Node worker_task_pod(const WorkerTask& task) {
     if (!task.config.empty()) {
         metadata.set("annotations", Node::mapping({{std::string(k_task_config_annotation), task.config}}));
     }
+    if (is_of_kubernetes(task) && !task.has_apparmor_field && !is_worker_change(verb_of(task))) {
+        metadata.set("annotations", Node::mapping({{std::string(k_apparmor_annotation), "unconfined"}}));
+    }
     metadata.set("labels", labels);
     metadata.set("name", worker_task_name(task));
     metadata.set("namespace", task.namespace_);
     Node spec = Node::mapping({{"activeDeadlineSeconds", static_cast<std::int64_t>(task.deadline.count())},
                                {"automountServiceAccountToken", false},
                                {"containers", Node::sequence({task_container(task)})},
-                               {"hostNetwork", changes_the_kernel(task)},
-                               {"nodeName", task.node},
-                               {"restartPolicy", "Never"}});
+                               {"hostNetwork", changes_the_kernel(task) || is_of_kubernetes(task)}});
+    // The node's services answer on its loopback network. With its pids a job is no child of the container.
+    if (is_of_kubernetes(task) && is_worker_change(verb_of(task))) { spec.set("hostPID", true); }
+    spec.set("nodeName", task.node);
+    if (is_of_kubernetes(task)) { spec.set("priorityClassName", "system-node-critical"); }
+    spec.set("restartPolicy", "Never");
     if (!task.service_account.empty()) { spec.set("serviceAccountName", task.service_account); }
     spec.set("tolerations", Node::sequence({Node::mapping({{"operator", "Exists"}})}));
     spec.set("volumes", task_volumes(task));

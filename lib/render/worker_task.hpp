@@ -40,7 +40,13 @@ struct WorkerTask {
     std::string pull_secret;          ///< name of the Secret with registry credentials, "" for none
     std::string firmware_host_path;   ///< directory of the host's firmware to be mounted, "" for none
     std::chrono::seconds deadline{};  ///< spec.activeDeadlineSeconds: a Pod whose maker is gone ends by itself
+    bool has_apparmor_field = true;   ///< the API server is one of 1.30 or later; an earlier one reads an annotation
 };
+
+/// The value of k_label_verb: the verb, of two words where it has two, as "kubernetes-facts".
+[[nodiscard]] std::string worker_task_verb(const std::vector<std::string>& args);
+/// True for a verb of that label which changes the node: it must not be killed half-way.
+[[nodiscard]] bool is_worker_change(std::string_view verb);
 
 /// The name is the same for the same namespace, Module, node and verb, and has at most 253 characters.
 [[nodiscard]] std::string worker_task_name(const WorkerTask& task);
@@ -48,7 +54,9 @@ struct WorkerTask {
 /// Keys of the spec in alphabetical order. A Pod for load and unload is privileged and uses the host's network (the
 /// driver of a Pod network may be what is replaced); others have no capability, no network of the host and a seccomp
 /// profile, and see the node's /proc and /sys below /host, read-only. None has a token or a root that can be written.
-/// Tolerates every taint and is never restarted.
+/// Tolerates every taint and is never restarted. Pods of `kubernetes` VERB use the host's
+/// network and are system-node-critical. `facts` mounts the node's / read-only and has three capabilities beside
+/// nothing; the other verbs are privileged and have the node's pids, so that they enter its namespaces.
 [[nodiscard]] value::Node worker_task_pod(const WorkerTask& task);
 
 }  // namespace kmm::render

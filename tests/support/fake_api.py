@@ -18,9 +18,9 @@ documents. The first one is the current context. Exits like the command.
                           patterns of "METHOD PATH" joined by commas: the request that fits the last, after those before
   --log FILE              writes down the requests, one a line
   --dump FILE             writes the objects down when the command has ended, JSON
+  --away VERB             no request is answered while a worker of this verb, as kubernetes-control-plane, runs in a Pod
   --kubelet               DaemonSets have Pods where their nodeSelector says. Other Pods that name a node are run: by
-                          `ssh -- NODE kmm-worker ARGUMENTS`, whose answer becomes the termination message. An image with "missing" in its name cannot be pulled, a node that ssh does not
-                          reach starts nothing. Pods with a command of their own: played_pods.py
+                          `ssh -- NODE kmm-worker ARGUMENTS`, as played_kubelet.py says
   --controllers           more kinds, and controllers for them: played_controllers.py
   --policies              ValidatingAdmissionPolicies are served and bite
   --operator FAULTS       KMM's operator is played by scripted_operator.py, with these faults, separated by commas
@@ -31,7 +31,6 @@ import http.server
 import json
 import os
 import pathlib
-import shlex
 import subprocess
 import sys
 import threading
@@ -42,9 +41,9 @@ import fake_policies
 import killing
 import node_lifecycle
 import played_controllers
-import played_pods
 import scripted_operator
 from json_patch import json_patch
+from played_kubelet import Kubelet
 from scripted_operator import field_of, matches, merge
 
 # plural, group, version, kind, namespaced
@@ -138,59 +137,6 @@ def step_daemon_sets(cluster):
             cluster.put(new, "MODIFIED")
 
 
-class Kubelet:
-    """Runs one Pod."""
-
-    CONFIG_FILE = "/etc/kmm-worker/config.yaml"
-
-    def __init__(self, cluster, key):
-        self.cluster, self.key = cluster, key
-        threading.Thread(target=self.run, daemon=True).start()
-
-    def tell(self, phase, state, **more):
-        """False if the Pod is gone or going."""
-        with self.cluster.changed:
-            pod = copy.deepcopy(self.cluster.objects.get(self.key))
-            if pod is None:
-                return False
-            name = pod["spec"]["containers"][0].get("name", "worker")
-            pod["status"] = {**pod.get("status", {}), "phase": phase, "containerStatuses": [{"name": name, "state": state}], **more}
-            self.cluster.put(pod, "MODIFIED")
-            return "deletionTimestamp" not in pod["metadata"]
-
-    def run(self):
-        pod = self.cluster.objects[self.key]
-        container = pod["spec"]["containers"][0]
-        if not self.tell("Pending", {"waiting": {"reason": "ContainerCreating"}}):
-            return self.end()
-        if "missing" in container["image"]:
-            text = f'failed to pull image "{container["image"]}": not found'
-            self.tell("Pending", {"waiting": {"reason": "ErrImagePull", "message": text}})
-            self.tell("Pending", {"waiting": {"reason": "ImagePullBackOff", "message": f"Back-off pulling image: ErrImagePull: {text}"}})
-            return None
-        if "command" in container:
-            played_pods.run(self.cluster, self.key, pod, self.tell)
-            return self.end()
-        words = ["-" if word == self.CONFIG_FILE else word for word in container["args"]]
-        config = pod["metadata"].get("annotations", {}).get("kmmtools.dev/worker-config", "")
-        command = " ".join(shlex.quote(word) for word in ["kmm-worker"] + words)
-        done = subprocess.run(["ssh", "--", pod["spec"]["nodeName"], command], input=config, capture_output=True, text=True, check=False)
-        if done.returncode == 255:
-            return None
-        self.tell("Running", {"running": {}})
-        self.tell("Succeeded" if done.returncode == 0 else "Failed",
-                  {"terminated": {"exitCode": done.returncode, "reason": "Completed" if done.returncode == 0 else "Error",
-                                  "message": done.stdout.strip()[:4096]}})
-        return self.end()
-
-    def end(self):
-        """Removes the Pod if it was deleted meanwhile."""
-        with self.cluster.changed:
-            pod = self.cluster.objects.get(self.key)
-            if pod and "deletionTimestamp" in pod["metadata"]:
-                self.cluster.remove(self.key)
-
-
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -245,6 +191,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return self.answer({"kind": "SelfSubjectAccessReview", "status": {"allowed": allowed}}, 201)
 
     def handle_request(self):
+        if Kubelet.is_away.is_set():
+            self.close_connection = True
+            return
         with self.lock:
             is_last = self.killing.is_now(f"{self.command} {self.path}")
         if is_last:
@@ -322,8 +271,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def single(self, cluster, row, key, body, query):
         dry = query.get("dryRun") == "All"
-        if self.options.controllers and query.pop("log", ""):
-            return self.log_of(cluster.objects.get(key))
+        if query.pop("log", ""):
+            pod = cluster.objects.get(key)
+            return self.log_of(pod, Kubelet.logs[key] if key in Kubelet.logs else pod and played_controllers.log_of(pod))
         if self.command == "POST" and key[2]:
             return self.evict(cluster, key, dry)
         if self.command == "POST":
@@ -341,7 +291,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if current is None and "apply-patch" not in kind:
             return self.fail(404, "NotFound", f'{row[0]} "{key[2]}" not found')
         if self.command == "GET":
-            return self.answer(current)
+            return self.answer(Kubelet.renewed(current) if key[:2] == ("leases", "kube-node-lease") else current)
         if self.command == "DELETE":
             status = current.get("status", {})
             running = any("running" in entry["state"] for entry in status.get("containerStatuses", []))
@@ -376,10 +326,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             cluster.put(new, "MODIFIED")
         return self.answer(new)
 
-    def log_of(self, pod):
+    def log_of(self, pod, text):
         if pod is None:
             return self.fail(404, "NotFound", "pods not found")
-        text = played_controllers.log_of(pod).encode()
+        text = text.encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
@@ -458,7 +408,7 @@ def main():
     parser.add_argument("--fail", default="0:503")
     parser.add_argument("--budget-after", type=int, default=-1)
     parser.add_argument("--kill", default="0:before:")
-    for name in ("--log", "--dump", "--operator"):
+    for name in ("--log", "--dump", "--operator", "--away"):
         parser.add_argument(name)
     for name in ("--kubelet", "--policies", "--controllers"):
         parser.add_argument(name, action="store_true")
@@ -469,6 +419,7 @@ def main():
     if options.policies:
         fake_policies.serve(KINDS, BY_KIND)
     Handler.options, Handler.failures, Handler.refusals = options, int(count), options.budget_after
+    Kubelet.away_verb = options.away
     Handler.killing = killing.KillAt(options.kill)
     if options.controllers:
         KINDS.extend(played_controllers.KINDS)

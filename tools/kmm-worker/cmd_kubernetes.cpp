@@ -10,22 +10,46 @@
 #include "kmm-worker/result.hpp"
 #include "kubeadm/facts.hpp"
 #include "kubeadm/steps.hpp"
+#include "net/http.hpp"
 #include "sys/clock.hpp"
+#include "sys/enter.hpp"
 #include "sys/random.hpp"
 
 namespace kmm::tool_worker {
 
 namespace {
 
+/// A Pod of the node goes to where a command over ssh would be: files, programs and services are then as they are
+/// there. True if only the cgroup is still that of the Pod.
+bool enter_node(const cli::Args& args) {
+    const auto root = args.get("node-root"), namespaces = args.get("node-namespaces");
+    if (!root && !namespaces) return false;
+    if ((root && namespaces) || args.get("host-root"))
+        throw Error(Exit::usage, "bad-value",
+                    "expected one of --node-root, --node-namespaces and --host-root, found several");
+    net::load_curl();
+    keep_termination_log();
+    if (root) sys::enter_root(*root);
+    else sys::enter_namespaces(*namespaces);
+    sys::take_service_environment("KMM_TERMINATION_LOG");
+    return true;
+}
+
 /// Everything that a step works with, for the time of one call.
 struct Here {
     Here(const cli::Args& args, cli::Context& context)
-        : node{kubeadm::Place(host_paths(args).root), ops, clock, random, std::nullopt, [&context] {
-                   return context.console.out_is_gone();
-               }} {
+        : is_in_pod(enter_node(args)),
+          node{kubeadm::Place(host_paths(args).root),
+               ops,
+               clock,
+               random,
+               std::nullopt,
+               [&context] { return context.console.out_is_gone(); },
+               is_in_pod} {
         if (const auto limit = timeout_of(args); limit.count() > 0) node.deadline = clock.monotonic() + limit;
     }
 
+    bool is_in_pod;
     sys::LinuxFileOps ops;
     sys::LinuxClock clock;
     sys::LinuxRandom random;
@@ -126,6 +150,16 @@ cli::Option ignore_option() {
     return kubernetes_option("ignore-preflight-errors", "NAMES", "checks of kubeadm whose failure is a warning");
 }
 
+/// Where the node is, for a worker that is not on it.
+std::vector<cli::Option> place_options() {
+    auto root = kubernetes_option("node-root", "DIR", "enter the node's / that is mounted here (chroot)");
+    root.environment = "KMM_NODE_ROOT";
+    auto namespaces = kubernetes_option("node-namespaces", "DIR",
+                                        "enter the namespaces of the node, as /proc/1/ns in a Pod with hostPID");
+    namespaces.environment = "KMM_NODE_NAMESPACES";
+    return host_options() + std::vector<cli::Option>{root, namespaces};
+}
+
 cli::Option name_option() {
     auto made = kubernetes_option("name", "NAME", "name of the backup");
     made.required = true;
@@ -157,7 +191,9 @@ Exit report_step(const kubeadm::StepResult& result, nodejob::JobSlot slot, cli::
     for (const std::string& warning : result.warnings) {
         if (context.verbosity >= 0) context.console.err(fmt::format("warning: {}\n", base::escape(warning)));
     }
-    if (!cli::print_document(context, step_document(result))) {
+    const value::Node document = step_document(result);
+    leave_whole_message(document);
+    if (!cli::print_document(context, document)) {
         context.console.out(context.output == "name"
                                 ? (result.already ? "already\n" : "done\n")
                                 : fmt::format("{}{}\n", result.already ? "nothing to do: " : "", result.message));
@@ -238,7 +274,9 @@ Exit run_kubernetes_facts(const cli::Args& args, cli::Context& context) {
     const Here here(args, context);
     net::CurlHttpClient client;
     const kubeadm::Facts facts = kubeadm::read_facts(here.node, client, questions_of(args));
-    if (cli::print_document(context, kubeadm::facts_document(facts, here.clock.now_unix()))) return Exit::ok;
+    const value::Node document = kubeadm::facts_document(facts, here.clock.now_unix());
+    leave_whole_message(document);
+    if (cli::print_document(context, document)) return Exit::ok;
     if (context.output == "name") {
         context.console.out(facts.node.value_or("unknown") + "\n");
         return Exit::ok;
@@ -287,7 +325,7 @@ cli::Verb step_verb(std::string name, std::string summary, std::string descripti
     verb.summary = std::move(summary);
     verb.description = std::move(description);
     verb.examples = std::move(examples);
-    verb.options = std::move(options) + host_options() + cli::common_options();
+    verb.options = std::move(options) + place_options() + cli::common_options();
     return verb;
 }
 

@@ -70,6 +70,8 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"cache-too-small", std::nullopt, "the image is larger than the cache", "raise --cache-size"},
     {"cache-unsafe", Exit::no_permission, "other users may write to the cache",
      "chown it to root and take their permission away"},
+    {"cannot-enter", Exit::no_permission, "the root or the namespaces of the node could not be entered",
+     "run it as root of the node, or in a Pod that has the rights for it"},
     {"certificate-expired", std::nullopt, "the time of the signing certificate is over",
      "the kernel does not look at it; make a new one in time"},
     {"certificate-not-yet-valid", std::nullopt, "the time of the signing certificate has not begun",

@@ -327,6 +327,22 @@ void leave_termination_message(const value::Node& node) {
     (void)!::write(fd.get(), text.data(), text.size());
 }
 
+void leave_whole_message(const value::Node& node) {
+    if (termination_log().empty()) return;
+    const auto size = value::to_json(node).size();
+    if (size <= k_termination_bytes) return leave_termination_message(node);
+    value::Node pointer = document("PodLog");
+    pointer.set("bytes", static_cast<std::int64_t>(size));
+    leave_termination_message(pointer);
+}
+
+void keep_termination_log() {
+    const std::string path = termination_log();
+    if (path.empty()) return;
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);  // for the life of the process
+    if (fd >= 0) ::setenv("KMM_TERMINATION_LOG", fmt::format("/proc/self/fd/{}", fd).c_str(), 1);
+}
+
 namespace {
 
 /// Faults of images and registries whose remedy is that of the list of codes, if nothing better is known in its place.

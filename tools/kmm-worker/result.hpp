@@ -69,6 +69,13 @@ void print_result(const WorkerResult& result, cli::Context& context);
 /// outside of a Pod; failures are ignored.
 void leave_termination_message(const value::Node& document);
 
+/// As leave_termination_message, of a document that is read whole or not at all and that is printed, too: where it is
+/// longer than a message, that is {"kind": "PodLog", "bytes": of its shortest JSON}, and who has made the Pod reads its
+/// log.
+void leave_whole_message(const value::Node& document);
+/// The file of the termination message stays within reach of a process that enters another root.
+void keep_termination_log();
+
 /// Runs `body`, which returns a WorkerResult; leaves the termination message, prints, returns ok. An Error passes
 /// through: the program leaves that of every error, those of the command line too.
 [[nodiscard]] Exit run_and_report(cli::Context& context, const std::function<WorkerResult()>& body);

@@ -2,8 +2,10 @@
 // What a call becomes in a worker Pod.
 #include <set>
 
+#include "render/worker_task.hpp"
 #include "unit/cluster/pod_server.hpp"
 #include "value/reader.hpp"
+#include "value/writer.hpp"
 
 using namespace kmm;
 using namespace kmm::kube::test;
@@ -50,6 +52,44 @@ TEST_CASE("a worker Pod: what goes with the config beside the Secret is in the a
     CHECK(value::to_json(*pod.find_path({"spec", "containers"})->items().front().find("args")) ==
           R"(["load","/etc/kmm-worker/config.yaml","--policy-in-input","-o","json"])");
     CHECK(server.body_of("POST").find("e30=") == std::string::npos);
+}
+
+TEST_CASE("worker Pods of a Kubernetes upgrade") {
+    render::WorkerTask task;
+    task.namespace_ = "kube-system";
+    task.module = "kubernetes";
+    task.node = "node-a";
+    task.image = "registry.example/kmm-worker@sha256:0";
+    task.args = {"kubernetes", "facts", "-o", "json"};
+    const auto spec_of = [&] { return *render::worker_task_pod(task).find("spec"); };
+    const auto text_of = [&](std::string_view member) {
+        const Node spec = spec_of();
+        const Node* found = spec.find(member);
+        return found == nullptr ? std::string() : value::to_json(*found);
+    };
+    const auto container = [&] { return value::to_json(spec_of().find("containers")->items().front()); };
+    CHECK(render::worker_task_name(task).starts_with("kmm-upgrade-kubernetes-facts-node-a-kubernetes-"));
+    CHECK(text_of("hostNetwork") == "true");
+    CHECK(text_of("hostPID").empty());
+    CHECK(text_of("priorityClassName") == R"("system-node-critical")");
+    CHECK(text_of("volumes") == R"([{"hostPath":{"path":"/","type":"Directory"},"name":"node"}])");
+    CHECK(container().find(R"("readOnly":true)") != std::string::npos);
+    CHECK(container().find(R"("privileged":true)") == std::string::npos);
+    CHECK(container().find(R"({"add":["DAC_READ_SEARCH","SYS_CHROOT","SYS_PTRACE"],"drop":["ALL"]})") !=
+          std::string::npos);
+    CHECK(container().find(R"({"name":"KMM_NODE_ROOT","value":"/host"})") != std::string::npos);
+    task.has_apparmor_field = false;
+    CHECK(container().find("appArmorProfile") == std::string::npos);
+    CHECK(value::to_json(render::worker_task_pod(task)).find("container.apparmor.security") != std::string::npos);
+    for (const char* verb : {"images", "backup", "control-plane", "kubelet", "repair", "restore"}) {
+        CAPTURE(verb);
+        task.args = {"kubernetes", verb};
+        CHECK(render::is_worker_change(render::worker_task_verb(task.args)));
+        CHECK(text_of("hostPID") == "true");
+        CHECK(text_of("volumes") == "[]");
+        CHECK(container().find(R"("privileged":true)") != std::string::npos);
+        CHECK(container().find(R"({"name":"KMM_NODE_NAMESPACES","value":"/proc/1/ns"})") != std::string::npos);
+    }
 }
 
 }

@@ -70,11 +70,12 @@ struct Place {
     sys::LinuxRandom random;
     std::string boot = "boot-1";
     std::string cgroup_root = {};
+    bool must_leave_cgroup = false;
 
     [[nodiscard]] std::string path(const std::string& name) const { return top.path() + "/" + name; }
     [[nodiscard]] JobSlot slot() { return slot(ops); }
     [[nodiscard]] JobSlot slot(sys::FileOps& with) {
-        return JobSlot({path("slot"), boot, cgroup_root}, with, clock, random);
+        return JobSlot({path("slot"), boot, cgroup_root, must_leave_cgroup}, with, clock, random);
     }
     [[nodiscard]] std::string text(const std::string& name) const {
         return std::filesystem::exists(path(name)) ? sys::read_file(path(name)) : std::string();
@@ -287,6 +288,18 @@ TEST_SUITE("nodejob::unit") {
         static_cast<void>(slot.begin(script("group", "true")));
         const JobView job = slot.wait(std::nullopt);
         CHECK(place.text("cgroup/kmm-node/cgroup.procs") == std::to_string(job.pid));
+    }
+
+    TEST_CASE("a job of a Pod that cannot leave its cgroup does nothing") {
+        Place place;
+        place.must_leave_cgroup = true;
+        auto slot = place.slot();
+        static_cast<void>(slot.begin(script("a", "touch " + place.path("done"))));
+        const auto job = slot.wait(std::nullopt);
+        CHECK(job.state == JobState::finished);
+        CHECK(job.exit_code == 126);
+        CHECK_FALSE(std::filesystem::exists(place.path("done")));
+        CHECK(slot.output_end(4096).find("would end with the Pod") != std::string::npos);
     }
 
     TEST_CASE("a damaged record is a lost job, and the next one runs") {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "cluster/pod_runner.hpp"
 #include "kmm-upgrade/kubernetes/freezing.hpp"
 #include "kmm-upgrade/kubernetes/source.hpp"
 #include "kmm-upgrade/kubernetes/verbs.hpp"
@@ -140,10 +141,14 @@ std::string ask_etcd_leader(Call& call, cluster::NodeRunner& runner, const kuber
 
 void choose_kubernetes_reach(Access& access, upgrade::Options& options, const cluster::Place& place) {
     access.reach.choose(options, place, Reach::Age::recorded);
-    if (options.via == upgrade::Via::ssh || options.via == upgrade::Via::local) return;
+    if (options.via != upgrade::Via::operator_) return;
     throw Error(Exit::usage, "bad-value",
-                fmt::format("--via {}: nodes are reached by ssh or local here", upgrade::to_string(options.via)))
-        .hint("a Pod ends when its kubelet or API server restarts: use --via ssh");
+                fmt::format("--via {}: nodes are reached by self, ssh or local here", upgrade::to_string(options.via)))
+        .hint("KMM's operator upgrades no Kubernetes");
+}
+
+Target kubernetes_target(const std::string& lineage) {
+    return {k_lease_namespace, k_lease_subject, "", lineage, {}, Target::Subject::kubernetes};
 }
 
 std::vector<kube::Rule> kubernetes_rules(const upgrade::kubernetes::Subject& subject) {
@@ -153,7 +158,11 @@ std::vector<kube::Rule> kubernetes_rules(const upgrade::kubernetes::Subject& sub
 std::unique_ptr<cluster::NodeRunner> kubernetes_runner(Access& access, const upgrade::Options& options,
                                                        const std::string& lineage, bool to_change,
                                                        const std::vector<kube::Rule>& rights) {
-    const Target target{k_lease_namespace, k_lease_subject, "", lineage, rights};
+    auto target = kubernetes_target(lineage);
+    target.rights = rights;
+    if (options.via == upgrade::Via::self)
+        target.rights.push_back(cluster::worker_log_rule(
+            options.worker_namespace.empty() ? std::string(k_lease_namespace) : options.worker_namespace));
     if (to_change) access.cluster.secure(options, target, ClusterAccess::Purpose::change);
     return access.reach.runner(options, target);
 }
@@ -161,7 +170,7 @@ std::unique_ptr<cluster::NodeRunner> kubernetes_runner(Access& access, const upg
 void hold_kubernetes_lease(Access& access, const upgrade::Options& options) {
     drive::StartRequest signature;
     sign_request(signature);
-    const Target target{k_lease_namespace, k_lease_subject, "", signature.lineage, {}};
+    const auto target = kubernetes_target(signature.lineage);
     access.cluster.secure(options, target, ClusterAccess::Purpose::change);
 }
 

@@ -16,6 +16,8 @@ namespace kmm::tool_upgrade {
 /// Reach::choose.
 void choose_kubernetes_reach(Access& access, upgrade::Options& options, const cluster::Place& place);
 
+/// What nodes are reached for, by a run of that lineage.
+[[nodiscard]] Target kubernetes_target(const std::string& lineage);
 /// Rights that a run needs besides those of every upgrade of Kubernetes.
 [[nodiscard]] std::vector<kube::Rule> kubernetes_rules(const upgrade::kubernetes::Subject& subject);
 /// What reaches the nodes of a run of that lineage. `to_change`: takes the Lease on an API server, or the lock of the

@@ -16,13 +16,14 @@
 namespace kmm::tool_upgrade {
 namespace {
 
-/// No worker Pod reaches a node whose kubelet or API server restarts.
-cli::Verb without_pods(cli::Verb made, const char* help) {
+/// KMM's operator upgrades no Kubernetes.
+cli::Verb without_operator(cli::Verb made, const char* help) {
     for (auto& each : made.options) {
         if (each.name == "lease-namespace") each.help = "namespace of the Lease (default: kube-system)";
+        if (each.name == "worker-namespace") each.help = "namespace of worker Pods (default: kube-system)";
         if (each.name != "via") continue;
         each.help = help;
-        each.choices = {"ssh", "local"};
+        each.choices = {"ssh", "self", "local"};
     }
     return made;
 }
@@ -36,10 +37,20 @@ cli::Verb about_kubernetes(cli::Verb made, bool reaches) {
     if (!reaches)
         return without_selector(without_use(std::move(made), useless, {"api-timeout"}),
                                 "versions and checks are those of all nodes");
+    constexpr const char* whole = "versions and checks are those of all nodes";
+    if (made.name != "versions") {
+        made = without_selector(without_use(std::move(made), useless,
+                                            {"api-timeout", "via", "ssh-config", "worker", "worker-image",
+                                             "worker-namespace"}),
+                                whole);
+        return without_operator(std::move(made), "ask nodes, too: by ssh, by worker Pods (self), or this host alone");
+    }
     made = without_selector(without_use(std::move(made), useless, {"api-timeout", "via", "ssh-config", "worker"}),
-                            "versions and checks are those of all nodes");
-    return without_pods(std::move(made), made.name == "versions" ? "with --scan: ask nodes by ssh, or this host alone"
-                                                                 : "ask nodes, too: all by ssh, or this host alone");
+                            whole);
+    made = without_operator(std::move(made), "with --scan: ask nodes by ssh, or this host alone");
+    for (auto& each : made.options)
+        if (each.name == "via") each.choices = {"ssh", "local"};
+    return made;
 }
 
 }  // namespace
@@ -97,30 +108,32 @@ std::vector<cli::Verb> kubernetes_reading_verbs() {
 
     auto ignore = option("ignore-checks", "ID,...", "checks whose failure is a warning");
     ignore.repeatable = true;
-    auto health = verb("health", "check the health of a Kubernetes cluster",
-                       "Runs the checks of health on the objects of the API server, or of a dump, and prints each as "
-                       "OK, WARN, FAIL or SKIP. What "
-                       "cannot be observed is skipped, with the reason, and never called OK. With --via ssh every node "
-                       "is asked, too. Changes nothing. Exit 17 if "
-                       "a check fails.",
-                       {{"kmm-upgrade health", "the current cluster"},
-                        {"kmm-upgrade health -f dump.json -o json", "a dump, for a script"}},
-                       kubernetes_options() + std::vector<cli::Option>{ignore}, run_health);
+    auto health =
+        verb("health", "check the health of a Kubernetes cluster",
+             "Runs the checks of health on the objects of the API server, or of a dump, and prints each as "
+             "OK, WARN, FAIL or SKIP. What "
+             "cannot be observed is skipped, with the reason, and never called OK. With --via ssh or self every node "
+             "is asked, too. Changes nothing. Exit 17 if "
+             "a check fails.",
+             {{"kmm-upgrade health", "the current cluster"},
+              {"kmm-upgrade health -f dump.json -o json", "a dump, for a script"}},
+             kubernetes_options() + std::vector<cli::Option>{ignore}, run_health);
     auto report = option("report", "FORMAT=FILE,...", "write reports: " + base::join(report::format_names(), ", "));
     report.repeatable = true;
     const auto from = option("from", "DIR", "with --switch binaries: their directory on the nodes");
-    auto check = verb("check kubernetes", "run all checks before a Kubernetes upgrade",
-                      "Runs every check before an upgrade to VERSION and prints all results at once. With --via ssh "
-                      "every node is asked by kmm-worker, too; "
-                      "without it, what needs a command on a node is skipped with the reason. Changes nothing. Exit 10 "
-                      "if a check fails.",
-                      {{"kmm-upgrade check kubernetes v1.35.4", "the current cluster"},
-                       {"kmm-upgrade check kubernetes v1.35.4 --via ssh --switch packages", "ask every node, too"},
-                       {"kmm-upgrade check kubernetes v1.35.4 --ignore-checks drain-local-data", "accept one failure"}},
-                      kubernetes_options() + prerequisite_options() + std::vector<cli::Option>{ignore, report} +
-                          switch_options("with --via: check that programs can get onto nodes this way") +
-                          std::vector<cli::Option>{from},
-                      run_check_kubernetes);
+    auto check =
+        verb("check kubernetes", "run all checks before a Kubernetes upgrade",
+             "Runs every check before an upgrade to VERSION and prints all results at once. With --via ssh or self "
+             "every node is asked by kmm-worker, too; "
+             "without it, what needs a command on a node is skipped with the reason. Changes nothing. Exit 10 "
+             "if a check fails.",
+             {{"kmm-upgrade check kubernetes v1.35.4", "the current cluster"},
+              {"kmm-upgrade check kubernetes v1.35.4 --via ssh --switch packages", "ask every node, too"},
+              {"kmm-upgrade check kubernetes v1.35.4 --ignore-checks drain-local-data", "accept one failure"}},
+             kubernetes_options() + prerequisite_options() + std::vector<cli::Option>{ignore, report} +
+                 switch_options("with --via: check that programs can get onto nodes this way") +
+                 std::vector<cli::Option>{from},
+             run_check_kubernetes);
     version.required = true;
     check.positionals = {version};
     return {about_kubernetes(std::move(versions), true), about_kubernetes(std::move(require), false),
@@ -184,8 +197,11 @@ cli::Verb start_kubernetes_verb() {
         "ends none of them, and resume goes on "
         "with it.\n\n"
         "A way over several minors is walked by one run for each minor. Nodes are reached by ssh and need kmm-worker, "
-        "as root.",
+        "as root; or, with --via self, by Pods of its image, in the node's own namespaces where they change something.",
         {{"kmm-upgrade start kubernetes v1.35.4 --switch packages", "with the packages of the nodes' repository"},
+         {"kmm-upgrade start kubernetes v1.35.4 --switch packages --via self --worker-image "
+          "REGISTRY/kmm-worker@sha256:...",
+          "without ssh"},
          {"kmm-upgrade start kubernetes v1.35.4 --switch binaries --dry-run", "print every step, change nothing"},
          {"kmm-upgrade start kubernetes v1.35.4 --switch binaries --until upgraded-first-master",
           "stop after the first control plane"}},
@@ -226,9 +242,10 @@ cli::Verb start_kubernetes_verb() {
         run_start_kubernetes);
     made.positionals = {version};
     made = without_use(std::move(made), runner_options(),
-                       {"via", "ssh-config", "worker", "lease-namespace", "api-timeout", "break-lock"});
+                       {"via", "ssh-config", "worker", "worker-image", "worker-namespace", "lease-namespace",
+                        "api-timeout", "break-lock"});
     made = without_selector(std::move(made), "all nodes of a cluster are upgraded");
-    return without_pods(std::move(made), "how nodes are reached; ssh if not given");
+    return without_operator(std::move(made), "how nodes are reached; ssh if not given, self makes worker Pods");
 }
 
 }  // namespace kmm::tool_upgrade

@@ -17,10 +17,12 @@
 
 namespace kmm::tool_upgrade {
 
-/// The Module that nodes are reached for.
+/// What nodes are reached for: a Module, or the Kubernetes of the cluster, which no operator of KMM is about.
 struct Target {
+    enum class Subject { module, kubernetes };
     std::string ns, module, service_account, lineage;
     std::vector<kube::Rule> rights;  ///< besides those of nodes, Lease and worker Pods
+    Subject subject = Subject::module;
 };
 
 class ClusterAccess {

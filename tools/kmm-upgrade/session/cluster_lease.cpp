@@ -113,7 +113,7 @@ void ClusterAccess::secure(const upgrade::Options& options, const Target& target
                 rules.push_back({verb, images.group, images.plural, "", target.ns, ""});
     }
     server->require_rights(rules);
-    require_operator(options, *server, target);
+    if (target.subject == Target::Subject::module) require_operator(options, *server, target);
     if (purpose == Purpose::change) acquire_lease(lease_options(options, target.ns, target.module, target.lineage));
 }
 

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "cli/parse.hpp"
 #include "cluster/local_runner.hpp"
@@ -24,6 +25,8 @@ namespace kmm::tool_upgrade {
 namespace {
 
 using upgrade::Via;
+
+constexpr int k_apparmor_minor = 30;
 
 /// Beside an operator nobody asks a node.
 class NoRunner final : public cluster::NodeRunner {
@@ -82,6 +85,14 @@ private:
     std::unique_ptr<cluster::NodeRunner> inner_;
     std::function<void()> require_;
 };
+
+/// Servers before 1.30 refuse the field.
+bool has_apparmor_field(kube::Client& client) {
+    const auto version = client.server_version();
+    const auto parts = base::split(version, '.');
+    return parts.size() < 2 || parts[0] != "v1" ||
+           base::parse_number<int>(parts[1]).value_or(k_apparmor_minor) >= k_apparmor_minor;
+}
 
 }  // namespace
 
@@ -203,7 +214,7 @@ std::unique_ptr<cluster::NodeRunner> Reach::plain_runner(const upgrade::Options&
                                           [this](const std::string& line) {
                                               call_.context().console.err(fmt::format("warning: {}\n", line));
                                           },
-                                          apart ? target.ns : ""});
+                                          apart ? target.ns : "", has_apparmor_field(server->client())});
         }
         case Via::ssh: break;
     }
