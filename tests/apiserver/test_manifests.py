@@ -353,3 +353,107 @@ class Admission(Installed):
                 self.assertIn("kmm-upgrade-worker-pods", said, f"{status} {said}")
         # Others make what they like.
         self.assertEqual(self.api.raw("POST", pods, plain, query={"dryRun": "All"})[0], 201)
+
+
+# Of Pods of kmm-worker kubernetes.
+HOSTILE_ON_NODES = (
+    (
+        "facts",
+        "privileges",
+        lambda pod, spec, worker: _set(worker["securityContext"], privileged=True, allowPrivilegeEscalation=True),
+    ),
+    (
+        "facts",
+        "another capability",
+        lambda pod, spec, worker: worker["securityContext"]["capabilities"]["add"].append("SYS_ADMIN"),
+    ),
+    ("facts", "the processes of the host", lambda pod, spec, worker: _set(spec, hostPID=True)),
+    (
+        "facts",
+        "a node that can be written",
+        lambda pod, spec, worker: [m.pop("readOnly", None) for m in worker["volumeMounts"]],
+    ),
+    (
+        "facts",
+        "/ under another name",
+        lambda pod, spec, worker: spec["volumes"].append({"name": "x", "hostPath": {"path": "/"}}),
+    ),
+    ("facts", "a verb that does not exist", lambda pod, spec, worker: _set(worker, args=["kubernetes", "destroy"])),
+    ("facts", "the verb of a step", lambda pod, spec, worker: _set(worker, args=["kubernetes", "kubelet"])),
+    ("kubelet", "the root of the host", lambda pod, spec, worker: _set(
+        spec, volumes=[{"name": "node", "hostPath": {"path": "/"}}])),
+    ("kubelet", "a command", lambda pod, spec, worker: _set(worker, command=["/bin/sh"])),
+    ("kubelet", "the host's IPC", lambda pod, spec, worker: _set(spec, hostIPC=True)),
+    ("kubelet", "a token", lambda pod, spec, worker: _set(spec, automountServiceAccountToken=True)),
+)
+
+
+class OnNodes(Installed):
+    """Pods of a Kubernetes upgrade: those of facts as kmm-upgrade makes them, those of steps as docs/kubernetes-pods.md
+    says."""
+
+    def test_pods_of_a_kubernetes_upgrade(self):
+        self.install()
+        self.apply("admission")
+        fleet = Fleet(self, "on-nodes", count=1, via="self")
+        self.bind("kube-system")
+        self.bind(fleet.namespace)
+        self.addCleanup(self.kubectl, "delete", "-n", "kube-system", "rolebinding", "kmm-upgrade", "--ignore-not-found")
+        pods = "/api/v1/namespaces/kube-system/pods"
+        account = Api(self.cluster.dir, self.token("kmm-upgrade"))
+
+        def create(pod, path=pods):
+            """(status, message) of a Pod that is not kept."""
+            status, data = account.raw("POST", path, pod, query={"dryRun": "All"})
+            return status, json.loads(data).get("message", "")
+
+        facts = self.pod_of_facts(fleet, pods)
+        self.assertEqual(facts["spec"]["containers"][0]["args"][:2], ["kubernetes", "facts"])
+        self.wait("the rights to be known", lambda: create(facts)[0] == 201 or "cannot create" not in create(facts)[1])
+        step = copy.deepcopy(facts)
+        _set(step["metadata"], name=facts["metadata"]["name"].replace("-facts-", "-kubelet-"))
+        step["metadata"]["labels"] = {
+            key: value.replace("kubernetes-facts", "kubernetes-kubelet")
+            for key, value in facts["metadata"]["labels"].items()
+        }
+        _set(step["spec"], hostPID=True, volumes=[])
+        worker = step["spec"]["containers"][0]
+        worker["args"] = ["kubernetes", "kubelet", "--target", "v1.35.4"]
+        worker["volumeMounts"] = []
+        worker["env"] = [each for each in worker["env"] if each["name"] != "KMM_NODE_ROOT"]
+        worker["env"].append({"name": "KMM_NODE_NAMESPACES", "value": "/proc/1/ns"})
+        worker["securityContext"] = {"privileged": True, "readOnlyRootFilesystem": True, "runAsUser": 0}
+        good = {"facts": facts, "kubelet": step}
+        for verb, pod in good.items():
+            self.assertEqual(create(pod)[0], 201, f"{verb}: {create(pod)}")
+            other = copy.deepcopy(pod)
+            other["metadata"]["namespace"] = fleet.namespace
+            status, said = create(other, f"/api/v1/namespaces/{fleet.namespace}/pods")
+            self.assertIn("kmm-upgrade-worker-pods", said, f"{verb} elsewhere: {status} {said}")
+        for verb, why, change in HOSTILE_ON_NODES:
+            pod = copy.deepcopy(good[verb])
+            change(pod, pod["spec"], pod["spec"]["containers"][0])
+            with self.subTest(f"{verb}: {why}"):
+                status, said = create(pod)
+                self.assertIn("kmm-upgrade-worker-pods", said, f"{status} {said}")
+
+    def pod_of_facts(self, fleet, pods):
+        """What kmm-upgrade asks the server to make, and the server has made, when it asks a node."""
+        with Proxy(self.cluster) as proxy:
+            child = fleet.begin("health", "--via", "self", "--worker-image", "registry.example/kmm-worker@sha256:"
+                                + 64 * "a", "--kubeconfig", fleet.access(proxy.port))
+
+            def made():
+                for record in proxy.changing():
+                    if record.method == "POST" and record.resource == pods and record.status:
+                        return record
+                self.assertIsNone(child.poll(), child.stdout.read() if child.poll() is not None else "")
+                return None
+            record = self.wait("a Pod of facts", made)
+            child.kill()
+            child.communicate()
+        self.assertEqual(record.status, 201, record)
+        for pod in self.api.items(pods):
+            if pod["metadata"].get("labels", {}).get("app.kubernetes.io/managed-by") == "kmm-upgrade":
+                self.api.delete(f"{pods}/{pod['metadata']['name']}", gracePeriodSeconds=0)
+        return json.loads(record.body)
