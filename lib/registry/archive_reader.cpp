@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "registry/archive_reader.hpp"
 
+#include <utility>
+
 #include "base/error.hpp"
 #include "registry/entry_channel.hpp"
 #include "registry/layer_service.hpp"
@@ -54,8 +56,8 @@ private:
 }  // namespace
 
 PackedTar::PackedTar(ByteSource& packed, image::Compression compression, std::uint64_t bytes_max,
-                     const std::function<void()>& on_piece)
-    : plain_(make_inflater(compression, packed)), capped_(*plain_, bytes_max, on_piece), tar_(capped_) {}
+                     std::function<void()> on_piece)
+    : plain_(make_inflater(compression, packed)), capped_(*plain_, bytes_max, std::move(on_piece)), tar_(capped_) {}
 
 std::string_view PackedTar::Capped::next() {
     const std::string_view piece = input_.next();

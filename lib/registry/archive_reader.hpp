@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "image/manifest.hpp"
 #include "registry/entry_reader.hpp"
@@ -14,27 +15,27 @@
 
 namespace kmm::registry {
 
-/// A tar out of its packed bytes, in the process that calls. `packed` and `on_piece`, which is called often and may
-/// throw, must outlive it. Errors: data "bad-layer" for what is not a tar or not packed so; unsafe "image-limit" where
+/// A tar out of its packed bytes, in the process that calls. `packed` must outlive it; `on_piece`, if it is set, is
+/// called often and may throw. Errors: data "bad-layer" for what is not a tar or not packed so; unsafe "image-limit" where
 /// it unpacks to more than `bytes_max`; those of both.
 class PackedTar final : public EntryReader {
 public:
     PackedTar(ByteSource& packed, image::Compression compression, std::uint64_t bytes_max,
-              const std::function<void()>& on_piece);
+              std::function<void()> on_piece);
     [[nodiscard]] bool next(LayerEntry& entry) override { return tar_.next(entry); }
     [[nodiscard]] std::string_view content() override { return tar_.content(); }
 
 private:
     class Capped final : public ByteSource {
     public:
-        Capped(ByteSource& input, std::uint64_t most, const std::function<void()>& on_piece)
-            : input_(input), most_(most), on_piece_(on_piece) {}
+        Capped(ByteSource& input, std::uint64_t most, std::function<void()> on_piece)
+            : input_(input), most_(most), on_piece_(std::move(on_piece)) {}
         [[nodiscard]] std::string_view next() override;
 
     private:
         ByteSource& input_;
         std::uint64_t most_;
-        const std::function<void()>& on_piece_;
+        std::function<void()> on_piece_;
         std::uint64_t bytes_ = 0;
     };
 
