@@ -16,8 +16,8 @@
 namespace kmm::registry {
 
 /// A tar out of its packed bytes, in the process that calls. `packed` must outlive it; `on_piece`, if it is set, is
-/// called often and may throw. Errors: data "bad-layer" for what is not a tar or not packed so; unsafe "image-limit" where
-/// it unpacks to more than `bytes_max`; those of both.
+/// called often and may throw. Errors: data "bad-layer" for what is not a tar or not packed so; unsafe "image-limit"
+/// where it unpacks to more than `bytes_max`; those of both.
 class PackedTar final : public EntryReader {
 public:
     PackedTar(ByteSource& packed, image::Compression compression, std::uint64_t bytes_max,
