@@ -26,7 +26,21 @@ def differences(expected, found):
     )
 
 
-class E2eCase(unittest.TestCase):
+class CopyCase(unittest.TestCase):
+    """Each test gets its own copy of the fleet that setUpClass makes in _where, as _template."""
+    _where = _template = None
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls._where, ignore_errors=True)
+
+    def setUp(self):
+        self.work = pathlib.Path(scratch("case"))
+        self.addCleanup(shutil.rmtree, self.work, ignore_errors=True)
+        self.fleet = self._template.copy(self.work / "fleet")
+
+
+class E2eCase(CopyCase):
     """Each test gets its own copy of a fleet that is on v1, with the Module edited to v2."""
     nodes = ("node-a", "node-b", "node-c")
     unschedulable = ()
@@ -39,15 +53,6 @@ class E2eCase(unittest.TestCase):
             raise unittest.SkipTest("processes cannot be traced here")
         cls._where = scratch("template")
         cls._template = Fleet.create(TOOLS, cls._where / "w", cls.nodes, cls.unschedulable)
-
-    @classmethod
-    def tearDownClass(cls):
-        shutil.rmtree(cls._where, ignore_errors=True)
-
-    def setUp(self):
-        self.work = pathlib.Path(scratch("case"))
-        self.addCleanup(shutil.rmtree, self.work, ignore_errors=True)
-        self.fleet = self._template.copy(self.work / "fleet")
 
     def unkilled(self, base, body):
         """The outcome of body(copy of base), which must succeed."""

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """start kernel on played nodes: installs, reboots, drivers; nodes that come back otherwise or not at all; kills at
 journal writes."""
-import pathlib
 import shutil
 import unittest
 
@@ -66,22 +65,13 @@ class KernelFleet(Fleet):
         return "unschedulable: true" in self.object(node)
 
 
-class KernelCase(unittest.TestCase):
+class KernelCase(case.CopyCase):
     nodes = ("node-a", "node-b", "node-c")
 
     @classmethod
     def setUpClass(cls):
         cls._where = scratch("kernel")
         cls._template = KernelFleet.create(case.TOOLS, cls._where / "w", cls.nodes)
-
-    @classmethod
-    def tearDownClass(cls):
-        shutil.rmtree(cls._where, ignore_errors=True)
-
-    def setUp(self):
-        self.work = pathlib.Path(scratch("case"))
-        self.addCleanup(shutil.rmtree, self.work, ignore_errors=True)
-        self.fleet = self._template.copy(self.work / "fleet")
 
     def require_updated(self, fleet, node):
         self.assertEqual(fleet.kernel(node), RELEASE)

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cluster of the tests of kmm-upgrade start kubernetes behaves as a kubeadm cluster does."""
-import pathlib
-import shutil
-import unittest
 
 import case
 from fleet import scratch
@@ -13,20 +10,11 @@ NEW = {**{component: TARGET for component in COMPONENTS}, "etcd": "3.6.6-0"}
 SWITCH = ("--target", TARGET, "--switch", "binaries")
 
 
-class Fleet(unittest.TestCase):
+class Fleet(case.CopyCase):
     @classmethod
     def setUpClass(cls):
         cls._where = scratch("template")
         cls._template = KubernetesFleet.build(case.TOOLS, cls._where / "w", 3, 2)
-
-    @classmethod
-    def tearDownClass(cls):
-        shutil.rmtree(cls._where, ignore_errors=True)
-
-    def setUp(self):
-        self.work = pathlib.Path(scratch("case"))
-        self.addCleanup(shutil.rmtree, self.work, ignore_errors=True)
-        self.fleet = self._template.copy(self.work / "fleet")
 
     def must(self, node, *words):
         done = self.fleet.ssh(node, *words)

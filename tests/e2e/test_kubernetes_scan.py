@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """kmm-upgrade versions --scan proposes metadata from what lies on the nodes, and changes nothing."""
 import json
-import pathlib
 import shutil
-import unittest
 
 import case
 from fleet import scratch
@@ -14,20 +12,11 @@ import fake_kubeadm_node
 OTHER = "v1.35.9"
 
 
-class Scanned(unittest.TestCase):
+class Scanned(case.CopyCase):
     @classmethod
     def setUpClass(cls):
         cls._where = scratch("template")
         cls._template = KubernetesFleet.build(case.TOOLS, cls._where / "w", 1, 2)
-
-    @classmethod
-    def tearDownClass(cls):
-        shutil.rmtree(cls._where, ignore_errors=True)
-
-    def setUp(self):
-        self.work = pathlib.Path(scratch("case"))
-        self.addCleanup(shutil.rmtree, self.work, ignore_errors=True)
-        self.fleet = self._template.copy(self.work / "fleet")
 
     def scan(self, *options, exit_code=0):
         done = self.fleet.run("versions", "--scan", *options)

@@ -24,7 +24,7 @@ namespace {
 constexpr const char* k_lease_namespace = "kube-system";
 constexpr const char* k_lease_subject = "kubernetes";
 
-/// Removes canary Pods that a killed process has left. An error is said and is no failure of the run: they end by
+/// Removes canary Pods that a killed process has left. An error is printed and does not fail the run, since they end by
 /// themselves.
 void remove_canary(Access& access, drive::Networking& networking, const upgrade::Run& run) {
     constexpr std::chrono::milliseconds k_patience{60'000};
