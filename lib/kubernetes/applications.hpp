@@ -45,6 +45,7 @@ struct Application {
     std::vector<SelectorTerm> selector;  ///< of Pods; empty with `release`
     std::string release;                 ///< of Helm; "" with `selector`
     VersionBounds supported;
+    bool is_cni = false;                 ///< the network add-on, which has a check of its own
     Position position;
 };
 

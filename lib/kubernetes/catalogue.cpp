@@ -56,8 +56,8 @@ private:
         "complete",          "apiserver_flags", "controller_manager_flags", "scheduler_flags", "kubelet_flags",
         "admission_plugins", "feature_gates"};
 
-    static constexpr std::array<std::string_view, 6> k_application_keys{"name",    "namespace", "selector",
-                                                                        "release", "minimum",   "maximum"};
+    static constexpr std::array<std::string_view, 7> k_application_keys{"name",    "namespace", "selector", "release",
+                                                                        "minimum", "maximum",   "cni"};
 
     void fault(value::Mark mark, const char* code, std::string message, std::string hint = {}) {
         Diagnostic made;
@@ -246,20 +246,24 @@ private:
             return;
         }
         check_keys(node, "removed", k_removed_keys);
-        if (const Node* complete = node.find("complete"); complete != nullptr) {
-            const auto flag = complete->as_bool();
-            if (!flag) {
-                fault(complete->mark(), "bad-value",
-                      fmt::format("complete: expected true or false, found {}", found(*complete)));
-            }
-            removed.complete = flag.value_or(false);
-        }
+        removed.complete = flag_of(node, "complete");
         removed.apiserver_flags = strings_of(node, "apiserver_flags");
         removed.controller_manager_flags = strings_of(node, "controller_manager_flags");
         removed.scheduler_flags = strings_of(node, "scheduler_flags");
         removed.kubelet_flags = strings_of(node, "kubelet_flags");
         removed.admission_plugins = strings_of(node, "admission_plugins");
         removed.feature_gates = strings_of(node, "feature_gates");
+    }
+
+    /// False where it is not there, or is no flag.
+    bool flag_of(const Node& mapping, const char* name) {
+        const Node* node = mapping.find(name);
+        if (node == nullptr) { return false; }
+        const auto flag = node->as_bool();
+        if (!flag) {
+            fault(node->mark(), "bad-value", fmt::format("{}: expected true or false, found {}", name, found(*node)));
+        }
+        return flag.value_or(false);
     }
 
     void read_application(const Node& item, Catalogue& catalogue) {
@@ -278,6 +282,7 @@ private:
         check_keys(item, of, k_application_keys);
         made.ns = optional_text(item, "namespace");
         made.release = optional_text(item, "release");
+        made.is_cni = flag_of(item, "cni");
         const Node* selector = item.find("selector");
         if (selector != nullptr) { made.selector = selector_of(*selector, of); }
         if ((selector == nullptr) == (item.find("release") == nullptr)) {

@@ -132,6 +132,8 @@ constexpr CheckInfo k_checks[] = {
      "use a released image and plugins that kubeadm knows, or ignore CoreDNSMigration and CoreDNSUnsupportedPlugins of "
      "kubeadm with --ignore-preflight-errors",
      ""},
+    {"cni-supports", false, Weight::ignorable, "the network add-on supports the versions on the way",
+     "upgrade the network add-on first, see --networking-first, or correct its entry in the metadata", ""},
     {"apps-support", false, Weight::ignorable, "every application supports the versions on the way",
      "upgrade the application first, or upgrade to the version that the check names", ""},
     {"app-check-programs", false, Weight::ignorable, "every program of --app-check answers",

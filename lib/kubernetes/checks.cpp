@@ -54,7 +54,7 @@ std::string_view to_string(Outcome outcome) noexcept {
 }
 
 std::span<const std::string_view> application_checks() noexcept {
-    static constexpr std::string_view k_ids[] = {"apps-support", "app-check-programs"};
+    static constexpr std::string_view k_ids[] = {"cni-supports", "apps-support", "app-check-programs"};
     return k_ids;
 }
 

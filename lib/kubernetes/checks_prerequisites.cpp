@@ -32,9 +32,11 @@ struct Candidate {
     std::string unknown;
 };
 
-std::vector<Candidate> candidates_of(const CheckInput& input) {
+/// Entries that are the network add-on, or those that are not, without what is known not to be there.
+std::vector<Candidate> candidates_of(const CheckInput& input, bool is_cni) {
     std::vector<Candidate> candidates;
     for (const auto& application : input.catalogue.applications) {
+        if (application.is_cni != is_cni) { continue; }
         std::string reason;
         const auto installed = is_installed(application, input.inventory, reason);
         if (installed != false) { candidates.push_back({&application, installed ? "" : std::move(reason)}); }
@@ -76,8 +78,8 @@ void add_refusals(const CheckInput& input, const std::vector<Version>& versions,
     }
 }
 
-std::vector<std::string> app_problems(const CheckInput& input, const std::vector<Candidate>& candidates,
-                                      const std::vector<Version>& versions) {
+std::vector<std::string> bound_problems(const std::vector<Candidate>& candidates,
+                                        const std::vector<Version>& versions) {
     std::vector<std::string> problems;
     for (const auto& [application, unknown] : candidates) {
         const auto* refused = first_refused(application->supported, versions);
@@ -86,6 +88,12 @@ std::vector<std::string> app_problems(const CheckInput& input, const std::vector
             fmt::format("{} supports {}, not {}{}", named(*application), application->supported.text(), refused->text(),
                         unknown.empty() ? "" : fmt::format(" (whether it is installed is not known: {})", unknown)));
     }
+    return problems;
+}
+
+std::vector<std::string> app_problems(const CheckInput& input, const std::vector<Candidate>& candidates,
+                                      const std::vector<Version>& versions) {
+    auto problems = bound_problems(candidates, versions);
     add_refusals(input, versions, problems);
     return problems;
 }
@@ -122,12 +130,31 @@ std::string highest_text(const CheckInput& input, const std::vector<Candidate>& 
     return "no higher version can be reached with all of them";
 }
 
+/// Whether the metadata says anything of network add-ons, or of applications.
+bool lists(const CheckInput& input, bool is_cni) {
+    const auto& all = input.catalogue.applications;
+    return std::any_of(all.begin(), all.end(), [&](const auto& each) { return each.is_cni == is_cni; });
+}
+
+Finding cni_supports(const CheckInput& input) {
+    if (!lists(input, true)) { return {Outcome::skip, "the metadata lists no application with cni: true"}; }
+    const auto candidates = candidates_of(input, true);
+    auto problems = bound_problems(candidates, versions_on_way(input, *input.target));
+    if (!problems.empty()) { return {Outcome::fail, base::join(problems, "; ")}; }
+    if (candidates.empty()) {
+        return {Outcome::warn, "no network add-on of the metadata is installed, another one is not known"};
+    }
+    std::vector<std::string> names;
+    for (const auto& each : candidates) { names.push_back(named(*each.application)); }
+    return {Outcome::ok, base::join(names, ", ")};
+}
+
 Finding apps_support(const CheckInput& input) {
-    if (input.catalogue.applications.empty() && input.programs == nullptr) {
+    if (!lists(input, false) && input.programs == nullptr) {
         return {Outcome::skip, "the metadata lists no applications, and there is no --app-check DIR"};
     }
     const auto versions = versions_on_way(input, *input.target);
-    const auto candidates = candidates_of(input);
+    const auto candidates = candidates_of(input, false);
     const auto problems = app_problems(input, candidates, versions);
     if (!problems.empty()) {
         return {Outcome::fail, fmt::format("{}; {}", base::join(problems, "; "), highest_text(input, candidates))};
@@ -189,6 +216,7 @@ Finding applied_patches(const CheckInput& input) { return patches_are(input, Pat
 Finding available_patches(const CheckInput& input) { return patches_are(input, PatchNeed::available); }
 
 constexpr CheckRow k_prerequisite_rows[] = {
+    {"cni-supports", cni_supports},
     {"apps-support", apps_support},
     {"app-check-programs", app_check_programs},
     {"applied-patches", applied_patches},

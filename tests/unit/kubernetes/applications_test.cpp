@@ -88,6 +88,24 @@ std::string secret(const std::string& release, int revision, const std::string& 
 
 TEST_SUITE("kubernetes::applications") {
 
+TEST_CASE("the network add-on has a check of its own") {
+    const auto inventory = inventory_of(k_pod);
+    const std::string db = "- {name: db, namespace: prod, cni: true, selector: {app: db}, maximum: ";
+    CHECK(said(check_of("cni-supports", inventory, with_apps(""))) ==
+          "SKIP the metadata lists no application with cni: true");
+    const auto refusing = with_apps(db + "v1.34}\n");
+    CHECK(said(check_of("cni-supports", inventory, refusing)) ==
+          "FAIL prod/db supports v1.34 and earlier, not v1.35.4");
+    CHECK(said(check_of("apps-support", inventory, refusing)) ==
+          "SKIP the metadata lists no applications, and there is no --app-check DIR");
+    CHECK(said(check_of("cni-supports", inventory, with_apps(db + "v1.35}\n"))) == "OK prod/db");
+    CHECK(said(check_of("cni-supports", inventory,
+                        with_apps("- {name: a, cni: true, selector: {a: b}, maximum: v1.34}"))) ==
+          "WARN no network add-on of the metadata is installed, another one is not known");
+    CHECK(app_faults("- {name: a, cni: calico, selector: {a: b}, maximum: v1.34}") ==
+          std::vector<std::string>{"v.yaml:11:18: cni: expected true or false, found the string 'calico'"});
+}
+
 TEST_CASE("faults of applications, all at once, each with its place") {
     CHECK(app_faults("- 5\n- {name: a, selector: {app: a}, minimum: v1.30, maximum: v1.29.9}\n- {release: r, nmespace: "
                      "x, maximum: newest}\n- {name: c, selector: {a: 1}, release: r, minimum: 1.30}\n"
@@ -98,7 +116,7 @@ TEST_CASE("faults of applications, all at once, each with its place") {
               "v.yaml:12:58: application a: expected a maximum from v1.30 on, found v1.29.9",
               "v.yaml:13:3: name is missing, expected the name of the application",
               "v.yaml:13:16: the application: field nmespace is not known, expected one of name, namespace, selector, "
-              "release, minimum, maximum",
+              "release, minimum, maximum, cni",
               "v.yaml:13:38: maximum: expected MAJOR.MINOR as v1.34, or MAJOR.MINOR.PATCH, found 'newest'",
               "v.yaml:14:3: application c: expected selector or release, found both",
               "v.yaml:14:27: application c: selector: a: expected a string, found the integer '1'",
