@@ -242,6 +242,14 @@ constexpr std::array k_finding_texts{
              "The operator copies files with an unquoted shell command; "
              "kmm-worker and our manifests quote.",
              "use letters, digits and / . _ - only"},
+    CodeText{"path-variable", "finding", "a path has a variable",
+             "KMM replaces KERNEL_FULL_VERSION and its like in names of images, not in dirName and firmwarePath; a "
+             "directory of that name is in no image.",
+             "write the path as it is in the image"},
+    CodeText{"dirname-modules", "finding", "dirName leads to the modules themselves",
+             "modprobe -d DIRNAME looks for DIRNAME/lib/modules/KERNEL. A dirName of /opt/lib/modules/KERNEL makes it "
+             "look for /opt/lib/modules/KERNEL/lib/modules/KERNEL, which is in no usual image.",
+             "write what stands before /lib/modules: /opt, or /"},
     CodeText{"sign-outside", "finding", "a file to sign lies outside its directory",
              "KMM compares the beginning of the path only.", "write the path without '..'"},
     CodeText{"kernel-unmapped", "finding", "no kernel mapping matches a kernel of the fleet",

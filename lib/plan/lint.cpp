@@ -218,6 +218,13 @@ private:
     }
 
     void path(const std::string& field, const std::string& text) {
+        if (text.find("${") != std::string::npos || text.find("$KERNEL") != std::string::npos) {
+            report(Severity::warning, field, "path-variable",
+                   fmt::format("path \"{}\" has a variable, which KMM replaces in names of images only",
+                               base::escape(text)),
+                   "write the path as it is in the image");
+            return;
+        }
         const std::size_t bad = text.find_first_not_of(k_plain_path);
         if (bad == std::string::npos) { return; }
         report(Severity::warning, field, "path-characters",
@@ -226,8 +233,22 @@ private:
                "use letters, digits and / . _ - only");
     }
 
+    /// modprobe -d looks for lib/modules/KERNEL below the directory that it is given.
+    void above_modules(const std::string& text) {
+        constexpr std::string_view k_modules = "/lib/modules";
+        const auto at = text.find(k_modules);
+        if (at == std::string::npos) { return; }
+        if (const auto end = at + k_modules.size(); end != text.size() && text[end] != '/') { return; }
+        report(Severity::warning, "modprobe.dirName", "dirname-modules",
+               fmt::format("dirName \"{}\" leads to the modules themselves; modprobe looks for lib/modules/KERNEL "
+                           "below it",
+                           base::escape(text)),
+               fmt::format("write {}", at == 0 ? "/" : base::escape(text.substr(0, at))));
+    }
+
     void paths() {
         path("modprobe.dirName", container_.modprobe.dir_name);
+        above_modules(container_.modprobe.dir_name);
         path("modprobe.firmwarePath", container_.modprobe.firmware_path);
     }
 

@@ -166,6 +166,19 @@ TEST_SUITE("plan::unit") {
         container.sign.emplace();
         container.sign->files_to_sign = {"/opt/a.ko", "/opt/../etc/passwd", "/opt/a..b.ko"};
         CHECK(lint(module) == Codes{"path-characters", "path-characters", "sign-outside"});
+        const auto directory_codes = [](const std::string& name) {
+            api::Module named = build::module();
+            named.module_loader->container.modprobe.dir_name = name;
+            return lint(named);
+        };
+        for (const auto* fine : {"/opt", "/", "/lib", "/opt/lib/modules-extra", "/opt/lib/firmware"}) {
+            CHECK_MESSAGE(directory_codes(fine).empty(), fine);
+        }
+        for (const auto* deep : {"/lib/modules", "/opt/lib/modules/", "/opt/lib/modules/6.1.0-18-amd64"}) {
+            CHECK_MESSAGE(directory_codes(deep) == Codes{"dirname-modules"}, deep);
+        }
+        CHECK(directory_codes("/opt/${KERNEL_FULL_VERSION}") == Codes{"path-variable"});
+        CHECK(directory_codes("/opt/lib/modules/$KERNEL_VERSION") == Codes{"dirname-modules", "path-variable"});
         const auto length_codes = [](std::size_t length) {
             api::Module named = build::module();
             named.meta.namespace_ = "drivers";
