@@ -103,8 +103,10 @@ nodejob::JobSpec kubelet_job(const Node& node, const KubeletOptions& options, bo
     const auto append = [&](std::vector<nodejob::Command> commands) {
         spec.commands.insert(spec.commands.end(), commands.begin(), commands.end());
     };
+    // A package may be there and not be configured, or not be held: its manager looks for itself.
+    const bool by_packages = options.how.way == Switch::Way::packages;
     if (is_worker) {
-        if (kubeadm_version(node.place) != options.target)
+        if (by_packages || kubeadm_version(node.place) != options.target)
             append(placing_commands(node, options.how, options.target, {"kubeadm"}));
         std::vector<std::string> words{"kubeadm", "upgrade", "node"};
         if (!options.ignored_preflight.empty())
@@ -112,11 +114,10 @@ nodejob::JobSpec kubelet_job(const Node& node, const KubeletOptions& options, bo
         spec.commands.push_back({node.place.command(std::move(words)), {}, false});
     }
     std::vector<std::string> programs{"kubelet"};
-    if (options.how.way == Switch::Way::packages && !node.place.find_program("kubectl").empty())
+    if (by_packages && !node.place.find_program("kubectl").empty())
         programs.emplace_back("kubectl");
-    // A package may be there and not configured: its manager looks for itself.
-    const bool is_placed = options.how.way != Switch::Way::packages && kubelet_version(node.place) == options.target;
-    if (!is_placed) append(placing_commands(node, options.how, options.target, programs));
+    if (by_packages || kubelet_version(node.place) != options.target)
+        append(placing_commands(node, options.how, options.target, programs));
     spec.commands.push_back({node.place.command({"systemctl", "daemon-reload"}), {}, false});
     spec.commands.push_back({node.place.command({"systemctl", "restart", "kubelet"}), {}, false});
     return spec;

@@ -24,8 +24,8 @@ struct Switch {
 };
 
 /// Commands that put `programs` of version `target` in place. Binaries are proven first: their digest if a file
-/// PROGRAM.sha256 is beside them, and their --version. Errors: checks_failed "package-not-found", "package-unexpected";
-/// not_found "binary-not-found"; integrity "digest-mismatch".
+/// PROGRAM.sha256 is beside them, and their --version. Errors: checks_failed "package-not-found", "package-refused",
+/// "package-unexpected"; not_found "binary-not-found"; integrity "digest-mismatch".
 [[nodiscard]] std::vector<nodejob::Command> placing_commands(const Node& node, const Switch& how,
                                                              const kubernetes::Version& target,
                                                              const std::vector<std::string>& programs);

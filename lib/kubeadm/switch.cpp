@@ -143,17 +143,42 @@ std::vector<std::string> simulated(const std::string& text, std::string_view ver
     return names;
 }
 
+/// Whether a package source that the node knows has that version. Nothing is downloaded by apt; dnf may refresh its
+/// data.
+bool is_in_sources(const Place& place, const kubernetes::Version& target, const std::string& program) {
+    const bool is_apt = !place.find_program("apt-get").empty();
+    const Words words = is_apt ? Words{"apt-cache", "madison", program}
+                               : Words{"dnf", "-q", "--disableexcludes=kubernetes", "repoquery",
+                                       fmt::format("{}-{}", program, bare(target))};
+    const auto told = ask(place, words);
+    if (told.exit_code != 0 || told.signal != 0)
+        throw Error(Exit::io, "command-failed",
+                    fmt::format("{} failed: {}", base::join(words, " "), base::escape(base::last_line(told.err))));
+    if (!is_apt) return !base::trim(told.out).empty();
+    for (const std::string_view line : base::split(told.out, '\n')) {
+        const auto cells = base::split(line, '|');  // "kubeadm | 1.35.4-1.1 | https://... Packages"
+        if (cells.size() >= 2 && base::trim(cells[1]).starts_with(bare(target) + "-")) return true;
+    }
+    return false;
+}
+
 /// The packages depend on each other: only what belongs to them may come along, and nothing may go.
 void prove_apt(const Node& node, const Words& install, const Words& wanted, const kubernetes::Version& target) {
     Words simulate = install;
     simulate.insert(simulate.begin() + 1, "-s");
     const auto told = ask(node.place, simulate);
     if (told.exit_code != 0 || told.signal != 0) {
-        throw Error(Exit::checks_failed, "package-not-found",
+        const bool is_there = std::all_of(wanted.begin(), wanted.end(), [&](const std::string& program) {
+            return is_in_sources(node.place, target, program);
+        });
+        Error error(Exit::checks_failed, is_there ? "package-refused" : "package-not-found",
                     fmt::format("apt-get cannot install {}: {}", base::join(wanted, " "),
-                                base::escape(base::last_line(told.err))))
-            .hint(fmt::format("a repository holds one minor: set it to {} on this node and run apt-get update",
-                              target.line().text()));
+                                base::escape(base::last_line(told.err))));
+        throw std::move(error).hint(
+            is_there ? fmt::format("apt-get -s install {} on this node says why",
+                                   base::join(Words(install.end() - std::ssize(wanted), install.end()), " "))
+                     : fmt::format("a repository holds one minor: set it to {} on this node and run apt-get update",
+                                   target.line().text()));
     }
     const Words allowed{"kubeadm", "kubelet", "kubectl", "cri-tools", "kubernetes-cni"};
     Words unexpected;
@@ -207,25 +232,6 @@ void packages(const Node& node, const kubernetes::Version& target, const Words& 
         .hint("use --switch binaries or --switch command");
 }
 
-/// Whether a package source that the node knows has that version. Nothing is downloaded by apt; dnf may refresh its
-/// data.
-bool is_in_sources(const Place& place, const kubernetes::Version& target, const std::string& program) {
-    const bool is_apt = !place.find_program("apt-get").empty();
-    const Words words = is_apt ? Words{"apt-cache", "madison", program}
-                               : Words{"dnf", "-q", "--disableexcludes=kubernetes", "repoquery",
-                                       fmt::format("{}-{}", program, bare(target))};
-    const auto told = ask(place, words);
-    if (told.exit_code != 0 || told.signal != 0)
-        throw Error(Exit::io, "command-failed",
-                    fmt::format("{} failed: {}", base::join(words, " "), base::escape(base::last_line(told.err))));
-    if (!is_apt) return !base::trim(told.out).empty();
-    for (const std::string_view line : base::split(told.out, '\n')) {
-        const auto cells = base::split(line, '|');  // "kubeadm | 1.35.4-1.1 | https://... Packages"
-        if (cells.size() >= 2 && base::trim(cells[1]).starts_with(bare(target) + "-")) return true;
-    }
-    return false;
-}
-
 }  // namespace
 
 PlacingTrial try_placing(const Node& node, const Switch& how, const kubernetes::Version& target,
@@ -272,8 +278,11 @@ void require_kubeadm(const Node& node, const Switch& how, const kubernetes::Vers
     const auto before = slot.look();
     if (before.state == nodejob::JobState::running && before.key == key)
         slot.mark_received(finish_job(node, slot, before.id, placing, failed).id);
+    // Its version alone does not tell that all of the job was done: a package may not be configured, or not held.
+    const auto last = slot.look();
+    const bool is_unfinished = last.key == key && !last.succeeded();
     const auto found = kubeadm_version(node.place);
-    if (found == target) return;
+    if (found == target && (!is_unfinished || how.way == Switch::Way::none)) return;
     if (how.way == Switch::Way::none) {
         throw Error(Exit::checks_failed, "kubeadm-version",
                     fmt::format("expected kubeadm {} on this node, found {}", target.text(), found.text()))

@@ -306,6 +306,8 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"out-dir", Exit::io, "the output directory cannot be used", "name another one"},
     {"package-not-found", Exit::checks_failed, "the package source has no such version",
      "a repository holds one minor: set it, and run apt-get update"},
+    {"package-refused", Exit::checks_failed, "the package manager has the version and does not install it",
+     "packages of the node are damaged or do not fit: see its words, then dpkg --configure -a"},
     {"package-unexpected", Exit::checks_failed, "installing would change or remove other packages",
      "see the simulation with apt-get -s"},
     {"parameter-differs", std::nullopt, "a parameter shows another value than was asked for",
