@@ -148,8 +148,8 @@ VersionOffer read_repoquery(std::string_view text) {
 VersionOffer scan_packages(const Place& place) {
     const bool is_apt = !place.find_program("apt-cache").empty();
     if (!is_apt && place.find_program("dnf").empty()) return {};
-    Words words = is_apt ? Words{"apt-cache", "madison"}
-                         : Words{"dnf", "-q", "-C", "--disableexcludes=kubernetes", "repoquery"};
+    Words words =
+        is_apt ? Words{"apt-cache", "madison"} : Words{"dnf", "-q", "-C", k_with_excluded, "repoquery"};
     words.insert(words.end(), k_programs.begin(), k_programs.end());
     const auto told = ask(place, words);
     if (told.exit_code != 0 || told.signal != 0)

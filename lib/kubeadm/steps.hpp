@@ -23,6 +23,9 @@ struct Switch {
     std::string command;  ///< gets VERSION, NODE and COMPONENT in its environment
 };
 
+/// For dnf 4 and 5: packages of the repository kubernetes count although its configuration excludes them from updates.
+inline constexpr const char* k_with_excluded = "--setopt=disable_excludes=kubernetes";
+
 /// Commands that put `programs` of version `target` in place. Binaries are proven first: their digest if a file
 /// PROGRAM.sha256 is beside them, and their --version. Errors: checks_failed "package-not-found", "package-refused",
 /// "package-unexpected"; not_found "binary-not-found"; integrity "digest-mismatch".

@@ -148,7 +148,7 @@ std::vector<std::string> simulated(const std::string& text, std::string_view ver
 bool is_in_sources(const Place& place, const kubernetes::Version& target, const std::string& program) {
     const bool is_apt = !place.find_program("apt-get").empty();
     const Words words = is_apt ? Words{"apt-cache", "madison", program}
-                               : Words{"dnf", "-q", "--disableexcludes=kubernetes", "repoquery",
+                               : Words{"dnf", "-q", k_with_excluded, "repoquery",
                                        fmt::format("{}-{}", program, bare(target))};
     const auto told = ask(place, words);
     if (told.exit_code != 0 || told.signal != 0)
@@ -223,7 +223,7 @@ void packages(const Node& node, const kubernetes::Version& target, const Words& 
         return;
     }
     if (!place.find_program("dnf").empty()) {
-        Words install{"dnf", "install", "-y", "--disableexcludes=kubernetes"};
+        Words install{"dnf", "install", "-y", k_with_excluded};
         for (const std::string& program : programs) install.push_back(fmt::format("{}-{}", program, bare(target)));
         add(place, commands, install);
         return;

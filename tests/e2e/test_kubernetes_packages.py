@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Debian's own apt-get, apt-mark and dpkg switch kubeadm and kubelet of a node made of files, which has a database of
-packages and a package source of its own; what runs them is killed before and after each of them."""
+"""apt-get, apt-mark and dpkg, or dnf, as Debian has them, switch kubeadm and kubelet of a node made of files, which has
+a database of packages and a package source of its own; what runs them is killed before and after each of them."""
 import concurrent.futures
+import hashlib
+import json
 import os
 import pathlib
 import shutil
@@ -13,21 +15,21 @@ from fleet import scratch
 
 FAKE = pathlib.Path(__file__).resolve().parent.parent / "support/fake_kubeadm_node.py"
 OLD, TARGET = "1.34.4", "1.35.4"
-HELD = ["kubeadm", "kubectl", "kubelet"]
+KEPT = ["kubeadm", "kubectl", "kubelet"]
 # kmm-worker calls a program of the node as `chroot ROOT PROGRAM WORD...`. These are the host's, told where the node is;
 # every other one is played. KILL is "before N" or "after N": the N-th call that changes something ends with its caller.
 CHROOT = """#!/bin/sh
 root=$2 program=$3
 [ "$1" = -- ] || { root=$1 program=$2; }
 case $program in
-apt-get | apt-mark | apt-cache | dpkg) ;;
+apt-get | apt-mark | apt-cache | dpkg | dnf) ;;
 *) exec "@played@/chroot" "$@" ;;
 esac
 while [ "$1" != "$program" ]; do shift; done
 shift
 root=$(cd "$root" && pwd -P)
 changes=yes
-case "$program $*" in apt-cache*|apt-get*-s\\ *|apt-mark\\ show*) changes= ;; esac
+case "$program $*" in apt-cache*|apt-get*-s\\ *|dnf*repoquery*) changes= ;; esac
 kill_at() {
   [ -n "$changes" ] || return 0
   [ "$1" = before ] && echo "$program $*" >> @calls@
@@ -37,6 +39,7 @@ kill_at() {
 }
 kill_at before
 if [ "$program" = dpkg ]; then dpkg --root="$root" "$@"
+elif [ "$program" = dnf ]; then dnf --installroot="$root" --setopt=reposdir="$root/etc/yum.repos.d" --releasever=9 "$@"
 else "$program" -o Dir="$root" -o Dir::State::status="$root/var/lib/dpkg/status" \\
   -o Dir::Bin::methods=/usr/lib/apt/methods \\
   -o Dir::Bin::solvers::=/usr/lib/apt/solvers -o Dir::Bin::dpkg=/usr/bin/dpkg -o DPkg::Options::=--root="$root" \\
@@ -48,54 +51,142 @@ exit $code
 """
 
 
-def package(where, name, version, depends=""):
-    """A package as pkgs.k8s.io has it, with a program whose second line says what it is."""
-    tree = where / f"{name}_{version}"
-    (tree / "DEBIAN").mkdir(parents=True)
-    (tree / "usr/share/doc" / name).mkdir(parents=True)
-    (tree / "usr/share/doc" / name / "README").write_text(f"{name}\n")
-    fields = {
-        "Package": name,
-        "Version": f"{version}-1.1",
-        "Architecture": "amd64",
-        "Maintainer": "nobody <nobody@example.com>",
-        "Depends": depends,
-        "Description": name,
-    }
-    (tree / "DEBIAN/control").write_text("".join(f"{key}: {text}\n" for key, text in fields.items() if text))
-    if name.startswith("kube") and name != "kubernetes-cni":
-        program = tree / "usr/bin" / name
-        program.parent.mkdir()
-        program.write_text(f"#!/bin/sh\n# {name} v{version}\nexit 1\n")
-        program.chmod(0o755)
-    built = where / f"{name}_{version}.deb"
-    subprocess.run(["dpkg-deb", "--build", tree, built], check=True, stdout=subprocess.DEVNULL)
-    shutil.rmtree(tree)
-    return fields, built
+PACKAGES = [
+    ("cri-tools", "1.34.0", ""),
+    ("cri-tools", "1.35.0", ""),
+    ("kubernetes-cni", "1.7.1", ""),
+    *(
+        entry
+        for version in (OLD, TARGET)
+        for entry in (
+            ("kubeadm", version, "cri-tools (>= 1.30.0)"),
+            ("kubelet", version, "kubernetes-cni (>= 1.2.0)"),
+            ("kubectl", version, ""),
+        )
+    ),
+]  # as pkgs.k8s.io has them
 
 
-def source(where):
-    """A package source with both versions."""
-    where.mkdir()
-    made = [package(where, "cri-tools", "1.34.0"), package(where, "cri-tools", "1.35.0")]
-    made.append(package(where, "kubernetes-cni", "1.7.1"))
-    for version in (OLD, TARGET):
-        made.append(package(where, "kubeadm", version, "cri-tools (>= 1.30.0)"))
-        made.append(package(where, "kubelet", version, "kubernetes-cni (>= 1.2.0)"))
-        made.append(package(where, "kubectl", version))
-    entries = []
-    for fields, built in made:
-        entries += [f"{key}: {text}" for key, text in fields.items() if text]
-        digest = subprocess.run(["sha256sum", built], check=True, capture_output=True, text=True).stdout.split()[0]
-        entries += [f"Filename: ./{built.name}", f"Size: {built.stat().st_size}", f"SHA256: {digest}", ""]
-    (where / "Packages").write_text("\n".join(entries))
+def program(name, version):
+    """Its second line says what it is."""
+    return f"#!/bin/sh\n# {name} v{version}\nexit 1\n"
+
+
+class Apt:
+    programs = ("apt-get", "apt-mark", "apt-cache", "dpkg")
+    needed = ("apt-get", "dpkg-deb")
+    mark = "hold ok installed"
+
+    @staticmethod
+    def source(where):
+        """A package source with both versions."""
+        entries = []
+        for name, version, depends in PACKAGES:
+            tree, built = where / "tree", where / f"{name}_{version}.deb"
+            path = tree / "usr/bin" / name
+            for directory in (tree / "DEBIAN", path.parent):
+                directory.mkdir(parents=True)
+            path.write_text(program(name, version))
+            path.chmod(0o755)
+            fields = {
+                "Package": name,
+                "Version": f"{version}-1.1",
+                "Architecture": "amd64",
+                "Maintainer": "nobody <nobody@example.com>",
+                "Depends": depends,
+                "Description": name,
+            }
+            lines = [f"{key}: {text}" for key, text in fields.items() if text]
+            (tree / "DEBIAN/control").write_text("\n".join(lines) + "\n")
+            subprocess.run(["dpkg-deb", "--build", tree, built], check=True, stdout=subprocess.DEVNULL)
+            shutil.rmtree(tree)
+            digest = hashlib.sha256(built.read_bytes()).hexdigest()
+            entries += [*lines, f"Filename: ./{built.name}", f"Size: {built.stat().st_size}", f"SHA256: {digest}", ""]
+        (where / "Packages").write_text("\n".join(entries))
+
+    @staticmethod
+    def install_old(world, source):
+        dpkg = world.root / "var/lib/dpkg"
+        for path in ("updates", "info", "triggers", "parts", "alternatives"):
+            (dpkg / path).mkdir(parents=True)
+        for path in ("status", "available"):
+            (dpkg / path).touch()
+        for path in (
+            "var/lib/apt/lists/partial",
+            "var/cache/apt/archives/partial",
+            "etc/apt/apt.conf.d",
+            "etc/apt/preferences.d",
+            "etc/apt/sources.list.d",
+            "var/log/apt",
+        ):
+            (world.root / path).mkdir(parents=True)
+        (world.root / "etc/apt/sources.list").write_text(f"deb [trusted=yes] file:{source} ./\n")
+        world.call("apt-get", "update")
+        world.call("apt-get", "install", "-y", "cri-tools=1.34.0-1.1", *(f"{name}={OLD}-1.1" for name in KEPT))
+        world.call("apt-mark", "hold", *KEPT)
+
+    @staticmethod
+    def state(world):
+        """The version and the status of each package."""
+        states = {}
+        for entry in (world.root / "var/lib/dpkg/status").read_text().split("\n\n"):
+            fields = dict(line.split(": ", 1) for line in entry.splitlines() if ": " in line and line[0] != " ")
+            if fields:
+                states[fields["Package"]] = (fields["Version"].removesuffix("-1.1"), fields["Status"])
+        return states
+
+
+class Dnf:
+    programs = ("dnf",)
+    needed = ("dnf", "rpmbuild", "createrepo_c")
+    mark = "installed"
+
+    @staticmethod
+    def source(where):
+        for name, version, depends in PACKAGES:
+            spec = where / f"{name}.spec"
+            requires = f"Requires: {depends.replace('(', '').replace(')', '')}\n" if depends else ""
+            spec.write_text(
+                f"Name: {name}\nVersion: {version}\nRelease: 150500.1.1\nSummary: {name}\nLicense: none\n"
+                f"BuildArch: noarch\nAutoReqProv: no\n{requires}%description\n{name}\n%install\n"
+                f"mkdir -p %{{buildroot}}/usr/bin\ncat > %{{buildroot}}/usr/bin/{name} <<'END'\n"
+                f"{program(name, version)}END\nchmod 755 %{{buildroot}}/usr/bin/{name}\n%files\n/usr/bin/{name}\n"
+            )
+            subprocess.run(
+                ["rpmbuild", "-bb", "--quiet", "-D", f"_topdir {where}/work", "-D", f"_rpmdir {where}", spec],
+                check=True,
+                capture_output=True,
+            )
+        subprocess.run(["createrepo_c", "-q", where], check=True)
+
+    @staticmethod
+    def install_old(world, source):
+        repository = world.root / "etc/yum.repos.d/kubernetes.repo"
+        repository.parent.mkdir(parents=True)
+        repository.write_text(
+            f"[kubernetes]\nname=Kubernetes\nbaseurl=file://{source}\nenabled=1\ngpgcheck=0\n"
+            "exclude=kubelet kubeadm kubectl cri-tools kubernetes-cni\n"
+        )
+        wanted = ("cri-tools-1.34.0", *(f"{name}-{OLD}" for name in KEPT))
+        world.call("dnf", "install", "-y", "--setopt=disable_excludes=kubernetes", *wanted)
+
+    @staticmethod
+    def state(world):
+        told = subprocess.run(
+            ["rpm", "--root", world.root.resolve(), "-qa", "--qf", "%{NAME} %{VERSION}\n"],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        return {line.split()[0]: (line.split()[1], "installed") for line in told.splitlines()}
 
 
 class World:
-    """A worker of v1.34.4 whose packages come from `debs`."""
+    """A node of v1.34.4 whose packages come from `source`."""
 
-    def __init__(self, debs, role="worker"):
-        self.top = scratch("apt")
+    def __init__(self, manager, source, role):
+        self.manager = manager
+        self.top = scratch("packages")
         self.root = self.top / "host"
         make = ["python3", FAKE, "make", "host", f"v{OLD}", role]
         subprocess.run(make, cwd=self.top, env=self.environment(), check=True)
@@ -107,19 +198,9 @@ class World:
         chroot.chmod(0o755)
         for name in ("kubeadm", "kubelet"):
             (self.root / "usr/bin" / name).unlink()
-        for name in ("apt-get", "apt-mark", "apt-cache", "dpkg"):
+        for name in manager.programs:
             shutil.copy(self.root / "usr/bin/crictl", self.root / "usr/bin" / name)
-        for path in ("updates", "info", "triggers", "parts", "alternatives"):
-            (self.root / "var/lib/dpkg" / path).mkdir(parents=True)
-        for path in ("status", "available"):
-            (self.root / "var/lib/dpkg" / path).touch()
-        for path in ("var/lib/apt/lists/partial", "var/cache/apt/archives/partial", "etc/apt/apt.conf.d",
-                     "etc/apt/preferences.d", "etc/apt/sources.list.d", "var/log/apt"):
-            (self.root / path).mkdir(parents=True)
-        (self.root / "etc/apt/sources.list").write_text(f"deb [trusted=yes] file:{debs} ./\n")
-        self.apt("apt-get", "update")
-        self.apt("apt-get", "install", "-y", "cri-tools=1.34.0-1.1", *(f"{name}={OLD}-1.1" for name in HELD))
-        self.apt("apt-mark", "hold", *HELD)
+        manager.install_old(self, source)
         self.calls.unlink()
 
     def environment(self, kill=""):
@@ -130,10 +211,17 @@ class World:
             "KILL": kill,
         }
 
-    def apt(self, *words):
-        return subprocess.run(
-            ["chroot", "host", *words], cwd=self.top, env=self.environment(), check=True, capture_output=True, text=True
-        ).stdout
+    def call(self, *words):
+        done = subprocess.run(
+            ["chroot", "host", *words],
+            cwd=self.top,
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise AssertionError(f"{words}: {done.stdout}{done.stderr}")
 
     def run(self, *words, kill=""):
         return subprocess.run(
@@ -151,58 +239,59 @@ class World:
     def changes(self):
         return self.calls.read_text().splitlines() if self.calls.exists() else []
 
-    def state(self):
-        """Versions and states of the packages, and which are held."""
-        states = {}
-        for entry in (self.root / "var/lib/dpkg/status").read_text().split("\n\n"):
-            fields = dict(line.split(": ", 1) for line in entry.splitlines() if ": " in line and line[0] != " ")
-            if fields:
-                states[fields["Package"]] = (fields["Version"], fields["Status"])
-        return states
-
     def close(self):
         shutil.rmtree(self.top, ignore_errors=True)
 
 
-class Apt(unittest.TestCase):
+class Switched:
+    """What holds for every package manager."""
+    manager = None
+
     @classmethod
     def setUpClass(cls):
-        if os.geteuid() != 0 or shutil.which("apt-get") is None:
-            raise unittest.SkipTest("needs root, apt-get and dpkg")
-        cls.where = scratch("debs")
+        missing = [name for name in cls.manager.needed if shutil.which(name) is None]
+        if os.geteuid() != 0 or missing:
+            raise unittest.SkipTest(f"needs root, and {' '.join(cls.manager.needed)}")
+        cls.where = scratch("source")
         cls.addClassCleanup(shutil.rmtree, cls.where, ignore_errors=True)
-        source(cls.where / "source")
+        cls.manager.source(cls.where)
 
     def world(self, role="worker"):
-        world = World(self.where / "source", role)
+        world = World(self.manager, self.where, role)
         self.addCleanup(world.close)
         return world
 
-    def assert_switched(self, world, names=HELD):
-        states = world.state()
+    def assert_switched(self, world, names=KEPT):
+        states = self.manager.state(world)
         for name in names:
-            self.assertEqual(states[name], (f"{TARGET}-1.1", "hold ok installed"))
-        self.assertEqual(states["cri-tools"], ("1.34.0-1.1", "install ok installed"), "what needs no change stays")
+            self.assertEqual(states[name], (TARGET, self.manager.mark))
+        self.assertEqual(states["cri-tools"][0], "1.34.0", "what needs no change stays")
 
     def test_undisturbed(self):
         world = self.world()
+        self.assertEqual(self.manager.state(world)["kubelet"], (OLD, self.manager.mark))
         done = world.switch()
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assert_switched(world)
         again = world.switch()
         self.assertEqual(again.returncode, 0, again.stderr)
 
+    def test_scanned(self):
+        done = self.world().run("facts", "--for-upgrade", "--scan", "-o", "json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(TARGET, json.dumps(json.loads(done.stdout)["scan"]["packages"]))
+
     def test_killed(self):
-        self.killed("worker", "kubelet", HELD, 5)
+        self.killed("worker", "kubelet", KEPT)
 
     def test_killed_while_kubeadm_is_installed(self):
-        self.killed("", "images", ["kubeadm"], 3)
+        self.killed("", "images", ["kubeadm"])
 
-    def killed(self, role, verb, names, least):
+    def killed(self, role, verb, names):
         whole = self.world(role)
         self.assertEqual(whole.switch(verb=verb).returncode, 0)
         count = len(whole.changes())
-        self.assertGreater(count, least)
+        self.assertGreater(count, 0)
         moments = [f"{side} {number}" for number in range(1, count + 1) for side in ("before", "after")]
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             outcomes = pool.map(lambda moment: self.killed_at(moment, role, verb, names), moments)
@@ -212,7 +301,7 @@ class Apt(unittest.TestCase):
 
     def killed_at(self, moment, role, verb, names):
         """What was wrong after a kill at that moment and one repetition; "" if nothing."""
-        world = World(self.where / "source", role)
+        world = World(self.manager, self.where, role)
         try:
             world.switch(moment, verb)
             if len(world.changes()) != int(moment.split()[1]):
@@ -227,10 +316,27 @@ class Apt(unittest.TestCase):
         finally:
             world.close()
 
+
+class SwitchedByDnf(Switched, unittest.TestCase):
+    manager = Dnf
+
+    def test_refused(self):
+        """What dnf says is told, and nothing was changed."""
+        world = self.world()
+        before = Dnf.state(world)
+        done = world.run("kubelet", "--target", "v1.35.9", "--switch", "packages")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("No match for argument: kubeadm-1.35.9", done.stderr)
+        self.assertEqual(Dnf.state(world), before)
+
+
+class SwitchedByApt(Switched, unittest.TestCase):
+    manager = Apt
+
     def test_refused(self):
         """What apt says is told, with the way out, and nothing was changed."""
         world = self.world()
-        before = world.state()
+        before = Apt.state(world)
         done = world.run("kubelet", "--target", "v1.35.9", "--switch", "packages")
         self.assertEqual(done.returncode, 10, done.stderr)
         self.assertIn("package-not-found", done.stderr)
@@ -244,5 +350,5 @@ class Apt(unittest.TestCase):
         self.assertIn("package-refused", done.stderr)
         self.assertIn("apt-get -s install kubeadm=1.35.4-*", done.stderr)
         status.write_text(text)
-        self.assertEqual(world.state(), before)
+        self.assertEqual(Apt.state(world), before)
         self.assertEqual(world.changes(), [])
