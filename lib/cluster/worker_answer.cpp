@@ -156,6 +156,8 @@ std::optional<NoValue> look_for_failure(const WorkerReply& reply, const WorkerCa
     }
     if (reply.exit_code == 0 && found == kind) return std::nullopt;
     if (found == "Error") {
+        // A shutdown of the node, or the deletion of its Pod, has stopped the worker: what it has begun may go on.
+        answer.has_result = !(reply.of_worker && reply.document.get_string({"code"}) == "interrupted");
         answer.error = decode_error(call.node, reply, reply.exit_code == 0 ? 1 : reply.exit_code);
         return answer;
     }

@@ -18,7 +18,8 @@ struct Reply {
     std::optional<Value> value;
     std::optional<Error> error;
     bool has_result =
-        true;  ///< false: the worker has ended without one, so that only a look at the node shows what it did
+        true;  ///< false: the worker has ended without one, so that only a look at the node shows what it did; also
+               ///< when it says itself that it was interrupted
     [[nodiscard]] bool settled() const noexcept { return end == CallEnd::completed; }
 };
 

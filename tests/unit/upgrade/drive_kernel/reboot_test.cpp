@@ -24,6 +24,7 @@ public:
     int away = 2;               ///< calls that do not get there after a reboot, -1: all
     int deaf = 0;               ///< requests to reboot that have no effect
     bool is_answer_lost = false;
+    bool is_worker_stopped = false;  ///< by the shutdown, before it has answered
     std::optional<std::string> refusal;
     int asked = 0, reboots = 0;
 
@@ -63,6 +64,13 @@ public:
             reply.end = cluster::CallEnd::unknown;
             reply.document = {};
         }
+        if (is_worker_stopped) {
+            reply.exit_code = 143;
+            reply.document = value::Node::mapping({{"apiVersion", "kmmtools/v1"},
+                                                   {"kind", "Error"},
+                                                   {"code", "interrupted"},
+                                                   {"message", "interrupted"}});
+        }
         return reply;
     }
     [[nodiscard]] std::string describe() const override { return "fake"; }
@@ -100,10 +108,12 @@ struct Case {
 TEST_SUITE("upgrade::drive_kernel") {
 
 TEST_CASE("a node is asked once, its silence is waited out, and the new boot is what counts") {
-    for (const bool is_lost : {false, true}) {
-        CAPTURE(is_lost);
+    for (const char* end : {"answers", "lost", "stopped"}) {
+        const bool is_lost = end != std::string_view("answers");
+        CAPTURE(end);
         Case one;
-        one.machine.is_answer_lost = is_lost;
+        one.machine.is_answer_lost = end == std::string_view("lost");
+        one.machine.is_worker_stopped = end == std::string_view("stopped");
         const auto now = one.reboot();
         CHECK(now.kernel == k_new);
         CHECK(now.boot_id == "boot-2");

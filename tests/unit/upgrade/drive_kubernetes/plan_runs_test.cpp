@@ -136,4 +136,47 @@ TEST_CASE("a node's facts: the lowest of its manifests counts, and none if one h
     CHECK(gap.are_manifests_whole == false);
 }
 
+
+TEST_CASE("a step whose worker was stopped on the node goes on there: it is asked for again") {
+    struct Stopped final : cluster::NodeRunner {
+        std::vector<std::string> codes;
+        std::size_t calls = 0;
+        [[nodiscard]] cluster::WorkerReply run(const cluster::WorkerCall&) override {
+            cluster::WorkerReply reply;
+            if (calls++ < codes.size()) {
+                reply.exit_code = 143;
+                reply.document = value::Node::mapping({{"apiVersion", "kmmtools/v1"},
+                                                       {"kind", "Error"},
+                                                       {"code", codes[calls - 1]},
+                                                       {"message", "interrupted; the job goes on"}});
+                return reply;
+            }
+            reply.document = value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "KubernetesNodeStep"}});
+            return reply;
+        }
+        [[nodiscard]] std::string describe() const override { return "fake"; }
+    };
+    struct HastyClock final : sys::Clock {
+        std::chrono::milliseconds time{0};
+        [[nodiscard]] std::int64_t now_unix() const override { return 0; }
+        [[nodiscard]] std::chrono::milliseconds monotonic() const override { return time; }
+        bool sleep_for(std::chrono::milliseconds duration) override {
+            time += duration;
+            return true;
+        }
+    } clock;
+    std::vector<std::string> told;
+    const auto step = [&](std::vector<std::string> codes) {
+        Stopped runner;
+        runner.codes = std::move(codes);
+        NodeAgent agent(runner, clock, [] { return false; },
+                        [&](const std::string&, const std::string& text) { told.push_back(text); });
+        static_cast<void>(agent.step("cp1", {"control-plane"}, Deadline(clock, std::chrono::minutes(10))));
+        return runner.calls;
+    };
+    CHECK(step({"interrupted", "interrupted"}) == 3);
+    CHECK(told.size() == 2);
+    CHECK_THROWS_AS(step({"kubeadm-failed"}), Error);
+}
+
 }

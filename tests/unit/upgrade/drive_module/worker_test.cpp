@@ -126,11 +126,14 @@ TEST_CASE("a call that did not come through carries the transport's hint") {
     CHECK(error_of(reply).hint() == "kubectl delete pod");
 }
 
-TEST_CASE("a load or unload whose worker ended without a result: the node shows what it did, and is asked once") {
+TEST_CASE("a load or unload whose worker was killed or stopped: the node shows what it did, and is asked once") {
+    const auto stopped = FakeNodes::error(143, "interrupted", "interrupted while it waited");
     for (const std::string verb : {"load", "unload"}) {
-        for (const bool carried_out : {true, false}) {
+        for (const auto& [carried_out, last_words] : std::vector<std::pair<bool, cluster::WorkerReply>>{
+                 {true, without_result(137)}, {false, without_result(137)}, {true, stopped}, {false, stopped}}) {
             CAPTURE(verb);
             CAPTURE(carried_out);
+            CAPTURE(last_words.exit_code);
             World world(1);
             int ended = 0;
             world.nodes.fault = [&](const cluster::WorkerCall& call,
@@ -138,7 +141,7 @@ TEST_CASE("a load or unload whose worker ended without a result: the node shows 
                 if (call.args.front() != verb) return std::nullopt;
                 ++ended;
                 if (carried_out) static_cast<void>(act());
-                return without_result(137);
+                return last_words;
             };
             Drive drive(world, world.prepare());
             CHECK((drive.driver.walk() == Ended::complete) == carried_out);
