@@ -37,6 +37,14 @@ std::string label_text(const Node& pod, std::string_view key) { return pod.get_s
 
 bool changes_the_node(const Node& pod) { return render::is_worker_change(label_text(pod, render::k_label_verb)); }
 
+/// True for a Pod that is twice as old as it may become: its maker is gone, or its node is.
+bool is_abandoned(const Node& pod, std::int64_t now) {
+    const auto created = base::parse_rfc3339(pod.get_string({"metadata", "creationTimestamp"}));
+    const Node* deadline = pod.find_path({"spec", "activeDeadlineSeconds"});
+    const auto life = deadline == nullptr ? std::nullopt : deadline->as_int();
+    return created && life && now - *created >= 2 * *life;
+}
+
 void delete_pod(kube::Client& client, const Key& key, const std::string& uid) {
     kube::DeleteOptions options;
     options.uid = uid;
@@ -227,9 +235,24 @@ bool PodRunner::can_be_ours(const Node& pod) const {
     task.args = {label_text(pod, render::k_label_verb)};
     task.module = label_text(pod, render::k_label_module);
     task.module_namespace = label_text(pod, render::k_label_module_namespace);
+    task.run = label_text(pod, render::k_label_run);
     if (key.name == render::worker_task_name(task)) { return true; }
     task.module = options_.module;  // a long name is cut in the label
     return key.name == render::worker_task_name(task);
+}
+
+void PodRunner::clear_reader(const Node& pod, milliseconds patience) {
+    const Key key = key_of(pod);
+    const std::string uid = uid_of(pod);
+    const bool can_end = !is_pod_unstarted(pod) || is_pod_starting(pod);
+    bool is_over = is_pod_over(pod) || is_abandoned(pod, client_.clock().now_unix());
+    if (!is_over && can_end && node_trouble(pod.get_string({"spec", "nodeName"})).empty()) {
+        const auto has_ended = [&](const std::optional<Node>& now) {
+            return !now || uid_of(*now) != uid || is_pod_over(*now);
+        };
+        is_over = kube::wait_for(client_, kube::resources::k_pods, key, has_ended, patience, k_look_again);
+    }
+    if (is_over) { delete_pod(client_, key, uid); }
 }
 
 std::optional<PodRunner::Obstacle> PodRunner::clear_node(const render::WorkerTask& task, milliseconds end) {
@@ -241,6 +264,11 @@ std::optional<PodRunner::Obstacle> PodRunner::clear_node(const render::WorkerTas
     query.field_selector = "spec.nodeName=" + task.node;
     for (const auto& pod : client_.list_all(kube::resources::k_pods, query)) {
         if (!can_be_ours(pod)) { continue; }
+        const bool is_ours = label_text(pod, render::k_label_run) == options_.run;
+        if (!is_ours && render::is_worker_reading(label_text(pod, render::k_label_verb))) {
+            clear_reader(pod, std::max(end - client_.clock().monotonic(), milliseconds(0)) / 2);
+            continue;
+        }
         if (auto obstacle = clear_pod(pod, wanted_name, end)) { return obstacle; }
     }
     set_clear(task.node, true);

@@ -37,7 +37,9 @@ struct PodRunnerOptions {
 /// badly, Pods that an earlier process left there are looked for. What asks only is deleted and waited for until it is
 /// gone; a load or unload that is still under way is waited for, not killed; its result is not taken, since a step that
 /// was cut off begins with a look at the node. Pods of another run are waited for and never touched, unless they have
-/// ended and bear the very name that is needed.
+/// ended and bear the very name that is needed. Those that only read the node (render::is_worker_reading) are waited
+/// for on a node that is ready, for half of the time that there is, and deleted once they have ended, or are twice as
+/// old as they may become; then the worker is begun beside them.
 ///
 /// How calls end: PodOutcome::take; a Pod that vanished, or of which nothing was heard until the timeout though it was
 /// started, is `unknown`; one that no kubelet has started until the timeout is `unreachable`. What the API server
@@ -65,6 +67,8 @@ private:
     /// Handles one Pod that is there; nullopt when it is no obstacle any more.
     [[nodiscard]] std::optional<Obstacle> clear_pod(const value::Node& pod, const std::string& wanted_name,
                                                     std::chrono::milliseconds end);
+    /// Deletes a Pod of another run that only reads once it has ended; gives up after `patience`.
+    void clear_reader(const value::Node& pod, std::chrono::milliseconds patience);
     /// Creates the Pod once the node is clear; the Pod as it was stored, or what the call ends with.
     [[nodiscard]] std::optional<WorkerReply> start(const render::WorkerTask& task, std::chrono::milliseconds end,
                                                    value::Node& created);

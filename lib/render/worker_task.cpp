@@ -168,15 +168,17 @@ std::string worker_task_verb(const std::vector<std::string>& args) {
 }
 
 bool is_worker_change(std::string_view verb) {
-    if (verb.starts_with("kubernetes-")) { return verb != "kubernetes-facts"; }
+    if (verb.starts_with("kubernetes-")) { return !is_worker_reading(verb); }
     return verb == "load" || verb == "unload";
 }
+
+bool is_worker_reading(std::string_view verb) { return verb == "kubernetes-facts"; }
 
 std::string worker_task_name(const WorkerTask& task) {
     // The hash tells "a-b" of "c" from "a" of "b-c", and the Modules of two namespaces in one place.
     const std::string hash = short_hash(
-        fmt::format("{}\n{}\n{}\n{}", task.module_namespace.empty() ? task.namespace_ : task.module_namespace,
-                    task.module, task.node, verb_of(task)));
+        fmt::format("{}\n{}\n{}\n{}{}", task.module_namespace.empty() ? task.namespace_ : task.module_namespace,
+                    task.module, task.node, verb_of(task), is_worker_reading(verb_of(task)) ? "\n" + task.run : ""));
     const std::string start = shortened(fmt::format("kmm-upgrade-{}-{}-{}", verb_of(task), task.node, task.module),
                                         k_task_name_max - hash.size() - 1);
     return fmt::format("{}-{}", start, hash);

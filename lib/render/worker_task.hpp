@@ -48,7 +48,11 @@ struct WorkerTask {
 /// True for a verb of that label which changes the node: it must not be killed half-way.
 [[nodiscard]] bool is_worker_change(std::string_view verb);
 
-/// The name is the same for the same namespace, Module, node and verb, and has at most 253 characters.
+/// True for a verb that only reads the node: a Pod of it may be there beside any other, and is in nobody's way.
+[[nodiscard]] bool is_worker_reading(std::string_view verb);
+
+/// The name is the same for the same namespace, Module, node and verb, of a verb that only reads also for the same run
+/// alone, and has at most 253 characters.
 [[nodiscard]] std::string worker_task_name(const WorkerTask& task);
 
 /// Keys of the spec in alphabetical order. A Pod for load and unload is privileged and uses the host's network (the

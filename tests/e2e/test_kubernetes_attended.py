@@ -287,8 +287,9 @@ class Frozen(Case):
         objects = self.work / "api"
         objects.mkdir(exist_ok=True)
         kinds = "Node,Pod,ConfigMap"
+        version = self.versions[0]
         dump = subprocess.run(
-            [sys.executable, SUPPORT / "kubeadm_dump.py", "--kinds", kinds, f"cp1={FROM}/{FROM}", f"w1={FROM}"],
+            [sys.executable, SUPPORT / "kubeadm_dump.py", "--kinds", kinds, f"cp1={version}/{version}", f"w1={version}"],
             capture_output=True,
             check=True,
         ).stdout

@@ -7,7 +7,8 @@ from kubernetes_fleet import COMPONENTS, FROM, START, TARGET
 from test_kubernetes_attended import Frozen
 
 IMAGE = "registry.example/kmm-worker@sha256:" + "0" * 64
-SELF = f"--via self --worker-image {IMAGE} --ignore-checks drain-unmanaged,other-orchestrators"
+REACH = f"--via self --worker-image {IMAGE}"
+SELF = f"{REACH} --ignore-checks drain-unmanaged,other-orchestrators"
 # The objects have no DaemonSet for the Pods of kube-proxy.
 GO = " ".join(["kmm-upgrade", *START, "--no-freeze", "--force", SELF])
 CHANGES = ("control-plane", "kubelet")
@@ -55,6 +56,46 @@ class Podded(Frozen):
         changing = [line for line in requests if line.split()[0] in ("PUT", "PATCH") or ("POST" in line and "/pods" not in line)]
         self.assertEqual([line for line in changing if "selfsubject" not in line], [])
 
+    def test_a_scan(self):
+        self.assertEqual(self.walked(f"kmm-upgrade versions --scan {REACH} -o name").split(), [FROM, TARGET])
+        self.assertEqual([self.fleet.log(node) for node in ("cp1", "w1")], [[], []])
+
+    def test_a_question_that_was_left_behind_is_in_nobodys_way(self):
+        """Its node starts no Pods when the check is killed, and is there again for the next one."""
+        faults = self.fleet.nodes / "faults"
+        faults.write_text("w1 * unreachable\n")
+        check = f"kmm-upgrade check kubernetes {TARGET} --switch binaries {SELF} -o json"
+        script = (
+            f"{check} & echo $! > {self.work}/pid; wait $!; [ $? = 137 ] || exit 9; "
+            f"rm {faults}; echo next; exec {check}"
+        )
+        shown = self.walked(script, "--kill", f"POST .*/pods,POST .*/pods:after:{self.work}/pid").split("next\n")[1]
+        results = {each["id"]: each for each in json.loads(shown[shown.index("{"):])["checks"]}
+        self.assertEqual(results["node-reach"]["outcome"], "OK", shown)
+
+    def test_step_by_step(self):
+        script = (
+            "GO --manual; for i in $(seq 40); do kmm-upgrade step > /dev/null; c=$?; [ $c = 0 ] || [ $c = 11 ] || exit 9; "
+            "kmm-upgrade show | grep -q upgrade-complete && exit 0; done; exit 9"
+        )
+        self.require_upgraded(self.walked(script))
+
+    def test_a_failed_step_is_retried(self):
+        behaviours = {"cp1": {"die_at": 3}, "w1": {"fail": "systemctl"}}
+        for node, behaviour in behaviours.items():
+            self.fleet.behave(node, **behaviour)
+        script = "GO; [ $? = 11 ] || exit 9"
+        for node in behaviours:
+            script += (
+                f"; kmm-upgrade show | grep -q '{node}: ' || exit 8; echo '{{}}' > {self.fleet.nodes}/{node}/fake/behaviour; "
+                f"kmm-upgrade retry {node}; c=$?"
+            )
+        shown = self.walked(script + "; exit $c")
+        # kubeadm upgrade apply ran twice: it was killed once, and the manifests were put back before the second time.
+        self.assertIn("repaired: ", shown)
+        self.assertEqual(len(self.fleet.applies()), 2)
+        self.assertEqual({node: self.fleet.kubelet(node) for node in ("cp1", "w1")}, {"cp1": TARGET, "w1": TARGET}, shown)
+
     def test_the_api_server_is_away_during_kubeadm(self):
         self.require_upgraded(self.walked("GO", "--away", "kubernetes-control-plane"))
 
@@ -88,6 +129,27 @@ class Podded(Frozen):
         done = self.fleet.run(*START, "--via", "self", "--worker-image", IMAGE)
         self.assertEqual(done.returncode, 64)
         self.assertIn("needs an API server", done.stdout)
+
+
+class Back(Podded):
+    """The way back by Pods, from a patch of the same minor."""
+    versions = ("v1.35.3", TARGET)
+    test_the_whole_upgrade = test_questions_alone = test_a_scan = test_step_by_step = test_killed_and_resumed = None
+    test_a_question_that_was_left_behind_is_in_nobodys_way = test_a_failed_step_is_retried = None
+    test_the_api_server_is_away_during_kubeadm = test_an_image_that_cannot_be_pulled = None
+    test_a_node_without_a_kubelet = test_what_cannot_be_asked_for = None
+
+    def test_everything_goes_back(self):
+        file = self.work / "versions.yaml"
+        file.write_text(f"versions:\n- version: v1.35.3\n- version: {TARGET}\n")
+        shown = self.walked(
+            f"GO --versions {file} --until upgraded-first-master; [ $? = 11 ] || exit 9; kmm-upgrade abort --rollback all"
+        )
+        self.assertEqual(self.run_states()[-1], "upgrade-aborted", shown)
+        self.assertEqual(self.fleet.control_plane("cp1")["kube-apiserver"], "v1.35.3")
+        self.assertIn("restore", [call[2] for call in self.fleet.calls() if call[0] == "begin"])
+        left = [item["metadata"]["name"] for item in self.after("Pod") if item["metadata"]["name"].startswith("kmm-upgrade-")]
+        self.assertEqual(left, [], shown)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ documents. The first one is the current context. Exits like the command.
   --operator FAULTS       KMM's operator is played by scripted_operator.py, with these faults, separated by commas
 """
 import argparse
+import bisect
 import copy
 import http.server
 import json
@@ -370,7 +371,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         end = time.monotonic() + float(query.get("timeoutSeconds", 300))
         while time.monotonic() < end:
             with cluster.changed:
-                new = [event for event in cluster.events if event[0] > seen and event[1] == row[0]]
+                first = bisect.bisect_right(cluster.events, seen, key=lambda event: event[0])
+                new = [event for event in cluster.events[first:] if event[1] == row[0]]
                 if not new:
                     cluster.changed.wait(min(1.0, max(0.0, end - time.monotonic())))
             for number, _, kind, document in new:

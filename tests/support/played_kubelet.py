@@ -26,6 +26,15 @@ def value_of(key, text):
     return found[1] if found else ""
 
 
+def message_of(text):
+    """The termination message of a Pod whose worker has printed `text`: a long one stays in its log."""
+    message = text.strip()
+    if len(message) <= MESSAGE_BYTES:
+        return message
+    short = json.dumps(json.loads(message), separators=(",", ":"), ensure_ascii=False)
+    return json.dumps({"apiVersion": "kmmtools/v1", "kind": "PodLog", "bytes": len(short.encode())})
+
+
 class Followed:
     """What the files of a directory cluster said when they were read last."""
 
@@ -125,13 +134,13 @@ class Kubelet:
             self.tell("Failed", {"terminated": {"exitCode": 137, "reason": "Error", "message": ""}})
             return self.end()
         self.logs[self.key] = done.stderr + done.stdout
-        message = done.stdout.strip()
-        if len(message) > MESSAGE_BYTES and verb.startswith("kubernetes-"):
-            short = json.dumps(json.loads(message), separators=(",", ":"), ensure_ascii=False)
-            message = json.dumps({"apiVersion": "kmmtools/v1", "kind": "PodLog", "bytes": len(short.encode())})
+        message = message_of(done.stdout) if verb.startswith("kubernetes-") else done.stdout.strip()
         self.tell("Running", {"running": {}})
-        self.tell("Succeeded" if done.returncode == 0 else "Failed",
-                  {"terminated": {"exitCode": done.returncode, "reason": "Completed" if done.returncode == 0 else "Error",
+        return self.ended(done.returncode, message)
+
+    def ended(self, code, message):
+        self.tell("Failed" if code else "Succeeded",
+                  {"terminated": {"exitCode": code, "reason": "Error" if code else "Completed",
                                   "message": message[:MESSAGE_BYTES]}})
         return self.end()
 

@@ -180,6 +180,7 @@ Inventory server_inventory(kube::Client& client, ReadExtent extent) {
     inventory.is_live = true;
     Diagnostics faults;
     list(client, k_nodes, {}, inventory, faults);
+    if (extent == ReadExtent::nodes) return finished(std::move(inventory), std::move(faults));
     kube::ListQuery pods;
     const bool is_all = extent >= ReadExtent::everything;
     if (!is_all) pods.namespace_ = "kube-system";

@@ -16,6 +16,7 @@ namespace kmm::drive {
 
 /// How much of a cluster is read. Documents are always read whole.
 enum class ReadExtent {
+    nodes,          ///< Nodes alone
     control_plane,  ///< Nodes, and the static Pods of the control plane
     system,         ///< Nodes, and all Pods of kube-system
     everything,     ///< what checks of a cluster as it is look at

@@ -20,6 +20,9 @@ using namespace upgrade::kubernetes;
 
 namespace {
 
+/// Why a node is unavailable.
+constexpr const char *k_not_ready = "not ready", *k_cordoned = "cordoned";
+
 /// A version of the record, which was a version when it was written.
 Version version_of(const std::string& text) {
     if (const auto version = Version::parse(text)) return *version;
@@ -140,6 +143,14 @@ value::Node KubernetesActor::intent(const upgrade::NodeStep& step) {
 }
 
 Done KubernetesActor::act(const upgrade::NodeStep& step, const Sight& sight, const Deadline& deadline) {
+    const bool is_cordoned_by_us = step.step == k_step_uncordon && cordons_.is_ours(step.node);
+    auto done = act_once(step, sight, deadline);
+    if (is_cordoned_by_us) forget_unavailable(step.node, k_cordoned);
+    if (step.step == k_step_validate) forget_unavailable(step.node, k_not_ready);
+    return done;
+}
+
+Done KubernetesActor::act_once(const upgrade::NodeStep& step, const Sight& sight, const Deadline& deadline) {
     const auto& name = step.node;
     if (name.empty()) return upgrade_networking(deadline);
     if (step.step == k_step_cordon) return cordons_.cordon(name);
@@ -325,6 +336,7 @@ Done KubernetesActor::upgrade_networking(const Deadline& deadline) {
 }
 
 void KubernetesActor::explain(const upgrade::NodeStep& step, const Error& error, Event& failed) {
+    forget_unavailable();
     for (const auto& [key, text] : error.details()) {
         if (key == "transport")
             failed.message = fmt::format("{}: {}", error.message(), text.substr(text.rfind('\n') + 1));
@@ -398,15 +410,37 @@ std::vector<Event> KubernetesActor::confirm() {
     return events;
 }
 
-std::string KubernetesActor::release(const std::string& node) { return cordons_.lift(node); }
+std::string KubernetesActor::release(const std::string& node) {
+    auto lifted = cordons_.lift(node);
+    forget_unavailable();
+    return lifted;
+}
+
+void KubernetesActor::forget_unavailable(const std::string& node, std::string_view reason) {
+    const std::lock_guard lock(unavailable_mutex_);
+    if (!unavailable_) return;
+    const auto found = unavailable_->find(node);
+    if (found != unavailable_->end() && found->second == reason) unavailable_->erase(found);
+}
+
+void KubernetesActor::forget_unavailable() {
+    const std::lock_guard lock(unavailable_mutex_);
+    unavailable_.reset();
+}
 
 std::map<std::string, std::string> KubernetesActor::unavailable() {
+    constexpr std::chrono::seconds k_fresh{5};  // shorter than what a walk waits until it asks again
+    const std::lock_guard lock(unavailable_mutex_);
+    const auto now = clock_.monotonic();
+    if (unavailable_ && now - unavailable_since_ < k_fresh) return *unavailable_;
     std::map<std::string, std::string> names;
-    const auto seen = view_.read(ReadExtent::control_plane);
+    const auto seen = view_.read(ReadExtent::nodes);
     for (const auto& node : seen.nodes) {
-        if (!node_problem(seen, node.meta.name).empty()) names[node.meta.name] = "not ready";
-        else if (node.unschedulable) names[node.meta.name] = "cordoned";
+        if (!node_problem(seen, node.meta.name).empty()) names[node.meta.name] = k_not_ready;
+        else if (node.unschedulable) names[node.meta.name] = k_cordoned;
     }
+    unavailable_since_ = now;
+    unavailable_ = names;
     return names;
 }
 

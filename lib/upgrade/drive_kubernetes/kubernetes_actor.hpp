@@ -3,9 +3,13 @@
 // uncordon, rollback.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cluster/workloads.hpp"
@@ -41,9 +45,15 @@ public:
     /// Errors: checks_failed "etcd-differs" where a control plane would need the data of an older etcd.
     void require_way_back(const std::vector<std::string>& nodes) override;
     [[nodiscard]] std::string release(const std::string& node) override;
+    /// All Nodes are read at most every five seconds, however many nodes are begun in that time.
     [[nodiscard]] std::map<std::string, std::string> unavailable() override;
 
 private:
+    [[nodiscard]] Done act_once(const upgrade::NodeStep& step, const Sight& sight, const Deadline& deadline);
+    /// What unavailable() has read is out of date: that `node` is unavailable for that reason, which has ended.
+    void forget_unavailable(const std::string& node, std::string_view reason);
+    /// All of it is out of date.
+    void forget_unavailable();
     [[nodiscard]] Done prepare(const std::string& name, const NodeSight& seen, const Deadline& deadline);
     [[nodiscard]] Done control_plane(const std::string& name, const NodeSight& seen, const Deadline& deadline);
     [[nodiscard]] Done kubelet(const std::string& name, const Deadline& deadline);
@@ -93,6 +103,9 @@ private:
     NodeAgent agent_;
     Cordons cordons_;
     Drainer drainer_;
+    std::mutex unavailable_mutex_;
+    std::optional<std::map<std::string, std::string>> unavailable_;  ///< as last read
+    std::chrono::milliseconds unavailable_since_{};                  ///< monotonic
 };
 
 }  // namespace kmm::drive

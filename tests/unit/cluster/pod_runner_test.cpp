@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/text.hpp"
 #include "unit/cluster/pod_server.hpp"
 
 using namespace kmm;
@@ -213,6 +214,37 @@ TEST_CASE("worker Pods: another upgrade's worker is waited for and never touched
     over.leave("theirs", "run-2", "check", {k_running, k_ended});
     CHECK(over.runner().run(status_call()).end == CallEnd::completed);
     CHECK(over.changes().front() == "POST " + k_pods);
+}
+
+TEST_CASE("worker Pods: one of another run that only reads the node holds nothing up, and goes once it is abandoned") {
+    const WorkerCall question{"node-a", {"kubernetes", "facts"}, "", seconds(30)};
+    for (const auto* status : {k_creating, k_running}) {
+        PodServer server({k_done});  // whose node is not ready
+        const auto now = server.client().clock().now_unix();
+        server.leave("hello", "run-2", "kubernetes-facts", {status}, "", base::format_rfc3339(now - 1100));
+        CHECK(server.runner().run(question).end == CallEnd::completed);
+        CHECK(server.changes().front() == "POST " + k_pods);
+        PodServer ready({k_done});
+        ready.node_ready = "True";
+        ready.leave("hello", "run-2", "kubernetes-facts", {status, k_running, k_ended});
+        CHECK(ready.runner().run(question).end == CallEnd::completed);
+        CHECK(ready.changes()[0] == "DELETE " + k_pods + "/" + ready.left);
+        PodServer endless({k_done});
+        endless.node_ready = "True";
+        endless.leave("hello", "run-2", "kubernetes-facts", {status});
+        CHECK(endless.runner().run(question).end == CallEnd::completed);
+        CHECK(endless.changes().front() == "POST " + k_pods);
+        PodServer later({k_done});
+        later.leave("hello", "run-2", "kubernetes-facts", {status}, "", base::format_rfc3339(now - 1300));
+        CHECK(later.runner().run(question).end == CallEnd::completed);
+        CHECK(later.changes()[0] == "DELETE " + k_pods + "/" + later.left);
+        CHECK(later.changes()[1] == "POST " + k_pods);
+        CHECK(tree(later.body_of("POST")).get_string({"metadata", "name"}) != later.left);
+    }
+    // What changes the node is waited for by questions, too.
+    PodServer busy({k_done});
+    busy.leave("hello", "run-2", "kubernetes-kubelet", {k_running});
+    CHECK(busy.runner().run(question).end == CallEnd::unreachable);
 }
 
 TEST_CASE("worker Pods: a Pod that no kmm-upgrade can have made holds nothing up, whatever its labels say") {

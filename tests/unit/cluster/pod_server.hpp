@@ -58,16 +58,22 @@ public:
     [[nodiscard]] PodRunner runner() { return PodRunner(*client_, options()); }
     /// As an earlier process left it, for the Module `module`. Its name is `left` then.
     void leave(const std::string& module, const std::string& run, const std::string& verb,
-               const std::vector<std::string>& script, const std::string& own_name = "") {
+               const std::vector<std::string>& script, const std::string& own_name = "",
+               const std::string& created = "") {
         render::WorkerTask task;
         task.namespace_ = "drivers";
         task.module = module;
         task.node = "node-a";
         task.args = {verb};
+        task.run = run;
         const std::string name = own_name.empty() ? render::worker_task_name(task) : own_name;
         left = name;
-        Node pod = tree(R"({"kind":"Pod","apiVersion":"v1","spec":{"nodeName":"node-a"}})");
-        pod.set("metadata", Node::mapping({{"name", name}, {"namespace", "drivers"}, {"uid", "old-" + name}}));
+        Node pod =
+            tree(R"({"kind":"Pod","apiVersion":"v1","spec":{"activeDeadlineSeconds":600,"nodeName":"node-a"}})");
+        pod.set("metadata", Node::mapping({{"name", name},
+                                           {"namespace", "drivers"},
+                                           {"uid", "old-" + name},
+                                           {"creationTimestamp", created}}));
         pod.find("metadata")
             ->set("labels",
                   Node::mapping(

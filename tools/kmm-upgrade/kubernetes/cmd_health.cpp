@@ -8,7 +8,6 @@
 #include "kmm-upgrade/kubernetes/source.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kubernetes/checks.hpp"
-#include "sys/random.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
@@ -30,16 +29,8 @@ Exit check(const cli::Args& args, cli::Context& context, const char* kind, std::
     if (!directory.empty() && way != "binaries")
         throw Error(Exit::usage, "missing-option", "--from requires --switch binaries");
     if (args.get("via")) {
-        upgrade::Options options;
-        const auto place =
-            args.all("filename").empty() ? access.cluster.place() : cluster::Place{"-", "", std::nullopt};
-        choose_kubernetes_reach(access, options, place);
-        if (options.via == upgrade::Via::self) access.cluster.open(place);
-        // Pods of another caller are waited for, and none of theirs is taken for ours.
-        sys::LinuxRandom random;
-        const auto reached = kubernetes_target(sys::uuid_v4(random));
         const auto questions = target ? questions_before(catalogue, seen, *target, way, directory) : NodeQuestions{};
-        answers = ask_nodes(call, *access.reach.runner(options, reached), inventory, questions);
+        answers = ask_nodes(call, *asking_runner(access, {}), inventory, questions);
     }
     kubernetes::CheckInput input{
         inventory, seen, catalogue, std::move(target), answers ? &*answers : nullptr, call.clock().now_unix()};

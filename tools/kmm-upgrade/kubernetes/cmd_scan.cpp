@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // kmm-upgrade versions --scan: metadata proposed from what the nodes hold.
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "base/text.hpp"
@@ -123,8 +125,7 @@ Exit run_scan(const cli::Args& args, cli::Context& context) {
     if (!seen.faults.empty()) throw Error::from_diagnostics(seen.faults);
     upgrade::Options options;
     options.via = upgrade::Via::ssh;
-    choose_kubernetes_reach(access, options, cluster::Place{});
-    const auto answers = ask_nodes(call, *access.reach.runner(options, Target{}), inventory, questions);
+    const auto answers = ask_nodes(call, *asking_runner(access, std::move(options)), inventory, questions);
     const auto result = kubernetes::read_scan(answers, seen, catalogue);
     const auto exit = result.silent.empty() ? Exit::ok : Exit::unavailable;
     if (context.output == "yaml") {

@@ -167,6 +167,16 @@ std::unique_ptr<cluster::NodeRunner> kubernetes_runner(Access& access, const upg
     return access.reach.runner(options, target);
 }
 
+std::unique_ptr<cluster::NodeRunner> asking_runner(Access& access, upgrade::Options options) {
+    const bool is_dump = !access.call.args().all("filename").empty();
+    const auto place = is_dump ? cluster::Place{"-", "", std::nullopt} : access.cluster.place();
+    choose_kubernetes_reach(access, options, place);
+    if (options.via == upgrade::Via::self) access.cluster.open(place);
+    // No Pod of another caller is taken for ours.
+    sys::LinuxRandom random;
+    return access.reach.runner(options, kubernetes_target(sys::uuid_v4(random)));
+}
+
 void hold_kubernetes_lease(Access& access, const upgrade::Options& options) {
     drive::StartRequest signature;
     sign_request(signature);

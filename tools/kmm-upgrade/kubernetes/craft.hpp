@@ -26,6 +26,10 @@ void choose_kubernetes_reach(Access& access, upgrade::Options& options, const cl
                                                                      const std::string& lineage, bool to_change,
                                                                      const std::vector<kube::Rule>& rights);
 
+/// What reaches the nodes of the cluster of the command line to ask them, by --via over what `options` have: no run
+/// does. Opens the cluster where Pods are made. Errors: those of choose_kubernetes_reach.
+[[nodiscard]] std::unique_ptr<cluster::NodeRunner> asking_runner(Access& access, upgrade::Options options);
+
 /// Takes the Lease of Kubernetes upgrades of the open cluster, or the lock of its directory. Errors: those of
 /// ClusterAccess::secure.
 void hold_kubernetes_lease(Access& access, const upgrade::Options& options);

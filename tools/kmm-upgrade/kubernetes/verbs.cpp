@@ -37,20 +37,12 @@ cli::Verb about_kubernetes(cli::Verb made, bool reaches) {
     if (!reaches)
         return without_selector(without_use(std::move(made), useless, {"api-timeout"}),
                                 "versions and checks are those of all nodes");
-    constexpr const char* whole = "versions and checks are those of all nodes";
-    if (made.name != "versions") {
-        made = without_selector(without_use(std::move(made), useless,
-                                            {"api-timeout", "via", "ssh-config", "worker", "worker-image",
-                                             "worker-namespace"}),
-                                whole);
-        return without_operator(std::move(made), "ask nodes, too: by ssh, by worker Pods (self), or this host alone");
-    }
-    made = without_selector(without_use(std::move(made), useless, {"api-timeout", "via", "ssh-config", "worker"}),
-                            whole);
-    made = without_operator(std::move(made), "with --scan: ask nodes by ssh, or this host alone");
-    for (auto& each : made.options)
-        if (each.name == "via") each.choices = {"ssh", "local"};
-    return made;
+    const char* help = made.name == "versions"
+                           ? "with --scan: ask nodes by ssh, by worker Pods (self), or this host"
+                           : "ask nodes, too: by ssh, by worker Pods (self), or this host alone";
+    made = without_use(std::move(made), useless,
+                       {"api-timeout", "via", "ssh-config", "worker", "worker-image", "worker-namespace"});
+    return without_operator(without_selector(std::move(made), "versions and checks are those of all nodes"), help);
 }
 
 }  // namespace
@@ -70,8 +62,8 @@ std::vector<cli::Verb> kubernetes_reading_verbs() {
              "unavailable: any other; "
              "while several run, every version that does not.\n\n"
              "With VERSION: its metadata, the path that leads there, and what it brings and removes.\n\n"
-             "With --scan every node is asked by kmm-worker, over ssh, which versions lie in its directory "
-             "of binaries and which its package source offers as of its last update. A version of which "
+             "With --scan every node is asked by kmm-worker, over ssh or in worker Pods, which versions lie in its "
+             "directory of binaries and which its package source offers as of its last update. A version of which "
              "every node has kubeadm and kubelet by one of the two ways is proposed: -o yaml prints metadata "
              "for --versions. Exit 69 if a node does not answer; then no version is proposed.\n\n"
              "Dumps for -f are what kubectl get nodes,pods,configmaps -A -o json prints. Exit 66 if the "
