@@ -250,3 +250,22 @@ TEST_CASE("imported values win over the chart's own in Helm 3.7, and lose since"
     release.is_helm_3_7 = true;
     CHECK(text() == "a: imported\nb: imported");
 }
+
+TEST_CASE("a byte order mark begins a text, or is a character like others") {
+    const std::string mark = "\xEF\xBB\xBF";
+    CHECK(values_of(mark + "a: 1\nb: 2\n").members().size() == 2);
+    CHECK(recipe::tmpl::write_json(values_of("a: 1\n" + mark + "b: x" + mark + "y\n")) ==
+          "{\"a\":1,\"" + mark + "b\":\"x" + mark + "y\"}");
+    CHECK(rendered({{"templates/t.yaml", "kind: B\n---\n" + mark + "kind: A\n"}}).find(mark + "kind: A\n---") !=
+          std::string::npos);
+}
+
+TEST_CASE("a lock file has the form of one") {
+    const auto fault = [](const std::string& lock) {
+        return error_of([&] { (void)rendered({{"Chart.lock", lock}}); }).message();
+    };
+    CHECK(fault("dependencies: 5\n") == "dependencies: expected a list, found float64 5");
+    CHECK(fault("generated: yesterday\n") ==
+          "generated: expected a time as 2006-01-02T15:04:05Z, found string \"yesterday\"");
+    CHECK(rendered({{"Chart.lock", "dependencies: [null]\ngenerated: \"2020-01-01T00:00:00.5+01:00\"\n"}}) == "\n");
+}
