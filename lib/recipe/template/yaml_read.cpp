@@ -46,7 +46,7 @@ public:
 constexpr std::string_view k_mark = "\xEF\xBB\xBF";
 
 /// A byte order mark begins a text or is a character like others. To libyaml it is no character where a line begins, so
-/// one of private use stands for it.
+/// one of private use stands for it. A text may begin with the mark of UTF-16.
 class Marks {
 public:
     explicit Marks(std::string_view text) : text_(text) {
@@ -62,6 +62,11 @@ public:
     Marks(const Marks&) = delete;
     Marks& operator=(const Marks&) = delete;
 
+    void give_to(yaml_parser_t& parser) const {
+        const bool wide = text_.starts_with("\xFF\xFE") || text_.starts_with("\xFE\xFF");
+        if (!wide) { yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING); }
+        yaml_parser_set_input_string(&parser, reinterpret_cast<const unsigned char*>(text_.data()), text_.size());
+    }
     [[nodiscard]] std::string_view text() const { return text_; }
     [[nodiscard]] std::string restored(std::string_view scalar) const {
         return stand_in_.empty() ? std::string(scalar) : replace_all(scalar, stand_in_, k_mark);
@@ -77,8 +82,7 @@ public:
     Composer(std::string_view text, WholeNumbers whole)
         : marks_(text), text_(marks_.text()), exact_(whole == WholeNumbers::exact) {
         yaml_parser_initialize(&parser_);
-        yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
-        yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text_.data()), text_.size());
+        marks_.give_to(parser_);
     }
     ~Composer() { yaml_parser_delete(&parser_); }
     Composer(const Composer&) = delete;
@@ -349,10 +353,8 @@ constexpr std::size_t k_yaml_shown_max = 120;
 class Nodes {
 public:
     explicit Nodes(std::string_view given) : marks_(given) {
-        const std::string_view text = marks_.text();
         yaml_parser_initialize(&parser_);
-        yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
-        yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
+        marks_.give_to(parser_);
         loaded_ = yaml_parser_load(&parser_, &document_) == 1;
     }
     ~Nodes() {

@@ -269,3 +269,35 @@ TEST_CASE("a lock file has the form of one") {
           "generated: expected a time as 2006-01-02T15:04:05Z, found string \"yesterday\"");
     CHECK(rendered({{"Chart.lock", "dependencies: [null]\ngenerated: \"2020-01-01T00:00:00.5+01:00\"\n"}}) == "\n");
 }
+
+TEST_CASE("patterns of .helmignore take time in proportion to their length") {
+    const auto match = [](const std::string& pattern, const std::string& name) {
+        bool bad = false;
+        const bool matched = recipe::chart::match_name(pattern, name, bad);
+        return bad ? "bad" : matched ? "yes" : "no";
+    };
+    CHECK(match(std::string(100'000, 'a'), "abc") == std::string("no"));
+    CHECK(match(std::string(100'000, '['), "abc") == std::string("bad"));
+    std::string stars;
+    for (int i = 0; i < 50; ++i) { stars += "*a"; }
+    CHECK(match(stars + "b", std::string(200, 'a')) == std::string("no"));
+    CHECK(match("*x*[a-c]?", "axxbz") == std::string("yes"));
+    CHECK(match("a*b*c", "ab/c") == std::string("no"));
+    CHECK(match("a*[", "b") == std::string("bad"));
+    CHECK(match("[^a]\\*", "b*") == std::string("yes"));
+    CHECK(match("[a*]b*", "*bc") == std::string("yes"));
+    recipe::chart::Ignore ignore;
+    CHECK(error_of([&] { ignore.add("x\n" + std::string(70'000, 'a'), "f"); }).position()->to_string() == "f:2:1");
+}
+
+TEST_CASE("YAML in UTF-16 is read") {
+    std::string wide = "\xFF\xFE";
+    for (const char c : std::string("a: 1\n")) { wide += {c, '\0'}; }
+    CHECK(recipe::tmpl::write_json(values_of(wide)) == "{\"a\":1}");
+}
+
+TEST_CASE("versions of Kubernetes are read as apimachinery does") {
+    CHECK(recipe::chart::parse_kube_version("1.09.0").value().version == "v1.9.0");
+    CHECK(recipe::chart::parse_kube_version("1.00").value().minor == "0");
+    CHECK_FALSE(recipe::chart::parse_kube_version("01.9"));
+}
