@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipe/chart/ignore.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "recipe/template/text.hpp"
@@ -10,6 +12,8 @@
 namespace kmm::recipe::chart {
 
 namespace {
+
+constexpr std::size_t k_line_max = 65536;  // of Go's bufio.Scanner
 
 /// One character of a class, which may be escaped; false at its end.
 bool class_character(std::u32string_view pattern, std::size_t& at, char32_t& out, bool& bad) {
@@ -46,39 +50,70 @@ bool match_class(std::u32string_view pattern, std::size_t& at, char32_t rune, bo
     return matched != negated;
 }
 
-bool match_runes(std::u32string_view pattern, std::u32string_view name, bool& bad, int budget) {
+/// Takes the stars in front of `pattern`, and what follows up to the next star, which is `chunk`.
+bool take_chunk(std::u32string_view& pattern, std::u32string_view& chunk) {
+    const std::size_t stars = std::min(pattern.find_first_not_of(U'*'), pattern.size());
+    pattern.remove_prefix(stars);
     std::size_t at = 0;
-    while (at < pattern.size()) {
-        if (pattern[at] == '*') {
-            while (at < pattern.size() && pattern[at] == '*') { ++at; }
-            const std::u32string_view rest = pattern.substr(at);
-            for (std::size_t i = 0; i <= name.size(); ++i) {
-                if (budget > 0 && match_runes(rest, name.substr(i), bad, budget - 1)) { return true; }
-                if (bad || i == name.size() || name[i] == '/') { return false; }
-            }
-            return false;
-        }
-        if (pattern[at] == '[') {
-            const bool matched = match_class(pattern, at, name.empty() ? U'\0' : name[0], bad);
-            if (bad || name.empty() || !matched) {
-                // The rest is read for its form alone.
-                if (!bad) { (void)match_runes(pattern.substr(at), {}, bad, budget); }
+    for (bool in_class = false; at < pattern.size() && (in_class || pattern[at] != '*'); ++at) {
+        if (pattern[at] == '\\' && at + 1 < pattern.size()) { ++at; }
+        if (pattern[at] == '[') { in_class = true; }
+        if (pattern[at] == ']') { in_class = false; }
+    }
+    chunk = pattern.substr(0, at);
+    pattern.remove_prefix(at);
+    return stars > 0;
+}
+
+/// Whether `name` begins with what `chunk`, which has no stars, stands for; `rest` becomes what follows. The form of
+/// all of `chunk` is checked.
+bool match_chunk(std::u32string_view chunk, std::u32string_view name, std::u32string_view& rest, bool& bad) {
+    bool failed = false;
+    for (std::size_t at = 0; at < chunk.size();) {
+        failed = failed || name.empty();
+        if (chunk[at] == '[') {
+            const bool matched = match_class(chunk, at, failed ? U'\0' : name[0], bad);
+            if (bad) { return false; }
+            failed = failed || !matched;
+        } else if (chunk[at] == '?') {
+            failed = failed || name[0] == '/';
+            ++at;
+        } else {
+            if (chunk[at] == '\\' && ++at >= chunk.size()) {
+                bad = true;
                 return false;
             }
-            name.remove_prefix(1);
+            failed = failed || chunk[at] != name[0];
+            ++at;
+        }
+        if (!failed) { name.remove_prefix(1); }
+    }
+    rest = name;
+    return !failed;
+}
+
+/// As filepath.Match: a chunk is taken where it fits first.
+bool match_runes(std::u32string_view pattern, std::u32string_view name, bool& bad) {
+    while (!pattern.empty()) {
+        std::u32string_view chunk, rest;
+        const bool star = take_chunk(pattern, chunk);
+        if (star && chunk.empty()) { return name.find(U'/') == std::u32string_view::npos; }
+        const auto fits = [&](std::u32string_view at) {
+            return match_chunk(chunk, at, rest, bad) && (rest.empty() || !pattern.empty());
+        };
+        bool matched = fits(name);
+        for (std::size_t i = 0; star && !matched && !bad && i < name.size() && name[i] != '/'; ++i) {
+            matched = fits(name.substr(i + 1));
+        }
+        if (matched) {
+            name = rest;
             continue;
         }
-        if (pattern[at] == '\\' && ++at >= pattern.size()) {
-            bad = true;
-            return false;
+        while (!pattern.empty() && !bad) {
+            (void)take_chunk(pattern, chunk);
+            (void)match_chunk(chunk, {}, rest, bad);
         }
-        const bool any = pattern[at] == '?' && (at == 0 || pattern[at - 1] != '\\');
-        if (name.empty() || (any ? name[0] == '/' : pattern[at] != name[0])) {
-            (void)match_runes(pattern.substr(at + 1), {}, bad, budget);
-            return false;
-        }
-        ++at;
-        name.remove_prefix(1);
+        return false;
     }
     return name.empty();
 }
@@ -88,7 +123,7 @@ bool match_runes(std::u32string_view pattern, std::u32string_view name, bool& ba
 bool match_name(std::string_view pattern, std::string_view name, bool& bad) {
     bad = false;
     const std::u32string wide = tmpl::runes(pattern), text = tmpl::runes(name);
-    return match_runes(wide, text, bad, 30) && !bad;
+    return match_runes(wide, text, bad) && !bad;
 }
 
 Ignore::Rule Ignore::parse(std::string_view line) {
@@ -119,6 +154,7 @@ void Ignore::add(std::string_view text, const std::string& file) {
         const auto fail = [&](const char* message) {
             return Error(Exit::data, "bad-ignore", message).at(Position{file, number, 1});
         };
+        if (piece.size() >= k_line_max) { throw fail("the line is longer than 64 KiB"); }
         if (line.find("**") != std::string_view::npos) { throw fail("double-star (**) syntax is not supported"); }
         bool bad = false;
         (void)match_name(line, "abc", bad);

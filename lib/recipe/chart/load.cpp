@@ -37,7 +37,7 @@ Chart load_nested(std::vector<File> files, const std::string& place, int depth) 
         const std::string& name = file.name;
         if (name == "Chart.yaml") { continue; }
         if (name == "Chart.lock" || name == "requirements.lock") {
-            (void)read_chart_yaml({named(name), file.data});
+            check_lock({named(name), file.data});
             if (name == "requirements.lock" && chart.metadata.api_version == "v1") {
                 chart.files.push_back(std::move(file));
             }

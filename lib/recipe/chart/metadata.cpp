@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "recipe/chart/schema_format.hpp"
 #include "recipe/template/format.hpp"
 #include "recipe/template/unicode.hpp"
 #include "recipe/template/url.hpp"
@@ -83,7 +84,7 @@ public:
 
     /// The items of a list of mappings.
     template <typename Each>
-    void mappings(std::string_view key, Each&& each) const {
+    void mappings(std::string_view key, Each&& each, bool may_be_null = false) const {
         const Value* value = find(key);
         if (value == nullptr || value->is_nil()) { return; }
         if (!value->is_list()) { throw wrong(key, "a list", *value); }
@@ -91,6 +92,7 @@ public:
             const Value& item = value->items()[i];
             const Path path = below(key, {std::to_string(i)});
             if (item.is_nil()) {
+                if (may_be_null) { continue; }
                 throw bad_chart(file_, fmt::format("{} must not contain empty or null nodes", key), path);
             }
             if (!item.is_map()) { throw wrong(key, "a mapping", item, {path.back()}); }
@@ -127,6 +129,22 @@ private:
     Path path_;
     const ChartText& file_;
 };
+
+Dependency decode_dependency(const Fields& one) {
+    Dependency dependency;
+    one.text("name", dependency.name);
+    one.text("version", dependency.version);
+    one.text("repository", dependency.repository);
+    one.text("condition", dependency.condition);
+    one.text("alias", dependency.alias);
+    one.texts("tags", dependency.tags);
+    one.flag("enabled", dependency.enabled);
+    if (const Value* imports = one.find("import-values"); imports != nullptr && !imports->is_nil()) {
+        if (!imports->is_list()) { throw one.wrong("import-values", "a list", *imports); }
+        dependency.import_values.assign(imports->items().begin(), imports->items().end());
+    }
+    return dependency;
+}
 
 void clean(std::string& text) {
     std::string out;
@@ -203,21 +221,23 @@ void decode_metadata(Metadata& metadata, const ChartText& file) {
         metadata.dependencies.clear();
         metadata.lists_dependencies = listed->is_list();
     }
-    fields.mappings("dependencies", [&](const Fields& one) {
-        Dependency dependency;
-        one.text("name", dependency.name);
-        one.text("version", dependency.version);
-        one.text("repository", dependency.repository);
-        one.text("condition", dependency.condition);
-        one.text("alias", dependency.alias);
-        one.texts("tags", dependency.tags);
-        one.flag("enabled", dependency.enabled);
-        if (const Value* imports = one.find("import-values"); imports != nullptr && !imports->is_nil()) {
-            if (!imports->is_list()) { throw one.wrong("import-values", "a list", *imports); }
-            dependency.import_values.assign(imports->items().begin(), imports->items().end());
-        }
-        metadata.dependencies.push_back(std::move(dependency));
-    });
+    fields.mappings("dependencies",
+                    [&](const Fields& one) { metadata.dependencies.push_back(decode_dependency(one)); });
+}
+
+void check_lock(const ChartText& file) {
+    const Value document = read_chart_yaml(file);
+    const Fields fields(document, {}, file);
+    std::string digest;
+    fields.text("digest", digest);
+    fields.mappings("dependencies", [](const Fields& one) { (void)decode_dependency(one); }, true);
+    const Value* generated = fields.find("generated");
+    if (generated == nullptr || generated->is_nil()) { return; }
+    // As Go has RFC 3339: with capitals, and without leap seconds.
+    const std::string time = generated->is_text() ? generated->text() : "";
+    if (!has_format("date-time", time) || time.find_first_of("tz") != std::string::npos || time.substr(17, 2) == "60") {
+        throw fields.wrong("generated", "a time as 2006-01-02T15:04:05Z", *generated);
+    }
 }
 
 void validate_metadata(Metadata& m, const ChartText& file) {

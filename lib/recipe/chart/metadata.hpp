@@ -21,6 +21,8 @@ struct ChartText {
 [[nodiscard]] tmpl::Value read_chart_yaml(const ChartText& file);
 /// Takes the fields that are there into `metadata`. Error: data "bad-chart" for a field of another type.
 void decode_metadata(Metadata& metadata, const ChartText& file);
+/// Whether `file` has the form of Chart.lock. Error: data "bad-chart".
+void check_lock(const ChartText& file);
 /// What Helm demands of Chart.yaml, which is `file`. Error: data "bad-chart".
 void validate_metadata(Metadata& metadata, const ChartText& file);
 /// .Chart of templates.

@@ -295,8 +295,12 @@ std::optional<KubeVersion> parse_kube_version(std::string_view text) {
     std::size_t at = 0;
     for (;;) {
         const std::size_t end = std::min(rest.find_first_not_of("0123456789", at), rest.size());
-        const std::string_view digits = rest.substr(at, end - at);
-        if (digits.empty() || digits.size() > 9 || (digits.size() > 1 && digits[0] == '0')) { return std::nullopt; }
+        std::string_view digits = rest.substr(at, end - at);
+        if (digits.empty() || digits.size() > 9) { return std::nullopt; }
+        if (digits.size() > 1 && digits[0] == '0') {
+            if (numbers.empty()) { return std::nullopt; }
+            digits.remove_prefix(std::min(digits.find_first_not_of('0'), digits.size() - 1));
+        }
         numbers.emplace_back(digits);
         at = end;
         if (at >= rest.size() || rest[at] != '.' || at + 1 >= rest.size() || rest[at + 1] < '0' || rest[at + 1] > '9') {

@@ -2,13 +2,15 @@
 #include "recipe/chart/schema.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "recipe/chart/schema_format.hpp"
+#include "recipe/chart/schema_tree.hpp"
 #include "recipe/template/functions.hpp"
 #include "recipe/template/json.hpp"
 #include "recipe/template/text.hpp"
@@ -23,10 +25,8 @@ using tmpl::Value;
 
 namespace {
 
-constexpr int k_schema_depth_max = 200;
+constexpr std::size_t k_scopes_max = 2000;
 constexpr std::size_t k_faults_max = 100;
-constexpr std::array<std::string_view, 4> k_unsupported{"unevaluatedProperties", "unevaluatedItems", "$dynamicRef",
-                                                        "$recursiveRef"};
 
 double number_of(const Value& value) {
     return value.type() == Type::float64 ? value.as_real() : static_cast<double>(value.as_int());
@@ -57,75 +57,187 @@ bool same_json(const Value& a, const Value& b) {
     return tmpl::deep_equal(a, b);
 }
 
+/// Members and items that no keyword has looked at so far; none are counted where nobody asks for them.
+struct Unevaluated {
+    std::set<std::string> members;
+    std::set<std::size_t> items;
+
+    Unevaluated() = default;
+    Unevaluated(const Schema& schema, const Value& value, bool is_asked) {
+        if (value.is_map() && schema.other_properties == nullptr &&
+            (is_asked || schema.unevaluated_properties != nullptr)) {
+            for (const auto& [key, member] : value.members()) { members.insert(key); }
+        }
+        const bool has_rest = schema.items != nullptr || schema.items_closed;
+        if (value.is_list() && !has_rest && (is_asked || schema.unevaluated_items != nullptr)) {
+            for (std::size_t i = schema.front_items.size(); i < value.items().size(); ++i) { items.insert(i); }
+        }
+    }
+
+    [[nodiscard]] bool empty() const { return members.empty() && items.empty(); }
+    void keep(const Unevaluated& other) {
+        std::erase_if(members, [&](const std::string& key) { return !other.members.contains(key); });
+        std::erase_if(items, [&](std::size_t i) { return !other.items.contains(i); });
+    }
+};
+
 class Checker {
 public:
-    Checker(const Value& root, const std::string& file) : root_(root), file_(file), draft_(schema_draft(root)) {}
+    explicit Checker(const std::string& file) : file_(file) {}
 
     std::vector<std::string> faults;
 
-    void check(const Value& schema, const Value& value, const std::string& path, int depth = 0) {
-        if (faults.size() >= k_faults_max) { return; }
-        if (depth > k_schema_depth_max) { throw bad("the schema refers to itself without an end"); }
-        if (schema.type() == Type::boolean) {
-            if (!schema.as_bool()) { fault(path, "is not allowed"); }
-            return;
-        }
-        if (!schema.is_map()) {
-            throw bad(fmt::format("a schema is an object or a boolean, found {}", json_type(schema)));
-        }
-        for (const auto keyword : k_unsupported) {
-            if (find(schema, keyword) != nullptr) {
-                throw bad(fmt::format("the keyword {} is not supported", keyword));
-            }
-        }
-        if (const Value* ref = find(schema, "$ref")) { check(resolve(*ref), value, path, depth + 1); }
-        check_any(schema, value, path);
-        check_combined(schema, value, path, depth);
-        if (value.is_map()) { check_object(schema, value, path, depth); }
-        if (value.is_list()) { check_array(schema, value, path, depth); }
-        if (value.is_text()) { check_text(schema, value.text(), path); }
-        if (is_number(value)) { check_number(schema, number_of(value), path); }
+    void check(const Schema& schema, const Value& value) {
+        Unevaluated rest(schema, value, false);
+        (void)check(schema, value, "", 0, rest);
     }
 
 private:
-    const Value& root_;
+    struct Scope {
+        const Schema* schema;
+        std::size_t depth;  ///< of the value that is checked
+    };
+
     const std::string& file_;
-    int draft_;
+    std::vector<Scope> scopes_;
+    int silent_ = 0;           ///< faults count alone
+    std::size_t counted_ = 0;  ///< faults so far
 
     Error bad(std::string message) const {
         return Error(Exit::data, "bad-schema", std::move(message)).at(Position{file_, 0, 0});
     }
 
     void fault(const std::string& path, std::string_view message) {
+        ++counted_;
+        if (silent_ > 0 || faults.size() >= k_faults_max) { return; }
         faults.push_back(fmt::format("{}: {}", path.empty() ? "(root)" : base::escape(path), message));
-    }
-
-    /// The keyword, if the draft has it.
-    const Value* find(const Value& schema, std::string_view key) const {
-        if (draft_ < first_draft(key)) { return nullptr; }
-        const auto found = schema.members().find(key);
-        return found == schema.members().end() ? nullptr : &found->second;
     }
 
     static std::string below(const std::string& path, const std::string& key) {
         return path.empty() ? key : path + '.' + key;
     }
 
-    bool passes(const Value& schema, const Value& value, int depth) {
-        Checker inner(root_, file_);
-        inner.check(schema, value, "", depth + 1);
-        return inner.faults.empty();
+    /// Whether `value` meets `schema`; `rest` becomes what no keyword has looked at.
+    bool check(const Schema& schema, const Value& value, const std::string& path, std::size_t depth,
+               Unevaluated& rest) {
+        const std::size_t before = counted_;
+        if (schema.kind == Schema::Kind::anything) { return true; }
+        if (schema.kind == Schema::Kind::metaschema) {
+            try {
+                check_schema(value, {}, "", file_, schema.draft);
+            } catch (const Error& error) { fault(path, error.message()); }
+            return before == counted_;
+        }
+        if (const Value* flag = schema.boolean()) {
+            if (!flag->as_bool()) { fault(path, "is not allowed"); }
+            return before == counted_;
+        }
+        for (auto scope = scopes_.rbegin(); scope != scopes_.rend() && scope->depth == depth; ++scope) {
+            if (scope->schema == &schema && !schema.value->members().empty()) {
+                fault(path, "the schema refers to itself without an end");
+                return false;
+            }
+        }
+        if (scopes_.size() > k_scopes_max) { throw bad("the schema refers to itself too often"); }
+        scopes_.push_back({&schema, depth});
+        if (schema.ref != nullptr) { (void)self(*schema.ref, value, path, rest); }
+        // Older drafts ignore what stands beside a reference.
+        if (schema.ref == nullptr || schema.draft >= 2019) {
+            check_any(schema, value, path);
+            if (value.is_map()) { check_object(schema, value, path, rest); }
+            if (value.is_list()) { check_array(schema, value, path, rest); }
+            if (value.is_text()) { check_text(schema, value.text(), path); }
+            if (is_number(value)) { check_number(schema, number_of(value), path); }
+            check_references(schema, value, path, rest);
+            check_combined(schema, value, path, rest);
+            check_rest(schema, value, path, rest);
+        }
+        scopes_.pop_back();
+        return before == counted_;
     }
 
-    const Value& resolve(const Value& ref) const {
-        const std::string& text = ref.text();
-        if (text == "#") { return root_; }
-        if (!text.starts_with("#/")) {
-            throw bad(fmt::format("$ref {}: only references within the file are supported", base::escape(text)));
+    /// The same value by another schema.
+    bool self(const Schema& schema, const Value& value, const std::string& path, Unevaluated& rest) {
+        Unevaluated inner = schema.value == nullptr ? rest : Unevaluated(schema, value, !rest.empty());
+        if (!check(schema, value, path, scopes_.back().depth, inner)) { return false; }
+        rest.keep(inner);
+        return true;
+    }
+
+    /// A member or an item.
+    bool inner(const Schema& schema, const Value& value, const std::string& path) {
+        Unevaluated rest(schema, value, false);
+        return check(schema, value, path, scopes_.back().depth + 1, rest);
+    }
+
+    template <typename Check>
+    bool passes(Check&& body) {
+        const std::size_t before = counted_;
+        ++silent_;
+        const bool passed = body();
+        --silent_;
+        counted_ = before;
+        return passed;
+    }
+
+    bool passes_self(const Schema& schema, const Value& value, const std::string& path, Unevaluated& rest) {
+        return passes([&] { return self(schema, value, path, rest); });
+    }
+
+    void check_references(const Schema& schema, const Value& value, const std::string& path, Unevaluated& rest) {
+        if (schema.recursive_ref != nullptr) {
+            const Schema* target = schema.recursive_ref;
+            const auto is_anchor = [](const Schema& one) {
+                const Value* flag =
+                    one.value == nullptr || !one.value->is_map() ? nullptr : one.find("$recursiveAnchor");
+                return flag != nullptr && flag->type() == Type::boolean && flag->as_bool();
+            };
+            if (is_anchor(*target)) {
+                const auto outer = std::find_if(scopes_.begin(), scopes_.end(),
+                                                [&](const Scope& scope) { return is_anchor(*scope.schema->resource); });
+                if (outer != scopes_.end()) { target = outer->schema; }
+            }
+            (void)self(*target, value, path, rest);
         }
-        const Value* found = find_in_schema(root_, text);
-        if (found == nullptr) { throw bad(fmt::format("$ref {} leads nowhere", base::escape(text))); }
-        return *found;
+        if (schema.dynamic_ref != nullptr) {
+            const Schema* target = schema.dynamic_ref;
+            const Value* anchor = target->value == nullptr || !target->value->is_map() || schema.dynamic_anchor.empty()
+                                      ? nullptr
+                                      : target->find("$dynamicAnchor");
+            if (anchor != nullptr && anchor->text() == schema.dynamic_anchor) {
+                for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+                    const auto& anchors = scope->schema->resource->anchors;
+                    const auto found = anchors.find(schema.dynamic_anchor);
+                    if (found != anchors.end()) { target = found->second; }
+                }
+            }
+            (void)self(*target, value, path, rest);
+        }
+    }
+
+    void check_rest(const Schema& schema, const Value& value, const std::string& path, Unevaluated& rest) {
+        if (schema.unevaluated_properties != nullptr && value.is_map()) {
+            for (const auto& key : rest.members) {
+                other_member(*schema.unevaluated_properties, key, value.members().find(key)->second, path);
+            }
+            rest.members.clear();
+        }
+        if (schema.unevaluated_items != nullptr && value.is_list()) {
+            for (const std::size_t i : rest.items) {
+                (void)inner(*schema.unevaluated_items, value.items()[i], fmt::format("{}[{}]", path, i));
+            }
+            rest.items.clear();
+        }
+    }
+
+    /// A member that no other keyword allows.
+    void other_member(const Schema& schema, const std::string& key, const Value& member, const std::string& path) {
+        const Value* flag = schema.value == nullptr ? nullptr : schema.boolean();
+        if (flag != nullptr && !flag->as_bool()) {
+            fault(path, fmt::format("the property {} is not allowed", base::escape(key)));
+        } else {
+            (void)inner(schema, member, below(path, key));
+        }
     }
 
     static bool has_type(const Value& value, std::string_view type) {
@@ -133,8 +245,8 @@ private:
         return json_type(value) == type;
     }
 
-    void check_any(const Value& schema, const Value& value, const std::string& path) {
-        if (const Value* type = find(schema, "type")) {
+    void check_any(const Schema& schema, const Value& value, const std::string& path) {
+        if (const Value* type = schema.find("type")) {
             std::vector<std::string> names;
             if (type->is_text()) { names = {type->text()}; }
             for (const auto& item : type->items()) { names.push_back(item.text()); }
@@ -145,14 +257,18 @@ private:
                                         shows ? ' ' + short_json(value) : ""));
             }
         }
-        if (const Value* choices = find(schema, "enum")) {
+        if (const Value* choices = schema.find("enum")) {
             const auto& items = choices->items();
             if (std::none_of(items.begin(), items.end(), [&](const Value& item) { return same_json(item, value); })) {
                 fault(path, fmt::format("expected one of {}, found {}", tmpl::write_json(*choices, {false, false}),
                                         short_json(value)));
             }
         }
-        if (const Value* constant = find(schema, "const"); constant != nullptr && !same_json(*constant, value)) {
+        if (const Value* name = schema.find("format");
+            name != nullptr && schema.draft < 2019 && value.is_text() && !has_format(name->text(), value.text())) {
+            fault(path, fmt::format("{} is not of the format {}", short_json(value), base::escape(name->text())));
+        }
+        if (const Value* constant = schema.find("const"); constant != nullptr && !same_json(*constant, value)) {
             fault(path,
                   fmt::format("expected {}, found {}", tmpl::write_json(*constant, {false, false}), short_json(value)));
         }
@@ -163,98 +279,90 @@ private:
         return text.size() > 60 ? text.substr(0, 60) + "..." : text;
     }
 
-    void check_combined(const Value& schema, const Value& value, const std::string& path, int depth) {
-        if (const Value* all = find(schema, "allOf")) {
-            for (const auto& one : all->items()) { check(one, value, path, depth + 1); }
-        }
-        const auto count = [&](const Value& list) {
-            return std::count_if(list.items().begin(), list.items().end(),
-                                 [&](const Value& one) { return passes(one, value, depth); });
-        };
-        if (const Value* any = find(schema, "anyOf"); any != nullptr && count(*any) == 0) {
-            fault(path, "does not meet any schema of anyOf");
-        }
-        if (const Value* one = find(schema, "oneOf")) {
-            const auto met = count(*one);
-            if (met != 1) { fault(path, fmt::format("must meet one schema of oneOf, meets {}", met)); }
-        }
-        if (const Value* none = find(schema, "not"); none != nullptr && passes(*none, value, depth)) {
+    void check_combined(const Schema& schema, const Value& value, const std::string& path, Unevaluated& rest) {
+        if (schema.none != nullptr && passes_self(*schema.none, value, path, rest)) {
             fault(path, "meets the schema of not");
         }
-        if (const Value* condition = find(schema, "if")) {
-            const Value* then = find(schema, passes(*condition, value, depth) ? "then" : "else");
-            if (then != nullptr) { check(*then, value, path, depth + 1); }
+        for (const auto* one : schema.all_of) { (void)self(*one, value, path, rest); }
+        if (!schema.any_of.empty()) {
+            bool met = false;
+            for (const auto* one : schema.any_of) {
+                met = passes_self(*one, value, path, rest) || met;
+                if (met && rest.empty()) { break; }
+            }
+            if (!met) { fault(path, "does not meet any schema of anyOf"); }
+        }
+        if (!schema.one_of.empty()) {
+            const auto met = std::count_if(schema.one_of.begin(), schema.one_of.end(), [&](const Schema* one) {
+                return passes_self(*one, value, path, rest);
+            });
+            if (met != 1) { fault(path, fmt::format("must meet one schema of oneOf, meets {}", met)); }
+        }
+        if (schema.condition != nullptr) {
+            const Schema* next = passes_self(*schema.condition, value, path, rest) ? schema.then : schema.otherwise;
+            if (next != nullptr) { (void)self(*next, value, path, rest); }
         }
     }
 
-    void limits(const Value& schema, std::string_view least, std::string_view most, std::size_t size,
+    void limits(const Schema& schema, std::string_view least, std::string_view most, std::size_t size,
                 const std::string& path, std::string_view unit) {
-        if (const Value* limit = find(schema, least);
+        if (const Value* limit = schema.find(least);
             limit != nullptr && static_cast<double>(size) < number_of(*limit)) {
             fault(path, fmt::format("expected at least {} {}, found {}", number_of(*limit), unit, size));
         }
-        if (const Value* limit = find(schema, most);
+        if (const Value* limit = schema.find(most);
             limit != nullptr && static_cast<double>(size) > number_of(*limit)) {
             fault(path, fmt::format("expected at most {} {}, found {}", number_of(*limit), unit, size));
         }
     }
 
-    void check_object(const Value& schema, const Value& value, const std::string& path, int depth) {
-        limits(schema, "minProperties", "maxProperties", value.members().size(), path, "properties");
+    void check_object(const Schema& schema, const Value& value, const std::string& path, Unevaluated& rest) {
+        const auto& members = value.members();
+        limits(schema, "minProperties", "maxProperties", members.size(), path, "properties");
         const auto require = [&](const Value& names) {
             for (const auto& name : names.items()) {
-                if (!value.members().contains(name.text())) {
+                if (!members.contains(name.text())) {
                     fault(path, fmt::format("the property {} is missing", base::escape(name.text())));
                 }
             }
         };
-        if (const Value* names = find(schema, "required")) { require(*names); }
-        const Value* properties = find(schema, "properties");
-        const Value* patterns = find(schema, "patternProperties");
-        const Value* others = find(schema, "additionalProperties");
-        const Value* names = find(schema, "propertyNames");
-        for (const auto& [key, member] : value.members()) {
-            bool known = false;
-            if (properties != nullptr) {
-                if (const auto inner = properties->members().find(key); inner != properties->members().end()) {
-                    known = true;
-                    check(inner->second, member, below(path, key), depth + 1);
-                }
+        if (const Value* names = schema.find("required")) { require(*names); }
+        for (const auto& [key, member] : members) {
+            bool known = schema.other_properties != nullptr;
+            bool named = false;
+            if (const auto own = schema.properties.find(key); own != schema.properties.end()) {
+                named = true;
+                (void)inner(*own->second, member, below(path, key));
             }
-            if (patterns != nullptr) {
-                for (const auto& [pattern, inner] : patterns->members()) {
-                    if (!matches(pattern, key)) { continue; }
-                    known = true;
-                    check(inner, member, below(path, key), depth + 1);
-                }
+            for (const auto& [pattern, one] : schema.patterns) {
+                if (!matches(pattern, key)) { continue; }
+                named = true;
+                (void)inner(*one, member, below(path, key));
             }
-            if (!known && others != nullptr) {
-                if (others->type() == Type::boolean && !others->as_bool()) {
-                    fault(path, fmt::format("the property {} is not allowed", base::escape(key)));
-                } else {
-                    check(*others, member, below(path, key), depth + 1);
-                }
+            if (!named && known) { other_member(*schema.other_properties, key, member, path); }
+            if (named || known) { rest.members.erase(key); }
+            if (schema.property_names != nullptr) {
+                (void)inner(*schema.property_names, Value::string(key), below(path, key));
             }
-            if (names != nullptr) { check(*names, Value::string(key), below(path, key), depth + 1); }
         }
-        for (const auto keyword : {"dependencies", "dependentRequired", "dependentSchemas"}) {
-            const Value* dependent = find(schema, keyword);
+        for (const auto keyword : {"dependencies", "dependentRequired"}) {
+            const Value* dependent = schema.find(keyword);
             if (dependent == nullptr) { continue; }
-            for (const auto& [key, inner] : dependent->members()) {
-                if (!value.members().contains(key)) { continue; }
-                if (inner.is_list()) {
-                    require(inner);
-                } else {
-                    check(inner, value, path, depth + 1);
-                }
+            for (const auto& [key, names] : dependent->members()) {
+                if (names.is_list() && members.contains(key)) { require(names); }
+            }
+        }
+        for (const auto* dependent : {&schema.dependencies, &schema.dependent_schemas}) {
+            for (const auto& [key, one] : *dependent) {
+                if (members.contains(key)) { (void)self(*one, value, path, rest); }
             }
         }
     }
 
-    void check_array(const Value& schema, const Value& value, const std::string& path, int depth) {
+    void check_array(const Schema& schema, const Value& value, const std::string& path, Unevaluated& rest) {
         const auto& items = value.items();
         limits(schema, "minItems", "maxItems", items.size(), path, "items");
-        if (const Value* unique = find(schema, "uniqueItems"); unique != nullptr && unique->as_bool()) {
+        if (const Value* unique = schema.find("uniqueItems"); unique != nullptr && unique->as_bool()) {
             for (std::size_t i = 0; i < items.size(); ++i) {
                 const auto same = std::find_if(items.begin(), items.begin() + static_cast<std::ptrdiff_t>(i),
                                                [&](const Value& v) { return same_json(v, items[i]); });
@@ -264,40 +372,38 @@ private:
                 }
             }
         }
-        if (const Value* contains = find(schema, "contains")) {
-            const auto met = std::count_if(items.begin(), items.end(),
-                                           [&](const Value& item) { return passes(*contains, item, depth); });
-            const Value* least = find(schema, "minContains");
-            const Value* most = find(schema, "maxContains");
-            if (static_cast<double>(met) < (least == nullptr ? 1 : number_of(*least))) {
-                fault(path, least == nullptr
-                                ? "no item meets the schema of contains"
-                                : fmt::format("{} items meet the schema of contains, fewer than minContains", met));
-            }
-            if (most != nullptr && static_cast<double>(met) > number_of(*most)) {
-                fault(path, fmt::format("{} items meet the schema of contains, more than maxContains", met));
-            }
-        }
-        const Value* each = find(schema, "items");
-        const Value* front = find(schema, "prefixItems");
-        const Value* rest = each;
-        if (each != nullptr && each->is_list()) {
-            front = each;
-            rest = find(schema, "additionalItems");
-        }
         for (std::size_t i = 0; i < items.size(); ++i) {
-            const std::string inner = fmt::format("{}[{}]", path, i);
-            if (front != nullptr && i < front->items().size()) {
-                check(front->items()[i], items[i], inner, depth + 1);
-            } else if (rest != nullptr) {
-                check(*rest, items[i], inner, depth + 1);
+            const std::string place = fmt::format("{}[{}]", path, i);
+            if (i < schema.front_items.size()) {
+                (void)inner(*schema.front_items[i], items[i], place);
+            } else if (schema.items != nullptr) {
+                (void)inner(*schema.items, items[i], place);
+            } else if (schema.items_closed) {
+                fault(place, "is not allowed");
             }
+        }
+        if (schema.contains == nullptr) { return; }
+        std::size_t met = 0;
+        for (std::size_t i = 0; i < items.size(); ++i) {
+            if (!passes([&] { return inner(*schema.contains, items[i], path); })) { continue; }
+            ++met;
+            if (schema.draft >= 2020) { rest.items.erase(i); }
+        }
+        const Value* least = schema.find("minContains");
+        const Value* most = schema.find("maxContains");
+        if (static_cast<double>(met) < (least == nullptr ? 1 : number_of(*least))) {
+            fault(path, least == nullptr
+                            ? "no item meets the schema of contains"
+                            : fmt::format("{} items meet the schema of contains, fewer than minContains", met));
+        }
+        if (most != nullptr && static_cast<double>(met) > number_of(*most)) {
+            fault(path, fmt::format("{} items meet the schema of contains, more than maxContains", met));
         }
     }
 
-    void check_text(const Value& schema, const std::string& text, const std::string& path) {
+    void check_text(const Schema& schema, const std::string& text, const std::string& path) {
         limits(schema, "minLength", "maxLength", tmpl::runes(text).size(), path, "characters");
-        if (const Value* pattern = find(schema, "pattern"); pattern != nullptr && !matches(pattern->text(), text)) {
+        if (const Value* pattern = schema.find("pattern"); pattern != nullptr && !matches(pattern->text(), text)) {
             fault(path, fmt::format("\"{}\" does not match {}", base::escape(text), base::escape(pattern->text())));
         }
     }
@@ -308,15 +414,15 @@ private:
         } catch (const tmpl::Fault& f) { throw bad(f.message); }
     }
 
-    void check_number(const Value& schema, double number, const std::string& path) {
+    void check_number(const Schema& schema, double number, const std::string& path) {
         const auto compare = [&](std::string_view keyword, std::string_view words, auto&& holds) {
-            const Value* limit = find(schema, keyword);
+            const Value* limit = schema.find(keyword);
             if (limit != nullptr && is_number(*limit) && !holds(number_of(*limit))) {
                 fault(path, fmt::format("expected {} {}, found {}", words, number_of(*limit), number));
             }
         };
-        const Value* open_low = find(schema, "exclusiveMinimum");
-        const Value* open_high = find(schema, "exclusiveMaximum");
+        const Value* open_low = schema.find("exclusiveMinimum");
+        const Value* open_high = schema.find("exclusiveMaximum");
         const bool low = open_low != nullptr && open_low->type() == Type::boolean && open_low->as_bool();
         const bool high = open_high != nullptr && open_high->type() == Type::boolean && open_high->as_bool();
         compare("minimum", low ? "more than" : "at least",
@@ -341,9 +447,9 @@ std::vector<std::string> schema_faults(std::string_view schema, const std::strin
         throw tmpl::syntax_error(tmpl::Source{file, std::string(schema)}, at, "bad-schema", base::escape(fault), {})
             .hint("correct the JSON");
     }
-    check_schema(root, schema, file);
-    Checker checker(root, file);
-    checker.check(root, values, "");
+    const SchemaTree tree(root, schema, file);
+    Checker checker(file);
+    checker.check(tree.root(), values);
     return std::move(checker.faults);
 }
 

@@ -10,9 +10,8 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "recipe/chart/schema.hpp"
-#include "recipe/chart/values.hpp"
+#include "recipe/chart/schema_format.hpp"
 #include "recipe/template/functions.hpp"
-#include "recipe/template/text.hpp"
 #include "recipe/template/yaml.hpp"
 
 namespace kmm::recipe::chart {
@@ -23,12 +22,31 @@ using tmpl::Value;
 namespace {
 
 constexpr int k_depth_max = 200;
-constexpr int k_newest = 2020;
 constexpr std::array<std::string_view, 7> k_types{"array", "boolean", "integer", "null", "number", "object", "string"};
 
 enum class Shape {
-    schema, schema_or_flag, schemas, schemas_list, items, dependencies,
-    any, type, texts, choices, list, text, pattern, flag, number, size, factor, bound
+    schema,
+    schema_or_flag,
+    schemas,
+    schemas_list,
+    items,
+    dependencies,
+    any,
+    type,
+    texts,
+    choices,
+    list,
+    text,
+    pattern,
+    flag,
+    number,
+    size,
+    factor,
+    bound,
+    url,
+    reference,
+    anchor,
+    vocabulary
 };
 
 struct Keyword {
@@ -58,16 +76,21 @@ constexpr std::array k_keywords{Keyword{"type", Shape::type},
                                 Keyword{"pattern", Shape::pattern},
                                 Keyword{"uniqueItems", Shape::flag},
                                 Keyword{"readOnly", Shape::flag, 7},
-                                Keyword{"writeOnly", Shape::flag, 2019},
+                                Keyword{"writeOnly", Shape::flag, 7},
                                 Keyword{"deprecated", Shape::flag, 2019},
                                 Keyword{"title", Shape::text},
                                 Keyword{"description", Shape::text},
                                 Keyword{"$comment", Shape::text, 7},
                                 Keyword{"format", Shape::text},
-                                Keyword{"$ref", Shape::text},
+                                Keyword{"$schema", Shape::url},
+                                Keyword{"$ref", Shape::reference},
                                 Keyword{"id", Shape::text, 4, 4},
-                                Keyword{"$id", Shape::text, 6},
-                                Keyword{"$anchor", Shape::text, 2019},
+                                Keyword{"$id", Shape::reference, 6},
+                                Keyword{"$anchor", Shape::anchor, 2019},
+                                Keyword{"$dynamicAnchor", Shape::anchor, 2020},
+                                Keyword{"$recursiveAnchor", Shape::anchor, 2019},
+                                Keyword{"$vocabulary", Shape::vocabulary, 2019},
+                                Keyword{"contentSchema", Shape::schema, 2019},
                                 Keyword{"contentEncoding", Shape::text, 7},
                                 Keyword{"contentMediaType", Shape::text, 7},
                                 Keyword{"examples", Shape::list, 6},
@@ -94,54 +117,21 @@ constexpr std::array k_keywords{Keyword{"type", Shape::type},
                                 Keyword{"const", Shape::any, 6},
                                 Keyword{"unevaluatedProperties", Shape::schema, 2019},
                                 Keyword{"unevaluatedItems", Shape::schema, 2019},
-                                Keyword{"$recursiveRef", Shape::text, 2019},
-                                Keyword{"$dynamicRef", Shape::text, 2020}};
-
-/// The draft that "$schema" names; nullopt for another text.
-std::optional<int> draft_of(std::string_view text) {
-    for (const std::string_view scheme : {"http://", "https://"}) {
-        if (text.starts_with(scheme)) { text.remove_prefix(scheme.size()); }
-    }
-    if (text.ends_with('#')) { text.remove_suffix(1); }
-    constexpr std::array<std::pair<std::string_view, int>, 6> k_drafts{
-        {{"json-schema.org/schema", k_newest},
-         {"json-schema.org/draft-04/schema", 4},
-         {"json-schema.org/draft-06/schema", 6},
-         {"json-schema.org/draft-07/schema", 7},
-         {"json-schema.org/draft/2019-09/schema", 2019},
-         {"json-schema.org/draft/2020-12/schema", 2020}}};
-    const auto found = std::find_if(k_drafts.begin(), k_drafts.end(), [&](const auto& d) { return d.first == text; });
-    return found == k_drafts.end() ? std::nullopt : std::optional(found->second);
-}
+                                Keyword{"$recursiveRef", Shape::reference, 2019},
+                                Keyword{"$dynamicRef", Shape::reference, 2020}};
 
 class ShapeCheck {
 public:
-    ShapeCheck(std::string_view text, const std::string& file, const Value& root)
-        : text_(text), file_(file), root_(root) {}
+    ShapeCheck(std::string_view text, const std::string& file, std::vector<std::string> path, int draft)
+        : text_(text), file_(file), path_(std::move(path)), draft_(draft) {}
 
-    void run() {
-        if (root_.is_map()) {
-            if (const auto named = root_.members().find("$schema"); named != root_.members().end()) {
-                path_ = {"$schema"};
-                expect(named->second.is_text(), "a string", named->second);
-                const auto draft = draft_of(named->second.text());
-                if (!draft) {
-                    throw bad(fmt::format("$schema: expected the URL of a draft of json-schema.org, found {}",
-                                          tmpl::describe(named->second)));
-                }
-                draft_ = *draft;
-                path_.clear();
-            }
-        }
-        schema(root_, 0);
-    }
+    void run(const Value& value) { schema(value, 0); }
 
 private:
     std::string_view text_;
     const std::string& file_;
-    const Value& root_;
     std::vector<std::string> path_;
-    int draft_ = k_newest;
+    int draft_;
 
     Error bad(std::string message) const {
         Position position = tmpl::find_yaml_place(text_, path_);
@@ -162,8 +152,28 @@ private:
         path_.pop_back();
     }
 
+    /// What has an identifier may be of another draft than what is around it.
+    int draft_inside(const Value& value, int depth) const {
+        if (depth == 0 || !value.is_map()) { return draft_; }
+        const auto named = value.members().find("$schema");
+        if (named == value.members().end() || !named->second.is_text()) { return draft_; }
+        const int draft = draft_of(named->second.text()).value_or(draft_);
+        const auto id = value.members().find(draft == 4 ? "id" : "$id");
+        const bool hidden = draft < 2019 && value.members().contains("$ref");
+        const bool is_resource = !hidden && id != value.members().end() && id->second.is_text() &&
+                                 !id->second.text().empty() && id->second.text()[0] != '#';
+        return is_resource ? draft : draft_;
+    }
+
     void schema(const Value& value, int depth) {
         if (depth > k_depth_max) { throw bad("the schema is nested too deep"); }
+        const int around = draft_;
+        draft_ = draft_inside(value, depth);
+        keywords(value, depth);
+        draft_ = around;
+    }
+
+    void keywords(const Value& value, int depth) {
         if (value.type() == Type::boolean && draft_ > 4) { return; }
         expect(value.is_map(), draft_ > 4 ? "a schema: an object or a boolean" : "a schema: an object", value);
         if (draft_ == 4) {
@@ -196,6 +206,24 @@ private:
                                               [&](const Value& other) { return other.text() == item->text(); });
             expect(!repeated, "each string once", *item);
         }
+    }
+
+    void distinct(const Value& list) const {
+        for (auto item = list.items().begin(); item != list.items().end(); ++item) {
+            const bool repeated = std::any_of(list.items().begin(), item,
+                                              [&](const Value& other) { return tmpl::deep_equal(other, *item); });
+            expect(!repeated, "each item once", *item);
+        }
+    }
+
+    void anchor(const Keyword& keyword, const Value& value) const {
+        if (draft_ == 2019 && keyword.name == "$recursiveAnchor") {
+            return expect(value.type() == Type::boolean, "true or false", value);
+        }
+        constexpr std::string_view k_wanted = "a name of letters, digits, -, . and _ that begins with a letter";
+        expect(value.is_text(), k_wanted, value);
+        static const std::string old = "^[A-Za-z][-A-Za-z0-9.:_]*$", current = "^[A-Za-z_][-A-Za-z0-9._]*$";
+        expect(tmpl::regex_matches(draft_ == 2019 ? old : current, value.text()), k_wanted, value);
     }
 
     void regex(const std::string& pattern) const {
@@ -242,11 +270,30 @@ private:
                               value);
             case Shape::choices:
                 expect(value.is_list(), "a list", value);
-                return expect(draft_ > 6 || value.items().begin() != value.items().end(), "an item in the list", value);
+                if (draft_ > 7) { return; }
+                expect(value.items().begin() != value.items().end(), "an item in the list", value);
+                return distinct(value);
             case Shape::list: return expect(value.is_list(), "a list", value);
             case Shape::text:
+                return expect(value.is_text(), "a string", value);
+            case Shape::url:
+                return expect(value.is_text() && (draft_ < 6 || has_format("uri", value.text())), "a URL", value);
+            case Shape::reference: {
                 expect(value.is_text(), "a string", value);
-                if (keyword.name == "$ref") { reference(value.text()); }
+                const std::string& text = value.text();
+                const bool plain = keyword.name != "$id" || draft_ < 2019 || text.find('#') >= text.size() - 1;
+                return expect(draft_ < 6 || (plain && has_format("uri-reference", text)),
+                              plain ? "a reference to a URL" : "a URL without a fragment", value);
+            }
+            case Shape::anchor: return anchor(keyword, value);
+            case Shape::vocabulary:
+                expect(value.is_map(), "an object of booleans", value);
+                for (const auto& [key, inner] : value.members()) {
+                    at(key, [&] {
+                        expect(has_format("uri", key), "a URL as its name", Value::string(key));
+                        expect(inner.type() == Type::boolean, "true or false", inner);
+                    });
+                }
                 return;
             case Shape::pattern:
                 expect(value.is_text(), "a regular expression", value);
@@ -273,42 +320,61 @@ private:
         for (const auto& name : value.items()) { expect(known(name), k_wanted, name); }
         distinct_texts(value);
     }
-
-    /// A pointer into this file leads somewhere.
-    void reference(const std::string& text) const {
-        if (!text.starts_with("#/")) { return; }
-        if (find_in_schema(root_, text) == nullptr) {
-            throw bad(fmt::format("$ref {} leads nowhere", base::escape(text)));
-        }
-    }
 };
 
 }  // namespace
 
-int first_draft(std::string_view keyword) {
+bool has_keyword(int draft, std::string_view keyword) {
     const auto found =
         std::find_if(k_keywords.begin(), k_keywords.end(), [&](const Keyword& one) { return one.name == keyword; });
-    return found == k_keywords.end() ? 0 : found->since;
+    return found != k_keywords.end() && found->since <= draft && draft <= found->until;
 }
 
-const Value* find_in_schema(const Value& root, const std::string& pointer) {
-    const Value* at = &root;
-    for (auto piece : tmpl::split_text(pointer.substr(2), "/")) {
-        piece = tmpl::replace_all(tmpl::replace_all(piece, "~1", "/"), "~0", "~");
-        at = child_at(*at, piece);
-        if (at == nullptr) { return nullptr; }
+std::span<const std::pair<std::string_view, SubschemaForm>> subschema_keywords() {
+    static const auto made = [] {
+        std::vector<std::pair<std::string_view, SubschemaForm>> list;
+        for (const auto& keyword : k_keywords) {
+            switch (keyword.shape) {
+                case Shape::schema:
+                case Shape::schema_or_flag: list.emplace_back(keyword.name, SubschemaForm::one); break;
+                case Shape::schemas:
+                case Shape::dependencies: list.emplace_back(keyword.name, SubschemaForm::map); break;
+                case Shape::schemas_list: list.emplace_back(keyword.name, SubschemaForm::list); break;
+                case Shape::items: list.emplace_back(keyword.name, SubschemaForm::one_or_list); break;
+                default: break;
+            }
+        }
+        return list;
+    }();
+    return made;
+}
+
+std::optional<int> draft_of(std::string_view text) {
+    const std::size_t hash = text.find('#');
+    const bool has_fragment = hash != std::string_view::npos && hash + 1 < text.size();
+    text = text.substr(0, hash);
+    bool has_scheme = false;
+    for (const std::string_view scheme : {"http://", "https://"}) {
+        if (!has_scheme && text.starts_with(scheme)) {
+            text.remove_prefix(scheme.size());
+            has_scheme = true;
+        }
     }
-    return at;
+    if (has_fragment && !has_scheme) { return std::nullopt; }
+    constexpr std::array<std::pair<std::string_view, int>, 6> k_drafts{
+        {{"json-schema.org/schema", k_newest_draft},
+         {"json-schema.org/draft-04/schema", 4},
+         {"json-schema.org/draft-06/schema", 6},
+         {"json-schema.org/draft-07/schema", 7},
+         {"json-schema.org/draft/2019-09/schema", 2019},
+         {"json-schema.org/draft/2020-12/schema", 2020}}};
+    const auto found = std::find_if(k_drafts.begin(), k_drafts.end(), [&](const auto& d) { return d.first == text; });
+    return found == k_drafts.end() ? std::nullopt : std::optional(found->second);
 }
 
-int schema_draft(const Value& schema) {
-    if (!schema.is_map()) { return k_newest; }
-    const auto named = schema.members().find("$schema");
-    return named == schema.members().end() ? k_newest : draft_of(named->second.text()).value_or(k_newest);
-}
-
-void check_schema(const Value& schema, std::string_view text, const std::string& file) {
-    ShapeCheck(text, file, schema).run();
+void check_schema(const Value& value, const std::vector<std::string>& path, std::string_view text,
+                  const std::string& file, int draft) {
+    ShapeCheck(text, file, path, draft).run(value);
 }
 
 }  // namespace kmm::recipe::chart

@@ -76,6 +76,11 @@ private:
             const std::string whole = root_ + '/' + name;
             std::error_code fault;
             const fs::file_status status = fs::status(whole, fault);
+            if (!fs::exists(status) && fs::is_symlink(fs::symlink_status(whole))) {
+                throw Error(Exit::data, "bad-chart", "the link leads nowhere")
+                    .at(Position{whole, 0, 0})
+                    .hint("remove it: .helmignore does not help, as Helm follows links before it reads that");
+            }
             if (fs::is_directory(status)) {
                 if (ignore_.ignores(name, true)) { continue; }
                 note_link(whole);
@@ -85,9 +90,7 @@ private:
             if (ignore_.ignores(name, false)) { continue; }
             if (!fs::is_regular_file(status)) {
                 throw Error(Exit::data, "bad-chart",
-                            fs::exists(status)
-                                ? "a chart holds files and directories only, found a device, socket or pipe"
-                                : "the link leads nowhere")
+                            "a chart holds files and directories only, found a device, socket or pipe")
                     .at(Position{whole, 0, 0})
                     .hint("remove it, or leave it out by .helmignore");
             }

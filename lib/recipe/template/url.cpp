@@ -197,4 +197,60 @@ Url parse_url(std::string_view given) {
     return url;
 }
 
+namespace {
+
+std::string joined_path(std::string_view base, std::string_view reference) {
+    std::string whole(reference);
+    if (reference.empty()) { whole = base; }
+    if (!reference.empty() && reference[0] != '/') {
+        whole = std::string(base.substr(0, base.rfind('/') + 1)) + std::string(reference);
+    }
+    if (whole.empty()) { return ""; }
+    std::string out;
+    for (std::size_t begin = 0; begin <= whole.size();) {
+        const std::size_t end = std::min(whole.find('/', begin), whole.size());
+        const std::string piece = whole.substr(begin, end - begin);
+        const bool is_last = end == whole.size();
+        if (piece == "..") { out.erase(std::min(out.rfind('/'), out.size())); }
+        if (piece == "." || piece == "..") {
+            if (is_last) { out += '/'; }
+        } else if (begin > 0 || !piece.empty()) {
+            out += '/' + piece;
+        }
+        begin = end + 1;
+    }
+    return out;
+}
+
+}  // namespace
+
+Url resolve_url(const Url& base, const Url& reference) {
+    const auto escaped_path = [](const Url& url) {
+        return url.raw_path.empty() ? escaped(url.path, Part::path) : url.raw_path;
+    };
+    Url url = reference;
+    const auto set_path = [&](const std::string& path) {
+        url.path = unescaped(path);
+        url.raw_path = escaped(url.path, Part::path) == path ? "" : path;
+    };
+    if (url.scheme.empty()) { url.scheme = base.scheme; }
+    if (!reference.scheme.empty() || !reference.host.empty() || reference.has_userinfo) {
+        if (reference.opaque.empty()) { set_path(joined_path(escaped_path(reference), "")); }
+        return url;
+    }
+    if (reference.path.empty() && !reference.force_query && reference.query.empty()) {
+        url.query = base.query;
+        if (reference.fragment.empty()) { url.fragment = base.fragment; }
+    }
+    if (reference.path.empty() && !base.opaque.empty()) {
+        url.opaque = base.opaque;
+        return url;
+    }
+    url.host = base.host;
+    url.userinfo = base.userinfo;
+    url.has_userinfo = base.has_userinfo;
+    set_path(joined_path(escaped_path(base), escaped_path(reference)));
+    return url;
+}
+
 }  // namespace kmm::recipe::tmpl

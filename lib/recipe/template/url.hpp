@@ -20,6 +20,8 @@ struct Url {
 
 /// url.Parse. Throws Fault.
 [[nodiscard]] Url parse_url(std::string_view text);
+/// url.URL.ResolveReference.
+[[nodiscard]] Url resolve_url(const Url& base, const Url& reference);
 /// path.Clean.
 [[nodiscard]] std::string clean_path(std::string_view path);
 /// path.Base.

@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "recipe/template/format.hpp"
 #include "recipe/template/json.hpp"
+#include "recipe/template/text.hpp"
 #include "recipe/template/yaml.hpp"
 
 namespace kmm::recipe::tmpl {
@@ -42,12 +43,46 @@ public:
     yaml_event_t raw{};
 };
 
+constexpr std::string_view k_mark = "\xEF\xBB\xBF";
+
+/// A byte order mark begins a text or is a character like others. To libyaml it is no character where a line begins, so
+/// one of private use stands for it. A text may begin with the mark of UTF-16.
+class Marks {
+public:
+    explicit Marks(std::string_view text) : text_(text) {
+        if (text_.starts_with(k_mark)) { text_.remove_prefix(k_mark.size()); }
+        if (text_.find(k_mark) == std::string_view::npos) { return; }
+        for (int i = 0; i < 64; ++i) {
+            stand_in_ = {'\xEE', '\x80', static_cast<char>(0x80 + i)};
+            if (text_.find(stand_in_) == std::string_view::npos) { break; }
+        }
+        copy_ = replace_all(text_, k_mark, stand_in_);
+        text_ = copy_;
+    }
+    Marks(const Marks&) = delete;
+    Marks& operator=(const Marks&) = delete;
+
+    void give_to(yaml_parser_t& parser) const {
+        const bool wide = text_.starts_with("\xFF\xFE") || text_.starts_with("\xFE\xFF");
+        if (!wide) { yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING); }
+        yaml_parser_set_input_string(&parser, reinterpret_cast<const unsigned char*>(text_.data()), text_.size());
+    }
+    [[nodiscard]] std::string_view text() const { return text_; }
+    [[nodiscard]] std::string restored(std::string_view scalar) const {
+        return stand_in_.empty() ? std::string(scalar) : replace_all(scalar, stand_in_, k_mark);
+    }
+
+private:
+    std::string_view text_;
+    std::string copy_, stand_in_;
+};
+
 class Composer {
 public:
-    Composer(std::string_view text, WholeNumbers whole) : text_(text), exact_(whole == WholeNumbers::exact) {
+    Composer(std::string_view text, WholeNumbers whole)
+        : marks_(text), text_(marks_.text()), exact_(whole == WholeNumbers::exact) {
         yaml_parser_initialize(&parser_);
-        yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
-        yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
+        marks_.give_to(parser_);
     }
     ~Composer() { yaml_parser_delete(&parser_); }
     Composer(const Composer&) = delete;
@@ -81,6 +116,7 @@ public:
     }
 
 private:
+    Marks marks_;
     yaml_parser_t parser_{};
     std::string_view text_;
     yaml_mark_t last_{};
@@ -93,8 +129,8 @@ private:
             last_ = event.raw.start_mark;
             return;
         }
-        std::size_t line = parser_.context_mark.line != 0 ? parser_.context_mark.line : parser_.problem_mark.line;
-        if (line != 0 && parser_.error == YAML_SCANNER_ERROR) { ++line; }
+        std::size_t line = parser_.problem_mark.line != 0 ? parser_.problem_mark.line : parser_.context_mark.line;
+        if (parser_.problem_mark.line != 0 && parser_.error == YAML_SCANNER_ERROR) { ++line; }
         const std::string problem =
             parser_.problem == nullptr ? "unknown problem parsing YAML content" : parser_.problem;
         const std::string message = line != 0 ? fmt::format("yaml: line {}: {}", line, problem) : "yaml: " + problem;
@@ -213,7 +249,7 @@ private:
             const std::string_view text = view(event.raw.data.scalar.value);
             const Scalar resolved = resolve_scalar(text);
             count(1, event);
-            std::string key(text);
+            std::string key = marks_.restored(text);
             switch (resolved.kind) {
                 case Resolved::null: throw Stop{"Unsupported map key of type: invalid, key: <nil>", line};
                 case Resolved::boolean: key = resolved.truth ? "true" : "false"; break;
@@ -243,15 +279,17 @@ private:
         return tag.empty() && event.raw.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     }
 
-    static Value number(double value, std::string_view text, std::size_t line) {
-        if (!std::isfinite(value)) { throw Stop{fmt::format("json: unsupported value: {}", text), line}; }
+    static Value number(double value, std::size_t line) {
+        if (!std::isfinite(value)) {
+            throw Stop{fmt::format("json: unsupported value: {}", format_real(value, 'g', -1)), line};
+        }
         return Value::real(value);
     }
 
     Value scalar(const Event& event) const {
         const std::size_t line = event.raw.start_mark.line + 1;
-        const std::string text(reinterpret_cast<const char*>(event.raw.data.scalar.value),
-                               event.raw.data.scalar.length);
+        const std::string text = marks_.restored(
+            {reinterpret_cast<const char*>(event.raw.data.scalar.value), event.raw.data.scalar.length});
         std::string_view tag = view(event.raw.data.scalar.tag);
         if (tag.starts_with(k_long_tag)) { tag.remove_prefix(k_long_tag.size()); }
         if (tag == "binary") {
@@ -267,7 +305,9 @@ private:
         if (!known) { return Value::string(text); }
         const Scalar resolved = resolve_scalar(text);
         if (!tag.empty() && !fits(tag, resolved.kind)) {
-            throw Stop{fmt::format("yaml: cannot decode `{}` as a !!{}", base::escape(text), tag), line};
+            throw Stop{
+                fmt::format("yaml: cannot decode !!{} `{}` as a !!{}", tag_of(resolved.kind), base::escape(text), tag),
+                line};
         }
         switch (resolved.kind) {
             case Resolved::null: return Value::nil();
@@ -279,21 +319,26 @@ private:
                 const auto number = static_cast<std::uint64_t>(resolved.integer);
                 return exact_ ? Value::uint(number) : Value::real(static_cast<double>(number));
             }
-            case Resolved::real: return number(resolved.real, text, line);
+            case Resolved::real: return number(resolved.real, line);
             default: return Value::string(text);
         }
     }
 
-    static bool fits(std::string_view tag, Resolved kind) {
+    static std::string_view tag_of(Resolved kind) {
         switch (kind) {
-            case Resolved::null: return tag == "null";
-            case Resolved::boolean: return tag == "bool";
+            case Resolved::null: return "null";
+            case Resolved::boolean: return "bool";
             case Resolved::integer:
-            case Resolved::uint: return tag == "int" || tag == "float";
-            case Resolved::real: return tag == "float";
-            case Resolved::timestamp: return tag == "timestamp";
-            default: return false;
+            case Resolved::uint: return "int";
+            case Resolved::real: return "float";
+            case Resolved::timestamp: return "timestamp";
+            default: return "str";
         }
+    }
+
+    static bool fits(std::string_view tag, Resolved kind) {
+        const bool whole = kind == Resolved::integer || kind == Resolved::uint;
+        return tag_of(kind) == tag || (whole && tag == "float");
     }
 
     static std::string utf8_text(const std::string& bytes) {
@@ -307,10 +352,9 @@ constexpr std::size_t k_yaml_shown_max = 120;
 /// The nodes of the first document, with their marks.
 class Nodes {
 public:
-    explicit Nodes(std::string_view text) {
+    explicit Nodes(std::string_view given) : marks_(given) {
         yaml_parser_initialize(&parser_);
-        yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
-        yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
+        marks_.give_to(parser_);
         loaded_ = yaml_parser_load(&parser_, &document_) == 1;
     }
     ~Nodes() {
@@ -336,8 +380,8 @@ public:
         for (const auto* pair = node.data.mapping.pairs.start; pair < node.data.mapping.pairs.top; ++pair) {
             const yaml_node_t* key = yaml_document_get_node(&document_, pair->key);
             if (key == nullptr || key->type != YAML_SCALAR_NODE) { continue; }
-            const std::string_view name(reinterpret_cast<const char*>(key->data.scalar.value),
-                                        key->data.scalar.length);
+            const std::string name = marks_.restored(
+                {reinterpret_cast<const char*>(key->data.scalar.value), key->data.scalar.length});
             if (base::to_lower(name) == base::to_lower(step)) {
                 found = yaml_document_get_node(&document_, pair->value);
             }
@@ -346,6 +390,7 @@ public:
     }
 
 private:
+    Marks marks_;
     yaml_parser_t parser_{};
     yaml_document_t document_{};
     bool loaded_ = false;

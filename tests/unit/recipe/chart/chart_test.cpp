@@ -250,3 +250,54 @@ TEST_CASE("imported values win over the chart's own in Helm 3.7, and lose since"
     release.is_helm_3_7 = true;
     CHECK(text() == "a: imported\nb: imported");
 }
+
+TEST_CASE("a byte order mark begins a text, or is a character like others") {
+    const std::string mark = "\xEF\xBB\xBF";
+    CHECK(values_of(mark + "a: 1\nb: 2\n").members().size() == 2);
+    CHECK(recipe::tmpl::write_json(values_of("a: 1\n" + mark + "b: x" + mark + "y\n")) ==
+          "{\"a\":1,\"" + mark + "b\":\"x" + mark + "y\"}");
+    CHECK(rendered({{"templates/t.yaml", "kind: B\n---\n" + mark + "kind: A\n"}}).find(mark + "kind: A\n---") !=
+          std::string::npos);
+}
+
+TEST_CASE("a lock file has the form of one") {
+    const auto fault = [](const std::string& lock) {
+        return error_of([&] { (void)rendered({{"Chart.lock", lock}}); }).message();
+    };
+    CHECK(fault("dependencies: 5\n") == "dependencies: expected a list, found float64 5");
+    CHECK(fault("generated: yesterday\n") ==
+          "generated: expected a time as 2006-01-02T15:04:05Z, found string \"yesterday\"");
+    CHECK(rendered({{"Chart.lock", "dependencies: [null]\ngenerated: \"2020-01-01T00:00:00.5+01:00\"\n"}}) == "\n");
+}
+
+TEST_CASE("patterns of .helmignore take time in proportion to their length") {
+    const auto match = [](const std::string& pattern, const std::string& name) {
+        bool bad = false;
+        const bool matched = recipe::chart::match_name(pattern, name, bad);
+        return bad ? "bad" : matched ? "yes" : "no";
+    };
+    CHECK(match(std::string(100'000, 'a'), "abc") == std::string("no"));
+    CHECK(match(std::string(100'000, '['), "abc") == std::string("bad"));
+    std::string stars;
+    for (int i = 0; i < 50; ++i) { stars += "*a"; }
+    CHECK(match(stars + "b", std::string(200, 'a')) == std::string("no"));
+    CHECK(match("*x*[a-c]?", "axxbz") == std::string("yes"));
+    CHECK(match("a*b*c", "ab/c") == std::string("no"));
+    CHECK(match("a*[", "b") == std::string("bad"));
+    CHECK(match("[^a]\\*", "b*") == std::string("yes"));
+    CHECK(match("[a*]b*", "*bc") == std::string("yes"));
+    recipe::chart::Ignore ignore;
+    CHECK(error_of([&] { ignore.add("x\n" + std::string(70'000, 'a'), "f"); }).position()->to_string() == "f:2:1");
+}
+
+TEST_CASE("YAML in UTF-16 is read") {
+    std::string wide = "\xFF\xFE";
+    for (const char c : std::string("a: 1\n")) { wide += {c, '\0'}; }
+    CHECK(recipe::tmpl::write_json(values_of(wide)) == "{\"a\":1}");
+}
+
+TEST_CASE("versions of Kubernetes are read as apimachinery does") {
+    CHECK(recipe::chart::parse_kube_version("1.09.0").value().version == "v1.9.0");
+    CHECK(recipe::chart::parse_kube_version("1.00").value().minor == "0");
+    CHECK_FALSE(recipe::chart::parse_kube_version("01.9"));
+}
