@@ -37,7 +37,9 @@ CheckResult run_check(const CheckInfo& info, const CheckInput& input) {
     auto finding = run(input);
     result.outcome = finding.outcome;
     result.detail = std::move(finding.detail);
-    if (result.outcome == Outcome::warn || result.outcome == Outcome::fail) { result.fix = info.fix; }
+    if (result.outcome == Outcome::warn || result.outcome == Outcome::fail) {
+        result.fix = finding.fix.empty() ? std::string(info.fix) : std::move(finding.fix);
+    }
     return result;
 }
 
@@ -114,9 +116,14 @@ Finding fail_if_any(const std::vector<std::string>& problems, std::string fine) 
 
 std::optional<Finding> versions_unknown(const CheckInput& input) {
     if (input.seen.faults.empty()) { return std::nullopt; }
+    Finding finding{Outcome::fail, {}};
     std::vector<std::string> problems;
-    for (const auto& fault : input.seen.faults) { problems.push_back(fault.message); }
-    return Finding{Outcome::fail, name_some(problems)};
+    for (const auto& fault : input.seen.faults) {
+        problems.push_back(fault.message);
+        if (finding.fix.empty()) { finding.fix = fault.hint; }
+    }
+    finding.detail = name_some(problems);
+    return finding;
 }
 
 }  // namespace kmm::kubernetes

@@ -76,6 +76,7 @@ struct CheckInput {
 struct Finding {
     Outcome outcome = Outcome::skip;
     std::string detail;
+    std::string fix = {};  ///< in place of that of the check, where the cause is another than it looks for
 };
 
 using CheckFunction = Finding (*)(const CheckInput&);

@@ -116,7 +116,16 @@ bool is_control_plane_node(const Observation& seen, const std::string& node) {
            seen.control_plane_nodes.end();
 }
 
+/// What to do about Pods of the control plane that are not there.
 std::string source_hint(const Inventory& inventory) {
+    for (const auto& node : inventory.nodes) {
+        for (const std::string_view other : {"k3s", "rke2"}) {
+            if (node.kubelet.find(fmt::format("+{}", other)) != std::string::npos) {
+                return fmt::format("this is a cluster of {}, which has no control plane of kubeadm: upgrade it as {} says",
+                                   other, other);
+            }
+        }
+    }
     return inventory.is_live ? "see kubectl get pods -n kube-system" : fmt::format("dump everything: {}", k_dump);
 }
 

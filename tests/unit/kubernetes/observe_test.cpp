@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "kubernetes/checks.hpp"
 #include "kubernetes/require.hpp"
 #include "kubernetes/states.hpp"
 #include "unit/kubernetes/make_inventory.hpp"
@@ -51,6 +52,27 @@ TEST_CASE("the image that runs counts, unless the runtime tells another image's 
     CHECK(running("mirror:5000/kube-apiserver@sha256:12") == "v1.43.1");
     CHECK(running("sha256:12") == "v1.43.1");
     CHECK(running("mirror:5000/etcd:3.6.5-0") == "v1.43.1");
+}
+
+TEST_CASE("a cluster that is not kubeadm's is named as the cause, and each check that needs versions says what to do") {
+    auto text = control_plane("a", "v1.34.4+k3s1");
+    text.resize(text.find("---\n{kind: Pod"));
+    const auto inventory = inventory_of(text);
+    const auto seen = observe(inventory);
+    const std::string hint =
+        "this is a cluster of k3s, which has no control plane of kubeadm: upgrade it as k3s says";
+    REQUIRE(seen.faults.size() == 3);
+    CHECK(seen.faults.front().hint == hint);
+    const auto catalogue = catalogue_in("versions: [{version: v1.34.4}, {version: v1.34.5}]");
+    CheckInput input{inventory, seen, catalogue, Version::parse("v1.34.5")};
+    int told = 0;
+    for (const auto& result : run_checks(input, {})) {
+        if (result.detail.find("Pod kube-system/kube-apiserver-a was not found") == std::string::npos) continue;
+        CAPTURE(result.id);
+        CHECK((result.fix == hint || result.outcome == Outcome::skip || result.id == "cp-pods-ready"));
+        ++told;
+    }
+    CHECK(told > 5);
 }
 
 TEST_CASE("states of versions") {
