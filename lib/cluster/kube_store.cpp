@@ -478,22 +478,4 @@ bool ends_run(const Error& error) {
     return error.code() == "lease-lost" || error.code() == "interrupted" || is_server_trouble(error);
 }
 
-std::vector<kube::Rule> kube_store_rules(KubeStore::Writes writes) {
-    std::vector<kube::Rule> rules;
-    const std::string kmm(api::k_group);
-    for (const char* verb : {"get", "list", "watch", "patch"}) { rules.push_back({verb, "", "nodes", "", "", ""}); }
-    for (const char* verb : {"list", "watch"}) {
-        rules.push_back({verb, kmm, "modules", "", "", ""});
-        rules.push_back({verb, "", "pods", "", "", ""});
-    }
-    for (const char* verb : {"get", "list", "watch", "create", "patch"}) {
-        const bool changes = std::string_view(verb) == "create" || std::string_view(verb) == "patch";
-        if (changes && writes != KubeStore::Writes::all) { continue; }
-        rules.push_back({verb, kmm, "nodemodulesconfigs", "", "", ""});
-    }
-    if (writes == KubeStore::Writes::all) { rules.push_back({"patch", kmm, "nodemodulesconfigs", "status", "", ""}); }
-    rules.push_back({"get", "", "namespaces", "", "", "kube-system"});
-    return rules;
-}
-
 }  // namespace kmm::cluster

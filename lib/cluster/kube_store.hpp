@@ -46,9 +46,9 @@ public:
     /// "cluster CONTEXT (SERVER)".
     [[nodiscard]] std::string describe() const override;
 
-    /// What the store may change: everything, or labels alone. Where it is labels alone no other rights are asked for,
-    /// and any other write is a bug. To be called before the first request.
-    enum class Writes { all, labels };
+    /// What the store may change: everything, labels alone, or Nodes alone, where it also reads nothing of KMM. No
+    /// other rights are asked for then, and any other write is a bug. To be called before the first request.
+    enum class Writes { all, labels, nodes };
     void limit_writes(Writes writes) noexcept;
     /// Errors: not_found "kmm-not-installed" when the server has not the kinds that an upgrade reads and writes.
     void require_kinds();

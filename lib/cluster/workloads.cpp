@@ -51,13 +51,6 @@ std::optional<Cordon> uncordoned(const Cordon& found, const std::string& owner) 
     return Cordon{};
 }
 
-/// Rights beyond those of the store.
-std::vector<kube::Rule> drain_rules() {
-    return {{"create", "", "pods", "eviction", "", ""},
-            {"get", "apps", "daemonsets", "", "", ""},
-            {"list", "policy", "poddisruptionbudgets", "", "", ""}};
-}
-
 class KubeWorkloads final : public Workloads {
 public:
     KubeWorkloads(KubeStore& store, std::optional<kube::OwnPod> own) : store_(store), own_(std::move(own)) {}

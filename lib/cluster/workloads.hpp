@@ -10,6 +10,7 @@
 
 #include "api/workload.hpp"
 #include "cluster/store.hpp"
+#include "kube/access.hpp"
 #include "kube/own_pod.hpp"
 
 namespace kmm::cluster {
@@ -51,6 +52,9 @@ public:
     /// `grace_seconds`: nullopt for the Pod's own.
     virtual PodEviction evict(const api::WorkloadPod& pod, std::optional<int> grace_seconds) = 0;
 };
+
+/// The rights of a drain beyond those of the store, for kube::missing_rules.
+[[nodiscard]] std::vector<kube::Rule> drain_rules();
 
 class DirectoryStore;
 class KubeStore;

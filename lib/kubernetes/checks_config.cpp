@@ -412,8 +412,10 @@ Finding runtime_version(const CheckInput& input) {
 
 Finding admin_rights(const CheckInput& input) {
     if (!input.inventory.is_admin) { return {Outcome::skip, "needs an API server"}; }
-    return *input.inventory.is_admin ? Finding{Outcome::ok, "this user may do everything"}
-                                     : Finding{Outcome::fail, "this user may not do everything (verb *, resource *)"};
+    if (*input.inventory.is_admin) { return {Outcome::ok, "this user may do everything"}; }
+    const auto& lacking = input.inventory.lacking_rights;
+    if (lacking.empty()) { return {Outcome::ok, "this user may do what an upgrade does"}; }
+    return {Outcome::fail, fmt::format("this user may not {}", name_some(lacking))};
 }
 
 Finding freeze_possible(const CheckInput& input) {

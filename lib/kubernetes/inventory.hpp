@@ -182,6 +182,7 @@ struct Inventory {
     /// Live: plural names of kinds that were not listed as a whole, with the reason.
     std::map<std::string, std::string, std::less<>> unlisted;
     std::optional<bool> is_admin;        ///< live: whether this user may do everything
+    std::vector<std::string> lacking_rights;  ///< live: of those that an upgrade needs, as "create pods/eviction"
     std::optional<bool> has_policies;    ///< live: ValidatingAdmissionPolicy v1 is served
 
     /// "" if all objects of the kind ("Node") are here, else why that is not known.

@@ -437,6 +437,16 @@ class OnNodes(Installed):
                 status, said = create(pod)
                 self.assertIn("kmm-upgrade-worker-pods", said, f"{status} {said}")
 
+        # The image that the policy names is the only one.
+        path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/kmm-upgrade-worker-pods"
+        image = facts["spec"]["containers"][0]["image"]
+        validation = {"expression": f"variables.worker.image == '{image}'", "message": "expected another image"}
+        self.api.patch(path, {"spec": {"validations": [*self.api.get(path)["spec"]["validations"], validation]}})
+        other = copy.deepcopy(step)
+        other["spec"]["containers"][0]["image"] = image.replace(64 * "a", 64 * "b")
+        self.wait("another image to be refused", lambda: "expected another image" in create(other)[1])
+        self.assertEqual(create(step)[0], 201)
+
     def pod_of_facts(self, fleet, pods):
         """What kmm-upgrade asks the server to make, and the server has made, when it asks a node."""
         with Proxy(self.cluster) as proxy:

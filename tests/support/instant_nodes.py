@@ -49,11 +49,12 @@ Walk = collections.namedtuple("Walk", "code said requests calls steps seconds pr
 
 
 class Nodes:
-    """What nodes answer; `cluster` is the Cluster of fake_api.py that follows them."""
+    """What nodes answer; `cluster` is the Cluster of fake_api.py that follows them. They begin with the version `first`.
+    """
 
-    def __init__(self, directory, bin_directory, fake_directory):
-        self.directory, self.bin = directory, bin_directory
-        fake_kubernetes_fleet.build(directory, fake_directory / "kubernetes-node", 2, 1)
+    def __init__(self, directory, bin_directory, fake_directory, first=FROM):
+        self.directory, self.bin, self.first = directory, bin_directory, first
+        fake_kubernetes_fleet.build(directory, fake_directory / "kubernetes-node", 2, 1, first, TARGET)
         self.library = fake_directory.parent / "lib/libfast_sleep.so"
         self.answers, self.versions, self.calls = {}, {}, []
         self.mutex, self.cluster = threading.Lock(), None
@@ -82,13 +83,16 @@ class Nodes:
         model = node if node == "cp1" else "cp2" if node.startswith("cp") else "w1"
         with self.mutex:
             self.calls.append((node, words[1]))
-            before = self.versions.get(node, (FROM, FROM))
+            before = self.versions.get(node, (self.first, self.first))
             key = (model, before, *words)
             if key not in self.answers:
                 self.answers[key] = self.ask_model(model, words)
             code, text = self.answers[key]
-            if code == 0 and words[1] in ("control-plane", "kubelet"):
-                self.versions[node] = (TARGET, before[1]) if words[1] == "control-plane" else (before[0], TARGET)
+            if code == 0 and words[1] in ("control-plane", "kubelet", "restore"):
+                version = words[words.index("--target") + 1] if "--target" in words else self.first
+                self.versions[node] = (before[0], version) if words[1] == "kubelet" else (version, before[1])
+                if words[1] == "restore":
+                    self.answers.clear()  # the model was brought back, too
                 self.follow(node)
         now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         text = re.sub(r'("time": ?")[^"]*', rf"\g<1>{now}", text)

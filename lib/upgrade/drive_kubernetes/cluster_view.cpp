@@ -13,6 +13,7 @@
 #include "kubernetes/observe.hpp"
 #include "kubernetes/removed_apis.hpp"
 #include "sys/file_ops.hpp"
+#include "upgrade/drive_kubernetes/rights.hpp"
 #include "value/edit.hpp"
 
 namespace kmm::drive {
@@ -140,6 +141,12 @@ void list_used_apis(kube::Client& client, Inventory& inventory) {
     }
 }
 
+std::string text_of(const kube::Rule& rule) {
+    return fmt::format("{} {}{}{}{}", rule.verb, rule.resource, rule.subresource.empty() ? "" : "/" + rule.subresource,
+                       rule.name.empty() ? "" : " " + rule.name,
+                       rule.namespace_.empty() ? "" : " in " + rule.namespace_);
+}
+
 /// Revisions of all namespaces, of both of Helm's storage drivers; never their data.
 void list_releases(kube::Client& client, Inventory& inventory) {
     kube::ListQuery query;
@@ -194,6 +201,9 @@ Inventory server_inventory(kube::Client& client, ReadExtent extent) {
                                      &k_api_services, &k_custom_resource_definitions})
             list_if_allowed(client, *resource, {}, inventory, faults);
         inventory.is_admin = kube::missing_rules(client, {{"*", "*", "*", "", "", ""}}).empty();
+        if (!*inventory.is_admin)
+            for (const auto& rule : kube::missing_rules(client, upgrade_rules()))
+                inventory.lacking_rights.push_back(text_of(rule));
         inventory.has_policies = client.serves(k_policies);
     }
     if (extent >= ReadExtent::upgrade) {

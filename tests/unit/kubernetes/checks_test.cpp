@@ -89,6 +89,19 @@ TEST_CASE("ids are unique, and every check that objects can tell has a function"
     CHECK(functions == computed);
 }
 
+TEST_CASE("who is no administrator needs the rights of an upgrade") {
+    Inventory inventory;
+    inventory.is_live = true;
+    const auto found = [&] { return results_of(inventory).at("admin-rights"); };
+    CHECK(found().outcome == Outcome::skip);
+    inventory.is_admin = false;
+    CHECK(found().outcome == Outcome::ok);
+    CHECK(found().detail == "this user may do what an upgrade does");
+    inventory.lacking_rights = {"create pods/eviction", "list nodes"};
+    CHECK(found().outcome == Outcome::fail);
+    CHECK(found().detail == "this user may not create pods/eviction, list nodes");
+}
+
 TEST_CASE("nothing is OK where nothing was observed") {
     for (const bool is_live : {false, true}) {
         Inventory inventory;

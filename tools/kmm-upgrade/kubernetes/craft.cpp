@@ -14,7 +14,7 @@
 #include "sys/random.hpp"
 #include "upgrade/drive_kubernetes/attended_actor.hpp"
 #include "upgrade/drive_kubernetes/kubernetes_actor.hpp"
-#include "upgrade/drive_kubernetes/network_canary.hpp"
+#include "upgrade/drive_kubernetes/rights.hpp"
 #include "upgrade/engine/replay.hpp"
 #include "upgrade/kubernetes/subject.hpp"
 
@@ -137,6 +137,11 @@ std::string ask_etcd_leader(Call& call, cluster::NodeRunner& runner, const kuber
                : kubernetes::etcd_leader(ask_nodes(call, runner, control_planes, NodeQuestions{}));
 }
 
+/// Nothing of KMM is read or written: no rights are asked for that.
+void limit_writes(Access& access) {
+    if (auto* server = access.cluster.opened().server) server->limit_writes(cluster::KubeStore::Writes::nodes);
+}
+
 }  // namespace
 
 void choose_kubernetes_reach(Access& access, upgrade::Options& options, const cluster::Place& place) {
@@ -152,7 +157,7 @@ Target kubernetes_target(const std::string& lineage) {
 }
 
 std::vector<kube::Rule> kubernetes_rules(const upgrade::kubernetes::Subject& subject) {
-    return subject.canary_image.empty() ? std::vector<kube::Rule>() : drive::NetworkCanary::rules();
+    return drive::subject_rules(subject);
 }
 
 std::unique_ptr<cluster::NodeRunner> kubernetes_runner(Access& access, const upgrade::Options& options,
@@ -160,6 +165,7 @@ std::unique_ptr<cluster::NodeRunner> kubernetes_runner(Access& access, const upg
                                                        const std::vector<kube::Rule>& rights) {
     auto target = kubernetes_target(lineage);
     target.rights = rights;
+    limit_writes(access);
     if (options.via == upgrade::Via::self)
         target.rights.push_back(cluster::worker_log_rule(
             options.worker_namespace.empty() ? std::string(k_lease_namespace) : options.worker_namespace));
@@ -181,6 +187,7 @@ void hold_kubernetes_lease(Access& access, const upgrade::Options& options) {
     drive::StartRequest signature;
     sign_request(signature);
     const auto target = kubernetes_target(signature.lineage);
+    limit_writes(access);
     access.cluster.secure(options, target, ClusterAccess::Purpose::change);
 }
 
