@@ -202,6 +202,25 @@ class Rights(Installed):
         self.addCleanup(self.api.delete, self.api.path_of(binding))
         self.wait("Secrets to be readable", lambda: self.allowed("list", "", "secrets"))
 
+    def networking(self):
+        """Options with one manifest, for which the account has rights of its own."""
+        name, group = "test-networking", "rbac.authorization.k8s.io"
+        manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "kube-system"}}
+        file = self.work / "networking" / TARGET / "network.yaml"
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps(manifest))
+        role = {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": manifest["metadata"],
+                "rules": [{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [name], "verbs": ["get", "patch"]}]}
+        binding = {"apiVersion": f"{group}/v1", "kind": "RoleBinding", "metadata": manifest["metadata"],
+                   "roleRef": {"apiGroup": group, "kind": "Role", "name": name},
+                   "subjects": [{"kind": "ServiceAccount", "name": "kmm-upgrade", "namespace": "kmm-tools"}]}
+        for thing in (role, binding):
+            self.api.apply(thing)
+            self.addCleanup(self.api.delete, self.api.path_of(thing))
+        self.addCleanup(self.api.delete, self.api.path_of(manifest))
+        self.wait("the rights to be known", lambda: self.allowed("patch", "", "configmaps", "kube-system", name))
+        return "--networking", self.work / "networking", "--canary-image", "registry.example/busybox:1"
+
     def check(self, *reach):
         shown = self.upgrade("check", "kubernetes", TARGET, "--versions", self.work / "versions.yaml", *IGNORED, "--switch",
                              "binaries", *reach, "-o", "json")
@@ -240,10 +259,10 @@ class Rights(Installed):
             self.upgrade("unfreeze")
             self.upgrade("abort", "--rollback", "all")
             self.upgrade("delete")
-            # To the end by Pods, past the policy of manifests/admission.
+            # To the end by Pods, and with those that try the network, past the policy of manifests/admission.
             self.check(*by_pods)
             self.upgrade("versions", "--scan", *by_pods)
-            self.upgrade(*start, *by_pods, "--until", "downloaded-images", expect=11)
+            self.upgrade(*start, *by_pods, *self.networking(), "--until", "downloaded-images", expect=11)
             self.upgrade("resume")
             self.upgrade("delete")
             records = proxy.reset()

@@ -6,6 +6,7 @@ import pathlib
 import re
 import tempfile
 
+from hostile_pods import CANARY, HOSTILE, HOSTILE_ON_NODES, put_in
 from testbed import manifests
 from testbed.client import Api
 from testbed.fleet import Fleet
@@ -242,74 +243,6 @@ class Rights(Installed):
             self.assertEqual([], [str(r) for r in proxy.changing() if r.status >= 300])
 
 
-def _set(place, **values):
-    place.update(values)
-
-
-# What nobody may make of a worker Pod: verb, why, change (pod, spec, worker).
-HOSTILE = (
-    ("check", "another name", lambda pod, spec, worker: _set(pod["metadata"], name="kmm-upgrade-load-x")),
-    ("check", "no label", lambda pod, spec, worker: pod["metadata"].pop("labels")),
-    ("check", "a command", lambda pod, spec, worker: _set(worker, command=["/bin/sh"])),
-    ("check", "another verb", lambda pod, spec, worker: _set(worker, args=["sign", *worker["args"][1:]])),
-    (
-        "check",
-        "privileges",
-        lambda pod, spec, worker: _set(worker["securityContext"], privileged=True, allowPrivilegeEscalation=True),
-    ),
-    (
-        "check",
-        "a capability",
-        lambda pod, spec, worker: _set(worker["securityContext"], capabilities={"drop": ["ALL"], "add": ["SYS_ADMIN"]}),
-    ),
-    ("check", "no seccomp profile", lambda pod, spec, worker: worker["securityContext"].pop("seccompProfile")),
-    ("check", "the host's network", lambda pod, spec, worker: _set(spec, hostNetwork=True)),
-    (
-        "check",
-        "the root of the host",
-        lambda pod, spec, worker: spec["volumes"].append({"name": "root", "hostPath": {"path": "/"}}),
-    ),
-    (
-        "check",
-        "/proc that can be written",
-        lambda pod, spec, worker: [m.pop("readOnly", None) for m in worker["volumeMounts"] if m["name"] == "proc"],
-    ),
-    (
-        "check",
-        "/proc under another name",
-        lambda pod, spec, worker: spec["volumes"].append({"name": "x", "hostPath": {"path": "/proc"}}),
-    ),
-    ("check", "a token", lambda pod, spec, worker: _set(spec, automountServiceAccountToken=True)),
-    ("check", "a second container", lambda pod, spec, worker: spec["containers"].append({"name": "x", "image": "x"})),
-    ("check", "an init container", lambda pod, spec, worker: _set(spec, initContainers=[{"name": "x", "image": "x"}])),
-    (
-        "check",
-        "a secret in its environment",
-        lambda pod, spec, worker: worker["env"].append(
-            {"name": "NODE_NAME", "valueFrom": {"secretKeyRef": {"name": "x", "key": "y"}}}
-        ),
-    ),
-    (
-        "check",
-        "another secret",
-        lambda pod, spec, worker: spec["volumes"].append({"name": "x", "secret": {"secretName": "admin"}}),
-    ),
-    ("check", "no end", lambda pod, spec, worker: spec.pop("activeDeadlineSeconds")),
-    ("load", "the processes of the host", lambda pod, spec, worker: _set(spec, hostPID=True)),
-    (
-        "load",
-        "a root that can be written",
-        lambda pod, spec, worker: _set(worker["securityContext"], readOnlyRootFilesystem=False),
-    ),
-    (
-        "load",
-        "the root of the host",
-        lambda pod, spec, worker: spec["volumes"].append({"name": "root", "hostPath": {"path": "/etc"}}),
-    ),
-    ("load", "a hook", lambda pod, spec, worker: _set(worker, lifecycle={"preStop": {"sleep": {"seconds": 1}}})),
-)
-
-
 class Admission(Installed):
     """The account kmm-upgrade makes worker Pods, and no others."""
 
@@ -355,39 +288,6 @@ class Admission(Installed):
         self.assertEqual(self.api.raw("POST", pods, plain, query={"dryRun": "All"})[0], 201)
 
 
-# Of Pods of kmm-worker kubernetes.
-HOSTILE_ON_NODES = (
-    (
-        "facts",
-        "privileges",
-        lambda pod, spec, worker: _set(worker["securityContext"], privileged=True, allowPrivilegeEscalation=True),
-    ),
-    (
-        "facts",
-        "another capability",
-        lambda pod, spec, worker: worker["securityContext"]["capabilities"]["add"].append("SYS_ADMIN"),
-    ),
-    ("facts", "the processes of the host", lambda pod, spec, worker: _set(spec, hostPID=True)),
-    (
-        "facts",
-        "a node that can be written",
-        lambda pod, spec, worker: [m.pop("readOnly", None) for m in worker["volumeMounts"]],
-    ),
-    (
-        "facts",
-        "/ under another name",
-        lambda pod, spec, worker: spec["volumes"].append({"name": "x", "hostPath": {"path": "/"}}),
-    ),
-    ("facts", "a verb that does not exist", lambda pod, spec, worker: _set(worker, args=["kubernetes", "destroy"])),
-    ("facts", "the verb of a step", lambda pod, spec, worker: _set(worker, args=["kubernetes", "kubelet"])),
-    ("kubelet", "the root of the host", lambda pod, spec, worker: _set(
-        spec, volumes=[{"name": "node", "hostPath": {"path": "/"}}])),
-    ("kubelet", "a command", lambda pod, spec, worker: _set(worker, command=["/bin/sh"])),
-    ("kubelet", "the host's IPC", lambda pod, spec, worker: _set(spec, hostIPC=True)),
-    ("kubelet", "a token", lambda pod, spec, worker: _set(spec, automountServiceAccountToken=True)),
-)
-
-
 class OnNodes(Installed):
     """Pods of a Kubernetes upgrade: those of facts as kmm-upgrade makes them, those of steps as docs/kubernetes-pods.md
     says."""
@@ -411,19 +311,19 @@ class OnNodes(Installed):
         self.assertEqual(facts["spec"]["containers"][0]["args"][:2], ["kubernetes", "facts"])
         self.wait("the rights to be known", lambda: create(facts)[0] == 201 or "cannot create" not in create(facts)[1])
         step = copy.deepcopy(facts)
-        _set(step["metadata"], name=facts["metadata"]["name"].replace("-facts-", "-kubelet-"))
+        put_in(step["metadata"], name=facts["metadata"]["name"].replace("-facts-", "-kubelet-"))
         step["metadata"]["labels"] = {
             key: value.replace("kubernetes-facts", "kubernetes-kubelet")
             for key, value in facts["metadata"]["labels"].items()
         }
-        _set(step["spec"], hostPID=True, volumes=[])
+        put_in(step["spec"], hostPID=True, volumes=[])
         worker = step["spec"]["containers"][0]
         worker["args"] = ["kubernetes", "kubelet", "--target", "v1.35.4"]
         worker["volumeMounts"] = []
         worker["env"] = [each for each in worker["env"] if each["name"] != "KMM_NODE_ROOT"]
         worker["env"].append({"name": "KMM_NODE_NAMESPACES", "value": "/proc/1/ns"})
         worker["securityContext"] = {"privileged": True, "readOnlyRootFilesystem": True, "runAsUser": 0}
-        good = {"facts": facts, "kubelet": step}
+        good = {"facts": facts, "kubelet": step, "canary": CANARY}
         for verb, pod in good.items():
             self.assertEqual(create(pod)[0], 201, f"{verb}: {create(pod)}")
             other = copy.deepcopy(pod)

@@ -58,6 +58,13 @@ Node variable(const std::string& name, const std::string& text) {
     return Node::mapping({{"name", name}, {"value", text}});
 }
 
+Node canary_security() {
+    return Node::mapping({{"allowPrivilegeEscalation", false},
+                          {"capabilities", Node::mapping({{"drop", Node::strings({"ALL"})}})},
+                          {"readOnlyRootFilesystem", true},
+                          {"seccompProfile", Node::mapping({{"type", "RuntimeDefault"}})}});
+}
+
 /// A Pod that runs `script` on `node`. It needs nothing of the cluster but its network, and waits for no scheduler.
 Node pod_of(const CanaryRequest& request, const std::string& role, std::size_t number, const std::string& node,
             const char* script, std::vector<Node> variables) {
@@ -67,7 +74,7 @@ Node pod_of(const CanaryRequest& request, const std::string& role, std::size_t n
                                     {"command", Node::strings(std::vector<std::string>{"sh", "-c", script})},
                                     {"env", Node::sequence(std::move(variables))},
                                     {"terminationMessagePolicy", "FallbackToLogsOnError"},
-                                    {"securityContext", Node::mapping({{"allowPrivilegeEscalation", false}})}});
+                                    {"securityContext", canary_security()}});
     auto spec = Node::mapping({{"nodeName", node},
                                {"restartPolicy", "Never"},
                                {"activeDeadlineSeconds", k_canary_seconds},
@@ -150,7 +157,7 @@ std::vector<kube::Rule> NetworkCanary::rules() {
     std::vector<kube::Rule> rules;
     for (const char* verb : {"create", "get", "list", "delete"})
         rules.push_back({verb, "", "pods", "", k_canary_namespace, ""});
-    rules.push_back({"get", "", "services", "", "default", ""});
+    rules.push_back({"get", "", "services", "", "default", "kubernetes"});
     return rules;
 }
 

@@ -189,6 +189,8 @@ class FakeKubelet:
         node = self.nodes.get(pod["spec"]["nodeName"], {}).get("annotations") or {}
         if SSH not in node or (pod["metadata"].get("labels") or {}).get(WORKER[0]) != WORKER[1]:
             return None
+        if "command" in pod["spec"]["containers"][0]:  # of Pods that try the network
+            return {"stay": True} if pod["spec"]["containers"][0]["name"] == "listen" else None
         behind = json.loads(node[SSH])
         words = ["-" if word == CONFIG_FILE else word for word in pod["spec"]["containers"][0]["args"]]
         command = [behind["program"], "--", pod["spec"]["nodeName"], shlex.join(["kmm-worker", *words])]
