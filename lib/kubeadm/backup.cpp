@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "kubeadm/etcd.hpp"
 #include "kubeadm/facts.hpp"
 #include "kubeadm/manifests.hpp"
 #include "kubeadm/processes.hpp"
@@ -75,10 +76,12 @@ std::string list_text(const Backup& backup) {
                                       {"created", backup.created},
                                       {"node", backup.node},
                                       {"files", std::move(files)}});
-    if (const auto& etcd = backup.etcd)
-        list.set("etcdSnapshot",
-                 value::Node::mapping(
-                     {{"file", etcd->file}, {"size", etcd->size}, {"sha256", etcd->sha256}, {"etcd", etcd->etcd}}));
+    if (const auto& etcd = backup.etcd) {
+        auto snapshot = value::Node::mapping(
+            {{"file", etcd->file}, {"size", etcd->size}, {"sha256", etcd->sha256}, {"etcd", etcd->etcd}});
+        if (etcd->revision != 0) snapshot.set("revision", etcd->revision);
+        list.set("etcdSnapshot", std::move(snapshot));
+    }
     return value::to_json_pretty(list);
 }
 
@@ -174,9 +177,9 @@ Backup read_backup(const Place& place, const std::string& name) {
         backup.files.push_back(std::move(*file));
     }
     if (const value::Node* etcd = root.find("etcdSnapshot")) {
-        const auto* size = etcd->find("size");
         backup.etcd = EtcdSnapshot{etcd->get_string({"file"}), etcd->get_string({"sha256"}),
-                                   size == nullptr ? 0 : size->as_uint().value_or(0), etcd->get_string({"etcd"})};
+                                   etcd_number(etcd->find("size")).value_or(0), etcd->get_string({"etcd"}),
+                                   etcd_number(etcd->find("revision")).value_or(0)};
         if (backup.etcd->file != k_snapshot)
             throw damaged(name, std::string(k_list) + " does not tell where the snapshot of etcd is");
         if (!place.exists(directory + "/" + k_snapshot)) throw damaged(name, "the snapshot of etcd is missing");
@@ -271,8 +274,11 @@ StepResult make_backup(const Node& node, const std::string& name, net::HttpClien
         throw Error(Exit::not_found, "not-kubernetes-node",
                     "expected files of kubeadm and the kubelet on this node, found none");
     if (wants_etcd) {
-        backup.etcd = save_etcd_snapshot(node, *etcd, place.read(etcd_pod->path), partial + "/" + k_snapshot);
+        const auto manifest = place.read(etcd_pod->path);
+        const auto revision = etcd_revision(place, *etcd, manifest).value_or(0);
+        backup.etcd = save_etcd_snapshot(node, *etcd, manifest, partial + "/" + k_snapshot);
         backup.etcd->etcd = etcd_pod->tag;
+        backup.etcd->revision = revision;
     }
     place_file(node, partial + "/" + k_list, list_text(backup), {0600, ::geteuid(), ::getegid()});
     node.ops.rename(place.here(partial), place.here(directory));

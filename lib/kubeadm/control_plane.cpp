@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "kubeadm/etcd_restore.hpp"
 #include "kubeadm/manifests.hpp"
 #include "kubeadm/processes.hpp"
 #include "kubeadm/steps.hpp"
@@ -110,6 +111,7 @@ StepResult upgrade_control_plane(const Node& node, const ControlPlaneOptions& op
     const ManifestSet manifests = read_manifests(node.place);
     require_control_plane(manifests);
     require_no_kubeadm(node.place);
+    require_no_etcd_restore(node.place);
     require_whole(manifests);
     const auto before = slot.look();
     // The manifests alone do not tell whether kubeadm has come to its end: it writes its ConfigMaps after them.

@@ -134,7 +134,9 @@ EtcdFacts read_etcd(const Place& place, net::HttpClient& client, const std::stri
     const auto status = gateway.ask("/v3/maintenance/status", "{}");
     facts.member = id_of(status.find_path({"header", "member_id"}));
     facts.leader = id_of(status.find("leader"));
+    facts.cluster = id_of(status.find_path({"header", "cluster_id"}));
     facts.version = status.get_string({"version"});
+    facts.revision = etcd_number(status.find_path({"header", "revision"})).value_or(0);
     facts.size = etcd_number(status.find("dbSize")).value_or(0);
     facts.used = etcd_number(status.find("dbSizeInUse")).value_or(0);
     facts.errors = texts_of(status, "errors");
@@ -154,6 +156,15 @@ EtcdFacts read_etcd(const Place& place, net::HttpClient& client, const std::stri
             facts.alarms.push_back(fmt::format("{} of {}", alarm.get_string({"alarm"}), id_of(alarm.find("memberID"))));
     }
     return facts;
+}
+
+std::optional<std::uint64_t> etcd_revision(const Place& place, net::HttpClient& client, const std::string& manifest) {
+    try {
+        const auto status = Gateway(place, client, etcd_url(manifest)).ask("/v3/maintenance/status", "{}");
+        return etcd_number(status.find_path({"header", "revision"}));
+    } catch (const Error&) {
+        return std::nullopt;
+    }
 }
 
 value::Node etcd_document(const EtcdFacts& facts) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,7 +24,9 @@ struct EtcdMember {
 /// What the member of this node says.
 struct EtcdFacts {
     std::string member, leader;      ///< ids, decimal; leader "" while there is none
+    std::string cluster;             ///< id, decimal
     std::string version;             ///< "3.6.5"
+    std::uint64_t revision = 0;      ///< of its data, 0 if it does not tell
     std::vector<std::string> listen_urls;            ///< for clients, of its manifest
     std::uint64_t size = 0, used = 0, quota = 0;     ///< bytes of its database; quota: at which it takes no more writes
     std::vector<EtcdMember> members;
@@ -45,6 +48,9 @@ struct EtcdFacts {
 /// `manifest` is the text of etcd's; where it names no address only that is known. Three requests of 2 s at most.
 /// Errors: unavailable "etcd-unreachable"; io "etcd-refused".
 [[nodiscard]] EtcdFacts read_etcd(const Place& place, net::HttpClient& client, const std::string& manifest);
+/// The revision of its data now; nullopt if it does not tell.
+[[nodiscard]] std::optional<std::uint64_t> etcd_revision(const Place& place, net::HttpClient& client,
+                                                         const std::string& manifest);
 [[nodiscard]] value::Node etcd_document(const EtcdFacts& facts);
 
 }  // namespace kmm::kubeadm

@@ -20,6 +20,7 @@ struct EtcdSnapshot {
     std::string sha256;  ///< of the whole file
     std::uint64_t size = 0;
     std::string etcd;    ///< tag of the image whose data this is
+    std::uint64_t revision = 0;  ///< of etcd just before it was taken, which it has at least; 0 if that is not known
 };
 
 /// Takes the answer of the gateway, a JSON document a line, apart and proves it.

@@ -139,6 +139,8 @@ struct Facts {
 /// nullopt without dpkg.
 [[nodiscard]] std::optional<PackageFacts> read_packages(const Place& place);
 [[nodiscard]] std::vector<std::string> automatic_updaters(const Place& place);
+/// What crictl prints as JSON for these words. Errors: not_found "command-not-found"; io "command-failed".
+[[nodiscard]] value::Node crictl_document(const Place& place, const std::vector<std::string>& words);
 /// Names of the images that the container runtime holds, sorted. Errors: io "command-failed"; not_found
 /// "command-not-found".
 [[nodiscard]] std::vector<std::string> present_images(const Place& place);

@@ -24,17 +24,6 @@ std::string printed_by(const Place& place, const std::vector<std::string>& words
                 fmt::format("{} failed: {}", base::join(words, " "), base::escape(base::last_line(told.err))));
 }
 
-value::Node crictl_document(const Place& place, const std::vector<std::string>& words) {
-    std::vector<std::string> all{"crictl", "--runtime-endpoint", "unix://" + runtime_socket(place)};
-    all.insert(all.end(), words.begin(), words.end());
-    const auto text = printed_by(place, all);
-    Diagnostics faults;
-    auto documents = value::read_json(text, "crictl " + words.front(), faults);
-    if (faults.empty() && documents.size() == 1 && documents.front().root.is_mapping())
-        return std::move(documents.front().root);
-    throw Error(Exit::io, "command-failed", fmt::format("crictl {}: expected a JSON document", words.front()));
-}
-
 /// The value of `key` in what containerd prints of its configuration, "" if it is not there.
 std::string value_in_dump(const std::string& text, std::string_view key) {
     for (auto line : base::split(text, '\n')) {
@@ -50,6 +39,17 @@ std::string value_in_dump(const std::string& text, std::string_view key) {
 }
 
 }  // namespace
+
+value::Node crictl_document(const Place& place, const std::vector<std::string>& words) {
+    std::vector<std::string> all{"crictl", "--runtime-endpoint", "unix://" + runtime_socket(place)};
+    all.insert(all.end(), words.begin(), words.end());
+    const auto text = printed_by(place, all);
+    Diagnostics faults;
+    auto documents = value::read_json(text, "crictl " + words.front(), faults);
+    if (faults.empty() && documents.size() == 1 && documents.front().root.is_mapping())
+        return std::move(documents.front().root);
+    throw Error(Exit::io, "command-failed", fmt::format("crictl {}: expected a JSON document", words.front()));
+}
 
 std::vector<std::string> present_images(const Place& place) {
     const auto document = crictl_document(place, {"images", "-o", "json"});

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "kubeadm/etcd_restore.hpp"
 #include "kubeadm/manifests.hpp"
 #include "kubeadm/processes.hpp"
 #include "kubeadm/steps.hpp"
@@ -50,6 +51,7 @@ StepResult repair_manifests(const Node& node) {
     // While kubeadm swaps a manifest, it is missing for a moment.
     const auto hold = slot.hold();
     require_no_kubeadm(node.place);
+    require_no_etcd_restore(node.place);
     const ManifestSet before = read_manifests(node.place);
     require_control_plane(before);
     std::vector<KubeadmBackup> found;

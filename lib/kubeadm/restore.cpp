@@ -6,6 +6,8 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "kubeadm/backup.hpp"
+#include "kubeadm/etcd_restore.hpp"
+#include "kubeadm/etcd_restore_parts.hpp"
 #include "kubeadm/facts.hpp"
 #include "kubeadm/manifests.hpp"
 #include "kubeadm/processes.hpp"
@@ -51,11 +53,17 @@ void require_same_etcd(const Node& node, const std::string& directory, const Bac
 }  // namespace
 
 StepResult restore_backup(const Node& node, const std::string& name) {
+    static_cast<void>(backup_directory(name));
+    auto slot = node.slot();
+    const auto hold = slot.hold();
+    require_no_etcd_restore(node.place);
+    return restore_files(node, name);
+}
+
+StepResult restore_files(const Node& node, const std::string& name) {
     StepResult result;
     result.step = "restore";
     const std::string directory = backup_directory(name);
-    auto slot = node.slot();
-    const auto hold = slot.hold();
     require_no_kubeadm(node.place);
     const Backup backup = read_backup(node.place, name);
     if (const std::string self = node_name(node.place); self != backup.node) {

@@ -33,6 +33,7 @@ class LabCase(unittest.TestCase):
             cls.bin / "kmm-worker",
             build / "machine-packages/unpacked",
             binaries.place(binaries.CRICTL),
+            binaries.place(binaries.ETCDUTL),
         )
         cls.addClassCleanup(cls.lab.down)
         begun = time.monotonic()

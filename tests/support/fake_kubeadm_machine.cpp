@@ -325,6 +325,7 @@ int Machine::run(const std::string& name, const std::string& version, const std:
                       << "\n";
             return 0;
         }
+        if (std::find(words.begin(), words.end(), "images") == words.end()) return crictl(words);
         Node images = Node::sequence({Node::mapping({{"id", sandbox}, {"repoTags", Node::strings({sandbox})}})});
         std::istringstream tags(read_text(root_ / "fake/images"));
         for (std::string tag; tags >> tag;)

@@ -78,6 +78,8 @@ private:
     int kubeadm(const std::string& version, const std::vector<std::string>& words) const;
     void install(const std::vector<std::string>& words, bool simulates) const;
     void follow_pod(const std::string& component) const;
+    /// crictl ps, inspect, logs and pull: fake_kubelet.cpp.
+    int crictl(const std::vector<std::string>& words) const;
 
     fs::path root_;
     fs::path cluster_;

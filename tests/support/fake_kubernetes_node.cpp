@@ -12,6 +12,7 @@
 //                 preflight [..] checks of kubeadm that fail; lie: kubeadm reports success and does nothing
 //                 late true     kubeadm swaps manifests and is killed before it writes its ConfigMaps
 //                 hold true     kubeadm begins once fake/go is there
+//                 restore_fails true  etcd restores no snapshot; lingers true: nothing of the control plane ever ends
 //                 fail NAME     the program fails; stale: systemctl restart goes on running the old kubelet
 //                 removes true  apt-get would remove a package; packages [..]: versions in the package source,
 //                                      "kubelet 1.35.4" one of this package alone
@@ -25,6 +26,7 @@
 // $KMM_FAKE_NODES/calls    "begin|end NODE VERB RESULT"
 // ../cluster beside the nodes is the directory cluster. $KMM_FAST_SLEEP is preloaded into what runs on a node.
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -112,7 +114,7 @@ std::string take_fault(const fs::path& nodes, const std::string& node, const std
 /// The node's side of a call, in a session of its own, which outlives ours. 'L' in `report`: the connection is lost;
 /// else the exit code.
 [[noreturn]] void serve(const fs::path& nodes, const std::string& node, const std::string& verb,
-                        const std::string& fault, const std::string& command, int out, int err, int report) {
+                        const std::string& fault, const std::string& command, int in, int out, int err, int report) {
     ::setsid();
     const Machine machine(nodes / node);
     const auto answer = [&](const std::string& text) {
@@ -128,6 +130,8 @@ std::string take_fault(const fs::path& nodes, const std::string& node, const std
     const auto before = machine.log_size();
     const pid_t pid = ::fork();
     if (pid == 0) {
+        ::lseek(in, 0, SEEK_SET);
+        ::dup2(in, 0);
         ::dup2(out, 1);
         ::dup2(err, 2);
         std::signal(SIGPIPE, SIG_DFL);
@@ -184,6 +188,11 @@ int ssh(const std::vector<std::string>& arguments) {
         return k_ssh_failed;
     }
     std::cerr << "debug1: Sending command: kmm-worker\n" << std::flush;
+    // What the caller gives the command, which outlives the caller.
+    const int given_text = ::memfd_create("input", MFD_CLOEXEC);
+    std::array<char, 65536> buffer{};
+    for (ssize_t got = 0; (got = ::read(0, buffer.data(), buffer.size())) > 0;)
+        if (::write(given_text, buffer.data(), static_cast<std::size_t>(got)) != got) return k_ssh_failed;
     std::array<std::array<int, 2>, 3> pipes{};
     for (auto& each : pipes)
         if (::pipe2(each.data(), O_CLOEXEC) != 0) return k_ssh_failed;
@@ -193,7 +202,7 @@ int ssh(const std::vector<std::string>& arguments) {
         // Nobody may wait for the caller's streams because this process still has them.
         const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
         for (const int fd : {0, 1, 2}) ::dup2(null, fd);
-        serve(nodes, node, verb, fault, command, pipes[0][1], pipes[1][1], pipes[2][1]);
+        serve(nodes, node, verb, fault, command, given_text, pipes[0][1], pipes[1][1], pipes[2][1]);
     }
     for (auto& each : pipes) ::close(each[1]);
     if (fault.ends_with("-in")) {

@@ -10,6 +10,12 @@ namespace kmm::tool_upgrade {
 
 Crafts all_crafts() { return {&module_craft(), &kubernetes_craft(), &kernel_craft(), &recipe_craft()}; }
 
+void Craft::restore_data(Access& access) const {
+    static_cast<void>(access);
+    throw Error(Exit::usage, "bad-value", "--restore-etcd is for the upgrade of a Kubernetes cluster")
+        .hint("leave it out");
+}
+
 const Crafts& crafts_of(const cli::Context& context) {
     const auto* crafts = std::any_cast<Crafts>(&context.program.own);
     if (crafts == nullptr) throw bug("a program without procedures");

@@ -51,6 +51,14 @@ public:
     [[nodiscard]] virtual std::unique_ptr<Hands> take_up(Access& access, upgrade::Run& run, Extent extent) const = 0;
     /// Goes on with what follows `run`, for which is_followed holds. The exit code of the verb.
     [[nodiscard]] virtual Exit follow(Access& access, const upgrade::Run& run) const = 0;
+    /// abort --restore-etcd of `run`, and going on with it. Errors: usage "bad-value" where a procedure has no such
+    /// data.
+    virtual void restore_data(Access& access) const;
+    /// A restore of data has begun that must be gone on with before anything else.
+    [[nodiscard]] virtual bool is_restoring(const upgrade::Run& run) const {
+        static_cast<void>(run);
+        return false;
+    }
     /// Takes away what a process of `run`, which has ended, left in the cluster when it was killed at the very end.
     /// Faults are none.
     virtual void clean_up(Access& access, const upgrade::Run& run) const {

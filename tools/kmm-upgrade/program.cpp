@@ -87,10 +87,17 @@ cli::Program program(const Crafts& crafts) {
         verb("abort", "abort the upgrade, optionally rolling nodes back",
              "--rollback current returns nodes that failed or are unfinished to their recorded version. --rollback all "
              "also returns nodes "
-             "that are done, the last one first. An interrupted abort can be resumed. Aborting twice is not an error.",
+             "that are done, the last one first. An interrupted abort can be resumed. Aborting twice is not an error. "
+             "Of a Kubernetes upgrade, --restore-etcd brings the data of etcd back as well, where its version has "
+             "changed: everything that was written since the snapshot is lost.",
              {{"kmm-upgrade abort", "abort, leave every node as it is"},
               {"kmm-upgrade abort --rollback current", "abort, roll failed nodes back"}},
-             {rollback, metrics_option()}, run_abort)));
+             {rollback,
+              option("restore-etcd", "",
+                     "with --rollback all: first restore the snapshot of etcd on every control plane"),
+              option("confirm", "WORDS", "the words for --restore-etcd; the error without them says which"),
+              metrics_option()},
+             run_abort)));
     auto skip =
         verb("skip", "leave a failed node out of the upgrade",
              "The node stays as it is. resume continues with the others. The exit code of the run is then 12.",

@@ -28,10 +28,11 @@ bool WorkerSteps::is_busy(const Error& error) const {
 }
 
 cluster::Reply<value::Node> WorkerSteps::call(const std::string& node, const std::vector<std::string>& words,
-                                              const std::string& kind, milliseconds timeout) {
+                                              const std::string& kind, milliseconds timeout,
+                                              const std::string& input) {
     std::vector<std::string> arguments{group_.name};
     arguments.insert(arguments.end(), words.begin(), words.end());
-    const cluster::WorkerCall call{node, std::move(arguments), "", timeout};
+    const cluster::WorkerCall call{node, std::move(arguments), input, timeout};
     auto reply = runner_.run(call);
     if (auto failed = cluster::failure<value::Node>(reply, call, kind)) return std::move(*failed);
     cluster::Reply<value::Node> answer;
@@ -43,12 +44,12 @@ cluster::Reply<value::Node> WorkerSteps::facts_once(const std::string& node, mil
                                                     const std::vector<std::string>& options) {
     std::vector<std::string> words{"facts"};
     words.insert(words.end(), options.begin(), options.end());
-    return call(node, words, group_.facts_kind, timeout);
+    return call(node, words, group_.facts_kind, timeout, "");
 }
 
 cluster::Reply<value::Node> WorkerSteps::step_once(const std::string& node, const std::vector<std::string>& words,
-                                                   milliseconds timeout) {
-    return call(node, words, group_.step_kind, timeout);
+                                                   milliseconds timeout, const std::string& input) {
+    return call(node, words, group_.step_kind, timeout, input);
 }
 
 value::Node WorkerSteps::facts(const std::string& node, const Deadline& deadline) {
@@ -64,11 +65,11 @@ value::Node WorkerSteps::facts(const std::string& node, const Deadline& deadline
 }
 
 value::Node WorkerSteps::step(const std::string& node, const std::vector<std::string>& words,
-                              const Deadline& deadline) {
+                              const Deadline& deadline, const std::string& input) {
     auto wait = k_first_wait;
     int lost_jobs = 0;
     for (;;) {
-        auto reply = step_once(node, words, deadline.left());
+        auto reply = step_once(node, words, deadline.left(), input);
         if (reply.value) return std::move(*reply.value);
         const auto& error = *reply.error;
         if (reply.settled() && reply.has_result && !is_busy(error)) {

@@ -41,18 +41,20 @@ public:
     [[nodiscard]] value::Node facts(const std::string& node, const Deadline& deadline);
     /// Carries out a step once; `words` follow the name of the group.
     [[nodiscard]] cluster::Reply<value::Node> step_once(const std::string& node, const std::vector<std::string>& words,
-                                                        std::chrono::milliseconds timeout);
-    /// Carries out a step and returns its document. A job that an earlier call has begun is waited for; one that a
-    /// reboot has ended is begun again, three times in all. Errors: those of the worker; unavailable
-    /// "node-unreachable"; timeout "step-timeout". Throws Leave.
+                                                        std::chrono::milliseconds timeout,
+                                                        const std::string& input = {});
+    /// Carries out a step, with `input` on its standard input, and returns its document. A job that an earlier call has
+    /// begun is waited for; one that a reboot has ended is begun again, three times in all. Errors: those of the
+    /// worker; unavailable "node-unreachable"; timeout "step-timeout". Throws Leave.
     [[nodiscard]] value::Node step(const std::string& node, const std::vector<std::string>& words,
-                                   const Deadline& deadline);
+                                   const Deadline& deadline, const std::string& input = {});
     /// Waits for `wait`, which grows up to 10 s. Throws Leave.
     void pause(std::chrono::milliseconds& wait);
 
 private:
     [[nodiscard]] cluster::Reply<value::Node> call(const std::string& node, const std::vector<std::string>& words,
-                                                   const std::string& kind, std::chrono::milliseconds timeout);
+                                                   const std::string& kind, std::chrono::milliseconds timeout,
+                                                   const std::string& input);
     [[nodiscard]] bool is_busy(const Error& error) const;
 
     cluster::NodeRunner& runner_;

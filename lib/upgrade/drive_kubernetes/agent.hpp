@@ -45,8 +45,8 @@ public:
     }
     /// As WorkerSteps::step.
     [[nodiscard]] value::Node step(const std::string& node, const std::vector<std::string>& words,
-                                   const Deadline& deadline) {
-        return steps_.step(node, words, deadline);
+                                   const Deadline& deadline, const std::string& input = {}) {
+        return steps_.step(node, words, deadline, input);
     }
 
 private:

@@ -101,6 +101,7 @@ void KubernetesActor::set_current(const NodeSight& seen, value::Node& facts) con
     facts.set("currentVersion", current ? current->text() : "");
     facts.set("currentKnown", current.has_value());
     if (seen.control_plane) facts.set("controlPlane", seen.control_plane->text());
+    if (!seen.etcd.empty()) facts.set("etcdNow", seen.etcd);
     if (!seen.boot_id.empty()) facts.set("bootID", seen.boot_id);
 }
 

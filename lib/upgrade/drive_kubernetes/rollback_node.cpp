@@ -27,8 +27,8 @@ bool is_etcd_newer(const upgrade::kubernetes::Node& node, const NodeSight& seen)
 /// `way` is what can be done instead.
 Error etcd_differs(std::string message, std::string_view way) {
     return Error(Exit::checks_failed, "etcd-differs", std::move(message))
-        .hint(fmt::format("an older etcd cannot read what a newer one has written: {}; or restore the snapshots of all "
-                          "members by hand (etcdutl snapshot restore), then the same again",
+        .hint(fmt::format("an older etcd cannot read what a newer one has written: {}; or go back to the snapshot and "
+                          "lose what was written since: kmm-upgrade abort --rollback all --restore-etcd",
                           way));
 }
 
@@ -83,6 +83,11 @@ Done KubernetesActor::roll_back(const std::string& name, const NodeSight& seen, 
                 .hint(fmt::format("kmm-worker kubernetes restore on {}, with the backup that is there", name));
         say(agent_.step(name, {"restore", "--name", node.backup}, deadline));
         prove_control_plane(name, *control_plane, false, deadline);
+    }
+    // Its files are back already: the restore of etcd has started its API server, and others are to be proven Ready.
+    if (!subject_.control_plane.empty() && control_plane && !is_changed && !node.etcd_restore.empty()) {
+        prove_control_plane(name, *control_plane, false, deadline);
+        told.emplace_back("its etcd has the data of the snapshot");
     }
     // The first control plane is the last that goes back.
     if (!subject_.control_plane.empty() && control_plane && is_first(name))

@@ -91,8 +91,37 @@ const std::vector<Member> k_node_members = {
     {"controlPlane", MemberKind::text, "fromVersion"},
     {"backup", MemberKind::text, "fromVersion"},
     {"etcd", MemberKind::text, "fromVersion"},
+    {"etcdNow", MemberKind::text, "fromVersion"},
+    {"etcdRestore", MemberKind::text, "fromVersion"},
     {"clusterConfiguration", MemberKind::text, "fromVersion"},
 };
+
+/// Whether abort can bring control planes back, and by which way; or how far etcd's data is on its way.
+void add_way_back(const Run& run, const Subject& subject, Description& description) {
+    if (subject.control_plane.empty() || run.rollback || is_final_run_state(run.state)) return;
+    std::string restoring, changed;
+    bool has_backup = false;
+    for (const auto& record : run.nodes) {
+        const auto node = read(record);
+        if (!node.is_control_plane) continue;
+        has_backup = has_backup || !node.backup.empty();
+        if (!node.etcd_restore.empty())
+            restoring += fmt::format("{}{} {}", restoring.empty() ? "" : ", ", node.name, node.etcd_restore);
+        if (changed.empty() && !node.etcd.empty() && !node.etcd_now.empty() && node.etcd != node.etcd_now)
+            changed = fmt::format("etcd {} -> {}", node.etcd, node.etcd_now);
+    }
+    if (is_restoring_etcd(run))
+        description.notes.emplace_back("etcd", fmt::format("its data goes back: {}; no API server may run", restoring));
+    else if (!has_backup) return;
+    else if (changed.empty()) description.notes.emplace_back("back", "kmm-upgrade abort --rollback all");
+    else if (subject.is_without_snapshot)
+        description.notes.emplace_back("back", fmt::format("none: {}, and there is no snapshot", changed));
+    else
+        description.notes.emplace_back(
+            "back", fmt::format("kmm-upgrade abort --rollback all --restore-etcd: {}, what was written since the "
+                                "snapshot is lost",
+                                changed));
+}
 
 class KubernetesProcedure final : public Procedure {
 public:
@@ -130,6 +159,7 @@ public:
         if (subject.control_plane.empty()) description.notes.emplace_back("only", "kubelets");
         else if (subject.kubelet.empty()) description.notes.emplace_back("only", "control planes");
         if (subject.target != run.to_version) description.notes.emplace_back("target", subject.target);
+        add_way_back(run, subject, description);
         return description;
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "upgrade/kubernetes/subject.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace kmm::upgrade::kubernetes {
@@ -91,8 +92,17 @@ Node read(const NodeRecord& record) {
     node.from_control_plane = record.facts.get_string({"fromControlPlane"});
     node.backup = record.facts.get_string({"backup"});
     node.etcd = record.facts.get_string({"etcd"});
+    node.etcd_now = record.facts.get_string({"etcdNow"});
+    node.etcd_restore = record.facts.get_string({"etcdRestore"});
     node.cluster_configuration = record.facts.get_string({"clusterConfiguration"});
     return node;
+}
+
+bool is_restoring_etcd(const Run& run) {
+    return !run.rollback && std::any_of(run.nodes.begin(), run.nodes.end(), [](const NodeRecord& node) {
+        const auto phase = node.facts.get_string({"etcdRestore"});
+        return !phase.empty() && phase != "prepared";
+    });
 }
 
 NodeRecord record_of(Node node) {
@@ -101,6 +111,8 @@ NodeRecord record_of(Node node) {
     set_text(facts, "fromControlPlane", node.from_control_plane);
     set_text(facts, "backup", node.backup);
     set_text(facts, "etcd", node.etcd);
+    set_text(facts, "etcdNow", node.etcd_now);
+    set_text(facts, "etcdRestore", node.etcd_restore);
     set_text(facts, "clusterConfiguration", node.cluster_configuration);
     NodeRecord record = std::move(node);
     record.facts = std::move(facts);

@@ -47,11 +47,16 @@ struct Node : NodeRecord {
     std::string from_control_plane;  ///< the same before the run
     std::string backup;              ///< name of the backup on the node, "" before there is one
     std::string etcd;                ///< version of the etcd that the backup is of, "" where there is none, or unknown
+    std::string etcd_now;                ///< version of its etcd at the last look, "" where that is not known
+    std::string etcd_restore;            ///< how far a restore of etcd's data is on it, "" where none was begun
     std::string cluster_configuration;  ///< of kubeadm-config before the run; only of the first control plane
 };
 [[nodiscard]] Node read(const NodeRecord& record);
 /// read(record).is_control_plane, for less.
 [[nodiscard]] bool is_control_plane(const NodeRecord& record);
+/// A restore of etcd's data has stopped, or is about to stop, a member, and the nodes have not begun to go back: there
+/// is no way but on with it.
+[[nodiscard]] bool is_restoring_etcd(const Run& run);
 /// Inverse of read.
 [[nodiscard]] NodeRecord record_of(Node node);
 

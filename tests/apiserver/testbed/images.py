@@ -53,8 +53,9 @@ class Images:
         fresh.rename(self.dir / digest)
         return f"sha256:{digest}", size
 
-    def tag(self, reference, layer, entry=()):
-        """Makes an image of one layer; `reference` is NAME:TAG."""
+    def tag(self, reference, layer, entry=(), more=()):
+        """Makes an image of a layer, and of `more` over it; `reference` is NAME:TAG."""
+        layers = (layer, *more)
         config = {
             "architecture": "amd64",
             "os": "linux",
@@ -63,23 +64,26 @@ class Images:
                 "Env": ["PATH=/usr/local/bin:/usr/bin:/bin"],
                 "Entrypoint": list(entry),
             },
-            "rootfs": {"type": "layers", "diff_ids": [layer[0]]},
+            "rootfs": {"type": "layers", "diff_ids": [each[0] for each in layers]},
         }
         digest, size = self._keep(json.dumps(config).encode())
         manifest = {"schemaVersion": 2, "mediaType": MANIFEST,
                     "config": {"mediaType": CONFIG, "digest": digest, "size": size},
-                    "layers": [{"mediaType": LAYER, "digest": layer[0], "size": layer[1]}]}
+                    "layers": [{"mediaType": LAYER, "digest": each[0], "size": each[1]} for each in layers]}
         self.names[reference] = self._keep(json.dumps(manifest).encode())[0]
         (self.dir / "index.json").write_text(json.dumps(self.names))
 
-    def of_version(self, program, references, stand):
+    def of_version(self, program, references, stand, beside_etcd=()):
         """The images that kubeadm names: those of `program`, which is all of Kubernetes, and the others, of the layer
-        `stand`."""
+        `stand`. The layers `beside_etcd` are only in that of etcd."""
         layer = self.layer(program, "usr/local/bin/kubernetes", [f"usr/local/bin/{name}" for name in PROGRAMS])
         for reference in references:
             name = reference.partition(":")[0]
             self.tag(
-                reference, layer if name in PROGRAMS else stand, () if name in PROGRAMS else (f"/usr/local/bin/{name}",)
+                reference,
+                layer if name in PROGRAMS else stand,
+                () if name in PROGRAMS else (f"/usr/local/bin/{name}",),
+                beside_etcd if name == "etcd" else (),
             )
 
 

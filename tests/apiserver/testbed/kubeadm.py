@@ -158,7 +158,8 @@ class NodeSpace:
 class KubeadmLab:
     """The lab below a directory. `programs` are the files that are all of Kubernetes, by version, with "v"."""
 
-    def __init__(self, directory, programs, worker, packages, crictl=None):
+    def __init__(self, directory, programs, worker, packages, crictl=None, etcdutl=None):
+        self.etcdutl = etcdutl
         self.dir, self.programs, self.worker, self.packages, self.crictl = (
             pathlib.Path(directory).resolve(),
             programs,
@@ -246,6 +247,7 @@ class KubeadmLab:
         layer = store.layer(
             stand, "usr/local/bin/stand", [f"usr/local/bin/{name}" for name in ("pause", "coredns", "kube-proxy")]
         )
+        beside = [store.layer(self.etcdutl, "usr/local/bin/etcdutl", ())] if self.etcdutl else []
         for version, program in self.programs.items():
             told = run(
                 [
@@ -259,7 +261,7 @@ class KubeadmLab:
                     REPOSITORY,
                 ]
             ).stdout
-            store.of_version(program, [line.removeprefix(f"{REPOSITORY}/") for line in told.split()], layer)
+            store.of_version(program, [line.removeprefix(f"{REPOSITORY}/") for line in told.split()], layer, beside)
 
     def up(self, names):
         """Starts the nodes afresh, with containerd and without a cluster."""

@@ -209,13 +209,15 @@ TEST_CASE("a backup with a snapshot of etcd is verified with it, and kept") {
     } catch (const Error& error) {
         FAIL(error.code(), ": ", error.message());
     }
-    REQUIRE(gateway.asked.size() == 1);
-    CHECK(gateway.asked.front().url == "https://127.0.0.1:2379/v3/maintenance/snapshot");
-    CHECK(gateway.asked.front().tls.client_certificate_pem == "PEM of healthcheck-client.crt\n");
+    // First at which revision it is: the snapshot has that one at least.
+    REQUIRE(gateway.asked.size() == 2);
+    CHECK(gateway.asked.front().url == "https://127.0.0.1:2379/v3/maintenance/status");
+    CHECK(gateway.asked.back().url == "https://127.0.0.1:2379/v3/maintenance/snapshot");
+    CHECK(gateway.asked.back().tls.client_certificate_pem == "PEM of healthcheck-client.crt\n");
     CHECK(snapshot_path == "/var/lib/kmm-node/backups/b1/etcd.db");
     CHECK(node.place.read(snapshot_path) == whole);
     CHECK(make_backup(node, "b1", &gateway).already);
-    CHECK(gateway.asked.size() == 1);
+    CHECK(gateway.asked.size() == 2);
 
     std::ofstream(made.path(snapshot_path), std::ios::app) << "x";
     CHECK(code_of([&] { static_cast<void>(verify_backup(node, "b1")); }) == "backup-damaged");

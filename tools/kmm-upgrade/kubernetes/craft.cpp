@@ -10,6 +10,7 @@
 #include "kmm-upgrade/kubernetes/freezing.hpp"
 #include "kmm-upgrade/kubernetes/source.hpp"
 #include "kmm-upgrade/kubernetes/verbs.hpp"
+#include "kmm-upgrade/kubernetes/way_back.hpp"
 #include "kmm-upgrade/session/walk_options.hpp"
 #include "sys/random.hpp"
 #include "upgrade/drive_kubernetes/attended_actor.hpp"
@@ -89,6 +90,11 @@ public:
 
     [[nodiscard]] Exit follow(Access& access, const upgrade::Run& run) const override {
         return go_on_to_target(access, run);
+    }
+
+    void restore_data(Access& access) const override { restore_etcd(access); }
+    [[nodiscard]] bool is_restoring(const upgrade::Run& run) const override {
+        return upgrade::kubernetes::is_restoring_etcd(run);
     }
 
     void clean_up(Access& access, const upgrade::Run& run) const override {

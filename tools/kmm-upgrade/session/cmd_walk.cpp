@@ -37,9 +37,18 @@ void require_readable(RecordedWalk& recorded) {
     if (!recorded.found.rollback) recorded.walk.hands->require_readable();
 }
 
+/// Data that is half restored is whole before anything else is done.
+void require_no_restore(const cli::Context& context, const upgrade::Run& run, const std::string& verb) {
+    if (!craft_of(context, run).is_restoring(run)) return;
+    throw Error(Exit::paused, "restore-under-way",
+                fmt::format("the data of etcd is being restored, {} is not possible", verb))
+        .hint("kmm-upgrade resume goes on with it");
+}
+
 upgrade::Run require_running(RecordAccess& record, const std::string& verb) {
     auto run = record.must_load();
     if (upgrade::is_final_run_state(run.state)) refuse_ended(run, verb);
+    require_no_restore(record.call().context(), run, verb);
     return run;
 }
 
@@ -65,6 +74,18 @@ Exit walk_on(Access& access, const std::string& operation, const std::function<v
     return follow(access, run, finish_one(access.call, ended, run));
 }
 
+/// Ends the run, and brings nodes back as `policy` says.
+Exit walk_back(Access& access, upgrade::Rollback policy) {
+    RecordedWalk recorded(access, "abort", Extent::nodes);
+    auto& walk = recorded.walk;
+    const auto& found = recorded.found;
+    if (found.state == "upgrade-aborting" && found.rollback && found.rollback != policy)
+        walk.progress.note(fmt::format("note: the abort that is under way goes on with --rollback {}",
+                                       upgrade::to_string(*found.rollback)));
+    const auto ended = walk.carry_out([&] { return walk.driver.abort(policy); });
+    return finish(access.call, ended, walk.recorder.run());
+}
+
 }  // namespace
 
 Exit run_resume(const cli::Args& args, cli::Context& context) {
@@ -79,6 +100,10 @@ Exit run_resume(const cli::Args& args, cli::Context& context) {
     }
     if (const auto exit = already_ended(access)) return *exit;
     const auto until = until_option(args, before);
+    if (craft_of(context, before).is_restoring(before)) {
+        craft_of(context, before).restore_data(access);
+        return walk_back(access, upgrade::Rollback::all);
+    }
     return walk_on(access, "resume", [&](drive::Driver& driver) { driver.resume(until); });
 }
 
@@ -124,14 +149,17 @@ Exit run_abort(const cli::Args& args, cli::Context& context) {
             .hint(fmt::format("kmm-upgrade delete, then {}", upgrade::describe(before).elsewhere));
     }
     if (const auto exit = already_ended(access)) return *exit;
-    RecordedWalk recorded(access, "abort", Extent::nodes);
-    auto& walk = recorded.walk;
-    const auto& found = recorded.found;
-    if (found.state == "upgrade-aborting" && found.rollback && found.rollback != policy)
-        walk.progress.note(fmt::format("note: the abort that is under way goes on with --rollback {}",
-                                       upgrade::to_string(*found.rollback)));
-    const auto ended = walk.carry_out([&] { return walk.driver.abort(*policy); });
-    return finish(access.call, ended, walk.recorder.run());
+    const bool restores = args.flag("restore-etcd");
+    if (policy != upgrade::Rollback::all) {
+        if (restores)
+            throw Error(Exit::usage, "bad-value", "--restore-etcd requires --rollback all")
+                .hint("all members of etcd go back to one snapshot, and every node with them");
+        require_no_restore(context, before, "abort without --rollback all");
+    }
+    const auto& craft = craft_of(context, before);
+    // Once nodes go back, the data of etcd has done so, or stays.
+    if (craft.is_restoring(before) || (restores && !before.rollback)) craft.restore_data(access);
+    return walk_back(access, *policy);
 }
 
 Exit run_retry(const cli::Args& args, cli::Context& context) {

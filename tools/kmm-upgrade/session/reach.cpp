@@ -86,6 +86,15 @@ private:
     std::function<void()> require_;
 };
 
+std::unique_ptr<cluster::NodeRunner> runner_without_pods(const upgrade::Options& options) {
+    if (options.via == Via::local)
+        return std::make_unique<cluster::LocalRunner>(options.worker.empty() ? "kmm-worker" : options.worker);
+    cluster::SshOptions ssh;
+    ssh.config_file = options.ssh_config;
+    if (!options.worker.empty()) ssh.worker_command = options.worker;
+    return std::make_unique<cluster::SshRunner>(ssh);
+}
+
 /// Servers before 1.30 refuse the field.
 bool has_apparmor_field(kube::Client& client) {
     const auto version = client.server_version();
@@ -193,14 +202,23 @@ std::unique_ptr<cluster::NodeRunner> Reach::runner(const upgrade::Options& optio
                                         : with_image_policy(std::move(plain), options.image_policy, call_.clock());
 }
 
+std::unique_ptr<cluster::NodeRunner> Reach::runner_beside_server(const upgrade::Options& options) {
+    if (options.via != Via::ssh && options.via != Via::local)
+        throw Error(Exit::usage, "bad-value",
+                    fmt::format("--via {}: no API server runs meanwhile, and worker Pods need one",
+                                to_string(options.via)))
+            .hint("--via ssh, with kmm-worker on the control planes");
+    auto plain = runner_without_pods(options);
+    return std::make_unique<OwnCodesRunner>(std::move(plain));
+}
+
 std::unique_ptr<cluster::NodeRunner> Reach::plain_runner(const upgrade::Options& options, const Target& target) {
     const auto leased = [this](std::unique_ptr<cluster::NodeRunner> runner) -> std::unique_ptr<cluster::NodeRunner> {
         return std::make_unique<LeasedRunner>(std::move(runner), [this] { cluster_.require_lease(); });
     };
     switch (options.via) {
-        case Via::local:
-            return leased(
-                std::make_unique<cluster::LocalRunner>(options.worker.empty() ? "kmm-worker" : options.worker));
+        case Via::ssh:
+        case Via::local: break;
         case Via::operator_: return std::make_unique<NoRunner>();
         case Via::self: {
             auto* server = cluster_.opened().server;
@@ -216,12 +234,8 @@ std::unique_ptr<cluster::NodeRunner> Reach::plain_runner(const upgrade::Options&
                                           },
                                           apart ? target.ns : "", has_apparmor_field(server->client())});
         }
-        case Via::ssh: break;
     }
-    cluster::SshOptions ssh;
-    ssh.config_file = options.ssh_config;
-    if (!options.worker.empty()) ssh.worker_command = options.worker;
-    return leased(std::make_unique<cluster::SshRunner>(ssh));
+    return leased(runner_without_pods(options));
 }
 
 std::vector<cli::Option> runner_options() {

@@ -23,6 +23,8 @@ public:
     void choose(upgrade::Options& options, const cluster::Place& place, Age age) const;
     /// The runner that `options` name, for the open cluster, which must outlive it.
     [[nodiscard]] std::unique_ptr<cluster::NodeRunner> runner(const upgrade::Options& options, const Target& target);
+    /// Nodes while no API server runs: without the Lease. Errors: usage "bad-value" for worker Pods, which need one.
+    [[nodiscard]] std::unique_ptr<cluster::NodeRunner> runner_beside_server(const upgrade::Options& options);
     /// With worker Pods, which no operator accompanies: a store that steps the Module's DaemonSets; what it asks for is
     /// applied. nullptr otherwise, then the cluster's own store is used.
     [[nodiscard]] std::unique_ptr<cluster::PluginStore> plugins(const upgrade::Run& run);
