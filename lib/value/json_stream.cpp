@@ -13,6 +13,7 @@
 #include "value/json_window.hpp"
 #include "value/mark_cursor.hpp"
 #include "value/object_stream.hpp"
+#include "value/pairs.hpp"
 #include "value/repeats.hpp"
 #include "value/scalar.hpp"
 #include "value/shape_lookup.hpp"
@@ -204,6 +205,8 @@ private:
             ++at_;
         } else if (is_repeated(shape, c)) {
             step = repeated(out, shape, depth, here);
+        } else if (c == '{' && shape != nullptr && shape->repeats == Shape::Repeats::pairs) {
+            step = pairs(out, depth, here) ? Step::ok : mapping(out, shape, depth);
         } else if (c == '{') {
             step = mapping(out, shape, depth);
         } else if (c == '[') {
@@ -220,17 +223,31 @@ private:
                                     (c == '[' && shape->repeats == Shape::Repeats::list));
     }
 
+    /// The member that makes each of these mappings its own, at the front of the one at the current token, with the
+    /// comma behind it.
+    [[nodiscard]] bool is_varying(const Shape* shape) {
+        if (shape->varies.empty() || at_ + 4 >= index_.size() || text_[index_[at_ + 2]] != ':') return false;
+        if (text_[index_[at_ + 1]] != '"' || text_[index_[at_ + 3]] != '"' || text_[index_[at_ + 4]] != ',')
+            return false;
+        const auto from = index_[at_ + 1];
+        return text_.substr(from + 1, shape->varies.size()) == shape->varies &&
+               text_[from + 1 + shape->varies.size()] == '"' && !has_escape(from, index_[at_ + 4]);
+    }
+
     /// A list or mapping that may have been read before.
     Step repeated(Node& out, const Shape* shape, std::size_t depth, Mark here) {
-        const bool is_mapping = peek() == '{';
-        const std::size_t first = at_, nodes = nodes_, begin = index_[at_], row = numbered_.size();
+        const bool is_mapping = peek() == '{', varies = is_varying(shape);
+        if (!varies && !shape->varies.empty()) return mapping(out, shape, depth);
+        const std::size_t first = at_ + (varies ? 4 : 0), begin = index_[first], row = numbered_.size();
+        const std::size_t nodes = nodes_ + (varies ? 1 : 0);
         const auto* value = repeats_.find(text_.substr(begin), shape);
         if (value != nullptr && sink_.knows(value->number)) {
-            nodes_ += value->nodes;
+            nodes_ = nodes + value->nodes;
             if (nodes_ > limits_.json_nodes_max) return limit("expected fewer values in an object");
             out = is_mapping ? Node::mapping() : Node::sequence();
             numbered_.push_back(Repeat{here, value->number});
-            at_ += value->tokens;
+            if (varies) string_member(out);
+            at_ = first + value->tokens;
             return Step::ok;
         }
         const bool is_new = value == nullptr;
@@ -241,6 +258,60 @@ private:
         const auto text = text_.substr(begin, index_[at_ - 1] + 1 - begin);
         if (is_new) numbered_[row].number = repeats_.add(text, shape, at_ - first, nodes_ - nodes, sink_);
         return Step::ok;
+    }
+
+    /// The member behind the current token, whose key and text are strings without escapes.
+    void string_member(Node& out) {
+        ++at_;
+        auto& member = out.members().emplace_back(std::string(*string()), mark(), Node());
+        at_ += 2;
+        member.value = Node(*string());
+        member.value.set_mark(mark());
+    }
+
+    /// A mapping of strings in the order of its keys, of which members that the sink knows are left out. False, with
+    /// nothing read, if it is any other: that is for the ordinary way.
+    bool pairs(Node& out, std::size_t depth, Mark here) {
+        const auto at = at_, nodes = nodes_, row = numbered_.size();
+        const auto cursor = cursor_;
+        fresh_.clear();
+        out = Node::mapping();
+        bool is_plain = depth < limits_.depth_max, more = is_plain;
+        for (std::string_view last; more; more = is_plain && peek() == ',') is_plain = pair(out, last, here);
+        if (is_plain && peek() == '}') {
+            ++at_;
+            numbered_.insert(numbered_.end(), fresh_.begin(), fresh_.end());
+            return true;
+        }
+        at_ = at;
+        nodes_ = nodes;
+        cursor_ = cursor;
+        numbered_.resize(row);
+        return false;
+    }
+
+    /// The member behind the current token; `last` is the key before it.
+    bool pair(Node& out, std::string_view& last, Mark here) {
+        if (at_ + 4 >= index_.size() || text_[index_[at_ + 1]] != '"') return false;
+        const std::size_t colon = index_[at_ + 2], begin = index_[at_ + 1], value = index_[at_ + 3];
+        if (text_[colon] != ':' || text_[value] != '"' || ++nodes_ > limits_.json_nodes_max) return false;
+        std::size_t key_end = colon, end = index_[at_ + 4];
+        while (is_json_space(text_[key_end - 1])) --key_end;
+        while (is_json_space(text_[end - 1])) --end;
+        if (end - value < 2 || text_[end - 1] != '"' || has_escape(begin, end)) return false;
+        const auto key = text_.substr(begin + 1, key_end - begin - 2);
+        if (!(last < key)) return false;
+        last = key;
+        const auto number = pairs_.number(text_.substr(begin, end - begin), sink_);
+        if (number != 0 && sink_.knows(number)) {
+            numbered_.push_back(Repeat{here, number});
+            at_ += 4;
+            return true;
+        }
+        string_member(out);
+        if (number != 0) fresh_.push_back(Repeat{out.members().back().value.mark(), number});
+        ++at_;
+        return true;
     }
 
     Step sequence(Node& out, const Shape* shape, std::size_t depth) {
@@ -413,7 +484,9 @@ private:
     std::size_t slash_ = 0;  ///< a backslash at or after the place of the last question; 0 for "not looked for"
     MarkCursor cursor_;
     Repeats repeats_;
+    Pairs pairs_;
     std::vector<Repeat> numbered_;  ///< of the item or document that is being read
+    std::vector<Repeat> fresh_;     ///< members of the mapping that pairs() reads
     ObjectSink& sink_;
     const ReadLimits& limits_;
     Document document_;

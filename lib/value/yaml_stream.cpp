@@ -300,7 +300,7 @@ private:
 
     [[nodiscard]] bool is_repeated(Kind kind) const noexcept {
         const auto* shape = shape_of_value();
-        return shape != nullptr &&
+        return shape != nullptr && shape->varies.empty() &&
                shape->repeats == (kind == Kind::mapping ? Shape::Repeats::mapping : Shape::Repeats::list);
     }
 
