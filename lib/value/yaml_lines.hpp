@@ -26,8 +26,8 @@ struct YamlRest {
 };
 
 /// Gives a tree the events of a text. Takes block mappings and sequences, keys and scalars of printable ASCII on one
-/// line, plain and single-quoted scalars of several lines, literals, {} and []. Everything else is left to libyaml, from
-/// the last place between two objects or two members of the root on.
+/// line, plain and single-quoted scalars of several lines, literals, {} and []. Everything else is left to libyaml,
+/// from the last place between two objects or two members of the root on.
 class YamlLines {
 public:
     YamlLines(const ReadMore& read_more, YamlTree& tree, std::size_t bytes_max)

@@ -15,11 +15,20 @@
 
 namespace kmm::tests {
 
+inline const value::Shape k_stream_labels{{}, {}, "", value::Shape::Repeats::pairs};
+inline const value::Shape k_stream_list{{}, {}, "", value::Shape::Repeats::list};
+inline const value::Shape k_stream_entry{{}, {{"list", &k_stream_list}}, "", value::Shape::Repeats::mapping, "id"};
+inline const value::Shape k_stream_entries{{}, {{"entries", &k_stream_entry}}};
+inline const value::Shape k_stream_spec{{}, {{"entries", &k_stream_list}}, "", value::Shape::Repeats::mapping};
+inline const value::Shape k_stream_object{
+    {"left-out"},
+    {{"labels", &k_stream_labels}, {"list", &k_stream_list}, {"spec", &k_stream_spec}, {"status", &k_stream_entries}}};
+
 /// Writes down what it gets, with all marks. Some members are left out, some values have numbers.
 class StreamText final : public value::ObjectSink {
 public:
     const value::Shape* shape(const value::Node& object, const value::Node* /*list*/) override {
-        return object.find("kind") == nullptr ? nullptr : &k_object;
+        return object.find("kind") == nullptr ? nullptr : &k_stream_object;
     }
     std::uint32_t number_repeat() override { return ++numbers_; }
     bool knows(std::uint32_t number) const override { return known_.contains(number); }
@@ -56,13 +65,6 @@ private:
         return out;
     }
 
-    inline static const value::Shape k_labels{{}, {}, "", value::Shape::Repeats::pairs};
-    inline static const value::Shape k_list{{}, {}, "", value::Shape::Repeats::list};
-    inline static const value::Shape k_entry{{}, {{"list", &k_list}}, "", value::Shape::Repeats::mapping, "id"};
-    inline static const value::Shape k_entries{{}, {{"entries", &k_entry}}};
-    inline static const value::Shape k_spec{{}, {{"entries", &k_list}}, "", value::Shape::Repeats::mapping};
-    inline static const value::Shape k_object{
-        {"left-out"}, {{"labels", &k_labels}, {"list", &k_list}, {"spec", &k_spec}, {"status", &k_entries}}};
     std::set<std::uint32_t> known_;
     std::uint32_t numbers_ = 0;
     std::size_t items_ = 0;

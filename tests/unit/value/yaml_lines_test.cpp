@@ -91,8 +91,9 @@ TEST_SUITE("value::yaml_lines") {
                  {"", "\n", "\n    c", "\n    c: d", "\n  c", "\n\n    c", "\n    #c", "\n   ", "\n    c\n\n     d",
                   "\n    c\n   d", "\n  - c", "\n  c: d", "\n\nz: y", "\n...", "\n---\nb: c", "\n    \tc", "\n    'c'",
                   "\n    c'", "\n    c\"", "\n    c''\n    d'", "\n- c", "\n    - c\n    - d"}) {
-                for (const std::string_view front : {"a:\n  b: ", "a:\n- b: ", "a:\n  - ", "a: ", "items:\n- b: ",
-                                                     "items:\n  - a: b\n  - ", "a:\n  'b': ", "a:\n  - b: c\n    d: "}) {
+                for (const std::string_view front :
+                     {"a:\n  b: ", "a:\n- b: ", "a:\n  - ", "a: ", "items:\n- b: ", "items:\n  - a: b\n  - ",
+                      "a:\n  'b': ", "a:\n  - b: c\n    d: "}) {
                     for (const std::string_view end : {"\n", "\nkind: List\n", ""}) {
                         agreed(std::string(front).append(value).append(more).append(end));
                     }
