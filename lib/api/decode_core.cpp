@@ -20,7 +20,10 @@ const value::Shape k_annotations_shape{{}, {}, k_kmm_part};
 const value::Shape k_metadata_shape{{"generateName", "selfLink", "resourceVersion", "generation", "creationTimestamp",
                                      "deletionGracePeriodSeconds", "ownerReferences", "managedFields", "clusterName"},
                                     {}};
-const value::Shape k_node_metadata_shape{k_metadata_shape.skipped, {{"annotations", &k_annotations_shape}}};
+const value::Shape k_labels_shape{{}, {}, "", value::Shape::Repeats::pairs};
+const value::Shape k_node_metadata_shape{k_metadata_shape.skipped,
+                                         {{"annotations", &k_annotations_shape}, {"labels", &k_labels_shape}}};
+const value::Shape k_config_metadata_shape{k_metadata_shape.skipped, {{"labels", &k_labels_shape}}};
 const value::Shape k_taint_shape{{"timeAdded"}, {}};
 const value::Shape k_node_spec_shape{{"podCIDR", "podCIDRs", "providerID", "configSource", "externalID"},
                                      {{"taints", &k_taint_shape}}};
@@ -34,16 +37,17 @@ const value::Shape k_node_shape{
     {}, {{"metadata", &k_node_metadata_shape}, {"spec", &k_node_spec_shape}, {"status", &k_node_status_shape}}};
 const value::Shape k_module_config_shape{{}, {}, "", value::Shape::Repeats::mapping};
 const value::Shape k_tolerations_shape{{}, {}, "", value::Shape::Repeats::list};
-// An entry of spec is the same on many nodes, one of status has the boot id.
+// An entry of spec is the same on many nodes, one of status is but for the boot id.
 const value::Shape k_spec_entry_shape{{},
                                       {{"config", &k_module_config_shape}, {"tolerations", &k_tolerations_shape}},
                                       "",
                                       value::Shape::Repeats::mapping};
-const value::Shape k_status_entry_shape{{}, k_spec_entry_shape.inner};
+const value::Shape k_status_entry_shape{
+    {}, k_spec_entry_shape.inner, "", value::Shape::Repeats::mapping, "bootId"};
 const value::Shape k_config_spec_shape{{}, {{"modules", &k_spec_entry_shape}}};
 const value::Shape k_config_status_shape{{}, {{"modules", &k_status_entry_shape}}};
 const value::Shape k_config_shape{
-    {}, {{"metadata", &k_metadata_shape}, {"spec", &k_config_spec_shape}, {"status", &k_config_status_shape}}};
+    {}, {{"metadata", &k_config_metadata_shape}, {"spec", &k_config_spec_shape}, {"status", &k_config_status_shape}}};
 
 void check_label(const Fields& metadata, const value::Member& member) {
     if (!is_qualified_name(member.key)) {

@@ -53,7 +53,11 @@ Shared<T> shared_part(const Fields& fields, std::string_view key, Decode&& decod
 NodeModule decode_node_module_fields(Fields fields) {
     RepeatedParts* repeats = fields.scope().repeats;
     const std::uint32_t number = repeats == nullptr ? 0 : repeats->number(fields.node());
-    if (const auto* known = number == 0 ? nullptr : repeats->find<NodeModule>(number)) { return *known; }
+    if (const auto* known = number == 0 ? nullptr : repeats->find<NodeModule>(number)) {
+        NodeModule entry = *known;
+        if (const auto* boot_id = fields.node().find("bootId")) { entry.boot_id = boot_id->text(); }
+        return entry;
+    }
     NodeModule entry;
     entry.name = fields.string("name");
     entry.namespace_ = fields.string("namespace");

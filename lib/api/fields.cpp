@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "api/repeated_parts.hpp"
 #include "base/text.hpp"
 
 namespace kmm::api {
@@ -186,7 +187,10 @@ Labels Fields::string_map(std::string_view key, Need need, std::string_view part
         wrong_type(*found, path_of(key), "mapping");
         return result;
     }
-    if (part.empty()) { result.reserve(found->members().size()); }
+    if (scope_->repeats != nullptr && part.empty()) {
+        scope_->repeats->each_pair(*found, [&](const auto& pair) { result.emplace(pair.key, pair.text); });
+    }
+    if (part.empty()) { result.reserve(result.size() + found->members().size()); }
     for (const auto& member : found->members()) {
         const auto path = [&] { return fmt::format("{}[{}]", path_of(key), member.key); };
         if (!member.value.is_string()) {
@@ -198,7 +202,11 @@ Labels Fields::string_map(std::string_view key, Need need, std::string_view part
             scope_->places->emplace(path(), scope_->document.position(member.value.mark()));
         }
         if (scope_->texts != nullptr) {
-            result.emplace(scope_->texts->get(member.key), scope_->texts->get(member.value.text()));
+            auto key_text = scope_->texts->get(member.key), text = scope_->texts->get(member.value.text());
+            if (scope_->repeats != nullptr) {
+                scope_->repeats->note(scope_->repeats->number(member.value), RepeatedParts::Pair{key_text, text});
+            }
+            result.emplace(std::move(key_text), std::move(text));
         } else {
             result.emplace(member.key, member.value.text());
         }

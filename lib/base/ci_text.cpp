@@ -43,26 +43,26 @@ bool CiFilter::escapes(char c) noexcept {
     return escaped;
 }
 
-std::string CiFilter::pass(std::string_view piece) {
-    std::string text;
-    text.reserve(piece.size());
-    std::size_t at = 0;
+std::string_view CiFilter::pass(std::string_view piece, std::string& room) {
+    room.clear();
+    std::size_t at = 0, from = 0;  // what stands from there on is not in `room`
     while (at < piece.size()) {
-        // Most bytes stand where no command can begin: they are taken in one piece.
+        // Most bytes stand where no command can begin.
         if (line_ == Line::inside && mark_ == Mark::none) {
-            const std::string_view run = uneventful(piece.substr(at));
-            text.append(run);
-            at += run.size();
+            at += uneventful(piece.substr(at)).size();
             if (at == piece.size()) { break; }
         }
         const char c = piece[at++];
-        if (escapes(c)) {
-            text += c == ':' ? "\\x3a" : "\\x5b";
-        } else {
-            text.push_back(c);
-        }
+        if (!escapes(c)) { continue; }
+        room.append(piece.substr(from, at - 1 - from)).append(c == ':' ? "\\x3a" : "\\x5b");
+        from = at;
     }
-    return text;
+    return from == 0 ? piece : std::string_view(room.append(piece.substr(from)));
+}
+
+std::string CiFilter::pass(std::string_view piece) {
+    std::string room;
+    return std::string(pass(piece, room));
 }
 
 bool CiFilter::changes(std::string_view piece) const { return CiFilter(*this).pass(piece) != piece; }

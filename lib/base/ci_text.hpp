@@ -16,6 +16,8 @@ class CiFilter {
 public:
     /// The next piece, made harmless.
     [[nodiscard]] std::string pass(std::string_view piece);
+    /// The same without a copy of a piece that is harmless; else the result is in `room`.
+    [[nodiscard]] std::string_view pass(std::string_view piece, std::string& room);
     /// True if pass() would change `piece`. Keeps the state as it is.
     [[nodiscard]] bool changes(std::string_view piece) const;
 

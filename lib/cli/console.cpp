@@ -129,7 +129,10 @@ void StdConsole::send_out(std::string_view text) {
     out_errno_ = write_all(STDOUT_FILENO, text);
 }
 
-void StdConsole::write_out(std::string_view text) { send_out(out_filter_.pass(text)); }
+void StdConsole::write_out(std::string_view text) {
+    std::string room;
+    send_out(out_filter_.pass(text, room));
+}
 
 void StdConsole::write_err(std::string_view text) { (void)write_all(STDERR_FILENO, err_filter_.pass(text)); }
 

@@ -6,13 +6,9 @@
 #include <string>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include "base/text.hpp"
-#include "value/json_index.hpp"
-#include "value/json_window.hpp"
-#include "value/mark_cursor.hpp"
+#include "value/json_tokens.hpp"
 #include "value/object_stream.hpp"
+#include "value/pairs.hpp"
 #include "value/repeats.hpp"
 #include "value/scalar.hpp"
 #include "value/shape_lookup.hpp"
@@ -23,15 +19,10 @@ namespace {
 
 constexpr std::size_t k_members = 8;  ///< room that a mapping begins with
 
-/// What became of reading one part: `more` text is needed, or there is a doubt.
-enum class Step { ok, more, bad };
-
-constexpr bool is_json_space(char c) noexcept { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
-
-class JsonStream {
+class JsonStream : private JsonTokens {
 public:
     JsonStream(const ReadMore& read_more, std::string_view file, ObjectSink& sink, const ReadLimits& limits)
-        : window_(read_more, limits.bytes_max), sink_(sink), limits_(limits), document_{std::string(file), {}, 0} {}
+        : JsonTokens(read_more, limits.bytes_max), sink_(sink), limits_(limits), document_{std::string(file), {}, 0} {}
 
     std::optional<Diagnostic> read() {
         const bool begun = refill(0) && (!text_.starts_with("\xEF\xBB\xBF") || refill(3));
@@ -40,89 +31,7 @@ public:
     }
 
 private:
-    // ---- tokens
-
-    [[nodiscard]] char peek() const noexcept { return at_ < index_.size() ? text_[index_[at_]] : '\0'; }
-
-    bool take(char wanted) noexcept {
-        if (peek() != wanted) return false;
-        ++at_;
-        return true;
-    }
-
-    Mark mark() { return cursor_.mark(text_, at_ < index_.size() ? index_[at_] : text_.size()); }
-
-    Step doubt(std::string_view message) {
-        if (at_ >= index_.size() && !window_.is_last()) return Step::more;
-        place_ = mark();
-        doubt_ = message;
-        return Step::bad;
-    }
-    Step limit(std::string_view message) {
-        const auto step = doubt(message);
-        if (step == Step::bad) code_ = "document-limit";
-        return step;
-    }
-    Step unexpected(std::string_view expected) {
-        if (at_ >= index_.size()) return doubt(fmt::format("expected {}, found the end of the text", expected));
-        return doubt(fmt::format("expected {}, found '{}'", expected, base::escape(text_.substr(index_[at_], 1))));
-    }
-
-    /// Drops what stands before the current token and reads on.
-    bool refill() {
-        const std::size_t count = at_ < index_.size() ? index_[at_] : text_.size();
-        (void)cursor_.mark(text_, count);
-        cursor_.drop(count);
-        return refill(count);
-    }
-
-    bool refill(std::size_t count) {
-        const auto problem = window_.advance(count, index_);
-        at_ = 0;
-        slash_ = 0;
-        text_ = window_.text();
-        if (problem.empty()) return true;
-        place_ = cursor_.mark(text_, 0);
-        doubt_ = fmt::format("expected JSON, found {}", problem);
-        return false;
-    }
-
-    /// Runs `part` until the window holds all of it; a part that did not is begun again.
-    template <typename Part>
-    bool complete(Part&& part) {
-        for (;;) {
-            const auto at = at_;
-            const auto cursor = cursor_;
-            const auto step = part();
-            if (step != Step::more) return step == Step::ok;
-            at_ = at;
-            cursor_ = cursor;
-            if (!refill()) return false;
-        }
-    }
-
     // ---- values
-
-    /// Behind the scalar at the current token.
-    [[nodiscard]] std::size_t token_end() const noexcept {
-        std::size_t end = index_[at_ + 1];
-        while (is_json_space(text_[end - 1])) --end;
-        return end;
-    }
-
-    [[nodiscard]] bool has_escape(std::size_t begin, std::size_t end) noexcept {
-        if (slash_ < begin || slash_ == 0) slash_ = std::min(text_.find('\\', begin), text_.size());
-        return slash_ < end;
-    }
-
-    /// The string at the current token; nullopt for a bad escape.
-    std::optional<std::string_view> string() {
-        const std::size_t begin = index_[at_];
-        const std::size_t end = token_end();
-        if (has_escape(begin, end)) return index_.unescape(begin);
-        if (text_[end - 1] != '"' || end - 1 == begin) return std::nullopt;
-        return text_.substr(begin + 1, end - begin - 2);
-    }
 
     [[nodiscard]] bool is_simple_number(std::string_view token) const noexcept {
         return token.size() < 19 && (token[0] != '0' || token.size() == 1) &&
@@ -204,6 +113,8 @@ private:
             ++at_;
         } else if (is_repeated(shape, c)) {
             step = repeated(out, shape, depth, here);
+        } else if (c == '{' && shape != nullptr && shape->repeats == Shape::Repeats::pairs) {
+            step = pairs(out, depth, here) ? Step::ok : mapping(out, shape, depth);
         } else if (c == '{') {
             step = mapping(out, shape, depth);
         } else if (c == '[') {
@@ -220,17 +131,31 @@ private:
                                     (c == '[' && shape->repeats == Shape::Repeats::list));
     }
 
+    /// The member that makes each of these mappings its own, at the front of the one at the current token, with the
+    /// comma behind it.
+    [[nodiscard]] bool is_varying(const Shape* shape) {
+        if (shape->varies.empty() || at_ + 4 >= index_.size() || text_[index_[at_ + 2]] != ':') return false;
+        if (text_[index_[at_ + 1]] != '"' || text_[index_[at_ + 3]] != '"' || text_[index_[at_ + 4]] != ',')
+            return false;
+        const auto from = index_[at_ + 1];
+        return text_.substr(from + 1, shape->varies.size()) == shape->varies &&
+               text_[from + 1 + shape->varies.size()] == '"' && !has_escape(from, index_[at_ + 4]);
+    }
+
     /// A list or mapping that may have been read before.
     Step repeated(Node& out, const Shape* shape, std::size_t depth, Mark here) {
-        const bool is_mapping = peek() == '{';
-        const std::size_t first = at_, nodes = nodes_, begin = index_[at_], row = numbered_.size();
+        const bool is_mapping = peek() == '{', varies = is_varying(shape);
+        if (!varies && !shape->varies.empty()) return mapping(out, shape, depth);
+        const std::size_t first = at_ + (varies ? 4 : 0), begin = index_[first], row = numbered_.size();
+        const std::size_t nodes = nodes_ + (varies ? 1 : 0);
         const auto* value = repeats_.find(text_.substr(begin), shape);
         if (value != nullptr && sink_.knows(value->number)) {
-            nodes_ += value->nodes;
+            nodes_ = nodes + value->nodes;
             if (nodes_ > limits_.json_nodes_max) return limit("expected fewer values in an object");
             out = is_mapping ? Node::mapping() : Node::sequence();
             numbered_.push_back(Repeat{here, value->number});
-            at_ += value->tokens;
+            if (varies) string_member(out);
+            at_ = first + value->tokens;
             return Step::ok;
         }
         const bool is_new = value == nullptr;
@@ -241,6 +166,60 @@ private:
         const auto text = text_.substr(begin, index_[at_ - 1] + 1 - begin);
         if (is_new) numbered_[row].number = repeats_.add(text, shape, at_ - first, nodes_ - nodes, sink_);
         return Step::ok;
+    }
+
+    /// The member behind the current token, whose key and text are strings without escapes.
+    void string_member(Node& out) {
+        ++at_;
+        auto& member = out.members().emplace_back(std::string(*string()), mark(), Node());
+        at_ += 2;
+        member.value = Node(*string());
+        member.value.set_mark(mark());
+    }
+
+    /// A mapping of strings in the order of its keys, of which members that the sink knows are left out. False, with
+    /// nothing read, if it is any other: that is for the ordinary way.
+    bool pairs(Node& out, std::size_t depth, Mark here) {
+        const auto at = at_, nodes = nodes_, row = numbered_.size();
+        const auto cursor = cursor_;
+        fresh_.clear();
+        out = Node::mapping();
+        bool is_plain = depth < limits_.depth_max, more = is_plain;
+        for (std::string_view last; more; more = is_plain && peek() == ',') is_plain = pair(out, last, here);
+        if (is_plain && peek() == '}') {
+            ++at_;
+            numbered_.insert(numbered_.end(), fresh_.begin(), fresh_.end());
+            return true;
+        }
+        at_ = at;
+        nodes_ = nodes;
+        cursor_ = cursor;
+        numbered_.resize(row);
+        return false;
+    }
+
+    /// The member behind the current token; `last` is the key before it.
+    bool pair(Node& out, std::string_view& last, Mark here) {
+        if (at_ + 4 >= index_.size() || text_[index_[at_ + 1]] != '"') return false;
+        const std::size_t colon = index_[at_ + 2], begin = index_[at_ + 1], value = index_[at_ + 3];
+        if (text_[colon] != ':' || text_[value] != '"' || ++nodes_ > limits_.json_nodes_max) return false;
+        std::size_t key_end = colon, end = index_[at_ + 4];
+        while (is_json_space(text_[key_end - 1])) --key_end;
+        while (is_json_space(text_[end - 1])) --end;
+        if (end - value < 2 || text_[end - 1] != '"' || has_escape(begin, end)) return false;
+        const auto key = text_.substr(begin + 1, key_end - begin - 2);
+        if (!(last < key)) return false;
+        last = key;
+        const auto number = pairs_.number(text_.substr(begin, end - begin), sink_);
+        if (number != 0 && sink_.knows(number)) {
+            numbered_.push_back(Repeat{here, number});
+            at_ += 4;
+            return true;
+        }
+        string_member(out);
+        if (number != 0) fresh_.push_back(Repeat{out.members().back().value.mark(), number});
+        ++at_;
+        return true;
     }
 
     Step sequence(Node& out, const Shape* shape, std::size_t depth) {
@@ -406,21 +385,15 @@ private:
         return true;
     }
 
-    JsonWindow window_;
-    JsonIndex index_;
-    std::string_view text_;
-    std::size_t at_ = 0;     ///< the current token
-    std::size_t slash_ = 0;  ///< a backslash at or after the place of the last question; 0 for "not looked for"
-    MarkCursor cursor_;
     Repeats repeats_;
+    Pairs pairs_;
     std::vector<Repeat> numbered_;  ///< of the item or document that is being read
+    std::vector<Repeat> fresh_;     ///< members of the mapping that pairs() reads
     ObjectSink& sink_;
     const ReadLimits& limits_;
     Document document_;
     std::size_t nodes_ = 0;
     std::vector<char> closers_;  ///< of the containers that skip() is in
-    std::string code_ = "json-syntax", doubt_;
-    Mark place_;
 };
 
 }  // namespace

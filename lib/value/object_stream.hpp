@@ -24,11 +24,15 @@ struct Shape {
     std::vector<std::string_view> skipped;
     std::vector<Inner> inner;  ///< shapes of members that are kept
     std::string_view part = "";  ///< strings whose key does not have it in it need not be kept either; "" keeps all
-    /// Values of this shape that many objects have alike: see ObjectSink::number_repeat.
-    enum class Repeats { none, mapping, list } repeats = Repeats::none;
+    /// Values of this shape that many objects have alike: see ObjectSink::number_repeat. `pairs`: a mapping of strings
+    /// whose members have numbers, each its own.
+    enum class Repeats { none, mapping, list, pairs } repeats = Repeats::none;
+    /// A string of a repeated mapping that objects do not have alike. Where it comes first, the others have the number.
+    std::string_view varies = "";
 };
 
-/// A value that has a number, by its place: no other value starts there.
+/// A value that has a number, by its place: no other value starts there. A member of `pairs` that the sink knows has
+/// the place of its mapping and is left out of the tree; one that it does not know has that of its value.
 struct Repeat {
     Mark mark;
     std::uint32_t number;
@@ -45,7 +49,8 @@ public:
     /// A number, from 1, for a value whose shape `repeats`: it and all that are read from the same text have it. 0 if
     /// the sink has no use for numbers.
     [[nodiscard]] virtual std::uint32_t number_repeat() { return 0; }
-    /// Asked for a value that has this number: whether its mark, its kind and the number do, without what is in it.
+    /// Asked for a value that has this number: whether its mark, its kind and the number do, without what is in it (of
+    /// a mapping that varies, without all but the member that does).
     [[nodiscard]] virtual bool knows(std::uint32_t /*number*/) const { return false; }
     /// The numbered values of the item or document that is taken next, in the order of their marks.
     virtual void take_repeats(const std::vector<Repeat>& /*repeats*/) {}

@@ -5,9 +5,11 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "api/codec.hpp"
 #include "api/object_decoder.hpp"
+#include "base/text.hpp"
 #include "value/object_stream.hpp"
 #include "value/reader.hpp"
 
@@ -41,26 +43,26 @@ std::string item_text(const std::string& name, const std::string& config, const 
            entry + "\n  status:\n    modules:\n    - {bootId: " + boot + ", " + entry + "\n";
 }
 
-Collected collected(const std::string& text) {
+Collected collected(const std::string& text, bool is_json = false) {
     Collected read;
     api::ObjectDecoder decoder;
     std::string_view rest = text;
-    const auto doubt = value::stream_yaml(
+    const auto doubt = (is_json ? value::stream_json : value::stream_yaml)(
         [&](char* into, std::size_t size) {
             const std::size_t count = std::min(rest.size(), size);
             std::memcpy(into, rest.data(), count);
             rest.remove_prefix(count);
             return count;
         },
-        "f", decoder);
+        "f", decoder, value::ReadLimits{});
     REQUIRE_FALSE(doubt);
     std::move(decoder).commit(read.objects, read.diagnostics);
     return read;
 }
 
-Collected read_whole(const std::string& text) {
+Collected read_whole(const std::string& text, bool is_json = false) {
     Collected read;
-    for (const auto& document : value::read_yaml(text, "f", read.diagnostics)) {
+    for (const auto& document : (is_json ? value::read_json : value::read_yaml)(text, "f", read.diagnostics, {})) {
         api::decode(document, read.objects, read.diagnostics);
     }
     return read;
@@ -136,6 +138,78 @@ TEST_SUITE("api::repeated") {
         for (const auto& config : streamed.objects.node_modules_configs) {
             CHECK(config.spec == read.objects.node_modules_configs[0].spec);
             CHECK(config.status == read.objects.node_modules_configs[0].status);
+        }
+    }
+
+    TEST_CASE("labels and entries of a JSON list are what they are alone, and shared") {
+        const auto quoted = [](std::initializer_list<std::pair<std::string, std::string>> members) {
+            std::vector<std::string> parts;
+            for (const auto& [key, text] : members) parts.push_back('"' + key + "\": " + text);
+            return "{" + base::join(parts, ",\n ") + "}";
+        };
+        const std::string good = "\"example.com/zone\" : \"a\", \"zz\":\"\"";
+        for (const std::string more :
+             {"", ", \"zzz\": 1", ", \"zzz\": null", ", \"zzz\": \"bad value\"", ", \"z\\u007a\\u007a\": \"x\"",
+              ", \"a\": \"b\"", ", \"zz/\": \"\"", ", \"zzz\": \"a\\u002db\""}) {
+            CAPTURE(more);
+            std::vector<std::string> items;
+            for (int i = 0; i < 9; ++i) {
+                const std::string name = "\"node-" + std::to_string(i) + "\"";
+                const std::string labels =
+                    "{\"a.example.com/host\": " + name + ", " + good + (i % 4 == 3 ? more : "") + "}";
+                const std::string metadata = quoted({{"labels", labels}, {"name", name}, {"uid", "\"u\""}});
+                const std::string entry =
+                    R"("config": {"containerImage": "r/hello:1", "imagePullPolicy": "IfNotPresent", "insecurePull": false,
+                       "kernelVersion": "6.1.0", "modprobe": {"moduleName": "hello", "dirName": "/opt"}},
+                       "name": "hello", "namespace": "drivers", "serviceAccountName": "default", "version": "v1")";
+                const std::string boot = i == 7 ? "\"bo\\u006ft\"" : "\"boot-" + std::to_string(i / 2) + "\"";
+                items.push_back(quoted({{"apiVersion", "\"v1\""}, {"kind", "\"Node\""}, {"metadata", metadata}}));
+                items.push_back(
+                    quoted({{"apiVersion", "\"kmm.sigs.x-k8s.io/v1beta1\""},
+                            {"kind", "\"NodeModulesConfig\""},
+                            {"metadata", metadata},
+                            {"spec", "{\"modules\": [{" + entry + "}]}"},
+                            {"status", i == 5 ? "{\"modules\": [{" + entry + ", \"bootId\": " + boot + "}]}"
+                                              : "{\"modules\": [{\"bootId\": " + boot + ", " + entry + "}]}"}}));
+            }
+            const std::string text =
+                "{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [" + base::join(items, ",\n") + "]}";
+            const Collected streamed = collected(text, true), read = read_whole(text, true);
+            CHECK(findings_of(streamed.diagnostics) == findings_of(read.diagnostics));
+            const auto& nodes = streamed.objects.nodes;
+            const auto& configs = streamed.objects.node_modules_configs;
+            REQUIRE(nodes.size() == read.objects.nodes.size());
+            REQUIRE(configs.size() == read.objects.node_modules_configs.size());
+            REQUIRE(nodes.size() == 9);
+            REQUIRE(configs.size() == 9);
+            for (std::size_t i = 0; i < 9; ++i) {
+                CHECK(nodes[i].meta.labels == read.objects.nodes[i].meta.labels);
+                CHECK(configs[i].meta.labels == read.objects.node_modules_configs[i].meta.labels);
+                CHECK(configs[i].spec == read.objects.node_modules_configs[i].spec);
+                CHECK(configs[i].status == read.objects.node_modules_configs[i].status);
+            }
+            const auto text_of = [](const api::Labels& labels) { return &labels.at("example.com/zone"); };
+            CHECK(text_of(nodes[4].meta.labels) == text_of(nodes[5].meta.labels));
+            CHECK(text_of(nodes[4].meta.labels) == text_of(configs[6].meta.labels));
+            CHECK(&*configs[4].status[0].config == &*configs[6].status[0].config);
+        }
+    }
+
+    TEST_CASE("a label that is there twice is a doubt, whether it was read before or not") {
+        const std::string object =
+            R"({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a", "labels": {"a": "1", "b": "2")";
+        for (const std::string more : {R"(, "b": "2")", R"(, "a": "1")", R"(, "c": "3", "b": "2")"}) {
+            const std::string text = "{\"kind\": \"List\", \"items\": [" + object + "}}}, " + object + "}}}, " +
+                                     object + "}}}, " + object + more + "}}}]}";
+            api::ObjectDecoder decoder;
+            std::size_t at = 0;
+            CHECK(value::stream_json(
+                [&](char* into, std::size_t size) {
+                    const auto count = text.copy(into, size, at);
+                    at += count;
+                    return count;
+                },
+                "f", decoder));
         }
     }
 
