@@ -121,8 +121,9 @@ std::string source_hint(const Inventory& inventory) {
     for (const auto& node : inventory.nodes) {
         for (const std::string_view other : {"k3s", "rke2"}) {
             if (node.kubelet.find(fmt::format("+{}", other)) != std::string::npos) {
-                return fmt::format("this is a cluster of {}, which has no control plane of kubeadm: upgrade it as {} says",
-                                   other, other);
+                return fmt::format(
+                    "this is a cluster of {}, which has no control plane of kubeadm: upgrade it as {} says", other,
+                    other);
             }
         }
     }
