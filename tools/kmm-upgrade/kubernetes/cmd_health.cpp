@@ -38,7 +38,9 @@ Exit check(const cli::Args& args, cli::Context& context, const char* kind, std::
         // Pods of another caller are waited for, and none of theirs is taken for ours.
         sys::LinuxRandom random;
         const auto reached = kubernetes_target(sys::uuid_v4(random));
-        const auto questions = target ? questions_before(catalogue, seen, *target, way, directory) : NodeQuestions{};
+        const auto questions = target ? questions_before(catalogue, seen, *target, way, directory,
+                                                         args.get("ignore-preflight-errors").value_or(""))
+                                      : NodeQuestions{};
         answers = ask_nodes(call, *access.reach.runner(options, reached), inventory, questions);
     }
     kubernetes::CheckInput input{
