@@ -329,6 +329,7 @@ complete -c kmm-worker -n '__kmm_worker_verb kubernetes facts' -l requested-apis
 complete -c kmm-worker -n '__kmm_worker_verb kubernetes facts' -l scan -d 'also versions in --from and in the package source'
 complete -c kmm-worker -n '__kmm_worker_verb kubernetes facts' -l for-upgrade -d 'also images, sandbox image and drift of manifests'
 complete -c kmm-worker -n '__kmm_worker_verb kubernetes facts' -l placing -x -d 'with --switch: also try to install it, changing nothing'
+complete -c kmm-worker -n '__kmm_worker_verb kubernetes facts' -l ignore-preflight-errors -x -d 'checks of kubeadm whose failure is a warning'
 complete -c kmm-worker -n '__kmm_worker_verb kubernetes facts' -l switch -x -a 'packages binaries command' -d 'how programs of the target are installed'
 complete -c kmm-worker -n '__kmm_worker_verb kubernetes facts' -l from -x -a '(__fish_complete_directories)' -d 'directory of binaries, by version (default: /usr/local/kubernetes)'
 complete -c kmm-worker -n '__kmm_worker_verb kubernetes facts' -l command -x -d 'program that installs COMPONENT of VERSION on NODE (its environment)'

@@ -52,12 +52,19 @@ struct ManifestDrift {
     std::size_t count = 0;           ///< of all of them
 };
 
+/// What kubeadm of a version says before it upgrades this control plane.
+struct Preflight {
+    kubernetes::Version version;
+    std::vector<std::string> errors, warnings;  ///< "NAME: text", of its checks
+};
+
 /// What an upgrade of this node would find.
 struct UpgradeFacts {
     std::optional<std::vector<std::string>> images;    ///< names of those that the container runtime holds
     std::optional<std::string> sandbox_image;          ///< of the container runtime
     std::optional<std::vector<ManifestDrift>> drift;   ///< only on control planes
     std::optional<std::vector<PlacingTrial>> placing;  ///< one for each program that was asked for
+    std::optional<Preflight> preflight;  ///< of the next step; only on control planes that have its kubeadm
 };
 
 /// A program that an upgrade puts in place.
@@ -72,6 +79,7 @@ struct FactQuestions {
     bool with_scan = false;      ///< VersionScan, of the directory of `how`
     Switch how;                  ///< of `placing`
     std::vector<PlacingQuestion> placing;
+    std::string ignored_preflight;  ///< checks of kubeadm whose failure is a warning, separated by commas
 };
 
 struct Facts {
@@ -153,6 +161,12 @@ struct Facts {
 [[nodiscard]] std::vector<ManifestDrift> manifest_drift(const Place& place, const ManifestSet& manifests);
 /// Takes the output of kubeadm upgrade diff apart.
 [[nodiscard]] std::vector<ManifestDrift> read_manifest_diff(std::string_view text);
+/// What `kubeadm upgrade apply phase preflight --dry-run` of the file `kubeadm` says. It asks the API server, creates
+/// nothing there and writes nothing here. Errors: io "command-failed" if it ends without naming a check.
+[[nodiscard]] Preflight run_preflight(const Place& place, const std::string& kubeadm, const kubernetes::Version& target,
+                                      const std::string& ignored);
+/// Takes its standard error apart.
+[[nodiscard]] Preflight read_preflight(std::string_view text);
 /// Appends why it could not read what is absent.
 [[nodiscard]] UpgradeFacts read_upgrade_facts(const Node& node, const std::optional<ManifestSet>& manifests,
                                               const FactQuestions& questions, std::vector<Unread>& unread);

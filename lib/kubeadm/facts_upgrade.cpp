@@ -15,6 +15,7 @@ namespace kmm::kubeadm {
 namespace {
 
 constexpr std::size_t k_drift_lines = 20, k_drift_line_length = 200;
+constexpr kubernetes::MinorVersion k_first_phases{1, 32};  ///< of kubeadm upgrade apply
 
 /// What a command of the node prints. Errors: io "command-failed".
 std::string printed_by(const Place& place, const std::vector<std::string>& words) {
@@ -36,6 +37,26 @@ std::string value_in_dump(const std::string& text, std::string_view key) {
         if (is_quoted) return std::string(value.substr(1, value.size() - 2));
     }
     return {};
+}
+
+/// Of the next step, with the kubeadm that is to do it.
+Preflight next_preflight(const Place& place, const ManifestSet& manifests, const FactQuestions& questions) {
+    const auto* server = manifests.find("kube-apiserver");
+    const auto asked = std::find_if(questions.placing.begin(), questions.placing.end(),
+                                    [](const auto& each) { return each.program == "kubeadm"; });
+    if (server == nullptr || !server->whole || asked == questions.placing.end())
+        throw Error(Exit::checks_failed, "kubeadm-version", "no kubeadm is to upgrade its control plane");
+    const auto line = server->version->line(), next = asked->version.line();
+    if (next.major != line.major || next.minor > line.minor + 1)
+        throw Error(Exit::checks_failed, "kubeadm-version", "the next step leaves its control plane as it is");
+    if (next < k_first_phases)
+        throw Error(Exit::checks_failed, "kubeadm-version",
+                    fmt::format("kubeadm {} cannot run its preflight alone", asked->version.text()));
+    const auto kubeadm = find_kubeadm(place, questions.how, asked->version);
+    if (kubeadm.empty())
+        throw Error(Exit::not_found, "binary-not-found",
+                    fmt::format("kubeadm {} is not on this node yet", asked->version.text()));
+    return run_preflight(place, kubeadm, asked->version, questions.ignored_preflight);
 }
 
 }  // namespace
@@ -115,6 +136,37 @@ std::vector<ManifestDrift> manifest_drift(const Place& place, const ManifestSet&
         printed_by(place, {"kubeadm", "upgrade", "diff", server->version->text(), "--context-lines", "0"}));
 }
 
+Preflight read_preflight(std::string_view text) {
+    Preflight found;
+    for (auto line : base::split(text, '\n')) {
+        line = base::trim(line);
+        for (const auto& [mark, into] : {std::pair(std::string_view("[ERROR "), &found.errors),
+                                         std::pair(std::string_view("[WARNING "), &found.warnings)}) {
+            const auto end = line.find("]: ");
+            if (line.starts_with(mark) && end != std::string_view::npos)
+                into->push_back(
+                    fmt::format("{}: {}", line.substr(mark.size(), end - mark.size()), line.substr(end + 3)));
+        }
+    }
+    return found;
+}
+
+Preflight run_preflight(const Place& place, const std::string& kubeadm, const kubernetes::Version& target,
+                        const std::string& ignored) {
+    // Where nothing can be written, nothing is.
+    std::vector<std::string> words{kubeadm,     "upgrade",     "apply",     "phase",
+                                   "preflight", target.text(), "--dry-run", "--yes"};
+    if (!ignored.empty()) words.push_back("--ignore-preflight-errors=" + ignored);
+    const auto told = ask(place, words, {{"KUBEADM_UPGRADE_DRYRUN_DIR", "/proc"}});
+    auto found = read_preflight(told.err);
+    found.version = target;
+    if ((told.exit_code != 0 || told.signal != 0) && found.errors.empty())
+        throw Error(Exit::io, "command-failed",
+                    fmt::format("{} upgrade apply phase preflight failed: {}", kubeadm,
+                                base::escape(base::last_line(told.err))));
+    return found;
+}
+
 UpgradeFacts read_upgrade_facts(const Node& node, const std::optional<ManifestSet>& manifests,
                                 const FactQuestions& questions, std::vector<Unread>& unread) {
     UpgradeFacts facts;
@@ -137,6 +189,8 @@ UpgradeFacts read_upgrade_facts(const Node& node, const std::optional<ManifestSe
             trials.push_back(try_placing(node, questions.how, question.version, question.program));
         return trials;
     });
+    if (manifests && manifests->control_plane)
+        take("upgrade.preflight", facts.preflight, [&] { return next_preflight(place, *manifests, questions); });
     return facts;
 }
 
@@ -164,6 +218,11 @@ value::Node upgrade_document(const UpgradeFacts& facts) {
                                                     {"problem", trial.problem}}));
     }
     made.set("placing", facts.placing ? std::move(placing) : value::Node());
+    made.set("preflight", facts.preflight
+                              ? value::Node::mapping({{"version", facts.preflight->version.text()},
+                                                      {"errors", value::Node::strings(facts.preflight->errors)},
+                                                      {"warnings", value::Node::strings(facts.preflight->warnings)}})
+                              : value::Node());
     return made;
 }
 

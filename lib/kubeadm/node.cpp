@@ -113,9 +113,11 @@ nodejob::JobSlot Node::slot_named(const std::string& name) const {
         ops, clock, random);
 }
 
-sys::ProcessResult ask(const Place& place, const std::vector<std::string>& words) {
+sys::ProcessResult ask(const Place& place, const std::vector<std::string>& words,
+                       std::vector<std::pair<std::string, std::string>> environment) {
     sys::ProcessSpec spec;
     spec.argv = place.command(words);
+    spec.extra_env = std::move(environment);
     spec.timeout = k_answer_time;
     spec.output_max = k_output_shown;
     sys::ProcessResult result = sys::run_process(spec);

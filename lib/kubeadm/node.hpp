@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kubernetes/version.hpp"
@@ -68,8 +69,10 @@ private:
 /// Where this tool keeps jobs, backups and replaced files on a node.
 inline constexpr const char* k_state_directory = "/var/lib/kmm-node";
 
-/// Runs a command on the node that only tells something. Errors: not_found "command-not-found", timeout after 30 s.
-[[nodiscard]] sys::ProcessResult ask(const Place& place, const std::vector<std::string>& words);
+/// Runs a command on the node that only tells something; `environment` is added to that of the caller. Errors:
+/// not_found "command-not-found", timeout after 30 s.
+[[nodiscard]] sys::ProcessResult ask(const Place& place, const std::vector<std::string>& words,
+                                     std::vector<std::pair<std::string, std::string>> environment = {});
 
 /// The version in what `PROGRAM --version` or `kubeadm version -o short` prints. Errors: not_found "command-not-found";
 /// io "command-failed" if it fails or prints something else.

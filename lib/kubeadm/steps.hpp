@@ -47,6 +47,10 @@ struct PlacingTrial {
 [[nodiscard]] PlacingTrial try_placing(const Node& node, const Switch& how, const kubernetes::Version& target,
                                        const std::string& program);
 
+/// The file of kubeadm of that version on this node, installed or lying where it would be installed from; "" if there
+/// is none. Errors: those of version_of_program.
+[[nodiscard]] std::string find_kubeadm(const Place& place, const Switch& how, const kubernetes::Version& target);
+
 /// The key of the job that puts kubeadm of this version in place.
 [[nodiscard]] std::string placing_key(const kubernetes::Version& target);
 /// Puts kubeadm of this version in place unless it is there. Errors: checks_failed "kubeadm-version" if it is not and

@@ -261,6 +261,17 @@ PlacingTrial try_placing(const Node& node, const Switch& how, const kubernetes::
     return trial;
 }
 
+std::string find_kubeadm(const Place& place, const Switch& how, const kubernetes::Version& target) {
+    if (how.way == Switch::Way::binaries) {
+        try {
+            return find_binary(place, how, target, "kubeadm").file;
+        } catch (const Error& error) {
+            if (error.code() != "binary-not-found") throw;
+        }
+    }
+    return kubeadm_version(place) == target ? place.find_program("kubeadm") : std::string();
+}
+
 std::string placing_key(const kubernetes::Version& target) {
     return fmt::format("kubeadm {}", target.text());
 }

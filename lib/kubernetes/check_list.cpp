@@ -118,6 +118,10 @@ constexpr CheckInfo k_checks[] = {
      "apt-get -s install on the node shows all of it", k_node},
     {"binaries-digest", false, Weight::fatal, "binaries have the digest that is beside them", "copy them again",
      k_node},
+    {"kubeadm-preflight", false, Weight::ignorable, "the preflight of the target's kubeadm finds nothing",
+     "see kubeadm upgrade apply phase preflight --dry-run on the node, or pass names of its checks to "
+     "--ignore-preflight-errors",
+     k_control_planes},
     {"auto-updaters", false, Weight::ignorable, "nothing updates packages of Kubernetes by itself", "hold the packages",
      k_node},
     {"reboot-daemons", false, Weight::ignorable, "nothing reboots nodes meanwhile",

@@ -228,9 +228,36 @@ Finding binaries_digest(const CheckInput& input) {
                         });
 }
 
+Finding kubeadm_preflight(const CheckInput& input) {
+    if (input.way.empty() || input.way == "command") {
+        return {Outcome::skip, "needs --switch binaries or packages: which kubeadm it is"};
+    }
+    std::vector<std::string> unknown, warnings;
+    auto found = each_node(input, "the preflight of kubeadm finds nothing on any control plane",
+                           [&](const std::string& name, const Node& facts) {
+                               if (!is_control_plane_node(input, name)) {
+                                   return std::string();
+                               }
+                               const auto* preflight = upgrade_fact(name, facts, "preflight", unknown);
+                               if (preflight == nullptr) {
+                                   return std::string();
+                               }
+                               if (const auto mild = texts_of(*preflight, {"warnings"}); !mild.empty()) {
+                                   warnings.push_back(
+                                       fmt::format("{}: {}", base::escape(name), base::join(mild, ", ")));
+                               }
+                               return base::join(texts_of(*preflight, {"errors"}), ", ");
+                           });
+    if (found.outcome == Outcome::ok && !warnings.empty()) {
+        return {Outcome::warn, name_some(warnings)};
+    }
+    return known_or_skipped(std::move(found), unknown);
+}
+
 constexpr CheckRow k_placing_rows[] = {
     {"images-present", images_present}, {"sandbox-image", sandbox_image},       {"manifest-drift", manifest_drift},
     {"package-repo", package_repo},     {"package-simulate", package_simulate}, {"binaries-digest", binaries_digest},
+    {"kubeadm-preflight", kubeadm_preflight},
 };
 
 }  // namespace

@@ -4,6 +4,8 @@ import json
 import os
 import pathlib
 import random
+import re
+import shutil
 import subprocess
 import time
 import unittest
@@ -14,7 +16,8 @@ from testbed.kubeadm import REPOSITORY, KubeadmLab
 
 OLD, NEW = (f"v{program.version}" for program in binaries.KUBEADM)
 # Groups without controllers: what kubeadm misses in this lab, and nothing else.
-SWITCH = ("--switch", "binaries", "--ignore-preflight-errors", "SystemVerification")
+IGNORED = ("--ignore-preflight-errors", "SystemVerification")
+SWITCH = ("--switch", "binaries", *IGNORED)
 UPGRADE_SECONDS = 1800
 
 
@@ -36,6 +39,9 @@ class LabCase(unittest.TestCase):
             binaries.place(binaries.ETCDUTL),
         )
         cls.addClassCleanup(cls.lab.down)
+        # What a run that was interrupted has left is of another cluster.
+        shutil.rmtree(cls.dir / "state", ignore_errors=True)
+        (cls.dir / "kills.log").unlink(missing_ok=True)
         begun = time.monotonic()
         cls.lab.up(cls.NODES)
         cls.lab.init(OLD, cluster=cls.CLUSTER)
@@ -44,13 +50,15 @@ class LabCase(unittest.TestCase):
         cls.lab.wait_ready()
         say(f"{len(cls.NODES)} nodes: {time.monotonic() - begun:.0f} s")
 
+    def by_ssh(self):
+        return ("--ssh-config", str(self.dir / "ssh_config"))
+
+    def reach(self, verb):
+        """How nodes are reached, for a verb that reaches them."""
+        return () if verb in ("versions", "health", "require", "show") else self.by_ssh()
+
     def words(self, *words):
-        by_ssh = (
-            ()
-            if words[0] in ("versions", "health", "require", "show")
-            else ("--ssh-config", str(self.dir / "ssh_config"))
-        )
-        return self.lab.words(self.bin / "kmm-upgrade", *words, *by_ssh)
+        return self.lab.words(self.bin / "kmm-upgrade", *words, *self.reach(words[0]))
 
     def environment(self):
         return dict(os.environ, KUBECONFIG=str(self.dir / "kubeconfig"), KMM_STATE_DIR=str(self.dir / "state"))
@@ -61,10 +69,10 @@ class LabCase(unittest.TestCase):
         say(f"kmm-upgrade {' '.join(words[:3])}: {time.monotonic() - begun:.1f} s")
         return done.stdout + done.stderr
 
-    def checks(self, *words, expect=0):
+    def checks(self, *words, via=("--via", "ssh"), ignored=IGNORED, expect=0):
         """{id: (outcome, detail)} of the checks for the new version."""
         done = self.ended(
-            "check", "kubernetes", NEW, "--via", "ssh", "--switch", "binaries", "-o", "json", *words, expect=expect
+            "check", "kubernetes", NEW, *via, "--switch", "binaries", *ignored, "-o", "json", *words, expect=expect
         )
         return {check["id"]: (check["outcome"], check["detail"]) for check in json.loads(done.stdout)["checks"]}
 
@@ -146,11 +154,46 @@ class Upgraded(LabCase):
             "sandbox-image",
         ):
             self.assertEqual(found[name][0], "OK", found[name])
+        # Of kubeadm's own preflight, which finds what the lab misses and creates nothing.
+        self.assertEqual(found["kubeadm-preflight"][0], "WARN", found)
+        outcome, detail = self.checks(ignored=(), expect=10)["kubeadm-preflight"]
+        self.assertEqual(outcome, "FAIL")
+        self.assertIn("cp1: SystemVerification: missing required cgroups", detail)
+        self.assertEqual(self.lab.kubectl("get", "jobs", "-A", "-o", "name"), "")
+        events = self.lab.kubectl("get", "events", "-A", "-o", "name")
+        self.assertNotIn("upgrade-health-check", events)
+        self.assertEqual(self.lab.nodes["cp1"].shell("ls /etc/kubernetes/tmp 2>/dev/null", check=False), "")
 
     def test_2_upgraded(self):
         self.tool("start", "kubernetes", NEW, *SWITCH)
         self.assert_runs(NEW)
         self.assertIn(f"{NEW}   True    active", self.tool("versions"))
+
+
+class ThreePlanes(LabCase):
+    """Three members of etcd: whichever leads is upgraded last, and leads until then."""
+    NODES = ("cp1", "cp2", "cp3", "w1")
+
+    def leader(self):
+        """The node whose etcd says that it leads."""
+        read = "import urllib.request as u; print(u.urlopen(\"http://127.0.0.1:2381/metrics\").read().decode())"
+        ask = f"/usr/bin/python3 -c '{read}' | grep -c '^etcd_server_is_leader 1'"
+        found = [
+            node.name for node in self.lab.nodes.values()
+            if node.name.startswith("cp") and node.shell(ask, check=False) == "1\n"
+        ]
+        return found[0] if len(found) == 1 else None
+
+    def test_upgraded(self):
+        # As kubeadm joins them the first one leads: it is killed, and another one does.
+        self.lab.nodes["cp1"].shell("pkill -9 -x etcd")
+        wait_for("another member to lead", lambda: self.leader() not in (None, "cp1"), 120, 1)
+        self.lab.wait_ready()
+        leader = wait_for("one member to lead", self.leader, 120, 1)
+        told = self.tool("start", "kubernetes", NEW, *SWITCH)
+        self.assert_runs(NEW)
+        done = re.findall(r" (cp\d) upgrading-control-plane -> control-plane-upgraded", told)
+        self.assertEqual((sorted(done), done[-1]), (["cp1", "cp2", "cp3"], leader), told)
 
 
 class Killed(LabCase):

@@ -200,6 +200,7 @@ class Attended(Case):
             "package-repo",
             "package-simulate",
             "binaries-digest",
+            "kubeadm-preflight",
         )
 
         def found():
@@ -207,12 +208,13 @@ class Attended(Case):
             return {each: (checks[each]["outcome"], checks[each]["detail"]) for each in ids}
 
         fine = found()
-        self.assertEqual([fine[each][0] for each in ids], ["OK", "WARN", "OK", "SKIP", "SKIP", "OK"], fine)
+        self.assertEqual([fine[each][0] for each in ids], ["OK", "WARN", "OK", "SKIP", "SKIP", "OK", "OK"], fine)
         self.assertIn("cp2: lacks registry.k8s.io/etcd:3.6.6-0", fine["images-present"][1])
         self.fleet.behave(
             "cp1",
             drift="--- /etc/kubernetes/manifests/kube-apiserver.yaml\n+++ new manifest\n@@ -19 +18,0 @@\n-    - --profiling=false\n",
         )
+        self.fleet.behave("cp2", refuses=["ControlPlaneNodesReady"])
         self.fleet.behave("w1", sandbox="mirror.example/pause:3.9")
         (self.fleet.nodes / "w1/usr/local/kubernetes" / TARGET[1:] / "kubelet.sha256").write_text("00\n")
         images = "".join(
@@ -221,12 +223,13 @@ class Attended(Case):
         for node in ("cp1", "cp2"):
             (self.fleet.nodes / node / "fake/images").write_text(images)
         bad = found()
-        self.assertEqual([bad[each][0] for each in ids], ["FAIL", "OK", "WARN", "SKIP", "SKIP", "FAIL"], bad)
+        self.assertEqual([bad[each][0] for each in ids], ["FAIL", "OK", "WARN", "SKIP", "SKIP", "FAIL", "FAIL"], bad)
+        self.assertIn("cp2: ControlPlaneNodesReady: ", bad["kubeadm-preflight"][1])
         self.assertEqual(bad["manifest-drift"][1], "cp1: kube-apiserver (- - --profiling=false)")
         self.assertEqual(bad["sandbox-image"][1], "w1: uses mirror.example/pause:3.9, expected pause 3.10.1")
         self.assertIn(f"w1: /usr/local/kubernetes/{TARGET[1:]}/kubelet: expected sha256 00", bad["binaries-digest"][1])
         said = self.must(*START, exit_code=10)
-        self.assertRegex(said, r"2 of \d+ checks fail; nothing was changed")
+        self.assertRegex(said, r"3 of \d+ checks fail; nothing was changed")
         self.assertEqual([self.fleet.log(node) for node in self.fleet.names()], [[], [], []])
 
 

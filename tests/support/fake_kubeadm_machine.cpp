@@ -241,6 +241,7 @@ int Machine::kubeadm(const std::string& version, const std::vector<std::string>&
         std::cout << behaviour_.get_string({"drift"});
         return 0;
     }
+    if (words.size() > 2 && words[2] == "phase") return is_set("refuses") ? refuse(listed("refuses")) : 0;
     while (is_set("hold") && !fs::exists(root_ / "fake/go")) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     if (is_set("preflight")) return refuse(listed("preflight"));
     if (is_set("lie")) return 0;
@@ -293,7 +294,8 @@ int Machine::run(const std::string& name, const std::string& version, const std:
     const bool simulates = std::find(words.begin(), words.end(), "-s") != words.end();
     const bool asks = name == "crictl" || name == "kubelet" || name == "apt-cache" || simulates ||
                       line.starts_with("kubeadm version") || line.starts_with("kubeadm config images list") ||
-                      line.starts_with("kubeadm upgrade diff");
+                      line.starts_with("kubeadm upgrade diff") ||
+                      line.starts_with("kubeadm upgrade apply phase preflight");
     if (!asks) append(root_ / "fake/log", line + "\n");
     if (!asks && behaviour_.get_string({"fail"}) == name) {
         std::cerr << name << ": it fails\n";

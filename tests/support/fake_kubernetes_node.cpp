@@ -17,6 +17,7 @@
 //                 removes true  apt-get would remove a package; packages [..]: versions in the package source,
 //                                      "kubelet 1.35.4" one of this package alone
 //                 drift T       what kubeadm upgrade diff prints; sandbox T: the image of sandboxes
+//                 refuses [..]  errors of kubeadm's preflight when it runs alone
 //   log         a line for each call that changes something
 // $KMM_FAKE_NODES/faults   lines "NODE VERB KIND"; NODE and VERB may be *, VERB may be #N, the N-th call of all; the
 // first

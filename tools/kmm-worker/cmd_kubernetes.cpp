@@ -78,6 +78,7 @@ kubeadm::FactQuestions questions_of(const cli::Args& args) {
     questions.with_scan = args.flag("scan");
     questions.how = switch_of(args, questions.with_scan);
     for (const auto& text : args.all("placing")) questions.placing.push_back(placing_of(text));
+    questions.ignored_preflight = args.get("ignore-preflight-errors").value_or("");
     const bool has_way = questions.how.way != kubeadm::Switch::Way::none;
     if (!questions.placing.empty() && !has_way)
         throw Error(Exit::usage, "missing-option", "--placing requires --switch packages, binaries or command");
@@ -147,6 +148,14 @@ void add_upgrade_rows(const kubeadm::UpgradeFacts& facts, std::vector<std::pair<
         for (const auto& drift : *facts.drift)
             rows.emplace_back("changed manifest",
                               fmt::format("{}: {}", drift.component, base::join(drift.lines, ", ")));
+    }
+    if (facts.preflight) {
+        const auto found = [&](const char* what, const std::vector<std::string>& texts) {
+            for (const auto& text : texts)
+                rows.emplace_back(fmt::format("{} of kubeadm {}", what, facts.preflight->version.text()), text);
+        };
+        found("preflight error", facts.preflight->errors);
+        found("preflight warning", facts.preflight->warnings);
     }
     if (!facts.placing) return;
     for (const auto& trial : *facts.placing)
@@ -240,7 +249,7 @@ std::vector<cli::Verb> verbs_kubernetes() {
             kubernetes_option("requested-apis", "", "also ask its API server which deprecated APIs clients use"),
             kubernetes_option("scan", "", "also versions in --from and in the package source"),
             kubernetes_option("for-upgrade", "", "also images, sandbox image and drift of manifests"),
-            placing_option()} +
+            placing_option(), ignore_option()} +
             switch_options()));
     verbs.back().run = run_kubernetes_facts;
 

@@ -73,6 +73,16 @@ class Images:
         self.names[reference] = self._keep(json.dumps(manifest).encode())[0]
         (self.dir / "index.json").write_text(json.dumps(self.names))
 
+    def archive(self, name, path):
+        """Takes an OCI archive in, as build.sh of manifests/worker-image makes it. Returns NAME@DIGEST of its image."""
+        with tarfile.open(path) as packed:
+            for entry in packed:
+                digest = entry.name.removeprefix("./").removeprefix("blobs/sha256/")
+                if entry.isfile() and len(digest) == 64:
+                    (self.dir / digest).write_bytes(packed.extractfile(entry).read())
+            index = json.load(packed.extractfile("./index.json"))
+        return f"{name}@{index['manifests'][0]['digest']}"
+
     def of_version(self, program, references, stand, beside_etcd=()):
         """The images that kubeadm names: those of `program`, which is all of Kubernetes, and the others, of the layer
         `stand`. The layers `beside_etcd` are only in that of etcd."""

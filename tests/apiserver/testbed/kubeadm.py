@@ -146,8 +146,11 @@ class NodeSpace:
         )
         for line in (f"address add {self.address}/24 dev eth0", "link set eth0 up", f"route add default via {GATE}"):
             self.run("ip", *line.split())
-        wait_for(f"containerd on {self.name}",
-                 lambda: self.run("test", "-S", "/run/containerd/containerd.sock", check=False).returncode == 0, 60)
+        # Its socket is there before it serves the kubelet.
+        ready = ("crictl", "info") if self.lab.crictl else ("test", "-S", "/run/containerd/containerd.sock")
+        wait_for(
+            f"containerd on {self.name}", lambda: self.run(*ready, check=False).returncode == 0, READY_SECONDS, 0.2
+        )
 
     def entered(self):
         if self.process.poll() is not None:
@@ -168,7 +171,7 @@ class KubeadmLab:
             crictl,
         )
         self.group = GROUPS / f"kmm-lab-{os.getpid()}"
-        self.nodes, self.world, self.pid = {}, None, None
+        self.nodes, self.world, self.pid, self.store = {}, None, None, None
 
     def words(self, *command, spaces="n"):
         """A command in namespaces of the lab: n is what an administrator beside the nodes has."""
@@ -241,7 +244,7 @@ class KubeadmLab:
 
     def make_images(self):
         shutil.rmtree(self.dir / "images", ignore_errors=True)
-        store = images.Images(self.dir / "images")
+        self.store = store = images.Images(self.dir / "images")
         stand = self.dir / "stand"
         run([need("gcc"), "-Os", "-static", "-s", "-o", stand, OWN / "node/stand.c"])
         layer = store.layer(
@@ -262,6 +265,12 @@ class KubeadmLab:
                 ]
             ).stdout
             store.of_version(program, [line.removeprefix(f"{REPOSITORY}/") for line in told.split()], layer, beside)
+
+    def worker_image(self):
+        """The image of kmm-worker that an administrator would build, at the registry of the lab: its reference."""
+        archive = self.dir / "worker.tar"
+        run(["bash", HERE.parent.parent / "manifests/worker-image/build.sh", archive, self.worker])
+        return f"{REPOSITORY}/{self.store.archive('kmm-worker', archive)}"
 
     def up(self, names):
         """Starts the nodes afresh, with containerd and without a cluster."""

@@ -148,6 +148,18 @@ TEST_SUITE("kubeadm::unit") {
         CHECK(read_manifest_diff("").empty());
     }
 
+    TEST_CASE("what the preflight of kubeadm writes to its standard error is taken apart") {
+        const auto found = read_preflight(
+            "W1127 08:58:24.478201    2863 constants.go:621] Using dry-run directory /proc\n"
+            "\t[WARNING SystemVerification]: missing optional cgroups: hugetlb io\n[preflight] Some fatal errors "
+            "occurred:\n\t[ERROR SystemVerification]: missing required cgroups: cpu\n\t[ERROR CoreDNSMigration]: a: b\n"
+            "[preflight] If you know what you are doing, you can make a check non-fatal\n[ERROR ]\n");
+        CHECK(found.errors ==
+              std::vector<std::string>{"SystemVerification: missing required cgroups: cpu", "CoreDNSMigration: a: b"});
+        CHECK(found.warnings == std::vector<std::string>{"SystemVerification: missing optional cgroups: hugetlb io"});
+        CHECK(read_preflight("").errors.empty());
+    }
+
     TEST_CASE("names of backups stay below their directory") {
         const std::vector<std::string> bad{"", ".", "..", "../x", "a/b", ".a", "a b", "a\n", std::string(129, 'a')};
         for (const std::string& name : bad) CHECK_THROWS_AS(static_cast<void>(backup_directory(name)), Error);

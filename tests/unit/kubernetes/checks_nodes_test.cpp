@@ -38,7 +38,8 @@ time: '2026-01-02T00:00:00Z'
         "'x/pause:3.10.1', manifestDrift: " +
         drift +
         ", placing: [{program: kubelet, version: v1.35.4, available: true, digest: true, tried: true, code: '', "
-        "problem: ''}]}\n";
+        "problem: ''}], preflight: " +
+        (member == 0 ? "null" : "{version: v1.35.4, errors: [], warnings: []}") + "}\n";
     if (member == 0) return text;
     return text + R"(
 caKey: true
@@ -182,6 +183,13 @@ TEST_CASE("what an upgrade would find on nodes trips its checks") {
           "w: expected sha256 1, found 2", Outcome::fail, "binaries");
     trips("binaries-digest", {{"w", {"digest: true", "digest: false"}}},
           "not known: kubelet v1.35.4 on w (no file of its digest is beside it)", Outcome::skip, "binaries");
+    trips("kubeadm-preflight", {{"b", {"errors: []", "errors: ['A: no', 'B: no']"}}}, "b: A: no, B: no", Outcome::fail,
+          "binaries");
+    trips("kubeadm-preflight", {{"b", {"warnings: []", "warnings: ['A: old']"}}}, "b: A: old", Outcome::warn,
+          "packages");
+    trips("kubeadm-preflight", {{"c", {"{version: v1.35.4, errors: [], warnings: []}", "null"}}},
+          "not known: c (unknown)", Outcome::skip, "binaries");
+    CHECK(node_results().at("kubeadm-preflight").outcome == Outcome::skip);
     CHECK(node_results().at("package-repo").detail == "needs --switch packages: how programs get onto nodes");
     CHECK(node_results({}, "v1.35.4", "packages").at("binaries-digest").detail == "--switch packages uses none");
 }

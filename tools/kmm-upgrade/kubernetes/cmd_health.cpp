@@ -29,7 +29,9 @@ Exit check(const cli::Args& args, cli::Context& context, const char* kind, std::
     if (!directory.empty() && way != "binaries")
         throw Error(Exit::usage, "missing-option", "--from requires --switch binaries");
     if (args.get("via")) {
-        const auto questions = target ? questions_before(catalogue, seen, *target, way, directory) : NodeQuestions{};
+        const auto questions = target ? questions_before(catalogue, seen, *target, way, directory,
+                                                         args.get("ignore-preflight-errors").value_or(""))
+                                      : NodeQuestions{};
         answers = ask_nodes(call, *asking_runner(access, {}), inventory, questions);
     }
     kubernetes::CheckInput input{

@@ -156,7 +156,8 @@ Exit run_start_kubernetes(const cli::Args& args, cli::Context& context) {
     if (!is_dump) {
         runner = kubernetes_runner(access, request.options, request.lineage, !dry, kubernetes_rules(request.subject));
         const auto questions =
-            questions_before(catalogue, seen, target, request.subject.way, request.subject.directory);
+            questions_before(catalogue, seen, target, request.subject.way, request.subject.directory,
+                             request.subject.ignored_preflight);
         answers = ask_nodes(call, *runner, inventory, questions);
         request.etcd_leader = kubernetes::etcd_leader(answers);
     }

@@ -54,6 +54,8 @@ std::vector<std::string> words_of(const NodeQuestions& questions, bool is_contro
     if (!questions.directory.empty()) words.insert(words.end(), {"--from", questions.directory});
     for (auto& placing : placings_of(questions, is_control_plane))
         words.insert(words.end(), {"--placing", std::move(placing)});
+    if (is_control_plane && !questions.ignored_preflight.empty())
+        words.insert(words.end(), {"--ignore-preflight-errors", questions.ignored_preflight});
     return words;
 }
 
@@ -165,8 +167,9 @@ drive::ReadExtent extent_of(const kubernetes::Catalogue& catalogue) {
 }
 
 NodeQuestions questions_before(const kubernetes::Catalogue& catalogue, const kubernetes::Observation& seen,
-                               const kubernetes::Version& target, std::string way, std::string directory) {
-    NodeQuestions questions{true, std::move(way), std::move(directory), {}, false};
+                               const kubernetes::Version& target, std::string way, std::string directory,
+                               std::string ignored_preflight) {
+    NodeQuestions questions{true, std::move(way), std::move(directory), {}, false, std::move(ignored_preflight)};
     const bool is_known = seen.faults.empty() && seen.lowest_control_plane() && seen.lowest_kubelet() &&
                           catalogue.find(target) != nullptr;
     if (is_known) questions.hops = drive::hops_of(kubernetes::find_path(catalogue, seen, target));

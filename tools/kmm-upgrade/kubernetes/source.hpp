@@ -55,11 +55,12 @@ struct NodeQuestions {
     std::string way, directory;    ///< of --switch and --from; `way` "" if it is not said
     std::vector<drive::Hop> hops;  ///< the programs of which are to be installed
     bool scans = false;            ///< what lies in `directory` and in package sources; nothing else
+    std::string ignored_preflight;  ///< checks of kubeadm whose failure is a warning
 };
 /// The questions before an upgrade to `target`. Without a way there no programs are asked for.
 [[nodiscard]] NodeQuestions questions_before(const kubernetes::Catalogue& catalogue,
                                              const kubernetes::Observation& seen, const kubernetes::Version& target,
-                                             std::string way, std::string directory);
+                                             std::string way, std::string directory, std::string ignored_preflight);
 
 /// What every node says of itself, a few asked at once. Nothing is changed there. Errors: "interrupted"; a node that
 /// does not answer is in the result.

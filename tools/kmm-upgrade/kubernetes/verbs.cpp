@@ -113,6 +113,8 @@ std::vector<cli::Verb> kubernetes_reading_verbs() {
     auto report = option("report", "FORMAT=FILE,...", "write reports: " + base::join(report::format_names(), ", "));
     report.repeatable = true;
     const auto from = option("from", "DIR", "with --switch binaries: their directory on the nodes");
+    const auto preflight =
+        option("ignore-preflight-errors", "NAMES", "checks of kubeadm on the nodes whose failure is a warning");
     auto check =
         verb("check kubernetes", "run all checks before a Kubernetes upgrade",
              "Runs every check before an upgrade to VERSION and prints all results at once. With --via ssh or self "
@@ -124,7 +126,7 @@ std::vector<cli::Verb> kubernetes_reading_verbs() {
               {"kmm-upgrade check kubernetes v1.35.4 --ignore-checks drain-local-data", "accept one failure"}},
              kubernetes_options() + prerequisite_options() + std::vector<cli::Option>{ignore, report} +
                  switch_options("with --via: check that programs can get onto nodes this way") +
-                 std::vector<cli::Option>{from},
+                 std::vector<cli::Option>{from, preflight},
              run_check_kubernetes);
     version.required = true;
     check.positionals = {version};
