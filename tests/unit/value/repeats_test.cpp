@@ -19,7 +19,8 @@ Node repeated_list(std::size_t count) {
     Node items = Node::sequence();
     const Node list = Node::strings({std::string(90, 'a'), std::string(90, 'b'), "c\"d"});
     for (std::size_t i = 0; i < count; ++i) {
-        Node entry = Node::mapping({{"id", "id-" + std::to_string(i)}, {"list", list}, {"name", std::string(120, 'n')}});
+        Node entry =
+            Node::mapping({{"id", "id-" + std::to_string(i)}, {"list", list}, {"name", std::string(120, 'n')}});
         items.push_back(Node::mapping({{"kind", "Node"},
                                        {"labels", Node::mapping({{"a/host", "n" + std::to_string(i)},
                                                                  {"b/zone", i % 2 == 0 ? "east" : "west"},
