@@ -5,8 +5,8 @@ is idle, with nothing of KMM on it (generate.py), and one that KMM runs (steady.
 
 Usage: run.py --bin DIR --peers DIR [--nodes N...] [--fleet NAME...] [--repeat N] [--check] [--keep DIR]
 
-The time of a program is its processor time, user and system together, of the whole process: the least of several runs,
-because other programs use the machine too. "By the clock" is from start to end, which a busy
+The time of a program is its processor time, user and system together, of the whole process: the least of several runs
+in turns with its peers, because other programs use the machine too. "By the clock" is from start to end, which a busy
 machine makes longer. Its memory is the peak of its resident set.
   --check  fails if a ratio is far beyond its goal, three times (the steady fleet: five times, memory: twice): a build
   for
@@ -32,21 +32,32 @@ class Run:
         self.seconds, self.kib, self.wall = seconds, kib, wall
 
 
-def measure(repeat, *command):
-    """The best of several runs, output thrown away."""
-    best = Run(float("inf"), 0)
+def run_once(best, command):
+    """Adds a run, its output thrown away, to the best so far."""
+    begin = time.monotonic()
+    with open(os.devnull, "wb") as nothing:
+        child = subprocess.Popen([str(part) for part in command], stdout=nothing)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode != 0:
+        sys.exit(f"{command[0]} ended with {child.returncode}")
+    best.wall = min(best.wall, time.monotonic() - begin)
+    best.kib = max(best.kib, usage.ru_maxrss)
+    best.seconds = min(best.seconds, usage.ru_utime + usage.ru_stime)
+
+
+def in_turns(repeat, *commands):
+    """The best of several runs of each; what else the machine does meets all of them alike."""
+    best = [Run(float("inf"), 0) for _ in commands]
     for _ in range(repeat):
-        begin = time.monotonic()
-        with open(os.devnull, "wb") as nothing:
-            child = subprocess.Popen([str(part) for part in command], stdout=nothing)
-            _, status, usage = os.wait4(child.pid, 0)
-            child.returncode = os.waitstatus_to_exitcode(status)
-        if child.returncode != 0:
-            sys.exit(f"{command[0]} ended with {child.returncode}")
-        best.wall = min(best.wall, time.monotonic() - begin)
-        best.kib = max(best.kib, usage.ru_maxrss)
-        best.seconds = min(best.seconds, usage.ru_utime + usage.ru_stime)
+        for run, command in zip(best, commands):
+            run_once(run, command)
     return best
+
+
+def measure(repeat, *command):
+    """The best of several runs."""
+    return in_turns(repeat, command)[0]
 
 
 class Table:
@@ -107,11 +118,13 @@ def bench(fleet, count, args, directory, table, per_node):
     repeat = 2 if args.check else max(2, min(args.repeat, 100000 // count))
     more = [part for name in fleet.more_files for part in ("-f", files / name)]
 
-    def show(form, source, times=repeat):
-        return measure(times, args.bin / "kmm-plan", "show", "-q", "-o", form, "-f", source, *more)
+    def show(form, source):
+        return args.bin / "kmm-plan", "show", "-q", "-o", form, "-f", source, *more
 
-    bare = measure(repeat, args.peers / "bare_json", json)
-    lines = show("jsonl", json)
+    commands = [(args.peers / "bare_json", json), show("jsonl", json)]
+    if count <= 5000:
+        commands += [("jq", JQ, json), (args.peers / "yaml_events", yaml), show("jsonl", yaml)]
+    bare, lines, *others = in_turns(repeat, *commands)
     size = json.stat().st_size
     print(
         f"{fleet.name}, {count:,} nodes, {size / count / 1000:.1f} kB each: bare pass {bare.seconds:.3f} s, show "
@@ -124,7 +137,7 @@ def bench(fleet, count, args, directory, table, per_node):
     )
     if count <= 20000:
         for form in ["json", "jsonl"] if args.check else FORMS:
-            run = lines if form == "jsonl" else show(form, json, 1)
+            run = lines if form == "jsonl" else measure(1, *show(form, json))
             # What a process needs without a fleet counts in a small one.
             kib = run.kib if count >= 5000 else max(0, run.kib - 16 * 1024)
             table.add(
@@ -143,7 +156,7 @@ def bench(fleet, count, args, directory, table, per_node):
             slack=1.5,
         )
     if count <= 5000:
-        jq = measure(2 if count > 1000 else 1, "jq", JQ, json)
+        jq, events, run = others
         table.add(
             count,
             "`jq` / `show -o jsonl`",
@@ -153,8 +166,6 @@ def bench(fleet, count, args, directory, table, per_node):
             slack=fleet.slack,
         )
         table.add(count, "the same by the clock", jq.wall / lines.wall, None)
-        events = measure(min(repeat, 3), args.peers / "yaml_events", yaml)
-        run = show("jsonl", yaml, min(repeat, 3))
         print(
             f"  jq {jq.seconds:.3f} s; YAML: libyaml events {events.seconds:.3f} s, show {run.seconds:.3f} s "
             f"({run.kib / 1024:.0f} MiB)",
