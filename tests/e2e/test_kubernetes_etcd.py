@@ -223,6 +223,13 @@ class Restored(EtcdCase):
         self.assertIn("kubelet-newer", self.must(*ABORT, exit_code=10))
         self.assertEqual(self.data(), {name: f"as it was on {name}" for name in self.server.names})
 
+    def test_after_an_abort_that_found_no_way_back(self):
+        (self.fleet.nodes / "faults").write_text("cp1 facts unreachable\n")
+        self.assertIn("etcd-differs", self.must("abort", "--rollback", "all", exit_code=11))
+        self.assertEqual(self.run_states()[-1], "upgrade-aborting-failed")
+        self.must(*ABORT, "--confirm", self.words_to_give())
+        self.assertEqual((self.back(), self.server.mixed, self.run_states()[-1]), ("", [], "upgrade-aborted"))
+
     def test_where_etcd_is_the_same_nothing_is_lost(self):
         fleet = self._template.copy(self.work / "other")
         server = self.serve(fleet)

@@ -98,7 +98,8 @@ const std::vector<Member> k_node_members = {
 
 /// Whether abort can bring control planes back, and by which way; or how far etcd's data is on its way.
 void add_way_back(const Run& run, const Subject& subject, Description& description) {
-    if (subject.control_plane.empty() || run.rollback || is_final_run_state(run.state)) return;
+    if (subject.control_plane.empty() || is_final_run_state(run.state)) return;
+    if (run.rollback && !is_restoring_etcd(run)) return;
     std::string restoring, changed;
     bool has_backup = false;
     for (const auto& record : run.nodes) {

@@ -99,8 +99,9 @@ Node read(const NodeRecord& record) {
 }
 
 bool is_restoring_etcd(const Run& run) {
-    return !run.rollback && std::any_of(run.nodes.begin(), run.nodes.end(), [](const NodeRecord& node) {
+    return std::any_of(run.nodes.begin(), run.nodes.end(), [&](const NodeRecord& node) {
         const auto phase = node.facts.get_string({"etcdRestore"});
+        if (phase == "done") return !run.rollback;
         return !phase.empty() && phase != "prepared";
     });
 }

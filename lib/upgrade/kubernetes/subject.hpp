@@ -54,8 +54,8 @@ struct Node : NodeRecord {
 [[nodiscard]] Node read(const NodeRecord& record);
 /// read(record).is_control_plane, for less.
 [[nodiscard]] bool is_control_plane(const NodeRecord& record);
-/// A restore of etcd's data has stopped, or is about to stop, a member, and the nodes have not begun to go back: there
-/// is no way but on with it.
+/// A restore of etcd's data has stopped, or is about to stop, a member, or is done and the run does not go back yet:
+/// there is no way but on with it.
 [[nodiscard]] bool is_restoring_etcd(const Run& run);
 /// Inverse of read.
 [[nodiscard]] NodeRecord record_of(Node node);

@@ -157,8 +157,7 @@ Exit run_abort(const cli::Args& args, cli::Context& context) {
         require_no_restore(context, before, "abort without --rollback all");
     }
     const auto& craft = craft_of(context, before);
-    // Once nodes go back, the data of etcd has done so, or stays.
-    if (craft.is_restoring(before) || (restores && !before.rollback)) craft.restore_data(access);
+    if (restores || craft.is_restoring(before)) craft.restore_data(access);
     return walk_back(access, *policy);
 }
 
