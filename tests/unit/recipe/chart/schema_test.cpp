@@ -114,12 +114,8 @@ TEST_CASE("drafts before 2019 assert formats") {
     CHECK(meets("{" + ipv4, R"({"x": "a"})"));
     const auto check = [](const char* name, std::vector<const char*> right, std::vector<const char*> wrong) {
         CAPTURE(name);
-        for (const auto* text : right) {
-            CHECK_MESSAGE(recipe::chart::has_format(name, text), text);
-        }
-        for (const auto* text : wrong) {
-            CHECK_FALSE_MESSAGE(recipe::chart::has_format(name, text), text);
-        }
+        for (const auto* text : right) { CHECK_MESSAGE(recipe::chart::has_format(name, text), text); }
+        for (const auto* text : wrong) { CHECK_FALSE_MESSAGE(recipe::chart::has_format(name, text), text); }
     };
     check("date", {"2020-02-29"}, {"2021-02-29", "2020-2-1", ""});
     check("time", {"10:20:30Z", "23:59:60Z", "10:20:30.5+01:00"}, {"10:20:30", "10:20:60Z", "10:20:30+0100"});
