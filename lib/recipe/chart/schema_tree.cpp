@@ -105,6 +105,7 @@ private:
     std::string_view text_;
     const std::string& file_;
     std::map<Path, Resource> resources_;
+    std::map<std::string, Path> urls_;  ///< of resources_
     std::set<Path> collected_;
     std::map<Path, std::unique_ptr<Schema>> schemas_;
     std::vector<std::unique_ptr<Schema>> outside_;
@@ -144,7 +145,7 @@ private:
         if (!collected_.insert(path).second) { return; }
         if (!value.is_map()) {
             if (path.empty()) {
-                resources_[path] = Resource{path, base, fallback, {}, {}};
+                add_resource(Resource{path, base, fallback, {}, {}});
             }
             return;
         }
@@ -201,19 +202,14 @@ private:
     }
 
     void add_resource(Resource made) {
-        for (const auto& [path, other] : resources_) {
-            if (other.url == made.url && path != made.path) {
-                throw bad(made.path, fmt::format("the identifier {} stands twice", base::escape(made.url)));
-            }
+        const auto [place, is_new] = urls_.emplace(made.url, made.path);
+        if (!is_new && place->second != made.path) {
+            throw bad(made.path, fmt::format("the identifier {} stands twice", base::escape(made.url)));
         }
         resources_[made.path] = std::move(made);
     }
 
-    Resource& resource_with(const std::string& url) {
-        return std::find_if(resources_.begin(), resources_.end(),
-                            [&](const auto& one) { return one.second.url == url; })
-            ->second;
-    }
+    Resource& resource_with(const std::string& url) { return resources_.at(urls_.at(url)); }
 
     void collect_anchors(const Value& value, const Path& path, Resource& own) {
         const auto add = [&](const std::string& name) {
@@ -246,7 +242,7 @@ private:
     void ensure(const Path& path) {
         if (collected_.contains(path)) { return; }
         const Value& value = *find(path);
-        const Resource around = resource_of(path);
+        const Resource& around = resource_of(path);
         collect(value, path, around.url, around.draft);
         if (!resources_.contains(path) && value.is_map()) { collect_anchors(value, path, resource_of(path)); }
         check(path, value);
@@ -284,10 +280,10 @@ private:
         } catch (const tmpl::Fault& fault) {
             throw bad(place, fault.message);
         }
-        const Resource* target = url == k_base ? &resources_.at({}) : nullptr;
-        for (const auto& [key, one] : resources_) {
-            if (target == nullptr && one.url == url) { target = &one; }
-        }
+        const auto known = urls_.find(url);
+        const Resource* target = url == k_base           ? &resources_.at({})
+                                 : known != urls_.end() ? &resources_.at(known->second)
+                                                        : nullptr;
         if (target == nullptr) {
             if (url.starts_with("urn:")) { return outside(Schema::Kind::anything, around.draft); }
             const auto draft = fragment.empty() ? draft_of(url) : std::nullopt;
@@ -311,7 +307,7 @@ private:
     }
 
     void compile(const Path& path, Schema& schema) {
-        const Resource around = resource_of(path);
+        const Resource& around = resource_of(path);
         schema.draft = around.draft;
         schema.resource = schema_at(around.path);
         if (path == around.path && schema.draft >= 2020) {
