@@ -137,6 +137,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "pause-after",
         "pause-pools",
         "pinned-key",
+        "placeholders",
         "placing",
         "plan",
         "platform",

@@ -269,6 +269,7 @@ std::vector<RenderedFile> render_files(Chart& chart, const Value& values, const 
     const auto names = in_order(templates);
     const auto parsed = release.parsed ? release.parsed : std::make_shared<tmpl::ParsedFiles>();
     tmpl::Engine engine(*parsed, release.limits, release.notice);
+    if (release.placeholders) { engine.use_placeholders(); }
     for (const auto& name : names) { engine.add(name, *templates[name].text); }
     std::vector<RenderedFile> files;
     for (const auto& name : names) {

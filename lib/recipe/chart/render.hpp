@@ -40,6 +40,7 @@ struct Release {
                                ///< line at the end, see Nulls; imported values win
     std::vector<GivenValues> given;  ///< where faults of values are looked for; the last one wins
     tmpl::Limits limits;
+    bool placeholders = false;  ///< for functions that give something else each time
     std::shared_ptr<tmpl::ParsedFiles> parsed;  ///< of earlier releases of the same charts; may be empty
     std::function<void(Diagnostic)> notice;  ///< hears of what is rarely meant; may be empty
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -26,6 +27,7 @@ using tmpl::Value;
 namespace {
 
 constexpr std::size_t k_scopes_max = 2000;
+constexpr std::size_t k_checks_max = 10'000'000;
 constexpr std::size_t k_faults_max = 100;
 
 double number_of(const Value& value) {
@@ -55,6 +57,22 @@ bool same_json(const Value& a, const Value& b) {
         return std::equal(a.items().begin(), a.items().end(), b.items().begin(), b.items().end(), same_json);
     }
     return tmpl::deep_equal(a, b);
+}
+
+/// The same text for values that are the same to a schema.
+std::string json_identity(const Value& value) {
+    if (is_number(value)) { return tmpl::json_number(number_of(value) + 0.0); }
+    if (value.is_list()) {
+        std::string text = "[";
+        for (const auto& item : value.items()) { text += json_identity(item) + ','; }
+        return text + ']';
+    }
+    if (!value.is_map()) { return tmpl::write_json(value); }
+    std::string text = "{";
+    for (const auto& [key, member] : value.members()) {
+        text += tmpl::json_quoted(key, false) + ':' + json_identity(member) + ',';
+    }
+    return text + '}';
 }
 
 /// Members and items that no keyword has looked at so far; none are counted where nobody asks for them.
@@ -102,6 +120,7 @@ private:
     std::vector<Scope> scopes_;
     int silent_ = 0;           ///< faults count alone
     std::size_t counted_ = 0;  ///< faults so far
+    std::size_t checks_ = 0;   ///< of values by schemas so far
 
     Error bad(std::string message) const {
         return Error(Exit::data, "bad-schema", std::move(message)).at(Position{file_, 0, 0});
@@ -121,6 +140,9 @@ private:
     bool check(const Schema& schema, const Value& value, const std::string& path, std::size_t depth,
                Unevaluated& rest) {
         const std::size_t before = counted_;
+        if (++checks_ > k_checks_max) {
+            throw Error(Exit::data, "recipe-too-large", "the schema takes too many steps").at(Position{file_, 0, 0});
+        }
         if (schema.kind == Schema::Kind::anything) { return true; }
         if (schema.kind == Schema::Kind::metaschema) {
             try {
@@ -363,13 +385,12 @@ private:
         const auto& items = value.items();
         limits(schema, "minItems", "maxItems", items.size(), path, "items");
         if (const Value* unique = schema.find("uniqueItems"); unique != nullptr && unique->as_bool()) {
+            std::map<std::string, std::size_t> seen;
             for (std::size_t i = 0; i < items.size(); ++i) {
-                const auto same = std::find_if(items.begin(), items.begin() + static_cast<std::ptrdiff_t>(i),
-                                               [&](const Value& v) { return same_json(v, items[i]); });
-                if (same != items.begin() + static_cast<std::ptrdiff_t>(i)) {
-                    fault(path, fmt::format("the items {} and {} are equal", same - items.begin(), i));
-                    break;
-                }
+                const auto [same, is_new] = seen.emplace(json_identity(items[i]), i);
+                if (is_new) { continue; }
+                fault(path, fmt::format("the items {} and {} are equal", same->second, i));
+                break;
             }
         }
         for (std::size_t i = 0; i < items.size(); ++i) {

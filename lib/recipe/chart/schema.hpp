@@ -18,7 +18,7 @@ inline constexpr int k_newest_draft = 2020;
 
 /// What does not meet `schema`: "image.tag: expected string, found number". Keywords that no draft has are ignored, as
 /// the standard says; references to other documents are an error, but for URNs, which anything meets.
-/// Errors: data "bad-schema" at `file`, also for what is no schema.
+/// Errors: data "bad-schema" at `file`, also for what is no schema; "recipe-too-large" for a check of too many steps.
 [[nodiscard]] std::vector<std::string> schema_faults(std::string_view schema, const std::string& file,
                                                      const tmpl::Value& values);
 

@@ -35,40 +35,28 @@ std::size_t digits_of(Text text) {
 
 /// A number of digits alone; nullopt for other texts.
 std::optional<int> number_of(Text text) {
-    if (text.empty() || text.size() > 6 || digits_of(text) != text.size()) {
-        return std::nullopt;
-    }
+    if (text.empty() || text.size() > 6 || digits_of(text) != text.size()) { return std::nullopt; }
     return std::stoi(std::string(text));
 }
 
 /// A number as strconv.Atoi takes it, where a minus is refused: "+5" is 5.
 std::optional<int> signed_number_of(Text text) {
-    if (text.starts_with('+')) {
-        text.remove_prefix(1);
-    }
+    if (text.starts_with('+')) { text.remove_prefix(1); }
     return number_of(text);
 }
 
 bool is_json_pointer(Text text) {
-    if (text.empty()) {
-        return true;
-    }
-    if (!text.starts_with('/')) {
-        return false;
-    }
+    if (text.empty()) { return true; }
+    if (!text.starts_with('/')) { return false; }
     for (std::size_t i = 0; i < text.size(); ++i) {
-        if (text[i] == '~' && (i + 1 == text.size() || (text[i + 1] != '0' && text[i + 1] != '1'))) {
-            return false;
-        }
+        if (text[i] == '~' && (i + 1 == text.size() || (text[i + 1] != '0' && text[i + 1] != '1'))) { return false; }
     }
     return true;
 }
 
 bool is_relative_pointer(Text text) {
     const std::size_t digits = digits_of(text);
-    if (digits == 0 || (digits > 1 && text[0] == '0')) {
-        return false;
-    }
+    if (digits == 0 || (digits > 1 && text[0] == '0')) { return false; }
     text.remove_prefix(digits);
     return text == "#" || is_json_pointer(text);
 }
@@ -84,13 +72,9 @@ bool is_uuid(Text text) {
 bool has_units(Text text, Text units) {
     while (!text.empty()) {
         const std::size_t digits = digits_of(text);
-        if (digits == 0 || digits == text.size()) {
-            return false;
-        }
+        if (digits == 0 || digits == text.size()) { return false; }
         const std::size_t unit = units.find(text[digits]);
-        if (unit == Text::npos) {
-            return false;
-        }
+        if (unit == Text::npos) { return false; }
         units.remove_prefix(unit + 1);
         text.remove_prefix(digits + 1);
     }
@@ -98,9 +82,7 @@ bool has_units(Text text, Text units) {
 }
 
 bool is_duration(Text text) {
-    if (!text.starts_with('P') || text.size() < 2) {
-        return false;
-    }
+    if (!text.starts_with('P') || text.size() < 2) { return false; }
     text.remove_prefix(1);
     if (text.ends_with('W')) {
         text.remove_suffix(1);
@@ -121,22 +103,16 @@ bool is_ipv4(Text text) {
 
 /// How many groups of 16 bits `text` has; nullopt if one of them is none.
 std::optional<std::size_t> groups_of(Text text, bool may_end_with_ipv4) {
-    if (text.empty()) {
-        return 0;
-    }
+    if (text.empty()) { return 0; }
     const auto groups = base::split(text, ':');
     std::size_t count = 0;
     for (std::size_t i = 0; i < groups.size(); ++i) {
         const bool is_last = may_end_with_ipv4 && i + 1 == groups.size();
         if (is_last && groups[i].find('.') != Text::npos) {
-            if (groups[i].find('+') != Text::npos || !is_ipv4(groups[i])) {
-                return std::nullopt;
-            }
+            if (groups[i].find('+') != Text::npos || !is_ipv4(groups[i])) { return std::nullopt; }
             return count + 2;
         }
-        if (groups[i].empty() || groups[i].size() > 4 || !all_of(groups[i], is_hex)) {
-            return std::nullopt;
-        }
+        if (groups[i].empty() || groups[i].size() > 4 || !all_of(groups[i], is_hex)) { return std::nullopt; }
         ++count;
     }
     return count;
@@ -144,20 +120,14 @@ std::optional<std::size_t> groups_of(Text text, bool may_end_with_ipv4) {
 
 bool is_ipv6(Text text) {
     const std::size_t gap = text.find("::");
-    if (gap == Text::npos) {
-        return groups_of(text, true) == 8;
-    }
+    if (gap == Text::npos) { return groups_of(text, true) == 8; }
     const auto front = groups_of(text.substr(0, gap), false), back = groups_of(text.substr(gap + 2), true);
     return front && back && *front + *back < 8;
 }
 
 bool is_hostname(Text text) {
-    if (text.ends_with('.')) {
-        text.remove_suffix(1);
-    }
-    if (text.size() > 253) {
-        return false;
-    }
+    if (text.ends_with('.')) { text.remove_suffix(1); }
+    if (text.size() > 253) { return false; }
     const auto labels = base::split(text, '.');
     return std::all_of(labels.begin(), labels.end(), [](Text label) {
         return !label.empty() && label.size() <= 63 && label.front() != '-' && label.back() != '-' &&
@@ -166,9 +136,7 @@ bool is_hostname(Text text) {
 }
 
 bool is_local_part(Text text) {
-    if (text.size() > 64) {
-        return false;
-    }
+    if (text.size() > 64) { return false; }
     if (text.size() > 1 && text.starts_with('"') && text.ends_with('"')) {
         return text.substr(1, text.size() - 2).find_first_of("\\\"") == Text::npos;
     }
@@ -179,9 +147,7 @@ bool is_local_part(Text text) {
 
 bool is_email(Text text) {
     const std::size_t at = text.rfind('@');
-    if (text.size() > 254 || at == Text::npos || !is_local_part(text.substr(0, at))) {
-        return false;
-    }
+    if (text.size() > 254 || at == Text::npos || !is_local_part(text.substr(0, at))) { return false; }
     Text domain = text.substr(at + 1);
     if (domain.starts_with('[') && domain.ends_with(']')) {
         domain = domain.substr(1, domain.size() - 2);
@@ -191,53 +157,37 @@ bool is_email(Text text) {
 }
 
 bool is_date(Text text) {
-    if (text.size() != 10 || text[4] != '-' || text[7] != '-') {
-        return false;
-    }
+    if (text.size() != 10 || text[4] != '-' || text[7] != '-') { return false; }
     const auto year = number_of(text.substr(0, 4));
     const auto month = number_of(text.substr(5, 2));
     const auto day = number_of(text.substr(8, 2));
-    if (!year || !month || !day || *month < 1 || *month > 12 || *day < 1) {
-        return false;
-    }
+    if (!year || !month || !day || *month < 1 || *month > 12 || *day < 1) { return false; }
     constexpr std::array<int, 12> k_days{31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     const bool leap = *month == 2 && *year % 4 == 0 && (*year % 100 != 0 || *year % 400 == 0);
     return *day <= k_days[static_cast<std::size_t>(*month - 1)] + (leap ? 1 : 0);
 }
 
 bool is_time(Text text) {
-    if (text.size() < 9 || text[2] != ':' || text[5] != ':') {
-        return false;
-    }
+    if (text.size() < 9 || text[2] != ':' || text[5] != ':') { return false; }
     const auto hour = signed_number_of(text.substr(0, 2));
     const auto minute = signed_number_of(text.substr(3, 2));
     const auto second = signed_number_of(text.substr(6, 2));
-    if (!hour || !minute || !second || *hour > 23 || *minute > 59 || *second > 60) {
-        return false;
-    }
+    if (!hour || !minute || !second || *hour > 23 || *minute > 59 || *second > 60) { return false; }
     text.remove_prefix(8);
     if (text.starts_with('.')) {
         text.remove_prefix(1);
         const std::size_t digits = digits_of(text);
-        if (digits == 0) {
-            return false;
-        }
+        if (digits == 0) { return false; }
         text.remove_prefix(digits);
     }
     int of_day = *hour * 60 + *minute;
     if (text != "z" && text != "Z") {
-        if (text.size() != 6 || (text[0] != '+' && text[0] != '-') || text[3] != ':') {
-            return false;
-        }
+        if (text.size() != 6 || (text[0] != '+' && text[0] != '-') || text[3] != ':') { return false; }
         const auto hours = signed_number_of(text.substr(1, 2));
         const auto minutes = signed_number_of(text.substr(4, 2));
-        if (!hours || !minutes || *hours > 23 || *minutes > 59) {
-            return false;
-        }
+        if (!hours || !minutes || *hours > 23 || *minutes > 59) { return false; }
         of_day += (text[0] == '+' ? -1 : 1) * (*hours * 60 + *minutes);
-        if (of_day < 0) {
-            of_day += 24 * 60;
-        }
+        if (of_day < 0) { of_day += 24 * 60; }
     }
     return *second < 60 || of_day == 23 * 60 + 59;
 }
@@ -249,13 +199,9 @@ bool is_date_time(Text text) {
 
 bool is_period(Text text) {
     const std::size_t slash = text.find('/');
-    if (slash == Text::npos) {
-        return false;
-    }
+    if (slash == Text::npos) { return false; }
     const Text start = text.substr(0, slash), end = text.substr(slash + 1);
-    if (start.starts_with('P')) {
-        return is_duration(start) && is_date_time(end);
-    }
+    if (start.starts_with('P')) { return is_duration(start) && is_date_time(end); }
     return is_date_time(start) && (end.starts_with('P') ? is_duration(end) : is_date_time(end));
 }
 
@@ -282,23 +228,15 @@ bool is_uri_reference(Text text) { return text.find('\\') == Text::npos && url_o
 
 bool is_uri_template(Text text) {
     const auto url = url_of(text);
-    if (!url) {
-        return false;
-    }
+    if (!url) { return false; }
     for (const auto piece : base::split(url->raw_path, '/')) {
         bool open = false;
         for (const char c : tmpl::parse_url("/" + std::string(piece)).path) {
-            if (c != '{' && c != '}') {
-                continue;
-            }
-            if (open == (c == '{')) {
-                return false;
-            }
+            if (c != '{' && c != '}') { continue; }
+            if (open == (c == '{')) { return false; }
             open = !open;
         }
-        if (open) {
-            return false;
-        }
+        if (open) { return false; }
     }
     return true;
 }
@@ -321,15 +259,11 @@ bool is_semver(Text text) {
         });
     };
     if (const std::size_t plus = text.find('+'); plus != Text::npos) {
-        if (!identifiers(text.substr(plus + 1), true)) {
-            return false;
-        }
+        if (!identifiers(text.substr(plus + 1), true)) { return false; }
         text = text.substr(0, plus);
     }
     if (const std::size_t dash = text.find('-'); dash != Text::npos) {
-        if (!identifiers(text.substr(dash + 1), false)) {
-            return false;
-        }
+        if (!identifiers(text.substr(dash + 1), false)) { return false; }
         text = text.substr(0, dash);
     }
     const auto numbers = base::split(text, '.');

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -12,6 +13,7 @@
 #include "recipe/chart/schema.hpp"
 #include "recipe/chart/schema_format.hpp"
 #include "recipe/template/functions.hpp"
+#include "recipe/template/json.hpp"
 #include "recipe/template/yaml.hpp"
 
 namespace kmm::recipe::chart {
@@ -200,19 +202,17 @@ private:
 
     void distinct_texts(const Value& list) const {
         expect(list.is_list(), "a list of strings", list);
-        for (auto item = list.items().begin(); item != list.items().end(); ++item) {
-            expect(item->is_text(), "a list of strings", *item);
-            const bool repeated = std::any_of(list.items().begin(), item,
-                                              [&](const Value& other) { return other.text() == item->text(); });
-            expect(!repeated, "each string once", *item);
+        std::set<std::string> seen;
+        for (const auto& item : list.items()) {
+            expect(item.is_text(), "a list of strings", item);
+            expect(seen.insert(item.text()).second, "each string once", item);
         }
     }
 
     void distinct(const Value& list) const {
-        for (auto item = list.items().begin(); item != list.items().end(); ++item) {
-            const bool repeated = std::any_of(list.items().begin(), item,
-                                              [&](const Value& other) { return tmpl::deep_equal(other, *item); });
-            expect(!repeated, "each item once", *item);
+        std::set<std::string> seen;
+        for (const auto& item : list.items()) {
+            expect(seen.insert(tmpl::write_json(item)).second, "each item once", item);
         }
     }
 

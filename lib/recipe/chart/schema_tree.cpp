@@ -50,9 +50,7 @@ std::string joined(const std::string& base, const std::string& reference) {
 }
 
 Path extended(Path path, std::initializer_list<std::string_view> steps) {
-    for (const auto step : steps) {
-        path.emplace_back(step);
-    }
+    for (const auto step : steps) { path.emplace_back(step); }
     return path;
 }
 
@@ -67,14 +65,10 @@ std::pair<std::string, std::string> split_reference(const std::string& text) {
 
 std::optional<Path> pointer_path(const std::string& pointer) {
     Path path;
-    if (pointer.empty()) {
-        return path;
-    }
+    if (pointer.empty()) { return path; }
     for (auto piece : tmpl::split_text(std::string_view(pointer).substr(1), "/")) {
         for (std::size_t at = piece.find('~'); at != std::string::npos; at = piece.find('~', at + 1)) {
-            if (at + 1 == piece.size() || (piece[at + 1] != '0' && piece[at + 1] != '1')) {
-                return std::nullopt;
-            }
+            if (at + 1 == piece.size() || (piece[at + 1] != '0' && piece[at + 1] != '1')) { return std::nullopt; }
         }
         path.push_back(tmpl::replace_all(tmpl::replace_all(piece, "~1", "/"), "~0", "~"));
     }
@@ -84,9 +78,7 @@ std::optional<Path> pointer_path(const std::string& pointer) {
 }  // namespace
 
 const Value* Schema::find(std::string_view keyword) const {
-    if (!has_keyword(draft, keyword)) {
-        return nullptr;
-    }
+    if (!has_keyword(draft, keyword)) { return nullptr; }
     return member(*value, keyword);
 }
 
@@ -113,6 +105,7 @@ private:
     std::string_view text_;
     const std::string& file_;
     std::map<Path, Resource> resources_;
+    std::map<std::string, Path> urls_;  ///< of resources_
     std::set<Path> collected_;
     std::map<Path, std::unique_ptr<Schema>> schemas_;
     std::vector<std::unique_ptr<Schema>> outside_;
@@ -127,18 +120,14 @@ private:
     const Value* find(const Path& path) const {
         const Value* at = &root_;
         for (const auto& step : path) {
-            if (at != nullptr) {
-                at = child_at(*at, step);
-            }
+            if (at != nullptr) { at = child_at(*at, step); }
         }
         return at;
     }
 
     Resource& resource_of(const Path& path) {
         Path around = path;
-        while (!resources_.contains(around)) {
-            around.pop_back();
-        }
+        while (!resources_.contains(around)) { around.pop_back(); }
         return resources_[around];
     }
 
@@ -147,20 +136,16 @@ private:
     }
 
     int resources_draft(Path path) const {
-        while (!resources_.contains(path)) {
-            path.pop_back();
-        }
+        while (!resources_.contains(path)) { path.pop_back(); }
         return resources_.at(path).draft;
     }
 
     /// Identifiers and anchors of a schema and of those in it.
     void collect(const Value& value, const Path& path, std::string base, int fallback) {
-        if (!collected_.insert(path).second) {
-            return;
-        }
+        if (!collected_.insert(path).second) { return; }
         if (!value.is_map()) {
             if (path.empty()) {
-                resources_[path] = Resource{path, base, fallback, {}, {}};
+                add_resource(Resource{path, base, fallback, {}, {}});
             }
             return;
         }
@@ -181,9 +166,7 @@ private:
         }
         if (!id.empty() || path.empty()) {
             try {
-                if (!id.empty()) {
-                    base = joined(base, id);
-                }
+                if (!id.empty()) { base = joined(base, id); }
             } catch (const tmpl::Fault& fault) {
                 throw bad(path, fault.message);
             }
@@ -192,13 +175,9 @@ private:
         Resource& own = resource_with(base);
         collect_anchors(value, path, own);
         for (const auto& [keyword, form] : subschema_keywords()) {
-            if (!has_keyword(draft, keyword)) {
-                continue;
-            }
+            if (!has_keyword(draft, keyword)) { continue; }
             const Value* inner = member(value, keyword);
-            if (inner == nullptr) {
-                continue;
-            }
+            if (inner == nullptr) { continue; }
             const Path below = extended(path, {keyword});
             if (form == SubschemaForm::one || form == SubschemaForm::one_or_list) {
                 collect(*inner, below, base, own.draft);
@@ -217,27 +196,20 @@ private:
     }
 
     static std::string identifier(const Value& value, int draft) {
-        if (draft < 2019 && member(value, "$ref") != nullptr) {
-            return "";
-        }
+        if (draft < 2019 && member(value, "$ref") != nullptr) { return ""; }
         const std::string* id = text_member(value, draft == 4 ? "id" : "$id");
         return id == nullptr ? "" : id->substr(0, id->find('#'));
     }
 
     void add_resource(Resource made) {
-        for (const auto& [path, other] : resources_) {
-            if (other.url == made.url && path != made.path) {
-                throw bad(made.path, fmt::format("the identifier {} stands twice", base::escape(made.url)));
-            }
+        const auto [place, is_new] = urls_.emplace(made.url, made.path);
+        if (!is_new && place->second != made.path) {
+            throw bad(made.path, fmt::format("the identifier {} stands twice", base::escape(made.url)));
         }
         resources_[made.path] = std::move(made);
     }
 
-    Resource& resource_with(const std::string& url) {
-        return std::find_if(resources_.begin(), resources_.end(),
-                            [&](const auto& one) { return one.second.url == url; })
-            ->second;
-    }
+    Resource& resource_with(const std::string& url) { return resources_.at(urls_.at(url)); }
 
     void collect_anchors(const Value& value, const Path& path, Resource& own) {
         const auto add = [&](const std::string& name) {
@@ -247,29 +219,19 @@ private:
             }
         };
         if (own.draft < 2019) {
-            if (member(value, "$ref") != nullptr) {
-                return;
-            }
+            if (member(value, "$ref") != nullptr) { return; }
             const std::string* id = text_member(value, own.draft == 4 ? "id" : "$id");
-            if (id == nullptr) {
-                return;
-            }
+            if (id == nullptr) { return; }
             try {
                 const std::string fragment = split_reference(*id).second;
-                if (!fragment.empty() && fragment[0] != '/') {
-                    add(fragment);
-                }
+                if (!fragment.empty() && fragment[0] != '/') { add(fragment); }
             } catch (const tmpl::Fault& fault) {
                 throw bad(path, fault.message);
             }
             return;
         }
-        if (const std::string* anchor = text_member(value, "$anchor")) {
-            add(*anchor);
-        }
-        if (own.draft < 2020) {
-            return;
-        }
+        if (const std::string* anchor = text_member(value, "$anchor")) { add(*anchor); }
+        if (own.draft < 2020) { return; }
         if (const std::string* anchor = text_member(value, "$dynamicAnchor")) {
             add(*anchor);
             own.dynamic.insert(*anchor);
@@ -278,15 +240,11 @@ private:
 
     /// A reference can lead to what stands at no place of a schema.
     void ensure(const Path& path) {
-        if (collected_.contains(path)) {
-            return;
-        }
+        if (collected_.contains(path)) { return; }
         const Value& value = *find(path);
-        const Resource around = resource_of(path);
+        const Resource& around = resource_of(path);
         collect(value, path, around.url, around.draft);
-        if (!resources_.contains(path) && value.is_map()) {
-            collect_anchors(value, path, resource_of(path));
-        }
+        if (!resources_.contains(path) && value.is_map()) { collect_anchors(value, path, resource_of(path)); }
         check(path, value);
     }
 
@@ -310,9 +268,7 @@ private:
 
     const Schema* resolve(const Path& path, const Resource& around, std::string_view keyword, std::string* anchor) {
         const std::string* text = text_member(*find(path), keyword);
-        if (text == nullptr) {
-            return nullptr;
-        }
+        if (text == nullptr) { return nullptr; }
         const Path place = extended(path, {keyword});
         const auto nowhere = [&] {
             return bad(place, fmt::format("{} {} leads nowhere", keyword, base::escape(*text)));
@@ -324,62 +280,42 @@ private:
         } catch (const tmpl::Fault& fault) {
             throw bad(place, fault.message);
         }
-        const Resource* target = url == k_base ? &resources_.at({}) : nullptr;
-        for (const auto& [key, one] : resources_) {
-            if (target == nullptr && one.url == url) {
-                target = &one;
-            }
-        }
+        const auto known = urls_.find(url);
+        const Resource* target = url == k_base           ? &resources_.at({})
+                                 : known != urls_.end() ? &resources_.at(known->second)
+                                                        : nullptr;
         if (target == nullptr) {
-            if (url.starts_with("urn:")) {
-                return outside(Schema::Kind::anything, around.draft);
-            }
+            if (url.starts_with("urn:")) { return outside(Schema::Kind::anything, around.draft); }
             const auto draft = fragment.empty() ? draft_of(url) : std::nullopt;
-            if (draft) {
-                return outside(Schema::Kind::metaschema, *draft);
-            }
+            if (draft) { return outside(Schema::Kind::metaschema, *draft); }
             throw bad(place, fmt::format("{} {} leads to another document", keyword, base::escape(*text)))
                 .hint("copy that schema into $defs of this file");
         }
         Path found = target->path;
         if (!fragment.empty() && fragment[0] != '/') {
             const auto named = target->anchors.find(fragment);
-            if (named == target->anchors.end()) {
-                throw nowhere();
-            }
+            if (named == target->anchors.end()) { throw nowhere(); }
             found = named->second;
-            if (anchor != nullptr) {
-                *anchor = fragment;
-            }
+            if (anchor != nullptr) { *anchor = fragment; }
         } else {
             const auto below = pointer_path(fragment);
-            if (!below) {
-                throw nowhere();
-            }
+            if (!below) { throw nowhere(); }
             found.insert(found.end(), below->begin(), below->end());
         }
-        if (find(found) == nullptr) {
-            throw nowhere();
-        }
+        if (find(found) == nullptr) { throw nowhere(); }
         return schema_at(found);
     }
 
     void compile(const Path& path, Schema& schema) {
-        const Resource around = resource_of(path);
+        const Resource& around = resource_of(path);
         schema.draft = around.draft;
         schema.resource = schema_at(around.path);
         if (path == around.path && schema.draft >= 2020) {
-            for (const auto& name : around.dynamic) {
-                schema.anchors[name] = schema_at(around.anchors.at(name));
-            }
+            for (const auto& name : around.dynamic) { schema.anchors[name] = schema_at(around.anchors.at(name)); }
         }
-        if (!schema.value->is_map()) {
-            return;
-        }
+        if (!schema.value->is_map()) { return; }
         schema.ref = resolve(path, around, "$ref", nullptr);
-        if (schema.ref != nullptr && schema.draft < 2019) {
-            return;
-        }
+        if (schema.ref != nullptr && schema.draft < 2019) { return; }
         const auto one = [&](std::string_view keyword) -> const Schema* {
             return schema.find(keyword) == nullptr ? nullptr : schema_at(extended(path, {keyword}));
         };
@@ -395,9 +331,7 @@ private:
             Schema::Named made;
             if (const Value* given = schema.find(keyword)) {
                 for (const auto& [key, value] : given->members()) {
-                    if (value.is_list()) {
-                        continue;
-                    }
+                    if (value.is_list()) { continue; }
                     made[key] = schema_at(extended(path, {keyword, key}));
                 }
             }
@@ -422,12 +356,8 @@ private:
             schema.then = one("then");
             schema.otherwise = one("else");
         }
-        if (schema.draft >= 2019) {
-            schema.recursive_ref = resolve(path, around, "$recursiveRef", nullptr);
-        }
-        if (schema.draft >= 2020) {
-            schema.dynamic_ref = resolve(path, around, "$dynamicRef", &schema.dynamic_anchor);
-        }
+        if (schema.draft >= 2019) { schema.recursive_ref = resolve(path, around, "$recursiveRef", nullptr); }
+        if (schema.draft >= 2020) { schema.dynamic_ref = resolve(path, around, "$dynamicRef", &schema.dynamic_anchor); }
     }
 
     template <typename One, typename Many>
@@ -440,9 +370,7 @@ private:
             schema.front_items = list("items");
             const Value* more = schema.find("additionalItems");
             schema.items_closed = more != nullptr && more->type() == Type::boolean && !more->as_bool();
-            if (!schema.items_closed) {
-                schema.items = one("additionalItems");
-            }
+            if (!schema.items_closed) { schema.items = one("additionalItems"); }
         } else {
             schema.items = one("items");
         }

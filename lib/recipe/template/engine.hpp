@@ -75,10 +75,11 @@ public:
     std::size_t depth = 0;
     std::size_t blocks = 0;    ///< blocks of templates that are at work
     /// Hears of prints that are rarely meant, as warnings "missing-value", "no-value-text", "float-format" and
-    /// "printf-fault". May be empty.
+    /// "printf-fault", and of placeholders. May be empty.
     std::function<void(Diagnostic)> notice;
     /// What an action prints. Error: "unknown-fact".
     void look(const Tree& tree, const Pipe& pipe, const Value& value, const std::string& text) const;
+    bool placeholders = false;  ///< of functions that give something else each time, which are errors otherwise
     bool missing_is_invalid = false;  ///< what a missing key of a map is: Helm makes it nil, text/template alone
                                       ///< nothing at all, which has no members either
     Output* output = nullptr;  ///< of the template that is rendered; nullptr: no origins
@@ -133,6 +134,8 @@ public:
         : parsed_(parsed), run_(limits) {
         run_.notice = std::move(notice);
     }
+    /// Functions that give something else each time give placeholders, with a warning "placeholder", and are no errors.
+    void use_placeholders() { run_.placeholders = true; }
     /// Adds the templates of a file. Errors: those of parse().
     void add(const std::string& name, const std::string& text);
     /// What the template prints, without "<no value>" as Helm does it. Error: not_found "no-template".

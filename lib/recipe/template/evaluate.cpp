@@ -162,7 +162,10 @@ Value Execution::call_function(const Value& dot, const Operand& operand, const C
             return std::pair(fmt::format("error calling {}", function.name),
                              command != nullptr ? written(*command) : written(operand));
         };
-        return placed(operand.at, shown, [&] { return function.call(call, arguments); });
+        return placed(operand.at, shown, [&] {
+            if (function.is_random) { use_placeholder(operand); }
+            return function.call(call, arguments);
+        });
     };
     if (function.name == "include" || function.name == "tpl") {
         const auto called = [&] {
@@ -173,6 +176,17 @@ Value Execution::call_function(const Value& dot, const Operand& operand, const C
         return traced(operand.at, called, invoke);
     }
     return invoke();
+}
+
+void Execution::use_placeholder(const Operand& operand) const {
+    if (!run_.placeholders) {
+        throw Fault{"not deterministic: it gives another result each time", "not-deterministic",
+                    "set the value in the values, or make it beforehand; `render chart --placeholders` shows the rest"};
+    }
+    if (!run_.notice) { return; }
+    run_.notice({Severity::warning, "placeholder",
+                 fmt::format("{} gives a placeholder: do not apply this output", operand.function->name),
+                 tree_.source->position(operand.at), "set the value in the values, or make it beforehand", Exit::data});
 }
 
 Value Execution::logic(const Value& dot, const Operand& operand, bool is_or, const Command* command, Final last) {

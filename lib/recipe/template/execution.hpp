@@ -117,6 +117,8 @@ private:
     Value field(const Value& dot, const Value& receiver, const Operand& operand, const std::string& name,
                 const Command* command, Final last);
     Value call_function(const Value& dot, const Operand& operand, const Command* command, Final last);
+    /// Throws Fault "not-deterministic" unless placeholders are wanted.
+    void use_placeholder(const Operand& operand) const;
     Value logic(const Value& dot, const Operand& operand, bool is_or, const Command* command, Final last);
     List eval_arguments(const Value& dot, const Operand& operand, std::string_view name, std::string_view parameters,
                         bool variadic, const Command* command, Final last);

@@ -20,7 +20,7 @@ const std::map<std::string_view, const Function*>& function_table() {
         for (const auto functions :
              {builtin_functions(), text_functions(), case_functions(), number_functions(), list_functions(),
               dict_functions(), type_functions(), encoding_functions(), digest_functions(), path_functions(),
-              regex_functions(), version_functions(), time_functions(), refused_functions(), helm_functions()}) {
+              regex_functions(), version_functions(), time_functions(), random_functions(), helm_functions()}) {
             for (const auto& function : functions) { made[function.name] = &function; }
         }
         return made;
@@ -28,41 +28,7 @@ const std::map<std::string_view, const Function*>& function_table() {
     return table;
 }
 
-Value refuse(Call&, List&) {
-    throw Fault{"not deterministic: it gives another result each time", "not-deterministic",
-                "set the value in the values, or make it beforehand"};
-}
-
-constexpr Function refused(std::string_view name) { return {name, "a", true, refuse}; }
-
 }  // namespace
-
-std::span<const Function> refused_functions() {
-    static const Function table[] = {
-        refused("now"),
-        refused("ago"),
-        refused("randAlphaNum"),
-        refused("randAlpha"),
-        refused("randAscii"),
-        refused("randNumeric"),
-        refused("randBytes"),
-        refused("randInt"),
-        refused("shuffle"),
-        refused("uuidv4"),
-        refused("genPrivateKey"),
-        refused("genCA"),
-        refused("genCAWithKey"),
-        refused("genSelfSignedCert"),
-        refused("genSelfSignedCertWithKey"),
-        refused("genSignedCert"),
-        refused("genSignedCertWithKey"),
-        refused("buildCustomCert"),
-        refused("bcrypt"),
-        refused("htpasswd"),
-        refused("encryptAES"),
-    };
-    return table;
-}
 
 const Function* find_function(std::string_view name) {
     const auto& table = function_table();

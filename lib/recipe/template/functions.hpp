@@ -28,6 +28,7 @@ struct Function {
     std::string_view parameters;
     bool variadic = false;  ///< the last letter may come any number of times, or not at all
     Value (*call)(Call&, List& arguments) = nullptr;
+    bool is_random = false;  ///< gives something else each time; here, a placeholder
 };
 
 /// The function of that name, nullptr if there is none. O(log n).
@@ -50,7 +51,7 @@ struct Function {
 [[nodiscard]] std::span<const Function> version_functions();
 [[nodiscard]] std::span<const Function> time_functions();
 /// Those that give something else each time.
-[[nodiscard]] std::span<const Function> refused_functions();
+[[nodiscard]] std::span<const Function> random_functions();
 
 /// A method of a value, and what it takes.
 struct BoundMethod {

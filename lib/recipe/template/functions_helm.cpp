@@ -155,8 +155,13 @@ std::span<const Function> helm_functions() {
         {"fromJsonArray", "s", false, from_json_array},
         {"toToml", "a", false, [](Call&, List& a) { return Value::string(write_toml(a[0])); }},
         {"fromToml", "s", false,
-         [](Call&, List&) -> Value {
-             throw Fault{"fromToml is not supported", "unsupported-function", "keep the data as YAML and use fromYaml"};
+         [](Call&, List& a) -> Value {
+             try {
+                 return read_toml(a[0].text());
+             } catch (const Fault& fault) {
+                 if (fault.code != "template-error") { throw; }
+                 return Value::map({{"Error", Value::string(fault.message)}});
+             }
          }},
     };
     return table;

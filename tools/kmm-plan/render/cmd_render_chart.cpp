@@ -40,6 +40,7 @@ recipe::chart::Release chart_release(const cli::Args& args) {
 
 Exit run_render_chart(const cli::Args& args, cli::Context& context) {
     auto release = chart_release(args);
+    release.placeholders = args.flag("placeholders");
     auto chart = recipe::files::read_chart(args.positional("CHART"));
     auto read = recipe::files::read_values(args.all("values"), args.all("set"));
     release.given = std::move(read.files);
@@ -72,8 +73,9 @@ cli::Verb render_chart_verb() {
         "Prints what `helm template` prints: the objects in Helm's install order, then the hooks. NOTES.txt is "
         "left out. The cluster is not asked: `lookup` finds nothing, and the API versions are those that Helm "
         "knows and those of --api-versions.\n\n"
-        "Functions whose result differs each time, such as now, randAlphaNum and genCA, are errors, as are "
-        "unsupported functions. An error names the template, line and column, the expression and the value found.";
+        "Functions whose result differs each time, such as now, randAlphaNum and genCA, are errors. With "
+        "--placeholders they give fixed texts and warnings: for reading, not for a cluster. An error names the "
+        "template, line and column, the expression and the value found.";
     verb.examples = {
         {"kmm-plan render chart ./kmm-hello-chart", "with the values of the chart"},
         {"kmm-plan render chart ./kmm-hello-chart --values prod.yaml --set image.tag=v2",
@@ -93,6 +95,7 @@ cli::Verb render_chart_verb() {
             chart_option("kube-version", "VERSION", "Kubernetes' version in .Capabilities", "v1.20.0"),
             chart_option("api-versions", "LIST", "more API versions, separated by commas", "", true),
             chart_option("include-crds", "", "print the files of crds/ first"),
+            chart_option("placeholders", "", "fixed texts for random ones, now and certificates"),
             chart_option("strict", "", "warnings are errors"),
         } +
         cli::common_options();

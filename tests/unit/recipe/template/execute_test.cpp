@@ -4,6 +4,7 @@
 
 #include <ctime>
 #include <string>
+#include <vector>
 
 #include "base/error.hpp"
 #include "recipe/template/engine.hpp"
@@ -92,6 +93,30 @@ TEST_CASE("functions that are not there, or give something else each time") {
         CAPTURE(name);
         CHECK(error_of("{{ " + name + " }}").code() == "not-deterministic");
     }
+    CHECK(error_of("{{ randAlphaNum }}").message() == "wrong number of args for randAlphaNum: want 1 got 0");
+}
+
+TEST_CASE("placeholders stand for what is random") {
+    std::vector<Diagnostic> notices;
+    const auto print = [&](const std::string& text) {
+        recipe::tmpl::ParsedFiles parsed;
+        recipe::tmpl::Engine engine(parsed, {}, [&](Diagnostic notice) { notices.push_back(std::move(notice)); });
+        engine.use_placeholders();
+        engine.add("c/templates/t.yaml", text);
+        return engine.render("c/templates/t.yaml", values_of("{}")).text;
+    };
+    CHECK(print("{{ randAlphaNum 13 }} {{ randNumeric 3 }} {{ len (randBytes 32 | b64dec) }} {{ randInt 5 9 }}") ==
+          "PLACEHOLDERPL 012 32 5");
+    REQUIRE(notices.size() == 4);
+    CHECK(notices[0].code == "placeholder");
+    CHECK(notices[0].position->to_string() == "c/templates/t.yaml:1:4");
+    CHECK(print("{{ $ca := genCA \"a\" 1 }}{{ (genSignedCert \"b\" nil (list \"b\") 9 $ca).Cert }}") ==
+          "-----BEGIN CERTIFICATE-----\nUExBQ0VIT0xERVI=\n-----END CERTIFICATE-----\n");
+    CHECK(print("{{ genPrivateKey \"ecdsa\" | trunc 26 }} {{ uuidv4 }} {{ now | date \"2006\" }} "
+                "{{ len (bcrypt \"\") }}") ==
+          "-----BEGIN EC PRIVATE KEY- 00000000-0000-4000-8000-000000000000 1970 60");
+    CHECK(print("{{ (buildCustomCert (b64enc \"c\") (b64enc \"k\")).Key }} {{ htpasswd \"u\" \"p\" | trunc 9 }}") ==
+          "k u:$2a$10$");
 }
 
 TEST_CASE("required and fail speak with their own words, and say who called") {

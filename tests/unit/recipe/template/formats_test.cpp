@@ -7,6 +7,7 @@
 #include "recipe/template/format.hpp"
 #include "recipe/template/glob.hpp"
 #include "recipe/template/json.hpp"
+#include "recipe/template/toml.hpp"
 #include "recipe/template/version.hpp"
 #include "recipe/template/yaml.hpp"
 
@@ -117,4 +118,26 @@ TEST_CASE("patterns of files") {
     CHECK(glob_match("{a,b}/[!c].t", "b/d.t"));
     CHECK_FALSE(glob_match("{a,b}/[!c].t", "b/c.t"));
     CHECK(glob_match("[", "whatever"));
+}
+
+TEST_CASE("TOML is read as its decoder does") {
+    const auto read = [](const std::string& text) {
+        try {
+            return write_json(read_toml(text));
+        } catch (const Fault& fault) { return fault.message; }
+    };
+    CHECK(read("# c\n[a.'b c']\r\nx = 0x1F\ny = 1_000\nz = [1, 'q', {m = 1.5,\n},]\n[[l]]\nk = true\n[[l]]\n") ==
+          R"({"a":{"b c":{"x":31,"y":1000,"z":[1,"q",{"m":1.5}]}},"l":[{"k":true},{}]})");
+    CHECK(read("a = \"x\\t\\u00e9\"\nb = \"\"\"\nx \\\n  y\"\"\"\"\nc = '''\n'a'''\n") ==
+          "{\"a\":\"x\\t\xC3\xA9\",\"b\":\"x y\\\"\",\"c\":\"'a\"}");
+    CHECK(read("t = 2020-01-02 03:04:05.5+01:00") == R"({"t":"2020-01-02T03:04:05.5+01:00"})");
+    CHECK(read("a = 1\na = 2") == "toml: line 2: Key 'a' has already been defined.");
+    CHECK(read("[a.b]\nc = 1\n[a]\nb.d = 2\n[x]\ny.z = 1\ny = 2") ==
+          R"({"a":{"b":{"c":1,"d":2}},"x":{"y":{"z":1}}})");
+    for (const std::string wrong : {"a = ", "a", "[a", "a = 01", "a = 1_", "a = .5", "a = [1 2]", "a = \"\\q\"",
+                                    "a = 'x", "a = 2020-13-01T00:00:00Z", "a = 1 b = 2", "a = True"}) {
+        CAPTURE(wrong);
+        CHECK(read(wrong).starts_with("toml: line 1: "));
+    }
+    CHECK(read("a = 2020-01-02").find("without a zone") != std::string::npos);
 }
