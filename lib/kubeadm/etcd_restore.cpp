@@ -175,10 +175,13 @@ StepResult look_at_restore(const Node& node, net::HttpClient& client, const Etcd
     result.step = "restore-etcd";
     result.already = true;
     std::string running = "none", revision = "unknown";
+    std::vector<std::string> members;
     if (const auto now = node.place.read_if_there(std::string(k_manifest_directory) + "/etcd.yaml")) {
         running = judge_manifest("etcd", "etcd.yaml", *now).tag;
         try {
-            revision = std::to_string(read_etcd(node.place, client, *now).revision);
+            const auto seen = read_etcd(node.place, client, *now);
+            revision = std::to_string(seen.revision);
+            for (const auto& each : seen.members) members.push_back(each.name.empty() ? each.id : each.name);
         } catch (const Error& error) {
             result.warnings.push_back(fmt::format("{}: {}", error.code(), error.message()));
         }
@@ -199,6 +202,7 @@ StepResult look_at_restore(const Node& node, net::HttpClient& client, const Etcd
                     {"revision", etcd.revision == 0 ? "unknown" : std::to_string(etcd.revision)},
                     {"runningEtcd", running},
                     {"runningRevision", revision},
+                    {"runningMembers", base::join(members, ",")},
                     {"member", ground.member.name},
                     {"peerURL", ground.member.peer_url},
                     {"data", ground.member.data}};

@@ -8,7 +8,6 @@ import pathlib
 import re
 import shutil
 import subprocess
-import subprocess
 import sys
 import threading
 
@@ -61,8 +60,8 @@ class Members(Gateway):
                 "dbSize": "4128",
                 "dbSizeInUse": "4096",
             },
-            "cluster/member/list": {"members": [{"ID": number[name], "name": name, "clientURLs": []}
-                                                for name in self.server.names]},
+            "cluster/member/list": {"members": [{"ID": number.get(name, "99"), "name": name, "clientURLs": []}
+                                                for name in self.server.names + self.server.joined]},
             "maintenance/alarm": {"alarms": []},
         }[self.path]
         self.send(json.dumps(answer).encode())
@@ -96,7 +95,7 @@ class EtcdCase(Case):
     def serve(self, fleet):
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Members)
         server.nodes, server.names = fleet.nodes, [name for name in fleet.names() if name.startswith("cp")]
-        server.mixed, server.is_later = [], False
+        server.mixed, server.is_later, server.joined = [], False, []
         pages = bytes(16) + bytes.fromhex("edda0ced") + bytes(4076)
         server.snapshot = pages + hashlib.sha256(pages).digest()
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -176,6 +175,16 @@ class Restored(EtcdCase):
         self.untouched()
         self.must(*ABORT, "--confirm", words)
         self.assertEqual((self.back(), self.server.mixed), ("", []))
+
+    def test_a_member_of_which_the_run_knows_nothing(self):
+        """It would go on with the old data."""
+        words = self.words_to_give()
+        self.server.joined = ["cp9"]
+        self.assertIn("etcd on cp1 has the member cp9", self.must(*ABORT, "--confirm", words, exit_code=10))
+        self.untouched()
+        self.server.joined = []
+        self.must(*ABORT, "--confirm", words)
+        self.assertEqual(self.back(), "")
 
     def test_a_snapshot_with_changed_bytes(self):
         words = self.words_to_give()

@@ -72,6 +72,8 @@ constexpr CodeText k_errors[] = {
     {"etcd-differs", "error", "a way back needs an older etcd than the one that has written the data",
      "kubeadm restores no data: an older etcd cannot read it.",
      "kmm-upgrade resume goes on; abort --rollback all --restore-etcd goes back to the snapshot, and loses the rest"},
+    {"etcd-member-unknown", "error", "etcd has a member that is no control plane of this run", "",
+     "remove it first, or kmm-upgrade resume"},
     {"etcd-members-differ", "error", "restored members of etcd are of several clusters, or of several versions", "",
      "see the log of etcd on each control plane; kmm-upgrade resume looks again"},
     {"freeze-without-effect", "error", "the API server has the policy of the freeze and does not apply it",

@@ -25,6 +25,20 @@ std::ptrdiff_t rank_of(const std::string& phase) {
     return std::find(k_phases.begin(), k_phases.end(), phase) - k_phases.begin();
 }
 
+/// A member that is not restored with the others would keep the old data, and its API server.
+void require_all_members(const EtcdRestorePlan& plan) {
+    for (const auto& asked : plan.members)
+        for (const auto name : base::split(asked.members, ',')) {
+            const auto is_known = std::any_of(plan.members.begin(), plan.members.end(),
+                                              [&](const EtcdMemberSight& member) { return member.member == name; });
+            if (name.empty() || is_known) continue;
+            throw Error(Exit::checks_failed, "etcd-member-unknown",
+                        fmt::format("etcd on {} has the member {}, which is no control plane of this run", asked.node,
+                                    base::escape(name)))
+                .hint("remove it first (kubeadm reset on it), or go on to the target with kmm-upgrade resume");
+        }
+}
+
 std::string verified(const value::Node& document, const char* name) { return document.get_string({"verified", name}); }
 
 std::optional<std::uint64_t> number_of(const value::Node& document, const char* name) {
@@ -99,6 +113,7 @@ EtcdMemberSight EtcdRestorer::look_at(const std::string& node, const std::string
                            verified(seen, "member"),
                            verified(seen, "peerURL"),
                            verified(seen, "runningEtcd"),
+                           verified(seen, "runningMembers"),
                            verified(seen, "phase"),
                            number_of(seen, "size").value_or(0),
                            number_of(seen, "revision"),
@@ -151,6 +166,7 @@ EtcdRestorePlan EtcdRestorer::look(const Deadline& deadline) {
             plan.newest = member.running_revision;
     }
     plan.initial_cluster = base::join(members, ",");
+    if (!plan.is_under_way()) require_all_members(plan);
     return plan;
 }
 

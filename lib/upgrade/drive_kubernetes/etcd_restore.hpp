@@ -18,6 +18,7 @@ namespace kmm::drive {
 struct EtcdMemberSight {
     std::string node, backup, created, sha256, etcd, member, peer_url;
     std::string running;  ///< version of etcd now, "none" where it is stopped
+    std::string members;  ///< names of all that it knows, separated by commas; "" if it does not answer
     std::string phase;    ///< of the restore on this node
     std::uint64_t size = 0;
     std::optional<std::uint64_t> revision, running_revision;
@@ -44,7 +45,8 @@ class EtcdRestorer {
 public:
     EtcdRestorer(cluster::NodeRunner& runner, Recorder& recorder, sys::Clock& clock, std::function<bool()> interrupted);
     /// Asks every control plane; changes nothing. The snapshot is the newest of their backups. Errors: those of
-    /// restore-etcd look; unavailable "node-unreachable"; checks_failed "kubelet-newer", "backup-not-found".
+    /// restore-etcd look; unavailable "node-unreachable"; checks_failed "kubelet-newer", "backup-not-found",
+    /// "etcd-differs", "etcd-member-unknown".
     [[nodiscard]] EtcdRestorePlan look(const Deadline& deadline);
     /// Restores, or goes on with it: each step on all members before the next. Until all have prepared nothing is
     /// stopped. On return etcd has its quorum of restored members and API servers have been started. Errors: those of
