@@ -162,6 +162,11 @@ bool is_in_sources(const Place& place, const kubernetes::Version& target, const 
     return false;
 }
 
+bool is_installed(const Place& place, const kubernetes::Version& target, const std::string& program) {
+    if (place.find_program(program).empty()) return false;
+    return (program == "kubeadm" ? kubeadm_version(place) : kubelet_version(place)) == target;
+}
+
 /// The packages depend on each other: only what belongs to them may come along, and nothing may go.
 void prove_apt(const Node& node, const Words& install, const Words& wanted, const kubernetes::Version& target) {
     Words simulate = install;
@@ -224,7 +229,15 @@ void packages(const Node& node, const kubernetes::Version& target, const Words& 
     }
     if (!place.find_program("dnf").empty()) {
         Words install{"dnf", "install", "-y", k_with_excluded};
-        for (const std::string& program : programs) install.push_back(fmt::format("{}-{}", program, bare(target)));
+        for (const std::string& program : programs) {
+            install.push_back(fmt::format("{}-{}", program, bare(target)));
+            if (program == "kubectl" || is_installed(place, target, program) || is_in_sources(place, target, program))
+                continue;
+            throw Error(Exit::checks_failed, "package-not-found",
+                        fmt::format("dnf knows no package {}", install.back()))
+                .hint(fmt::format("a repository holds one minor: set it to {} on this node and run dnf makecache",
+                                  target.line().text()));
+        }
         add(place, commands, install);
         return;
     }
