@@ -22,6 +22,7 @@ namespace {
 
 constexpr std::size_t k_file_max = 16U << 20U;
 constexpr std::size_t k_output_shown = 256U << 10U;
+constexpr std::size_t k_output_read = 64U << 20U;  ///< of a program that tells something, as all containers of a node
 constexpr std::chrono::milliseconds k_answer_time{30'000};
 constexpr const char* k_program_directories[] = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin",
                                                  "/sbin",           "/bin",           "/opt/bin"};
@@ -119,7 +120,7 @@ sys::ProcessResult ask(const Place& place, const std::vector<std::string>& words
     spec.argv = place.command(words);
     spec.extra_env = std::move(environment);
     spec.timeout = k_answer_time;
-    spec.output_max = k_output_shown;
+    spec.output_max = k_output_read;
     sys::ProcessResult result = sys::run_process(spec);
     if (result.timed_out) {
         throw Error(Exit::timeout, "command-hung",
