@@ -263,7 +263,7 @@ StepResult swap_restored(const Node& node, const EtcdRestore& restore) {
         if (node.place.exists(live)) {
             if (node.place.exists(old))
                 throw Error(Exit::checks_failed, "etcd-restore-order",
-                            fmt::format("{} and {} are both there: an etcd has made data meanwhile", live, old))
+                            fmt::format("{} and {} both exist: an etcd has written data in between", live, old))
                     .hint("move one of them away, then the same command again");
             sys::make_directories(here(ground.aside), 0700);
             node.ops.rename(here(live), here(old));

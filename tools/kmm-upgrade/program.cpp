@@ -88,8 +88,8 @@ cli::Program program(const Crafts& crafts) {
              "--rollback current returns nodes that failed or are unfinished to their recorded version. --rollback all "
              "also returns nodes "
              "that are done, the last one first. An interrupted abort can be resumed. Aborting twice is not an error. "
-             "Of a Kubernetes upgrade, --restore-etcd brings the data of etcd back as well, where its version has "
-             "changed: everything that was written since the snapshot is lost.",
+             "Of a Kubernetes upgrade, --restore-etcd also restores the data of etcd where its version has changed: "
+             "everything that was written since the snapshot is lost.",
              {{"kmm-upgrade abort", "abort, leave every node as it is"},
               {"kmm-upgrade abort --rollback current", "abort, roll failed nodes back"}},
              {rollback,

@@ -205,7 +205,7 @@ std::unique_ptr<cluster::NodeRunner> Reach::runner(const upgrade::Options& optio
 std::unique_ptr<cluster::NodeRunner> Reach::runner_beside_server(const upgrade::Options& options) {
     if (options.via != Via::ssh && options.via != Via::local)
         throw Error(Exit::usage, "bad-value",
-                    fmt::format("--via {}: no API server runs meanwhile, and worker Pods need one",
+                    fmt::format("--via {}: worker Pods need an API server, and none runs during the restore",
                                 to_string(options.via)))
             .hint("--via ssh, with kmm-worker on the control planes");
     auto plain = runner_without_pods(options);
