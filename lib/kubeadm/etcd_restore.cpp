@@ -9,9 +9,9 @@
 #include <array>
 #include <cerrno>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -68,7 +68,8 @@ RestorePhase restore_phase(const Place& place, const std::string& id) {
     const auto found = std::find(k_phases.begin(), k_phases.end(), base::trim(*text));
     if (found == k_phases.end())
         throw Error(Exit::io, "etcd-restore-damaged",
-                    fmt::format("{}/phase is not one of {}", restore_directory(id), fmt::join(k_phases, ", ")));
+                    fmt::format("{}/phase is not one of {}", restore_directory(id),
+                                base::join(std::vector<std::string>(k_phases.begin(), k_phases.end()), ", ")));
     return static_cast<RestorePhase>(found - k_phases.begin());
 }
 

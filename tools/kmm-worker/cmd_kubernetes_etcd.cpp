@@ -5,9 +5,9 @@
 #include <array>
 #include <functional>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/number.hpp"
 #include "base/text.hpp"
@@ -67,7 +67,8 @@ kubeadm::StepResult restore_step(const cli::Args& args, Here& here) {
     if (step == "prove") return kubeadm::prove_restored_etcd(node, client, restore);
     if (step == k_last_restore_step) return kubeadm::start_restored_servers(node, restore);
     throw Error(Exit::usage, "bad-value",
-                fmt::format("expected a step of {} and {}, found '{}'", fmt::join(k_restore_steps, ", "),
+                fmt::format("expected a step of {} and {}, found '{}'",
+                            base::join(std::vector<std::string>(k_restore_steps.begin(), k_restore_steps.end()), ", "),
                             k_last_restore_step, base::escape(step)));
 }
 
