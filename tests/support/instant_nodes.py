@@ -55,7 +55,7 @@ class Nodes:
     def __init__(self, directory, bin_directory, fake_directory, first=FROM):
         self.directory, self.bin, self.first = directory, bin_directory, first
         fake_kubernetes_fleet.build(directory, fake_directory / "kubernetes-node", 2, 1, first, TARGET)
-        self.library = fake_directory.parent / "lib/libfast_sleep.so"
+        self.fast_sleep = fake_directory.parent / "lib/libfast_sleep.so"
         self.answers, self.versions, self.calls = {}, {}, []
         self.mutex, self.cluster = threading.Lock(), None
 
@@ -64,7 +64,7 @@ class Nodes:
             os.environ,
             PATH=f"{self.directory}/bin:{self.bin}:{os.environ['PATH']}",
             KMM_FAKE_NODES=str(self.directory / "nodes"),
-            KMM_FAST_SLEEP=str(self.library),
+            KMM_FAST_SLEEP=str(self.fast_sleep),
         )
         command = " ".join(shlex.quote(word) for word in ["kmm-worker", *words])
         done = subprocess.run(
