@@ -34,6 +34,14 @@ struct Option {
 
 /// An option with these words, the rest as in Option; `value_name` "" makes it a flag.
 [[nodiscard]] Option option(std::string name, std::string value_name, std::string help);
+[[nodiscard]] Option option(std::string name, char short_name, std::string value_name, std::string help);
+/// `made` with one more property each; see Option.
+[[nodiscard]] Option repeatable(Option made);
+[[nodiscard]] Option required(Option made);
+[[nodiscard]] Option hidden(Option made);
+[[nodiscard]] Option with_choices(Option made, std::vector<std::string> choices);
+[[nodiscard]] Option with_default(Option made, std::string text);
+[[nodiscard]] Option with_environment(Option made, std::string variable);
 
 struct Positional {
     std::string name;  ///< upper case, e.g. "MODULE"

@@ -5,21 +5,47 @@
 #include "cli/app.hpp"
 
 namespace kmm::cli {
-namespace {
+
+Option option(std::string name, std::string value_name, std::string help) {
+    return option(std::move(name), 0, std::move(value_name), std::move(help));
+}
 
 Option option(std::string name, char short_name, std::string value_name, std::string help) {
-    Option made = cli::option(std::move(name), std::move(value_name), std::move(help));
+    Option made;
+    made.name = std::move(name);
     made.short_name = short_name;
+    made.value_name = std::move(value_name);
+    made.help = std::move(help);
     return made;
 }
 
-}  // namespace
+Option repeatable(Option made) {
+    made.repeatable = true;
+    return made;
+}
 
-Option option(std::string name, std::string value_name, std::string help) {
-    Option made;
-    made.name = std::move(name);
-    made.value_name = std::move(value_name);
-    made.help = std::move(help);
+Option required(Option made) {
+    made.required = true;
+    return made;
+}
+
+Option hidden(Option made) {
+    made.hidden = true;
+    return made;
+}
+
+Option with_choices(Option made, std::vector<std::string> choices) {
+    made.choices = std::move(choices);
+    return made;
+}
+
+Option with_default(Option made, std::string text) {
+    made.default_text = std::move(text);
+    return made;
+}
+
+Option with_environment(Option made, std::string variable) {
+    made.environment = std::move(variable);
     return made;
 }
 
@@ -27,33 +53,32 @@ std::vector<Option> common_options() {
     auto output = option("output", 'o', "FORMAT", "format of the result");
     output.choices = {"table", "wide", "json", "yaml", "name", "jsonl"};
     output.default_text = "table";
-    auto timeout = option("timeout", 0, "DURATION", "deadline of the whole command, as 90s or 5m");
-    auto color = option("color", 0, "WHEN", "colour; auto: on a terminal, unless NO_COLOR is set");
+    auto timeout = option("timeout", "DURATION", "deadline of the whole command, as 90s or 5m");
+    auto color = option("color", "WHEN", "colour; auto: on a terminal, unless NO_COLOR is set");
     color.choices = {"auto", "always", "never"};
     color.default_text = "auto";
-    auto verbose = option("verbose", 'v', "", "say more on standard error; may be given twice");
-    verbose.repeatable = true;
+    auto verbose = repeatable(option("verbose", 'v', "", "say more on standard error; may be given twice"));
     return {
         output,
         timeout,
         color,
         verbose,
         option("quiet", 'q', "", "say only errors on standard error"),
-        option("no-input", 0, "", "never ask; fail instead"),
+        option("no-input", "", "never ask; fail instead"),
         option("help", 'h', "", "show this help"),
-        option("version", 0, "", "show the version"),
+        option("version", "", "show the version"),
     };
 }
 
 std::vector<Option> cluster_options() {
-    auto cluster = option("cluster", 0, "DIR", "directory cluster: one Kubernetes object per YAML file");
+    auto cluster = option("cluster", "DIR", "directory cluster: one Kubernetes object per YAML file");
     cluster.environment = "KMM_CLUSTER";
-    auto kubeconfig = option("kubeconfig", 0, "FILE", "live cluster: its kubeconfig");
+    auto kubeconfig = option("kubeconfig", "FILE", "live cluster: its kubeconfig");
     kubeconfig.environment = "KUBECONFIG";
     return {
         cluster,
         kubeconfig,
-        option("context", 0, "NAME", "context of the kubeconfig; the current one if absent"),
+        option("context", "NAME", "context of the kubeconfig; the current one if absent"),
         option("namespace", 'n', "NAMESPACE", "namespace of modules given by name alone"),
         option("selector", 'l', "SELECTOR", "only nodes whose labels match, as a=b,c!=d,e in (f,g)"),
     };

@@ -34,14 +34,6 @@ namespace {
 constexpr std::size_t k_at_once = 8;
 constexpr const char* k_scratch = "kmm-preflight-";
 
-cli::Option registry_option(const char* name, const char* value, const char* help) {
-    cli::Option option;
-    option.name = name;
-    option.value_name = value;
-    option.help = help;
-    return option;
-}
-
 std::vector<registry::Credential> module_credentials(const api::Module& module, const api::Objects& objects) {
     for (const auto& secret : objects.secrets) {
         if (!module.image_repo_secret.empty() && secret.meta.name == module.image_repo_secret &&
@@ -293,20 +285,19 @@ std::map<std::string, ImageAnswer> ask_all(const Asks& asks, std::vector<image::
 }  // namespace
 
 std::vector<cli::Option> registry_options() {
-    cli::Option mirrors = registry_option("mirror-config", "FILE", "mirrors: registries.conf, IDMS, ITMS or ICSP");
-    mirrors.environment = "KMM_MIRROR_CONFIG";
-    mirrors.repeatable = true;
-    cli::Option policy = registry_option("policy", "FILE", "signature policy, as containers-policy.json(5)");
-    policy.environment = "KMM_POLICY";
-    cli::Option key = registry_option("signature-key", "FILE",
-                                      "public key (PEM) that must have signed the images; one of several must match");
-    key.environment = "KMM_SIGNATURE_KEY";
-    key.repeatable = true;
+    auto mirrors = cli::repeatable(cli::with_environment(
+        cli::option("mirror-config", "FILE", "mirrors: registries.conf, IDMS, ITMS or ICSP"), "KMM_MIRROR_CONFIG"));
+    auto policy = cli::with_environment(cli::option("policy", "FILE", "signature policy, as containers-policy.json(5)"),
+                                        "KMM_POLICY");
+    auto key = cli::repeatable(cli::with_environment(
+        cli::option("signature-key", "FILE",
+                    "public key (PEM) that must have signed the images; one of several must match"),
+        "KMM_SIGNATURE_KEY"));
     return {
-        registry_option("check-images", "", "ask the registries whether the images exist"),
-        registry_option("authfile", "FILE", "credentials for registries, as Docker's config.json"),
-        registry_option("ca-file", "FILE", "certificates to trust registries by, in PEM form"),
-        registry_option("insecure", "", "allow plain HTTP and unverified TLS"),
+        cli::option("check-images", "", "ask the registries whether the images exist"),
+        cli::option("authfile", "FILE", "credentials for registries, as Docker's config.json"),
+        cli::option("ca-file", "FILE", "certificates to trust registries by, in PEM form"),
+        cli::option("insecure", "", "allow plain HTTP and unverified TLS"),
         mirrors,
         policy,
         key,
@@ -314,12 +305,11 @@ std::vector<cli::Option> registry_options() {
 }
 
 std::vector<cli::Option> signature_options() {
-    cli::Option certificate =
-        registry_option("cert", "FILE", "X.509 certificate, DER or PEM, whose signatures the kernel trusts");
-    certificate.repeatable = true;
+    auto certificate = cli::repeatable(
+        cli::option("cert", "FILE", "X.509 certificate, DER or PEM, whose signatures the kernel trusts"));
     return {certificate,
-            registry_option("sig-enforce", "",
-                            "the nodes refuse modules without a trusted signature: module.sig_enforce=1, Secure Boot")};
+            cli::option("sig-enforce", "",
+                        "the nodes refuse modules without a trusted signature: module.sig_enforce=1, Secure Boot")};
 }
 
 Trusted read_trusted(const cli::Args& args) {

@@ -47,12 +47,7 @@ std::string Verdict::reason() const {
 }
 
 cli::Option devel_option() {
-    cli::Option devel;
-    devel.name = "kernel-devel";
-    devel.value_name = "PATH";
-    devel.help = "its headers: directory, Module.symvers, .deb or .rpm";
-    devel.repeatable = true;
-    return devel;
+    return cli::repeatable(cli::option("kernel-devel", "PATH", "its headers: directory, Module.symvers, .deb or .rpm"));
 }
 
 std::vector<kernel::Interface> read_interfaces(const cli::Args& args) {

@@ -80,9 +80,10 @@ cli::Program program(const Crafts& crafts) {
     stage.required = false;
     step.positionals = {stage};
     program.verbs.push_back(about_run(std::move(step)));
-    auto rollback = option("rollback", "WHICH", "nodes to roll back to their previous version");
-    rollback.choices = {"none", "current", "all"};
-    rollback.default_text = "none";
+    auto rollback =
+        cli::with_default(cli::with_choices(option("rollback", "WHICH", "nodes to roll back to their previous version"),
+                                            {"none", "current", "all"}),
+                          "none");
     program.verbs.push_back(about_run(
         verb("abort", "abort the upgrade, optionally rolling nodes back",
              "--rollback current returns nodes that failed or are unfinished to their recorded version. --rollback all "
@@ -98,11 +99,11 @@ cli::Program program(const Crafts& crafts) {
               option("confirm", "WORDS", "the words for --restore-etcd; the error without them says which"),
               metrics_option()},
              run_abort)));
-    auto skip =
-        verb("skip", "leave a failed node out of the upgrade",
-             "The node stays as it is. resume continues with the others. The exit code of the run is then 12.",
-             {{"kmm-upgrade skip node-c --reason \"broken card\"", "leave node-c out"}},
-             {required(option("reason", "TEXT", "reason; it is kept in the history")), metrics_option()}, run_skip);
+    auto skip = verb("skip", "leave a failed node out of the upgrade",
+                     "The node stays as it is. resume continues with the others. The exit code of the run is then 12.",
+                     {{"kmm-upgrade skip node-c --reason \"broken card\"", "leave node-c out"}},
+                     {cli::required(option("reason", "TEXT", "reason; it is kept in the history")), metrics_option()},
+                     run_skip);
     skip.positionals = {node_argument("a node that failed")};
     program.verbs.push_back(about_run(std::move(skip)));
     auto retry = verb("retry", "try a failed node or step again, then continue",
@@ -140,7 +141,7 @@ cli::Program program(const Crafts& crafts) {
                        "page loads nothing and has no script. Takes no lock, needs no cluster.",
                        {{"kmm-upgrade report --html upgrade.html", "the recorded run, or the last one of the history"},
                         {"kmm-upgrade report 00001-kmm-hello-v1 --html -", "a run of the history, to standard output"}},
-                       {required(option("html", "FILE", "the page to write; - for standard output"))}, run_report);
+                       {cli::required(option("html", "FILE", "the page to write; - for standard output"))}, run_report);
     report.positionals = {run};
     program.verbs.push_back(about_record(std::move(report)));
     for (auto& each : kubernetes_reading_verbs()) program.verbs.push_back(std::move(each));

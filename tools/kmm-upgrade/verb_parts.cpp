@@ -12,11 +12,6 @@
 
 namespace kmm::tool_upgrade {
 
-cli::Option required(cli::Option made) {
-    made.required = true;
-    return made;
-}
-
 std::vector<cli::Option> shared() {
     return state_options() + runner_options() + std::vector<cli::Option>{trust_option()} + cli::cluster_options() +
            cli::common_options();
@@ -73,16 +68,15 @@ cli::Verb about_record(cli::Verb made) {
 }
 
 std::vector<cli::Option> walk_options(const std::string& node_timeout) {
-    auto node = option("node", "NODE", "only this node");
-    node.repeatable = true;
-    auto order = option("order", "ORDER", "name, zone, or a file with one node name per line");
-    order.default_text = "name";
-    auto unavailable = option("max-unavailable", "N|P%", "maximum number of nodes that may be unavailable at a time");
-    unavailable.default_text = "1";
-    auto resource = option("resource", "NAME", "with --evict-users: resource of the module's device plugin");
-    resource.repeatable = true;
-    auto timeout = option("node-timeout", "DURATION", "time limit for one step on one node");
-    timeout.default_text = node_timeout;
+    auto node = cli::repeatable(cli::option("node", "NODE", "only this node"));
+    auto order =
+        cli::with_default(option("order", "ORDER", "name, zone, or a file with one node name per line"), "name");
+    auto unavailable = cli::with_default(
+        option("max-unavailable", "N|P%", "maximum number of nodes that may be unavailable at a time"), "1");
+    auto resource =
+        cli::repeatable(cli::option("resource", "NAME", "with --evict-users: resource of the module's device plugin"));
+    auto timeout =
+        cli::with_default(option("node-timeout", "DURATION", "time limit for one step on one node"), node_timeout);
     return {node,
             order,
             option("canary", "N", "stop after the first N nodes if more follow, exit 11"),

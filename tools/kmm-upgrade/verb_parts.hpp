@@ -13,7 +13,6 @@ namespace kmm::tool_upgrade {
 
 using cli::option;
 
-[[nodiscard]] cli::Option required(cli::Option made);
 [[nodiscard]] cli::Positional node_argument(std::string help);
 /// Options of every verb. Those of the cluster and the runner are taken by verbs that have no use for them as well, so
 /// that one set of options (an alias) fits all; such verbs hide them (without_use).

@@ -205,11 +205,7 @@ cli::Verb verb_bundle() {
         "root ~/.cache/kmm-tools; KMM_BUNDLE_DIR names another directory), and runs from there.";
     verb.examples = {
         {"kmm-worker bundle --out kmm-worker.run", "then copy it to a node, and start it there like kmm-worker"}};
-    cli::Option out;
-    out.name = "out";
-    out.value_name = "FILE";
-    out.help = "file to write";
-    out.required = true;
+    auto out = cli::required(cli::option("out", "FILE", "file to write"));
     verb.options = {out};
     verb.options = verb.options + cli::common_options();
     verb.run = [](const cli::Args& args, cli::Context& context) {

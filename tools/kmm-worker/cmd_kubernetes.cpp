@@ -53,11 +53,10 @@ kubeadm::Switch switch_of(const cli::Args& args, bool scans = false) {
 }
 
 std::vector<cli::Option> switch_options() {
-    return {kubernetes_option("switch", "WAY", "how programs of the target are installed",
+    return {cli::with_choices(cli::option("switch", "WAY", "how programs of the target are installed"),
                               {"packages", "binaries", "command"}),
-            kubernetes_option("from", "DIR", "directory of binaries, by version (default: /usr/local/kubernetes)"),
-            kubernetes_option("command", "PROGRAM",
-                              "program that installs COMPONENT of VERSION on NODE (its environment)")};
+            cli::option("from", "DIR", "directory of binaries, by version (default: /usr/local/kubernetes)"),
+            cli::option("command", "PROGRAM", "program that installs COMPONENT of VERSION on NODE (its environment)")};
 }
 
 /// PROGRAM=VERSION of --placing.
@@ -88,20 +87,16 @@ kubeadm::FactQuestions questions_of(const cli::Args& args) {
 }
 
 cli::Option target_option() {
-    auto made = kubernetes_option("target", "VERSION", "version of Kubernetes, as v1.35.4");
-    made.required = true;
-    return made;
+    return cli::required(cli::option("target", "VERSION", "version of Kubernetes, as v1.35.4"));
 }
 
 cli::Option placing_option() {
-    auto made =
-        kubernetes_option("placing", "PROGRAM=VERSION", "with --switch: also try to install it, changing nothing");
-    made.repeatable = true;
-    return made;
+    return cli::repeatable(
+        cli::option("placing", "PROGRAM=VERSION", "with --switch: also try to install it, changing nothing"));
 }
 
 cli::Option ignore_option() {
-    return kubernetes_option("ignore-preflight-errors", "NAMES", "checks of kubeadm whose failure is a warning");
+    return cli::option("ignore-preflight-errors", "NAMES", "checks of kubeadm whose failure is a warning");
 }
 
 std::string version_cell(const std::optional<kubernetes::Version>& version) {
@@ -246,10 +241,10 @@ std::vector<cli::Verb> verbs_kubernetes() {
          {"kmm-worker kubernetes facts --for-upgrade --switch packages --placing kubelet=v1.35.4 -o json",
           "whether packages of that version could be installed"}},
         std::vector<cli::Option>{
-            kubernetes_option("requested-apis", "", "also ask its API server which deprecated APIs clients use"),
-            kubernetes_option("scan", "", "also versions in --from and in the package source"),
-            kubernetes_option("for-upgrade", "", "also images, sandbox image and drift of manifests"),
-            placing_option(), ignore_option()} +
+            cli::option("requested-apis", "", "also ask its API server which deprecated APIs clients use"),
+            cli::option("scan", "", "also versions in --from and in the package source"),
+            cli::option("for-upgrade", "", "also images, sandbox image and drift of manifests"), placing_option(),
+            ignore_option()} +
             switch_options()));
     verbs.back().run = run_kubernetes_facts;
 
@@ -260,8 +255,8 @@ std::vector<cli::Verb> verbs_kubernetes() {
                     "each. ") +
             k_job_words,
         {{"kmm-worker kubernetes images --target v1.35.4", "pull before the upgrade"}},
-        std::vector<cli::Option>{target_option(), kubernetes_option("config", "FILE", "configuration of kubeadm"),
-                                 kubernetes_option("image-repository", "PREFIX", "registry and path of the images")} +
+        std::vector<cli::Option>{target_option(), cli::option("config", "FILE", "configuration of kubeadm"),
+                                 cli::option("image-repository", "PREFIX", "registry and path of the images")} +
             switch_options()));
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {
         const Here here(args, context);
@@ -278,8 +273,8 @@ std::vector<cli::Verb> verbs_kubernetes() {
         "again. An existing backup is verified and kept. With --etcd-snapshot it includes the data of etcd, if etcd is "
         "a static Pod of this node.",
         {{"kmm-worker kubernetes backup --name before-v1.35.4", "make or verify a backup"}},
-        {name_option(), kubernetes_option("etcd-snapshot", "", "include a snapshot of etcd, proven by its hash"),
-         kubernetes_option("verify", "", "only verify; exit 76 if it is damaged")}));
+        {name_option(), cli::option("etcd-snapshot", "", "include a snapshot of etcd, proven by its hash"),
+         cli::option("verify", "", "only verify; exit 76 if it is damaged")}));
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {
         const Here here(args, context);
         const std::string name = name_of_backup(args);
@@ -298,11 +293,10 @@ std::vector<cli::Verb> verbs_kubernetes() {
         {{"kmm-worker kubernetes control-plane --target v1.35.4 --first", "kubeadm upgrade apply"},
          {"kmm-worker kubernetes control-plane --target v1.35.4", "kubeadm upgrade node"}},
         std::vector<cli::Option>{
-            target_option(),
-            kubernetes_option("first", "", "kubeadm upgrade apply: the first control plane of the cluster"),
+            target_option(), cli::option("first", "", "kubeadm upgrade apply: the first control plane of the cluster"),
             ignore_option(),
-            kubernetes_option("skip-phases", "NAMES", "phases of kubeadm to leave out, such as addon/kube-proxy"),
-            kubernetes_option("patches", "DIR", "directory of kubeadm's patches")} +
+            cli::option("skip-phases", "NAMES", "phases of kubeadm to leave out, such as addon/kube-proxy"),
+            cli::option("patches", "DIR", "directory of kubeadm's patches")} +
             switch_options()));
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {
         const Here here(args, context);

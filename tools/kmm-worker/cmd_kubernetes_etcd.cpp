@@ -86,11 +86,11 @@ cli::Verb verb_restore_etcd() {
         "take bring the snapshot of one member to another. What was written since the snapshot is lost: "
         "kmm-upgrade abort --restore-etcd asks for that and does it in order.",
         {{"kmm-worker kubernetes restore-etcd look --name before-v1.35.4 --id r1", "what would be restored"}},
-        {name, kubernetes_option("id", "ID", "the restore, the same on all members"),
-         kubernetes_option("sha256", "DIGEST", "of the snapshot that all members restore"),
-         kubernetes_option("initial-cluster", "MEMBERS", "NAME=URL of each member, separated by commas"),
-         kubernetes_option("offset", "BYTES", "with give and take: where the piece begins"),
-         kubernetes_option("size", "BYTES", "with take: of the whole snapshot")});
+        {name, cli::option("id", "ID", "the restore, the same on all members"),
+         cli::option("sha256", "DIGEST", "of the snapshot that all members restore"),
+         cli::option("initial-cluster", "MEMBERS", "NAME=URL of each member, separated by commas"),
+         cli::option("offset", "BYTES", "with give and take: where the piece begins"),
+         cli::option("size", "BYTES", "with take: of the whole snapshot")});
     cli::Positional step;
     step.name = "STEP";
     step.help = "step of the restore";

@@ -267,18 +267,11 @@ cli::Verb verb_status() {
     verb.examples = {{"kmm-worker status kmm_hello", "one module"}, {"kmm-worker status -o json", "all, for scripts"},
                      {"kmm-worker status kmm_hello --expect reg/drivers:v2", "is it this build"}};
     verb.positionals = {{"MODULE", "name, in either spelling", false, true}};
-    cli::Option settle;
-    settle.name = "settle";
-    settle.value_name = "DURATION";
-    settle.help = "wait at most this time for a running load or unload";
-    cli::Option expect;
-    expect.name = "expect";
-    expect.value_name = "IMAGE|FILE";
-    expect.help = "compare with the modules of an image, a .ko file or a directory; exit 10 if they differ";
-    cli::Option directory;
-    directory.name = "dir-name";
-    directory.value_name = "DIR";
-    directory.help = "directory of lib/modules in the image (default /opt)";
+    auto settle = cli::option("settle", "DURATION", "wait at most this time for a running load or unload");
+    auto expect =
+        cli::option("expect", "IMAGE|FILE",
+                    "compare with the modules of an image, a .ko file or a directory; exit 10 if they differ");
+    auto directory = cli::option("dir-name", "DIR", "directory of lib/modules in the image (default /opt)");
     auto metrics = cli::option("metrics", "FILE", "write kmm_module_loaded of each module as OpenMetrics text");
     verb.options = std::vector<cli::Option>{settle, expect, directory, metrics} + pull_options() + host_options() +
                    cli::common_options();

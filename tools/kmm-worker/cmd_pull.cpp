@@ -146,16 +146,8 @@ cli::Verb verb_pull() {
                          "image reference; or oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:NAME:TAG], "
                          "dir:DIR with .ko files",
                          true, false}};
-    cli::Option out;
-    out.name = "out";
-    out.value_name = "DIR";
-    out.help = "empty or absent directory for the files";
-    out.required = true;
-    cli::Option kernel;
-    kernel.name = "kernel";
-    kernel.value_name = "K";
-    kernel.help = "kernel to take instead of the running one, or all";
-    kernel.repeatable = true;
+    auto out = cli::required(cli::option("out", "DIR", "empty or absent directory for the files"));
+    auto kernel = cli::repeatable(cli::option("kernel", "K", "kernel to take instead of the running one, or all"));
     verb.options = {out, kernel};
     for (auto& option : module_options()) {
         if (option.name == "dir-name" || option.name == "image-firmware") verb.options.push_back(option);

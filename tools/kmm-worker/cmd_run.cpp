@@ -378,10 +378,7 @@ cli::Verb verb_run() {
                         {"ACTION", "build, load, unload, reload or wrapper", true, false,
                          Words(std::begin(k_run_actions), std::end(k_run_actions))},
                         {"ARG", "tool and arguments of wrapper, after --", false, true}};
-    cli::Option kernel;
-    kernel.name = "kernel";
-    kernel.value_name = "K";
-    kernel.help = "kernel to build for (default: the running one)";
+    auto kernel = cli::option("kernel", "K", "kernel to build for (default: the running one)");
     verb.options = std::vector<cli::Option>{kernel, verify_option()} + unload_options() + pull_options() +
                    host_options() + cli::common_options();
     verb.run = run_run;

@@ -236,15 +236,13 @@ cli::Verb verb_sign() {
     verb.positionals = {{"IMAGE",
                          "image reference; or oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:NAME:TAG]",
                          true, false}};
-    cli::Option files = cli::option(
-        "files", "PATH", "file to sign, absolute inside the image; may be a shell pattern (KMM's filesToSign)");
-    files.repeatable = true;
-    cli::Option kernel = cli::option("kernel", "K", "sign only this kernel's modules (default: all)");
-    kernel.repeatable = true;
-    cli::Option hash = cli::option("hash", "NAME", "digest of the signature (default sha256)");
-    hash.choices = {"sha224", "sha256", "sha384", "sha512"};
-    cli::Option already = cli::option("signed", "WHAT", "what to do with signed modules (default replace)");
-    already.choices = {"replace", "keep", "refuse"};
+    auto files = cli::repeatable(cli::option(
+        "files", "PATH", "file to sign, absolute inside the image; may be a shell pattern (KMM's filesToSign)"));
+    auto kernel = cli::repeatable(cli::option("kernel", "K", "sign only this kernel's modules (default: all)"));
+    auto hash = cli::with_choices(cli::option("hash", "NAME", "digest of the signature (default sha256)"),
+                                  {"sha224", "sha256", "sha384", "sha512"});
+    auto already = cli::with_choices(cli::option("signed", "WHAT", "what to do with signed modules (default replace)"),
+                                     {"replace", "keep", "refuse"});
     verb.options = {
         cli::option(
             "to", "IMAGE",

@@ -46,12 +46,6 @@ struct System {
     kubeadm::Node node;
 };
 
-cli::Option system_option(std::string name, std::string value_name, std::string help) {
-    auto made = cli::option(std::move(name), std::move(value_name), std::move(help));
-    made.required = true;
-    return made;
-}
-
 /// The value of an option that must not be empty.
 std::string needed(const cli::Args& args, const char* name, const char* example) {
     const auto text = args.get(name).value_or("");
@@ -200,15 +194,15 @@ std::vector<cli::Verb> verbs_system() {
                     "must be repeatable. Only a boot proves what it did: the exit code says that COMMAND succeeded.",
                     {{"kmm-worker node install --to 6.1.0-60-amd64 --command 'apt-get install -y linux-image-$1'",
                       "with apt-get"}},
-                    {system_option("to", "RELEASE", "kernel release, as uname -r prints it"),
-                     system_option("command", "COMMAND", "installs the release; $1 is the release")},
+                    {cli::required(cli::option("to", "RELEASE", "kernel release, as uname -r prints it")),
+                     cli::required(cli::option("command", "COMMAND", "installs the release; $1 is the release"))},
                     run_install),
         system_verb("reboot", "reboot this node, once for a boot",
                     "Asks systemd for a reboot if the node still runs the boot of --boot-id; a node that has rebooted "
                     "since is left alone. Refused (exit 75) while a job of node install runs.",
                     {{"kmm-worker node reboot --boot-id 5f0e7d0c-0f0d-4a43-8b3c-d1a4e3a0c9f1",
                       "the boot id is that of node facts"}},
-                    {system_option("boot-id", "ID", "boot that is to end")}, run_reboot),
+                    {cli::required(cli::option("boot-id", "ID", "boot that is to end"))}, run_reboot),
     };
 }
 

@@ -123,19 +123,13 @@ Exit run_unload(const cli::Args& given, cli::Context& context) {
 }  // namespace
 
 std::vector<cli::Option> unload_options() {
-    cli::Option wait;
-    wait.name = "wait";
-    wait.value_name = "DURATION";
-    wait.help = "wait for users of the module at most this time (default 10s)";
-    cli::Option policy;
-    policy.name = "unload-policy";  // --policy of verbs that take images is theirs
-    policy.value_name = "POLICY";
-    policy.help = "unload always, only if idle, or never";
-    policy.choices = {"always", "if-idle", "never"};
-    policy.default_text = "always";
-    cli::Option restore;
-    restore.name = "restore-in-tree";
-    restore.help = "load the replaced in-tree modules again";
+    auto wait = cli::option("wait", "DURATION", "wait for users of the module at most this time (default 10s)");
+    // --policy of verbs that take images is theirs
+    auto policy = cli::with_default(
+        cli::with_choices(cli::option("unload-policy", "POLICY", "unload always, only if idle, or never"),
+                          {"always", "if-idle", "never"}),
+        "always");
+    auto restore = cli::option("restore-in-tree", "", "load the replaced in-tree modules again");
     return {wait, policy, restore};
 }
 

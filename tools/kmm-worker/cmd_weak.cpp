@@ -234,16 +234,11 @@ cli::Verb verb_weak_updates() {
         "depmod runs afterwards, if it is there; libkmod cannot write its files. An initramfs is not made.";
     verb.examples = {{"kmm-worker weak-updates --dry-run", "what would be linked, and why not"},
                      {"kmm-worker weak-updates --apply --kernel 5.14.0-427.43.1.el9_4.x86_64", "for one kernel"}};
-    cli::Option dry, apply, kernel;
-    dry.name = "dry-run";
-    dry.help = "print what would be changed, with reasons";
-    apply.name = "apply";
-    apply.help = "change the links and run depmod";
-    kernel.name = "kernel";
-    kernel.value_name = "KERNEL";
-    kernel.help = "only this kernel; all of /lib/modules if absent";
-    kernel.repeatable = true;
-    verb.options = std::vector<cli::Option>{dry, apply, kernel} + host_options() + cli::common_options();
+    const auto kernel = cli::option("kernel", "KERNEL", "only this kernel; all of /lib/modules if absent");
+    verb.options =
+        std::vector<cli::Option>{cli::option("dry-run", "", "print what would be changed, with reasons"),
+                                 cli::option("apply", "", "change the links and run depmod"), cli::repeatable(kernel)} +
+        host_options() + cli::common_options();
     verb.run = run_weak_updates;
     return verb;
 }

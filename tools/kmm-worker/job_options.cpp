@@ -14,21 +14,6 @@ namespace kmm::tool_worker {
 
 namespace {
 
-cli::Option repeatable(cli::Option made) {
-    made.repeatable = true;
-    return made;
-}
-
-cli::Option choice(cli::Option made, std::vector<std::string> choices) {
-    made.choices = std::move(choices);
-    return made;
-}
-
-cli::Option environment(cli::Option made, std::string variable) {
-    made.environment = std::move(variable);
-    return made;
-}
-
 struct LimitName {
     std::string_view name;
     std::uint64_t registry::Limits::*field;
@@ -82,11 +67,11 @@ std::vector<cli::Option> module_options() {
         cli::option("image", "REF", "image to pull, instead of CONFIG"),
         cli::option("module", "NAME", "module to load or unload, instead of CONFIG"),
         cli::option("kernel", "K", "kernel of the module (default: the running one)"),
-        repeatable(cli::option("parameter", "KEY=VALUE", "parameter of the module")),
+        cli::repeatable(cli::option("parameter", "KEY=VALUE", "parameter of the module")),
         cli::option("dir-name", "DIR", "directory of lib/modules in the image (default /opt, else /)"),
         cli::option("image-firmware", "DIR", "directory of firmware in the image"),
-        repeatable(cli::option("loading-order", "NAME", "modulesLoadingOrder: main module first")),
-        repeatable(cli::option("in-tree-remove", "NAME", "in-tree module to unload first")),
+        cli::repeatable(cli::option("loading-order", "NAME", "modulesLoadingOrder: main module first")),
+        cli::repeatable(cli::option("in-tree-remove", "NAME", "in-tree module to unload first")),
     };
 }
 
@@ -95,50 +80,50 @@ cli::Option force_option() {
 }
 
 cli::Option input_size_option() {
-    auto made = cli::option("input-size", "BYTES", "refuse an input of another length");
-    made.hidden = true;
-    return made;
+    return cli::hidden(cli::option("input-size", "BYTES", "refuse an input of another length"));
 }
 
 cli::Option policy_in_input_option() {
-    auto made = cli::option("policy-in-input", "", "require an ImagePolicy behind CONFIG");
-    made.hidden = true;
-    return made;
+    return cli::hidden(cli::option("policy-in-input", "", "require an ImagePolicy behind CONFIG"));
 }
 
 std::vector<cli::Option> pull_options() {
     return {
         cli::option("authfile", "FILE", "registry credentials, as docker's config.json"),
-        environment(cli::option("pull-secrets", "DIR", "mounted pull Secrets (default /var/run/kmm/pull-secrets)"),
-                    "KMM_PULL_SECRETS"),
+        cli::with_environment(
+            cli::option("pull-secrets", "DIR", "mounted pull Secrets (default /var/run/kmm/pull-secrets)"),
+            "KMM_PULL_SECRETS"),
         cli::option("ca-file", "FILE", "more certificates to trust"),
         cli::option("insecure", "", "allow plain HTTP and unverified TLS"),
-        environment(repeatable(cli::option("pinned-key", "PIN",
-                                           "sha256//BASE64 of the registry's public key; one of several must match")),
-                    "KMM_PINNED_KEY"),
-        environment(repeatable(cli::option("mirror-config", "FILE", "mirrors: registries.conf, IDMS, ITMS or ICSP")),
-                    "KMM_MIRROR_CONFIG"),
-        environment(cli::option("policy", "FILE", "signature policy, as containers-policy.json(5)"), "KMM_POLICY"),
-        environment(
-            repeatable(cli::option("signature-key", "FILE",
-                                   "public key (PEM) that must have signed the image; one of several must match")),
+        cli::with_environment(
+            cli::repeatable(cli::option("pinned-key", "PIN",
+                                        "sha256//BASE64 of the registry's public key; one of several must match")),
+            "KMM_PINNED_KEY"),
+        cli::with_environment(
+            cli::repeatable(cli::option("mirror-config", "FILE", "mirrors: registries.conf, IDMS, ITMS or ICSP")),
+            "KMM_MIRROR_CONFIG"),
+        cli::with_environment(cli::option("policy", "FILE", "signature policy, as containers-policy.json(5)"),
+                              "KMM_POLICY"),
+        cli::with_environment(
+            cli::repeatable(cli::option("signature-key", "FILE",
+                                        "public key (PEM) that must have signed the image; one of several must match")),
             "KMM_SIGNATURE_KEY"),
-        environment(
+        cli::with_environment(
             cli::option("cache-dir", "DIR", "cache of verified content (default: /var/lib/kmm-worker if it exists)"),
             "KMM_CACHE_DIR"),
         cli::option("cache-size", "SIZE", "size of the cache, such as 500MiB (default 4GiB); 0 disables it"),
-        choice(
+        cli::with_choices(
             cli::option("image-pull-policy", "POLICY", "when to ask the registry (default: the config's, else Always)"),
             {"Always", "IfNotPresent", "Never"}),
         cli::option("platform", "OS/ARCH", "platform to take from a manifest list"),
         cli::option("allow-platform-mismatch", "", "accept an image whose configuration names another platform"),
-        repeatable(cli::option("limit", "NAME=VALUE", "raise or lower a limit against hostile images")),
+        cli::repeatable(cli::option("limit", "NAME=VALUE", "raise or lower a limit against hostile images")),
     };
 }
 
 std::vector<cli::Option> host_options() {
-    auto root = cli::option("host-root", "DIR", "where the host's /proc, /sys and /lib are mounted");
-    root.environment = "KMM_HOST_ROOT";
+    auto root = cli::with_environment(
+        cli::option("host-root", "DIR", "where the host's /proc, /sys and /lib are mounted"), "KMM_HOST_ROOT");
     return {root};
 }
 

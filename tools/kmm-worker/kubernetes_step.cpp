@@ -36,11 +36,11 @@ bool enter_node(const cli::Args& args) {
 
 /// Where the node is, for a worker that is not on it.
 std::vector<cli::Option> place_options() {
-    auto root = kubernetes_option("node-root", "DIR", "enter the node's / that is mounted here (chroot)");
-    root.environment = "KMM_NODE_ROOT";
-    auto namespaces = kubernetes_option("node-namespaces", "DIR",
-                                        "enter the namespaces of the node, as /proc/1/ns in a Pod with hostPID");
-    namespaces.environment = "KMM_NODE_NAMESPACES";
+    auto root = cli::with_environment(
+        cli::option("node-root", "DIR", "enter the node's / that is mounted here (chroot)"), "KMM_NODE_ROOT");
+    auto namespaces = cli::with_environment(
+        cli::option("node-namespaces", "DIR", "enter the namespaces of the node, as /proc/1/ns in a Pod with hostPID"),
+        "KMM_NODE_NAMESPACES");
     return host_options() + std::vector<cli::Option>{root, namespaces};
 }
 
@@ -73,18 +73,7 @@ Here::Here(const cli::Args& args, cli::Context& context)
     if (const auto limit = timeout_of(args); limit.count() > 0) node.deadline = clock.monotonic() + limit;
 }
 
-cli::Option kubernetes_option(std::string name, std::string value_name, std::string help,
-                              std::vector<std::string> choices) {
-    auto made = cli::option(std::move(name), std::move(value_name), std::move(help));
-    made.choices = std::move(choices);
-    return made;
-}
-
-cli::Option name_option() {
-    auto made = kubernetes_option("name", "NAME", "name of the backup");
-    made.required = true;
-    return made;
-}
+cli::Option name_option() { return cli::required(cli::option("name", "NAME", "name of the backup")); }
 
 std::string name_of_backup(const cli::Args& args) {
     if (const auto name = args.get("name")) return *name;

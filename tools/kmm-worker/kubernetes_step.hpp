@@ -25,8 +25,6 @@ struct Here {
     kubeadm::Node node;
 };
 
-[[nodiscard]] cli::Option kubernetes_option(std::string name, std::string value_name, std::string help,
-                              std::vector<std::string> choices = {});
 /// --name NAME, required.
 [[nodiscard]] cli::Option name_option();
 /// Errors: usage "missing-option".

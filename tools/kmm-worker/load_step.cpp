@@ -18,21 +18,15 @@ cli::Positional config_positional() {
 }
 
 cli::Option firmware_option() {
-    cli::Option option;
-    option.name = "firmware-path";
-    option.value_name = "DIR";
-    option.help = "host directory for firmware, set as the kernel's search path";
-    return option;
+    return cli::option("firmware-path", "DIR", "host directory for firmware, set as the kernel's search path");
 }
 
 cli::Option verify_option() {
-    cli::Option option;
-    option.name = "verify-after";
-    option.value_name = "DURATION";
-    option.help = "check the live module again after this time; 0s disables";
-    option.environment = "KMM_VERIFY_AFTER";
-    option.default_text = "2s";
-    return option;
+    return cli::with_default(
+        cli::with_environment(
+            cli::option("verify-after", "DURATION", "check the live module again after this time; 0s disables"),
+            "KMM_VERIFY_AFTER"),
+        "2s");
 }
 
 UnknownFields unknown_fields(const cli::Context& context) {

@@ -10,21 +10,15 @@
 
 namespace kmm::recipe::files {
 
-cli::Option recipe_option(std::string name, std::string value_name, std::string help, bool repeatable) {
-    auto made = cli::option(std::move(name), std::move(value_name), std::move(help));
-    made.repeatable = repeatable;
-    return made;
-}
-
 std::vector<cli::Option> recipe_sources() {
-    cli::Option file =
-        recipe_option("filename", "FILE", "documents, a directory of them, or - for standard input", true);
-    file.short_name = 'f';
-    cli::Option values_from = recipe_option("values-from", "FILE", "another name of --facts", true);
-    values_from.hidden = true;
-    return {file, recipe_option("chart", "[NAME=]DIR", "chart of a resource or of that name: directory or .tgz", true),
-            recipe_option("facts", "FILE", "what a cluster would say: kernels, versions, proxy", true), values_from,
-            recipe_option("fact", "MEMBER=VALUE", "one fact, over those of --facts", true)};
+    auto file = cli::repeatable(
+        cli::option("filename", 'f', "FILE", "documents, a directory of them, or - for standard input"));
+    auto values_from = cli::hidden(cli::repeatable(cli::option("values-from", "FILE", "another name of --facts")));
+    return {
+        file,
+        cli::repeatable(cli::option("chart", "[NAME=]DIR", "chart of a resource or of that name: directory or .tgz")),
+        cli::repeatable(cli::option("facts", "FILE", "what a cluster would say: kernels, versions, proxy")),
+        values_from, cli::repeatable(cli::option("fact", "MEMBER=VALUE", "one fact, over those of --facts"))};
 }
 
 void require_resources(const RecipeDocuments& documents) {

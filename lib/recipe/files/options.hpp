@@ -14,8 +14,6 @@ namespace kmm::recipe::files {
 
 /// -f, --chart, --facts and --fact.
 [[nodiscard]] std::vector<cli::Option> recipe_sources();
-[[nodiscard]] cli::Option recipe_option(std::string name, std::string value_name, std::string help,
-                                        bool repeatable = false);
 
 /// Errors: not_found "recipe-not-found" if no document is a SpecialResource or SpecialResourceModule.
 void require_resources(const RecipeDocuments& documents);

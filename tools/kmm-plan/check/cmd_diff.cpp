@@ -313,9 +313,8 @@ cli::Verb diff_verb() {
         {"kmm-plan diff --cluster ./fleet --report md=drift.md", "a report for a merge request"},
     };
     verb.positionals = {{"NODE", "names of nodes; all if absent", false, true}};
-    cli::Option finalizers;
-    finalizers.name = "no-finalizers";
-    finalizers.help = "expect DaemonSets without finalizers, as render --no-finalizers makes them";
+    auto finalizers =
+        cli::option("no-finalizers", "", "expect DaemonSets without finalizers, as render --no-finalizers makes them");
     verb.options = std::vector<cli::Option>{finalizers} + report_options(Drift::found) + settled_options() +
                    source_options() + cli::common_options();
     verb.run = run_diff;

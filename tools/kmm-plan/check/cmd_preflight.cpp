@@ -167,18 +167,15 @@ cli::Verb preflight_verb() {
          "and are they signed for Secure Boot"},
     };
     verb.positionals = {{"MODULE", "names of Modules; all if absent", false, true}};
-    cli::Option kernel;
-    kernel.name = "kernel";
-    kernel.value_name = "KERNEL";
-    kernel.help = "kernel version as uname -r prints it (default: those of the PreflightValidations that were read)";
-    kernel.repeatable = true;
+    auto kernel = cli::repeatable(cli::option(
+        "kernel", "KERNEL",
+        "kernel version as uname -r prints it (default: those of the PreflightValidations that were read)"));
     auto recipes = recipe_sources();
     std::erase_if(recipes, [](const cli::Option& option) { return option.name == "filename"; });
     verb.options =
         std::vector<cli::Option>{
             kernel, preflight::devel_option(),
-            recipe_option("status", "TARGET",
-                          "print the condition Upgradeable of clusteroperator or operatorcondition"),
+            cli::option("status", "TARGET", "print the condition Upgradeable of clusteroperator or operatorcondition"),
             metrics_option()} +
         recipes + preflight::signature_options() + preflight::registry_options() + report_options() + source_options() +
         cli::common_options();

@@ -235,11 +235,10 @@ cli::Verb validate_verb() {
         {"helm template chart | kmm-plan validate -", "standard input"},
     };
     verb.positionals = {{"FILE", "document, directory of documents, or - for standard input", false, true}};
-    cli::Option version;
-    version.name = "kubernetes-version";
-    version.value_name = "VERSION";
-    version.help = "version of the API server, such as 1.34; without it, rules about the version are skipped";
-    cli::Option kmm = kmm_version_option();
+    auto version =
+        cli::option("kubernetes-version", "VERSION",
+                    "version of the API server, such as 1.34; without it, rules about the version are skipped");
+    auto kmm = kmm_version_option();
     kmm.help =
         "KMM release whose fields, rules and label keys apply, such as v2.6.0 or main; auto takes those of main and "
         "warns where v2.6.0 differs";

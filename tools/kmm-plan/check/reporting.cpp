@@ -75,14 +75,14 @@ void publish_github(const report::Report& report, bool failed, cli::Context& con
 }  // namespace
 
 std::vector<cli::Option> report_options(Drift drift) {
-    cli::Option reports =
-        cli::option("report", "FORMAT=FILE,...", "write reports: " + base::join(report::format_names(), ", "));
-    reports.repeatable = true;
-    cli::Option ci = cli::option("ci", "SYSTEM", "write annotations and files for this CI system");
-    ci.choices = {"auto", "github", "gitlab", "none"};
-    ci.default_text = "auto";
-    cli::Option fail_on = cli::option("fail-on", "SEVERITY", "lowest severity that fails");
-    fail_on.choices = {"error", "warning"};
+    auto reports = cli::repeatable(
+        cli::option("report", "FORMAT=FILE,...", "write reports: " + base::join(report::format_names(), ", ")));
+    auto ci = cli::with_default(
+        cli::with_choices(cli::option("ci", "SYSTEM", "write annotations and files for this CI system"),
+                          {"auto", "github", "gitlab", "none"}),
+        "auto");
+    auto fail_on =
+        cli::with_choices(cli::option("fail-on", "SEVERITY", "lowest severity that fails"), {"error", "warning"});
     if (drift == Drift::found) { fail_on.choices.emplace_back("drift"); }
     fail_on.default_text = "error";
     return {reports, ci, fail_on,
@@ -143,11 +143,7 @@ Error Reporting::failure(Diagnostics findings) const {
 }
 
 cli::Option metrics_option() {
-    cli::Option option;
-    option.name = "metrics";
-    option.value_name = "FILE";
-    option.help = "write metrics of the result, as OpenMetrics text";
-    return option;
+    return cli::option("metrics", "FILE", "write metrics of the result, as OpenMetrics text");
 }
 
 void write_metrics(const cli::Args& args, cli::Context& context, const std::vector<report::MetricFamily>& families) {

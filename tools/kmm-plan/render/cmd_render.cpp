@@ -134,28 +134,23 @@ Exit run_render(const cli::Args& args, cli::Context& context) {
     return Exit::ok;
 }
 
-cli::Option repeatable(cli::Option made) {
-    made.repeatable = true;
-    return made;
-}
-
 /// An image that KMM's operator takes from an environment variable.
 cli::Option image_option(std::string name, std::string help, std::string default_text, std::string environment) {
-    cli::Option made = cli::option(std::move(name), "REF", std::move(help));
-    made.default_text = std::move(default_text);
-    made.environment = std::move(environment);
-    return made;
+    return cli::with_environment(
+        cli::with_default(cli::option(std::move(name), "REF", std::move(help)), std::move(default_text)),
+        std::move(environment));
 }
 
 std::vector<cli::Option> own_options() {
     const render::Options defaults;
-    cli::Option style = cli::option("worker-style", "STYLE", "how worker Pods get the files of the image");
-    style.choices = {"pull", "extract"};
-    style.default_text = "pull";
+    auto style = cli::with_default(
+        cli::with_choices(cli::option("worker-style", "STYLE", "how worker Pods get the files of the image"),
+                          {"pull", "extract"}),
+        "pull");
     return {
-        repeatable(
+        cli::repeatable(
             cli::option("cluster-name", "[CONTEXT=]NAME", "hub: name of the ManagedCluster whose Nodes are read")),
-        repeatable(cli::option("node", "NODE", "only this node")),
+        cli::repeatable(cli::option("node", "NODE", "only this node")),
         cli::option("out", "DIR", "write one file per object into this directory"),
         cli::option("prune", "", "with --out: remove files of earlier runs that are not rendered"),
         style,

@@ -55,14 +55,6 @@ Exit run_render_chart(const cli::Args& args, cli::Context& context) {
     return Exit::ok;
 }
 
-cli::Option chart_option(std::string name, std::string value_name, std::string help, std::string default_text = "",
-                         bool repeatable = false) {
-    auto made = cli::option(std::move(name), std::move(value_name), std::move(help));
-    made.default_text = std::move(default_text);
-    made.repeatable = repeatable;
-    return made;
-}
-
 }  // namespace
 
 cli::Verb render_chart_verb() {
@@ -84,19 +76,20 @@ cli::Verb render_chart_verb() {
          "a packed chart, for another Kubernetes"},
     };
     verb.positionals = {{"CHART", "directory with Chart.yaml, or a .tgz"}};
-    cli::Option name_space = chart_option("namespace", "NAME", "namespace of the release", "default");
-    name_space.short_name = 'n';
+    auto name_space = cli::with_default(cli::option("namespace", 'n', "NAME", "namespace of the release"), "default");
     verb.options =
         std::vector<cli::Option>{
-            chart_option("values", "FILE", "values that override those of the chart; - is standard input", "", true),
-            chart_option("set", "KEY=VALUE", "set a value: a.b=1,c={x,y},d[0].e=z", "", true),
-            chart_option("release", "NAME", "name of the release", "release-name"),
+            cli::repeatable(
+                cli::option("values", "FILE", "values that override those of the chart; - is standard input")),
+            cli::repeatable(cli::option("set", "KEY=VALUE", "set a value: a.b=1,c={x,y},d[0].e=z")),
+            cli::with_default(cli::option("release", "NAME", "name of the release"), "release-name"),
             name_space,
-            chart_option("kube-version", "VERSION", "Kubernetes' version in .Capabilities", "v1.20.0"),
-            chart_option("api-versions", "LIST", "more API versions, separated by commas", "", true),
-            chart_option("include-crds", "", "print the files of crds/ first"),
-            chart_option("placeholders", "", "fixed texts for random ones, now and certificates"),
-            chart_option("strict", "", "warnings are errors"),
+            cli::with_default(cli::option("kube-version", "VERSION", "Kubernetes' version in .Capabilities"),
+                              "v1.20.0"),
+            cli::repeatable(cli::option("api-versions", "LIST", "more API versions, separated by commas")),
+            cli::option("include-crds", "", "print the files of crds/ first"),
+            cli::option("placeholders", "", "fixed texts for random ones, now and certificates"),
+            cli::option("strict", "", "warnings are errors"),
         } +
         cli::common_options();
     verb.run = run_render_chart;

@@ -116,9 +116,10 @@ cli::Verb render_recipe_verb() {
          "the facts file of a cluster"},
     };
     verb.positionals = {{"NAME", "SpecialResource; what it depends on is rendered, too", false, true}};
-    cli::Option compat = recipe_option("compat", "WHAT", "sro: with the faults of the Special Resource Operator");
-    compat.choices = {"none", "sro"};
-    compat.default_text = "none";
+    auto compat = cli::with_default(
+        cli::with_choices(cli::option("compat", "WHAT", "sro: with the faults of the Special Resource Operator"),
+                          {"none", "sro"}),
+        "none");
     std::vector<cli::Option> server;
     for (auto& option : source_options()) {
         if (option.name == "kubeconfig" || option.name == "context" || option.name == "api-timeout") {
@@ -127,13 +128,12 @@ cli::Verb render_recipe_verb() {
     }
     verb.options = recipe_sources() + server +
                    std::vector<cli::Option>{
-                       recipe_option("print-facts", "", "print the facts instead, as --facts takes them"),
+                       cli::option("print-facts", "", "print the facts instead, as --facts takes them"),
                        compat,
-                       recipe_option("owned-by", "UID", "uid of the resource, for ownerReferences"),
-                       recipe_option("strict", "", "warnings are errors"),
+                       cli::option("owned-by", "UID", "uid of the resource, for ownerReferences"),
+                       cli::option("strict", "", "warnings are errors"),
                    } +
-                   preflight::registry_options() +
-                   cli::common_options();
+                   preflight::registry_options() + cli::common_options();
     verb.run = run_render_recipe;
     return verb;
 }
@@ -172,7 +172,7 @@ cli::Verb why_recipe_verb() {
     verb.examples = {{"kmm-plan why recipe simple-kmod -f recipes/ --facts facts.yaml",
                       "one resource for the kernels of a cluster"}};
     verb.positionals = {{"NAME", "SpecialResource"}};
-    verb.options = recipe_sources() + std::vector<cli::Option>{recipe_option("strict", "", "warnings are errors")} +
+    verb.options = recipe_sources() + std::vector<cli::Option>{cli::option("strict", "", "warnings are errors")} +
                    cli::common_options();
     verb.run = run_why_recipe;
     return verb;

@@ -17,7 +17,6 @@ namespace kmm::tool_plan {
 using recipe::files::read_document_file;
 using recipe::files::read_facts;
 using recipe::files::read_recipe_documents;
-using recipe::files::recipe_option;
 using recipe::files::recipe_sources;
 using recipe::files::RecipeDocuments;
 using recipe::files::render_named;

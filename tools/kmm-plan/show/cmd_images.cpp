@@ -321,15 +321,8 @@ cli::Verb images_verb() {
          "mirror what the next kernel needs, too"},
         {"kmm-plan images --cluster ./fleet --lock images.lock", "pin tags to digests; later runs refuse drift"},
     };
-    cli::Option kernel;
-    kernel.name = "kernel";
-    kernel.value_name = "KERNEL";
-    kernel.help = "include the images for this kernel";
-    kernel.repeatable = true;
-    cli::Option lock;
-    lock.name = "lock";
-    lock.value_name = "FILE";
-    lock.help = "file of digests to write or compare with";
+    auto kernel = cli::repeatable(cli::option("kernel", "KERNEL", "include the images for this kernel"));
+    auto lock = cli::option("lock", "FILE", "file of digests to write or compare with");
     auto common = cli::common_options();
     for (auto& option : common)
         if (option.name == "output") option.choices.insert(option.choices.end(), {"list", "imageset"});

@@ -278,11 +278,7 @@ cli::Verb matrix_verb() {
         {"kmm-plan matrix --cluster ./fleet --kernel 6.12.0-1-amd64", "and one that none runs yet"},
         {"kmm-plan matrix --cluster ./fleet -o html", "a page for a report"},
     };
-    cli::Option kernel;
-    kernel.name = "kernel";
-    kernel.value_name = "K";
-    kernel.help = "add a row for this kernel";
-    kernel.repeatable = true;
+    auto kernel = cli::repeatable(cli::option("kernel", "K", "add a row for this kernel"));
     std::vector<cli::Option> common = cli::common_options();
     for (auto& option : common) {
         if (option.name == "output") { option.choices.insert(option.choices.end(), {"md", "html"}); }

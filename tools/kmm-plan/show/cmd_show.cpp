@@ -383,12 +383,8 @@ cli::Verb show_verb() {
         {"kmm-plan show --context prod --context edge", "two live clusters in one table"},
     };
     verb.positionals = {{"NODE", "names of nodes; all if absent", false, true}};
-    cli::Option action;
-    action.name = "action";
-    action.value_name = "ACTION";
-    action.help = "only lines with this action";
+    auto action = cli::repeatable(cli::option("action", "ACTION", "only lines with this action"));
     for (const auto known : k_actions) { action.choices.emplace_back(plan::to_string(known)); }
-    action.repeatable = true;
     verb.options = std::vector<cli::Option>{action, metrics_option()} + plan_option_list() + what_if_option_list() +
                    source_options() + cli::common_options();
     verb.run = run_show;

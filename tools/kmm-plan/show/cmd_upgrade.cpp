@@ -126,16 +126,8 @@ cli::Verb upgrade_verb() {
          "with a Module that is not applied yet"},
     };
     verb.positionals = {{"MODULE", "NAMESPACE/NAME, or NAME if it is unique"}};
-    cli::Option to;
-    to.name = "to";
-    to.value_name = "VERSION";
-    to.help = "version to upgrade to, which is that of the Module";
-    to.required = true;
-    cli::Option node;
-    node.name = "node";
-    node.value_name = "NODE";
-    node.help = "only this node";
-    node.repeatable = true;
+    auto to = cli::required(cli::option("to", "VERSION", "version to upgrade to, which is that of the Module"));
+    auto node = cli::repeatable(cli::option("node", "NODE", "only this node"));
     auto plan = plan_option_list();
     std::erase_if(plan, [](const cli::Option& option) { return option.name == "next"; });
     verb.options =

@@ -13,46 +13,26 @@
 namespace kmm::tool_plan {
 
 std::vector<cli::Option> plan_option_list() {
-    cli::Option next;
-    next.name = "next";
-    next.help = "show the next pass only";
-    cli::Option missing;
-    missing.name = "missing";
-    missing.value_name = "REF";
-    missing.help = "image that does not exist, * and ? match any characters; all others are assumed to exist";
-    missing.repeatable = true;
+    auto next = cli::option("next", "", "show the next pass only");
+    auto missing = cli::repeatable(cli::option(
+        "missing", "REF", "image that does not exist, * and ? match any characters; all others are assumed to exist"));
     return {next, missing, kmm_version_option()};
 }
 
 cli::Option kmm_version_option() {
-    cli::Option version;
-    version.name = "kmm-version";
-    version.value_name = "VERSION";
-    version.help =
-        "KMM release of the cluster, such as v2.6.0 or main; it decides the label keys; auto reads labels and CRDs";
-    version.default_text = "auto";
-    return version;
+    return cli::with_default(cli::option("kmm-version", "VERSION",
+                                         "KMM release of the cluster, such as v2.6.0 or main; it decides the label "
+                                         "keys; auto reads labels and CRDs"),
+                             "auto");
 }
-
-namespace {
-
-cli::Option what_if_option(const char* name, const char* value, const char* help) {
-    cli::Option option;
-    option.name = name;
-    option.value_name = value;
-    option.help = help;
-    option.repeatable = true;
-    return option;
-}
-
-}  // namespace
 
 std::vector<cli::Option> what_if_option_list() {
-    cli::Option kernel = what_if_option("kernel", "KERNEL", "assume that all nodes run this kernel");
-    kernel.repeatable = false;
-    return {kernel, what_if_option("reboot", "NODE[=KERNEL]", "assume that the node rebooted, into this kernel"),
-            what_if_option("taint", "[NODE=]KEY[=VALUE]:EFFECT", "assume this taint on the node, or all; KEY- removes"),
-            what_if_option("label", "[NODE=]KEY=VALUE", "assume this label on the node, or all; KEY- removes")};
+    return {cli::option("kernel", "KERNEL", "assume that all nodes run this kernel"),
+            cli::repeatable(cli::option("reboot", "NODE[=KERNEL]", "assume that the node rebooted, into this kernel")),
+            cli::repeatable(cli::option("taint", "[NODE=]KEY[=VALUE]:EFFECT",
+                                        "assume this taint on the node, or all; KEY- removes")),
+            cli::repeatable(
+                cli::option("label", "[NODE=]KEY=VALUE", "assume this label on the node, or all; KEY- removes"))};
 }
 
 void check_kernel_name(const std::string& kernel) {

@@ -66,22 +66,10 @@ namespace {
 
 /// What kubectl has and people write by habit.
 std::vector<cli::Option> kubectl_options() {
-    cli::Option recursive;
-    recursive.name = "recursive";
-    recursive.short_name = 'R';
-    recursive.help = "directories are always read with everything below them";
-    recursive.hidden = true;
-    cli::Option all;
-    all.name = "all-namespaces";
-    all.short_name = 'A';
-    all.help = "all namespaces are read unless -n is given";
-    all.hidden = true;
-    cli::Option kustomize;
-    kustomize.name = "kustomize";
-    kustomize.short_name = 'k';
-    kustomize.value_name = "DIR";
-    kustomize.help = "refused, with the command that does it";
-    kustomize.hidden = true;
+    auto recursive =
+        cli::hidden(cli::option("recursive", 'R', "", "directories are always read with everything below them"));
+    auto all = cli::hidden(cli::option("all-namespaces", 'A', "", "all namespaces are read unless -n is given"));
+    auto kustomize = cli::hidden(cli::option("kustomize", 'k', "DIR", "refused, with the command that does it"));
     return {recursive, all, kustomize};
 }
 
@@ -99,22 +87,12 @@ void check_kubectl_options(const cli::Args& args, const cli::Context& context) {
 }  // namespace
 
 std::vector<cli::Option> source_options() {
-    cli::Option file;
-    file.name = "filename";
-    file.short_name = 'f';
-    file.value_name = "FILE";
-    file.help = "documents, a directory of them, or - for standard input";
-    file.repeatable = true;
-    cli::Option timeout;
-    timeout.name = "api-timeout";
-    timeout.value_name = "DURATION";
-    timeout.help = "how long to wait for an API server that does not answer";
-    timeout.default_text = "30s";
-    cli::Option ignore;
-    ignore.name = "ignore";
-    ignore.value_name = "GLOB";
-    ignore.help = "files and directories to leave out below a directory of -f; * and ? match any characters";
-    ignore.repeatable = true;
+    auto file = cli::repeatable(
+        cli::option("filename", 'f', "FILE", "documents, a directory of them, or - for standard input"));
+    auto timeout = cli::with_default(
+        cli::option("api-timeout", "DURATION", "how long to wait for an API server that does not answer"), "30s");
+    auto ignore = cli::repeatable(cli::option(
+        "ignore", "GLOB", "files and directories to leave out below a directory of -f; * and ? match any characters"));
     std::vector<cli::Option> options =
         std::vector<cli::Option>{file, ignore} + cli::cluster_options() + kubectl_options();
     for (auto& option : options) {

@@ -55,8 +55,8 @@ cli::Verb start_kernel_verb() {
                "--check-images",
                "recipes must be ready for it, too"}},
              std::vector<cli::Option>{
-                 required(option("to", "RELEASE", "kernel release, as uname -r prints it")),
-                 required(option("install", "COMMAND", "installs the release on a node; $1 is the release"))} +
+                 cli::required(option("to", "RELEASE", "kernel release, as uname -r prints it")),
+                 cli::required(option("install", "COMMAND", "installs the release on a node; $1 is the release"))} +
                  without_drain(walk_options("30m")) +
                  std::vector<cli::Option>{option("no-drain", "", "reboot without emptying nodes"), pause_pools_option(),
                                           option("manual", "", "record the upgrade and stop; continue with step")} +

@@ -19,10 +19,10 @@ constexpr std::string_view k_user = "user:";
 }  // namespace
 
 std::vector<cli::Option> freeze_options() {
-    auto duration = option("freeze-for", "DURATION", "end the freeze of applications by itself after this time");
-    duration.default_text = k_freeze_default;
-    auto except = option("freeze-except", "NAME,...", "namespaces, or user:NAME, that may change applications");
-    except.repeatable = true;
+    auto duration = cli::with_default(
+        option("freeze-for", "DURATION", "end the freeze of applications by itself after this time"), k_freeze_default);
+    auto except = cli::repeatable(
+        cli::option("freeze-except", "NAME,...", "namespaces, or user:NAME, that may change applications"));
     return {option("no-freeze", "", "do not freeze Helm releases and GitOps objects during the upgrade"), duration,
             except};
 }

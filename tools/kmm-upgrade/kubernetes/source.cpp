@@ -64,16 +64,8 @@ bool is_given(const cli::Args& args, std::string_view option) { return args.sour
 }  // namespace
 
 std::vector<cli::Option> kubernetes_options() {
-    cli::Option file;
-    file.name = "filename";
-    file.short_name = 'f';
-    file.value_name = "FILE";
-    file.help = "read dumps instead: a file, a directory, or -";
-    file.repeatable = true;
-    cli::Option versions;
-    versions.name = "versions";
-    versions.value_name = "FILE";
-    versions.help = "metadata of versions in place of the built-in ones";
+    auto file = cli::repeatable(cli::option("filename", 'f', "FILE", "read dumps instead: a file, a directory, or -"));
+    auto versions = cli::option("versions", "FILE", "metadata of versions in place of the built-in ones");
     return {file, versions};
 }
 
@@ -112,11 +104,7 @@ std::string absolute_option(const cli::Args& args, const char* name) {
 }
 
 std::vector<cli::Option> switch_options(const char* help) {
-    cli::Option way;
-    way.name = "switch";
-    way.value_name = "WAY";
-    way.help = help;
-    way.choices = {"packages", "binaries", "command"};
+    auto way = cli::with_choices(cli::option("switch", "WAY", help), {"packages", "binaries", "command"});
     auto longer = way;
     longer.name = "kubelet-switch";
     longer.help = "the same as --switch";
@@ -132,14 +120,8 @@ std::string switch_way(const cli::Args& args) {
 }
 
 std::vector<cli::Option> prerequisite_options() {
-    cli::Option apps;
-    apps.name = "app-check";
-    apps.value_name = "DIR";
-    apps.help = "ask each program in DIR whether its application supports FROM TO";
-    cli::Option patches;
-    patches.name = "patch-query";
-    patches.value_name = "COMMAND";
-    patches.help = "command that lists patches, as 'sw-patch query'";
+    auto apps = cli::option("app-check", "DIR", "ask each program in DIR whether its application supports FROM TO");
+    auto patches = cli::option("patch-query", "COMMAND", "command that lists patches, as 'sw-patch query'");
     return {apps, patches};
 }
 

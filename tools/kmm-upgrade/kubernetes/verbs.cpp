@@ -98,8 +98,7 @@ std::vector<cli::Verb> kubernetes_reading_verbs() {
              kubernetes_options(), run_require);
     require.positionals = {requirement};
 
-    auto ignore = option("ignore-checks", "ID,...", "checks whose failure is a warning");
-    ignore.repeatable = true;
+    auto ignore = cli::repeatable(cli::option("ignore-checks", "ID,...", "checks whose failure is a warning"));
     auto health =
         verb("health", "check the health of a Kubernetes cluster",
              "Runs the checks of health on the objects of the API server, or of a dump, and prints each as "
@@ -110,8 +109,8 @@ std::vector<cli::Verb> kubernetes_reading_verbs() {
              {{"kmm-upgrade health", "the current cluster"},
               {"kmm-upgrade health -f dump.json -o json", "a dump, for a script"}},
              kubernetes_options() + std::vector<cli::Option>{ignore}, run_health);
-    auto report = option("report", "FORMAT=FILE,...", "write reports: " + base::join(report::format_names(), ", "));
-    report.repeatable = true;
+    auto report = cli::repeatable(
+        cli::option("report", "FORMAT=FILE,...", "write reports: " + base::join(report::format_names(), ", ")));
     const auto from = option("from", "DIR", "with --switch binaries: their directory on the nodes");
     const auto preflight =
         option("ignore-preflight-errors", "NAMES", "checks of kubeadm on the nodes whose failure is a warning");
@@ -168,14 +167,12 @@ cli::Verb start_kubernetes_verb() {
     cli::Positional version;
     version.name = "VERSION";
     version.help = "MAJOR.MINOR.PATCH, with or without v";
-    auto ignore = option("ignore-checks", "ID,...", "checks whose failure is a warning");
-    ignore.repeatable = true;
-    auto unavailable =
+    auto ignore = cli::repeatable(cli::option("ignore-checks", "ID,...", "checks whose failure is a warning"));
+    auto unavailable = cli::with_default(
         option("max-unavailable", "N|P%",
-               "maximum number of nodes that may be unavailable at a time, control planes one at a time");
-    unavailable.default_text = "1";
-    auto timeout = option("node-timeout", "DURATION", "time limit for one step on one node");
-    timeout.default_text = "30m";
+               "maximum number of nodes that may be unavailable at a time, control planes one at a time"),
+        "1");
+    auto timeout = cli::with_default(option("node-timeout", "DURATION", "time limit for one step on one node"), "30m");
     auto skipped = option("skip-phases", "NAMES", "phases of kubeadm to leave out, as addon/kube-proxy");
     auto made = verb(
         "start kubernetes", "upgrade the Kubernetes of a kubeadm cluster",

@@ -34,7 +34,8 @@ cli::Verb start_module() {
         {{"kmm-upgrade start module drivers/kmm-hello --to v2", "upgrade every node that the Module selects"},
          {"kmm-upgrade start module kmm-hello --to v2 --canary 1", "stop after the first node"},
          {"kmm-upgrade start module kmm-hello --to v2 --dry-run", "print every action, change nothing"}},
-        std::vector<cli::Option>{required(option("to", "VERSION", "version to upgrade to"))} + walk_options("10m") +
+        std::vector<cli::Option>{cli::required(option("to", "VERSION", "version to upgrade to"))} +
+            walk_options("10m") +
             std::vector<cli::Option>{option("plan", "FILE", "a saved plan; refuse if the cluster differs from it"),
                                      option("manual", "", "record the upgrade and stop; continue with step")},
         run_start_module);
@@ -74,8 +75,7 @@ cli::Verb apply() {
 }
 
 cli::Verb doctor_verb() {
-    auto uncordon = option("uncordon", "NODE", "with --fix: also lift the cordon of this node");
-    uncordon.repeatable = true;
+    auto uncordon = cli::repeatable(cli::option("uncordon", "NODE", "with --fix: also lift the cordon of this node"));
     auto made =
         verb("doctor", "find and repair leftovers of interrupted upgrades",
              "Finds abandoned cordons, version labels in a combination that KMM never leaves, labels of deleted "
@@ -138,8 +138,7 @@ cli::Verb adopt_verb() {
 }
 
 cli::Verb migrate_verb() {
-    auto node = option("node", "NODE", "only this node");
-    node.repeatable = true;
+    auto node = cli::repeatable(cli::option("node", "NODE", "only this node"));
     auto made =
         verb("migrate", "take over modules of KMM up to v2.6.0 or of a DaemonSet",
              "KMM up to v2.6.0 uses the label version-device-plugin, later releases use version-schedule-pod, and no "

@@ -24,15 +24,12 @@ cli::Verb about_recipe(cli::Verb made) {
 }
 
 cli::Option release_namespace() {
-    auto made = option("release-namespace", "NAMESPACE", "namespace of the Secrets with releases");
-    made.default_text = "kube-system";
-    return made;
+    return cli::with_default(option("release-namespace", "NAMESPACE", "namespace of the Secrets with releases"),
+                             "kube-system");
 }
 
 cli::Option time_limit() {
-    auto made = option("node-timeout", "DURATION", "time limit for one step of one state");
-    made.default_text = "10m";
-    return made;
+    return cli::with_default(option("node-timeout", "DURATION", "time limit for one step of one state"), "10m");
 }
 
 std::vector<cli::Option> image_options() {
@@ -44,8 +41,8 @@ std::vector<cli::Option> image_options() {
 }  // namespace
 
 cli::Verb start_recipe_verb() {
-    auto keep = option("keep-kernel", "RELEASE", "keep copies for this kernel although no node runs it");
-    keep.repeatable = true;
+    auto keep =
+        cli::repeatable(cli::option("keep-kernel", "RELEASE", "keep copies for this kernel although no node runs it"));
     return about_recipe(verb(
         "start recipe", "roll out a SpecialResource state by state",
         "Renders the SpecialResource and what it depends on as kmm-plan render recipe does, for the kernels of the "

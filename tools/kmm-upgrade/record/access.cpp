@@ -94,11 +94,11 @@ bool is_to_be_resumed(const cli::Args& args, cli::Context& context,
 }
 
 std::vector<cli::Option> state_options() {
-    cli::Option option;
-    option.name = "state-dir";
-    option.value_name = "DIR";
-    option.help = "where the record is kept (default: /var/lib/kmm-upgrade for root, else ~/.local/state/kmm-upgrade)";
-    option.environment = "KMM_STATE_DIR";
+    auto option = cli::with_environment(
+        cli::option(
+            "state-dir", "DIR",
+            "where the record is kept (default: /var/lib/kmm-upgrade for root, else ~/.local/state/kmm-upgrade)"),
+        "KMM_STATE_DIR");
     return {option};
 }
 

@@ -48,10 +48,7 @@ std::vector<RecordedCommand> commands_of(const upgrade::Run& run) {
 }  // namespace
 
 cli::Option trust_option() {
-    cli::Option option;
-    option.name = "trust-record";
-    option.help = "run the commands of a record that was not made here";
-    return option;
+    return cli::option("trust-record", "", "run the commands of a record that was not made here");
 }
 
 std::vector<std::string> recorded_commands(const upgrade::Run& run) {

@@ -260,13 +260,7 @@ std::vector<report::MetricFamily> metrics_of(const std::optional<upgrade::Run>& 
 
 }  // namespace
 
-cli::Option metrics_option() {
-    cli::Option option;
-    option.name = "metrics";
-    option.value_name = "FILE";
-    option.help = "write the run as OpenMetrics text";
-    return option;
-}
+cli::Option metrics_option() { return cli::option("metrics", "FILE", "write the run as OpenMetrics text"); }
 
 void write_metrics(const cli::Args& args, cli::Context& context, const std::optional<upgrade::Run>& run) {
     if (const auto file = args.get("metrics"))

@@ -116,17 +116,12 @@ private:
 }  // namespace
 
 std::vector<cli::Option> image_policy_options() {
-    cli::Option policy;
-    policy.name = "policy";
-    policy.value_name = "FILE";
-    policy.help = "images that nodes may load, as containers-policy.json(5)";
-    policy.environment = "KMM_POLICY";
-    cli::Option key;
-    key.name = "signature-key";
-    key.value_name = "FILE";
-    key.help = "public key (PEM) that must have signed the images; one of several";
-    key.repeatable = true;
-    key.environment = "KMM_SIGNATURE_KEY";
+    auto policy = cli::with_environment(
+        cli::option("policy", "FILE", "images that nodes may load, as containers-policy.json(5)"), "KMM_POLICY");
+    auto key = cli::with_environment(
+        cli::repeatable(
+            cli::option("signature-key", "FILE", "public key (PEM) that must have signed the images; one of several")),
+        "KMM_SIGNATURE_KEY");
     return {policy, key};
 }
 

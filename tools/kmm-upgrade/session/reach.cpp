@@ -239,22 +239,22 @@ std::unique_ptr<cluster::NodeRunner> Reach::plain_runner(const upgrade::Options&
 }
 
 std::vector<cli::Option> runner_options() {
-    auto via =
+    auto via = cli::with_choices(
         cli::option("via", "HOW",
                     "how nodes are reached: self creates worker Pods (default on a live cluster), operator leaves the "
-                    "work to KMM's and sets one label");
-    via.choices = {"self", "ssh", "local", "operator"};
-    auto said = cli::option("operator", "WHETHER", "state whether KMM's operator is running (default: detect)");
-    said.choices = {"auto", "present", "absent"};
+                    "work to KMM's and sets one label"),
+        {"self", "ssh", "local", "operator"});
+    auto said = cli::with_choices(
+        cli::option("operator", "WHETHER", "state whether KMM's operator is running (default: detect)"),
+        {"auto", "present", "absent"});
     auto repair = cli::option("repair", "", "with --via operator: repair version labels that KMM never changes");
-    auto image = cli::option("worker-image", "REF", "image of kmm-worker for worker Pods");
-    image.environment = "RELATED_IMAGE_WORKER";
+    auto image = cli::with_environment(cli::option("worker-image", "REF", "image of kmm-worker for worker Pods"),
+                                       "RELATED_IMAGE_WORKER");
     auto space = cli::option("worker-namespace", "NAMESPACE", "namespace of worker Pods (default: that of the Module)");
-    auto runner = cli::option("runner", "NAME", "the earlier name of --via");
-    runner.choices = {"ssh", "local"};
-    runner.hidden = true;
-    auto patience = cli::option("api-timeout", "DURATION", "maximum time to wait for an unreachable API server");
-    patience.default_text = "5m";
+    auto runner =
+        cli::hidden(cli::with_choices(cli::option("runner", "NAME", "the earlier name of --via"), {"ssh", "local"}));
+    auto patience = cli::with_default(
+        cli::option("api-timeout", "DURATION", "maximum time to wait for an unreachable API server"), "5m");
     auto break_lock = cli::option("break-lock", "HOLDER", "take over the Lease from HOLDER, which you know is dead");
     return std::vector<cli::Option>{
                via,
