@@ -205,14 +205,6 @@ Decision after_stage(const Procedure& procedure, const Run& run, const Stage* la
 
 }  // namespace
 
-std::pair<std::string, std::string> Procedure::aspect(const Header& /*run*/, const NodeRecord& node) const {
-    return {"KERNEL", node.kernel};
-}
-
-std::int64_t Members::limit(const Run& run) const {
-    return at_once == 0 ? run.options.max_unavailable : std::min(at_once, run.options.max_unavailable);
-}
-
 bool is_active_node(const Header& run, const NodeRecord& node) {
     return node.touched != 0 && !is_final_node_state(node.state) && !procedure_of(run).table().is_rest(node.state);
 }

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -101,7 +103,8 @@ public:
     /// failed.
     [[nodiscard]] virtual std::string next_step(const Run& run, const NodeRecord& node, const Stage& stage) const = 0;
     /// The state that a node goes back to when a person sends it back after a failure, or it is found changed.
-    [[nodiscard]] virtual std::string restart_state(const Run& run, const NodeRecord& node) const = 0;
+    /// That in which it has not begun, where a procedure knows no other.
+    [[nodiscard]] virtual std::string restart_state(const Run& run, const NodeRecord& node) const;
     /// Why `node`, which has failed, must not be left out of the run, for people; "" if it may.
     [[nodiscard]] virtual std::string skip_refusal(const Run& run, const NodeRecord& node) const {
         static_cast<void>(run);
@@ -111,6 +114,10 @@ public:
     /// Why the run pauses after a stage that pauses, for people.
     [[nodiscard]] virtual std::string pause_note(const Run& run, const Stage& stage) const = 0;
 };
+
+/// For Procedure::check: each text of a record, by the name of its member there, is not empty. Errors: io
+/// "state-damaged".
+void require_recorded(std::initializer_list<std::pair<std::string_view, std::string_view>> members);
 
 /// Procedures that a program knows, which it hands to whoever reads a record. One that names no procedure is of the
 /// first.

@@ -317,9 +317,7 @@ Run decode_run(const value::Node& node, const Procedures& procedures) {
     if (const auto* list = node.find("leftOut"))
         for (const auto& item : list->items())
             run.left_out.push_back({item.get_string({"name"}), item.get_string({"reason"})});
-    for (const auto& [name, text] :
-         {std::pair<const char*, const std::string&>{"state", run.state}, {"lineage", run.lineage}})
-        if (text.empty()) throw Error(Exit::io, "state-damaged", fmt::format("the record has no {}", name));
+    require_recorded({{"state", run.state}, {"lineage", run.lineage}});
     run.rules->check(run);
     std::set<std::string> own;
     for (const auto& member : run.rules->run_members()) own.insert(member.name);

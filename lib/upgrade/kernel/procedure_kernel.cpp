@@ -93,11 +93,7 @@ public:
     [[nodiscard]] const std::vector<Member>& node_members() const override { return k_node_members; }
 
     void check(const Run& run) const override {
-        const auto lacks = [](const char* name) {
-            return Error(Exit::io, "state-damaged", fmt::format("the record has no {}", name));
-        };
-        if (run.to_version.empty()) throw lacks("toVersion");
-        if (subject_of(run).command.empty()) throw lacks("install.command");
+        require_recorded({{"toVersion", run.to_version}, {"install.command", subject_of(run).command}});
     }
 
     [[nodiscard]] Description describe(const Run& run) const override {
@@ -146,10 +142,6 @@ public:
         if (state == "loaded" || (state == "validating" && node.open)) return named(k_step_validate);
         if (state == "validating" || state == "uncordoning") return named(k_step_uncordon);
         return "";
-    }
-
-    [[nodiscard]] std::string restart_state(const Run& /*run*/, const NodeRecord& /*node*/) const override {
-        return std::string(k_node_pending);
     }
 
     [[nodiscard]] std::string pause_note(const Run& run, const Stage& stage) const override {

@@ -133,13 +133,10 @@ public:
 
     void check(const Run& run) const override {
         const auto subject = subject_of(run);
-        const auto lacks = [](const char* name) {
-            return Error(Exit::io, "state-damaged", fmt::format("the record has no {}", name));
-        };
-        if (subject.target.empty()) throw lacks("kubernetes.target");
-        if (run.to_version.empty()) throw lacks("toVersion");
-        if (subject.control_plane.empty() && subject.kubelet.empty())
-            throw lacks("kubernetes.controlPlane and no kubernetes.kubelet");
+        require_recorded(
+            {{"kubernetes.target", subject.target},
+             {"toVersion", run.to_version},
+             {"kubernetes.controlPlane and no kubernetes.kubelet", subject.control_plane + subject.kubelet}});
     }
 
     [[nodiscard]] Description describe(const Run& run) const override {

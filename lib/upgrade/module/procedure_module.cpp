@@ -85,9 +85,7 @@ public:
 
     void check(const Run& run) const override {
         const auto subject = subject_of(run);
-        for (const auto& [name, text] : {std::pair<const char*, const std::string&>{"moduleName", subject.name},
-                                         {"toVersion", is_apply(run) ? subject.name : run.to_version}})
-            if (text.empty()) throw Error(Exit::io, "state-damaged", fmt::format("the record has no {}", name));
+        require_recorded({{"moduleName", subject.name}, {"toVersion", is_apply(run) ? "any" : run.to_version}});
     }
 
     [[nodiscard]] Description describe(const Run& run) const override {
@@ -140,10 +138,6 @@ public:
         if (state == "loaded" || (state == "validating" && node.open)) return "validate";
         if (state == "validating" || state == "uncordoning") return "uncordon";
         return "";
-    }
-
-    [[nodiscard]] std::string restart_state(const Run& /*run*/, const NodeRecord& /*node*/) const override {
-        return std::string(k_node_pending);
     }
 
     [[nodiscard]] std::string pause_note(const Run& run, const Stage& stage) const override {

@@ -92,12 +92,9 @@ public:
 
     void check(const Run& run) const override {
         const auto subject = subject_of(run);
-        const auto lacks = [](const char* name) {
-            return Error(Exit::io, "state-damaged", fmt::format("the record has no {}", name));
-        };
-        if (subject.name.empty()) throw lacks("recipe.name");
-        if (subject.space.empty()) throw lacks("recipe.namespace");
-        if (subject.revision < 1) throw lacks("recipe.revision");
+        require_recorded({{"recipe.name", subject.name},
+                          {"recipe.namespace", subject.space},
+                          {"recipe.revision", subject.revision < 1 ? "" : "known"}});
     }
 
     [[nodiscard]] Description describe(const Run& run) const override {
@@ -165,10 +162,6 @@ public:
         if (state == k_node_pending || state == "applying") return std::string(k_step_apply);
         if (state == "applied" || state == "gating") return std::string(k_step_gate);
         return "";
-    }
-
-    [[nodiscard]] std::string restart_state(const Run& /*run*/, const NodeRecord& /*node*/) const override {
-        return std::string(k_node_pending);
     }
 
     [[nodiscard]] std::string skip_refusal(const Run& /*run*/, const NodeRecord& node) const override {
