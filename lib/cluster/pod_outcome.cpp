@@ -10,6 +10,7 @@
 
 #include "base/text.hpp"
 #include "cluster/worker_process.hpp"
+#include "cluster/worker_answer.hpp"
 
 namespace kmm::cluster {
 
@@ -162,19 +163,6 @@ std::optional<WorkerReply> PodOutcome::take(const Node& pod) {
         else if (!pull_failure_.empty()) { text = pull_failure_; }
     }
     return not_started(pod, reason, text);
-}
-
-WorkerReply error_reply(const Error& error) {
-    WorkerReply reply;
-    reply.of_worker = false;
-    reply.exit_code = static_cast<int>(error.exit());
-    reply.document = Node::mapping(
-        {{"apiVersion", "kmmtools/v1"}, {"kind", "Error"}, {"code", error.code()}, {"message", error.message()}});
-    if (!error.hint().empty()) { reply.document.set("hint", error.hint()); }
-    Node details = Node::mapping();
-    for (const auto& [key, text] : error.details()) { details.set(key, text); }
-    if (!details.members().empty()) { reply.document.set("details", std::move(details)); }
-    return reply;
 }
 
 }  // namespace kmm::cluster

@@ -39,7 +39,5 @@ private:
     std::string pull_failure_;  ///< what the first failed pull said: the message of a back-off may be empty of it
 };
 
-/// A reply that holds `error` as a worker would have said it.
-[[nodiscard]] WorkerReply error_reply(const Error& error);
 
 }  // namespace kmm::cluster

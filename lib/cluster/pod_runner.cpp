@@ -13,6 +13,7 @@
 #include "kube/watch.hpp"
 #include "value/reader.hpp"
 #include "value/writer.hpp"
+#include "cluster/worker_answer.hpp"
 
 namespace kmm::cluster {
 

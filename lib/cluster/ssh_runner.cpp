@@ -15,6 +15,8 @@
 #include "api/names.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "cluster/worker_answer.hpp"
+#include "cluster/worker_bundle.hpp"
 #include "cluster/worker_process.hpp"
 #include "sys/fd.hpp"
 #include "sys/file_ops.hpp"
@@ -27,14 +29,28 @@ namespace {
 constexpr int k_ssh_failed = 255;   ///< ssh(1), EXIT STATUS
 constexpr int k_not_found = 127;
 
-/// One command line for whatever login shell the node has: a POSIX sh that announces the start and becomes the worker.
-std::string remote_command(const std::vector<std::string>& argv) {
-    const auto script = fmt::format(
+/// How long a bundle of 15 MB may be on its way.
+constexpr std::chrono::minutes k_bring_time{10};
+
+/// One command line for whatever login shell the node has: a POSIX sh that runs `script` with `words`.
+std::string remote_command(const std::string& prefix, const std::string& script,
+                           const std::vector<std::string>& words) {
+    std::string command = fmt::format("exec {}sh -c {} sh", prefix, shell_quote(script));
+    for (const auto& word : words) command += " " + shell_quote(word);
+    return command;
+}
+
+/// Announces the start and becomes the worker.
+std::string installed_script() {
+    return fmt::format(
         "command -v \"$1\" >/dev/null 2>&1 || {{ echo {} >&2; exit {}; }}; echo {}; echo {} >&2; exec \"$@\"",
         k_missing_marker, k_not_found, k_started_marker, k_started_marker);
-    std::string command = fmt::format("exec sh -c {} sh", shell_quote(script));
-    for (const auto& argument : argv) command += " " + shell_quote(argument);
-    return command;
+}
+
+/// The same, and says of which version the worker is that the first COUNT words name.
+std::string asking_script() {
+    return fmt::format("v=$(eval \"$1 --version\" 2>/dev/null </dev/null) && echo \"{}$v\" >&2; shift; {}",
+                       k_version_marker, installed_script());
 }
 
 /// What ssh's log and stderr report, and what is left of both for people.
@@ -45,6 +61,8 @@ struct SshLog {
     bool killed = false;   ///< the node reported that a signal ended the command
     bool started = false;  ///< the node announced the worker's start
     bool missing = false;  ///< the node has no such program
+    std::string version;      ///< what a worker printed for --version
+    std::string not_brought;  ///< what is in the way of a bundle
     std::string rest;
 };
 
@@ -65,6 +83,10 @@ void read_log(std::string_view text, SshLog& log) {
             log.started = true;
         } else if (content == k_missing_marker) {
             log.missing = true;
+        } else if (content.starts_with(k_version_marker)) {
+            log.version = content.substr(k_version_marker.size());
+        } else if (content.starts_with(base::trim(k_not_brought_marker))) {
+            log.not_brought = base::trim(content.substr(k_not_brought_marker.size() - 1));
         } else if (content.starts_with("debug1: ")) {
             if (has("Sending command")) log.sent = true;
             if (has("rtype exit-status")) log.ended = true;
@@ -105,6 +127,69 @@ ChildLog::End end_of(const sys::ProcessResult& result, const SshLog& log) {
     return log.started || log.sent || log.shared ? ChildLog::End::lost : ChildLog::End::unreachable;
 }
 
+WorkerReply reply_of(const sys::ProcessResult& result, const SshLog& log) {
+    ChildLog child;
+    child.end = end_of(result, log);
+    child.started = log.started || log.missing;
+    child.text = log.rest;
+    return judge(result, child);
+}
+
+/// The words of a command, each quoted, with a blank behind each.
+std::string quoted_words(const std::string& command) {
+    std::string text;
+    for (const auto word : base::split(command, ' '))
+        if (!word.empty()) text += shell_quote(word) + " ";
+    return text;
+}
+
+/// One call of ssh.
+struct Heard {
+    sys::ProcessResult result;
+    SshLog log;
+};
+
+Heard execute(const SshOptions& ssh, const WorkerCall& call, const std::string& script,
+              const std::vector<std::string>& words) {
+    sys::ProcessSpec spec;
+    spec.argv = {ssh.ssh_command,
+                 "-v",
+                 "-T",
+                 "-o",
+                 "BatchMode=yes",
+                 "-o",
+                 fmt::format("ConnectTimeout={}", ssh.connect_timeout.count()),
+                 "-o",
+                 "ServerAliveInterval=5",
+                 "-o",
+                 "ServerAliveCountMax=3"};
+    // Before the configuration file, which these win over: the node gets neither keys nor a way back.
+    for (const char* closed :
+         {"ForwardAgent=no", "ForwardX11=no", "ClearAllForwardings=yes", "Tunnel=no", "PermitLocalCommand=no"}) {
+        spec.argv.insert(spec.argv.end(), {"-o", closed});
+    }
+    if (!ssh.config_file.empty()) spec.argv.insert(spec.argv.end(), {"-F", ssh.config_file});
+    spec.stdin_text = call.stdin_text;
+    if (call.timeout.count() > 0) spec.timeout = call.timeout;
+    const std::vector<std::string> target{"--", call.node, remote_command(quoted_words(ssh.prefix), script, words)};
+    const auto run_with = [&](const std::vector<std::string>& options) {
+        auto now = spec;
+        now.argv.insert(now.argv.end(), options.begin(), options.end());
+        now.argv.insert(now.argv.end(), target.begin(), target.end());
+        return sys::run_process(now);
+    };
+    const LogFile file;
+    Heard heard;
+    heard.result =
+        run_with(file.path().empty() ? std::vector<std::string>() : std::vector<std::string>{"-E", file.path()});
+    // A client in another namespace, or of another user, cannot open it. It has not connected.
+    if (heard.result.exit_code == k_ssh_failed && heard.result.err.find("Couldn't open logfile") != std::string::npos)
+        heard.result = run_with({});
+    read_log(file.text(), heard.log);
+    read_log(heard.result.err, heard.log);
+    return heard;
+}
+
 }  // namespace
 
 SshRunner::SshRunner(SshOptions options) : options_(std::move(options)) {
@@ -116,49 +201,69 @@ WorkerReply SshRunner::run(const WorkerCall& call) {
         throw Error(Exit::data, "bad-value",
                     fmt::format("expected a host name, found node '{}'", base::escape(call.node)));
     }
-    sys::ProcessSpec spec;
-    spec.argv = {options_.ssh_command,
-                 "-v",
-                 "-T",
-                 "-o",
-                 "BatchMode=yes",
-                 "-o",
-                 fmt::format("ConnectTimeout={}", options_.connect_timeout.count()),
-                 "-o",
-                 "ServerAliveInterval=5",
-                 "-o",
-                 "ServerAliveCountMax=3"};
-    // Before the configuration file, which these win over: the node gets neither keys nor a way back.
-    for (const char* closed :
-         {"ForwardAgent=no", "ForwardX11=no", "ClearAllForwardings=yes", "Tunnel=no", "PermitLocalCommand=no"}) {
-        spec.argv.insert(spec.argv.end(), {"-o", closed});
+    if (options_.worker == SshOptions::Worker::installed) return run_installed(call);
+    const bool needs = options_.worker == SshOptions::Worker::bundle || [&] {
+        const std::lock_guard lock(mutex_);
+        return needing_.contains(call.node);
+    }();
+    if (!needs) {
+        const auto heard = execute(options_, call, own_worker_script(options_.version), call_words(call));
+        if (!heard.log.missing) return reply_of(heard.result, heard.log);
+        const std::lock_guard lock(mutex_);
+        needing_.insert(call.node);
+        if (!heard.log.version.empty()) tell_of_version(call.node, heard.log.version, "its own is brought along");
     }
-    if (!options_.config_file.empty()) spec.argv.insert(spec.argv.end(), {"-F", options_.config_file});
-    const auto argv = worker_argv(options_.worker_command, call);
-    spec.stdin_text = call.stdin_text;
-    if (call.timeout.count() > 0) spec.timeout = call.timeout;
-    const std::vector<std::string> target{"--", call.node, remote_command(argv)};
-    const auto run_with = [&](const std::vector<std::string>& options) {
-        auto now = spec;
-        now.argv.insert(now.argv.end(), options.begin(), options.end());
-        now.argv.insert(now.argv.end(), target.begin(), target.end());
-        return sys::run_process(now);
-    };
-    const LogFile file;
-    auto result =
-        run_with(file.path().empty() ? std::vector<std::string>() : std::vector<std::string>{"-E", file.path()});
-    // A client in another namespace, or of another user, cannot open it. It has not connected.
-    if (result.exit_code == k_ssh_failed && result.err.find("Couldn't open logfile") != std::string::npos)
-        result = run_with({});
-    SshLog log;
-    read_log(file.text(), log);
-    read_log(result.err, log);
-    if (log.missing && !log.started) log.rest += fmt::format("{}: command not found on the node\n", argv[0]);
-    ChildLog child;
-    child.end = end_of(result, log);
-    child.started = log.started || log.missing;
-    child.text = log.rest;
-    return judge(result, child);
+    try {
+        return run_bundle(call, options_.bundle());
+    } catch (const Error& error) {
+        if (error.exit() == Exit::interrupted) throw;
+        return error_reply(error);
+    }
+}
+
+WorkerReply SshRunner::run_installed(const WorkerCall& call) {
+    const bool asks = !options_.version.empty() && [&] {
+        const std::lock_guard lock(mutex_);
+        return told_.insert(call.node).second;
+    }();
+    auto words = worker_argv(options_.worker_command, call);
+    const auto name = words.front();
+    if (asks) words.insert(words.begin(), quoted_words(options_.worker_command));
+    auto heard = execute(options_, call, asks ? asking_script() : installed_script(), words);
+    if (heard.log.missing && !heard.log.started) heard.log.rest += name + ": command not found on the node\n";
+    if (!heard.log.version.empty()) tell_of_version(call.node, heard.log.version, "it is used");
+    return reply_of(heard.result, heard.log);
+}
+
+WorkerReply SshRunner::run_bundle(const WorkerCall& call, const WorkerBundle& bundle) {
+    auto words = call_words(call);
+    words.insert(words.begin(), bundle.digest);
+    auto heard = execute(options_, call, bundle_script(), words);
+    if (heard.log.missing && !heard.log.started) {
+        if (auto obstacle = bring(call, bundle)) return std::move(*obstacle);
+        heard = execute(options_, call, bundle_script(), words);
+    }
+    return reply_of(heard.result, heard.log);
+}
+
+std::optional<WorkerReply> SshRunner::bring(const WorkerCall& call, const WorkerBundle& bundle) const {
+    WorkerCall carry;
+    carry.node = call.node;
+    carry.stdin_text = bundle.bytes;
+    carry.timeout = k_bring_time;
+    const auto heard = execute(options_, carry, bring_script(), {bundle.digest, bundle.machine});
+    if (!heard.log.not_brought.empty()) return error_reply(not_brought(call.node, heard.log.not_brought, bundle));
+    if (!heard.result.timed_out && heard.result.signal == 0 && heard.result.exit_code == 0) return std::nullopt;
+    auto reply = reply_of(heard.result, heard.log);
+    // Nothing was asked of the node yet, wherever the connection was lost.
+    if (reply.end == CallEnd::unknown) reply.end = CallEnd::unreachable;
+    return reply;
+}
+
+void SshRunner::tell_of_version(const std::string& node, const std::string& found, const std::string& instead) {
+    if (!options_.tell || !found.starts_with("kmm-worker ") || found == "kmm-worker " + options_.version) return;
+    options_.tell(fmt::format("node {} has {}, this is kmm-upgrade {}: {}", node, base::escape(found),
+                              options_.version, instead));
 }
 
 }  // namespace kmm::cluster

@@ -97,6 +97,8 @@ std::string signal_name(int signal) {
 Error no_result(const WorkerReply& reply, const WorkerCall& call) {
     constexpr int k_signal_base = 128;  // shells add it to the number of the signal that ended a program
     constexpr int k_signal_last = 64;
+    constexpr int k_bundle_failed = 74;                               // what a bundle exits with that cannot start,
+    constexpr std::string_view k_bundle_code = "bundle-not-started";  // and the code that it prints
     const auto verb = verb_of(call);
     const auto says = [&](std::string_view words) { return reply.transport.find(words) != std::string::npos; };
     const auto make = [&](Exit exit, const char* code, const std::string& text) {
@@ -110,7 +112,19 @@ Error no_result(const WorkerReply& reply, const WorkerCall& call) {
                     .hint("allow it without one in the node's sudoers: USER ALL=(root) NOPASSWD: /path/to/kmm-worker");
     } else if (reply.exit_code == 127 || reply.exit_code == 126 || (says("sudo: ") && says(": command not found"))) {
         error = make(Exit::not_found, "worker-not-found", "kmm-worker cannot be run there")
-                    .hint("install kmm-worker on the node, or name it with --worker COMMAND");
+                    .hint(
+                        "install kmm-worker on the node, name it with --worker COMMAND, or have it brought along: "
+                        "--worker bundle");
+    } else if (reply.exit_code == k_bundle_failed && says(k_bundle_code)) {
+        const auto after = [&](std::string_view word) {
+            const auto at = reply.transport.find(word);
+            if (at == std::string::npos) return std::string();
+            const auto text = std::string_view(reply.transport).substr(at + word.size());
+            return std::string(base::trim(text.substr(0, text.find('\n'))));
+        };
+        error =
+            make(Exit::io, "worker-not-brought", "kmm-worker was brought there and does not start: " + after("error: "))
+                .hint(after("hint: "));
     } else if (reply.signal != 0 || is_told_by_shell) {
         const auto signal = reply.signal != 0 ? reply.signal : reply.exit_code - k_signal_base;
         error = make(Exit::other, "worker-failed",
@@ -167,6 +181,19 @@ std::optional<NoValue> look_for_failure(const WorkerReply& reply, const WorkerCa
                           call.node, words, reply.exit_code, base::escape(found), kind));
     if (!reply.transport.empty()) answer.error->detail("transport", reply.transport);
     return answer;
+}
+
+WorkerReply error_reply(const Error& error) {
+    WorkerReply reply;
+    reply.of_worker = false;
+    reply.exit_code = static_cast<int>(error.exit());
+    reply.document = value::Node::mapping(
+        {{"apiVersion", "kmmtools/v1"}, {"kind", "Error"}, {"code", error.code()}, {"message", error.message()}});
+    if (!error.hint().empty()) { reply.document.set("hint", error.hint()); }
+    value::Node details = value::Node::mapping();
+    for (const auto& [key, text] : error.details()) { details.set(key, text); }
+    if (!details.members().empty()) { reply.document.set("details", std::move(details)); }
+    return reply;
 }
 
 }  // namespace kmm::cluster

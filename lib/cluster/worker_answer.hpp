@@ -43,4 +43,7 @@ template <typename Value>
     return Reply<Value>{found->end, std::nullopt, std::move(found->error), found->has_result};
 }
 
+/// A reply that holds `error`, which is this program's, as a worker would have said it.
+[[nodiscard]] WorkerReply error_reply(const Error& error);
+
 }  // namespace kmm::cluster

@@ -96,9 +96,15 @@ std::vector<std::string> worker_argv(const std::string& worker_command, const Wo
         if (!word.empty()) argv.emplace_back(word);
     }
     if (argv.empty()) throw Error(Exit::config, "bad-value", "expected the worker's command, found an empty text");
-    argv.insert(argv.end(), call.args.begin(), call.args.end());
-    argv.insert(argv.end(), {"-o", "json"});
+    const auto rest = call_words(call);
+    argv.insert(argv.end(), rest.begin(), rest.end());
     return argv;
+}
+
+std::vector<std::string> call_words(const WorkerCall& call) {
+    auto words = call.args;
+    words.insert(words.end(), {"-o", "json"});
+    return words;
 }
 
 value::Node worker_document(std::string_view text) {

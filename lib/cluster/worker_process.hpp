@@ -20,7 +20,9 @@ inline constexpr std::string_view k_missing_marker = "kmm-worker-missing";
 /// `text` as one word of a POSIX shell, whatever it contains (NUL excepted).
 [[nodiscard]] std::string shell_quote(std::string_view text);
 
-/// The worker's argv: `worker_command` split at blanks, the call's arguments, "-o json".
+/// The call's arguments and "-o json".
+[[nodiscard]] std::vector<std::string> call_words(const WorkerCall& call);
+/// The worker's argv: `worker_command` split at blanks, then call_words.
 [[nodiscard]] std::vector<std::string> worker_argv(const std::string& worker_command, const WorkerCall& call);
 
 /// The worker's document in `text`: all of `text` if that is one JSON object with a kind, else the one such object in

@@ -11,6 +11,7 @@
 #include "sys/file_ops.hpp"
 #include "sys/process.hpp"
 #include "sys/signals.hpp"
+#include "sys/trust.hpp"
 #include "value/reader.hpp"
 #include "value/writer.hpp"
 
@@ -103,6 +104,9 @@ Credentials::Issued Credentials::run_plugin(const ExecPlugin& plugin, const std:
         throw plugin_fault(plugin, "it wants a terminal (interactiveMode: Always), which it is not given here")
             .hint("a user of the kubeconfig with a token, or a plugin with interactiveMode IfAvailable");
     }
+    // What it says is done: a kubeconfig that somebody else may write would run programs as root.
+    if (!plugin.origin.file.empty()) sys::require_trusted(plugin.origin.file, "kubeconfig with a login program");
+    if (plugin.command.find('/') != std::string::npos) sys::require_trusted(plugin.command, "login program");
     sys::ProcessSpec spec;
     spec.argv = {plugin.command};
     spec.argv.insert(spec.argv.end(), plugin.args.begin(), plugin.args.end());

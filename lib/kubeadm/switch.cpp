@@ -14,6 +14,7 @@
 #include "kubeadm/facts.hpp"
 #include "kubeadm/steps.hpp"
 #include "record/sha256.hpp"
+#include "sys/trust.hpp"
 
 namespace kmm::kubeadm {
 namespace {
@@ -54,7 +55,10 @@ Binary find_binary(const Place& place, const Switch& how, const kubernetes::Vers
         const std::string stage = directory + "/" + stage_of(program);
         for (const Binary& binary :
              {Binary{stage + "/usr/bin/" + program, stage}, Binary{directory + "/" + program, ""}}) {
-            if (place.exists(binary.file)) return binary;
+            if (place.exists(binary.file)) {
+                sys::require_trusted(place.here(binary.file), "program");
+                return binary;
+            }
             tried.push_back(binary.file);
         }
     }
@@ -332,6 +336,7 @@ std::vector<nodejob::Command> placing_commands(const Node& node, const Switch& h
             for (const std::string& program : programs) binaries(node, how, target, program, commands);
             break;
         case Switch::Way::command: {
+            sys::require_trusted(node.place.here(how.command), "program");
             const std::string name = node_name(node.place);
             for (const std::string& program : programs) {
                 commands.push_back({node.place.command({how.command}),

@@ -143,7 +143,8 @@ constexpr std::array k_error_texts{
     CodeText{"unsupported", "error", "this version cannot do what was asked", "", "see the message for another way"},
     CodeText{"untrusted-file", "error",
              "run by root, a file or directory that somebody else owns or may write decides what is done",
-             "Configuration, credentials, mirror files and ssh configuration count for root only if root owns them, "
+             "Configuration, credentials, mirror files, ssh configuration, and programs such as hooks count for root "
+             "only if root owns them, "
              "their directories and links, and nobody else may write them.",
              "chown root it and chmod go-w it, or run the command as its owner"},
     CodeText{"warnings", "error", "there are warnings, and --fail-on warning was given", "",

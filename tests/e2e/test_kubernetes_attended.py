@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What stands around the steps of start kubernetes: hooks, patches, the freeze of applications, guard."""
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -123,6 +124,23 @@ class Attended(Case):
         before.write_text('#!/bin/sh\necho x >> "${0%/*}/.tries"\n[ $(wc -l < "${0%/*}/.tries") -ge 3 ] || exit 75\n')
         self.must("retry", "w1")
         self.assertEqual((self.hooks / ".tries").read_text(), "x\nx\nx\n")
+        self.require_complete()
+
+    def test_root_runs_no_program_of_somebody_else(self):
+        hook = self.hook("pre-upgrading-kubelets.w1")
+        taken = self.hook("post-upgrading-kubelets.cp1", f"#!/bin/sh\nchown 65534 '{hook}'\n")
+        if os.geteuid() != 0:  # others run what they like
+            return
+        os.chown(taken, 65534, 65534)
+        shown = self.must(*START, "--hook-dir", str(self.hooks), exit_code=77)
+        self.assertIn("untrusted-file", shown)
+        self.assertEqual(self.fleet.applies(), [])
+        os.chown(taken, 0, 0)
+        shown = self.must(*START, "--hook-dir", str(self.hooks), exit_code=11)
+        self.assertIn("expected one that only root may change", shown)
+        self.assertEqual((self.fleet.kubelet("cp1"), self.fleet.kubelet("w1")), (TARGET, FROM))
+        os.chown(hook, 0, 0)
+        self.must("retry", "w1")
         self.require_complete()
 
     def test_hooks_that_would_never_run(self):

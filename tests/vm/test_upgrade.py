@@ -62,6 +62,22 @@ class Forward(UpgradeCase):
         return [event for event in self.events() if event["event"] == "intent" and event.get("node")]
 
 
+class Brought(UpgradeCase):
+    """A node whose root is busybox and that has no kmm-worker: it comes along, through a real sshd."""
+
+    def test_a_node_without_kmm_worker(self):
+        aside = "/bin/kmm-worker.aside"
+        self.fleet.shell("node-b", f"mv /bin/kmm-worker {aside}")
+        self.addCleanup(self.fleet.shell, "node-b", f"mv {aside} /bin/kmm-worker; rm -rf /var/lib/kmm-tools")
+        self.edit("v2")
+        self.upgrade(*START, "--node", "node-a", "--node", "node-b")
+        self.assert_live({"node-a": "v2", "node-b": "v2", "node-c": "v1"})
+        self.assertRegex(
+            self.fleet.shell("node-b", "ls -A /var/lib/kmm-tools"), r"^kmm-worker-[0-9a-f]{64}\.run\nworker-[0-9a-f]{64}\n$"
+        )
+        self.assertEqual(self.fleet.shell("node-a", "ls -A /var/lib"), self.fleet.shell("node-c", "ls -A /var/lib"))
+
+
 class CannotLoad(UpgradeCase):
     """A v2 that could not be loaded is found before v1 is touched."""
 

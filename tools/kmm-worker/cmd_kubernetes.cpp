@@ -11,6 +11,7 @@
 #include "kubeadm/facts.hpp"
 #include "kubeadm/steps.hpp"
 #include "net/http.hpp"
+#include "sys/trust.hpp"
 
 namespace kmm::tool_worker {
 
@@ -97,6 +98,13 @@ cli::Option placing_option() {
 
 cli::Option ignore_option() {
     return cli::option("ignore-preflight-errors", "NAMES", "checks of kubeadm whose failure is a warning");
+}
+
+/// kubeadm puts what they say into the manifests of the control plane. Errors: no_permission "untrusted-file".
+void require_patches(const Here& here, const std::string& directory) {
+    sys::require_trusted(here.node.place.here(directory), "directory of kubeadm's patches");
+    for (const std::string& name : here.node.place.list(directory))
+        sys::require_trusted(here.node.place.here(directory + "/" + name), "patch of kubeadm");
 }
 
 std::string version_cell(const std::optional<kubernetes::Version>& version) {
@@ -301,6 +309,7 @@ std::vector<cli::Verb> verbs_kubernetes() {
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {
         const Here here(args, context);
         kubeadm::ControlPlaneOptions options{target_of(args), args.flag("first"), {}, switch_of(args)};
+        if (const auto patches = args.get("patches")) require_patches(here, *patches);
         for (const char* name : {"ignore-preflight-errors", "skip-phases", "patches"}) {
             if (const auto text = args.get(name)) options.extra.push_back(fmt::format("--{}={}", name, *text));
         }

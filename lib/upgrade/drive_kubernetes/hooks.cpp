@@ -11,6 +11,7 @@
 #include "base/last_lines.hpp"
 #include "base/text.hpp"
 #include "sys/process.hpp"
+#include "sys/trust.hpp"
 #include "upgrade/drive/program_end.hpp"
 #include "upgrade/drive/step_runner.hpp"
 #include "upgrade/drive_kubernetes/programs.hpp"
@@ -78,6 +79,7 @@ void Hooks::run_one(const std::string& name, const std::string& state, const std
     spec.keep_end = true;
     spec.cancelled = interrupted_;
     for (;;) {
+        sys::require_trusted(spec.argv.front(), "program");
         spec.timeout = deadline.left();
         const auto result = sys::run_process(spec);
         if (result.cancelled) throw Leave{StepEnd::left};

@@ -12,6 +12,7 @@
 #include "base/last_lines.hpp"
 #include "base/text.hpp"
 #include "sys/process.hpp"
+#include "sys/trust.hpp"
 #include "upgrade/drive/pool.hpp"
 #include "upgrade/drive/program_end.hpp"
 #include "upgrade/engine/pace.hpp"
@@ -47,6 +48,7 @@ OneAnswer ask_one(const std::string& path, const std::string& name, const std::v
     spec.output_max = k_answer_max;
     spec.cancelled = interrupted;
     try {
+        sys::require_trusted(path, "program");
         const auto result = sys::run_process(spec);
         answer.is_interrupted = result.cancelled;
         answer.read.fault = fault_of_program(result, timeout);
@@ -76,6 +78,7 @@ std::vector<std::string> programs_of(const std::string& directory, const std::st
     }
     std::sort(names.begin(), names.end());
     std::sort(others.begin(), others.end());
+    for (const auto& name : names) sys::require_trusted((std::filesystem::path(directory) / name).native(), "program");
     if (others.empty() && !names.empty()) return names;
     if (others.empty())
         throw Error(Exit::usage, "not-a-program",

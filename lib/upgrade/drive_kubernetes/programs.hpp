@@ -19,7 +19,7 @@ inline constexpr std::chrono::milliseconds k_program_timeout{60'000};
 
 /// Names of the programs in `directory`, sorted. Names that begin with a dot are left out. Errors: not_found and others
 /// of the system for the directory; usage "not-a-program", with each file that is not executable, and for a directory
-/// without a program. `option` is for messages.
+/// without a program; no_permission "untrusted-file" for one that root must not run. `option` is for messages.
 [[nodiscard]] std::vector<std::string> programs_of(const std::string& directory, const std::string& option);
 
 /// The programs of a directory: each is run with FROM and TO as its arguments and prints what

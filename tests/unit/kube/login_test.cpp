@@ -4,6 +4,7 @@
 #include <thread>
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "fixture.hpp"
 #include "sys/temp_dir.hpp"
@@ -194,6 +195,32 @@ TEST_CASE("exec plugin: everything it can do wrong") {
         CHECK(error.message() == "login program " + connection.exec->command + ": " + row.message);
         CHECK(error.position()->to_string() == "config:9:9");
     }
+}
+
+TEST_CASE("exec plugin: root runs none that somebody else has named or may replace") {
+    constexpr unsigned k_somebody = 65534;
+    const sys::TempDir dir{"plugin"};
+    const std::string config = dir.path() + "/config";
+    write_text(config, "");
+    Connection connection;
+    connection.exec = plugin(dir, credential(R"("token":"t")"));
+    connection.exec->origin = Position{config, 9, 9};
+    SleepyClock clock;
+    const auto outcome = [&] {
+        Credentials credentials(connection, clock, {});
+        try {
+            return credentials.proof().headers.empty() ? std::string("no token") : std::string("token");
+        } catch (const Error& error) { return error.code(); }
+    };
+    CHECK(outcome() == "token");
+    if (::geteuid() != 0) { return; }
+    for (const std::string& file : {config, connection.exec->command}) {
+        REQUIRE(::chown(file.c_str(), k_somebody, k_somebody) == 0);
+        CHECK(outcome() == "untrusted-file");
+        REQUIRE(::chown(file.c_str(), 0, 0) == 0);
+    }
+    CHECK(outcome() == "token");
+    CHECK(runs(dir) == 2);
 }
 
 TEST_CASE("exec plugin: runs once for all who ask at the same time, whose tokens are refused, or whom it fails") {

@@ -86,15 +86,6 @@ private:
     std::function<void()> require_;
 };
 
-std::unique_ptr<cluster::NodeRunner> runner_without_pods(const upgrade::Options& options) {
-    if (options.via == Via::local)
-        return std::make_unique<cluster::LocalRunner>(options.worker.empty() ? "kmm-worker" : options.worker);
-    cluster::SshOptions ssh;
-    ssh.config_file = options.ssh_config;
-    if (!options.worker.empty()) ssh.worker_command = options.worker;
-    return std::make_unique<cluster::SshRunner>(ssh);
-}
-
 /// Servers before 1.30 refuse the field.
 bool has_apparmor_field(kube::Client& client) {
     const auto version = client.server_version();
@@ -119,6 +110,9 @@ void Reach::choose(upgrade::Options& options, const cluster::Place& place, Age a
     else if (age != Age::recorded) options.via = is_live && !asks_for_ssh ? Via::self : Via::ssh;
     if (const auto file = args.get("ssh-config")) options.ssh_config = absolute_path(*file);
     options.worker = args.get("worker").value_or(options.worker);
+    if (options.via == Via::local && bundle_prefix(options.worker))
+        throw Error(Exit::usage, "bad-value", "--worker bundle is for nodes that are reached by ssh, found --via local")
+            .hint("leave --worker out: kmm-worker of this host is used");
     options.worker_image = args.get("worker-image").value_or(options.worker_image);
     options.worker_namespace = args.get("worker-namespace").value_or(options.worker_namespace);
     options.lease_namespace = args.get("lease-namespace").value_or(options.lease_namespace);
@@ -212,6 +206,22 @@ std::unique_ptr<cluster::NodeRunner> Reach::runner_beside_server(const upgrade::
     return std::make_unique<OwnCodesRunner>(std::move(plain));
 }
 
+std::unique_ptr<cluster::NodeRunner> Reach::runner_without_pods(const upgrade::Options& options) {
+    using Worker = cluster::SshOptions::Worker;
+    if (options.via == Via::local)
+        return std::make_unique<cluster::LocalRunner>(options.worker.empty() ? "kmm-worker" : options.worker);
+    cluster::SshOptions ssh;
+    ssh.config_file = options.ssh_config;
+    ssh.version = KMM_VERSION;
+    ssh.bundle = [bundle = bundle_]() -> const cluster::WorkerBundle& { return bundle->get(); };
+    ssh.tell = [this](const std::string& text) { call_.note(text); };
+    const auto prefix = bundle_prefix(options.worker);
+    ssh.worker = prefix ? Worker::bundle : options.worker.empty() ? Worker::either : Worker::installed;
+    if (prefix) ssh.prefix = *prefix;
+    else if (!options.worker.empty()) ssh.worker_command = options.worker;
+    return std::make_unique<cluster::SshRunner>(std::move(ssh));
+}
+
 std::unique_ptr<cluster::NodeRunner> Reach::plain_runner(const upgrade::Options& options, const Target& target) {
     const auto leased = [this](std::unique_ptr<cluster::NodeRunner> runner) -> std::unique_ptr<cluster::NodeRunner> {
         return std::make_unique<LeasedRunner>(std::move(runner), [this] { cluster_.require_lease(); });
@@ -268,7 +278,9 @@ std::vector<cli::Option> runner_options() {
                patience,
                runner,
                cli::option("ssh-config", "FILE", "configuration file of the ssh client, as ssh -F"),
-               cli::option("worker", "COMMAND", "command of kmm-worker on the nodes")} +
+               cli::option("worker", "COMMAND",
+                           "command of kmm-worker on the nodes; bundle: bring it along (default where none of this "
+                           "version is installed)")} +
            image_policy_options();
 }
 

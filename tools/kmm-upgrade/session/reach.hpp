@@ -8,6 +8,7 @@
 #include "cluster/plugin_store.hpp"
 #include "cluster/runner.hpp"
 #include "kmm-upgrade/session/cluster_access.hpp"
+#include "kmm-upgrade/session/own_bundle.hpp"
 
 namespace kmm::tool_upgrade {
 
@@ -38,8 +39,11 @@ private:
     [[nodiscard]] std::unique_ptr<cluster::NodeRunner> plain_runner(const upgrade::Options& options,
                                                                     const Target& target);
 
+    [[nodiscard]] std::unique_ptr<cluster::NodeRunner> runner_without_pods(const upgrade::Options& options);
+
     Call& call_;
     ClusterAccess& cluster_;
+    std::shared_ptr<OwnBundle> bundle_ = std::make_shared<OwnBundle>();
 };
 
 /// --via and what belongs to it.
