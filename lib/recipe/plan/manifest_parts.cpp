@@ -63,6 +63,45 @@ std::vector<Manifest> definitions(const chart::Rendered& rendered) {
     return all;
 }
 
+std::vector<Manifest> operator_definitions(const chart::Rendered& rendered) {
+    std::vector<Manifest> all;
+    const auto add = [&](const Manifest& file, const std::string& text, std::size_t line) {
+        auto parts = chart::sort_manifests({chart::RenderedFile{file.source, text, nullptr}});
+        for (auto* list : {&parts.objects, &parts.hooks}) { all.insert(all.end(), list->begin(), list->end()); }
+        if (parts.objects.empty() && parts.hooks.empty()) {
+            Manifest& none = all.emplace_back();
+            none.source = file.source;
+            none.origin = [place = Position{file.source, line, 0}](std::size_t) { return place; };
+        }
+    };
+    for (const auto& file : rendered.crds) {
+        std::string document = "# Source\n";
+        std::size_t line = 0;
+        for (const auto text : base::split(file.content, '\n')) {
+            ++line;
+            if (!text.starts_with("---")) {
+                document.append(text) += '\n';
+                continue;
+            }
+            const auto behind = base::trim(text.substr(3));
+            if (!behind.empty() && behind.front() != '#') {
+                throw Error(Exit::data, "bad-manifest",
+                            fmt::format("invalid Yaml document separator: {}", base::escape(behind)))
+                    .at({file.source, line, 0})
+                    .hint("the operator wants the document on the next line; leave out --compat sro");
+            }
+            if (document.empty()) {
+                document = "#\n";
+            } else {
+                add(file, document, line);
+                document.clear();
+            }
+        }
+        if (!document.empty()) { add(file, document, line); }
+    }
+    return all;
+}
+
 std::vector<Manifest> hooks_of(const chart::Rendered& rendered, std::string_view event) {
     std::vector<Manifest> all;
     for (const auto& hook : rendered.hooks) {

@@ -29,6 +29,10 @@ namespace kmm::recipe::plan {
 /// The objects of `crds/`, in the order in which they are installed.
 [[nodiscard]] std::vector<chart::Manifest> definitions(const chart::Rendered& rendered);
 
+/// The same as the operator reads them: in order of the file, with an empty document, which it refuses, where a file
+/// begins or ends with a separator. Error: data "bad-manifest".
+[[nodiscard]] std::vector<chart::Manifest> operator_definitions(const chart::Rendered& rendered);
+
 /// The hooks of an event ("pre-install"), by weight, then by name.
 [[nodiscard]] std::vector<chart::Manifest> hooks_of(const chart::Rendered& rendered, std::string_view event);
 

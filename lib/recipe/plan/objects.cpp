@@ -78,12 +78,15 @@ public:
         set_namespace();
         own_label();
         if (is_unwanted_build()) { return std::nullopt; }
-        const bool affine = !context_.kernel.empty() && is_kernel_affine(object_, context_.operator_only);
+        const bool has_kernel = !context_.kernel.empty() || (context_.operator_only && context_.is_hook);
+        const bool affine = has_kernel && is_kernel_affine(object_, context_.operator_only);
         if (affine) { bind_to_kernel(); }
         select_nodes();
         if (annotation("proxy") == "true") { inject_proxy(); }
         if (kind_ != "SpecialResource" && kind_ != "Namespace") { own(); }
-        if (kind_ == "Pod" && !context_.is_hook && is_never_made()) { return std::nullopt; }
+        // The hash that the operator writes last loses annotations, too.
+        if (context_.operator_only && find({"metadata", "annotations"}) != nullptr) { (void)texts("annotations"); }
+        if (kind_ == "Pod" && is_never_made() && !context_.is_hook) { return std::nullopt; }
         return std::move(object_);
     }
 
@@ -220,7 +223,7 @@ private:
     }
 
     void bind_to_kernel() {
-        if (context_.os.empty()) {
+        if (context_.os.empty() && !context_.is_hook) {
             throw Error(Exit::data, "unknown-fact",
                         fmt::format("{}: operatingSystemDecimal of kernel {} is not known", shown(), context_.kernel))
                 .at(place_)
@@ -327,7 +330,7 @@ private:
                       "the operator wants spec.restartPolicy; leave out --compat sro");
         }
         if (policy == nullptr || policy->text() != "Never") { return false; }
-        differs("is made; the operator never makes Pods with restartPolicy Never");
+        if (!context_.is_hook) { differs("is made; the operator never makes Pods with restartPolicy Never"); }
         return context_.operator_only;
     }
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -39,9 +40,10 @@ void note_other_chart(const SpecialResource& resource, const chart::Chart& chart
 /// What the operator makes of a dependency that is not there: the file NAME.yaml of its chart, else a resource without
 /// values.
 Value dependency_object(const std::string& name, const ChartReference& reference, const chart::Chart& chart,
-                        Position& origin) {
+                        Position& origin, bool& from_file) {
     for (const auto& file : chart.files) {
         if (file.name != name + ".yaml") { continue; }
+        from_file = true;
         tmpl::YamlFault fault;
         Value object = tmpl::read_yaml_text(file.data, fault, tmpl::WholeNumbers::exact);
         origin = Position{chart.place + '/' + file.name, fault.line, 0};
@@ -69,6 +71,7 @@ struct MadeResource {
     Value object;
     Position origin;
     chart::Chart chart;
+    bool from_file = false;  ///< NAME.yaml of the chart
 };
 
 class Recipes {
@@ -81,6 +84,7 @@ public:
         const auto ends = names.empty() ? roots() : names;
         rendered_.main = ends.size() == 1 ? ends.front() : "";
         for (const auto& name : apply_order(all_, names)) { require_dependencies(name); }
+        if (options_.operator_only) { find_unreached(names); }
         for (const auto& name : apply_order(all_, names)) { render(name); }
         sort_and_merge(rendered_.findings);
         return std::move(rendered_);
@@ -93,6 +97,7 @@ private:
     const RenderOptions& options_;
     RenderedRecipes rendered_;
     std::map<std::string, MadeResource> made_;
+    std::set<std::string> unreached_;  ///< what the operator does not come to in this pass
 
     /// Those that no other needs.
     std::vector<std::string> roots() const {
@@ -129,7 +134,7 @@ private:
             MadeResource made;
             made.chart = chart_of_(dependency.name, dependency.chart);
             made.origin = dependency.origin;
-            made.object = dependency_object(dependency.name, dependency.chart, made.chart, made.origin);
+            made.object = dependency_object(dependency.name, dependency.chart, made.chart, made.origin, made.from_file);
             Diagnostics faults;
             const auto documents = value::read_yaml(tmpl::write_yaml(made.object), made.origin.file, faults);
             if (documents.size() != 1 || !is_special_resource(documents[0])) {
@@ -141,14 +146,32 @@ private:
             if (has_errors(faults)) { throw Error::from_diagnostics(std::move(faults)); }
             own.origin = made.origin;
             own.places.clear();  // of a text that nobody has seen
+            // The operator writes its Go type where it has no file, and no label.
+            if (options_.operator_only && !made.from_file) { made.object = own.object; }
             all_.push_back(std::move(own));
             made_.emplace(dependency.name, std::move(made));
             require_dependencies(dependency.name);
         }
     }
 
+    /// Dependencies behind one that is missing, which ends the operator's pass.
+    void find_unreached(const std::vector<std::string>& names) {
+        for (const auto& resource : all_) {
+            bool ended = false;
+            for (const auto& dependency : resource.dependencies) {
+                if (ended) { unreached_.insert(dependency.name); }
+                ended = ended || made_.contains(dependency.name);
+            }
+        }
+        for (const auto& name : names) { unreached_.erase(name); }
+    }
+
     void put_made(const std::string& name, const MadeResource& made) {
         Value object = tmpl::deep_copy(made.object);
+        if (options_.operator_only && !made.from_file) {
+            rendered_.objects.push_back({name, "(dependency)", "", std::move(object), made.origin});
+            return;
+        }
         Map& metadata = *(*object.shared_map())["metadata"].shared_map();
         Value& labels = metadata["labels"];
         if (!labels.is_map()) { labels = Value::map({}); }
@@ -201,6 +224,7 @@ private:
                  resource.place("spec.managementState"), "", Exit::data});
             return;
         }
+        if (unreached_.contains(name)) { return; }
         if (options_.operator_only && (made_.contains(name) || makes_one(resource))) { return; }
         const auto made = made_.find(name);
         if (made != made_.end()) { put_made(name, made->second); }

@@ -101,13 +101,11 @@ public:
     void run() {
         for (const auto& kernel : kernels_.all) {
             if (options_.operator_only && kernel.kernel != kernels_.last) { continue; }
-            const Value values =
-                runtime_values(facts_, resource_, kernels_, kernel, Root::resource, options_.operator_only);
+            const Value values = runtime(resource_, kernel, Root::resource);
             Expanded& made = expanded_[kernel.kernel] =
                 expand_resource(resource_, values, options_.operator_only, notice_);
             if (resource_.set_giver == nullptr) { continue; }
-            const Value giver =
-                runtime_values(facts_, *resource_.set_giver, kernels_, kernel, Root::resource, options_.operator_only);
+            const Value giver = runtime(*resource_.set_giver, kernel, Root::resource);
             made.set = expand_resource(resource_, giver, options_.operator_only, nullptr).set;
         }
         note_frozen_set();
@@ -139,6 +137,17 @@ private:
 
     [[nodiscard]] const Expanded& expanded(const std::string& kernel) const {
         return expanded_.at(options_.operator_only ? kernels_.last : kernel);
+    }
+
+    /// Runtime values; the resource has the uid of --owned-by where its document says none.
+    Value runtime(const SpecialResource& resource, const RecipeKernel& kernel, Root root) const {
+        Value made = runtime_values(facts_, resource, kernels_, kernel, root, options_.operator_only);
+        if (!context_.owner_uid.empty() && &resource == &resource_) {
+            Value& whole = (*made.shared_map())["specialresource"];
+            Value& metadata = (*whole.shared_map())["metadata"];
+            if (metadata.is_map()) { metadata.shared_map()->try_emplace("uid", Value::string(context_.owner_uid)); }
+        }
+        return made;
     }
 
     void warn(std::string code, std::string message, Position place, std::string hint,
@@ -174,8 +183,7 @@ private:
         context_.os = release.os;
         context_.expanded = &own;
         auto rendered = chart_.render(step, own, chart_.values(own, values));
-        if (options_.operator_only || !definitions_done_) { put_all(step.name, "", definitions(rendered), true); }
-        definitions_done_ = true;
+        put_definitions(step.name, rendered);
         put_hooks(step.name, rendered, "pre-install");
         for (const auto& manifest : in_order(rendered)) {
             if (auto made = make(manifest)) {
@@ -221,9 +229,8 @@ private:
         context_.os = kernel.system.os;
         auto known = values_.find(kernel.kernel);
         if (known == values_.end()) {
-            const Value runtime =
-                runtime_values(facts_, resource_, kernels_, kernel, Root::charts, options_.operator_only);
-            known = values_.emplace(kernel.kernel, chart_.values(expanded(kernel.kernel), runtime)).first;
+            const Value all = runtime(resource_, kernel, Root::charts);
+            known = values_.emplace(kernel.kernel, chart_.values(expanded(kernel.kernel), all)).first;
         }
         context_.expanded = &expanded(kernel.kernel);
         return chart_.render(state, *context_.expanded, known->second);
@@ -231,11 +238,23 @@ private:
 
     void put_all(const std::string& state, const std::string& kernel, const std::vector<Manifest>& manifests,
                  bool is_hook) {
+        // The operator gives hooks and definitions no kernel: the name ends with the hash of none.
+        ObjectContext whole = context_;
         context_.is_hook = is_hook;
+        if (is_hook && options_.operator_only) { context_.kernel = context_.os = ""; }
         for (const auto& manifest : manifests) {
             if (auto made = make(manifest)) { put(state, kernel, std::move(made->object), made->origin); }
         }
-        context_.is_hook = false;
+        context_ = std::move(whole);
+    }
+
+    void put_definitions(const std::string& state, const chart::Rendered& rendered) {
+        if (options_.operator_only) {
+            put_all(state, "", operator_definitions(rendered), true);
+        } else if (!definitions_done_) {
+            definitions_done_ = true;
+            put_all(state, "", definitions(rendered), true);
+        }
     }
 
     std::optional<Made> make(const Manifest& manifest) {
@@ -259,9 +278,13 @@ private:
     }
 
     void put_hooks(const std::string& state, const chart::Rendered& rendered, const std::string& event) {
-        const auto hooks = hooks_of(rendered, event);
+        auto hooks = hooks_of(rendered, event);
+        // The operator reads a hook alone: a separator in front of it makes no empty document.
+        for (auto& hook : hooks) {
+            if (hook.content.starts_with("---")) { hook.content.erase(0, 3); }
+        }
         // The operator keeps a marker for each namespace and runs no hooks of that event any more.
-        if (hooks.empty() || (options_.operator_only && !hooks_done_.insert(event).second)) { return; }
+        if (hooks.empty() || (options_.operator_only && hooks_done_.contains(event))) { return; }
         if (!options_.operator_only && !hooks_done_.insert(event).second) {
             warn("sro-differs",
                  fmt::format("{}: {} hooks of {} are run; the operator runs those of the first state that has any",
@@ -270,6 +293,7 @@ private:
         }
         put_all(state, "", hooks, true);
         if (!options_.operator_only) { return; }
+        hooks_done_.insert(event);  // not if one of them failed
         Map metadata{{"name", Value::string("sh.helm.hooks." + event)},
                      {"namespace", Value::string(context_.expanded->name_space)}};
         if (!context_.owner_uid.empty()) {
@@ -294,7 +318,7 @@ private:
             ++done;
             try {
                 auto rendered = render(state, kernel);
-                put_all(state.name, "", definitions(rendered), true);
+                put_definitions(state.name, rendered);
                 put_hooks(state.name, rendered, "pre-install");
                 for (const auto& manifest : in_order(rendered)) {
                     if (auto made = make(manifest)) {
@@ -322,10 +346,7 @@ private:
         for (const auto& kernel : kernels_.all) {
             with_context([&] { return "kernel " + kernel.kernel; }, [&] {
                 auto& one = rendered[kernel.kernel] = render(state, kernel);
-                if (!definitions_done_) {
-                    definitions_done_ = true;
-                    put_all(state.name, "", definitions(one), true);
-                }
+                put_definitions(state.name, one);
                 for (const auto& manifest : in_order(one)) {
                     any = true;
                     if (auto made = make(manifest)) {

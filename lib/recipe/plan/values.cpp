@@ -111,6 +111,28 @@ bool selects(const SpecialResource& resource, const Facts& facts, const KernelFa
     });
 }
 
+/// The resource as templates of the operator see it. A `set` that is absent is null to the first pass, the number 0 to
+/// charts: the converter reads what the empty object writes, "null" with a line feed, as a number.
+Value as_operator_sees(const SpecialResource& resource, Root root) {
+    Value made = tmpl::deep_copy(resource.object);
+    const Value absent = root == Root::charts ? Value::integer(0, tmpl::Type::int64) : Value::nil();
+    const auto mark_absent = [&](Value& holder) {
+        if (!holder.is_map()) { return; }
+        const auto set = holder.shared_map()->find("set");
+        if (set != holder.shared_map()->end() && set->second.is_map() && set->second.members().empty()) {
+            set->second = absent;
+        }
+    };
+    const auto spec = made.shared_map()->find("spec");
+    if (spec == made.shared_map()->end() || !spec->second.is_map()) { return made; }
+    mark_absent(spec->second);
+    const auto dependencies = spec->second.shared_map()->find("dependencies");
+    if (dependencies != spec->second.shared_map()->end() && dependencies->second.is_list()) {
+        for (auto& dependency : dependencies->second.shared_items()) { mark_absent(dependency); }
+    }
+    return made;
+}
+
 }  // namespace
 
 const RecipeKernel& RecipeKernels::at(const std::string& kernel) const {
@@ -196,7 +218,8 @@ Value runtime_values(const Facts& facts, const SpecialResource& resource, const 
          {"osImageURL", known(facts.os_image_url, "osImageURL", "ConfigMap machine-config-osimageurl in -f")},
          {"proxy", proxy_value(facts, root, operator_only)},
          {"groupName", group_names()},
-         {"specialresource", tmpl::deep_copy(resource.object)}});
+         {"specialresource",
+          operator_only ? as_operator_sees(resource, root) : tmpl::deep_copy(resource.object)}});
 }
 
 Value group_names() {

@@ -226,6 +226,29 @@ TEST_CASE("behaviour 12: install order") {
           "Certificate PriorityClass Zebra ");
 }
 
+TEST_CASE("behaviour 9: kinds that get no annotation of the operator lose theirs, too") {
+    Case one;
+    one.facts = one_kernel();
+    one.files = {{"templates/n.yaml",
+                  "apiVersion: v1\nkind: Namespace\nmetadata: {name: other, annotations: {number: 5, kept: text}}\n"}};
+    CHECK(has(one.text(), "kept: text"));
+    one.compat = true;
+    CHECK_FALSE(has(one.text(), "kept: text"));
+}
+
+TEST_CASE("behaviour 2: a set that is absent is the number 0 to charts, and null to the first pass") {
+    Case one;
+    one.facts = one_kernel();
+    one.compat = true;
+    one.files = {{"templates/1000-a.yaml", config_map("a", "{set: '{{ toJson .Values.specialresource.spec.set }}'}")}};
+    CHECK(has(one.text(), "set: \"0\""));
+    one.compat = false;
+    CHECK(has(one.text(), "set: '{}'"));
+    one.compat = true;
+    one.resource = cr("  nodeSelector: {a: '{{ .Values.specialresource.spec.set }}'}\n");
+    CHECK(error_of([&] { (void)one.render(); }).code() == "no-kernels");
+}
+
 TEST_CASE("behaviour 13: names of states") {
     Case one;
     one.facts = one_kernel();
@@ -239,25 +262,6 @@ TEST_CASE("behaviour 13: names of states") {
     CHECK(
         states ==
         "(namespace) 0100-B.yaml 0100-a.yaml 6000-y.yaml 0100-x.yaml (stateless) (stateless) (stateless) (stateless) ");
-}
-
-TEST_CASE("behaviour 14: definitions and hooks") {
-    Case one;
-    one.facts = one_kernel();
-    one.files = {
-        {"crds/c.yaml", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: x.y}\n"},
-        {"templates/1000-a.yaml",
-         config_map("h1", "{}", "    helm.sh/hook: pre-install\n") + "---\n" + config_map("a")},
-        {"templates/2000-b.yaml", config_map("h2", "{}", "    helm.sh/hook: pre-install,pre-upgrade\n") + "---\n" +
-                                      config_map("h3", "{}", "    helm.sh/hook: test\n")}};
-    CHECK(count(one.text(), "CustomResourceDefinition") == 1);
-    CHECK(has(one.text(), "name: h1"));
-    CHECK(has(one.text(), "name: h2"));
-    CHECK_FALSE(has(one.text(), "name: h3"));
-    one.compat = true;
-    CHECK(count(one.text(), "CustomResourceDefinition") == 3);
-    CHECK(has(one.text(), "name: sh.helm.hooks.pre-install"));
-    CHECK_FALSE(has(one.text(), "name: h2"));
 }
 
 TEST_CASE("behaviour 15: sub-charts come again in every state; from the second on without alias and condition") {
@@ -347,6 +351,8 @@ TEST_CASE("behaviour 19: dependencies") {
     one.resource = cr(needs);
     CHECK(count(one.text(), "kind: SpecialResource") == 1);
     CHECK(count(one.text(), "kind: ConfigMap") == 0);
+    CHECK(has(one.text(), "forceUpgrade: false"));  // the Go type whole, and no label
+    CHECK_FALSE(has(one.text(), "specialresource.openshift.io/owned"));
     one.compat = false;
     CHECK(has(one.text(), "# state: (dependency)\n# cr: base\n"));
     CHECK(count(one.text(), "kind: ConfigMap") == 2);

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Definitions and hooks: what the Special Resource Operator does, with --compat sro, and what is made of them without.
+#include <doctest/doctest.h>
+
+#include "fixture.hpp"
+
+namespace {
+
+using namespace kmm;
+using namespace kmm::recipe_test;
+
+}  // namespace
+
+TEST_CASE("behaviour 14: definitions and hooks") {
+    Case one;
+    one.facts = one_kernel();
+    one.files = {
+        {"crds/c.yaml", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: x.y}\n"},
+        {"templates/1000-a.yaml",
+         config_map("h1", "{}", "    helm.sh/hook: pre-install\n") + "---\n" + config_map("a")},
+        {"templates/2000-b.yaml", config_map("h2", "{}", "    helm.sh/hook: pre-install,pre-upgrade\n") + "---\n" +
+                                      config_map("h3", "{}", "    helm.sh/hook: test\n")}};
+    CHECK(count(one.text(), "CustomResourceDefinition") == 1);
+    CHECK(has(one.text(), "name: h1"));
+    CHECK(has(one.text(), "name: h2"));
+    CHECK_FALSE(has(one.text(), "name: h3"));
+    one.compat = true;
+    CHECK(count(one.text(), "CustomResourceDefinition") == 3);
+    CHECK(has(one.text(), "name: sh.helm.hooks.pre-install"));
+    CHECK_FALSE(has(one.text(), "name: h2"));
+}
+
+TEST_CASE("behaviour 14: hooks have no kernel, and a Pod of a hook is made") {
+    Case one;
+    one.facts = one_kernel();
+    one.compat = true;
+    const std::string hook = "    helm.sh/hook: pre-install\n";
+    one.files = {
+        {"crds/c.yaml", config_map("crd", "{}", k_affine)},
+        {"templates/1000-a.yaml", daemon_set(k_affine + hook) + "---\n" + config_map("h", "{}", k_affine + hook) +
+                                      "---\napiVersion: v1\nkind: Pod\nmetadata: {name: p, annotations: "
+                                      "{helm.sh/hook: pre-install}}\nspec: {restartPolicy: Never}\n"}};
+    const std::string text = one.text();
+    one.files[1].data += "---\n---\n" + config_map("behind", "{}", hook);
+    CHECK(has(one.text(), "name: behind\n"));
+    for (const auto name : {"crd", "ds", "h"}) {
+        CHECK(has(text, std::string("name: ") + name + "-af63a04c86018698\n"));
+    }
+    CHECK(has(text, "feature.node.kubernetes.io/kernel-version.full: \"\""));
+    CHECK(has(text, "name: p\n"));
+    one.files.back().data =
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p, annotations: {helm.sh/hook: pre-install}}\n";
+    CHECK(has(error_of([&] { (void)one.render(); }).message(), "restartPolicy not found"));
+    one.compat = false;
+    CHECK(has(one.text(), "name: p\n"));
+}
+
+TEST_CASE("behaviour 14: a separator at either end of a file of crds/ is a fault of the operator") {
+    for (const char* form : {"---\n@", "# comment\n---\n@", "@---\n", "@--- x: 5\n"}) {
+        CAPTURE(form);
+        Case one;
+        one.facts = one_kernel();
+        std::string text = form;
+        for (std::size_t at = text.find('@'); at != std::string::npos; at = text.find('@')) {
+            text.replace(at, 1, config_map("crd"));
+        }
+        one.files = {{"crds/c.yaml", text}, {"templates/1000-a.yaml", config_map("a")}};
+        if (form[0] != '@' || text.ends_with("---\n")) { CHECK(count(one.text(), "name: crd\n") == 1); }
+        one.compat = true;
+        const std::string fault = error_of([&] { (void)one.render(); }).message();
+        CHECK(
+            (has(fault, "Object 'Kind' is missing in 'null'") || has(fault, "invalid Yaml document separator: x: 5")));
+        one.files[0].data = config_map("crd") + "---\n" + config_map("second");
+        CHECK(count(one.text(), "name: second\n") == 2);
+    }
+}
+
+TEST_CASE("behaviour 14: hooks that failed for one kernel run for the next") {
+    Case one;
+    one.compat = true;
+    one.files = {{"templates/1000-a.yaml",
+                  "{{ if hasPrefix \"4\" .Values.kernelFullVersion }}" +
+                      config_map("h", "{}", "    helm.sh/hook: pre-install\n" + k_affine).replace(0, 0, "kind: Pod\n") +
+                      "{{ else }}" + config_map("h", "{}", "    helm.sh/hook: pre-install\n" + k_affine) +
+                      "{{ end }}"}};
+    one.files[0].data.replace(one.files[0].data.find("kind: ConfigMap\n"), 16, "");
+    CHECK(count(one.text(), "name: h-") == 1);
+}
