@@ -30,8 +30,8 @@ CheckResult run_check(const CheckInfo& info, const CheckInput& input) {
         return result;
     }
     if (run == nullptr) {
-        run = function_of(info.id, {version_checks(), config_checks(), object_checks(), drain_checks(),
-                                    prerequisite_checks(), api_checks(), addon_checks()});
+        run = function_of(info.id, {version_checks(), config_checks(), flag_checks(), object_checks(),
+                                    drain_checks(), prerequisite_checks(), api_checks(), addon_checks()});
     }
     if (run == nullptr) { throw bug(fmt::format("check {} has no function", info.id)); }
     auto finding = run(input);
@@ -116,14 +116,8 @@ Finding fail_if_any(const std::vector<std::string>& problems, std::string fine) 
 
 std::optional<Finding> versions_unknown(const CheckInput& input) {
     if (input.seen.faults.empty()) { return std::nullopt; }
-    Finding finding{Outcome::fail, {}};
-    std::vector<std::string> problems;
-    for (const auto& fault : input.seen.faults) {
-        problems.push_back(fault.message);
-        if (finding.fix.empty()) { finding.fix = fault.hint; }
-    }
-    finding.detail = name_some(problems);
-    return finding;
+    return Finding{Outcome::fail, "not all versions that run are known, see versions-uniform",
+                   input.seen.faults.front().hint};
 }
 
 }  // namespace kmm::kubernetes

@@ -88,6 +88,7 @@ struct CheckRow {
 /// Each part's checks.
 [[nodiscard]] std::span<const CheckRow> version_checks() noexcept;
 [[nodiscard]] std::span<const CheckRow> config_checks() noexcept;
+[[nodiscard]] std::span<const CheckRow> flag_checks() noexcept;
 [[nodiscard]] std::span<const CheckRow> object_checks() noexcept;
 [[nodiscard]] std::span<const CheckRow> drain_checks() noexcept;
 [[nodiscard]] std::span<const CheckRow> prerequisite_checks() noexcept;
@@ -109,6 +110,10 @@ struct Configuration {
     std::optional<value::Node> root;
     Finding problem;  ///< without a root
 };
+/// The ClusterConfiguration of ConfigMap kubeadm-config.
+[[nodiscard]] Configuration cluster_configuration(const CheckInput& input);
+/// The KubeProxyConfiguration of ConfigMap kube-proxy.
+[[nodiscard]] Configuration proxy_config_map(const CheckInput& input);
 /// The KubeletConfiguration of ConfigMap kubelet-config.
 [[nodiscard]] Configuration kubelet_config_map(const CheckInput& input);
 
@@ -118,7 +123,8 @@ struct Configuration {
 /// FAIL with `problems`, or OK with `fine` if there are none.
 [[nodiscard]] Finding fail_if_any(const std::vector<std::string>& problems, std::string fine);
 
-/// FAIL that says what could not be observed, nullopt if the versions that run are known.
+/// FAIL that refers to versions-uniform, which names what could not be observed; nullopt if the versions that run are
+/// known.
 [[nodiscard]] std::optional<Finding> versions_unknown(const CheckInput& input);
 
 }  // namespace kmm::kubernetes

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of configuration: ConfigMaps of kubeadm, flags and images of the control plane, runtimes, rights.
+// Checks of configuration: ConfigMaps of kubeadm, images of the control plane, runtimes, rights.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -25,6 +25,13 @@ Configuration configuration_of(const CheckInput& input, std::string_view map, st
     if (found == maps.end()) {
         auto reason = input.inventory.unknown_reason("ConfigMap", "configmaps");
         if (!reason.empty()) { return {std::nullopt, {Outcome::skip, std::move(reason)}}; }
+        const auto versioned = std::find_if(maps.begin(), maps.end(), [&](const auto& each) {
+            return each.meta.ns == "kube-system" && each.meta.name.starts_with(fmt::format("{}-1.", map));
+        });
+        if (versioned != maps.end()) {
+            return fail(fmt::format("ConfigMap kube-system/{} does not exist, only {} as before v1.24 does", map,
+                                    base::escape(versioned->meta.name)));
+        }
         return fail(fmt::format("ConfigMap kube-system/{} does not exist", map));
     }
     const auto text = found->data.find(key);
@@ -45,10 +52,6 @@ Configuration configuration_of(const CheckInput& input, std::string_view map, st
                                 base::escape(found_kind)));
     }
     return {std::move(documents.front().root), {}};
-}
-
-Configuration cluster_configuration(const CheckInput& input) {
-    return configuration_of(input, "kubeadm-config", "ClusterConfiguration", "ClusterConfiguration");
 }
 
 Finding kubeadm_config_parses(const CheckInput& input) {
@@ -109,7 +112,28 @@ Finding etcd_external(const CheckInput& input) {
     return {Outcome::ok, "kubeadm-config names no external etcd"};
 }
 
+/// The version of the image of etcd that kubeadm-config fixes; nullopt if it fixes none.
+std::optional<Version> fixed_etcd(const CheckInput& input) {
+    const auto configuration = cluster_configuration(input);
+    return configuration.root ? Version::parse(configuration.root->get_string({"etcd", "local", "imageTag"}))
+                              : std::nullopt;
+}
+
+/// kubeadm leaves the version that kubeadm-config fixes, and has probes that need a later one.
+std::optional<Finding> fixed_etcd_too_old(const CheckInput& input) {
+    const Version probed{3, 5, 11, ""};
+    const auto fixed = fixed_etcd(input);
+    if (!fixed || *fixed >= probed || input.target->line() < MinorVersion{1, 31}) { return std::nullopt; }
+    return Finding{Outcome::fail,
+                   fmt::format("etcd.local.imageTag of kubeadm-config is {}; the probes that {} gives its Pod need {}",
+                               fixed->text().substr(1), input.target->line().text(), probed.text().substr(1))};
+}
+
 Finding etcd_36_floor(const CheckInput& input) {
+    if (auto old = fixed_etcd_too_old(input)) { return *old; }
+    if (const auto fixed = fixed_etcd(input); fixed && *fixed < Version{3, 6, 0, ""}) {
+        return {Outcome::ok, fmt::format("etcd.local.imageTag of kubeadm-config is {}", fixed->text().substr(1))};
+    }
     const auto* entry = input.catalogue.find(*input.target);
     const auto target = Version::parse(entry == nullptr ? "" : entry->etcd);
     if (!target) {
@@ -154,6 +178,16 @@ Finding image_repository_equal(const CheckInput& input) {
     }
     if (users.empty()) { return {Outcome::skip, "no Pod of the control plane was found"}; }
     if (users.size() == 1) {
+        const auto configuration = cluster_configuration(input);
+        auto named = configuration.root ? configuration.root->get_string({"imageRepository"}) : std::string();
+        // kubeadm takes its default for the old one.
+        if (named.empty() || named == "k8s.gcr.io") { named = "registry.k8s.io"; }
+        if (configuration.root && named != users.begin()->first && users.begin()->first != "k8s.gcr.io") {
+            return {Outcome::warn,
+                    fmt::format("kubeadm-config names {}, the control plane runs images of {}", base::escape(named),
+                                base::escape(users.begin()->first)),
+                    "set imageRepository in kubeadm-config to where the images of the target are"};
+        }
         return {Outcome::ok, fmt::format("all images are of {}", base::escape(users.begin()->first))};
     }
     std::vector<std::string> parts;
@@ -161,196 +195,6 @@ Finding image_repository_equal(const CheckInput& input) {
         parts.push_back(fmt::format("{}: {}", base::escape(repository), name_some(names)));
     }
     return {Outcome::warn, base::join(parts, "; ")};
-}
-
-/// The minors that are entered on the way to the target, each with what it removes.
-struct Crossed {
-    std::vector<const MinorFacts*> facts;
-    std::vector<std::string> unknown;  ///< minors whose removals are not, or not all, known
-};
-
-Crossed crossed_minors(const CheckInput& input, const Version& from) {
-    Crossed crossed;
-    const auto target = input.target->line();
-    for (auto minor = from.line(); minor.major == target.major && minor.minor < target.minor;) {
-        ++minor.minor;
-        const auto* facts = input.catalogue.facts_of(minor);
-        if (facts != nullptr) { crossed.facts.push_back(facts); }
-        if (facts == nullptr || !facts->removed.complete) { crossed.unknown.push_back(minor.text()); }
-    }
-    return crossed;
-}
-
-/// The values of flag `name`; nullopt if it is not given. Flags are compared with '-' for '_'.
-std::map<std::string, std::string> flags_of(const std::vector<std::string>& arguments) {
-    std::map<std::string, std::string> flags;
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-        std::string_view text = arguments[i];
-        if (!text.starts_with("--")) { continue; }
-        text.remove_prefix(2);
-        const auto equals = text.find('=');
-        std::string name(text.substr(0, equals));
-        std::replace(name.begin(), name.end(), '_', '-');
-        std::string value;
-        if (equals != std::string_view::npos) { value = text.substr(equals + 1); }
-        else if (i + 1 < arguments.size() && !arguments[i + 1].starts_with("-")) { value = arguments[i + 1]; }
-        auto& all = flags[name];
-        all += (all.empty() ? "" : ",") + value;
-    }
-    return flags;
-}
-
-bool contains(const std::vector<std::string>& list, std::string_view text) {
-    return std::find(list.begin(), list.end(), text) != list.end();
-}
-
-const std::vector<std::string>& removed_flags_of(const Removals& removed, std::string_view component) {
-    if (component == "kube-apiserver") { return removed.apiserver_flags; }
-    return component == "kube-scheduler" ? removed.scheduler_flags : removed.controller_manager_flags;
-}
-
-void find_removed(const Running& running, const Crossed& crossed, std::vector<std::string>& found) {
-    std::vector<std::string> arguments;
-    for (const auto& container : running.pod->containers) {
-        if (container.name == running.component) { arguments = container.arguments; }
-    }
-    const auto flags = flags_of(arguments);
-    const auto report = [&](std::string_view what, std::string_view name, const MinorFacts& facts) {
-        found.push_back(fmt::format("{} on {}: {} {} (gone in {})", running.component, base::escape(running.node), what,
-                                    name, facts.minor.text()));
-    };
-    const auto words = [&](const char* flag) {
-        std::vector<std::string> result;
-        const auto at = flags.find(flag);
-        if (at == flags.end()) { return result; }
-        for (const auto piece : base::split(at->second, ',')) {
-            result.emplace_back(base::trim(piece.substr(0, piece.find('='))));
-        }
-        return result;
-    };
-    for (const auto* facts : crossed.facts) {
-        for (const auto& flag : removed_flags_of(facts->removed, running.component)) {
-            if (flags.contains(flag)) { report("flag", "--" + flag, *facts); }
-        }
-        for (const auto& gate : words("feature-gates")) {
-            // Gates of one component may be written as "component:Gate=true".
-            const auto name = gate.substr(gate.rfind(':') == std::string::npos ? 0 : gate.rfind(':') + 1);
-            if (contains(facts->removed.feature_gates, name)) { report("feature gate", name, *facts); }
-        }
-        for (const auto* flag : {"enable-admission-plugins", "disable-admission-plugins"}) {
-            for (const auto& plugin : words(flag)) {
-                if (contains(facts->removed.admission_plugins, plugin)) { report("admission plugin", plugin, *facts); }
-            }
-        }
-    }
-}
-
-Finding removed_flags(const CheckInput& input) {
-    if (auto unknown = versions_unknown(input)) { return *unknown; }
-    const auto crossed = crossed_minors(input, *input.seen.lowest_control_plane());
-    std::vector<std::string> found;
-    for (const auto& running : input.seen.control_plane) {
-        const auto& containers = running.pod->containers;
-        const bool has_arguments = std::any_of(containers.begin(), containers.end(), [&](const auto& each) {
-            return each.name == running.component && !each.arguments.empty();
-        });
-        if (!has_arguments) {
-            return {Outcome::skip,
-                    fmt::format("Pod {} shows no arguments", base::escape(running.pod->meta.full_name()))};
-        }
-        find_removed(running, crossed, found);
-    }
-    if (!found.empty()) { return {Outcome::fail, name_some(found)}; }
-    if (!crossed.unknown.empty()) {
-        return {Outcome::skip, fmt::format("none was found, but the metadata does not list all that is gone in {}",
-                                           name_some(crossed.unknown))};
-    }
-    return {Outcome::ok, crossed.facts.empty()
-                             ? "the minor stays"
-                             : "control planes use nothing that is gone in " + input.target->line().text()};
-}
-
-/// Flags that kubeadm gives the kubelet and `kubeadm upgrade` takes away before the kubelet is switched.
-constexpr std::string_view k_dropped_by_kubeadm[] = {"--pod-infra-container-image"};
-
-/// The arguments that a kubelet will have after `kubeadm upgrade`. One that is running may still have what kubeadm has
-/// taken out of kubeadm-flags.env.
-std::vector<std::string> lasting_arguments(const Node& facts) {
-    auto arguments = texts_of(facts, {"kubelet", "arguments"});
-    const auto* own = facts.find_path({"kubelet", "ownFlags"});
-    if (own == nullptr || !own->is_sequence()) { return arguments; }
-    const auto name_of = [](std::string_view word) { return word.substr(0, word.find('=')); };
-    const auto own_flags = texts_of(facts, {"kubelet", "ownFlags"});
-    std::erase_if(arguments, [&](const auto& word) {
-        const auto name = name_of(word);
-        return std::find(std::begin(k_dropped_by_kubeadm), std::end(k_dropped_by_kubeadm), name) !=
-                   std::end(k_dropped_by_kubeadm) &&
-               std::none_of(own_flags.begin(), own_flags.end(),
-                            [&](const auto& flag) { return name_of(flag) == name; });
-    });
-    return arguments;
-}
-
-/// Flags and gates of one kubelet that are gone.
-std::string removed_from_kubelet(const std::vector<std::string>& arguments, const Node* gates, const Crossed& crossed) {
-    std::vector<std::string> found;
-    const auto flags = flags_of(arguments);
-    for (const auto* facts : crossed.facts) {
-        for (const auto& flag : facts->removed.kubelet_flags) {
-            if (flags.contains(flag)) {
-                found.push_back(fmt::format("flag --{} (gone in {})", flag, facts->minor.text()));
-            }
-        }
-        for (const auto& gate : facts->removed.feature_gates) {
-            const auto in_flags = flags.find("feature-gates");
-            const bool is_flag =
-                in_flags != flags.end() && ("," + in_flags->second).find("," + gate + "=") != std::string::npos;
-            if (is_flag || (gates != nullptr && gates->find(gate) != nullptr)) {
-                found.push_back(fmt::format("feature gate {} (gone in {})", gate, facts->minor.text()));
-            }
-        }
-    }
-    return base::join(found, ", ");
-}
-
-Finding removed_kubelet_flags(const CheckInput& input) {
-    const auto lowest = input.seen.lowest_kubelet();
-    if (!lowest) { return {Outcome::fail, "the versions of the kubelets are not known"}; }
-    const auto configuration = kubelet_config_map(input);
-    if (!configuration.root) { return {Outcome::skip, configuration.problem.detail}; }
-    const auto crossed = crossed_minors(input, *lowest);
-    std::vector<std::string> found;
-    if (const Node* gates = configuration.root->find("featureGates")) {
-        for (const auto& gate : gates->members()) {
-            for (const auto* facts : crossed.facts) {
-                if (contains(facts->removed.feature_gates, gate.key)) {
-                    found.push_back(
-                        fmt::format("kubelet-config: feature gate {} (gone in {})", gate.key, facts->minor.text()));
-                }
-            }
-        }
-    }
-    if (!found.empty() && input.nodes == nullptr) { return {Outcome::fail, name_some(found)}; }
-    if (input.nodes == nullptr) {
-        return {Outcome::skip, "none was found in kubelet-config; flags need --via ssh, which asks each node"};
-    }
-    auto on_nodes =
-        each_node(input, "kubelets use nothing that is gone in " + input.target->line().text(),
-                  [&](const std::string&, const Node& facts) {
-                      const auto* arguments = facts.find_path({"kubelet", "arguments"});
-                      if (arguments == nullptr || !arguments->is_sequence()) {
-                          return "its flags are unknown: " + unread(facts, "kubelet.arguments");
-                      }
-                      return removed_from_kubelet(lasting_arguments(facts),
-                                                  facts.find_path({"kubelet", "config", "featureGates"}), crossed);
-                  });
-    if (on_nodes.outcome == Outcome::fail) { found.push_back(on_nodes.detail); }
-    if (!found.empty()) { return {Outcome::fail, name_some(found)}; }
-    if (on_nodes.outcome == Outcome::ok && !crossed.unknown.empty()) {
-        return {Outcome::skip, fmt::format("none was found, but the metadata does not list all that is gone in {}",
-                                           name_some(crossed.unknown))};
-    }
-    return on_nodes;
 }
 
 Finding cgroup_version(const CheckInput& input) {
@@ -435,8 +279,6 @@ constexpr CheckRow k_config_rows[] = {
     {"etcd-external", etcd_external},
     {"etcd-36-floor", etcd_36_floor},
     {"image-repository-equal", image_repository_equal},
-    {"removed-flags", removed_flags},
-    {"removed-kubelet-flags", removed_kubelet_flags},
     {"cgroup-version", cgroup_version},
     {"runtime-version", runtime_version},
     {"admin-rights", admin_rights},
@@ -449,6 +291,14 @@ std::optional<Version> configured_version(const Inventory& inventory) {
     const Observation nothing;
     const auto configuration = cluster_configuration({inventory, nothing, builtin_catalogue(), std::nullopt});
     return configuration.root ? Version::parse(configuration.root->get_string({"kubernetesVersion"})) : std::nullopt;
+}
+
+Configuration cluster_configuration(const CheckInput& input) {
+    return configuration_of(input, "kubeadm-config", "ClusterConfiguration", "ClusterConfiguration");
+}
+
+Configuration proxy_config_map(const CheckInput& input) {
+    return configuration_of(input, "kube-proxy", "config.conf", "KubeProxyConfiguration");
 }
 
 Configuration kubelet_config_map(const CheckInput& input) {

@@ -27,13 +27,22 @@ std::string place_of(const PodObject& pod) {
     return fmt::format("{} on {}", base::escape(pod.meta.full_name()), base::escape(pod.node));
 }
 
-/// Why the budget allows no eviction, "" if it allows one.
-std::string blocked_by(const BudgetObject& budget) {
+/// Why the budget allows no eviction of the Pod, "" if it allows one.
+std::string blocked_by(const BudgetObject& budget, const PodObject& pod) {
     const auto name = base::escape(budget.meta.full_name());
+    if (!pod.is_ready && budget.always_evicts_unhealthy) { return {}; }
     if (!budget.disruptions_allowed || budget.observed_generation < budget.generation) {
         return fmt::format("{} has no current status", name);
     }
-    return *budget.disruptions_allowed > 0 ? "" : fmt::format("{} allows 0 disruptions", name);
+    if (*budget.disruptions_allowed > 0) { return {}; }
+    if (!budget.problem.empty()) {
+        return base::escape(with_reason(fmt::format("{} cannot be computed", name), budget.problem));
+    }
+    // A Pod that is not ready goes if the others suffice.
+    if (!pod.is_ready && budget.desired_healthy > 0 && budget.current_healthy >= budget.desired_healthy) { return {}; }
+    return budget.desired_healthy == 0 ? fmt::format("{} allows 0 disruptions", name)
+                                       : fmt::format("{} allows 0 disruptions ({} healthy, {} required)", name,
+                                                     budget.current_healthy, budget.desired_healthy);
 }
 
 Finding pdb_blocks_drain(const CheckInput& input) {
@@ -45,6 +54,7 @@ Finding pdb_blocks_drain(const CheckInput& input) {
     }
     std::vector<std::string> bad;
     for (const auto* pod : evicted_pods(input.inventory)) {
+        if (pod->phase == "Pending") { continue; }  // evicted whatever a budget says
         std::vector<const BudgetObject*> over;
         for (const auto& budget : input.inventory.budgets) {
             if (budget.meta.ns == pod->meta.ns && budget.selector && matches(*budget.selector, pod->meta.labels)) {
@@ -55,7 +65,7 @@ Finding pdb_blocks_drain(const CheckInput& input) {
             bad.push_back(fmt::format("{}: {} budgets select it, eviction is refused", place_of(*pod), over.size()));
         }
         if (over.size() != 1) { continue; }
-        if (const auto why = blocked_by(*over.front()); !why.empty()) {
+        if (const auto why = blocked_by(*over.front(), *pod); !why.empty()) {
             bad.push_back(fmt::format("{}: {}", place_of(*pod), why));
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of objects: nodes, control-plane Pods, APIs, webhooks, controllers that interfere.
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <set>
 
 #include <fmt/format.h>
@@ -18,21 +18,66 @@ const Condition* find_condition(const std::vector<Condition>& conditions, std::s
     return found == conditions.end() ? nullptr : &*found;
 }
 
+/// Taints of a node that another program is about to remove, or has not taken in.
+constexpr std::string_view k_passing_taints[] = {
+    "ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption",
+    "node.kubernetes.io/out-of-service", "node.cloudprovider.kubernetes.io/uninitialized",
+    "node.cloudprovider.kubernetes.io/shutdown"};
+
+/// "" if the node has no such taint.
+std::string passing_taint(const NodeObject& node) {
+    for (const auto& [key, effect] : node.taints) {
+        if (std::find(std::begin(k_passing_taints), std::end(k_passing_taints), key) != std::end(k_passing_taints)) {
+            return key;
+        }
+    }
+    return {};
+}
+
+/// What a Node is instead of a machine with Linux, "" if it is one.
+std::string foreign_system(const NodeObject& node) {
+    const auto* type = find_label(node.meta.labels, "type");
+    if (type != nullptr && *type == "virtual-kubelet") { return "a virtual kubelet"; }
+    if (find_label(node.meta.annotations, "kwok.x-k8s.io/node") != nullptr) { return "played by KWOK"; }
+    return node.system.empty() || node.system == "linux" ? std::string() : base::escape(node.system);
+}
+
+/// Without answers: nodes that cannot give one.
+Finding nodes_answerable(const CheckInput& input) {
+    std::vector<std::string> bad;
+    for (const auto& node : input.inventory.nodes) {
+        const auto system = foreign_system(node);
+        if (!system.empty()) { bad.push_back(fmt::format("{} ({})", base::escape(node.meta.name), system)); }
+    }
+    if (bad.empty()) { return {Outcome::skip, "needs --via ssh, which asks each node"}; }
+    return {Outcome::fail, fmt::format("kmm-worker runs on Linux only: {}", name_some(bad)),
+            "remove these nodes from the cluster, or upgrade it by hand with kubeadm"};
+}
+
 Finding nodes_ready(const CheckInput& input) {
     if (input.inventory.nodes.empty()) { return {Outcome::fail, "there is no Node"}; }
-    std::vector<std::string> bad, cordoned;
+    std::vector<std::string> bad, cordoned, tainted;
     for (const auto& node : input.inventory.nodes) {
         const auto* ready = find_condition(node.conditions, "Ready");
         const auto name = base::escape(node.meta.name);
         if (ready == nullptr) { bad.push_back(fmt::format("{} (reports no Ready condition)", name));
         } else if (ready->status != "True") {
             bad.push_back(fmt::format(
-                "{} ({})", name, base::escape(ready->reason.empty() ? "Ready is " + ready->status : ready->reason)));
+                "{} ({})", name,
+                base::escape(with_reason(ready->reason.empty() ? "Ready is " + ready->status : ready->reason,
+                                         ready->message))));
+        } else if (const auto taint = passing_taint(node); !taint.empty()) {
+            tainted.push_back(fmt::format("{} ({})", name, base::escape(taint)));
         } else if (node.unschedulable) {
             cordoned.push_back(name);
         }
     }
     if (!bad.empty()) { return {Outcome::fail, fmt::format("not Ready: {}", name_some(bad))}; }
+    if (!tainted.empty()) {
+        return {Outcome::warn,
+                fmt::format("Ready, but tainted by who starts and removes nodes: {}", name_some(tainted)),
+                "pause the autoscaler, or wait until it is done with the node"};
+    }
     if (!cordoned.empty()) { return {Outcome::warn, fmt::format("Ready, but cordoned: {}", name_some(cordoned))}; }
     return {Outcome::ok, fmt::format("nodes Ready: {}", input.inventory.nodes.size())};
 }
@@ -45,8 +90,10 @@ Finding node_pressure(const CheckInput& input) {
         for (const auto* type : {"MemoryPressure", "DiskPressure", "PIDPressure"}) {
             const auto* found = find_condition(node.conditions, type);
             if (found == nullptr) { unknown.push_back(fmt::format("{} reports no {}", name, type));
+            } else if (found->status == "True") {
+                bad.push_back(fmt::format("{} ({} is True)", name, type));
             } else if (found->status != "False") {
-                bad.push_back(fmt::format("{} ({} is {})", name, type, base::escape(found->status)));
+                unknown.push_back(fmt::format("{} ({} is {})", name, type, base::escape(found->status)));
             }
         }
         const auto* network = find_condition(node.conditions, "NetworkUnavailable");
@@ -65,27 +112,42 @@ Finding cp_pods_ready(const CheckInput& input) {
         return {Outcome::fail,
                 input.seen.control_plane_nodes.empty() ? "no Node is labelled as control plane" : "there is no Pod"};
     }
-    std::vector<std::string> bad;
+    std::vector<std::string> bad, left;
     const auto look = [&](const Running& running) {
         if (running.pod == nullptr) { bad.push_back(running.problem);
         } else if (running.pod->is_deleted) {
             bad.push_back(fmt::format("{} is being deleted", base::escape(running.pod->meta.full_name())));
         } else if (running.pod->phase != "Running" || !running.pod->is_ready) {
-            bad.push_back(fmt::format("{} is not Ready (phase {})", base::escape(running.pod->meta.full_name()),
-                                      running.pod->phase.empty() ? "not reported" : base::escape(running.pod->phase)));
+            bad.push_back(fmt::format("{} is not Ready (phase {}{}{})", base::escape(running.pod->meta.full_name()),
+                                      running.pod->phase.empty() ? "not reported" : base::escape(running.pod->phase),
+                                      running.pod->waiting.empty() ? "" : "; ", base::escape(running.pod->waiting)));
         }
     };
     for (const auto& running : input.seen.control_plane) { look(running); }
     for (const auto& running : input.seen.etcd) { look(running); }
-    if (!input.seen.etcd.empty()) {
+    const auto configuration = cluster_configuration(input);
+    const bool is_local = configuration.root && configuration.root->find_path({"etcd", "local"}) != nullptr;
+    if (!input.seen.etcd.empty() || is_local) {
         for (const auto& node : input.seen.control_plane_nodes) {
             const bool has = std::any_of(input.seen.etcd.begin(), input.seen.etcd.end(),
                                          [&](const auto& each) { return each.node == node; });
             if (!has) {
-                bad.push_back(
-                    fmt::format("control-plane node {} has no Pod of etcd, others have one", base::escape(node)));
+                bad.push_back(fmt::format("control-plane node {} has no Pod of etcd, {}", base::escape(node),
+                                          input.seen.etcd.empty() ? "which kubeadm-config calls local"
+                                                                  : "others have one"));
             }
         }
+    }
+    for (const auto& pod : input.inventory.pods) {
+        if (pod.meta.ns == "kube-system" && pod.meta.name.starts_with("upgrade-health-check-") &&
+            pod.phase != "Succeeded") {
+            left.push_back(fmt::format("{}{}{}", base::escape(pod.meta.full_name()), pod.waiting.empty() ? "" : ": ",
+                                       base::escape(pod.waiting)));
+        }
+    }
+    if (bad.empty() && !left.empty()) {
+        return {Outcome::warn, fmt::format("left by a health check of kubeadm: {}", name_some(left)),
+                "repair what its Pod waits for, then kubectl delete job -n kube-system upgrade-health-check-..."};
     }
     return fail_if_any(bad, fmt::format("Pods Ready: {}, control-plane nodes: {}",
                                         input.seen.control_plane.size() + input.seen.etcd.size(),
@@ -102,7 +164,8 @@ Finding api_service_available(const CheckInput& input) {
         if (available != nullptr && available->status == "True") { continue; }
         bad.push_back(
             fmt::format("{} ({})", base::escape(service.meta.name),
-                        available == nullptr ? "reports no condition Available" : base::escape(available->reason)));
+                        available == nullptr ? "reports no condition Available"
+                                             : base::escape(with_reason(available->reason, available->message))));
     }
     return fail_if_any(bad, fmt::format("APIServices Available: {}", input.inventory.api_services.size()));
 }
@@ -168,8 +231,8 @@ Reach reach_of(const WebhookObject& webhook) {
                                                              "pods/eviction", "pods/binding"});
         const bool leases = lease && names_any(rule.resources, {"*", "*/*", "leases"});
         // A namespaceSelector says nothing about objects of the whole cluster.
-        if (nodes) { reach = Reach::certain; }
-        if (!pods && !leases) { continue; }
+        if (nodes && rule.scope != "Namespaced") { reach = Reach::certain; }
+        if ((!pods && !leases) || rule.scope == "Cluster") { continue; }
         const auto& terms = webhook.namespace_selector;
         const bool by_name = std::all_of(terms.begin(), terms.end(),
                                          [](const auto& term) { return term.key == "kubernetes.io/metadata.name"; });
@@ -247,19 +310,42 @@ Finding reboot_daemons(const CheckInput& input) {
 }
 
 Finding other_orchestrators(const CheckInput& input) {
-    static constexpr std::array<std::string_view, 8> k_marks{
-        "plan.upgrade.cattle.io/", "cluster.x-k8s.io/", "machine.openshift.io/", "machineconfiguration.openshift.io/",
-        "rke.cattle.io/",          "k3s.io/",           "kops.k8s.io/",          "eks.amazonaws.com/"};
+    static constexpr std::string_view k_marks[] = {"plan.upgrade.cattle.io/",
+                                                   "cluster.x-k8s.io/",
+                                                   "machine.openshift.io/",
+                                                   "machineconfiguration.openshift.io/",
+                                                   "rke.cattle.io/",
+                                                   "rke2.io/",
+                                                   "k3s.io/",
+                                                   "kops.k8s.io/",
+                                                   "eks.amazonaws.com/",
+                                                   "karpenter.sh/",
+                                                   "cloud.google.com/gke-",
+                                                   "kubernetes.azure.com/cluster",
+                                                   "node.k0sproject.io/",
+                                                   "microk8s.io/",
+                                                   "worker.gardener.cloud/",
+                                                   "v1.kubeone.io/",
+                                                   "minikube.k8s.io/",
+                                                   "node.deckhouse.io/",
+                                                   "extensions.talos.dev/",
+                                                   "talos.dev/"};
+    /// Systems whose kubelet comes with the image of the node.
+    static constexpr std::string_view k_images[] = {"Talos (", "Bottlerocket OS"};
     std::vector<std::string> found = pods_with(input.inventory, {"system-upgrade-controller"});
     for (const auto& node : input.inventory.nodes) {
         for (const auto* marks : {&node.meta.labels, &node.meta.annotations}) {
             const auto mark = std::find_if(marks->begin(), marks->end(), [](const auto& each) {
-                return std::any_of(k_marks.begin(), k_marks.end(),
+                return std::any_of(std::begin(k_marks), std::end(k_marks),
                                    [&](auto prefix) { return each.first.starts_with(prefix); });
             });
             if (mark != marks->end()) {
                 found.push_back(fmt::format("{} ({})", base::escape(node.meta.name), base::escape(mark->first)));
             }
+        }
+        if (std::any_of(std::begin(k_images), std::end(k_images),
+                        [&](auto prefix) { return node.image.starts_with(prefix); })) {
+            found.push_back(fmt::format("{} ({})", base::escape(node.meta.name), base::escape(node.image)));
         }
     }
     if (!found.empty()) { return {Outcome::fail, fmt::format("managed by another tool: {}", name_some(found))}; }
@@ -280,6 +366,7 @@ Finding gitops_controllers(const CheckInput& input) {
 }
 
 constexpr CheckRow k_object_rows[] = {
+    {"node-reach", nodes_answerable},
     {"nodes-ready", nodes_ready},
     {"node-pressure", node_pressure},
     {"cp-pods-ready", cp_pods_ready},

@@ -31,7 +31,7 @@ std::optional<Path> path_of(const CheckInput& input, Finding& finding) {
         return std::nullopt;
     }
     if (input.catalogue.find(*input.target) == nullptr) {
-        finding = {Outcome::fail, fmt::format("{} is not in the metadata", input.target->text())};
+        finding = {Outcome::fail, fmt::format("{} is not in the metadata", input.target->text()), "see version-known"};
         return std::nullopt;
     }
     if (!input.seen.lowest_control_plane() || !input.seen.lowest_kubelet()) {
@@ -40,7 +40,7 @@ std::optional<Path> path_of(const CheckInput& input, Finding& finding) {
     }
     auto path = find_path(input.catalogue, input.seen, *input.target);
     if (!path.problem.empty()) {
-        finding = {Outcome::fail, path.problem + (path.hint.empty() ? "" : "; " + path.hint)};
+        finding = {Outcome::fail, std::move(path.problem), std::move(path.hint)};
         return std::nullopt;
     }
     return path;
@@ -51,7 +51,8 @@ Finding version_path(const CheckInput& input) {
     const auto path = path_of(input, finding);
     if (!path) { return finding; }
     if (path->steps.empty()) {
-        return {Outcome::fail, fmt::format("every control plane and kubelet runs {} already", input.target->text())};
+        return {Outcome::fail, fmt::format("every control plane and kubelet runs {} already", input.target->text()),
+                "name a higher version: kmm-upgrade versions lists them"};
     }
     std::vector<std::string> steps;
     for (const auto& step : path->steps) { steps.push_back(to_string(step)); }
@@ -59,7 +60,16 @@ Finding version_path(const CheckInput& input) {
 }
 
 Finding versions_uniform(const CheckInput& input) {
-    if (auto unknown = versions_unknown(input)) { return *unknown; }
+    if (!input.seen.faults.empty()) {
+        Finding finding{Outcome::fail, {}};
+        std::vector<std::string> problems;
+        for (const auto& fault : input.seen.faults) {
+            problems.push_back(fault.message);
+            if (finding.fix.empty()) { finding.fix = fault.hint; }
+        }
+        finding.detail = name_some(problems);
+        return finding;
+    }
     std::map<Version, std::vector<std::string>> users;
     for (const auto& running : input.seen.control_plane) {
         users[*running.version].push_back(fmt::format("{} on {}", running.component, base::escape(running.node)));
@@ -93,20 +103,28 @@ std::optional<Range> range_of(const std::vector<Running>& all, std::string_view 
     return range;
 }
 
-/// What breaks the skew policy of Kubernetes; "" if nothing does.
-std::string skew_problem(const Range& servers, const Range& kubelets, std::string_view part = "kubelet") {
+constexpr const char* k_older_control_planes = "upgrade the older control planes first";
+
+/// What breaks the skew policy of Kubernetes, with what to do; "" if nothing does.
+Finding skew_problem(const Range& servers, const Range& kubelets, std::string_view part = "kubelet") {
     if (minors_behind(servers.low, servers.high) > 1) {
-        return fmt::format("API servers of {} and {} are more than one minor apart", servers.low.text(),
-                           servers.high.text());
+        return {Outcome::fail,
+                fmt::format("API servers of {} and {} are more than one minor apart", servers.low.text(),
+                            servers.high.text()),
+                k_older_control_planes};
     }
     if (minors_behind(servers.low, kubelets.high) > 0) {
-        return fmt::format("{} {} is newer than API server {}", part, kubelets.high.text(), servers.low.text());
+        return {Outcome::fail,
+                fmt::format("{} {} is newer than API server {}", part, kubelets.high.text(), servers.low.text()),
+                fmt::format("bring the {} back to the version of the control plane", part)};
     }
     if (const auto max = kubelet_skew_max(kubelets.low); minors_behind(kubelets.low, servers.high) > max) {
-        return fmt::format("{} {} is more than {} minors older than API server {}", part, kubelets.low.text(), max,
-                           servers.high.text());
+        return {Outcome::fail,
+                fmt::format("{} {} is more than {} minors older than API server {}", part, kubelets.low.text(), max,
+                            servers.high.text()),
+                fmt::format("upgrade the older {} first", part)};
     }
-    return "";
+    return {Outcome::ok, ""};
 }
 
 Finding skew_now(const CheckInput& input, Range& servers, Range& kubelets) {
@@ -116,22 +134,25 @@ Finding skew_now(const CheckInput& input, Range& servers, Range& kubelets) {
     if (!api || !others || !nodes) { return {Outcome::fail, "the versions that run are not known"}; }
     servers = *api;
     kubelets = *nodes;
-    if (auto problem = skew_problem(servers, kubelets); !problem.empty()) {
-        return {Outcome::fail, std::move(problem)};
-    }
+    if (auto problem = skew_problem(servers, kubelets); problem.outcome == Outcome::fail) { return problem; }
     if (minors_behind(api->low, others->high) > 0) {
-        return {Outcome::fail, fmt::format("controller manager or scheduler {} is newer than API server {}",
-                                           others->high.text(), api->low.text())};
+        return {Outcome::fail,
+                fmt::format("controller manager or scheduler {} is newer than API server {}", others->high.text(),
+                            api->low.text()),
+                "upgrade the older API servers first"};
     }
     if (minors_behind(others->low, api->high) > 1) {
         return {Outcome::fail,
                 fmt::format("controller manager or scheduler {} is more than one minor older than API server {}",
-                            others->low.text(), api->high.text())};
+                            others->low.text(), api->high.text()),
+                k_older_control_planes};
     }
     for (const auto& proxy : input.seen.proxies) {
         if (!proxy.version) { return {Outcome::skip, proxy.problem}; }
-        if (auto problem = skew_problem(servers, {*proxy.version, *proxy.version}, "kube-proxy"); !problem.empty()) {
-            return {Outcome::fail, fmt::format("{}: {}", base::escape(proxy.node), problem)};
+        auto problem = skew_problem(servers, {*proxy.version, *proxy.version}, "kube-proxy");
+        if (problem.outcome == Outcome::fail) {
+            problem.detail = fmt::format("{}: {}", base::escape(proxy.node), problem.detail);
+            return problem;
         }
     }
     return {Outcome::ok, fmt::format("API servers {} to {}, kubelets {} to {}", servers.low.text(), servers.high.text(),
@@ -153,8 +174,11 @@ Finding skew_after_step(const CheckInput& input) {
         changed = {std::min(changed.low, step.version), std::max(changed.high, step.version)};
         auto problem = skew_problem(servers, kubelets);
         changed = {step.version, step.version};
-        if (problem.empty()) { problem = skew_problem(servers, kubelets); }
-        if (!problem.empty()) { return {Outcome::fail, fmt::format("after {}: {}", to_string(step), problem)}; }
+        if (problem.outcome == Outcome::ok) { problem = skew_problem(servers, kubelets); }
+        if (problem.outcome == Outcome::fail) {
+            problem.detail = fmt::format("after {}: {}", to_string(step), problem.detail);
+            return problem;
+        }
     }
     return {Outcome::ok, fmt::format("within the supported skew now and after each step ({})", path->steps.size())};
 }

@@ -77,6 +77,8 @@ NodeObject node_of(ObjectReader& reader, const Node& object, ObjectMeta meta) {
     const Node* info = reader.mapping(status, "nodeInfo");
     node.kubelet = reader.text(info, "kubeletVersion");
     node.runtime = reader.text(info, "containerRuntimeVersion");
+    node.system = reader.text(info, "operatingSystem");
+    node.image = reader.text(info, "osImage");
     node.conditions = conditions_of(reader, status);
     node.allocatable = resources_of(reader.mapping(status, "allocatable"));
     for (const auto& taint : reader.list(reader.mapping(&object, "spec"), "taints")) {
@@ -131,6 +133,11 @@ PodObject pod_of(ObjectReader& reader, const Node& object, ObjectMeta meta) {
     }
     for (const auto& each : reader.list(status, "containerStatuses")) {
         pod.running_images[reader.text(&each, "name")] = reader.text(&each, "image");
+        const Node* waiting = reader.mapping(reader.mapping(&each, "state"), "waiting");
+        if (waiting != nullptr && pod.waiting.empty() && pod.meta.ns == k_system) {
+            pod.waiting = with_reason(reader.text(&each, "name"),
+                                      with_reason(reader.text(waiting, "reason"), reader.text(waiting, "message")));
+        }
     }
     return pod;
 }
@@ -145,6 +152,13 @@ BudgetObject budget_of(ObjectReader& reader, const Node& object, ObjectMeta meta
     budget.disruptions_allowed = reader.number(status, "disruptionsAllowed");
     budget.observed_generation = reader.number(status, "observedGeneration").value_or(0);
     budget.generation = reader.number(object.find("metadata"), "generation").value_or(0);
+    budget.always_evicts_unhealthy =
+        reader.text(reader.mapping(&object, "spec"), "unhealthyPodEvictionPolicy") == "AlwaysAllow";
+    budget.current_healthy = reader.number(status, "currentHealthy").value_or(0);
+    budget.desired_healthy = reader.number(status, "desiredHealthy").value_or(0);
+    for (const auto& each : conditions_of(reader, status)) {
+        if (each.type == "DisruptionAllowed" && each.reason == "SyncFailed") { budget.problem = each.message; }
+    }
     return budget;
 }
 
@@ -168,7 +182,7 @@ void read_webhooks(ObjectReader& reader, const Node& object, const ObjectMeta& m
         webhook.has_match_conditions = !reader.list(&each, "matchConditions").empty();
         for (const auto& rule : reader.list(&each, "rules")) {
             webhook.rules.push_back({reader.texts(&rule, "apiGroups"), reader.texts(&rule, "resources"),
-                                     reader.texts(&rule, "operations")});
+                                     reader.texts(&rule, "operations"), reader.text(&rule, "scope")});
         }
         webhooks.push_back(std::move(webhook));
     }
@@ -338,6 +352,14 @@ void report_doubles(std::vector<T>& objects, std::string_view kind, Diagnostics&
 const std::string* find_label(const Labels& labels, std::string_view key) noexcept {
     const auto found = std::find_if(labels.begin(), labels.end(), [&](const auto& each) { return each.first == key; });
     return found == labels.end() ? nullptr : &found->second;
+}
+
+std::string with_reason(std::string_view what, std::string_view why) {
+    constexpr std::size_t k_max = 160;
+    why = base::trim(why.substr(0, why.find('\n')));
+    if (why.empty()) { return std::string(what); }
+    const bool cut = why.size() > k_max;
+    return fmt::format("{}{}{}{}", what, what.empty() ? "" : ": ", why.substr(0, k_max), cut ? "..." : "");
 }
 
 std::optional<ReleaseObject> release_of(ObjectMeta meta) {

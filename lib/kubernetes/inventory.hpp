@@ -51,10 +51,14 @@ struct Resources {
     void operator-=(const Resources& other) noexcept { *this += Resources{-other.cpu, -other.memory, -other.pods}; }
 };
 
+/// "WHAT: WHY" with the first line of `why`, cut where it is long; "WHAT" if there is none.
+[[nodiscard]] std::string with_reason(std::string_view what, std::string_view why);
+
 struct NodeObject {
     ObjectMeta meta;
     bool unschedulable = false;
     std::string kubelet, runtime;  ///< status.nodeInfo: kubeletVersion, containerRuntimeVersion; "" if absent
+    std::string system = {}, image = {};  ///< status.nodeInfo: operatingSystem, osImage; "" if absent
     std::vector<Condition> conditions;
     Resources allocatable;
     std::vector<std::pair<std::string, std::string>> taints = {};  ///< key and effect
@@ -78,6 +82,7 @@ struct PodObject {
     Labels node_selector = {};
     std::vector<std::pair<std::string, std::string>> tolerations = {};  ///< key and effect, "" for all
     std::map<std::string, std::string, std::less<>> running_images;  ///< status.containerStatuses: container -> image
+    std::string waiting = {};  ///< of kube-system: why its first waiting container waits, "" if none does
 };
 
 struct ConfigMapObject {
@@ -97,10 +102,14 @@ struct BudgetObject {
         selector;  ///< nullopt selects nothing, an empty one every Pod of the namespace
     std::optional<std::int64_t> disruptions_allowed;    ///< nullopt: its controller has not said
     std::int64_t generation = 0, observed_generation = 0;
+    bool always_evicts_unhealthy = false;               ///< unhealthyPodEvictionPolicy: AlwaysAllow
+    std::int64_t current_healthy = 0, desired_healthy = 0;
+    std::string problem = {};  ///< why its controller cannot compute it, "" if it can
 };
 
 struct WebhookRule {
     std::vector<std::string> groups, resources, operations;
+    std::string scope = {};  ///< "Cluster", "Namespaced", or "*" or "" for both
 };
 
 struct WebhookObject {

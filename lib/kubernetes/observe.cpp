@@ -130,6 +130,19 @@ std::string source_hint(const Inventory& inventory) {
     return inventory.is_live ? "see kubectl get pods -n kube-system" : fmt::format("dump everything: {}", k_dump);
 }
 
+/// What to do about a version that cannot be read.
+std::string readable_hint(const Running& running) {
+    if (running.pod == nullptr) {
+        return fmt::format("delete Node {} if no kubelet runs it", base::escape(running.node));
+    }
+    const auto& containers = running.pod->containers;
+    const bool is_named = std::any_of(containers.begin(), containers.end(),
+                                      [&](const auto& each) { return each.name == running.component; });
+    return is_named ? fmt::format("write the tag into the manifest of {}, before the digest if there is one",
+                                  running.component)
+                    : fmt::format("name a container of its manifest {}", running.component);
+}
+
 /// Components that run where no control plane is known to be: they count, and the nodes are a fault.
 void collect_strays(const Inventory& inventory, Observation& seen) {
     for (const auto& pod : inventory.pods) {
@@ -175,7 +188,7 @@ void collect_faults(const Inventory& inventory, Observation& seen) {
             if (running.version) { continue; }
             const bool absent = running.exit == Exit::not_found;
             seen.faults.push_back(fault_of(absent ? "not-seen" : "bad-version", running.problem, running.position,
-                                           running.exit, absent ? source : ""));
+                                           running.exit, absent ? source : readable_hint(running)));
         }
     }
     sort_and_merge(seen.faults);
