@@ -125,7 +125,7 @@ std::map<std::string, std::string> extra_flags(const Node& component) {
     return flags_of(arguments);
 }
 
-/// kubeadm writes the manifests anew from kubeadm-config, whatever runs now.
+/// kubeadm writes the manifests again from kubeadm-config, whatever runs now.
 void find_removed_extra(const CheckInput& input, const Crossed& crossed, std::vector<std::string>& found) {
     const auto configuration = cluster_configuration(input);
     if (!configuration.root) { return; }
