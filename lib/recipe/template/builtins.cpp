@@ -135,8 +135,11 @@ std::int64_t length_of(const Value& item) {
     throw Fault{fmt::format("len of type {}", type_name(item))};
 }
 
-/// evalArgs of text/template: the text alone, or Sprint.
-std::string joined(const List& a) { return a.size() == 1 && a[0].is_text() ? a[0].text() : sprint(a); }
+/// evalArgs of text/template: the text alone, or Sprint of what actions print.
+std::string joined(List a) {
+    for (auto& one : a) { one = printable(one); }
+    return a.size() == 1 && a[0].is_text() ? a[0].text() : sprint(a);
+}
 
 std::string html_escaped(std::string_view text) {
     std::string out;

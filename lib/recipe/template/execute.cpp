@@ -85,7 +85,7 @@ void Execution::print(std::string_view text, std::size_t at, bool verbatim) {
 }
 
 void Execution::print_pipe(const Value& value, const Pipe& pipe) {
-    const auto made = [&] { return value.is_nil() ? "<no value>" : print_value(value); };
+    const auto made = [&] { return print_value(printable(value)); };
     const Record* record = value.as_record();
     const std::string text = record != nullptr && record->text_by_address
                                  ? record->text

@@ -185,6 +185,15 @@ private:
 
 }  // namespace
 
+Value printable(const Value& value) {
+    if (value.is_nil()) { return Value::string("<no value>"); }
+    const Record* record = value.as_record();
+    if (record == nullptr || !record->pointer || record->has_text) { return value; }
+    auto pointee = std::make_shared<Record>(*record);
+    pointee->pointer = false;
+    return Value::record(std::move(pointee));
+}
+
 std::string print_value(const Value& value) {
     if (value.is_text()) { return value.text(); }
     Printer printer;

@@ -23,6 +23,8 @@ namespace kmm::recipe::tmpl {
 [[nodiscard]] std::string quote_text(std::string_view text, bool ascii = false);
 /// strconv.QuoteRune, or QuoteRuneToASCII.
 [[nodiscard]] std::string quote_rune(char32_t rune, bool ascii = false);
+/// What an action prints in place of a value: a text for nil, the struct for a pointer to one that has no text.
+[[nodiscard]] Value printable(const Value& value);
 /// What `%v` prints.
 [[nodiscard]] std::string print_value(const Value& value);
 /// fmt.Sprint: a space between two arguments that are both no strings.

@@ -65,6 +65,19 @@ TEST_CASE("what is missing prints nothing, and what is below it is an error") {
     CHECK(detail(error, "expression") == ".Values.x.y");
 }
 
+TEST_CASE("html, js and urlquery take nil for the text that an action prints, and a pointer for its struct") {
+    CHECK(rendered("{{ html nil }}|{{ js .Values.x 5 }}|{{ urlquery 1 nil 2 }}|{{ print nil 5 }}") ==
+          "&lt;no value&gt;|\\u003Cno value\\u003E5|1%3Cno+value%3E2|<nil> 5");
+    const auto record = std::make_shared<recipe::tmpl::Record>();
+    record->type = "*c.Pointer";
+    record->pointer = true;
+    record->fields = {{"A", "a", false, Value::integer(5)}};
+    recipe::tmpl::ParsedFiles parsed;
+    recipe::tmpl::Engine engine(parsed, {});
+    engine.add("t", "{{ .p }} {{ html .p }} {{ print .p }}");
+    CHECK(engine.render("t", Value::map({{"p", Value::record(record)}})).text == "{5} {5} &{5}");
+}
+
 TEST_CASE("control: scope, break, continue, else") {
     CHECK(rendered("{{ $x := 1 }}{{ if true }}{{ $x = 2 }}{{ $y := 3 }}{{ $y }}{{ end }}{{ $x }}") == "32");
     CHECK(rendered("{{ range until 9 }}{{ if eq . 2 }}{{ continue }}{{ end }}{{ if eq . 4 }}{{ break }}{{ end }}{{ . "
