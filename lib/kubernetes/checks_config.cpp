@@ -451,6 +451,12 @@ std::optional<Version> configured_version(const Inventory& inventory) {
     return configuration.root ? Version::parse(configuration.root->get_string({"kubernetesVersion"})) : std::nullopt;
 }
 
+std::string configured_etcd(const Inventory& inventory) {
+    const Observation nothing;
+    const auto configuration = cluster_configuration({inventory, nothing, builtin_catalogue(), std::nullopt});
+    return configuration.root ? configuration.root->get_string({"etcd", "local", "imageTag"}) : std::string();
+}
+
 Configuration kubelet_config_map(const CheckInput& input) {
     return configuration_of(input, "kubelet-config", "kubelet", "KubeletConfiguration");
 }
