@@ -64,8 +64,8 @@ Done KubernetesActor::roll_back(const std::string& name, const NodeSight& seen, 
     if (!subject_.control_plane.empty() && node.is_control_plane &&
         seen.control_plane != Version::parse(node.from_control_plane))
         require_backup(name,
-                       fmt::format("kmm-worker kubernetes backup --name {} --verify on {} names the file: bring it back, "
-                                   "then kmm-upgrade resume",
+                       fmt::format("kmm-worker kubernetes backup --name {} --verify on {} names the file: bring it "
+                                   "back, then kmm-upgrade resume",
                                    node.backup, name),
                        deadline);
     std::vector<std::string> told;

@@ -25,8 +25,8 @@ struct PlannedUpgrade {
     std::string etcd_tag;  ///< of the image that kubeadm-config names, "" if it is that of kubeadm
 };
 
-/// Prints every run with its stages, nodes, hooks and its way back, and the freeze of applications. Errors: from_errno for the directory
-/// of hooks.
+/// Prints every run with its stages, nodes, hooks and way back, and the freeze of applications. Errors: from_errno for
+/// the directory of hooks.
 void print_plan(cli::Context& context, const PlannedUpgrade& planned);
 
 }  // namespace kmm::tool_upgrade
