@@ -28,6 +28,7 @@ constexpr std::chrono::seconds k_look_again{20};    // a watch that tells nothin
 constexpr std::chrono::seconds k_deadline_extra{60};  // what a Pod outlives the call it was made for
 constexpr std::chrono::minutes k_start_patience{
     4};  // for the first pull of the worker's image, by a node that is ready
+constexpr std::chrono::seconds k_silent_patience{15};  // for a question to a node whose kubelet is said to be silent
 constexpr int k_start_tries = 3;
 
 Key key_of(const Node& pod) {
@@ -325,6 +326,12 @@ std::string PodRunner::node_trouble(const std::string& node) {
                        base::escape(ready->get_string({"message"})));
 }
 
+bool PodRunner::is_kubelet_silent(const std::string& node) {
+    const auto object = client_.find(kube::resources::k_nodes, {"", node});
+    const Node* ready = object ? condition_of(*object, "Ready") : nullptr;
+    return ready != nullptr && ready->get_string({"status"}) == "Unknown";
+}
+
 std::string PodRunner::why_unstarted(const std::string& node, const std::optional<Node>& pod) {
     std::string text =
         pod ? fmt::format("worker Pod {} was not started in time: {}", pod_title(*pod), pod_situation(*pod)) : "";
@@ -375,10 +382,17 @@ WorkerReply PodRunner::wait(const WorkerCall& call, const Node& created, millise
     const auto told_within = [&](milliseconds time) {
         return kube::wait_for(client_, kube::resources::k_pods, key, has_ended, time, k_look_again);
     };
-    bool told = false;
+    bool told = false, is_silent = false;
     try {
-        told = told_within(left);
-        if (!told && is_pod_starting(*last) && !changes_the_node(*last) && node_trouble(call.node).empty()) {
+        if (left > k_silent_patience && !changes_the_node(created)) {
+            told = told_within(k_silent_patience);
+            is_silent = !told && is_pod_unstarted(*last) && is_kubelet_silent(call.node);
+        }
+        if (!told && !is_silent) {
+            told = told_within(std::max(end - client_.clock().monotonic(), milliseconds(1000)));
+        }
+        if (!told && !is_silent && is_pod_starting(*last) && !changes_the_node(*last) &&
+            node_trouble(call.node).empty()) {
             told = told_within(k_start_patience);
         }
         // The time of a question is its worker's: a kubelet that was long in starting it leaves it no less.

@@ -44,7 +44,8 @@ struct PodRunnerOptions {
 /// How calls end: PodOutcome::take; a Pod that vanished, or of which nothing was heard until the timeout though it was
 /// started, is `unknown`; one that no kubelet has started until the timeout is `unreachable`. What the API server
 /// refuses (rights, admission, a namespace that is missing) is a result of kind Error. A node that is Ready and pulls
-/// the worker's image has four minutes more for a call that only asks. Waits by watches.
+/// the worker's image has four minutes more for a call that only asks; where the Node says that nothing is heard of its
+/// kubelet, and it has started no such Pod within 15 s, the call ends then. Waits by watches.
 ///
 /// When the client's stop_waiting says so, no worker is begun and none is waited for: "interrupted" is thrown, after a
 /// Pod that only asks or has not begun was deleted; a load or unload goes on.
@@ -76,6 +77,8 @@ private:
     /// What is not as it should be with the node's condition Ready: "; node NAME ...", "" if it is ready. Errors: of
     /// kube::Client.
     [[nodiscard]] std::string node_trouble(const std::string& node);
+    /// The Node says that nothing is heard of its kubelet. Errors: of kube::Client.
+    [[nodiscard]] bool is_kubelet_silent(const std::string& node);
     /// `reply`, or the document of the Pod's log where it says that it is there; nothing if that cannot be read yet.
     [[nodiscard]] std::optional<WorkerReply> with_log(WorkerReply reply, const kube::Key& key);
     /// What a Pod that did not start in time says about itself and its node.

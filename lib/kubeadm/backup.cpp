@@ -236,7 +236,7 @@ StepResult verify_backup(const Node& node, const std::string& name) {
 StepResult make_backup(const Node& node, const std::string& name, net::HttpClient* etcd) {
     const std::string directory = backup_directory(name);
     auto slot = node.slot();
-    const auto hold = slot.hold();
+    const auto hold = slot.hold("backup");
     const Place& place = node.place;
     const ManifestSet manifests = read_manifests(place);
     const Manifest* etcd_pod = manifests.find("etcd");

@@ -248,7 +248,7 @@ StepResult take_snapshot(const Node& node, const EtcdRestore& restore, std::uint
     const auto bytes = base::from_base64(std::string(base::trim(base64)));
     if (!bytes) throw Error(Exit::usage, "bad-value", "expected base64 on standard input, found something else");
     auto slot = node.slot();
-    const auto hold = slot.hold();
+    const auto hold = slot.hold("snapshot for a restore of etcd");
     const std::string whole = directory + "/snapshot.db", partial = directory + "/snapshot.partial";
     StepResult result;
     result.step = "restore-etcd";

@@ -199,7 +199,7 @@ StepResult prepare_restore(const Node& node, const EtcdRestore& restore) {
     StepResult result;
     result.step = "restore-etcd";
     auto slot = node.slot();
-    const auto hold = slot.hold();
+    const auto hold = slot.hold("restore of etcd: prepare");
     require_no_kubeadm(node.place);
     const auto ground = ground_of(node, restore);
     if (ground.phase != RestorePhase::none) return already_at(ground.phase);
@@ -223,7 +223,7 @@ StepResult prepare_restore(const Node& node, const EtcdRestore& restore) {
 
 StepResult stop_for_restore(const Node& node, const EtcdRestore& restore) {
     auto slot = node.slot();
-    const auto hold = slot.hold();
+    const auto hold = slot.hold("restore of etcd: stop");
     require_no_kubeadm(node.place);
     const auto ground = ground_of(node, restore);
     if (ground.phase > RestorePhase::stopping) return already_at(ground.phase);
@@ -248,7 +248,7 @@ StepResult stop_for_restore(const Node& node, const EtcdRestore& restore) {
 
 StepResult swap_restored(const Node& node, const EtcdRestore& restore) {
     auto slot = node.slot();
-    const auto hold = slot.hold();
+    const auto hold = slot.hold("restore of etcd: swap");
     const auto ground = ground_of(node, restore);
     if (ground.phase > RestorePhase::stopped) return already_at(ground.phase);
     if (ground.phase != RestorePhase::stopped) throw out_of_order(restore, ground.phase, "stopped");
@@ -283,7 +283,7 @@ StepResult swap_restored(const Node& node, const EtcdRestore& restore) {
 
 StepResult start_restored_etcd(const Node& node, const EtcdRestore& restore) {
     auto slot = node.slot();
-    const auto hold = slot.hold();
+    const auto hold = slot.hold("restore of etcd: start etcd");
     const auto ground = ground_of(node, restore);
     if (ground.phase > RestorePhase::swapped) return already_at(ground.phase);
     if (ground.phase != RestorePhase::swapped) throw out_of_order(restore, ground.phase, "swapped");
@@ -343,7 +343,7 @@ StepResult prove_restored_etcd(const Node& node, net::HttpClient& client, const 
 
 StepResult start_restored_servers(const Node& node, const EtcdRestore& restore) {
     auto slot = node.slot();
-    const auto hold = slot.hold();
+    const auto hold = slot.hold("restore of etcd: start the API server");
     const auto ground = ground_of(node, restore);
     if (ground.phase == RestorePhase::done) return already_at(ground.phase);
     if (ground.phase != RestorePhase::started) throw out_of_order(restore, ground.phase, "started");

@@ -53,37 +53,36 @@ void prove(const Node& node, const KubeletOptions& options, StepResult& result) 
         throw fail(fmt::format("expected kubelet {} on this node after the switch, found {}", options.target.text(),
                                found.text()));
     }
-    const auto begin = node.clock.monotonic();
-    const auto end = begin + k_start_time;
-    std::optional<Running> running;
-    auto since = begin;
+    SteadyWatch watch(node.clock.monotonic() + k_start_time, k_steady_time);
     for (;;) {
-        const auto now = running_kubelet(node.place);
-        if (!now || now->version != options.target) {
-            running.reset();
-        } else if (!running || running->pid != now->pid) {
-            running = now;
-            since = node.clock.monotonic();
-        } else if (node.clock.monotonic() - since >= k_steady_time) {
-            break;
+        const auto running = running_kubelet(node.place);
+        const bool is_target = running && running->version == options.target;
+        const auto pid = is_target ? std::optional(running->pid) : std::nullopt;
+        const auto now = node.clock.monotonic();
+        const auto verdict = watch.look(pid, now);
+        if (verdict == SteadyWatch::Verdict::steady) {
+            result.facts.emplace_back("kubelet", options.target.text());
+            result.facts.emplace_back("pid", std::to_string(*pid));
+            result.message = fmt::format("kubelet {} is running (pid {})", options.target.text(), *pid);
+            return;
         }
-        if (node.deadline && node.clock.monotonic() >= *node.deadline) {
+        if (node.deadline && now >= *node.deadline) {
             throw Error(Exit::timeout, "timeout",
                         fmt::format("--timeout was reached before kubelet {} was seen to keep running; {} is running",
-                                    options.target.text(), words_for(now)))
+                                    options.target.text(), words_for(running)))
                 .hint("the same command looks again")
                 .retryable();
         }
-        if (node.clock.monotonic() >= end) {
+        if (verdict == SteadyWatch::Verdict::failed) {
+            const bool is_other = running && !is_target;
             throw fail(fmt::format("expected kubelet {} to run and keep running within {}, found {}",
-                                   options.target.text(), base::format_duration(end - begin),
-                                   running ? "one that restarts" : words_for(now)));
+                                   options.target.text(), base::format_duration(k_start_time),
+                                   is_other || watch.starts() == 0 ? words_for(running)
+                                   : watch.starts() == 1           ? "one that has ended"
+                                   : fmt::format("one that restarted {} times", watch.starts() - 1)));
         }
         static_cast<void>(node.clock.sleep_for(k_look_again));
     }
-    result.facts.emplace_back("kubelet", options.target.text());
-    result.facts.emplace_back("pid", std::to_string(running->pid));
-    result.message = fmt::format("kubelet {} is running (pid {})", options.target.text(), running->pid);
 }
 
 /// A kubelet must never be newer than the API servers: its own, at least, can be seen from here.

@@ -57,6 +57,18 @@ std::vector<std::int64_t> node_processes(const Place& place, const std::string& 
     return found;
 }
 
+SteadyWatch::Verdict SteadyWatch::look(std::optional<std::int64_t> pid, std::chrono::milliseconds now) {
+    // One that was not seen at a single look, and is there again, has not ended.
+    if (pid && *pid != pid_) {
+        pid_ = *pid;
+        since_ = now;
+        ++starts_;
+    }
+    if (pid && now - since_ >= steady_) return Verdict::steady;
+    const bool may_become_steady = pid && since_ < end_;
+    return now >= end_ && !may_become_steady ? Verdict::failed : Verdict::waiting;
+}
+
 void require_no_kubeadm(const Place& place) {
     const auto found = node_processes(place, "kubeadm");
     if (found.empty()) return;

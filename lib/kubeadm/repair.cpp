@@ -49,7 +49,7 @@ StepResult repair_manifests(const Node& node) {
     result.step = "repair";
     auto slot = node.slot();
     // While kubeadm swaps a manifest, it is missing for a moment.
-    const auto hold = slot.hold();
+    const auto hold = slot.hold("repair of manifests");
     require_no_kubeadm(node.place);
     require_no_etcd_restore(node.place);
     const ManifestSet before = read_manifests(node.place);

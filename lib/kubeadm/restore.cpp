@@ -55,7 +55,7 @@ void require_same_etcd(const Node& node, const std::string& directory, const Bac
 StepResult restore_backup(const Node& node, const std::string& name) {
     static_cast<void>(backup_directory(name));
     auto slot = node.slot();
-    const auto hold = slot.hold();
+    const auto hold = slot.hold("restore of a backup");
     require_no_etcd_restore(node.place);
     return restore_files(node, name);
 }

@@ -69,6 +69,8 @@ struct CheckInput {
 
 /// The version that the ConfigMap kubeadm-config names; nullopt if it does not say one that can be read.
 [[nodiscard]] std::optional<Version> configured_version(const Inventory& inventory);
+/// The tag of etcd's image that it names, "" if it leaves that to kubeadm, or cannot be read.
+[[nodiscard]] std::string configured_etcd(const Inventory& inventory);
 
 // The parts of run_checks.
 

@@ -301,6 +301,12 @@ Configuration proxy_config_map(const CheckInput& input) {
     return configuration_of(input, "kube-proxy", "config.conf", "KubeProxyConfiguration");
 }
 
+std::string configured_etcd(const Inventory& inventory) {
+    const Observation nothing;
+    const auto configuration = cluster_configuration({inventory, nothing, builtin_catalogue(), std::nullopt});
+    return configuration.root ? configuration.root->get_string({"etcd", "local", "imageTag"}) : std::string();
+}
+
 Configuration kubelet_config_map(const CheckInput& input) {
     return configuration_of(input, "kubelet-config", "kubelet", "KubeletConfiguration");
 }

@@ -144,18 +144,39 @@ JobView JobSlot::look_once() const {
     return view;
 }
 
-sys::Fd JobSlot::lock_start() {
+void JobSlot::refuse_held() const {
+    const JobView job = look();
+    if (job.state == JobState::running) throw job_running(job, clock_);
+    // The job that is recorded has ended: somebody else holds the slot, and has written who it is into the lock.
+    const auto holder = read_if_there(place_.directory + "/lock").value_or("");
+    const auto words = base::split(base::trim(holder), '\t');
+    if (words.size() != 2) throw job_running({}, clock_);
+    throw Error(Exit::locked, "job-running",
+                 fmt::format("kmm-worker is at work on this node: {}", base::escape(words[1])))
+        .detail("pid", base::escape(words[0]))
+        .hint("wait for it to end, then try again")
+        .retryable();
+}
+
+sys::Fd JobSlot::lock_start(const std::string& what) {
     sys::make_directories(place_.directory, 0700);
     sys::Fd fd = open_lock(place_.directory + "/lock");
     const auto end = clock_.monotonic() + k_start_patience;
     for (;;) {
         struct flock range = whole_file(F_WRLCK);
-        if (::fcntl(fd.get(), F_OFD_SETLK, &range) == 0) return fd;
+        if (::fcntl(fd.get(), F_OFD_SETLK, &range) == 0) {
+            // Only for messages: that it cannot be written, as on a full disk, is no reason to stop.
+            const auto holder = what.empty() ? std::string() : fmt::format("{}\t{}\n", ::getpid(), what);
+            const bool is_told = ::ftruncate(fd.get(), 0) == 0 &&
+                                 ::pwrite(fd.get(), holder.data(), holder.size(), 0) ==
+                                     static_cast<ssize_t>(holder.size());
+            static_cast<void>(is_told);
+            return fd;
+        }
         const int saved = errno;
         if (saved != EAGAIN && saved != EACCES && saved != EINTR)
             throw from_errno(saved, "cannot lock " + place_.directory + "/lock");
-        if (clock_.monotonic() >= end || !clock_.sleep_for(std::chrono::milliseconds(20)))
-            throw job_running(look(), clock_);
+        if (clock_.monotonic() >= end || !clock_.sleep_for(std::chrono::milliseconds(20))) refuse_held();
     }
 }
 
@@ -173,7 +194,7 @@ std::optional<JobView> JobSlot::adopt(const std::string& key) const {
 
 JobSlot::Begun JobSlot::begin(const JobSpec& spec) {
     if (spec.commands.empty()) throw bug("a job without commands");
-    const sys::Fd lock = lock_start();
+    const sys::Fd lock = lock_start({});
     if (auto job = adopt(spec.key)) return {std::move(*job), true, std::nullopt};
     JobView before = look();
     const std::string id = sys::uuid_v4(random_);
@@ -225,8 +246,8 @@ JobView JobSlot::wait(std::optional<std::chrono::milliseconds> deadline) const {
     }
 }
 
-SlotHold JobSlot::hold() {
-    sys::Fd lock = lock_start();
+SlotHold JobSlot::hold(const std::string& what) {
+    sys::Fd lock = lock_start(what);
     if (const JobView job = look(); job.state == JobState::running) throw job_running(job, clock_);
     return SlotHold(std::move(lock));
 }

@@ -103,8 +103,9 @@ public:
     /// clock.monotonic()), interrupted; the job goes on.
     [[nodiscard]] JobView wait(std::optional<std::chrono::milliseconds> deadline) const;
 
-    /// Keeps other jobs from starting while the caller changes something itself. Errors: locked "job-running"; io.
-    [[nodiscard]] SlotHold hold();
+    /// Keeps other jobs from starting while the caller changes something itself: `what` is told to those who are
+    /// refused. Errors: locked "job-running"; io.
+    [[nodiscard]] SlotHold hold(const std::string& what);
 
     /// At most `bytes_max` bytes of the end of what the job has printed; "" if there is nothing.
     [[nodiscard]] std::string output_end(std::size_t bytes_max) const;
@@ -113,7 +114,8 @@ public:
     void mark_received(const std::string& id);
 
 private:
-    [[nodiscard]] sys::Fd lock_start();
+    [[nodiscard]] sys::Fd lock_start(const std::string& what);
+    [[noreturn]] void refuse_held() const;
     [[nodiscard]] JobView look_once() const;
     [[nodiscard]] bool is_alive() const;
     void refuse_other(const JobView& job, const std::string& key) const;

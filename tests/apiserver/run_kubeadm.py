@@ -26,7 +26,7 @@ def main():
         return 77
     build = pathlib.Path(options.build)
     try:
-        binaries.build_all(build, (*binaries.KUBEADM, binaries.CRICTL, binaries.ETCDUTL))
+        binaries.build_all(build, (*binaries.KUBEADM, binaries.PATCH, binaries.CRICTL, binaries.ETCDUTL))
         machine_disk.packages(build / "machine-packages")
     except binaries.Unavailable as error:
         print(f"SKIP: {error}")

@@ -22,8 +22,9 @@ UPGRADE_SECONDS = 1800
 
 
 class LabCase(unittest.TestCase):
-    """A cluster of its own for each class, which `NODES` names."""
+    """A cluster of its own for each class, which `NODES` names; the nodes have `PROGRAMS`."""
     NODES = ("cp1", "cp2", "w1", "w2")
+    PROGRAMS = binaries.KUBEADM
     CLUSTER = None
 
     @classmethod
@@ -32,11 +33,12 @@ class LabCase(unittest.TestCase):
         cls.dir = pathlib.Path(os.environ["KMM_LAB_DIR"], cls.__name__).resolve()
         cls.lab = KubeadmLab(
             cls.dir,
-            {f"v{program.version}": binaries.place(program) for program in binaries.KUBEADM},
+            {f"v{program.version}": binaries.place(program) for program in cls.PROGRAMS},
             cls.bin / "kmm-worker",
             build / "machine-packages/unpacked",
             binaries.place(binaries.CRICTL),
             binaries.place(binaries.ETCDUTL),
+            OLD,
         )
         cls.addClassCleanup(cls.lab.down)
         # What a run that was interrupted has left is of another cluster.

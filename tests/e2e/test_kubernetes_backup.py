@@ -6,8 +6,10 @@ import http.server
 import json
 import threading
 
-from kubernetes_fleet import FROM, TARGET
+from kubernetes_fleet import FROM, HOW, TARGET
 from test_kubernetes_upgrade import OLD, Case
+
+OLD_PATCH = "v1.35.3"
 
 
 class Gateway(http.server.BaseHTTPRequestHandler):
@@ -163,3 +165,43 @@ class Led(Backed):
             for node in ("cp1", "cp2")
         }
         self.assertEqual(applied, {"cp1": ["v1.35.1"], "cp2": [TARGET]})
+
+
+class Relied(Case):
+    """A backup is looked at before a step that relies on it: backup-valid."""
+    needs_tracing = False
+    versions = (OLD_PATCH, TARGET)
+
+    def setUp(self):
+        super().setUp()
+        file = self.work / "versions.yaml"
+        file.write_text(f"versions:\n- version: {OLD_PATCH}\n- version: {TARGET}\n")
+        self.options = (*HOW, "--versions", str(file))
+
+    def damage(self, node):
+        """Changes a file of the backup of a node; what brings it back."""
+        file = next((self.fleet.nodes / node / "var/lib/kmm-node/backups").rglob("kube-scheduler.yaml"))
+        text = file.read_bytes()
+        file.write_bytes(text + b"#")
+        return lambda: file.write_bytes(text)
+
+    def test_on(self):
+        fleet = self.fleet
+        self.must("start", "kubernetes", TARGET, *self.options, "--until", "downloaded-images", exit_code=11)
+        mend = self.damage("cp1")
+        self.assertIn("cp1: backup-valid fails: kmm-worker says: ", self.must("resume", exit_code=11))
+        self.assertEqual((fleet.control_plane("cp1")["kube-apiserver"], fleet.kubelet("cp1")), (OLD_PATCH, OLD_PATCH))
+        mend()
+        self.must("retry", "cp1")
+        self.assertEqual({fleet.control_plane(node)["kube-apiserver"] for node in ("cp1", "cp2")}, {TARGET})
+
+    def test_back(self):
+        fleet = self.fleet
+        self.must("start", "kubernetes", TARGET, *self.options, "--until", "upgraded-second-master", exit_code=11)
+        mend = self.damage("cp2")
+        self.assertIn("cp2: backup-valid fails: kmm-worker says: ", self.must("abort", "--rollback", "all", exit_code=11))
+        self.assertEqual(fleet.control_plane("cp2")["kube-apiserver"], TARGET)
+        mend()
+        self.must("resume")
+        self.assertEqual(self.run_states()[-1], "upgrade-aborted")
+        self.assertEqual({fleet.control_plane(node)["kube-apiserver"] for node in ("cp1", "cp2")}, {OLD_PATCH})

@@ -16,6 +16,13 @@ constexpr milliseconds k_first_wait{1000}, k_longest_wait{10'000};
 constexpr milliseconds k_question{60'000};  ///< a question takes at most this long; a step as long as there is time
 constexpr int k_lost_jobs = 3;
 
+/// What the transport said last, after a colon; "" for nothing.
+std::string cause_of(const Error& error) {
+    for (const auto& [key, text] : error.details())
+        if (key == "transport") return ": " + text.substr(text.rfind('\n') + 1);
+    return "";
+}
+
 }  // namespace
 
 void WorkerSteps::pause(milliseconds& wait) {
@@ -44,7 +51,10 @@ cluster::Reply<value::Node> WorkerSteps::facts_once(const std::string& node, mil
                                                     const std::vector<std::string>& options) {
     std::vector<std::string> words{"facts"};
     words.insert(words.end(), options.begin(), options.end());
-    return call(node, words, group_.facts_kind, timeout, "");
+    auto reply = call(node, words, group_.facts_kind, timeout, "");
+    const bool is_cut_off = reply.settled() && !reply.has_result && reply.error->code() == "worker-failed" &&
+                            reply.error->exit() != Exit::no_permission;
+    return is_cut_off && !interrupted_() ? call(node, words, group_.facts_kind, timeout, "") : std::move(reply);
 }
 
 cluster::Reply<value::Node> WorkerSteps::step_once(const std::string& node, const std::vector<std::string>& words,
@@ -58,14 +68,16 @@ value::Node WorkerSteps::facts(const std::string& node, const Deadline& deadline
         auto reply = facts_once(node, std::min(deadline.left(), k_question));
         if (reply.value) return std::move(*reply.value);
         if (reply.settled() || deadline.passed()) throw Error(*reply.error);
-        if (!is_told) tell_(node, reply.error->message() + "; it is asked again");
+        if (!is_told)
+            tell_(node, fmt::format("{}{}; it is asked again", reply.error->message(), cause_of(*reply.error)));
         is_told = true;
         pause(wait);
     }
 }
 
 value::Node WorkerSteps::step(const std::string& node, const std::vector<std::string>& words,
-                              const Deadline& deadline, const std::string& input) {
+                              const Deadline& deadline, const std::string& input,
+                              const std::function<void()>& before_again) {
     auto wait = k_first_wait;
     int lost_jobs = 0;
     for (;;) {
@@ -86,6 +98,7 @@ value::Node WorkerSteps::step(const std::string& node, const std::vector<std::st
             tell_(node, fmt::format("{}; the step goes on there and is asked for again", error.message()));
         }
         pause(wait);
+        if (before_again) before_again();
     }
 }
 

@@ -33,7 +33,8 @@ public:
           tell_(std::move(tell)),
           group_(std::move(group)) {}
 
-    /// Asks once for the facts of the node; `options` are those of the verb.
+    /// Asks for the facts of the node, a second time if the worker was killed before it answered: a question changes
+    /// nothing. `options` are those of the verb.
     [[nodiscard]] cluster::Reply<value::Node> facts_once(const std::string& node, std::chrono::milliseconds timeout,
                                                          const std::vector<std::string>& options = {});
     /// Asks until there is an answer. Errors: those of the worker; unavailable "node-unreachable" once `deadline` has
@@ -44,10 +45,12 @@ public:
                                                         std::chrono::milliseconds timeout,
                                                         const std::string& input = {});
     /// Carries out a step, with `input` on its standard input, and returns its document. A job that an earlier call has
-    /// begun is waited for; one that a reboot has ended is begun again, three times in all. Errors: those of the
-    /// worker; unavailable "node-unreachable"; timeout "step-timeout". Throws Leave.
+    /// begun is waited for; one that a reboot has ended is begun again, three times in all. `before_again` is called
+    /// before each call but the first. Errors: those of the worker and of `before_again`; unavailable
+    /// "node-unreachable"; timeout "step-timeout". Throws Leave.
     [[nodiscard]] value::Node step(const std::string& node, const std::vector<std::string>& words,
-                                   const Deadline& deadline, const std::string& input = {});
+                                   const Deadline& deadline, const std::string& input = {},
+                                   const std::function<void()>& before_again = {});
     /// Waits for `wait`, which grows up to 10 s. Throws Leave.
     void pause(std::chrono::milliseconds& wait);
 

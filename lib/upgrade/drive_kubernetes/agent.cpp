@@ -63,6 +63,8 @@ NodeSight read_sight(value::Node document) {
     if (sight.is_control_plane) sight.control_plane = lowest_manifest(document);
     sight.kubelet = version_in(document, {"kubelet", "running"});
     sight.etcd = version_of_etcd(document);
+    if (const auto* server = document.find("apiServer"); server != nullptr && flag_in(*server, "ready") == false)
+        sight.server_problem = text_in(*server, {"problem"}).value_or("it is not ready");
     sight.document = std::move(document);
     return sight;
 }

@@ -23,6 +23,7 @@ struct NodeSight {
         control_plane;  ///< the lowest of its manifests of Kubernetes; nullopt on workers and where one is not whole
     std::optional<kubernetes::Version> kubelet;        ///< that runs
     std::string etcd;                                  ///< version of its manifest, "" where it is none or not whole
+    std::string server_problem;                        ///< why its API server is not ready; "" if it is, or unknown
     value::Node document;
 };
 
@@ -45,9 +46,12 @@ public:
     }
     /// As WorkerSteps::step.
     [[nodiscard]] value::Node step(const std::string& node, const std::vector<std::string>& words,
-                                   const Deadline& deadline, const std::string& input = {}) {
-        return steps_.step(node, words, deadline, input);
+                                   const Deadline& deadline, const std::string& input = {},
+                                   const std::function<void()>& before_again = {}) {
+        return steps_.step(node, words, deadline, input, before_again);
     }
+    /// As WorkerSteps::pause.
+    void pause(std::chrono::milliseconds& wait) { steps_.pause(wait); }
 
 private:
     WorkerSteps steps_;

@@ -13,6 +13,7 @@
 #include "kubernetes/observe.hpp"
 #include "kubernetes/removed_apis.hpp"
 #include "sys/file_ops.hpp"
+#include "upgrade/drive_kubernetes/directory_reader.hpp"
 #include "upgrade/drive_kubernetes/rights.hpp"
 #include "value/edit.hpp"
 
@@ -267,24 +268,24 @@ private:
     kube::Client& client_;
 };
 
-/// Documents are read anew each time: somebody else changes them.
 class DirectoryView final : public ClusterView {
 public:
-    explicit DirectoryView(std::string path) : path_(std::move(path)) {}
-    [[nodiscard]] Inventory read(ReadExtent /*extent*/) override { return documents_inventory({path_}); }
+    explicit DirectoryView(const std::string& path)
+        : reader_(path, [path] { return documents_inventory({path}); }) {}
+    [[nodiscard]] Inventory read(ReadExtent /*extent*/) override { return *reader_.read(); }
     [[nodiscard]] Inventory about(const std::string& node) override {
-        auto inventory = documents_inventory({path_});
+        auto inventory = *reader_.read();
         std::erase_if(inventory.nodes, [&](const auto& each) { return each.meta.name != node; });
         std::erase_if(inventory.pods,
                       [&](const auto& each) { return each.node != node || each.meta.ns != "kube-system"; });
         return inventory;
     }
-    [[nodiscard]] Inventory control_planes() override { return documents_inventory({path_}); }
+    [[nodiscard]] Inventory control_planes() override { return *reader_.read(); }
     /// There is no kubelet that would renew it.
     [[nodiscard]] std::optional<std::string> renewal(const std::string& /*node*/) override { return std::nullopt; }
     void put_cluster_configuration(const std::string& text) override {
-        const auto inventory = documents_inventory({path_});
-        const auto* map = kubeadm_config(inventory);
+        const auto inventory = reader_.read();
+        const auto* map = kubeadm_config(*inventory);
         if (map == nullptr)
             throw Error(Exit::not_found, "object-not-found", "there is no ConfigMap kube-system/kubeadm-config");
         const auto& file = map->meta.position.file;
@@ -296,7 +297,7 @@ public:
     [[nodiscard]] std::string unready_reason() override { return ""; }
 
 private:
-    std::string path_;
+    DirectoryReader reader_;  // somebody else changes them
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "upgrade/drive_kubernetes/kubernetes_actor.hpp"
 
+#include <algorithm>
 #include <any>
 #include <utility>
 
@@ -210,10 +211,47 @@ void KubernetesActor::repair_manifests(const std::string& name, const NodeSight&
     });
 }
 
+void KubernetesActor::require_backup(const std::string& name, const std::string& fix, const Deadline& deadline) {
+    const auto backup = read(recorder_.node(name)).backup;
+    if (backup.empty()) return;
+    try {
+        static_cast<void>(agent_.step(name, {"backup", "--name", backup, "--verify"}, deadline));
+    } catch (const Error& error) {
+        if (error.code() != "backup-damaged" && error.code() != "backup-not-found") throw;
+        throw Error(Exit::checks_failed, "checks-failed",
+                    fmt::format("node {}: backup-valid fails: {}", name, error.message()))
+            .hint(fix);
+    }
+}
+
+void KubernetesActor::await_server(const std::string& name, NodeSight seen, const Deadline& deadline) {
+    constexpr std::chrono::milliseconds k_patience{120'000};
+    const Deadline end(clock_, std::min(k_patience, deadline.left()));
+    const auto is_to_be_awaited = [](const NodeSight& sight) {
+        // While kubeadm is at work, it is what restarts the server.
+        return !sight.server_problem.empty() && sight.are_manifests_whole != false &&
+               sight.document.get_string({"job", "state"}) != "running";
+    };
+    std::chrono::milliseconds wait{1000};
+    for (bool is_told = false; is_to_be_awaited(seen);) {
+        const bool is_late = end.passed();
+        if (!is_told || is_late)
+            tell(name, fmt::format("{}: {}", is_late ? "going on without its API server" : "waiting for its API server",
+                                   base::escape(seen.server_problem)));
+        if (is_late) return;
+        is_told = true;
+        agent_.pause(wait);
+        seen = agent_.facts(name, deadline);
+    }
+}
+
 Done KubernetesActor::control_plane(const std::string& name, const NodeSight& seen, const Deadline& deadline) {
     const auto target = version_of(subject_.control_plane);
     const bool first = is_first(name);
+    const auto await_again = [&] { await_server(name, agent_.facts(name, deadline), deadline); };
+    require_backup(name, "kmm-upgrade abort, then start again: it makes another backup", deadline);
     repair_manifests(name, seen, deadline);
+    await_server(name, seen, deadline);
     // kubeadm upgrade node brings whatever kubeadm-config names.
     if (!first)
         await_none(clock_, deadline, interrupted_, name,
@@ -224,7 +262,7 @@ Done KubernetesActor::control_plane(const std::string& name, const NodeSight& se
     words = with_kubeadm(std::move(words));
     value::Node document;
     try {
-        document = agent_.step(name, words, deadline);
+        document = agent_.step(name, words, deadline, {}, await_again);
     } catch (Error& error) {
         if (error.code() == "preflight-failed")
             error.hint(fmt::format("correct it on the node, then kmm-upgrade retry {}; to pass over it, "
@@ -233,7 +271,8 @@ Done KubernetesActor::control_plane(const std::string& name, const NodeSight& se
         // A kubeadm that was killed leaves a gap: kubeadm itself must not run again before it is closed.
         if (error.code() != "manifests-damaged") throw;
         repair_manifests(name, agent_.facts(name, deadline), deadline);
-        document = agent_.step(name, words, deadline);
+        await_again();
+        document = agent_.step(name, words, deadline, {}, await_again);
     }
     prove_control_plane(name, target, first, deadline);
     return done_as_seen(name, message_of(document), deadline);

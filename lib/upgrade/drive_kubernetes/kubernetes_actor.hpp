@@ -66,6 +66,12 @@ private:
 
     /// Puts the manifests of the control plane back if some are missing or damaged, and waits for its Pods.
     void repair_manifests(const std::string& name, const NodeSight& seen, const Deadline& deadline);
+    /// Check backup-valid: what the way back needs is whole. Errors: checks_failed "checks-failed"; those of
+    /// NodeAgent::step. Throws Leave.
+    void require_backup(const std::string& name, const std::string& fix, const Deadline& deadline);
+    /// Waits until the API server of a control plane, which is `seen`, is ready, as kubeadm needs it: after a reboot it
+    /// starts. Where that takes too long kubeadm may be what mends it. Errors: those of NodeAgent::facts. Throws Leave.
+    void await_server(const std::string& name, NodeSight seen, const Deadline& deadline);
     /// Waits until the Node is Ready and says the version of its kubelet; after a restart also until it has renewed its
     /// Lease.
     void prove_kubelet(const std::string& name, const kubernetes::Version& version, bool was_restarted,

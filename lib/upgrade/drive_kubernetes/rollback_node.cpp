@@ -60,6 +60,14 @@ Done KubernetesActor::roll_back(const std::string& name, const NodeSight& seen, 
         throw etcd_differs(fmt::format("node {} runs etcd {}, its backup is of etcd {}", name, base::escape(seen.etcd),
                                        base::escape(node.etcd)),
                            "kmm-upgrade abort --rollback none, then start again with --ignore-checks versions-uniform");
+    // Neither is its kubelet, then.
+    if (!subject_.control_plane.empty() && node.is_control_plane &&
+        seen.control_plane != Version::parse(node.from_control_plane))
+        require_backup(name,
+                       fmt::format("kmm-worker kubernetes backup --name {} --verify on {} names the file: bring it "
+                                   "back, then kmm-upgrade resume",
+                                   node.backup, name),
+                       deadline);
     std::vector<std::string> told;
     const auto say = [&](const value::Node& document) { told.push_back(document.get_string({"message"})); };
     const auto before = Version::parse(node.from_version);

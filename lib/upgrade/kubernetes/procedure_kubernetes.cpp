@@ -100,7 +100,7 @@ const std::vector<Member> k_node_members = {
 void add_way_back(const Run& run, const Subject& subject, Description& description) {
     if (subject.control_plane.empty() || is_final_run_state(run.state)) return;
     if (run.rollback && !is_restoring_etcd(run)) return;
-    std::string restoring, changed;
+    std::string restoring, etcd_before, etcd_now;
     bool has_backup = false;
     for (const auto& record : run.nodes) {
         const auto node = read(record);
@@ -108,20 +108,15 @@ void add_way_back(const Run& run, const Subject& subject, Description& descripti
         has_backup = has_backup || !node.backup.empty();
         if (!node.etcd_restore.empty())
             restoring += fmt::format("{}{} {}", restoring.empty() ? "" : ", ", node.name, node.etcd_restore);
-        if (changed.empty() && !node.etcd.empty() && !node.etcd_now.empty() && node.etcd != node.etcd_now)
-            changed = fmt::format("etcd {} -> {}", node.etcd, node.etcd_now);
+        if (etcd_before == etcd_now && !node.etcd.empty() && !node.etcd_now.empty()) {
+            etcd_before = node.etcd;
+            etcd_now = node.etcd_now;
+        }
     }
     if (is_restoring_etcd(run))
         description.notes.emplace_back("etcd", fmt::format("its data goes back: {}; no API server may run", restoring));
-    else if (!has_backup) return;
-    else if (changed.empty()) description.notes.emplace_back("back", "kmm-upgrade abort --rollback all");
-    else if (subject.is_without_snapshot)
-        description.notes.emplace_back("back", fmt::format("none: {}, and there is no snapshot", changed));
-    else
-        description.notes.emplace_back(
-            "back", fmt::format("kmm-upgrade abort --rollback all --restore-etcd: {}, what was written since the "
-                                "snapshot is lost",
-                                changed));
+    else if (has_backup)
+        description.notes.emplace_back("back", way_back(etcd_before, etcd_now, subject.is_without_snapshot));
 }
 
 class KubernetesProcedure final : public Procedure {

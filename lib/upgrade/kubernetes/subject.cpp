@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace kmm::upgrade::kubernetes {
 namespace {
 
@@ -96,6 +98,15 @@ Node read(const NodeRecord& record) {
     node.etcd_restore = record.facts.get_string({"etcdRestore"});
     node.cluster_configuration = record.facts.get_string({"clusterConfiguration"});
     return node;
+}
+
+std::string way_back(const std::string& etcd_before, const std::string& etcd_now, bool is_without_snapshot) {
+    if (etcd_before.empty() || etcd_now.empty() || etcd_before == etcd_now) return "kmm-upgrade abort --rollback all";
+    const auto changed = fmt::format("etcd {} -> {}", etcd_before, etcd_now);
+    return is_without_snapshot ? fmt::format("none: {}, and there is no snapshot", changed)
+                               : fmt::format("kmm-upgrade abort --rollback all --restore-etcd: {}, what was written "
+                                             "since the snapshot is lost",
+                                             changed);
 }
 
 bool is_restoring_etcd(const Run& run) {

@@ -54,6 +54,10 @@ struct Node : NodeRecord {
 [[nodiscard]] Node read(const NodeRecord& record);
 /// read(record).is_control_plane, for less.
 [[nodiscard]] bool is_control_plane(const NodeRecord& record);
+/// The command that brings control planes back while a run is not complete, or that there is none, for people. With
+/// `etcd_before` and `etcd_now`, where both are known and differ, etcd's data cannot stay.
+[[nodiscard]] std::string way_back(const std::string& etcd_before, const std::string& etcd_now,
+                                   bool is_without_snapshot);
 /// A restore of etcd's data has stopped, or is about to stop, a member, or is done and the run does not go back yet:
 /// there is no way but on with it.
 [[nodiscard]] bool is_restoring_etcd(const Run& run);

@@ -57,7 +57,7 @@ def first_process(pid):
 
 
 class NodeSpace:
-    """A node: its address, and commands on it."""
+    """A node: its address, commands on it, and its disk, which is in the namespaces of all and outlives a power cut."""
 
     def __init__(self, lab, name, number):
         self.lab, self.name, self.number = lab, name, number
@@ -122,8 +122,38 @@ class NodeSpace:
             "ipam": {"type": "host-local", "ranges": [[{"subnet": f"10.88.{self.number}.0/24"}]]}}]}
 
     def start(self):
+        """Makes its disk anew, and boots it."""
         shutil.rmtree(self.dir, ignore_errors=True)
-        self.seed()
+        seed, tree = self.seed(), self.dir / "tree"
+        run(self.lab.words(
+            "sh", "-ec",
+            f"mkdir -p {tree} && mount -t tmpfs -o mode=755 upper {tree} && mkdir {tree}/upper {tree}/work && "
+            f"cp -a {self.lab.dir}/common/. {seed}/. {tree}/upper/", spaces="mnp"))
+        self.boot()
+
+    def cut(self):
+        """Takes its power away: every process ends at once, those that it has for others, too, and nobody who is
+        connected hears of it. What was written is on its disk."""
+        os.kill(self.pid, signal.SIGKILL)
+        self.process.wait()
+        group = self.lab.group / self.name
+        wait_for(f"{self.name} to be off",
+                 lambda: not [path for path in group.rglob("cgroup.procs") if path.read_text()], 30, 0.05)
+        for directory, _, _ in os.walk(group, topdown=False):
+            with contextlib.suppress(OSError):
+                os.rmdir(directory)
+        run(self.lab.words("sh", "-c", f"ip link del lab-{self.name} 2>/dev/null || :"))
+        self.pid = None
+
+    def on_disk(self, script):
+        """Runs a script in the root of its disk while it is off, where only what was written is."""
+        return run(self.lab.words("sh", "-ec", f"cd {self.dir}/tree/upper && {script}", spaces="mnp")).stdout
+
+    def sees(self, path):
+        """Whether it has a file, which may be a pattern: quick enough to wait for a moment."""
+        return bool(self.pid) and any(True for _ in pathlib.Path(f"/proc/{self.pid}/root").glob(path.lstrip("/")))
+
+    def boot(self):
         group = self.lab.group / self.name
         group.mkdir(parents=True, exist_ok=True)
         inner = ["unshare", "-m", "-n", "-p", "-u", "-i", "-C", "-f", "--kill-child", "--propagation", "private",
@@ -135,7 +165,9 @@ class NodeSpace:
                                             preexec_fn=die_with_parent)
         self.pid = wait_for(f"the first process of {self.name}", lambda: self.entered(), 20, 0.05)
         link = f"lab-{self.name}"
-        self.lab.ip("link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", str(self.pid))
+        # It keeps its hardware's address.
+        peer = ("name", "eth0", "address", f"02:00:0a:4d:00:{10 + self.number:02x}", "netns", str(self.pid))
+        self.lab.ip("link", "add", link, "type", "veth", "peer", *peer)
         self.lab.ip("link", "set", link, "master", "lab", "up")
         self.lab.nodes_changed()
         wait_for(
@@ -159,9 +191,11 @@ class NodeSpace:
 
 
 class KubeadmLab:
-    """The lab below a directory. `programs` are the files that are all of Kubernetes, by version, with "v"."""
+    """The lab below a directory. `programs` are the files that are all of Kubernetes, by version, with "v"; nodes begin
+    with `first`, else the lowest."""
 
-    def __init__(self, directory, programs, worker, packages, crictl=None, etcdutl=None):
+    def __init__(self, directory, programs, worker, packages, crictl=None, etcdutl=None, first=None):
+        self.first = first or min(programs)
         self.etcdutl = etcdutl
         self.dir, self.programs, self.worker, self.packages, self.crictl = (
             pathlib.Path(directory).resolve(),
@@ -215,7 +249,7 @@ class KubeadmLab:
             for name in PROGRAMS[1:]:
                 os.link(place / PROGRAMS[0], place / name)
         for name in PROGRAMS:
-            (tree / "usr/bin" / name).symlink_to(f"/usr/local/kubernetes/{min(self.programs)}/{name}")
+            (tree / "usr/bin" / name).symlink_to(f"/usr/local/kubernetes/{self.first}/{name}")
         text = (OWN / "node/containerd.toml").read_text().replace("@REGISTRY@", REPOSITORY)
         for path, data in (
             ("etc/containerd/config.toml", text),
@@ -403,7 +437,7 @@ class KubeadmLab:
         node.run("kubeadm", "join", "--config", "/root/join.yaml")
 
     def kubectl(self, *words, check=True, **options):
-        program = self.dir / "kubernetes" / min(self.programs) / "kubectl"
+        program = self.dir / "kubernetes" / self.first / "kubectl"
         done = subprocess.run(
             self.words(program, "--kubeconfig", self.dir / "kubeconfig", *words),
             capture_output=True,

@@ -170,16 +170,38 @@ TEST_CASE("worker Pods: a question that was started late has all of its time, an
     std::vector<std::string> late(k_looks, k_creating);
     late.insert(late.end(), k_looks, k_running);
     late.emplace_back(k_done);
-    CHECK(PodServer(late).runner().run(status_call()).end == CallEnd::completed);
+    PodServer busy(late);
+    busy.node_ready = "True";
+    CHECK(busy.runner().run(status_call()).end == CallEnd::completed);
     std::vector<std::string> silent(k_looks, k_creating);
     silent.emplace_back(k_running);
     PodServer server(silent);
+    server.node_ready = "True";
     const auto reply = server.runner().run(status_call());
     CHECK(reply.end == CallEnd::unknown);
     CHECK_MESSAGE(reply.transport.find("has not ended within the time limit: Running") != std::string::npos,
                   reply.transport);
     // What changes the node ends when it was told to: it is looked for before anything else is done there.
     CHECK(PodServer(late).runner().run(load_call(seconds(30))).end == CallEnd::unknown);
+}
+
+TEST_CASE("worker Pods: a question to a node whose kubelet is silent ends early, and says so") {
+    const auto seconds_of = [](const std::string& ready, const WorkerCall& call) {
+        PodServer server({k_creating});
+        server.node_ready = ready;
+        const auto before = server.client().clock().monotonic();
+        const auto reply = server.runner().run(call);
+        CHECK(reply.end == CallEnd::unreachable);
+        if (ready == "Unknown")
+            CHECK_MESSAGE(reply.transport.find("Kubelet stopped posting") != std::string::npos, reply.transport);
+        return std::chrono::duration_cast<seconds>(server.client().clock().monotonic() - before).count();
+    };
+    CHECK(seconds_of("Unknown", status_call()) < 20);
+    CHECK(seconds_of("False", status_call()) >= 30);
+    CHECK(seconds_of("Unknown", load_call(seconds(30))) >= 30);
+    // It may come back as long as its Pod can start.
+    PodServer back({k_creating, k_creating, k_creating, k_done});
+    CHECK(back.runner().run(status_call()).end == CallEnd::completed);
 }
 
 TEST_CASE("worker Pods: a load that an earlier process began is waited for, its Pod removed before another is made") {

@@ -169,7 +169,8 @@ Exit run_start_kubernetes(const cli::Args& args, cli::Context& context) {
     call.note(fmt::format("{} checks: none fails, {} could not be made: kmm-upgrade check kubernetes {} names them",
                           checked.made, checked.skipped, target.text()));
     if (dry) {
-        print_plan(context, {request, seen, hops, inventory.is_live, inventory.has_policies, is_dump});
+        print_plan(context, {request, seen, hops, inventory.is_live, inventory.has_policies, is_dump, catalogue,
+                             kubernetes::configured_etcd(inventory)});
         return Exit::ok;
     }
     return walk_hops(access, request, seen, hops, std::move(runner));

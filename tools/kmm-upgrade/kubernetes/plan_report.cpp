@@ -131,13 +131,40 @@ Node freeze_node(const PlannedFreeze& freeze, const std::string& duration) {
     return node;
 }
 
+/// The tag of the image of an etcd that kubeadm manages, "" where none was seen, or not which.
+std::string etcd_that_runs(const kubernetes::Observation& seen) {
+    const kubernetes::Version* lowest = nullptr;
+    for (const auto& running : seen.etcd)
+        if (running.version && (lowest == nullptr || *running.version < *lowest)) lowest = &*running.version;
+    return lowest == nullptr ? std::string() : lowest->text().substr(1);
+}
+
+/// Until when a run of this hop has a way back, and which; `etcd` is the one before it, "" if kubeadm manages none, and
+/// after it the one that it brings.
+std::string back_of(const PlannedUpgrade& planned, const upgrade::kubernetes::Subject& subject, std::string& etcd) {
+    const auto plain = upgrade::kubernetes::way_back("", "", false);
+    const auto always = plain + ", until this run is complete";
+    if (subject.control_plane.empty() || etcd.empty()) return always;
+    const auto version = kubernetes::Version::parse(subject.control_plane);
+    const auto* entry = version ? planned.catalogue.find(*version) : nullptr;
+    const auto next = !planned.etcd_tag.empty() ? planned.etcd_tag : entry == nullptr ? std::string() : entry->etcd;
+    const auto before = std::exchange(etcd, next.empty() ? etcd : next);
+    if (next.empty())
+        return fmt::format("{}; the metadata does not say which etcd {} brings: if it is another one, its data must go "
+                           "back to the snapshot with --restore-etcd",
+                           always, subject.control_plane);
+    const auto after = upgrade::kubernetes::way_back(before, next, subject.is_without_snapshot);
+    if (after == plain) return always;
+    return fmt::format("{}, until the first etcd is changed; then, until this run is complete, {}", plain, after);
+}
+
 }  // namespace
 
 void print_plan(cli::Context& context, const PlannedUpgrade& planned) {
     const auto& request = planned.request;
     const auto& hook_directory = request.subject.hooks;
     auto runs = Node::sequence();
-    std::string text;
+    std::string text, etcd = etcd_that_runs(planned.seen);
     for (auto rest = planned.hops; !rest.empty(); rest.erase(rest.begin())) {
         const auto run = drive::plan_run(request, planned.seen, rest);
         const auto subject = upgrade::kubernetes::subject_of(run);
@@ -176,9 +203,12 @@ void print_plan(cli::Context& context, const PlannedUpgrade& planned) {
                                             {"hooks", hooks_node({{"", last, {}}})}}));
             text += fmt::format("  {:<24} verify versions\n", upgrade::k_run_complete) + hooks_text({{"", last, {}}});
         }
+        const auto back = back_of(planned, subject, etcd);
+        text += fmt::format("  {:<24} {}\n", "back", base::escape(back));
         runs.push_back(Node::mapping({{"from", run.from_version},
                                       {"controlPlane", subject.control_plane},
                                       {"kubelet", subject.kubelet},
+                                      {"back", back},
                                       {"stages", std::move(stages)}}));
     }
     const auto freeze = freeze_of(planned);

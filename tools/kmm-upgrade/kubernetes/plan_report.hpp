@@ -3,9 +3,11 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "cli/app.hpp"
+#include "kubernetes/catalogue.hpp"
 #include "kubernetes/observe.hpp"
 #include "upgrade/drive_kubernetes/plan_runs.hpp"
 
@@ -19,10 +21,12 @@ struct PlannedUpgrade {
     std::optional<bool>
         has_policies;      ///< the API server has ValidatingAdmissionPolicy v1; nullopt if that is not known
     bool is_dump = false;  ///< of dumps: which server it will be is not known
+    const kubernetes::Catalogue& catalogue;
+    std::string etcd_tag;  ///< of the image that kubeadm-config names, "" if it is that of kubeadm
 };
 
-/// Prints every run with its stages, nodes, hooks and the freeze of applications. Errors: from_errno for the directory
-/// of hooks.
+/// Prints every run with its stages, nodes, hooks and way back, and the freeze of applications. Errors: from_errno for
+/// the directory of hooks.
 void print_plan(cli::Context& context, const PlannedUpgrade& planned);
 
 }  // namespace kmm::tool_upgrade

@@ -1,15 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # enter.sh DIR NAME: makes the namespaces that it runs in a node, whose first process it becomes. Its root is that of the
-# host; over it lie DIR/common, DIR/nodes/NAME/seed, and what it writes. DIR/nodes/NAME/disk keeps what no overlay can keep.
+# host; over it lies DIR/nodes/NAME/tree, which is mounted already and keeps what it writes. DIR/nodes/NAME/disk keeps
+# what no overlay can keep.
 set -eu
 lab=$1 dir=$1/nodes/$2 name=$2
 mount --make-rprivate /
 root=$dir/root
-mkdir -p "$root" "$dir/tree"
-mount -t tmpfs -o mode=755 upper "$dir/tree"
-mkdir "$dir/tree/upper" "$dir/tree/work"
-cp -a "$lab/common/." "$dir/seed/." "$dir/tree/upper/"
+mkdir -p "$root"
 mount -t overlay -o "lowerdir=/,upperdir=$dir/tree/upper,workdir=$dir/tree/work" node "$root"
 cd "$root"
 mkdir -p proc sys dev run tmp var/lib/containerd var/lib/etcd var/lib/kubelet var/log/pods etc/kubernetes .old
@@ -37,13 +35,16 @@ for place in containerd etcd kubelet; do
 	mount --bind "$dir/disk/$place" "var/lib/$place"
 done
 # What the kubelet sets in the kernel, it sets in files here.
-mkdir "$dir/tree/settings"
+mkdir -p "$dir/tree/settings"
 for setting in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/panic_on_oops=1 kernel/keys/root_maxkeys=1000000 \
 	kernel/keys/root_maxbytes=25000000; do
 	path=proc/sys/${setting%=*} file=$dir/tree/settings/$(echo "${setting%=*}" | tr / _)
 	echo "${setting#*=}" >"$file"
 	mount --bind "$file" "$path"
 done
+# It boots at other times than the host.
+cat proc/sys/kernel/random/uuid >"$dir/tree/boot_id"
+mount --bind "$dir/tree/boot_id" proc/sys/kernel/random/boot_id
 hostname "$name"
 ip link set lo up
 echo 1 >proc/sys/net/ipv4/ip_forward
