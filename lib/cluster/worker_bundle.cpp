@@ -89,7 +89,6 @@ Error not_brought(const std::string& node, const std::string& words, const Worke
     if (words == k_damaged)
         return Error(Exit::integrity, "worker-not-brought",
                      fmt::format("node {}: kmm-worker arrived there damaged, expected SHA-256 {}", node, bundle.digest))
-            .retryable()
             .hint("repeat the command");
     return Error(Exit::io, "worker-not-brought",
                  fmt::format("node {}: kmm-worker could not be brought there: {}", node, base::printable(words)))

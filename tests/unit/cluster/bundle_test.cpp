@@ -160,7 +160,6 @@ TEST_SUITE("cluster::bundle") {
         auto error = obstacle(runner.run(Fleet::call()));
         CHECK(error.code() == "worker-not-brought");
         CHECK(error.exit() == Exit::integrity);
-        CHECK(error.is_retryable());
         CHECK(fleet.left().empty());
         std::filesystem::rename(fleet.tree.path("cut"), fleet.tree.path("lost"));
         const auto lost = runner.run(Fleet::call());
