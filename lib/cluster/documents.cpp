@@ -98,35 +98,41 @@ std::optional<std::string> chart_of(const std::set<std::string>& charts, std::st
     return std::nullopt;
 }
 
-/// False for the beginning of a text that has no object in it: nothing in it is called kind or apiVersion, or it is a
-/// list whose items are not. Operator configurations have neither.
+/// False for the beginning of a text that has no object in it: no document has a member kind, apiVersion or items of
+/// its own. Operator configurations have neither.
 bool may_hold_objects(std::string_view front) {
-    static constexpr std::string_view k_members[] = {"kind", "apiVersion"};
-    static constexpr std::string_view k_operator[] = {"healthProbeBindAddress", "leaderElection", "webhookPort",
-                                                      "worker", "job"};
+    static constexpr std::string_view k_members[] = {
+        "kind", "apiVersion", "items", "healthProbeBindAddress", "worker", "leaderElection", "webhookPort", "job"};
     constexpr std::size_t k_front_max = std::size_t{1} << 14U;  // of a longer text not all is seen
-    bool is_empty = true, is_list = false, is_member = false, is_item = false;
+    if (front.size() >= k_front_max) { return true; }
+    const auto trimmed = base::trim(front);
+    if (trimmed.empty()) { return true; }
+    if (trimmed.front() == '{' || trimmed.front() == '[') {
+        return trimmed.find("kind") != std::string_view::npos || trimmed.find("apiVersion") != std::string_view::npos;
+    }
+    bool is_empty = true;
+    std::optional<std::size_t> own;  // where members of the document stand, of a list those of its items
     for (const auto line : base::split(front, '\n')) {
         auto text = base::trim(line);
-        if (text.empty() || text.front() == '#' || text == "---") { continue; }
-        if (is_empty) { is_list = text.starts_with("- "); }
-        is_empty = false;
-        if (text.starts_with("- ")) { text = base::trim(text.substr(2)); }
-        const auto indentation = static_cast<std::size_t>(text.data() - line.data());
-        const auto word = [&](std::string_view key) {
-            return text.find(key) != std::string_view::npos &&
-                   (text.starts_with(key) || text.find_first_of("{\"'") < text.find(key));
-        };
-        if (std::any_of(std::begin(k_members), std::end(k_members), word)) {
-            is_member = true;
-            is_item = is_item || indentation <= 4;
+        if (text.empty() || text.front() == '#' || text.front() == '%') { continue; }
+        if (text.starts_with("---")) {
+            if (text.size() > 3) { return true; }
+            own.reset();
+            continue;
         }
-        if (std::any_of(std::begin(k_operator), std::end(k_operator),
-                        [&](auto key) { return text.starts_with(key); })) {
+        is_empty = false;
+        const bool is_item = text.starts_with("- ");
+        if (is_item && !own) { text = base::trim(text.substr(2)); }
+        if (text.empty() || text.front() == '{') { return true; }
+        const auto column = static_cast<std::size_t>(text.data() - line.data());
+        if (!own) { own = column; }
+        if (text.front() == '"' || text.front() == '\'') { text.remove_prefix(1); }
+        if (column == *own && std::any_of(std::begin(k_members), std::end(k_members),
+                                          [&](auto key) { return text.starts_with(key); })) {
             return true;
         }
     }
-    return is_empty || front.size() >= k_front_max || (is_list ? is_item : is_member);
+    return is_empty;
 }
 
 class DocumentReader {

@@ -55,7 +55,7 @@ TEST_SUITE("cluster::unit") {
         write(dir + "/playbook.yaml",
               "---\n# of Ansible\n- hosts: all\n  tasks:\n  - kubernetes.core.k8s:\n      definition:\n"
               "        apiVersion: v1\n        kind: Node\n");
-        write(dir + "/mkdocs.yml", "site_name: x\n");
+        write(dir + "/mkdocs.yml", "nameReference:\n- kind: Service\n  version: v1\n");
         write(dir + "/package.json", R"({"name": "x"})");
         write(dir + "/chart/Chart.yaml", "apiVersion: v2\nname: x\n");
         write(dir + "/chart/values.yaml", "kind: Deployment\n");
@@ -83,7 +83,7 @@ TEST_SUITE("cluster::unit") {
         }
         SUBCASE("not what may have been meant as an object") {
             for (const char* text : {"  kind: Node\n", "- apiVersion: v1\n", "{\"kind\": \"Node\"}", "{kind: Node}",
-                                     "a: [", "a: 1\na: 2\n", "-   kind: Node\n"}) {
+                                     "a: [", "a: 1\na: 2\n", "a: 1\n---\nkind: x\n", "-   kind: Node\n"}) {
                 CAPTURE(text);
                 write(dir + "/mkdocs.yml", text);
                 read(dir);
