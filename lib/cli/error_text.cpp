@@ -127,7 +127,7 @@ std::string error_text(const Error& error, bool color) {
     }
     // One fault stands above as several do, and is counted as they are.
     const bool counts = listed && std::any_of(found.begin(), found.end(), [&](const Diagnostic& one) {
-        return one.position && one.message == error.message();
+        return one.message == error.message();
     });
     text.append(severity_word(Severity::error, color)).append(" ");
     for (const auto& context : error.context()) text.append(base::printable(context)).append(": ");

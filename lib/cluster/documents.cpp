@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -65,6 +68,73 @@ private:
     std::optional<api::ObjectDecoder> decoder_;
 };
 
+std::string_view directory_part(std::string_view file) {
+    const auto slash = file.rfind('/');
+    return slash == std::string_view::npos ? std::string_view(".") : file.substr(0, slash);
+}
+
+/// The directories of Helm charts among files.
+std::set<std::string> charts_among(const std::vector<std::string>& files) {
+    std::set<std::string> charts;
+    for (const auto& file : files) {
+        const auto directory = directory_part(file);
+        if (file.ends_with("/Chart.yaml") || file == "Chart.yaml") { charts.emplace(directory); }
+    }
+    return charts;
+}
+
+/// The chart whose description, values or template with actions a file is. What else is in a chart stands as it is.
+std::optional<std::string> chart_of(const std::set<std::string>& charts, std::string_view file,
+                                    std::string_view front) {
+    const auto directory = std::string(directory_part(file));
+    const auto name = file.substr(file.rfind('/') + 1);
+    if (charts.contains(directory)) {
+        return name == "Chart.yaml" || name.starts_with("values") ? std::optional(directory) : std::nullopt;
+    }
+    if (front.find("{{") == std::string_view::npos) { return std::nullopt; }
+    for (auto at = file.find("/templates/"); at != std::string_view::npos; at = file.find("/templates/", at + 1)) {
+        if (const auto chart = std::string(file.substr(0, at)); charts.contains(chart)) { return chart; }
+    }
+    return std::nullopt;
+}
+
+/// False for the beginning of a text that has no object in it: no document has a member kind, apiVersion or items of
+/// its own. Operator configurations have neither.
+bool may_hold_objects(std::string_view front) {
+    static constexpr std::string_view k_members[] = {
+        "kind", "apiVersion", "items", "healthProbeBindAddress", "worker", "leaderElection", "webhookPort", "job"};
+    constexpr std::size_t k_front_max = std::size_t{1} << 14U;  // of a longer text not all is seen
+    if (front.size() >= k_front_max) { return true; }
+    const auto trimmed = base::trim(front);
+    if (trimmed.empty()) { return true; }
+    if (trimmed.front() == '{' || trimmed.front() == '[') {
+        return trimmed.find("kind") != std::string_view::npos || trimmed.find("apiVersion") != std::string_view::npos;
+    }
+    bool is_empty = true;
+    std::optional<std::size_t> own;  // where members of the document stand, of a list those of its items
+    for (const auto line : base::split(front, '\n')) {
+        auto text = base::trim(line);
+        if (text.empty() || text.front() == '#' || text.front() == '%') { continue; }
+        if (text.starts_with("---")) {
+            if (text.size() > 3) { return true; }
+            own.reset();
+            continue;
+        }
+        is_empty = false;
+        const bool is_item = text.starts_with("- ");
+        if (is_item && !own) { text = base::trim(text.substr(2)); }
+        if (text.empty() || text.front() == '{') { return true; }
+        const auto column = static_cast<std::size_t>(text.data() - line.data());
+        if (!own) { own = column; }
+        if (text.front() == '"' || text.front() == '\'') { text.remove_prefix(1); }
+        if (column == *own && std::any_of(std::begin(k_members), std::end(k_members),
+                                          [&](auto key) { return text.starts_with(key); })) {
+            return true;
+        }
+    }
+    return is_empty;
+}
+
 class DocumentReader {
 public:
     DocumentReader(DocumentTarget& target, Diagnostics& diagnostics,
@@ -99,11 +169,44 @@ private:
                    "no *.yaml, *.yml or *.json file in this directory");
         }
         const std::size_t prefix = name.ends_with('/') ? name.size() : name.size() + 1;
+        charts_ = charts_among(found);
+        left_out_.clear();
         for (const auto& file : found) {
             const bool ignored =
                 is_ignored_ && is_ignored_(std::string_view(file).substr(std::min(prefix, file.size())));
             if (!ignored) { read_text(file, Empty::fine); }
         }
+        for (const auto& [chart, files] : left_out_) { note_left_out(chart, files); }
+    }
+
+    /// Whether a file that was found, not named, is none of manifests: a part of a chart, or a text without an object.
+    bool leaves_out(const std::string& file, std::string_view front) {
+        auto chart = chart_of(charts_, file, front);
+        if (!chart && may_hold_objects(front)) { return false; }
+        if (!chart) {
+            Diagnostics faults;
+            static_cast<void>(value::read_any(front, file, faults));
+            if (!faults.empty()) { return false; }
+        }
+        left_out_[chart.value_or("")].push_back(file);
+        return true;
+    }
+
+    void note_left_out(const std::string& chart, const std::vector<std::string>& files) {
+        constexpr std::size_t k_named_max = 4;
+        const std::string count = fmt::format("{} file{}", files.size(), files.size() == 1 ? "" : "s");
+        if (!chart.empty()) {
+            report(diagnostics_, Severity::note, "unknown-kind", Exit::data, files.front(),
+                   fmt::format("{} of a Helm chart {} not read", count, files.size() == 1 ? "was" : "were"));
+            diagnostics_.back().hint = fmt::format("helm template {} | kmm-plan validate -f -", chart);
+            return;
+        }
+        const auto named = std::span(files).first(std::min(files.size(), k_named_max));
+        report(
+            diagnostics_, Severity::note, "unknown-kind", Exit::data, files.front(),
+            fmt::format("{} without an object of Kubernetes {} not read: {}{}", count,
+                        files.size() == 1 ? "was" : "were", base::join(named, ", "),
+                        files.size() == named.size() ? "" : fmt::format(" and {} more", files.size() - named.size())));
     }
 
     /// What it means if there is not a byte. Where a command was to write something it has failed: kubectl get > FILE
@@ -123,6 +226,7 @@ private:
                              : "look how the command that wrote it ended, or leave the file out";
                 return;
             }
+            if (empty == Empty::fine && leaves_out(file, source.front())) { return; }
             const auto doubt = stream(source, file);
             files_.push_back(file);
             if (doubt) { read_whole(source, file, *doubt); }
@@ -169,6 +273,8 @@ private:
     const std::function<bool(std::string_view)>& is_ignored_;
     std::vector<std::string> files_;
     std::set<std::string> seen_;
+    std::set<std::string> charts_;                             ///< of the directory that is being read
+    std::map<std::string, std::vector<std::string>> left_out_;  ///< of its files; key: the chart's directory, or ""
 };
 
 template <typename T>

@@ -46,7 +46,7 @@ std::size_t TextSource::read_fd(char* into, std::size_t size) {
 }
 
 std::string_view TextSource::front() {
-    constexpr std::size_t k_front = 4096;
+    constexpr std::size_t k_front = std::size_t{1} << 14U;
     if (front_.empty()) {
         front_.resize(k_front);
         front_.resize(read_fd(front_.data(), k_front));

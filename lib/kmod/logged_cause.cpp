@@ -15,8 +15,30 @@
 
 namespace kmm::kmod {
 
+namespace {
+
+/// What stands between the two, "" if they are not there.
+std::string text_between(const std::string& line, std::string_view before, std::string_view after) {
+    const auto from = line.find(before);
+    if (from == std::string::npos) return {};
+    const auto at = from + before.size();
+    const auto end = line.find(after, at);
+    return end == std::string::npos ? std::string() : line.substr(at, end - at);
+}
+
+/// Of "Error: Driver 'acme' is already registered, aborting...", "" of other lines.
+std::string registered_driver(const std::string& line) {
+    return text_between(line, "Error: Driver '", "' is already registered");
+}
+
+}  // namespace
+
 bool is_of_lockdown(const std::string& line) {
     return line.find("Lockdown: kmm-worker: ") != std::string::npos && line.find(" is restricted") != std::string::npos;
+}
+
+bool is_of_any_load(const std::string& line) {
+    return line.find("Skipping invalid relocation target") != std::string::npos || !registered_driver(line).empty();
 }
 
 std::string refused_parameter(const std::vector<std::string>& lines) {
@@ -68,6 +90,33 @@ LoggedCause told_plainly(const std::string& line) {
                     : fmt::format("unload {} first: list it in inTreeModulesToRemove, or kmm-worker unload --module {}",
                                   base::escape(owner), base::escape(owner))};
     }
+    if (line.find("failed to validate module [") != std::string::npos && line.find("] BTF: ") != std::string::npos)
+        return {"the module's BTF is of another build of the kernel, which refuses the module for it",
+                "rebuild it beside the vmlinux of the running kernel, or remove its section .BTF before it is signed"};
+    if (line.find(".gnu.linkonce.this_module section size must match") != std::string::npos)
+        return {"struct module has another size in this kernel: the headers were of another configuration",
+                "rebuild it against the headers of the running kernel, which were made with its configuration"};
+    for (const std::string_view form :
+         {"Skipping invalid relocation target", "nknown rela relocation: ", "nsupported RELA relocation: ",
+          "nknown relocation: ", "nknown ELF relocation: "}) {
+        if (line.find(form) != std::string::npos)
+            return {"the module has a relocation that this kernel cannot apply",
+                    "rebuild it with the compiler and binutils that the kernel's headers were made for"};
+    }
+    if (const std::string driver = registered_driver(line); !driver.empty())
+        return {fmt::format("a driver {} is registered already, by another module or by the kernel itself",
+                            base::escape(driver)),
+                "unload the module that has it first: list it in inTreeModulesToRemove"};
+    if (const std::string owner = text_between(line, "from proprietary module ", "."); !owner.empty())
+        return {
+            fmt::format("the module uses GPL-only symbols and symbols of the proprietary module {}, and may use one "
+                        "of the two only",
+                        base::escape(owner)),
+            fmt::format("use a build of {} with a GPL-compatible license", base::escape(owner))};
+    if (const std::string waiting = text_between(line, "gave up waiting for init of module ", "."); !waiting.empty())
+        return {fmt::format("module {}, whose symbols it needs, does not finish its init", base::escape(waiting)),
+                fmt::format("kmm-worker status {} shows it; read the kernel's lines of that module",
+                            base::escape(waiting))};
     if (is_of_lockdown(line))
         return {"lockdown refuses modules without a valid signature",
                 "sign the module with a key that this kernel trusts"};

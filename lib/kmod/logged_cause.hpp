@@ -22,12 +22,16 @@ struct LoggedCause {
 /// Of the helper process, whose name is in it.
 [[nodiscard]] bool is_of_lockdown(const std::string& line);
 
+/// Of a load, though it names no module.
+[[nodiscard]] bool is_of_any_load(const std::string& line);
+
 /// The parameter whose value the kernel did not take, as one of its lines says: "demo: `x' invalid for parameter
 /// `answer'", or "too large for parameter"; "" if none does.
 [[nodiscard]] std::string refused_parameter(const std::vector<std::string>& lines);
 
-/// Symbol versions, namespaces, vermagic, blacklists, lockdown, symbols that are exported twice. `directory` is that of
-/// the host's modules.
+/// Symbol versions, namespaces, vermagic, blacklists, lockdown, symbols that are exported twice or of a proprietary
+/// module, BTF, struct module, relocations, drivers that are registered twice. `directory` is that of the host's
+/// modules.
 [[nodiscard]] LoggedCause logged_cause(const std::vector<std::string>& lines, const ModuleFile& file,
                                        const std::string& directory);
 

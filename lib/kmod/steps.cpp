@@ -183,8 +183,9 @@ Error refused_error(const Machine& machine, const Candidate& candidate, int erro
         Exit::refused, "module-refused",
         fmt::format("the kernel refused module {}: {} ({})", name, errno_text(error_number), errno_name(error_number)));
     auto about = lines_of_load(log, name);
-    std::copy_if(log.lines().begin(), log.lines().end(), std::back_inserter(about),
-                 [](const std::string& line) { return is_of_lockdown(line) || is_of_signatures(line); });
+    std::copy_if(log.lines().begin(), log.lines().end(), std::back_inserter(about), [](const std::string& line) {
+        return is_of_lockdown(line) || is_of_signatures(line) || is_of_any_load(line);
+    });
     const bool unknown_symbol = std::any_of(about.begin(), about.end(), [](const std::string& line) {
         return line.find(k_unknown_symbol) != std::string::npos;
     });

@@ -226,7 +226,34 @@ Finding cgroup_version(const CheckInput& input) {
             fmt::format("{} needs cgroup v2; which one a node has is asked with --via ssh", facts->minor.text())};
 }
 
+/// kubeadm takes the socket of a node from its annotation, up to v1.33; v1.34 takes the annotation away.
+std::vector<std::string> bad_sockets(const Inventory& inventory) {
+    constexpr std::string_view k_socket = "kubeadm.alpha.kubernetes.io/cri-socket";
+    const auto socket_of = [&](const NodeObject& node) { return find_label(node.meta.annotations, k_socket); };
+    const auto& nodes = inventory.nodes;
+    const bool is_used =
+        std::any_of(nodes.begin(), nodes.end(), [&](const auto& node) { return socket_of(node) != nullptr; });
+    std::vector<std::string> bad;
+    for (const auto& node : nodes) {
+        const auto kubelet = Version::parse(node.kubelet);
+        if (!is_used || !kubelet || kubelet->line() >= MinorVersion{1, 34}) { continue; }
+        const auto* socket = socket_of(node);
+        if (socket == nullptr) { bad.push_back(fmt::format("{} (has none, others have)", base::escape(node.meta.name)));
+        } else if (socket->find("dockershim.sock") != std::string::npos) {
+            bad.push_back(fmt::format("{} ({})", base::escape(node.meta.name), base::escape(*socket)));
+        }
+    }
+    return bad;
+}
+
 Finding runtime_version(const CheckInput& input) {
+    if (const auto bad = bad_sockets(input.inventory); !bad.empty()) {
+        return {Outcome::fail,
+                fmt::format("kubeadm reads annotation kubeadm.alpha.kubernetes.io/cri-socket of its Node: {}",
+                            name_some(bad)),
+                "kubectl annotate --overwrite node NODE "
+                "kubeadm.alpha.kubernetes.io/cri-socket=unix:///run/containerd/containerd.sock"};
+    }
     const MinorVersion warned{1, 35}, refused{1, 36};
     if (input.target->line() < warned) {
         return {Outcome::skip, fmt::format("no rule is known for {}", input.target->line().text())};

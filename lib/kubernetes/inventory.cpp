@@ -17,6 +17,7 @@ namespace kmm::kubernetes {
 namespace {
 
 constexpr std::string_view k_system = "kube-system";
+constexpr const char* k_document_hint = "give documents as kubectl get -o json or -o yaml prints them";
 
 std::vector<Condition> conditions_of(ObjectReader& reader, const Node* status) {
     std::vector<Condition> result;
@@ -42,8 +43,7 @@ std::optional<ObjectMeta> meta_of(ObjectReader& reader, const Node& object, cons
     meta.name = reader.text(node, "name");
     meta.ns = reader.text(node, "namespace");
     if (meta.name.empty()) {
-        reader.fault(object.mark(), "metadata.name is missing, expected the name of the object",
-                     "give documents as kubectl get -o json or -o yaml prints them");
+        reader.fault(object.mark(), "metadata.name is missing, expected the name of the object", k_document_hint);
         return std::nullopt;
     }
     reader.name_it(fmt::format("{} {}", kind, base::escape(meta.full_name())));
@@ -235,7 +235,8 @@ void take_object(const value::Document& document, const Node& object, const std:
                  Diagnostics& faults) {
     ObjectReader reader(document, faults, "the document");
     if (!object.is_mapping()) {
-        reader.fault(object.mark(), fmt::format("expected an object, found a {}", value::kind_name(object.kind())));
+        reader.fault(object.mark(), fmt::format("expected an object, found a {}", value::kind_name(object.kind())),
+                     k_document_hint);
         return;
     }
     std::string kind = reader.text(&object, "kind");
@@ -243,8 +244,7 @@ void take_object(const value::Document& document, const Node& object, const std:
         kind = list_kind.substr(0, list_kind.size() - 4);
     }
     if (kind.empty()) {
-        reader.fault(object.mark(), "kind is missing, expected an object of Kubernetes",
-                     "give documents as kubectl get -o json or -o yaml prints them");
+        reader.fault(object.mark(), "kind is missing, expected an object of Kubernetes", k_document_hint);
         return;
     }
     if (list_kind.empty() && is_list_kind(kind) && object.find("items") != nullptr) {

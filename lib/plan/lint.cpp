@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "image/reference.hpp"
+#include "plan/image_name.hpp"
 #include "plan/merge.hpp"
 #include "plan/order.hpp"
 #include "plan/policy.hpp"
@@ -83,7 +84,7 @@ private:
             report(Severity::warning, field, "image-port-tag",
                    fmt::format("image \"{}\" has no tag: KMM takes the registry's port for one", base::escape(text)),
                    "add :TAG, or better @sha256:DIGEST");
-        } else if (tagged && one_build) {
+        } else if (tagged && one_build && (text.find('$') != std::string::npos || !image_name_fault(text))) {
             report(
                 Severity::note, field, "image-by-tag",
                 fmt::format("image \"{}\" is named by a tag, which can come to mean another image", base::escape(text)),

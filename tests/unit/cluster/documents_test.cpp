@@ -48,6 +48,68 @@ TEST_SUITE("cluster::unit") {
         CHECK(objects.nodes[0].meta.name == "a");
     }
 
+    TEST_CASE("what lies beside manifests in a repository is left out with one note") {
+        const sys::TempDir top("kmm-documents");
+        const std::string dir = top.path();
+        write(dir + "/node.yaml", node_text("a"));
+        write(dir + "/playbook.yaml",
+              "---\n# of Ansible\n- hosts: all\n  tasks:\n  - kubernetes.core.k8s:\n      definition:\n"
+              "        apiVersion: v1\n        kind: Node\n");
+        write(dir + "/mkdocs.yml", "nameReference:\n- kind: Service\n  version: v1\n");
+        write(dir + "/package.json", R"({"name": "x"})");
+        write(dir + "/chart/Chart.yaml", "apiVersion: v2\nname: x\n");
+        write(dir + "/chart/values.yaml", "kind: Deployment\n");
+        write(dir + "/chart/templates/deep/a.yaml", "kind: Node\n{{- if .Values.x }}\n{{- end }}\n");
+        write(dir + "/chart/templates/b.yaml", node_text("b"));
+        write(dir + "/chart/crds/c.yaml", node_text("c"));
+        api::Objects objects;
+        Diagnostics diagnostics;
+        const auto read = [&](const std::string& name) {
+            objects = {};
+            diagnostics.clear();
+            static_cast<void>(cluster::read_documents({name}, objects, diagnostics));
+        };
+        read(dir);
+        REQUIRE(diagnostics.size() == 2);
+        CHECK_FALSE(has_errors(diagnostics));
+        CHECK(diagnostics[0].message == "3 files without an object of Kubernetes were not read: " + dir +
+                                            "/mkdocs.yml, " + dir + "/package.json, " + dir + "/playbook.yaml");
+        CHECK(diagnostics[1].message == "3 files of a Helm chart were not read");
+        CHECK(diagnostics[1].hint == "helm template " + dir + "/chart | kmm-plan validate -f -");
+        CHECK(objects.nodes.size() == 3);
+        SUBCASE("not if it is named") {
+            read(dir + "/mkdocs.yml");
+            CHECK(has_errors(diagnostics));
+        }
+        SUBCASE("not what may have been meant as an object") {
+            for (const char* text : {"  kind: Node\n", "- apiVersion: v1\n", "{\"kind\": \"Node\"}", "{kind: Node}",
+                                     "a: [", "a: 1\na: 2\n", "a: 1\n---\nkind: x\n", "-   kind: Node\n"}) {
+                CAPTURE(text);
+                write(dir + "/mkdocs.yml", text);
+                read(dir);
+                CHECK(has_errors(diagnostics));
+            }
+        }
+        SUBCASE("the operator's configuration has no kind") {
+            write(dir + "/mkdocs.yml", "webhookPort: 9443\n");
+            read(dir);
+            CHECK(objects.operator_configs.size() == 1);
+        }
+    }
+
+    TEST_CASE("null in the data of a Secret or ConfigMap is an empty text, as for a server") {
+        const sys::TempDir top("kmm-documents");
+        write(top.path() + "/a.yaml",
+              "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: d}\ndata: {token: }\n---\n"
+              "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: d}\ndata: {a: null}\n");
+        api::Objects objects;
+        Diagnostics diagnostics;
+        static_cast<void>(cluster::read_documents({top.path()}, objects, diagnostics));
+        CHECK(diagnostics.empty());
+        CHECK(objects.secrets.at(0).data.at("token").empty());
+        CHECK(objects.config_maps.at(0).data.at("a").empty());
+    }
+
     TEST_CASE("links in a directory are followed, as those of a mounted ConfigMap; one that leads nowhere is a fault") {
         const sys::TempDir top("kmm-documents");
         write(top.path() + "/in/..data/a.yaml", node_text("a"));

@@ -85,6 +85,43 @@ TEST_CASE("a symbol that is exported twice is named with its owner") {
     }
 }
 
+TEST_CASE("what the kernel says of the file, of drivers and of other modules is the cause") {
+    LoadRig rig;
+    rig.wish.module = "dep";
+    struct {
+        int number;
+        const char *line, *cause, *hint;
+    } const rows[] = {
+        {EINVAL, "failed to validate module [dep] BTF: -22",
+         "the module's BTF is of another build of the kernel, which refuses the module for it", "section .BTF"},
+        {ENOEXEC,
+         "module dep: .gnu.linkonce.this_module section size must match the kernel's built struct module size at run "
+         "time",
+         "struct module has another size in this kernel: the headers were of another configuration", "headers"},
+        {ENOEXEC, "dep: Unknown rela relocation: 42", "the module has a relocation that this kernel cannot apply",
+         "binutils"},
+        {ENOEXEC,
+         "module: x86/modules: Skipping invalid relocation target, existing value is nonzero for type 1, loc 1, val 2",
+         "the module has a relocation that this kernel cannot apply", "binutils"},
+        {EBUSY, "Error: Driver 'acme' is already registered, aborting...",
+         "a driver acme is registered already, by another module or by the kernel itself", "inTreeModulesToRemove"},
+        {ENOENT, "dep: module using GPL-only symbols uses symbols acme_get from proprietary module acme.",
+         "the module uses GPL-only symbols and symbols of the proprietary module acme, and may use one of the two only",
+         "acme"},
+        {EBUSY, "dep: gave up waiting for init of module acme_net.",
+         "module acme_net, whose symbols it needs, does not finish its init", "kmm-worker status acme_net"},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.line);
+        rig.kernel.load_answers["dep"] = {row.number, false, false, 77, ""};
+        rig.kernel.on_refusal = [&] { rig.host.log(row.line); };
+        const Error error = rig.refused();
+        CHECK(detail(error, "cause") == row.cause);
+        CHECK(error.hint().find(row.hint) != std::string::npos);
+        CHECK(detail(error, "kernel") == row.line);
+    }
+}
+
 TEST_CASE("where every test says no, the answer is that of the init function") {
     LoadRig rig;
     put(rig.host.paths.proc + "/meminfo", "MemAvailable:    1000000 kB\n");

@@ -154,6 +154,7 @@ TEST_SUITE("plan::unit") {
         CHECK(image_codes("host:5000/img") == Codes{"image-port-tag"});
         CHECK(image_codes("host:5000/img:v1") == Codes{"image-by-tag"});
         CHECK(image_codes("img:v1") == Codes{"image-by-tag"});
+        CHECK(image_codes("quay.io//img:v1") == Codes{});
         CHECK(image_codes("host:5000/img@sha256:00").empty());
         CHECK(image_codes("host/img").empty());  // a rule of KMM's, reported there
     }

@@ -236,7 +236,9 @@ Exit run_versions(const cli::Args& args, cli::Context& context) {
     const auto* row = kubernetes::find_row(rows, *wanted);
     if (row == nullptr) {
         std::vector<std::string> known;
-        for (const auto& each : rows) known.push_back(each.version.text());
+        for (const auto& each : rows) {
+            if (each.version.line() == wanted->line()) known.push_back(each.version.text());
+        }
         const auto near = base::nearest(wanted->text(), known);
         throw Error(Exit::not_found, "version-not-found",
                     fmt::format("version {} is not in the metadata ({}) and does not run", wanted->text(),
