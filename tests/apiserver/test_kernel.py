@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""start kernel on a real API server: played nodes, which ssh reaches, reboot into another kernel, and their kubelets say
-so."""
+"""start kernel on a real API server: played nodes, which ssh reaches, reboot into another kernel, and their kubelets
+say so."""
 import json
 import threading
 
