@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sprig's regular expressions, by RE2, whose syntax is that of Go.
+#include <algorithm>
 #include <cctype>
 #include <map>
 #include <memory>
@@ -14,6 +15,36 @@ namespace kmm::recipe::tmpl {
 
 namespace {
 
+/// Go names groups (?<name>...), too; this RE2 knows (?P<name>...) alone.
+std::string with_old_group_names(const std::string& pattern) {
+    std::string made;
+    bool is_class = false;
+    for (std::size_t at = 0; at < pattern.size(); ++at) {
+        const std::string_view rest = std::string_view(pattern).substr(at);
+        std::size_t taken = 1;
+        if (rest.starts_with("\\Q") && !is_class) {
+            taken = std::min(rest.find("\\E"), rest.size());
+        } else if (rest[0] == '\\') {
+            taken = std::min<std::size_t>(2, rest.size());
+        } else if (is_class) {
+            const std::size_t end = rest.starts_with("[:") ? rest.find(":]") : std::string_view::npos;
+            if (end != std::string_view::npos) { taken = end + 2; }
+            is_class = taken > 1 || rest[0] != ']';
+        } else if (rest[0] == '[') {
+            is_class = true;
+            taken += rest.substr(taken).starts_with('^') ? 1U : 0U;
+            taken += rest.substr(taken).starts_with(']') ? 1U : 0U;
+        } else if (rest.starts_with("(?<")) {
+            made += "(?P<";
+            at += 2;
+            continue;
+        }
+        made += rest.substr(0, taken);
+        at += taken - 1;
+    }
+    return made;
+}
+
 /// Compiled; throws Fault. Templates use the same few again and again.
 const re2::RE2& compiled(const std::string& pattern) {
     static thread_local std::map<std::string, std::unique_ptr<re2::RE2>, std::less<>> known;
@@ -22,7 +53,7 @@ const re2::RE2& compiled(const std::string& pattern) {
         re2::RE2::Options options;
         options.set_log_errors(false);
         options.set_encoding(re2::RE2::Options::EncodingUTF8);
-        auto made = std::make_unique<re2::RE2>(pattern, options);
+        auto made = std::make_unique<re2::RE2>(with_old_group_names(pattern), options);
         if (!made->ok()) { throw Fault{fmt::format("error parsing regexp: {}", made->error())}; }
         if (known.size() > 200) { known.clear(); }
         found = known.emplace(pattern, std::move(made)).first;

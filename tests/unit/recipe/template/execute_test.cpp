@@ -78,6 +78,14 @@ TEST_CASE("html, js and urlquery take nil for the text that an action prints, an
     CHECK(engine.render("t", Value::map({{"p", Value::record(record)}})).text == "{5} {5} &{5}");
 }
 
+TEST_CASE("groups of regular expressions with either form of a name") {
+    CHECK(rendered(R"go({{ regexReplaceAll "(?<a>x)(?P<b>y)" "xy" "${b}${a}" }})go") == "yx");
+    CHECK(rendered(R"go({{ regexFind "[(?<n>]+" "a(?<n>" }} {{ regexFind "[](?<]+" "](?<" }})go") == "(?<n> ](?<");
+    CHECK(rendered(R"go({{ regexFind `\Q(?<n>\E.` "(?<n>z" }} {{ regexFind `\(\?<` "(?<" }})go") == "(?<n>z (?<");
+    CHECK(rendered(R"go({{ regexFind "[[:alpha:]](?<n>b)" "ab" }})go") == "ab");
+    CHECK(error_of(R"go({{ regexFind "(?<=a)b" "ab" }})go").code() == "template-error");
+}
+
 TEST_CASE("control: scope, break, continue, else") {
     CHECK(rendered("{{ $x := 1 }}{{ if true }}{{ $x = 2 }}{{ $y := 3 }}{{ $y }}{{ end }}{{ $x }}") == "32");
     CHECK(rendered("{{ range until 9 }}{{ if eq . 2 }}{{ continue }}{{ end }}{{ if eq . 4 }}{{ break }}{{ end }}{{ . "
