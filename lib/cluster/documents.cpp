@@ -149,6 +149,7 @@ private:
         if (is_json && source.size().value_or(0) > k_threads && sys::usable_processors() > 1) {
             if (value::stream_json_in_pieces(more, file, target_.begin(), {run_for_a_while})) {
                 target_.commit(diagnostics_);
+                sys::return_freed_memory();
                 return std::nullopt;
             }
             source.rewind();
