@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "api/common_parts.hpp"
 #include "api/decode.hpp"
 #include "api/labels.hpp"
 #include "api/object_decoder.hpp"
@@ -274,34 +275,30 @@ void decode_any(Scope& scope, const value::Node& root, const Inherited& inherite
     soften_served(root, kind, scope.diagnostics, before);
 }
 
+/// Calls `take` with the member of each kind.
+template <typename Take>
+void each_list(Take&& take) {
+    static_assert(sizeof(Objects) == 19 * sizeof(std::vector<Node>), "every kind must be here");
+    const auto each = [&](auto... lists) { (take(lists), ...); };
+    each(&Objects::nodes, &Objects::modules, &Objects::node_modules_configs, &Objects::secrets, &Objects::config_maps,
+         &Objects::managed_cluster_modules, &Objects::managed_clusters, &Objects::preflight_validations,
+         &Objects::namespaces, &Objects::pods, &Objects::custom_resource_definitions, &Objects::daemon_sets,
+         &Objects::device_classes, &Objects::module_images_configs, &Objects::module_build_sign_configs,
+         &Objects::boot_module_configs, &Objects::operator_configs, &Objects::release_marks, &Objects::doubles);
+}
+
 template <typename T>
 void append(std::vector<T>& to, std::vector<T>& from) {
-    if (to.empty()) { to.swap(from); }
-    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
-    from.clear();
+    if (to.empty() && to.capacity() < from.size()) {
+        to.swap(from);
+    } else {
+        to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+    }
+    from = std::vector<T>();
 }
 
 void append(Objects& to, Objects& from) {
-    static_assert(sizeof(Objects) == 19 * sizeof(std::vector<Node>), "every kind must be appended here");
-    append(to.nodes, from.nodes);
-    append(to.modules, from.modules);
-    append(to.node_modules_configs, from.node_modules_configs);
-    append(to.secrets, from.secrets);
-    append(to.config_maps, from.config_maps);
-    append(to.managed_cluster_modules, from.managed_cluster_modules);
-    append(to.managed_clusters, from.managed_clusters);
-    append(to.preflight_validations, from.preflight_validations);
-    append(to.namespaces, from.namespaces);
-    append(to.pods, from.pods);
-    append(to.custom_resource_definitions, from.custom_resource_definitions);
-    append(to.daemon_sets, from.daemon_sets);
-    append(to.device_classes, from.device_classes);
-    append(to.module_images_configs, from.module_images_configs);
-    append(to.module_build_sign_configs, from.module_build_sign_configs);
-    append(to.boot_module_configs, from.boot_module_configs);
-    append(to.operator_configs, from.operator_configs);
-    append(to.release_marks, from.release_marks);
-    append(to.doubles, from.doubles);
+    each_list([&](auto list) { append(to.*list, from.*list); });
 }
 
 }  // namespace
@@ -360,6 +357,44 @@ void ObjectDecoder::take_document(const value::Document& document) {
     has_items_ = false;
 }
 
+std::unique_ptr<value::ObjectSink> ObjectDecoder::part() { return std::make_unique<ObjectDecoder>(given_namespace_); }
+
+void ObjectDecoder::begin_piece(std::size_t number) {
+    end_piece();
+    piece_ = number;
+}
+
+void ObjectDecoder::end_piece() {
+    pieces_.push_back({piece_, std::exchange(items_, {}), std::exchange(item_faults_, {})});
+}
+
+void ObjectDecoder::join(const std::vector<std::unique_ptr<value::ObjectSink>>& parts) {
+    std::vector<Piece> pieces;
+    for (const auto& sink : parts) {
+        auto& decoder = static_cast<ObjectDecoder&>(*sink);  // which part() made
+        decoder.end_piece();
+        append(pieces, decoder.pieces_);
+        has_items_ = has_items_ || decoder.has_items_;
+    }
+    std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.number < b.number; });
+    each_list([&](auto list) {
+        std::size_t count = (items_.*list).size();
+        for (const auto& piece : pieces) { count += (piece.objects.*list).size(); }
+        (items_.*list).reserve(count);
+    });
+    for (auto& piece : pieces) {
+        // As if one list had been checked.
+        for (auto& mark : std::exchange(piece.objects.release_marks, {})) {
+            auto& marks = items_.release_marks;
+            if (mark.by_operator && has_operator_mark(marks, mark.what, mark.since, mark.until)) { continue; }
+            marks.push_back(std::move(mark));
+        }
+        append(items_, piece.objects);
+        append(item_faults_, piece.faults);
+    }
+    CommonParts().share(items_.node_modules_configs);
+}
+
 void ObjectDecoder::commit(Objects& objects, Diagnostics& diagnostics) && {
     append(objects, objects_);
     append(diagnostics, faults_);
@@ -370,6 +405,12 @@ void decode(const value::Document& document, Objects& objects, Diagnostics& diag
     Scope scope{document, diagnostics};
     scope.given_namespace = given_namespace;
     decode_any(scope, document.root, Inherited{}, objects);
+}
+
+bool has_operator_mark(const std::vector<ReleaseMark>& marks, ReleaseMark::What what, unsigned since, unsigned until) {
+    return std::any_of(marks.begin(), marks.end(), [&](const ReleaseMark& one) {
+        return one.by_operator && one.what == what && one.since == since && one.until == until;
+    });
 }
 
 void append(Objects& to, const Objects& from) {

@@ -2,6 +2,7 @@
 // Objects of a stream, decoded one at a time while the stream is read.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -35,14 +36,29 @@ public:
     [[nodiscard]] bool take_item(value::Document& item, const value::Node& list) override;
     void take_document(const value::Document& document) override;
 
+    [[nodiscard]] std::unique_ptr<value::ObjectSink> part() override;
+    void begin_piece(std::size_t number) override;
+    void join(const std::vector<std::unique_ptr<value::ObjectSink>>& parts) override;
+
     /// Appends what was decoded, and the codes of `decode`.
     void commit(Objects& objects, Diagnostics& diagnostics) &&;
 
 private:
+    /// What a part took of a piece of the list.
+    struct Piece {
+        std::size_t number;
+        Objects objects;
+        Diagnostics faults;
+    };
+    /// Puts what was taken last to its piece.
+    void end_piece();
+
     Objects objects_, items_;              ///< of finished documents; of the list that is being read
     Diagnostics faults_, item_faults_;
     std::unique_ptr<RepeatedParts> repeats_;
     TextPool texts_;
+    std::vector<Piece> pieces_;
+    std::size_t piece_ = 0;
     bool has_items_ = false;
     std::optional<std::string> given_namespace_;
 };

@@ -104,12 +104,7 @@ private:
     void mark(const ReleaseSpan& span, const SchemaPlace& place, value::Mark mark, ReleaseMark::What what) {
         if (scope_.release_marks == nullptr || only_unknown_) { return; }
         auto& marks = *scope_.release_marks;
-        // Fleets have many objects that the operator writes, all of one release: the first of a kind of mark does for
-        // them.
-        const auto same = [&](const ReleaseMark& one) {
-            return one.by_operator && one.what == what && one.since == span.since && one.until == span.until;
-        };
-        if (by_operator_ && std::any_of(marks.begin(), marks.end(), same)) { return; }
+        if (by_operator_ && has_operator_mark(marks, what, span.since, span.until)) { return; }
         marks.push_back(
             {subject_, place.text(), scope_.document.position(mark), span.since, span.until, what, by_operator_});
     }

@@ -288,8 +288,13 @@ struct ReleaseMark {
     unsigned since = 0, until = 0;  ///< from `since` on and before `until`
     What what = What::field;
     bool by_operator =
-        false;  ///< of a kind that KMM's operator writes; of those the first of several marks stands for all
+        false;  ///< of a kind that KMM's operator writes; see has_operator_mark
 };
+
+/// Whether there is a mark of this sort at an object that KMM's operator writes. Fleets have many of them, all of one
+/// release: the first mark of a sort does for them.
+[[nodiscard]] bool has_operator_mark(const std::vector<ReleaseMark>& marks, ReleaseMark::What what, unsigned since,
+                                     unsigned until);
 
 /// Everything read from a source, sorted by (namespace, name) within each kind.
 struct Objects {

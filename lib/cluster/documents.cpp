@@ -20,6 +20,7 @@
 #include "base/text.hpp"
 #include "cluster/directory_store.hpp"
 #include "cluster/text_source.hpp"
+#include "sys/two_threads.hpp"
 #include "value/object_stream.hpp"
 #include "value/reader.hpp"
 #include "value/text_index.hpp"
@@ -48,6 +49,11 @@ void report_unreadable(Diagnostics& diagnostics, const std::string& file, const 
 /// With the position before it, the message needs no path.
 void report_unreadable(Diagnostics& diagnostics, const std::string& file, int number) {
     report_unreadable(diagnostics, file, from_errno(number, "cannot read"));
+}
+
+void run_for_a_while(const std::function<void()>& work) {
+    sys::run_in_two_threads(work);
+    sys::return_freed_memory();
 }
 
 /// Objects that decisions need.
@@ -242,6 +248,16 @@ private:
         const auto first = front.find_first_not_of(" \t\r\n");
         const bool is_json = first != std::string_view::npos && (front[first] == '{' || front[first] == '[');
         const value::ReadMore more = [&](char* into, std::size_t size) { return source.read(into, size); };
+        // Texts of a few pieces are read before a second thread could help.
+        constexpr std::size_t k_threads = std::size_t{4} << 20U;
+        if (is_json && source.size().value_or(0) > k_threads && sys::usable_processors() > 1) {
+            if (value::stream_json_in_pieces(more, file, target_.begin(), {run_for_a_while})) {
+                target_.commit(diagnostics_);
+                sys::return_freed_memory();
+                return std::nullopt;
+            }
+            source.rewind();
+        }
         auto& sink = target_.begin();
         auto doubt = is_json ? value::stream_json(more, file, sink) : value::stream_yaml(more, file, sink);
         if (!doubt) { target_.commit(diagnostics_); }

@@ -62,10 +62,21 @@ std::size_t TextSource::read(char* into, std::size_t size) {
     return count;
 }
 
+std::optional<std::size_t> TextSource::size() const {
+    struct stat info {};
+    if (!seekable_ || ::fstat(fd_, &info) != 0) { return std::nullopt; }
+    return static_cast<std::size_t>(info.st_size);
+}
+
+void TextSource::rewind() {
+    if (::lseek(fd_, 0, SEEK_SET) != 0) { throw LastErrno().error("cannot read " + name_ + " again"); }
+    front_at_ = front_.size();
+}
+
 std::optional<std::string> TextSource::whole() {
     constexpr std::size_t k_chunk = std::size_t{1} << 16U;
     if (seekable_) {
-        if (::lseek(fd_, 0, SEEK_SET) != 0) { throw LastErrno().error("cannot read " + name_ + " again"); }
+        rewind();
         kept_.clear();
     }
     while (keeps_all_ && kept_.size() <= k_whole_max) {

@@ -24,6 +24,10 @@ public:
     [[nodiscard]] std::string_view front();
     /// As value::ReadMore. Errors: from_errno.
     std::size_t read(char* into, std::size_t size);
+    /// How long a text is that can be read again from its beginning; nullopt for others.
+    [[nodiscard]] std::optional<std::size_t> size() const;
+    /// Goes back to the first byte of such a text. Errors: from_errno.
+    void rewind();
     /// All bytes from the first one; nullopt if they are more than `k_whole_max`. Errors: from_errno.
     [[nodiscard]] std::optional<std::string> whole();
 

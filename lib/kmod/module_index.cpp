@@ -19,6 +19,7 @@
 #include "kmod/module_finder.hpp"
 #include "kmod/module_service.hpp"
 #include "kmod/modprobe_config.hpp"
+#include "sys/two_threads.hpp"
 
 namespace kmm::kmod {
 
@@ -214,7 +215,7 @@ public:
 
     std::vector<ReadFile> run() {
         constexpr std::size_t files_worth_a_thread = 32;
-        const bool alone = files_.size() < files_worth_a_thread || std::thread::hardware_concurrency() < 2;
+        const bool alone = files_.size() < files_worth_a_thread || sys::usable_processors() < 2;
         const std::unique_ptr<sys::Confined> twin = alone || parser_ == nullptr ? nullptr : parser_->twin();
         std::thread other;
         try {

@@ -37,6 +37,28 @@ std::vector<NodeKind> node_kinds(const api::Objects& objects) {
     return kinds;
 }
 
+/// The kinds of nodes that a selector matches.
+struct UsedKinds {
+    const api::Labels* selector;
+    std::vector<const NodeKind*> kinds;
+};
+
+/// `known` has the selectors that were asked for: many Modules have the same.
+const std::vector<const NodeKind*>& used_kinds(const api::Labels& selector, const std::vector<NodeKind>& kinds,
+                                               std::vector<UsedKinds>& known) {
+    const auto same =
+        std::find_if(known.begin(), known.end(), [&](const UsedKinds& one) { return *one.selector == selector; });
+    if (same != known.end()) { return same->kinds; }
+    UsedKinds& used = known.emplace_back(UsedKinds{&selector, {}});
+    for (const auto& kind : kinds) {
+        const bool matches = std::any_of(kind.nodes.begin(), kind.nodes.end(), [&](const api::Node* node) {
+            return selects(selector, node->meta.labels);
+        });
+        if (matches) { used.kinds.push_back(&kind); }
+    }
+    return used.kinds;
+}
+
 /// Who uses one image of a Module.
 struct ImageUse {
     std::size_t mapping = 0;
@@ -137,16 +159,12 @@ private:
 void check_shared_images(const api::Objects& objects, Diagnostics& diagnostics) {
     const auto kinds = node_kinds(objects);
     if (kinds.size() < 2) { return; }
+    std::vector<UsedKinds> selectors;
     for (const auto& module : objects.modules) {
         if (!module.module_loader || module.meta.deleting) { continue; }
         const Resolver resolver(module);
         SharedImages images(module, diagnostics);
-        for (const auto& kind : kinds) {
-            const bool used = std::any_of(kind.nodes.begin(), kind.nodes.end(), [&](const api::Node* node) {
-                return selects(module.selector, node->meta.labels);
-            });
-            if (used) { images.see(resolver, kind); }
-        }
+        for (const auto* kind : used_kinds(module.selector, kinds, selectors)) { images.see(resolver, *kind); }
         images.report();
     }
 }

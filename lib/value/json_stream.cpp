@@ -3,9 +3,13 @@
 // checked here, completely, but only wanted members become a tree. An item that a window cuts off is read again with
 // more.
 #include <algorithm>
+#include <atomic>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "value/json_pieces.hpp"
 #include "value/json_tokens.hpp"
 #include "value/object_stream.hpp"
 #include "value/pairs.hpp"
@@ -21,13 +25,37 @@ constexpr std::size_t k_members = 8;  ///< room that a mapping begins with
 
 class JsonStream : private JsonTokens {
 public:
-    JsonStream(const ReadMore& read_more, std::string_view file, ObjectSink& sink, const ReadLimits& limits)
-        : JsonTokens(read_more, limits.bytes_max), sink_(sink), limits_(limits), document_{std::string(file), {}, 0} {}
+    JsonStream(const ReadMore& read_more, std::string_view file, ObjectSink& sink, const ReadLimits& limits,
+               std::shared_ptr<RepeatTexts> texts = std::make_shared<RepeatTexts>())
+        : JsonTokens(read_more, limits.bytes_max),
+          repeats_(std::move(texts)),
+          read_more_(read_more),
+          sink_(sink),
+          limits_(limits),
+          document_{std::string(file), {}, 0} {}
 
-    std::optional<Diagnostic> read() {
+    /// `pieces` if threads are to read the items.
+    std::optional<Diagnostic> read(const InPieces* pieces = nullptr) {
+        pieces_ = pieces;
         const bool begun = refill(0) && (!text_.starts_with("\xEF\xBB\xBF") || refill(3));
         if (begun && root()) return std::nullopt;
         return fault(code_, doubt_, document_.file, place_);
+    }
+
+    /// Reads pieces of the items of `list` until there are none.
+    void read_pieces(JsonPieces& pieces, const Node& list) {
+        JsonPieces::Piece piece;
+        Document item{document_.file, {}, 0};
+        while (pieces.next(piece)) {
+            bool is_good = exchange(piece.buffer, piece.size, piece.start), more = true;
+            sink_.begin_piece(piece.number);
+            while (is_good && more && at_ < index_.size())
+                is_good = read_item(item, list, more) && sink_.take_item(item, list);
+            if (!is_good) return pieces.fail();
+            const std::size_t bracket = more ? 0 : index_[at_ - 1];
+            window_.give_back(piece.buffer);
+            if (!more) return pieces.end_list(std::move(piece), bracket);
+        }
     }
 
 private:
@@ -369,26 +397,67 @@ private:
             })) {
             return false;
         }
+        if (more && pieces_ != nullptr && !in_pieces(root, more)) return false;
         Document item{document_.file, {}, 0};
         while (more) {
-            const auto read_item = [&] {
-                item.root = Node();
-                numbered_.clear();
-                item.file = document_.file;  // the sink may have changed it
-                return object(item.root, &root, 2);
-            };
-            if (!complete(read_item) || !complete([&] { return more_follows(']', more); })) return false;
-            sink_.take_repeats(numbered_);
-            numbered_.clear();
+            if (!read_item(item, root, more)) return false;
             if (!sink_.take_item(item, root)) root.members()[row].value.push_back(std::move(item.root));
         }
         return true;
+    }
+
+    /// An item and what follows it, a comma if there are `more`.
+    bool read_item(Document& item, const Node& list, bool& more) {
+        const auto read = [&] {
+            item.root = Node();
+            numbered_.clear();
+            item.file = document_.file;  // the sink may have changed it
+            return object(item.root, &list, 2);
+        };
+        if (!complete(read) || !complete([&] { return more_follows(']', more); })) return false;
+        sink_.take_repeats(numbered_);
+        numbered_.clear();
+        return true;
+    }
+
+    /// Reads the items in threads if the text, the list and the sink are of that kind: there are no `more` then. False
+    /// at a doubt.
+    bool in_pieces(const Node& list, bool& more) {
+        if (peek() != '{') return true;
+        ItemFront front(text_, index_[at_]);
+        std::vector<std::unique_ptr<ObjectSink>> parts(2);
+        for (auto& part : parts) part = sink_.part();
+        if (!front.is_usable() || parts[0] == nullptr || parts[1] == nullptr) return true;
+        constexpr std::size_t k_piece_max = std::size_t{16} << 20U;
+        JsonPieces pieces(read_more_, window_.read_from(index_[at_]), std::move(front), mark(), pieces_->bytes,
+                          std::min(k_piece_max, limits_.bytes_max));
+        window_.clear();
+        std::vector texts(parts.size(), std::make_shared<RepeatTexts>());  // which end with the threads
+        std::atomic<std::size_t> next = 0;
+        pieces_->run([&] {
+            try {
+                const auto number = next++;
+                JsonStream(read_more_, document_.file, *parts.at(number), limits_, std::move(texts.at(number)))
+                    .read_pieces(pieces, list);
+            } catch (...) {
+                pieces.fail();  // whoever reads the text again meets it again
+            }
+        });
+        auto end = pieces.take_end();
+        if (!end) return false;  // the text is read again, by one that says where
+        sink_.join(parts);
+        numbered_.clear();
+        if (!exchange(end->piece.buffer, end->piece.size, end->piece.start)) return false;
+        while (index_[at_] != end->offset) ++at_;
+        return complete([&] { return more_follows(']', more); });
     }
 
     Repeats repeats_;
     Pairs pairs_;
     std::vector<Repeat> numbered_;  ///< of the item or document that is being read
     std::vector<Repeat> fresh_;     ///< members of the mapping that pairs() reads
+    const ReadMore& read_more_;
+    const InPieces* pieces_ = nullptr;
     ObjectSink& sink_;
     const ReadLimits& limits_;
     Document document_;
@@ -401,6 +470,11 @@ private:
 std::optional<Diagnostic>
 stream_json(const ReadMore& read_more, std::string_view file, ObjectSink& sink, const ReadLimits& limits) {
     return JsonStream(read_more, file, sink, limits).read();
+}
+
+bool stream_json_in_pieces(const ReadMore& read_more, std::string_view file, ObjectSink& sink, const InPieces& pieces,
+                           const ReadLimits& limits) {
+    return !JsonStream(read_more, file, sink, limits).read(&pieces);
 }
 
 }  // namespace kmm::value

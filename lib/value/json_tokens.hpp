@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -69,6 +70,17 @@ protected:
         place_ = cursor_.mark(text_, 0);
         doubt_ = fmt::format("expected JSON, found {}", problem);
         return false;
+    }
+
+    /// Reads the last window of a text, which begins at `start` (see JsonWindow::exchange). False if it is not well
+    /// formed.
+    bool exchange(std::vector<char>& buffer, std::size_t size, Mark start) {
+        at_ = 0;
+        slash_ = 0;
+        cursor_ = MarkCursor(start);
+        const bool is_good = window_.exchange(buffer, size, index_);
+        text_ = window_.text();
+        return is_good;
     }
 
     /// Runs `part` until the window holds all of it; a part that did not is begun again.

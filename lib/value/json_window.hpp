@@ -21,6 +21,28 @@ public:
     [[nodiscard]] std::string_view text() const noexcept { return {buffer_.data(), size_}; }
     /// No text follows the window.
     [[nodiscard]] bool is_last() const noexcept { return ended_ && size_ == filled_; }
+    /// What was read from `offset` of the window on, beyond its end, too.
+    [[nodiscard]] std::string_view read_from(std::size_t offset) const noexcept {
+        return {buffer_.data() + offset, filled_ - offset};
+    }
+    /// Gives the memory back. The text was read by others; exchange() gives the window a new one.
+    void clear() noexcept {
+        buffer_ = {};
+        size_ = filled_ = 0;
+    }
+    /// Trades buffers: the window is the first `size` bytes of `buffer`, which is the last of the text and has
+    /// JsonIndex::k_padding more bytes. False if the text is not well formed.
+    [[nodiscard]] bool exchange(std::vector<char>& buffer, std::size_t size, JsonIndex& index) {
+        buffer_.swap(buffer);
+        size_ = filled_ = size;
+        ended_ = true;
+        return index.index(text()) == IndexState::ok;
+    }
+    /// The other half of the trade; the window is empty then.
+    void give_back(std::vector<char>& buffer) noexcept {
+        buffer_.swap(buffer);
+        size_ = filled_ = 0;
+    }
 
     /// Drops the first `count` bytes and reads on until the window holds more than before or is the last. A message if
     /// that cannot be.

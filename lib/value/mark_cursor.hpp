@@ -20,6 +20,10 @@ struct LineCount {
 /// A place that moves forward through a window of a text. Copy it to return to a place.
 class MarkCursor {
 public:
+    MarkCursor() = default;
+    /// The window begins at this place of the whole text.
+    explicit MarkCursor(Mark start) noexcept
+        : line_(start.line), line_start_(1 - static_cast<std::ptrdiff_t>(start.column)) {}
     /// The mark of `offset`, which must not be before an earlier one, in the window `text`.
     [[nodiscard]] Mark mark(std::string_view text, std::size_t offset) noexcept;
     /// The window now starts `count` bytes later; the cursor must not be before that place.

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -59,6 +60,16 @@ public:
     [[nodiscard]] virtual bool take_item(Document& item, const Node& list) = 0;
     /// A root with its marks; the items that were taken are missing.
     virtual void take_document(const Document& document) = 0;
+
+    // Items that several threads read, see stream_json_in_pieces.
+
+    /// A sink for one of the threads that read items of a list of this one; nullptr if they must be read by one thread.
+    /// The members of a part are called by its thread alone, while those of the whole are not called.
+    [[nodiscard]] virtual std::unique_ptr<ObjectSink> part() { return nullptr; }
+    /// What a part takes from here on belongs to piece `number` of the list. A part gets its pieces in their order.
+    virtual void begin_piece(std::size_t /*number*/) {}
+    /// All pieces were read without a doubt: takes over what the parts took, in the order of the pieces.
+    virtual void join(const std::vector<std::unique_ptr<ObjectSink>>& /*parts*/) {}
 };
 
 /// Puts at most `size` bytes at `into` and returns how many; 0 at the end of the text. May throw.
@@ -72,8 +83,22 @@ using ReadMore = std::function<std::size_t(char* into, std::size_t size)>;
 [[nodiscard]] std::optional<Diagnostic>
 stream_json(const ReadMore& read_more, std::string_view file, ObjectSink& sink, const ReadLimits& limits = {});
 
-/// The same for YAML of any number of documents. Anchors, aliases, tags, merges, keys that are no strings and line ends
-/// other than LF and CRLF are doubts. `limits.nodes_max` counts for an item.
+/// How two threads read a text.
+struct InPieces {
+    /// Calls `work` once or twice, at the same time, and returns when the calls have ended.
+    std::function<void(const std::function<void()>& work)> run;
+    std::size_t bytes = std::size_t{1} << 18U;  ///< of a piece
+};
+
+/// The same in the threads of `pieces`: the root's list "items" is cut before objects that look like its first one, and
+/// each thread reads pieces of it with a part of the sink. A piece counts only if the one before it ends where it
+/// begins; so a text without a doubt is read as stream_json reads it. Any doubt voids everything: then nothing is said
+/// about the text, and it must be read again, with stream_json. `read_more` is called by one thread at a time.
+[[nodiscard]] bool stream_json_in_pieces(const ReadMore& read_more, std::string_view file, ObjectSink& sink,
+                                         const InPieces& pieces, const ReadLimits& limits = {});
+
+/// The same as stream_json for YAML of any number of documents. Anchors, aliases, tags, merges, keys that are no
+/// strings and line ends other than LF and CRLF are doubts. `limits.nodes_max` counts for an item.
 [[nodiscard]] std::optional<Diagnostic>
 stream_yaml(const ReadMore& read_more, std::string_view file, ObjectSink& sink, const ReadLimits& limits = {});
 

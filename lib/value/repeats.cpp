@@ -13,6 +13,13 @@ constexpr std::size_t k_bytes_max = std::size_t{8} << 20U;     ///< of all value
 
 }  // namespace
 
+std::string_view RepeatTexts::keep(std::string_view text, std::size_t hash) {
+    const std::lock_guard lock(mutex_);
+    const auto [first, last] = texts_.equal_range(hash);
+    const auto found = std::find_if(first, last, [&](const auto& kept) { return kept.second == text; });
+    return found != last ? found->second : texts_.emplace(hash, text)->second;
+}
+
 std::size_t Repeats::hash(std::string_view text) noexcept {
     return std::hash<std::string_view>{}(text.substr(0, k_front));
 }
@@ -30,14 +37,15 @@ const Repeats::Value* Repeats::find(std::string_view text, const Shape* shape) c
 std::uint32_t Repeats::add(std::string_view text, const Shape* shape, std::size_t tokens, std::size_t nodes,
                            ObjectSink& sink) {
     if (text.size() < k_front || bytes_ + text.size() > k_bytes_max) { return 0; }
-    const auto candidates = by_front_.find(hash(text));
+    const auto front = hash(text);
+    const auto candidates = by_front_.find(front);
     if (candidates != by_front_.end() && candidates->second.size() >= k_same_front_max) { return 0; }
     const auto number = sink.number_repeat();
     if (number == 0) { return 0; }
-    auto& places = by_front_[hash(text)];
+    auto& places = by_front_[front];
     bytes_ += text.size();
     places.push_back(static_cast<std::uint32_t>(values_.size()));
-    values_.push_back(Value{std::string(text), shape, number, tokens, nodes});
+    values_.push_back(Value{texts_->keep(text, front), shape, number, tokens, nodes});
     return number;
 }
 

@@ -108,7 +108,7 @@ class Fleet:
 
 FLEETS = [
     Fleet("idle", "generate.py", "nodes", ["modules.yaml"], 3, {"bare": 2.5, "memory": 0.5, "jq": 8, "yaml": 1.5}),
-    Fleet("steady", "steady.py", "fleet", [], 5, {"bare": 3, "memory": 0.5, "jq": 6, "yaml": 1.5}),
+    Fleet("steady", "steady.py", "fleet", [], 5, {"bare": 3, "memory": 0.5, "jq by the clock": 6, "yaml": 1.5}),
 ]
 
 
@@ -161,11 +161,18 @@ def bench(fleet, count, args, directory, table, per_node):
             count,
             "`jq` / `show -o jsonl`",
             jq.seconds / lines.seconds,
-            fleet.goals["jq"],
+            fleet.goals.get("jq"),
             at_least=True,
             slack=fleet.slack,
         )
-        table.add(count, "the same by the clock", jq.wall / lines.wall, None)
+        table.add(
+            count,
+            "the same by the clock",
+            jq.wall / lines.wall,
+            fleet.goals.get("jq by the clock"),
+            at_least=True,
+            slack=fleet.slack,
+        )
         print(
             f"  jq {jq.seconds:.3f} s; YAML: libyaml events {events.seconds:.3f} s, show {run.seconds:.3f} s "
             f"({run.kib / 1024:.0f} MiB)",

@@ -3,8 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <functional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "api/codec.hpp"
@@ -56,6 +58,26 @@ Collected collected(const std::string& text, bool is_json = false) {
         },
         "f", decoder, value::ReadLimits{});
     REQUIRE_FALSE(doubt);
+    std::move(decoder).commit(read.objects, read.diagnostics);
+    return read;
+}
+
+/// The same by two threads, in pieces of a list.
+Collected collected_in_pieces(const std::string& text, std::size_t bytes) {
+    Collected read;
+    api::ObjectDecoder decoder;
+    std::size_t at = 0;
+    const value::ReadMore more = [&](char* into, std::size_t size) {
+        const std::size_t count = text.copy(into, size, at);
+        at += count;
+        return count;
+    };
+    const auto run = [](const std::function<void()>& work) {
+        std::thread other(work);
+        work();
+        other.join();
+    };
+    REQUIRE(value::stream_json_in_pieces(more, "f", decoder, {run, bytes}));
     std::move(decoder).commit(read.objects, read.diagnostics);
     return read;
 }
@@ -187,6 +209,22 @@ TEST_SUITE("api::repeated") {
                 CHECK(configs[i].meta.labels == read.objects.node_modules_configs[i].meta.labels);
                 CHECK(configs[i].spec == read.objects.node_modules_configs[i].spec);
                 CHECK(configs[i].status == read.objects.node_modules_configs[i].status);
+            }
+            for (const std::size_t bytes : {std::size_t{1}, std::size_t{2000}}) {
+                const Collected pieces = collected_in_pieces(text, bytes);
+                CHECK(findings_of(pieces.diagnostics) == findings_of(streamed.diagnostics));
+                CHECK(marks_of(pieces.objects) == marks_of(streamed.objects));
+                REQUIRE(pieces.objects.nodes.size() == 9);
+                REQUIRE(pieces.objects.node_modules_configs.size() == 9);
+                for (std::size_t i = 0; i < 9; ++i) {
+                    const auto& config = pieces.objects.node_modules_configs[i];
+                    CHECK(pieces.objects.nodes[i].meta.labels == nodes[i].meta.labels);
+                    CHECK(pieces.objects.nodes[i].meta.origin == nodes[i].meta.origin);
+                    CHECK(config.meta.origin == configs[i].meta.origin);
+                    CHECK(config.spec == configs[i].spec);
+                    CHECK(config.status == configs[i].status);
+                    CHECK(&*config.spec[0].config == &*pieces.objects.node_modules_configs[0].spec[0].config);
+                }
             }
             const auto text_of = [](const api::Labels& labels) { return &labels.at("example.com/zone"); };
             CHECK(text_of(nodes[4].meta.labels) == text_of(nodes[5].meta.labels));

@@ -346,7 +346,8 @@ Exit run_show(const cli::Args& args, cli::Context& context) {
     auto selected = selections(sources, args);
     const std::string nothing = nothing_text(sources, selected, args);
     if (args.get("metrics")) { write_metrics(args, context, {planned_objects(sources, selected, args)}); }
-    std::vector<Shown> all;
+    // The process ends with this verb: memory of a fleet is not given back object by object.
+    static auto& all = *new std::vector<Shown>;
     for (std::size_t i = 0; i < sources.size(); ++i) {
         plan::Options options = plan_options(args, sources[i]);
         all.push_back({std::move(sources[i]), std::move(options), std::move(selected[i]), std::move(digests[i])});

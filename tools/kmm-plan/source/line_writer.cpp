@@ -2,21 +2,26 @@
 #include "kmm-plan/source/line_writer.hpp"
 
 #include <string_view>
+#include <system_error>
+#include <utility>
 
 #include "kmm-plan/source/documents.hpp"
+#include "sys/two_threads.hpp"
 #include "value/writer.hpp"
 
 namespace kmm::tool_plan {
 
 namespace {
 
-constexpr std::size_t k_block = std::size_t{1} << 18U;
+constexpr std::size_t k_block = std::size_t{1} << 18U;  ///< bytes that are written at a time
+constexpr std::size_t k_batch = 1024;                   ///< lines that go from one thread to the other at a time
+constexpr std::size_t k_batches = 2;                    ///< how many batches may wait
 
 std::string text_of_line(const plan::Entry& entry) { return value::to_json(entry_node(entry)) + "\n"; }
 
 }  // namespace
 
-LineWriter::LineWriter(cli::Console& console, const std::string& cluster) : console_(console) {
+LineWriter::LineWriter(cli::Console& console, const std::string& cluster) : console_(console), batches_(k_batches) {
     block_.reserve(2 * k_block);
     if (!cluster.empty()) { head_ = "{\"cluster\":" + value::to_json(value::Node(cluster)) + ","; }
 }
@@ -26,10 +31,9 @@ void LineWriter::begin_line(const std::string& text) {
     block_.append(text, head_.empty() ? 0 : 1);
 }
 
-std::optional<LineWriter::Pieces> LineWriter::cut(const plan::Line& line) {
+std::optional<LineWriter::Pieces> LineWriter::cut(plan::Entry entry) {
     constexpr std::string_view k_node = "the node of the line";
     constexpr std::string_view k_boot = "the boot id of the node";
-    plan::Entry entry = line.entry;
     if (!entry.message.empty() && entry.message.find(entry.node) != std::string::npos) { return std::nullopt; }
     entry.node = k_node;
     if (!entry.boot_id.empty()) { entry.boot_id = k_boot; }
@@ -45,36 +49,104 @@ std::optional<LineWriter::Pieces> LineWriter::cut(const plan::Line& line) {
 }
 
 void LineWriter::write(const plan::Line& line) {
-    const std::optional<Pieces>* pieces = nullptr;
-    if (line.shared != plan::k_own_entry) {
-        if (line.shared >= pieces_.size()) {
-            pieces_.resize(line.shared + 1);
-            is_cut_.resize(line.shared + 1);
-        }
-        if (!is_cut_[line.shared]) { pieces_[line.shared] = cut(line); }
-        is_cut_[line.shared] = true;
-        pieces = &pieces_[line.shared];
-    }
-    if (pieces == nullptr || !*pieces) {
-        begin_line(text_of_line(line.own()));
+    if (line.shared == plan::k_own_entry) {
+        batch_.entries.push_back(line.own());
     } else {
-        if (node_ != &line.node) {
-            node_ = &line.node;
-            name_ = value::to_json(value::Node(line.node.meta.name));
-            boot_id_ = line.node.boot_id.empty() ? "" : value::to_json(value::Node(line.node.boot_id));
-        }
-        begin_line((**pieces)[0]);
-        block_ += name_;
-        block_ += (**pieces)[1];
-        block_ += boot_id_;
-        block_ += (**pieces)[2];
+        if (line.shared >= is_passed_on_.size()) { is_passed_on_.resize(line.shared + 1); }
+        if (!is_passed_on_[line.shared]) { batch_.entries.push_back(line.entry); }
+        is_passed_on_[line.shared] = true;
     }
-    if (block_.size() >= k_block) { flush(); }
+    batch_.lines.push_back({&line.node, line.shared});
+    if (batch_.lines.size() == k_batch) { pass_on(); }
+}
+
+void LineWriter::pass_on() {
+    if (std::exchange(may_start_, false) && sys::usable_processors() > 1) { start(); }
+    if (!thread_.joinable()) {
+        put_together(batch_);
+        batch_.lines.clear();
+        return;
+    }
+    // Refused once the thread has failed, which flush() says.
+    (void)batches_.push(std::exchange(batch_, {}));
+}
+
+void LineWriter::start() {
+    try {
+        thread_ = std::thread([this] { write_batches(); });
+    } catch (const std::system_error&) {
+        // No more threads here: then this one does it all.
+    }
+}
+
+void LineWriter::write_batches() noexcept {
+    try {
+        while (auto batch = batches_.pop()) { put_together(*batch); }
+    } catch (...) {
+        failure_ = std::current_exception();
+        batches_.abandon();
+    }
+}
+
+void LineWriter::put_together(Batch& batch) {
+    const auto next_entry = [&] {
+        plan::Entry entry = std::move(batch.entries.front());
+        batch.entries.pop_front();
+        return entry;
+    };
+    for (const auto& line : batch.lines) {
+        if (line.shared == plan::k_own_entry) {
+            begin_line(text_of_line(next_entry()));
+        } else {
+            if (line.shared >= shared_.size()) { shared_.resize(line.shared + 1); }
+            auto& shared = shared_[line.shared];
+            if (!shared) {
+                auto entry = next_entry();
+                shared.emplace(Shared{cut(entry), {}});
+                if (!shared->pieces) { shared->entry = std::make_unique<plan::Entry>(std::move(entry)); }
+            }
+            append_line(*line.node, *shared);
+        }
+        if (block_.size() >= k_block) { write_block(); }
+    }
+}
+
+void LineWriter::append_line(const api::Node& node, const Shared& shared) {
+    if (!shared.pieces) { return begin_line(text_of_line(plan::Line{node, *shared.entry, 0}.own())); }
+    if (node_ != &node) {
+        node_ = &node;
+        name_ = value::to_json(value::Node(node.meta.name));
+        boot_id_ = node.boot_id.empty() ? "" : value::to_json(value::Node(node.boot_id));
+    }
+    begin_line((*shared.pieces)[0]);
+    block_ += name_;
+    block_ += (*shared.pieces)[1];
+    block_ += boot_id_;
+    block_ += (*shared.pieces)[2];
+}
+
+void LineWriter::write_block() {
+    console_.out(block_);
+    block_.clear();
 }
 
 void LineWriter::flush() {
-    console_.out(block_);
-    block_.clear();
+    if (thread_.joinable()) {
+        pass_on();
+        batches_.finish();
+        thread_.join();
+        if (failure_) { std::rethrow_exception(failure_); }
+    } else {
+        put_together(batch_);
+        batch_ = {};
+    }
+    write_block();
+}
+
+LineWriter::~LineWriter() {
+    if (!thread_.joinable()) { return; }
+    batches_.abandon();
+    thread_.join();
 }
 
 }  // namespace kmm::tool_plan
