@@ -211,7 +211,9 @@ WorkerReply SshRunner::run(const WorkerCall& call) {
         if (!heard.log.missing) return reply_of(heard.result, heard.log);
         const std::lock_guard lock(mutex_);
         needing_.insert(call.node);
-        if (!heard.log.version.empty()) tell_of_version(call.node, heard.log.version, "its own is brought along");
+        if (!heard.log.version.empty())
+            tell_of_version(call.node, heard.log.version,
+                            fmt::format("kmm-worker {} is brought along", options_.version));
     }
     try {
         return run_bundle(call, options_.bundle());
@@ -231,7 +233,8 @@ WorkerReply SshRunner::run_installed(const WorkerCall& call) {
     if (asks) words.insert(words.begin(), quoted_words(options_.worker_command));
     auto heard = execute(options_, call, asks ? asking_script() : installed_script(), words);
     if (heard.log.missing && !heard.log.started) heard.log.rest += name + ": command not found on the node\n";
-    if (!heard.log.version.empty()) tell_of_version(call.node, heard.log.version, "it is used");
+    if (!heard.log.version.empty())
+        tell_of_version(call.node, heard.log.version, "kmm-upgrade here is " + options_.version);
     return reply_of(heard.result, heard.log);
 }
 
@@ -260,10 +263,9 @@ std::optional<WorkerReply> SshRunner::bring(const WorkerCall& call, const Worker
     return reply;
 }
 
-void SshRunner::tell_of_version(const std::string& node, const std::string& found, const std::string& instead) {
+void SshRunner::tell_of_version(const std::string& node, const std::string& found, const std::string& what) {
     if (!options_.tell || !found.starts_with("kmm-worker ") || found == "kmm-worker " + options_.version) return;
-    options_.tell(fmt::format("node {} has {}, this is kmm-upgrade {}: {}", node, base::escape(found),
-                              options_.version, instead));
+    options_.tell(fmt::format("node {} has {}, {}", node, base::escape(found), what));
 }
 
 }  // namespace kmm::cluster

@@ -50,7 +50,7 @@ private:
     [[nodiscard]] WorkerReply run_bundle(const WorkerCall& call, const WorkerBundle& bundle);
     /// What is in the way of the bundle; nullopt once it is there.
     [[nodiscard]] std::optional<WorkerReply> bring(const WorkerCall& call, const WorkerBundle& bundle) const;
-    void tell_of_version(const std::string& node, const std::string& found, const std::string& instead);
+    void tell_of_version(const std::string& node, const std::string& found, const std::string& what);
 
     SshOptions options_;
     std::mutex mutex_;

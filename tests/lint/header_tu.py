@@ -51,7 +51,7 @@ HOME = {
     "system_error": "errc error_code system_error",
     "thread": "thread jthread",
     "tuple": "tuple tie",
-    "unordered_map": "unordered_map",
+    "unordered_map": "unordered_map unordered_multimap",
     "unordered_set": "unordered_set",
     "utility": "pair move forward exchange swap as_const in_place",
     "variant": "variant monostate visit get_if holds_alternative",

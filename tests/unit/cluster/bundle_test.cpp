@@ -30,8 +30,8 @@ std::string machine() {
     return facts.machine;
 }
 
-/// Nodes are nodes/NAME; programs that only they have are in nodes/NAME/bin. Each call of ssh is a line of `calls`: what
-/// its script does.
+/// Nodes are nodes/NAME; programs that only they have are in nodes/NAME/bin. Each call of ssh is a line of `calls`:
+/// what its script does.
 struct Fleet {
     Tree tree;
     std::vector<std::string> told;
@@ -49,7 +49,9 @@ export KMM_BUNDLE_DIR="$dir/nodes/$node/lib" PATH="$dir/nodes/$node/bin:/usr/bin
 if [ "$what" = bring ] && [ -e "$dir/cut" ]; then head -c 40 | sh -c "$last"; exit; fi
 if [ "$what" = bring ] && [ -e "$dir/lost" ]; then head -c 40 | sh -c "$last"; exit 255; fi
 exec sh -c "$last")");
-        pack("#!/bin/sh\n# kmm-worker 2.0 for x\nid=new\ncat >/dev/null; echo \"{\\\"kind\\\":\\\"WorkerResult\\\",\\\"verb\\\":\\\"$1\\\"}\"\n");
+        pack(
+            "#!/bin/sh\n# kmm-worker 2.0 for x\nid=new\ncat >/dev/null; echo "
+            "\"{\\\"kind\\\":\\\"WorkerResult\\\",\\\"verb\\\":\\\"$1\\\"}\"\n");
     }
     void script(const std::string& name, const std::string& text) const {
         tree.put(name, "#!/bin/sh\n" + text + "\n");
@@ -144,13 +146,13 @@ TEST_SUITE("cluster::bundle") {
         CHECK(fleet.made == 0);
         for (int i = 0; i < 2; ++i) CHECK(runner.run(Fleet::call("node-b")).document.get_string({"verb"}) == "status");
         CHECK(fleet.told ==
-              Names{"node node-b has kmm-worker 1.9, this is kmm-upgrade 2.0: its own is brought along"});
+              Names{"node node-b has kmm-worker 1.9, kmm-worker 2.0 is brought along"});
         fleet.told.clear();
         auto options = fleet.options(SshOptions::Worker::installed);
         SshRunner named(options);
         for (int i = 0; i < 2; ++i) CHECK(named.run(Fleet::call("node-b")).document.get_string({"verb"}) == "own");
         CHECK(named.run(Fleet::call("node-a")).document.get_string({"verb"}) == "own");
-        CHECK(fleet.told == Names{"node node-b has kmm-worker 1.9, this is kmm-upgrade 2.0: it is used"});
+        CHECK(fleet.told == Names{"node node-b has kmm-worker 1.9, kmm-upgrade here is 2.0"});
     }
 
     TEST_CASE("a connection that is cut leaves nothing, and the next call brings it") {
@@ -185,12 +187,14 @@ TEST_SUITE("cluster::bundle") {
         CHECK(error.message().starts_with("node node-a: kmm-worker could not be brought there: mkdir: "));
         CHECK(error.hint().find("sudo -n bundle") != std::string::npos);
         std::filesystem::remove(fleet.tree.path("nodes/node-a/lib"));
-        fleet.pack("#!/bin/sh\n# kmm-worker 2.0 for x\nid=bad\nprintf 'error: programs in /x cannot be run: is it mounted "
-                   "noexec?\\n  hint:    name another\\n  code:    bundle-not-started\\n' >&2; exit 74\n");
+        fleet.pack(
+            "#!/bin/sh\n# kmm-worker 2.0 for x\nid=bad\nprintf 'error: programs in /x cannot be run: is it mounted "
+            "noexec?\\n  hint:    name another\\n  code:    bundle-not-started\\n' >&2; exit 74\n");
         error = obstacle(runner.run(Fleet::call()));
         CHECK(error.code() == "worker-not-brought");
-        CHECK(error.message() == "node node-a: kmm-worker was brought there and does not start: programs in /x cannot be "
-                                 "run: is it mounted noexec?");
+        CHECK(error.message() ==
+              "node node-a: kmm-worker was brought there and does not start: programs in /x cannot be "
+              "run: is it mounted noexec?");
         CHECK(error.hint() == "name another");
         SshRunner failing([&] {
             auto options = fleet.options(k_either);
@@ -204,7 +208,8 @@ TEST_SUITE("cluster::bundle") {
         Fleet fleet;
         const auto lib = "nodes/node-a/lib/";
         for (const auto* id : {"old", "busy"}) {
-            fleet.tree.put(std::string(lib) + "kmm-worker-" + id + ".run", std::string("#!/bin/sh\n# x\nid=") + id + "\n");
+            fleet.tree.put(std::string(lib) + "kmm-worker-" + id + ".run",
+                           std::string("#!/bin/sh\n# x\nid=") + id + "\n");
             fleet.tree.put(std::string(lib) + "worker-" + id + "/complete", "");
         }
         fleet.tree.put(std::string(lib) + "kmm-worker-same.run", "#!/bin/sh\n# x\nid=new\n");

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The registry has the image for the old kernel alone: the other is built before its driver is applied. Mirrors are asked
 # in place of a registry that is not there.
-# shellcheck disable=SC1091
+# shellcheck disable=SC1091,SC2154
 . "$KMM_SUPPORT/fake_recipe.sh"
 registry=$1
 chart=charts/demo-0.0.1/templates
