@@ -32,10 +32,10 @@ constexpr int k_not_found = 127;
 /// How long a bundle of 15 MB may be on its way.
 constexpr std::chrono::minutes k_bring_time{10};
 
-/// One command line for whatever login shell the node has: a POSIX sh that runs `script` with `words`.
-std::string remote_command(const std::string& prefix, const std::string& script,
+/// One command line for whatever login shell the node has: a POSIX sh, called `name`, that runs `script` with `words`.
+std::string remote_command(const std::string& prefix, const std::string& script, const char* name,
                            const std::vector<std::string>& words) {
-    std::string command = fmt::format("exec {}sh -c {} sh", prefix, shell_quote(script));
+    std::string command = fmt::format("exec {}sh -c {} {}", prefix, shell_quote(script), name);
     for (const auto& word : words) command += " " + shell_quote(word);
     return command;
 }
@@ -150,7 +150,7 @@ struct Heard {
 };
 
 Heard execute(const SshOptions& ssh, const WorkerCall& call, const std::string& script,
-              const std::vector<std::string>& words) {
+              const std::vector<std::string>& words, const char* name = "kmm-worker") {
     sys::ProcessSpec spec;
     spec.argv = {ssh.ssh_command,
                  "-v",
@@ -171,7 +171,8 @@ Heard execute(const SshOptions& ssh, const WorkerCall& call, const std::string& 
     if (!ssh.config_file.empty()) spec.argv.insert(spec.argv.end(), {"-F", ssh.config_file});
     spec.stdin_text = call.stdin_text;
     if (call.timeout.count() > 0) spec.timeout = call.timeout;
-    const std::vector<std::string> target{"--", call.node, remote_command(quoted_words(ssh.prefix), script, words)};
+    const std::vector<std::string> target{"--", call.node,
+                                          remote_command(quoted_words(ssh.prefix), script, name, words)};
     const auto run_with = [&](const std::vector<std::string>& options) {
         auto now = spec;
         now.argv.insert(now.argv.end(), options.begin(), options.end());
@@ -231,7 +232,7 @@ WorkerReply SshRunner::run_installed(const WorkerCall& call) {
     auto words = worker_argv(options_.worker_command, call);
     const auto name = words.front();
     if (asks) words.insert(words.begin(), quoted_words(options_.worker_command));
-    auto heard = execute(options_, call, asks ? asking_script() : installed_script(), words);
+    auto heard = execute(options_, call, asks ? asking_script() : installed_script(), words, "sh");
     if (heard.log.missing && !heard.log.started) heard.log.rest += name + ": command not found on the node\n";
     if (!heard.log.version.empty())
         tell_of_version(call.node, heard.log.version, "kmm-upgrade here is " + options_.version);
