@@ -22,7 +22,7 @@ constexpr CheckInfo k_checks[] = {
     {"kubelet-not-newer", true, Weight::fatal, "no kubelet is newer than an API server",
      "bring the kubelet back to the version of the control plane", ""},
     {"node-reach", false, Weight::fatal, "every node answers",
-     "ssh NODE kmm-worker kubernetes facts must print what the node is", ""},
+     "kmm-worker kubernetes facts must print on the node what it is", ""},
     {"apiserver-each-ready", true, Weight::fatal, "each API server says that it is ready",
      "look at the line that fails in /readyz?verbose", k_control_planes},
     {"nodes-ready", true, Weight::fatal, "every node is Ready", "repair the node, or remove it from the cluster", ""},
