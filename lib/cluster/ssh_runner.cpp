@@ -47,7 +47,7 @@ std::string installed_script() {
         k_missing_marker, k_not_found, k_started_marker, k_started_marker);
 }
 
-/// The same, and says of which version the worker is that the first COUNT words name.
+/// The same for the arguments behind the first, which is the worker's command as a shell reads it: says its version.
 std::string asking_script() {
     return fmt::format("v=$(eval \"$1 --version\" 2>/dev/null </dev/null) && echo \"{}$v\" >&2; shift; {}",
                        k_version_marker, installed_script());

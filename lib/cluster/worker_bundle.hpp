@@ -4,7 +4,7 @@
 #pragma once
 
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "base/error.hpp"
 

@@ -23,8 +23,8 @@ class Downgraded(LabCase):
         return ("start", "kubernetes", version, *SWITCH, "--versions", str(file), *words)
 
     def order(self, told):
-        """What was done to nodes, in order: kubelets or control planes, and the nodes, sorted: which of the control planes
-        is the last one is decided by etcd."""
+        """What was done to nodes, in order: kubelets or control planes, and the nodes, sorted: which of the control
+        planes is the last one is decided by etcd."""
         done = "upgrading-control-plane -> control-plane-upgraded|upgrading-kubelet -> kubelet-upgraded"
         found = re.findall(rf" (\w+) ({done})", told)
         return [(part, sorted(node for node, _ in group)) for part, group in itertools.groupby(

@@ -199,7 +199,8 @@ class Relied(Case):
         fleet = self.fleet
         self.must("start", "kubernetes", TARGET, *self.options, "--until", "upgraded-second-master", exit_code=11)
         mend = self.damage("cp2")
-        self.assertIn("cp2: backup-valid fails: kmm-worker says: ", self.must("abort", "--rollback", "all", exit_code=11))
+        shown = self.must("abort", "--rollback", "all", exit_code=11)
+        self.assertIn("cp2: backup-valid fails: kmm-worker says: ", shown)
         self.assertEqual(fleet.control_plane("cp2")["kube-apiserver"], TARGET)
         mend()
         self.must("resume")

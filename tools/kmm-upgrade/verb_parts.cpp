@@ -68,13 +68,13 @@ cli::Verb about_record(cli::Verb made) {
 }
 
 std::vector<cli::Option> walk_options(const std::string& node_timeout) {
-    auto node = cli::repeatable(cli::option("node", "NODE", "only this node"));
+    auto node = cli::repeatable(option("node", "NODE", "only this node"));
     auto order =
         cli::with_default(option("order", "ORDER", "name, zone, or a file with one node name per line"), "name");
     auto unavailable = cli::with_default(
         option("max-unavailable", "N|P%", "maximum number of nodes that may be unavailable at a time"), "1");
     auto resource =
-        cli::repeatable(cli::option("resource", "NAME", "with --evict-users: resource of the module's device plugin"));
+        cli::repeatable(option("resource", "NAME", "with --evict-users: resource of the module's device plugin"));
     auto timeout =
         cli::with_default(option("node-timeout", "DURATION", "time limit for one step on one node"), node_timeout);
     return {node,

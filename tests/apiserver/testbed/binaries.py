@@ -46,8 +46,8 @@ KUBEADM = tuple(
     Program("kubeadm", HERE / "kubeadm" / version.rpartition(".")[0], version, go_least=(1, 25))
     for version in (KUBERNETES, "1.35.4")
 )
-# A lower patch of the first of them: the same sources, whose version the linker writes. What it is called is all in which
-# patches differ here.
+# A lower patch of the first of them: the same sources, whose version the linker writes. What it is called is all in
+# which patches differ here.
 PATCH = Program("kubeadm", KUBEADM[0].sources, "1.34.3", go_least=(1, 25))
 # With the server that the oldest of them has.
 ETCDUTL = Program("etcdutl", HERE / "kubeadm/etcdutl", "3.6.4", "go.etcd.io/etcd/etcdutl/v3")

@@ -23,8 +23,8 @@ private:
     std::optional<cluster::WorkerBundle> made_;
 };
 
-/// Whose words `text` names as --worker: "bundle", with a prefix if any ("sudo -n bundle"), which is returned; nullopt
-/// for any other command.
+/// Of --worker "bundle" or "PREFIX bundle", as "sudo -n bundle": the prefix, "" for none. nullopt for any other
+/// command.
 [[nodiscard]] std::optional<std::string> bundle_prefix(const std::string& text);
 
 }  // namespace kmm::tool_upgrade
