@@ -51,7 +51,8 @@ private:
     static constexpr std::array<std::string_view, 3> k_root_keys{"versions", "minors", "applications"};
     static constexpr std::array<std::string_view, 8> k_entry_keys{
         "version", "upgrade_from", "downgrade_to", "applied_patches", "available_patches", "etcd", "coredns", "pause"};
-    static constexpr std::array<std::string_view, 3> k_minor_keys{"minor", "cgroup", "removed"};
+    static constexpr std::array<std::string_view, 4> k_minor_keys{"minor", "cgroup", "removed", "known_issues"};
+    static constexpr std::array<std::string_view, 3> k_issue_keys{"versions", "issue", "when"};
     static constexpr std::array<std::string_view, 7> k_removed_keys{
         "complete",          "apiserver_flags", "controller_manager_flags", "scheduler_flags", "kubelet_flags",
         "admission_plugins", "feature_gates"};
@@ -229,6 +230,9 @@ private:
             facts.needs_cgroup_v2 = text == "v2";
         }
         if (const Node* removed = item.find("removed"); removed != nullptr) { read_removed(*removed, facts.removed); }
+        if (const Node* issues = item.find("known_issues"); issues != nullptr && is_list(*issues, "known_issues")) {
+            for (const auto& each : issues->items()) { read_known_issue(each, minor, facts.known_issues); }
+        }
         if (!minor) { return; }
         facts.minor = *minor;
         if (const auto* other = catalogue.facts_of(*minor)) {
@@ -253,6 +257,46 @@ private:
         removed.kubelet_flags = strings_of(node, "kubelet_flags");
         removed.admission_plugins = strings_of(node, "admission_plugins");
         removed.feature_gates = strings_of(node, "feature_gates");
+    }
+
+    void read_known_issue(const Node& item, const std::optional<MinorVersion>& minor, std::vector<KnownIssue>& issues) {
+        if (!item.is_mapping()) {
+            fault(item.mark(), "bad-value",
+                  fmt::format("known_issues: expected a mapping with versions and issue, found {}", found(item)));
+            return;
+        }
+        check_keys(item, "known_issues", k_issue_keys);
+        KnownIssue made;
+        for (const char* name : {"versions", "issue"}) {
+            if (item.find(name) == nullptr) {
+                fault(item.mark(), "missing-field", fmt::format("known_issues: {} is missing", name));
+            }
+        }
+        made.issue = optional_text(item, "issue");
+        if (const Node* versions = item.find("versions"); versions != nullptr && is_list(*versions, "versions")) {
+            if (versions->items().empty()) {
+                fault(versions->mark(), "bad-value", "known_issues: versions: expected a version, found none");
+            }
+            for (const auto& each : versions->items()) {
+                const auto version = version_of(each, "versions");
+                if (!version) { continue; }
+                if (minor && version->line() != *minor) {
+                    fault(each.mark(), "bad-value",
+                          fmt::format("known_issues: expected a version of {}, found {}", minor->text(),
+                                      version->text()));
+                }
+                made.versions.push_back(*version);
+            }
+        }
+        if (const Node* when = item.find("when"); when != nullptr) {
+            const auto text = string_of(*when, "when");
+            if (text && *text != "host-name-differs") {
+                fault(when->mark(), "bad-value",
+                      fmt::format("when: expected host-name-differs, found '{}'", base::escape(*text)));
+            }
+            made.needs_other_host_name = text.has_value();
+        }
+        issues.push_back(std::move(made));
     }
 
     /// False where it is not there, or is no flag.
@@ -391,6 +435,18 @@ const MinorFacts* Catalogue::facts_of(MinorVersion minor) const noexcept {
     const auto found =
         std::find_if(minors.begin(), minors.end(), [&](const auto& facts) { return facts.minor == minor; });
     return found == minors.end() ? nullptr : &*found;
+}
+
+std::vector<const KnownIssue*> Catalogue::issues_of(const Version& version) const {
+    std::vector<const KnownIssue*> issues;
+    const auto* facts = facts_of(version.line());
+    if (facts == nullptr) { return issues; }
+    for (const auto& known : facts->known_issues) {
+        if (std::find(known.versions.begin(), known.versions.end(), version) != known.versions.end()) {
+            issues.push_back(&known);
+        }
+    }
+    return issues;
 }
 
 Catalogue read_catalogue(std::string_view text, const std::string& file, Diagnostics& diagnostics) {

@@ -34,11 +34,19 @@ struct Removals {
     std::vector<std::string> admission_plugins, feature_gates;
 };
 
+/// What is wrong with some patches of a minor.
+struct KnownIssue {
+    std::vector<Version> versions;  ///< at least one, all of the minor
+    std::string issue;              ///< a phrase
+    bool needs_other_host_name = false;  ///< it meets only Nodes whose name is not that of their host
+};
+
 /// One entry of `minors:`.
 struct MinorFacts {
     MinorVersion minor;
     bool needs_cgroup_v2 = false;  ///< its kubelet refuses cgroup v1 unless failCgroupV1 is false
     Removals removed;
+    std::vector<KnownIssue> known_issues;
     Position position;
 };
 
@@ -52,6 +60,8 @@ struct Catalogue {
     /// nullptr if it is not there.
     [[nodiscard]] const VersionEntry* find(const Version& version) const noexcept;
     [[nodiscard]] const MinorFacts* facts_of(MinorVersion minor) const noexcept;
+    /// Those of `known_issues` that name the version.
+    [[nodiscard]] std::vector<const KnownIssue*> issues_of(const Version& version) const;
 };
 
 /// Reads a text of YAML or JSON: a mapping with `versions`, and optionally `minors` and `applications`. All faults are

@@ -15,6 +15,8 @@ constexpr CheckInfo k_checks[] = {
      "name a listed version, or add it with --versions FILE", ""},
     {"version-path", false, Weight::fatal, "there is a way to the target, one minor at a time",
      "add the versions between to the metadata with --versions FILE", ""},
+    {"known-issues", false, Weight::ignorable, "no version on the way, and no etcd, has a known issue that harms",
+     "name a version without it, and list versions without it in the metadata (--versions FILE)", ""},
     {"versions-uniform", true, Weight::ignorable, "all control planes and kubelets run one version",
      "kmm-upgrade resume; without a record: start with --ignore-checks versions-uniform", ""},
     {"skew-after-step", true, Weight::fatal, "versions stay within the supported skew, now and after each step",

@@ -2,6 +2,7 @@
 // Checks of versions: the target, the way there, skew.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -57,6 +58,57 @@ Finding version_path(const CheckInput& input) {
     std::vector<std::string> steps;
     for (const auto& step : path->steps) { steps.push_back(to_string(step)); }
     return {Outcome::ok, base::join(steps, ", then ")};
+}
+
+/// Nodes whose name is not that of their host, as kubeadm takes it.
+std::vector<std::string> other_host_names(const NodeAnswers& answers) {
+    std::vector<std::string> names;
+    for (const auto& [name, answer] : answers) {
+        const auto host = answer.facts.is_null() ? std::string() : answer.facts.get_string({"hostName"});
+        if (!host.empty() && base::to_lower(host) != name) {
+            names.push_back(fmt::format("{} (host {})", base::escape(name), base::escape(host)));
+        }
+    }
+    return names;
+}
+
+Finding known_issues(const CheckInput& input) {
+    Finding finding;
+    std::vector<std::string> problems, unasked;
+    // A member may lose data in a crash, and removed members may come back.
+    const Version etcd_first{3, 5, 0, ""}, etcd_fixed{3, 5, 3, ""};
+    for (const auto& member : input.seen.etcd) {
+        if (member.version && *member.version >= etcd_first && *member.version < etcd_fixed) {
+            problems.push_back(fmt::format("etcd {} on {}: data become inconsistent after a crash, removed members "
+                                           "return (etcd#13766, etcd#13196)",
+                                           member.version->text().substr(1), base::escape(member.node)));
+            finding.fix = "set etcd.local.imageTag to 3.5.26-0 or later and apply the running version again";
+        }
+    }
+    const auto path = path_of(input, finding);
+    if (!path && problems.empty()) { return {Outcome::skip, "there is no way to the target, see version-path"}; }
+    std::set<Version> versions;
+    if (path) {
+        for (const auto& step : path->steps) { versions.insert(step.version); }
+    }
+    for (const auto& version : versions) {
+        for (const auto* known : input.catalogue.issues_of(version)) {
+            auto text = fmt::format("{}: {}", version.text(), base::escape(known->issue));
+            if (!known->needs_other_host_name) {
+                problems.push_back(std::move(text));
+            } else if (input.nodes == nullptr) {
+                unasked.push_back(std::move(text));
+            } else if (const auto names = other_host_names(*input.nodes); !names.empty()) {
+                problems.push_back(fmt::format("{}: {}", text, name_some(names)));
+            }
+        }
+    }
+    if (problems.empty() && !unasked.empty()) {
+        return {Outcome::skip, fmt::format("{}; no node was asked for its host name", base::join(unasked, "; "))};
+    }
+    finding.detail = problems.empty() ? "none is known" : base::join(problems, "; ");
+    finding.outcome = problems.empty() ? Outcome::ok : Outcome::fail;
+    return finding;
 }
 
 Finding versions_uniform(const CheckInput& input) {
@@ -202,6 +254,7 @@ Finding kubelet_not_newer(const CheckInput& input) {
 constexpr CheckRow k_version_rows[] = {
     {"version-known", version_known},
     {"version-path", version_path},
+    {"known-issues", known_issues},
     {"versions-uniform", versions_uniform},
     {"skew-after-step", skew_after_step},
     {"kubelet-not-newer", kubelet_not_newer},

@@ -94,7 +94,9 @@ TEST_CASE("every fault is reported, with its place") {
         "- etcd: ''\n"
         "- v1.2.3\n"
         "minors:\n"
-        "- minor: 1.30\n  cgroup: v3\n  removed: {feature_gates: [A, A], complete: maybe, x: 1}\n");
+        "- minor: 1.30\n  cgroup: v3\n  removed: {feature_gates: [A, A], complete: maybe, x: 1}\n"
+        "- minor: v1.34\n  known_issues:\n  - {versions: [v1.34.0, v1.33.0, x], when: always, issues: a}\n  - {versions: "
+        "[], issue: ''}\n  - v1.34.1\n");
     const std::vector<std::string> expected{
         "versions.yaml:2:12: version: expected MAJOR.MINOR.PATCH as v1.34.4, found 'v1.34'",
         "versions.yaml:4:3: v1.34.1: field upgrade_form is not known, expected one of version, upgrade_f"
@@ -117,6 +119,14 @@ TEST_CASE("every fault is reported, with its place") {
         "versions.yaml:15:46: complete: expected true or false, found the string 'maybe'",
         "versions.yaml:15:53: removed: field x is not known, expected one of complete, apiserver_flags, "
         "controller_manager_flags, scheduler_flags, kubelet_flags, admission_plugins, feature_gates",
+        "versions.yaml:18:5: known_issues: issue is missing",
+        "versions.yaml:18:26: known_issues: expected a version of v1.34, found v1.33.0",
+        "versions.yaml:18:35: versions: expected MAJOR.MINOR.PATCH as v1.34.4, found 'x'",
+        "versions.yaml:18:45: when: expected host-name-differs, found 'always'",
+        "versions.yaml:18:53: known_issues: field issues is not known, expected one of versions, issue, when",
+        "versions.yaml:19:16: known_issues: versions: expected a version, found none",
+        "versions.yaml:19:27: issue: expected a string, found the string ''",
+        "versions.yaml:20:5: known_issues: expected a mapping with versions and issue, found the string 'v1.34.1'",
     };
     CHECK(kmm::base::join(lines, "\n") == kmm::base::join(expected, "\n"));
 }

@@ -96,6 +96,31 @@ void trips(const std::string& id, const Changes& changes, const std::string& det
 
 }  // namespace
 
+TEST_CASE("an issue that meets Nodes of another name than their host") {
+    const auto catalogue = [] {
+        Diagnostics faults;
+        auto made = read_catalogue("versions:\n- version: v1.34.1\n", "versions.yaml", faults);
+        add_minors(made, builtin_catalogue());
+        return made;
+    }();
+    const auto inventory = inventory_of(control_plane("a", "v1.33.9") + worker("w", "v1.33.9"));
+    const auto seen = observe(inventory);
+    CheckInput input{inventory, seen, catalogue, Version::parse("v1.34.1")};
+    const std::string_view only[] = {"known-issues"};
+    const auto issue = "v1.34.1: kubeadm upgrade node looks for a Node of the host's name (kubeadm#3244)";
+    const auto found = [&] { return run_checks(input, {}, only).front(); };
+    CHECK(found().outcome == Outcome::skip);
+    CHECK(found().detail == std::string(issue) + "; no node was asked for its host name");
+    NodeAnswers answers;
+    answers["a"] = {yaml("{node: a, hostName: A}"), "", 0, 0};
+    answers["w"] = {yaml("{node: w, hostName: w.example}"), "", 0, 0};
+    input.nodes = &answers;
+    CHECK(found().outcome == Outcome::fail);
+    CHECK(found().detail == std::string(issue) + ": w (host w.example)");
+    answers["w"] = {yaml("{node: w, hostName: w}"), "", 0, 0};
+    CHECK(found().outcome == Outcome::ok);
+}
+
 TEST_CASE("what services of nodes say trips their checks") {
     trips("apiserver-each-ready",
           {{"b", {"ready: true, problem: ''", "ready: false, problem: '/readyz answers 500; etcd failed'"}}},

@@ -163,7 +163,10 @@ Exit show_version(cli::Context& context, const Catalogue& catalogue, const kuber
                                          std::pair("pause", &entry->pause)})
             if (!text->empty()) document.set(name, *text);
     }
+    std::vector<std::string> issues;
+    for (const auto* known : catalogue.issues_of(row.version)) issues.push_back(known->issue);
     if (facts != nullptr) {
+        document.set("known_issues", Node::strings(issues));
         document.set("cgroup", facts->needs_cgroup_v2 ? "v2" : "any");
         document.set("removed", removed_node(facts->removed));
     }
@@ -192,6 +195,7 @@ Exit show_version(cli::Context& context, const Catalogue& catalogue, const kuber
     rows.emplace_back("etcd", or_unknown(entry == nullptr ? "" : entry->etcd));
     rows.emplace_back("coredns", or_unknown(entry == nullptr ? "" : entry->coredns));
     rows.emplace_back("pause", or_unknown(entry == nullptr ? "" : entry->pause));
+    for (const auto& issue : issues) rows.emplace_back("known issue", issue);
     rows.emplace_back("cgroup", facts == nullptr         ? "unknown"
                                 : facts->needs_cgroup_v2 ? "v2 (kubelet fails on v1 unless failCgroupV1 is false)"
                                                          : "v1 or v2");
