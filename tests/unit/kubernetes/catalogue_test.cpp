@@ -95,8 +95,8 @@ TEST_CASE("every fault is reported, with its place") {
         "- v1.2.3\n"
         "minors:\n"
         "- minor: 1.30\n  cgroup: v3\n  removed: {feature_gates: [A, A], complete: maybe, x: 1}\n"
-        "- minor: v1.34\n  known_issues:\n  - {versions: [v1.34.0, v1.33.0, x], when: always, issues: a}\n  - {versions: "
-        "[], issue: ''}\n  - v1.34.1\n");
+        "- minor: v1.34\n  known_issues:\n  - {versions: [v1.34.0, v1.33.0, x], when: always, issues: a}\n  - "
+        "{versions: [], issue: ''}\n  - v1.34.1\n");
     const std::vector<std::string> expected{
         "versions.yaml:2:12: version: expected MAJOR.MINOR.PATCH as v1.34.4, found 'v1.34'",
         "versions.yaml:4:3: v1.34.1: field upgrade_form is not known, expected one of version, upgrade_f"
