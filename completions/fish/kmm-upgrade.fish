@@ -8,7 +8,7 @@ function __kmm_upgrade_words -d 'words before the cursor that are no options and
             continue
         end
         switch $word
-            case --api-timeout --app-check --authfile --between --break-lock --ca-file --canary --canary-image --cert --chart --check --cluster --color --command --confirm --context --fact --facts --failure-budget --filename --freeze-except --freeze-for --from --from-daemonset --grace-period --hook-dir --html --ignore-checks --ignore-preflight-errors --install --keep-kernel --kernel-devel --kubeconfig --kubelet-switch --lease-namespace --max-unavailable --metrics --mirror-config --namespace --networking --node --node-timeout --on-event --operator --order --output --patch-query --patches --pause-after --plan --policy --reason --release-namespace --report --resource --rollback --run --selector --signature-key --skip-phases --soak --ssh-config --state-dir --switch --timeout --to --tz --uncordon --until --versions --via --worker --worker-image --worker-namespace -f -l -n -o
+            case --api-timeout --app-check --authfile --between --break-lock --ca-file --canary --canary-image --cert --chart --check --cluster --color --command --confirm --context --fact --facts --failure-budget --filename --freeze-except --freeze-for --from --from-daemonset --grace-period --hook-dir --html --ignore-checks --ignore-preflight-errors --install --keep-kernel --kernel-devel --kubeconfig --kubelet-switch --lease-namespace --leave-out --max-unavailable --metrics --mirror-config --namespace --networking --node --node-timeout --on-event --operator --order --output --patch-query --patches --pause-after --plan --policy --reason --release-namespace --report --resource --rollback --run --selector --signature-key --skip-phases --soak --ssh-config --state-dir --switch --timeout --to --tz --uncordon --until --versions --via --worker --worker-image --worker-namespace -f -l -n -o
                 set value 1
             case '-*'
             case '*'
@@ -178,6 +178,7 @@ complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l no-drain -d 
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l force -d 'also evict Pods without a controller'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l delete-emptydir-data -d 'also evict Pods with an emptyDir'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l grace-period -x -d 'grace period of evicted Pods; -1: their own, 0 (with --force): at once'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l leave-out -x -d 'workers that stay as they are, and are not asked'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l max-unavailable -x -d 'maximum number of nodes that may be unavailable at a time, control planes one at a time'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l node-timeout -x -d 'time limit for one step on one node'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l soak -x -d 'watch each node for this time before it counts as done'
@@ -742,6 +743,7 @@ complete -c kmm-upgrade -n '__kmm_upgrade_verb check kubernetes' -l switch -x -a
 complete -c kmm-upgrade -n '__kmm_upgrade_verb check kubernetes' -l kubelet-switch -x -a 'packages binaries command' -d 'the same as --switch'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb check kubernetes' -l from -x -a '(__fish_complete_directories)' -d 'with --switch binaries: their directory on the nodes'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb check kubernetes' -l ignore-preflight-errors -x -d 'checks of kubeadm on the nodes whose failure is a warning'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb check kubernetes' -l leave-out -x -d 'workers that stay as they are, and are not asked'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb check kubernetes' -l state-dir -x -a '(__fish_complete_directories)' -d 'where the record is kept (default: /var/lib/kmm-upgrade for root, else ~/.local/state/kmm-upgrade)'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb check kubernetes' -l via -x -a 'ssh self local' -d 'ask nodes, too: by ssh, by worker Pods (self), or this host alone'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb check kubernetes' -l worker-image -x -d 'image of kmm-worker for worker Pods'

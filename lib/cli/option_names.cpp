@@ -98,6 +98,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "kustomize",
         "label",
         "lease-namespace",
+        "leave-out",
         "limit",
         "loading-order",
         "lock",

@@ -2,6 +2,7 @@
 // Checks of what draining a node would meet.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -13,9 +14,11 @@ namespace {
 
 /// The Pods that a drain of their node evicts.
 std::vector<const PodObject*> evicted_pods(const Inventory& inventory) {
+    std::set<std::string_view> undrained;
+    for (const auto& node : inventory.left_out) { undrained.insert(node.meta.name); }
     std::vector<const PodObject*> pods;
     for (const auto& pod : inventory.pods) {
-        const bool ended = pod.phase == "Succeeded" || pod.phase == "Failed";
+        const bool ended = pod.phase == "Succeeded" || pod.phase == "Failed" || undrained.contains(pod.node);
         if (!pod.node.empty() && !pod.is_mirror && !pod.is_deleted && !ended && pod.controller_kind != "DaemonSet") {
             pods.push_back(&pod);
         }

@@ -51,7 +51,7 @@ Finding nodes_answerable(const CheckInput& input) {
     }
     if (bad.empty()) { return {Outcome::skip, "needs --via ssh, which asks each node"}; }
     return {Outcome::fail, fmt::format("kmm-worker runs on Linux only: {}", name_some(bad)),
-            "remove these nodes from the cluster, or upgrade it by hand with kubeadm"};
+            "leave these nodes out with --leave-out, and upgrade them by hand"};
 }
 
 Finding nodes_ready(const CheckInput& input) {

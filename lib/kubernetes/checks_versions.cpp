@@ -179,6 +179,20 @@ Finding skew_problem(const Range& servers, const Range& kubelets, std::string_vi
     return {Outcome::ok, ""};
 }
 
+/// The same of kubelets that stay as they are.
+Finding skew_of_left_out(const CheckInput& input, const Range& servers) {
+    for (const auto& node : input.inventory.left_out) {
+        const auto version = Version::parse(node.kubelet);
+        if (!version) { continue; }
+        auto problem = skew_problem(servers, {*version, *version});
+        if (problem.outcome == Outcome::ok) { continue; }
+        problem.detail = fmt::format("{}, which is left out: {}", base::escape(node.meta.name), problem.detail);
+        problem.fix = "upgrade its kubelet by hand first, or remove it from the cluster";
+        return problem;
+    }
+    return {Outcome::ok, ""};
+}
+
 Finding skew_now(const CheckInput& input, Range& servers, Range& kubelets) {
     const auto api = range_of(input.seen.control_plane, "kube-apiserver", true);
     const auto others = range_of(input.seen.control_plane, "kube-apiserver", false);
@@ -207,6 +221,7 @@ Finding skew_now(const CheckInput& input, Range& servers, Range& kubelets) {
             return problem;
         }
     }
+    if (auto problem = skew_of_left_out(input, servers); problem.outcome == Outcome::fail) { return problem; }
     return {Outcome::ok, fmt::format("API servers {} to {}, kubelets {} to {}", servers.low.text(), servers.high.text(),
                                      kubelets.low.text(), kubelets.high.text())};
 }
@@ -227,6 +242,7 @@ Finding skew_after_step(const CheckInput& input) {
         auto problem = skew_problem(servers, kubelets);
         changed = {step.version, step.version};
         if (problem.outcome == Outcome::ok) { problem = skew_problem(servers, kubelets); }
+        if (problem.outcome == Outcome::ok) { problem = skew_of_left_out(input, servers); }
         if (problem.outcome == Outcome::fail) {
             problem.detail = fmt::format("after {}: {}", to_string(step), problem.detail);
             return problem;

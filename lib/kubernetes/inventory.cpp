@@ -447,6 +447,25 @@ void finish(Inventory& inventory, Diagnostics& diagnostics) {
     report_doubles(inventory.definitions, "CustomResourceDefinition", diagnostics);
 }
 
+std::vector<std::string> leave_out(Inventory& inventory, const std::vector<std::string>& names) {
+    std::vector<std::string> unknown;
+    for (const auto& name : names) {
+        const auto found = std::find_if(inventory.nodes.begin(), inventory.nodes.end(),
+                                        [&](const auto& node) { return node.meta.name == name; });
+        if (found == inventory.nodes.end()) {
+            unknown.push_back(name);
+            continue;
+        }
+        if (found->is_control_plane()) {
+            throw Error(Exit::usage, "bad-value", fmt::format("node {} is a control plane: it is not left out", name))
+                .hint("all control planes of a cluster are upgraded");
+        }
+        inventory.left_out.push_back(std::move(*found));
+        inventory.nodes.erase(found);
+    }
+    return unknown;
+}
+
 bool matches(const std::vector<SelectorTerm>& terms, const Labels& labels) {
     return std::all_of(terms.begin(), terms.end(), [&](const SelectorTerm& term) {
         const auto* text = find_label(labels, term.key);

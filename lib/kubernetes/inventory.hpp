@@ -175,6 +175,7 @@ struct CoreDnsObject {
 /// Everything that was read, and which kinds were asked for.
 struct Inventory {
     std::vector<NodeObject> nodes;
+    std::vector<NodeObject> left_out;  ///< Nodes that an upgrade leaves as they are: their Pods are here, they are not
     std::vector<PodObject> pods;
     std::vector<ConfigMapObject> config_maps;
     std::vector<BudgetObject> budgets;
@@ -221,6 +222,10 @@ private:
 /// Reports objects of a kind and name that are there twice. To be called once all documents are read. Sorts nodes and
 /// Pods.
 void finish(Inventory& inventory, Diagnostics& diagnostics);
+
+/// Moves the Nodes of these names from `nodes` to `left_out`. Returns the names that no Node has. Errors: usage
+/// "bad-value" for a control plane.
+std::vector<std::string> leave_out(Inventory& inventory, const std::vector<std::string>& names);
 
 /// Whether `labels` satisfy every term.
 [[nodiscard]] bool matches(const std::vector<SelectorTerm>& terms, const Labels& labels);

@@ -474,7 +474,8 @@ std::map<std::string, std::string> KubernetesActor::unavailable() {
     const auto now = clock_.monotonic();
     if (unavailable_ && now - unavailable_since_ < k_fresh) return *unavailable_;
     std::map<std::string, std::string> names;
-    const auto seen = view_.read(ReadExtent::nodes);
+    auto seen = view_.read(ReadExtent::nodes);
+    leave_out(seen, left_out_names(recorder_.header()));
     for (const auto& node : seen.nodes) {
         if (!node_problem(seen, node.meta.name).empty()) names[node.meta.name] = k_not_ready;
         else if (node.unschedulable) names[node.meta.name] = k_cordoned;

@@ -67,6 +67,7 @@ upgrade::Run plan_run(const KubernetesRequest& request, const kubernetes::Observ
     run.since = request.created;
     run.until = request.until;
     run.options = request.options;
+    for (const auto& name : request.left_out) run.left_out.push_back({name, "--leave-out"});
     run.to_version = hop.control_plane.empty() ? hop.kubelet : hop.control_plane;
     auto subject = request.subject;
     subject.control_plane = hop.control_plane;

@@ -35,6 +35,7 @@ struct KubernetesRequest {
     upgrade::Options options;
     upgrade::kubernetes::Subject subject;  ///< `control_plane`, `kubelet` and `rest` are set by plan_run
     bool is_networking_first = false;
+    std::vector<std::string> left_out;  ///< names of Nodes that are no part of any run
     std::string until;  ///< state in which the first run that rests there is to stop, "" for none
     std::string lineage, created, created_by, tool_version;
     std::string etcd_leader;  ///< the control plane whose etcd leads, "" if it is not known

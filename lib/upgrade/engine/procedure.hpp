@@ -53,6 +53,7 @@ struct Description {
     std::string space, name;  ///< namespace and name of the subject; the run's Lease is in that namespace unless a
                               ///< person names another
     std::string from, to;            ///< versions, or what there is instead: "none", "removed"
+    std::string again_for_left_out;  ///< command for nodes that were left out, "" for `again` with --node
     bool is_one_of_many = false;     ///< runs of the same call may go before it and follow it: outputs name the subject
     std::vector<std::string>
         follows;  ///< subjects that are to follow this run; once it has ended well, resume goes on with them

@@ -55,6 +55,12 @@ bool Run::is_partial() const {
            std::any_of(nodes.begin(), nodes.end(), [](const NodeRecord& node) { return node.state == "skipped"; });
 }
 
+std::vector<std::string> left_out_names(const Header& run) {
+    std::vector<std::string> names;
+    for (const auto& node : run.left_out) names.push_back(node.name);
+    return names;
+}
+
 bool is_final_node_state(std::string_view state) {
     return state == k_node_done || state == k_node_skipped || state == k_node_rolled_back;
 }

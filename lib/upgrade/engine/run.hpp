@@ -147,6 +147,9 @@ struct Run : Header, RunState {
     [[nodiscard]] bool is_partial() const;
 };
 
+/// The names of Header::left_out.
+[[nodiscard]] std::vector<std::string> left_out_names(const Header& run);
+
 /// True for states no step of a walk follows.
 [[nodiscard]] bool is_final_node_state(std::string_view state);
 /// True for the -failed states of a node.

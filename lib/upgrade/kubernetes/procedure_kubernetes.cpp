@@ -144,6 +144,7 @@ public:
         description.to = run.to_version;
         description.follows = subject.rest;
         description.again = "kmm-upgrade start kubernetes " + subject.target;
+        description.again_for_left_out = description.again + " --ignore-checks versions-uniform";
         description.elsewhere = "kmm-upgrade start kubernetes VERSION";
         if (!subject.command.empty()) description.commands.emplace_back("command", subject.command);
         if (!subject.patch_query.empty()) description.commands.emplace_back("patch-query", subject.patch_query);

@@ -20,7 +20,8 @@ Exit check(const cli::Args& args, cli::Context& context, const char* kind, std::
     const auto ignored = kubernetes::parse_ignored(args.all("ignore-checks"));
     const auto catalogue = read_versions(call);
     const auto prerequisites = target ? read_prerequisites(call) : Prerequisites{};
-    const auto inventory = read_inventory(call, target ? extent_of(catalogue) : drive::ReadExtent::everything);
+    auto inventory = read_inventory(call, target ? extent_of(catalogue) : drive::ReadExtent::everything);
+    if (target) leave_out_known(inventory, left_out_option(args));
     const auto seen = kubernetes::observe(inventory);
     if (inventory.nodes.empty()) throw Error::from_diagnostics(seen.faults);
     std::optional<kubernetes::NodeAnswers> answers;

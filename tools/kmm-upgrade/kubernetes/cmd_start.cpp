@@ -104,6 +104,7 @@ Exit run_start_kubernetes(const cli::Args& args, cli::Context& context) {
     if (is_dump && !dry)
         throw Error(Exit::usage, "bad-value", "-f reads dumps, in which nothing can be upgraded")
             .hint("add --dry-run, or name the cluster with --context");
+    request.left_out = left_out_option(args);
     request.until = args.get("until").value_or("");
     const auto& table = (request.is_networking_first ? upgrade::kubernetes::procedure_networking_first()
                                                      : upgrade::kubernetes::procedure_kubernetes())
@@ -133,6 +134,7 @@ Exit run_start_kubernetes(const cli::Args& args, cli::Context& context) {
         access.cluster.expect(request.options, "");
         inventory = drive::view_of(cluster)->read(extent_of(catalogue));
     }
+    leave_out_known(inventory, request.left_out);
     const auto seen = kubernetes::observe(inventory);
     if (!request.subject.hooks.empty()) {
         std::vector<std::string> names;

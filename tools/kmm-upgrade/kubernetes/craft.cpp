@@ -117,11 +117,13 @@ public:
 /// What was true of the way when it began may be so no more: applications are asked again, from what runs now to the
 /// version of `hop`. Errors: those of require_checks.
 void require_applications(Access& access, const kubernetes::Catalogue& catalogue,
-                          const upgrade::kubernetes::Subject& subject, const drive::Hop& hop) {
+                          const drive::KubernetesRequest& request, const drive::Hop& hop) {
+    const auto& subject = request.subject;
     if (catalogue.applications.empty() && subject.app_check.empty()) return;
     auto& call = access.call;
     const auto extent = catalogue.applications.empty() ? drive::ReadExtent::control_plane : extent_of(catalogue);
-    const auto inventory = drive::view_of(access.cluster.opened())->read(extent);
+    auto inventory = drive::view_of(access.cluster.opened())->read(extent);
+    leave_out(inventory, request.left_out);
     const auto seen = kubernetes::observe(inventory);
     kubernetes::CheckInput input{inventory, seen, catalogue,
                                  version_argument(hop.control_plane.empty() ? hop.kubelet : hop.control_plane)};
@@ -207,13 +209,15 @@ Exit go_on_to_target(Access& access, const upgrade::Run& run) {
     request.options = run.options;
     request.subject = subject;
     request.until = run.until;
+    request.left_out = left_out_names(run);
     request.is_networking_first = run.rules == &upgrade::kubernetes::procedure_networking_first();
     sign_kubernetes_request(access.call, request);
     choose_kubernetes_reach(access, request.options, place);
     access.cluster.expect(request.options, "");
     const auto catalogue = read_versions(access.call, subject.versions_file);
     drive::take_patches(request, catalogue);
-    const auto inventory = drive::view_of(cluster)->read(drive::ReadExtent::control_plane);
+    auto inventory = drive::view_of(cluster)->read(drive::ReadExtent::control_plane);
+    leave_out(inventory, request.left_out);
     const auto seen = kubernetes::observe(inventory);
     const auto hops = drive::hops_of(drive::path_to(catalogue, seen, version_argument(subject.target)));
     if (!hops.empty() && hops.front() == drive::Hop{subject.control_plane, subject.kubelet})
@@ -227,7 +231,7 @@ Exit go_on_to_target(Access& access, const upgrade::Run& run) {
         access.call.note(fmt::format("every control plane and kubelet runs {} already", subject.target));
         return Exit::ok;
     }
-    require_applications(access, catalogue, subject, hops.front());
+    require_applications(access, catalogue, request, hops.front());
     auto runner = kubernetes_runner(access, request.options, request.lineage, true, kubernetes_rules(subject));
     if (!hops.front().control_plane.empty())
         request.etcd_leader = ask_etcd_leader(access.call, *runner, inventory);

@@ -212,11 +212,15 @@ void print_plan(cli::Context& context, const PlannedUpgrade& planned) {
                                       {"stages", std::move(stages)}}));
     }
     const auto freeze = freeze_of(planned);
-    const auto document = Node::mapping({{"apiVersion", "kmmtools/v1"},
+    auto document = Node::mapping({{"apiVersion", "kmmtools/v1"},
                                          {"kind", "KubernetesUpgradePlan"},
                                          {"target", request.subject.target},
                                          {"freeze", freeze_node(freeze, request.subject.freeze)},
                                          {"runs", std::move(runs)}});
+    if (!request.left_out.empty()) {
+        document.set("leftOut", Node::strings(request.left_out));
+        text += fmt::format("left out: {}\n", base::join(request.left_out, ", "));
+    }
     if (cli::print_document(context, document)) return;
     if (context.output == "name") {
         for (const auto& running : planned.seen.kubelets) context.console.out("node/" + running.node + "\n");

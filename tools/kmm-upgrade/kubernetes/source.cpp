@@ -119,6 +119,34 @@ std::string switch_way(const cli::Args& args) {
     return (longer ? longer : way).value_or("");
 }
 
+cli::Option leave_out_option() {
+    return cli::repeatable(cli::option("leave-out", "NODE,...", "workers that stay as they are, and are not asked"));
+}
+
+std::vector<std::string> left_out_option(const cli::Args& args) {
+    std::vector<std::string> names;
+    for (const auto& option : args.all("leave-out"))
+        for (const auto piece : base::split(option, ',')) {
+            names.emplace_back(base::trim(piece));
+            if (names.back().empty())
+                throw Error(Exit::usage, "bad-value",
+                            fmt::format("--leave-out: expected names of Nodes, found '{}'", base::escape(option)));
+        }
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    return names;
+}
+
+void leave_out_known(kubernetes::Inventory& inventory, const std::vector<std::string>& names) {
+    std::vector<std::string> known;
+    for (const auto& node : inventory.nodes) known.push_back(node.meta.name);
+    const auto unknown = kubernetes::leave_out(inventory, names);
+    if (unknown.empty()) return;
+    const auto near = base::nearest(unknown.front(), known);
+    throw Error(Exit::not_found, "node-not-found", fmt::format("node {} is not in the cluster", unknown.front()))
+        .hint(near ? fmt::format("did you mean {}?", *near) : std::string());
+}
+
 std::vector<cli::Option> prerequisite_options() {
     auto apps = cli::option("app-check", "DIR", "ask each program in DIR whether its application supports FROM TO");
     auto patches = cli::option("patch-query", "COMMAND", "command that lists patches, as 'sw-patch query'");

@@ -37,6 +37,12 @@ namespace kmm::tool_upgrade {
 /// The value of either, "" if none is given. Errors: usage "bad-value" if they differ.
 [[nodiscard]] std::string switch_way(const cli::Args& args);
 
+/// --leave-out, and the names that it gives, sorted. Errors: usage "bad-value" for an empty name.
+[[nodiscard]] cli::Option leave_out_option();
+[[nodiscard]] std::vector<std::string> left_out_option(const cli::Args& args);
+/// kubernetes::leave_out. Errors: not_found "not-found" for names that no Node has; those of kubernetes::leave_out.
+void leave_out_known(kubernetes::Inventory& inventory, const std::vector<std::string>& names);
+
 /// --app-check and --patch-query, as options and as what they answer.
 [[nodiscard]] std::vector<cli::Option> prerequisite_options();
 struct Prerequisites {

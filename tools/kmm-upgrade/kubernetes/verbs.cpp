@@ -125,7 +125,7 @@ std::vector<cli::Verb> kubernetes_reading_verbs() {
               {"kmm-upgrade check kubernetes v1.35.4 --ignore-checks drain-local-data", "accept one failure"}},
              kubernetes_options() + prerequisite_options() + std::vector<cli::Option>{ignore, report} +
                  switch_options("with --via: check that programs can get onto nodes this way") +
-                 std::vector<cli::Option>{from, preflight},
+                 std::vector<cli::Option>{from, preflight, leave_out_option()},
              run_check_kubernetes);
     version.required = true;
     check.positionals = {version};
@@ -216,6 +216,7 @@ cli::Verb start_kubernetes_verb() {
                 option("delete-emptydir-data", "", "also evict Pods with an emptyDir"),
                 option("grace-period", "SECONDS",
                        "grace period of evicted Pods; -1: their own, 0 (with --force): at once"),
+                leave_out_option(),
                 unavailable,
                 timeout,
                 option("soak", "DURATION", "watch each node for this time before it counts as done"),

@@ -41,9 +41,13 @@ std::string listed(const std::vector<std::string>& names) {
 }
 
 std::string left_out_hint(const upgrade::Run& run) {
-    const auto* when = upgrade::is_final_run_state(run.state) ? "once it can take Pods" : "after this upgrade";
     const auto words = upgrade::describe(run);
-    return fmt::format("{}: {}{}", when, words.again,
+    const auto when = [&](const char* then) {
+        return upgrade::is_final_run_state(run.state) ? then : "after this upgrade";
+    };
+    if (!words.again_for_left_out.empty())
+        return fmt::format("{}: {}", when("once it can take part"), words.again_for_left_out);
+    return fmt::format("{}: {}{}", when("once it can take Pods"), words.again,
                        words.is_one_of_many ? "" : " --node " + run.left_out.front().name);
 }
 
