@@ -24,7 +24,8 @@ constexpr CheckInfo k_checks[] = {
     {"kubelet-not-newer", true, Weight::fatal, "no kubelet is newer than an API server",
      "bring the kubelet back to the version of the control plane", ""},
     {"node-reach", false, Weight::fatal, "every node answers",
-     "kmm-worker kubernetes facts must print on the node what it is; workers that cannot be reached may stay as they are: "
+     "kmm-worker kubernetes facts must print on the node what it is; workers that cannot be reached may stay as they "
+     "are: "
      "--leave-out",
      ""},
     {"apiserver-each-ready", true, Weight::fatal, "each API server says that it is ready",
