@@ -25,8 +25,7 @@ constexpr CheckInfo k_checks[] = {
      "bring the kubelet back to the version of the control plane", ""},
     {"node-reach", false, Weight::fatal, "every node answers",
      "kmm-worker kubernetes facts must print on the node what it is; workers that cannot be reached may stay as they "
-     "are: "
-     "--leave-out",
+     "are: --leave-out",
      ""},
     {"apiserver-each-ready", true, Weight::fatal, "each API server says that it is ready",
      "look at the line that fails in /readyz?verbose", k_control_planes},
@@ -106,6 +105,8 @@ constexpr CheckInfo k_checks[] = {
      "save the data, then drain with --delete-emptydir-data", ""},
     {"drain-unmanaged", false, Weight::ignorable, "every Pod that is to be evicted has a controller",
      "delete it, or drain with --force", ""},
+    {"drain-terminating", false, Weight::ignorable, "no Pod is Terminating for longer than its grace",
+     "see who keeps it: its finalizer, or the kubelet of its node; kubectl delete pod --force is the last means", ""},
     {"capacity-for-drain", false, Weight::warning,
      "the other nodes have room for the Pods of each node, and DNS stays up",
      "add a node, or scale down what can wait; run CoreDNS twice", ""},

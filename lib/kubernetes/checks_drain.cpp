@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of what draining a node would meet.
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <set>
 
@@ -12,16 +13,24 @@
 namespace kmm::kubernetes {
 namespace {
 
+std::set<std::string_view> undrained_nodes(const Inventory& inventory) {
+    std::set<std::string_view> names;
+    for (const auto& node : inventory.left_out) { names.insert(node.meta.name); }
+    return names;
+}
+
+/// Whether a drain evicts Pods of its kind.
+bool is_evictable(const PodObject& pod) {
+    return !pod.node.empty() && !pod.is_mirror && pod.controller_kind != "DaemonSet";
+}
+
 /// The Pods that a drain of their node evicts.
 std::vector<const PodObject*> evicted_pods(const Inventory& inventory) {
-    std::set<std::string_view> undrained;
-    for (const auto& node : inventory.left_out) { undrained.insert(node.meta.name); }
+    const auto undrained = undrained_nodes(inventory);
     std::vector<const PodObject*> pods;
     for (const auto& pod : inventory.pods) {
         const bool ended = pod.phase == "Succeeded" || pod.phase == "Failed" || undrained.contains(pod.node);
-        if (!pod.node.empty() && !pod.is_mirror && !pod.is_deleted && !ended && pod.controller_kind != "DaemonSet") {
-            pods.push_back(&pod);
-        }
+        if (is_evictable(pod) && !pod.is_deleted && !ended) { pods.push_back(&pod); }
     }
     return pods;
 }
@@ -95,6 +104,34 @@ Finding drain_unmanaged(const CheckInput& input) {
         if (pod->controller_kind.empty()) { bad.push_back(place_of(*pod)); }
     }
     return fail_if_any(bad, "every Pod that would be evicted has a controller");
+}
+
+/// A drain waits for a Pod that is deleted already, too, and nobody else may be about to let it go.
+Finding drain_terminating(const CheckInput& input) {
+    if (auto reason = input.inventory.pods_unknown_reason(); !reason.empty()) {
+        return {Outcome::skip, std::move(reason)};
+    }
+    constexpr std::int64_t k_patience = 60;  // seconds after its grace
+    const auto undrained = undrained_nodes(input.inventory);
+    std::vector<std::string> stuck, ending;
+    for (const auto& pod : input.inventory.pods) {
+        if (!is_evictable(pod) || !pod.is_deleted || !pod.ends_by || undrained.contains(pod.node)) { continue; }
+        const auto kept = pod.finalizers.empty()
+                              ? std::string()
+                              : fmt::format(" (finalizer {})", base::escape(base::join(pod.finalizers, ", ")));
+        // When a dump was made is not known.
+        if (!input.inventory.is_live) {
+            ending.push_back(place_of(pod) + kept);
+        } else if (const auto late = input.now - *pod.ends_by; late > k_patience) {
+            stuck.push_back(fmt::format("{}{}, for {}", place_of(pod), kept,
+                                        base::format_duration(std::chrono::seconds(late))));
+        }
+    }
+    if (!ending.empty()) {
+        return {Outcome::warn, fmt::format("Terminating when the dump was made: {}", name_some(ending)),
+                "see that they are gone"};
+    }
+    return fail_if_any(stuck, "no Pod outlives its grace");
 }
 
 bool tolerates(const PodObject& pod, const NodeObject& node) {
@@ -196,6 +233,7 @@ constexpr CheckRow k_drain_rows[] = {
     {"pdb-blocks-drain", pdb_blocks_drain},
     {"drain-local-data", drain_local_data},
     {"drain-unmanaged", drain_unmanaged},
+    {"drain-terminating", drain_terminating},
     {"capacity-for-drain", capacity_for_drain},
 };
 

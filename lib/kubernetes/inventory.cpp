@@ -99,7 +99,10 @@ PodObject pod_of(ObjectReader& reader, const Node& object, ObjectMeta meta) {
     pod.node = reader.text(spec, "nodeName");
     pod.phase = reader.text(status, "phase");
     pod.is_mirror = find_label(pod.meta.annotations, "kubernetes.io/config.mirror") != nullptr;
-    pod.is_deleted = !reader.text(metadata, "deletionTimestamp").empty();
+    const auto deletion = reader.text(metadata, "deletionTimestamp");
+    pod.is_deleted = !deletion.empty();
+    pod.ends_by = base::parse_rfc3339(deletion);
+    pod.finalizers = reader.texts(metadata, "finalizers");
     for (const auto& owner : reader.list(metadata, "ownerReferences")) {
         if (reader.flag(&owner, "controller")) { pod.controller_kind = reader.text(&owner, "kind"); }
     }

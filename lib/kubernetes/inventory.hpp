@@ -82,6 +82,8 @@ struct PodObject {
     Labels node_selector = {};
     std::vector<std::pair<std::string, std::string>> tolerations = {};  ///< key and effect, "" for all
     std::map<std::string, std::string, std::less<>> running_images;  ///< status.containerStatuses: container -> image
+    std::optional<std::int64_t> ends_by = {};  ///< deleted: when its grace ends, seconds since 1970
+    std::vector<std::string> finalizers = {};
     std::string waiting = {};  ///< of kube-system: why its first waiting container waits, "" if none does
 };
 
