@@ -2,14 +2,47 @@
 #include "sys/two_threads.hpp"
 
 #include <malloc.h>
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <exception>
-#include <system_error>
 #include <thread>
 
 namespace kmm::sys {
+
+namespace {
+
+struct Call {
+    const std::function<void()>& work;
+    std::exception_ptr failure;
+};
+
+void* make_call(void* of) {
+    auto& call = *static_cast<Call*>(of);
+    try {
+        call.work();
+    } catch (...) {
+        call.failure = std::current_exception();
+    }
+    return nullptr;
+}
+
+/// False if no thread can be started.
+bool start(pthread_t& thread, Call& call) {
+    constexpr std::size_t k_stack_min = std::size_t{8} << 20U;  // where `ulimit -s` is unlimited, threads have less
+    pthread_attr_t attributes;
+    if (::pthread_attr_init(&attributes) != 0) { return false; }
+    std::size_t size = 0;
+    if (::pthread_attr_getstacksize(&attributes, &size) == 0 && size < k_stack_min) {
+        static_cast<void>(::pthread_attr_setstacksize(&attributes, k_stack_min));
+    }
+    const bool is_started = ::pthread_create(&thread, &attributes, make_call, &call) == 0;
+    ::pthread_attr_destroy(&attributes);
+    return is_started;
+}
+
+}  // namespace
 
 std::size_t usable_processors() noexcept {
     cpu_set_t set;
@@ -20,25 +53,18 @@ std::size_t usable_processors() noexcept {
 }
 
 void run_in_two_threads(const std::function<void()>& work) {
-    std::exception_ptr here, there;
-    const auto call = [&](std::exception_ptr& failure) {
-        try {
-            work();
-        } catch (...) {
-            failure = std::current_exception();
-        }
-    };
-    std::thread other;
-    try {
-        other = std::thread([&] { call(there); });
-    } catch (const std::system_error&) {
-        // Too many threads already: this one does it all.
-    }
-    call(here);
-    if (other.joinable()) { other.join(); }
-    for (const auto& failure : {here, there}) {
+    Call here{work, nullptr}, there{work, nullptr};
+    pthread_t other{};
+    const bool is_started = start(other, there);
+    make_call(&here);
+    if (is_started) { ::pthread_join(other, nullptr); }
+    for (const auto& failure : {here.failure, there.failure}) {
         if (failure) { std::rethrow_exception(failure); }
     }
+}
+
+base::RunTogether run_together() {
+    return usable_processors() > 1 ? base::RunTogether(run_in_two_threads) : nullptr;
 }
 
 void return_freed_memory() noexcept { (void)::malloc_trim(0); }

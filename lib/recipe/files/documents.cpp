@@ -194,9 +194,14 @@ ChartPlaces::ChartPlaces(const cli::Args& args, const RecipeDocuments& documents
 }
 
 recipe::chart::Chart ChartPlaces::chart(const std::string& resource, const rp::ChartReference& reference) {
-    const auto known = loaded_.find(resource);
-    if (known != loaded_.end()) { return known->second; }
-    return loaded_.emplace(resource, load(resource, reference)).first->second;
+    {
+        const std::lock_guard lock(mutex_);
+        const auto known = loaded_.find(resource);
+        if (known != loaded_.end()) { return known->second; }
+    }
+    auto made = load(resource, reference);
+    const std::lock_guard lock(mutex_);
+    return loaded_.emplace(resource, std::move(made)).first->second;
 }
 
 recipe::chart::Chart ChartPlaces::load(const std::string& resource, const rp::ChartReference& reference) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -47,13 +48,15 @@ public:
     /// or without a name where there are several resources.
     ChartPlaces(const cli::Args& args, const RecipeDocuments& documents, const std::vector<std::string>& names);
 
-    /// Loads the chart of a resource, once. Errors: not_found "chart-not-found"; those of read_chart.
+    /// Loads the chart of a resource, once. Thread safe; charts of several resources are loaded at the same time.
+    /// Errors: not_found "chart-not-found"; those of read_chart.
     [[nodiscard]] recipe::chart::Chart chart(const std::string& resource,
                                              const recipe::plan::ChartReference& reference);
 
 private:
     const RecipeDocuments& documents_;
     std::map<std::string, std::string> given_;
+    std::mutex mutex_;  ///< of loaded_
     std::map<std::string, recipe::chart::Chart> loaded_;
     recipe::chart::Chart load(const std::string& resource, const recipe::plan::ChartReference& reference) const;
     recipe::chart::Chart from_config_map(const std::string& resource,

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <mutex>
 
 #include <fmt/format.h>
 
 #include "recipe/plan/graph.hpp"
+#include "sys/two_threads.hpp"
 
 namespace kmm::recipe::files {
 
@@ -36,11 +38,14 @@ recipe::plan::RenderedRecipes render_named(const cli::Args& args, const RecipeDo
     options.operator_only = args.get("compat").value_or("none") == "sro";
     options.owner_uid = args.get("owned-by").value_or("");
     options.all_builds = all_builds;
+    options.run = sys::run_together();
     ChartPlaces charts(args, documents, names);
+    std::mutex versions_mutex;
     const recipe::plan::ChartOf chart_of = [&](const std::string& resource,
                                                const recipe::plan::ChartReference& reference) {
         auto chart = charts.chart(resource, reference);
         if (versions != nullptr) {
+            const std::lock_guard lock(versions_mutex);
             (*versions)[resource] = chart.metadata.version;
         }
         return chart;

@@ -2,6 +2,7 @@
 #include "recipe/plan/render.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -74,6 +75,21 @@ struct MadeResource {
     bool from_file = false;  ///< NAME.yaml of the chart
 };
 
+/// What `work` makes of each number below `count`, in their order: no resource sees what another has made.
+template <typename Work>
+std::vector<RenderedRecipes> render_each(std::size_t count, const base::RunTogether& run, const Work& work) {
+    std::vector<RenderedRecipes> made(count);
+    base::share_work(count, run, [&](std::size_t i) { work(i, made[i]); });
+    return made;
+}
+
+void append(std::vector<RenderedRecipes> parts, RenderedRecipes& whole) {
+    for (auto& part : parts) {
+        std::move(part.objects.begin(), part.objects.end(), std::back_inserter(whole.objects));
+        std::move(part.findings.begin(), part.findings.end(), std::back_inserter(whole.findings));
+    }
+}
+
 class Recipes {
 public:
     Recipes(std::span<const SpecialResource> all, const ChartOf& chart_of, const Facts& facts,
@@ -85,7 +101,10 @@ public:
         rendered_.main = ends.size() == 1 ? ends.front() : "";
         for (const auto& name : apply_order(all_, names)) { require_dependencies(name); }
         if (options_.operator_only) { find_unreached(names); }
-        for (const auto& name : apply_order(all_, names)) { render(name); }
+        const auto order = apply_order(all_, names);
+        append(render_each(order.size(), options_.run,
+                           [&](std::size_t i, RenderedRecipes& out) { render(order[i], out); }),
+               rendered_);
         sort_and_merge(rendered_.findings);
         return std::move(rendered_);
     }
@@ -112,8 +131,8 @@ private:
         return made;
     }
 
-    void warn(std::string code, std::string message, Position place, std::string hint) {
-        rendered_.findings.push_back(
+    static void warn(RenderedRecipes& out, std::string code, std::string message, Position place, std::string hint) {
+        out.findings.push_back(
             {Severity::warning, std::move(code), std::move(message), std::move(place), std::move(hint), Exit::data});
     }
 
@@ -166,21 +185,21 @@ private:
         for (const auto& name : names) { unreached_.erase(name); }
     }
 
-    void put_made(const std::string& name, const MadeResource& made) {
+    void put_made(const std::string& name, const MadeResource& made, RenderedRecipes& out) const {
         Value object = tmpl::deep_copy(made.object);
         if (options_.operator_only && !made.from_file) {
-            rendered_.objects.push_back({name, "(dependency)", "", std::move(object), made.origin});
+            out.objects.push_back({name, "(dependency)", "", std::move(object), made.origin});
             return;
         }
         Map& metadata = *(*object.shared_map())["metadata"].shared_map();
         Value& labels = metadata["labels"];
         if (!labels.is_map()) { labels = Value::map({}); }
         (*labels.shared_map())["specialresource.openshift.io/owned"] = Value::string("true");
-        rendered_.objects.push_back({name, "(dependency)", "", std::move(object), made.origin});
+        out.objects.push_back({name, "(dependency)", "", std::move(object), made.origin});
     }
 
     /// The values that those who need it give it; the operator takes them in place of its own.
-    void take_dependency_set(SpecialResource& resource) {
+    void take_dependency_set(SpecialResource& resource, RenderedRecipes& out) const {
         const RecipeDependency* given = nullptr;
         const SpecialResource* giver = nullptr;
         std::string by;
@@ -192,7 +211,7 @@ private:
                     by = other.name;
                     giver = &other;
                 } else if (!tmpl::deep_equal(given->set, dependency.set)) {
-                    warn("dependency-values",
+                    warn(out, "dependency-values",
                          fmt::format("{} and {} give {} different values; those of {} count", by, other.name,
                                      resource.name, by),
                          dependency.origin, "give both the same set");
@@ -205,7 +224,7 @@ private:
             return one.first != "kind" && one.first != "apiVersion";
         });
         if (has_own && !tmpl::deep_equal(own, given->set)) {
-            warn("dependency-values",
+            warn(out, "dependency-values",
                  fmt::format("spec.set of {} does not count: {} gives it values", resource.name, by),
                  resource.place("spec.set"), fmt::format("move the values into spec.dependencies of {}", by));
         }
@@ -214,10 +233,11 @@ private:
         resource.set_giver = std::make_shared<const SpecialResource>(*giver);
     }
 
-    void render(const std::string& name) {
+    /// Called by several threads at the same time.
+    void render(const std::string& name, RenderedRecipes& out) const {
         SpecialResource resource = *find_resource(all_, name);
         if (resource.management != Management::managed) {
-            rendered_.findings.push_back(
+            out.findings.push_back(
                 {Severity::note, "not-managed",
                  fmt::format("{}: spec.managementState is {}: nothing is applied", name,
                              resource.management == Management::removed ? "Removed" : "Unmanaged"),
@@ -225,18 +245,18 @@ private:
             return;
         }
         if (unreached_.contains(name)) { return; }
-        if (options_.operator_only && (made_.contains(name) || makes_one(resource))) { return; }
+        if (options_.operator_only && (made_.contains(name) || makes_one(resource, out))) { return; }
         const auto made = made_.find(name);
-        if (made != made_.end()) { put_made(name, made->second); }
-        if (name != rendered_.main) { take_dependency_set(resource); }
-        put_image_references(resource);
+        if (made != made_.end()) { put_made(name, made->second, out); }
+        if (name != rendered_.main) { take_dependency_set(resource, out); }
+        put_image_references(resource, out);
         const chart::Chart chart = made != made_.end() ? made->second.chart : chart_of_(name, resource.chart);
-        note_other_chart(resource, chart, rendered_.findings);
-        render_resource(resource, chart, facts_, options_, rendered_);
+        note_other_chart(resource, chart, out.findings);
+        render_resource(resource, chart, facts_, options_, out);
     }
 
     /// Lets the builds and Pods of a resource pull images of what it depends on.
-    void put_image_references(const SpecialResource& resource) {
+    void put_image_references(const SpecialResource& resource, RenderedRecipes& out) const {
         for (const auto& dependency : resource.dependencies) {
             if (!dependency.image_reference) { continue; }
             const std::string& space = find_resource(all_, dependency.name)->name_space;
@@ -254,17 +274,17 @@ private:
                                                                   Value::string("true")}})}})},
                  {"roleRef", reference("ClusterRole", "system:image-puller")},
                  {"subjects", Value::list({reference("Group", "system:serviceaccounts:" + resource.name_space)})}});
-            rendered_.objects.push_back({resource.name, "(dependency)", "", object, dependency.origin});
+            out.objects.push_back({resource.name, "(dependency)", "", object, dependency.origin});
         }
     }
 
     /// The operator makes the resource of the first dependency that is missing, and waits for it.
-    bool makes_one(const SpecialResource& resource) {
+    bool makes_one(const SpecialResource& resource, RenderedRecipes& out) const {
         for (const auto& dependency : resource.dependencies) {
             const auto made = made_.find(dependency.name);
             if (made == made_.end()) { continue; }
-            put_made(dependency.name, made->second);
-            warn("sro-ignores",
+            put_made(dependency.name, made->second, out);
+            warn(out, "sro-ignores",
                  fmt::format("{}: the operator makes SpecialResource {} and nothing else in this pass", resource.name,
                              dependency.name),
                  dependency.origin, "give the document of the dependency in -f");
@@ -302,11 +322,14 @@ RenderedRecipes render_modules(std::span<const SpecialResourceModule> all, const
     if (names.empty()) {
         for (const auto& one : all) { chosen.push_back(&one); }
     }
-    for (const auto* module : chosen) {
-        const chart::Chart chart = chart_of(module->resource.name, module->resource.chart);
-        note_other_chart(module->resource, chart, rendered.findings);
-        render_module(*module, watched_releases(*module, objects, facts), chart, facts, options, rendered);
-    }
+    append(render_each(chosen.size(), options.run,
+                       [&](std::size_t i, RenderedRecipes& out) {
+                           const SpecialResourceModule& module = *chosen[i];
+                           const chart::Chart chart = chart_of(module.resource.name, module.resource.chart);
+                           note_other_chart(module.resource, chart, out.findings);
+                           render_module(module, watched_releases(module, objects, facts), chart, facts, options, out);
+                       }),
+           rendered);
     rendered.main = chosen.size() == 1 ? chosen.front()->resource.name : "";
     sort_and_merge(rendered.findings);
     return rendered;
@@ -325,15 +348,20 @@ std::string recipe_json(const RenderedRecipes& rendered) {
     return tmpl::write_json(document, {false, true}) + '\n';
 }
 
-std::string recipe_text(const RenderedRecipes& rendered) {
-    std::string text;
-    for (const auto& one : rendered.objects) {
-        text += fmt::format("---\n# state: {}\n", one.state);
-        if (!one.kernel.empty()) { text += fmt::format("# kernel: {}\n", one.kernel); }
-        if (one.cr != rendered.main) { text += fmt::format("# cr: {}\n", one.cr); }
-        text += tmpl::write_yaml(one.object);
-    }
-    return text;
+std::string recipe_text(const RenderedRecipes& rendered, const base::RunTogether& run) {
+    constexpr std::size_t k_objects = 64;  // of a part
+    const std::span all(rendered.objects);
+    std::vector<std::string> parts((all.size() + k_objects - 1) / k_objects);
+    base::share_work(parts.size(), run, [&](std::size_t i) {
+        std::string& text = parts[i];
+        for (const auto& one : all.subspan(i * k_objects, std::min(k_objects, all.size() - i * k_objects))) {
+            text += fmt::format("---\n# state: {}\n", one.state);
+            if (!one.kernel.empty()) { text += fmt::format("# kernel: {}\n", one.kernel); }
+            if (one.cr != rendered.main) { text += fmt::format("# cr: {}\n", one.cr); }
+            text += tmpl::write_yaml(one.object);
+        }
+    });
+    return base::join(parts, "");
 }
 
 }  // namespace kmm::recipe::plan

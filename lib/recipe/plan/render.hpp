@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/shared_work.hpp"
 #include "recipe/chart/chart.hpp"
 #include "recipe/plan/facts.hpp"
 #include "recipe/plan/release_kinds.hpp"
@@ -20,7 +21,8 @@ struct RenderOptions {
     bool operator_only = false;  ///< as the Special Resource Operator does it, with its faults
     std::string owner_uid;  ///< of the resources in ownerReferences; "": that of each document, none if it has none
     bool all_builds = false;     ///< builds of every vendor, also those that are not needed
-    tmpl::Limits limits;
+    tmpl::Limits limits;         ///< of each chart that is rendered
+    base::RunTogether run;       ///< threads that share the resources; empty: the caller's alone
 };
 
 struct RecipeObject {
@@ -38,7 +40,8 @@ struct RenderedRecipes {
     std::string main;      ///< the resource that was asked for; "" if there are several
 };
 
-/// Gives the chart of a resource, or of a dependency that is no document. Errors: its own.
+/// Gives the chart of a resource, or of a dependency that is no document. Called by several threads at the same time,
+/// if RenderOptions::run has them, each for another resource. Errors: its own.
 using ChartOf = std::function<recipe::chart::Chart(const std::string& resource, const ChartReference& reference)>;
 
 /// The resources `names` (all if empty), each after what it depends on. Errors: not_found "recipe-not-found" with the
@@ -55,8 +58,9 @@ using ChartOf = std::function<recipe::chart::Chart(const std::string& resource, 
                                              std::span<const value::Document> objects, const ChartOf& chart_of,
                                              const Facts& facts, const RenderOptions& options);
 
-/// The YAML stream: each object headed by comments with its state, kernel and resource.
-[[nodiscard]] std::string recipe_text(const RenderedRecipes& rendered);
+/// The YAML stream: each object headed by comments with its state, kernel and resource. `run` has the threads that
+/// write it.
+[[nodiscard]] std::string recipe_text(const RenderedRecipes& rendered, const base::RunTogether& run = {});
 
 /// {"apiVersion": "kmmtools/v1", "kind": "Recipe", "objects": [{"cr", "state", "kernel", "object"}]}; absent parts are
 /// left out.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <latch>
@@ -27,6 +29,23 @@ TEST_SUITE("sys::two_threads") {
         CHECK(ended == 1);
     }
 
+    TEST_CASE("the second thread has room for calls as deep as those of the first") {
+        std::atomic<std::size_t> least = std::size_t{1} << 40U;
+        std::latch both(2);
+        sys::run_in_two_threads([&] {
+            pthread_attr_t attributes;
+            std::size_t size = 0;
+            if (::pthread_getattr_np(::pthread_self(), &attributes) == 0) {
+                static_cast<void>(::pthread_attr_getstacksize(&attributes, &size));
+                ::pthread_attr_destroy(&attributes);
+            }
+            if (::gettid() != ::getpid()) least = size;
+            both.arrive_and_wait();
+        });
+        CHECK(least >= std::size_t{8} << 20U);
+        CHECK(least < std::size_t{1} << 40U);
+    }
+
     TEST_CASE("the processors that may be used are those of the affinity") {
         cpu_set_t all, one;
         REQUIRE(::sched_getaffinity(0, sizeof all, &all) == 0);
@@ -37,6 +56,7 @@ TEST_SUITE("sys::two_threads") {
         }
         REQUIRE(::sched_setaffinity(0, sizeof one, &one) == 0);
         CHECK(sys::usable_processors() == 1);
+        CHECK(!sys::run_together());
         CHECK(::sched_setaffinity(0, sizeof all, &all) == 0);
     }
 }

@@ -15,6 +15,7 @@
 #include "recipe/files/observe.hpp"
 #include "recipe/plan/graph.hpp"
 #include "recipe/plan/render.hpp"
+#include "sys/two_threads.hpp"
 #include "value/writer.hpp"
 
 namespace kmm::tool_plan {
@@ -57,7 +58,7 @@ Exit run_render_recipe(const cli::Args& args, cli::Context& context) {
     }
     report_findings(rendered.findings, args, context);
     context.console.out(context.output == "json" ? recipe::plan::recipe_json(rendered)
-                                                 : recipe::plan::recipe_text(rendered));
+                                                 : recipe::plan::recipe_text(rendered, sys::run_together()));
     return Exit::ok;
 }
 

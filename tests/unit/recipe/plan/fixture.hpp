@@ -64,6 +64,8 @@ struct Case {
     bool compat = false;
     std::string values;
     std::string chart_yaml;  ///< more of Chart.yaml
+    base::RunTogether run;   ///< threads that share the resources
+    std::uint64_t steps_max = recipe::tmpl::Limits().steps_max;
 
     recipe::plan::RenderedRecipes render() const {
         Diagnostics faults;
@@ -73,6 +75,8 @@ struct Case {
         all.push_back({"values.yaml", values});
         recipe::plan::RenderOptions options;
         options.operator_only = compat;
+        options.run = run;
+        options.limits.steps_max = steps_max;
         return recipe::plan::render_recipes(
             resources, {},
             [&](const std::string& name, const recipe::plan::ChartReference&) {
