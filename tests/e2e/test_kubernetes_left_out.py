@@ -57,3 +57,10 @@ class LeftOut(Case):
         shown = self.must(*START, "--leave-out", "w2", exit_code=10)
         self.assertIn(f"after control planes {TARGET}: w2, which is left out: kubelet v1.31.0 is more than 3 minors "
                       f"older than API server {TARGET}", shown)
+
+    def test_a_node_that_comes_in_the_meantime_is_named(self):
+        self.must(*START, "--leave-out", "w2", "--until", "upgraded-first-master", exit_code=11)
+        node = self.fleet.cluster / "nodes/w1.yaml"
+        (self.fleet.cluster / "nodes/w9.yaml").write_text(node.read_text().replace("w1", "w9"))
+        self.assertIn("note: node w9 came after the start and does not run v1.35.4: kmm-upgrade start kubernetes v1.35.4 "
+                      "--ignore-checks versions-uniform\n", self.must("resume", exit_code=12))

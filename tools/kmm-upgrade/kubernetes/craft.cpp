@@ -39,6 +39,34 @@ void remove_canary(Access& access, drive::Networking& networking, const upgrade:
     }
 }
 
+/// Notes nodes that came after a run began, which is complete, and do not run what it has brought.
+void tell_newcomers(Access& access, drive::ClusterView& view, const upgrade::Run& run) {
+    const auto subject = upgrade::kubernetes::subject_of(run);
+    std::vector<std::string> names;
+    try {
+        auto inventory = view.read(drive::ReadExtent::control_plane);
+        leave_out(inventory, left_out_names(run));
+        const auto seen = kubernetes::observe(inventory);
+        for (const auto& kubelet : seen.kubelets) {
+            if (run.find(kubelet.node) != nullptr) continue;
+            const auto server = seen.control_plane_of(kubelet.node);
+            const bool is_other =
+                (!subject.kubelet.empty() && (!kubelet.version || kubelet.version->text() != subject.kubelet)) ||
+                (!subject.control_plane.empty() && server && server->text() != subject.control_plane);
+            if (is_other) names.push_back(kubelet.node);
+        }
+    } catch (const Error& error) {
+        // The run has ended well, whatever can be told besides.
+        access.call.note("whether nodes came after the start could not be seen: " + error.message());
+        return;
+    }
+    if (names.empty()) return;
+    access.call.note(fmt::format("{} came after the start and {} not run {}: {}",
+                                 names.size() == 1 ? "node " + names.front() : "nodes " + kubernetes::name_some(names),
+                                 names.size() == 1 ? "does" : "do", run.to_version,
+                                 upgrade::describe(run).again_for_left_out));
+}
+
 class KubernetesHands final : public Hands {
 public:
     KubernetesHands(Access& access, std::unique_ptr<cluster::NodeRunner> runner, Extent extent)
@@ -60,7 +88,10 @@ public:
     void require_readable() override { static_cast<void>(view_->read(drive::ReadExtent::control_plane)); }
     void tell_after(const upgrade::Run& run) override {
         remove_canary(access_, *networking_, run);
-        if (!upgrade::is_followed(run)) freezing_.lift();
+        if (upgrade::is_followed(run)) return;
+        freezing_.lift();
+        if (run.state == upgrade::k_run_complete && access_.call.context().verbosity >= 0)
+            tell_newcomers(access_, *view_, run);
     }
 
 private:
