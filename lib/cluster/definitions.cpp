@@ -116,7 +116,7 @@ void require_creatable(kube::Client& client, const std::string& place, const std
             const Node* modules = config.find_path({part, "modules"});
             if (modules == nullptr || modules->items().empty()) { continue; }
             throw Error(Exit::not_found, "modules-lost",
-                        fmt::format("{} has no kind Module, but NodeModulesConfig {} tells of {}/{}: were the kind "
+                        fmt::format("{} has no kind Module, but NodeModulesConfig {} names {}/{}: were the kind "
                                     "created now, all that is "
                                     "loaded would be unloaded",
                                     place, config.get_string({"metadata", "name"}),

@@ -344,7 +344,7 @@ void DirectoryStore::patch_node_labels(const std::string& node, const LabelChang
             const auto wanted = change_set.find(key);
             if (current == value || (wanted != change_set.end() && current == wanted->second)) continue;
             throw Error(Exit::locked, "conflict",
-                        fmt::format("label {} of node {} was changed meanwhile: expected {}, found {}", key, node,
+                        fmt::format("label {} of node {} was changed by somebody else: expected {}, found {}", key, node,
                                     shown_label(value), shown_label(current)))
                 .hint("nothing was written; run the command again")
                 .retryable();

@@ -56,7 +56,7 @@ public:
     void sync(int fd) override { inner_.sync(fd); }
     void rename(const std::string& from, const std::string& to) override {
         if (!same_file(image_, read_image(image_.path))) {
-            throw Error(Exit::locked, "conflict", fmt::format("{} was changed by somebody else meanwhile", image_.path))
+            throw Error(Exit::locked, "conflict", fmt::format("{} was changed by somebody else", image_.path))
                 .hint("nothing was written; run the command again")
                 .retryable();
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether KMM's operator is at work in a cluster, and what it knows of images.
+// Whether KMM's operator is running in a cluster, and what it knows of images.
 #pragma once
 
 #include <chrono>

@@ -55,7 +55,7 @@ std::string starting_hint(std::string_view reason) {
         reason.find("Image") != std::string_view::npos || reason.find("Pull") != std::string_view::npos;
     if (is_image) { return "push the image, or name another with --worker-image, then try again"; }
     if (reason.starts_with("OutOf")) { return "the node is full: make room there, then try again"; }
-    return "mend what the kubelet says, then try again";
+    return "repair what the kubelet reports, then try again";
 }
 
 WorkerReply not_started(const Node& pod, std::string_view reason, const std::string& text) {

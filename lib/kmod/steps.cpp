@@ -150,12 +150,12 @@ void warn_of_unwatched(const HostPaths& host, std::uint64_t taint_before, std::v
     if (!taint) {
         warnings.push_back(
             fmt::format("health-not-checked: neither {}/sys/kernel/tainted nor {} can be read: whether the kernel "
-                        "oopsed, locked up or warned meanwhile is not known",
+                        "oopsed, locked up or warned during the step is not known",
                         base::escape(host.proc), base::escape(host.kmsg)));
     } else if (hidden != 0) {
         warnings.push_back(
             fmt::format("health-not-checked: the kernel had the taint {} before, and {} cannot be read: whether it "
-                        "happened again meanwhile is not known",
+                        "happened again during the step is not known",
                         taint_letters(hidden), base::escape(host.kmsg)));
     }
 }
@@ -169,7 +169,7 @@ Error hung_error(const std::string& what, const LoaderAnswer& answer, const Mach
         .detail("helper", fmt::format("pid {}{}", answer.pid, answer.gone ? ", killed" : ", cannot be killed"));
     if (!answer.wchan.empty() && answer.wchan != "0") error.detail("waits-in", answer.wchan);
     error.hint(answer.gone ? "read the kernel's log before another attempt"
-                           : "nothing was retried; kmm-worker status tells whether it comes back, and if it never "
+                           : "nothing was retried; kmm-worker status shows whether it comes back, and if it never "
                              "does, only a reboot of the node helps");
     return error;
 }

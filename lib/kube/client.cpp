@@ -261,7 +261,7 @@ Error Client::not_waited_for(const std::string& reason) const {
     if (!connection_.proxy.empty()) { error.detail("proxy", net::proxy_name(connection_.proxy)); }
     return std::move(error)
         .detail("last", base::escape(reason))
-        .hint("kubectl get --raw /readyz tells whether the API server is up");
+        .hint("kubectl get --raw /readyz shows whether the API server is up");
 }
 
 Error Client::given_up(Error error, const Action& action, milliseconds spent, std::optional<milliseconds> wish) const {
@@ -286,7 +286,7 @@ Error Client::given_up(Error error, const Action& action, milliseconds spent, st
                                          base::format_duration(options_.api_timeout)));
     }
     if (proxy == nullptr) {
-        return std::move(away).hint("kubectl get --raw /readyz tells whether the API server is up").retryable();
+        return std::move(away).hint("kubectl get --raw /readyz shows whether the API server is up").retryable();
     }
     const bool is_configured = !connection_.proxy.empty();
     return std::move(away)

@@ -45,7 +45,7 @@ std::string admission_hint(const Failure& failure, const Action& action) {
         return fmt::format("create the ServiceAccount: kubectl get serviceaccounts -n {}", ns);
     }
     if (says("admission webhook")) { return "the webhook that is named forbids it: its owner must make an exception"; }
-    return "no right is missing: what the API server's admission says must be mended";
+    return "no right is missing: change what the API server's admission refuses";
 }
 
 Error forbidden_error(const Failure& failure, const Action& action, const std::string& said) {

@@ -37,7 +37,7 @@ void require_same_etcd(const Node& node, const std::string& directory, const Bac
         const auto taken = newest_kubeadm_backup(node.place, "etcd");
         if (!taken && etcd->present)
             throw Error(Exit::checks_failed, "manifests-damaged",
-                        "the manifest of etcd is damaged: which version has written its data cannot be told")
+                        "the manifest of etcd is damaged: the version that wrote its data cannot be determined")
                 .hint("kubeadm init phase etcd local writes the manifest again");
         if (!taken) return;
         tag = taken->manifest.tag;

@@ -84,7 +84,7 @@ Finding stray_manifests(const CheckInput& input) {
 }
 
 Finding kubeadm_running(const CheckInput& input) {
-    return each_node(input, "no kubeadm is at work", [](const std::string&, const Node& facts) {
+    return each_node(input, "no kubeadm is running", [](const std::string&, const Node& facts) {
         if (text_of(facts, {"job", "state"}) == "running") {
             return fmt::format("the job {} is under way", base::escape(text_of(facts, {"job", "key"})));
         }

@@ -77,7 +77,7 @@ JobSlot::JobSlot(SlotPlace place, sys::FileOps& ops, sys::Clock& clock, sys::Ran
         throw Error(Exit::io, "host-not-mounted",
                     "expected the boot id of this node in /proc/sys/kernel/random/boot_id, found none")
             .hint(
-                "mount /proc of the node here: without its boot id a job that a reboot ended cannot be told from one "
+                "mount /proc of the node here: without its boot id a job that a reboot ended cannot be distinguished from one "
                 "that runs");
     }
 }
@@ -152,7 +152,7 @@ void JobSlot::refuse_held() const {
     const auto words = base::split(base::trim(holder), '\t');
     if (words.size() != 2) throw job_running({}, clock_);
     throw Error(Exit::locked, "job-running",
-                 fmt::format("kmm-worker is at work on this node: {}", base::escape(words[1])))
+                 fmt::format("kmm-worker is running on this node: {}", base::escape(words[1])))
         .detail("pid", base::escape(words[0]))
         .hint("wait for it to end, then try again")
         .retryable();

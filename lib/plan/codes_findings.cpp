@@ -167,7 +167,7 @@ constexpr std::array k_finding_texts{
              "KMM admits the Module, and asks for a DaemonSet "
              "that an API server with these rules does not take: names of volumes, variables and resources, mounts, "
              "paths, requests and limits. Nothing but the "
-             "operator's log tells it. The rules were read in Kubernetes' source, not tried on a server, and other "
+             "operator's log shows it. The rules were read in Kubernetes' source, not tried on a server, and other "
              "versions may have others.",
              "correct what the message names; kmm-plan render device-plugin (or dra) gives the DaemonSet, and kubectl "
              "apply --dry-run=server -f - asks a server"},
@@ -307,7 +307,7 @@ constexpr std::array k_finding_texts{
              "walks one Module.",
              "unload the other Module on the node first, and load it after the upgrade"},
     CodeText{"module-renamed", "finding", "a Module names another kernel module than the one that is loaded for it",
-             "An upgrade is about one kernel module: the other one would stay loaded. KMM's operator unloads it "
+             "An upgrade covers one kernel module: the other one would stay loaded. KMM's operator unloads it "
              "(kmm-upgrade start --via operator).",
              "delete the Module and apply that first; then create it with the other moduleName"},
     CodeText{"needs-not-loaded", "finding", "what a Module needs is not loaded on its node", "",
@@ -321,7 +321,7 @@ constexpr std::array k_finding_texts{
              "correct status.nodeInfo.kernelVersion"},
     CodeText{"differs", "finding", "an object differs from what the plan renders",
              "diff found a field that KMM, or an upgrade, would change.",
-             "nothing if the change is wanted; kmm-plan why tells where it comes from"},
+             "nothing if the change is wanted; kmm-plan why shows where it comes from"},
     CodeText{"node-missing", "finding", "a NodeModulesConfig without Node",
              "It is named like its node; without the Node nothing is planned for it.", "add the Node to the input"},
 };

@@ -109,7 +109,7 @@ constexpr std::array k_recipe_texts{
     CodeText{"recipe-overwrite", "finding", "an object of a state replaces one of another state",
              "They have one name and differ.", "give one of them another name"},
     CodeText{"sro-differs", "finding", "the Special Resource Operator does something else",
-             "What it does is a fault, which is mended here.", "--compat sro renders what the operator makes"},
+             "What it does is a fault, which is repaired here.", "--compat sro renders what the operator makes"},
     CodeText{"sro-ignores", "finding", "the Special Resource Operator ignores a fault",
              "With --compat sro only: it goes on as if the state was done.", "leave out --compat sro"},
     CodeText{"unknown-event", "finding", "a hook of a chart has an event that Helm does not know",

@@ -125,7 +125,7 @@ void find_cordons(const api::Objects& objects, const Recorded& recorded, Finding
                 fmt::format("node {} {} by {}, which this state directory has no record of", name,
                             node.unschedulable ? "was cordoned" : "bears the sign of a cordon", base::escape(owner)),
                 fmt::format(
-                    "if nobody is at work on it: kmm-upgrade adopt goes on with it, or: kubectl annotate node {} {}-{}",
+                    "if nobody is working on it: kmm-upgrade adopt goes on with it, or: kubectl annotate node {} {}-{}",
                     name, api::k_annotation_cordoned_by,
                     node.unschedulable ? fmt::format(" && kubectl uncordon {}", name) : std::string()),
                 lift(name, owner)));

@@ -127,7 +127,7 @@ DrainRules::Users users_of(const api::Module& module, const std::vector<std::str
             .hint("name them: --resource example.com/device; kubectl describe node lists them under Allocatable");
     if (resources.empty() && !module.dra)
         throw Error(Exit::checks_failed, "no-users",
-                    fmt::format("Module {} has neither a device plugin nor a DRA driver: nothing tells who uses it",
+                    fmt::format("Module {} has neither a device plugin nor a DRA driver: its users are not known",
                                 module.full_name()))
             .hint("--resource NAME names what its users ask for, --drain empties the nodes");
     DrainRules::Users users;

@@ -69,7 +69,7 @@ SavedPlan read_saved_plan(const value::Document& document, const std::string& ns
     SavedPlan saved;
     saved.next = root.get_string({"state"}) == "next";
     for (const auto& item : entries->items()) {
-        if (item.find("cluster") != nullptr) throw bad_plan(document, item, "the plan is about several clusters");
+        if (item.find("cluster") != nullptr) throw bad_plan(document, item, "the plan covers several clusters");
         const auto node = required_text(document, item, "node");
         if (required_text(document, item, "namespace") != ns || required_text(document, item, "module") != module)
             continue;

@@ -54,7 +54,7 @@ constexpr std::array k_reasons{
     Reason{"version-labels-stuck", "the node's version labels are in a state that KMM never leaves",
            "remove the schedule label of the module from the node"},
     Reason{"version-relabelled", "the version labels take the module out and put it back", ""},
-    Reason{"worker-running", "a worker Pod is at work on the module", ""},
+    Reason{"worker-running", "a worker Pod is running for the module", ""},
     Reason{"worker-stale", "a worker Pod is deleted since it works on what is no longer wanted", ""},
 };
 

@@ -311,7 +311,7 @@ private:
     void conclude_replaced() {
         const auto& status = verdict_.observed_status;
         if (!status) {
-            conclude(Action::reload, "worker-running", "an unloader at work is never cancelled");
+            conclude(Action::reload, "worker-running", "a running unloader is never cancelled");
             return;
         }
         if (taken_out_ && status->version != state_.spec->version) {
@@ -321,7 +321,7 @@ private:
         } else if (taken_out_) {
             conclude(Action::reload, "version-relabelled", state_.spec->version);
         } else if (!options_.next && status->config == state_.spec->config) {
-            conclude(Action::reload, "worker-running", "an unloader at work is never cancelled");
+            conclude(Action::reload, "worker-running", "a running unloader is never cancelled");
         } else {
             const bool image = status->config->container_image != state_.spec->config->container_image;
             conclude(options_.next ? Action::unload : Action::reload, "config-changed",
@@ -341,7 +341,7 @@ private:
         } else if (status->boot_id != node_.boot_id && !node_.boot_id.empty()) {
             conclude(Action::load, "node-rebooted");
         } else {
-            conclude(Action::load, "worker-running", "a loader at work ends before anything else happens");
+            conclude(Action::load, "worker-running", "a running loader ends before anything else happens");
         }
     }
 

@@ -68,7 +68,7 @@ void check_node_name(const api::Objects& objects, const NodeChange& change) {
     for (const auto& node : objects.nodes) { names.push_back(node.meta.name); }
     const auto near = base::nearest(word, names);
     if (!is_node && (!near || is_known_key(objects, word))) { return; }
-    const std::string all = "*=" + change.text + " is about all nodes";
+    const std::string all = "*=" + change.text + " applies to all nodes";
     throw Error(Exit::not_found, "node-not-found", fmt::format("there is no Node {}", base::escape(word)))
         .hint(is_node
                   ? near ? fmt::format("did you mean {}?", *near) : "write NODE=KEY..., or leave NODE out for all nodes"

@@ -9,7 +9,7 @@
 
 namespace kmm::plan {
 
-/// One imagined change, with the node it is about; without one it is about all nodes.
+/// One imagined change, with the node it is about; without one it applies to all nodes.
 struct NodeChange {
     std::optional<std::string> node;
     std::string text;

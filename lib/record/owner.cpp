@@ -132,9 +132,9 @@ std::optional<Owner> parse_owner(std::string_view text) {
 Error locked_by(const Owner& owner, const std::string& directory) {
     const bool known = owner.pid != 0;
     Error error(Exit::locked, "locked",
-                known ? "another kmm-upgrade is at work: " + owner.operation + ", pid " + std::to_string(owner.pid) +
+                known ? "another kmm-upgrade is running: " + owner.operation + ", pid " + std::to_string(owner.pid) +
                             " on " + owner.host + " since " + owner.since
-                      : "another kmm-upgrade is at work in this state directory");
+                      : "another kmm-upgrade is running in this state directory");
     error.detail("directory", directory);
     if (known) {
         const std::string who = owner.user.empty() ? sys::user_name(owner.uid) : owner.user;

@@ -302,9 +302,9 @@ Loaded StateDir::load() const {
         snapshot = snapshot_text ? parse_snapshot(*snapshot_text, snapshot_path(path_)) : std::nullopt;
         parsed = text ? parse_journal(*text, journal_path(path_)) : ParsedJournal{};
         if (!text && snapshot_text) {
-            damage = "the journal is missing although upgrade.json tells of a run";
+            damage = "the journal is missing although upgrade.json names a run";
         } else if (snapshot && snapshot->serial > parsed.entries.size()) {
-            damage = fmt::format("the journal ends at entry {}, but upgrade.json tells of entry {}",
+            damage = fmt::format("the journal ends at entry {}, but upgrade.json names entry {}",
                                  parsed.entries.size(), snapshot->serial);
         } else {
             break;

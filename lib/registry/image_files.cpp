@@ -131,7 +131,7 @@ private:
                 throw;
             }
             throw bad_archive("the image's archive cannot be read: " + error.message())
-                .hint("make it anew, or copy it again; it may be packed with gzip or zstd, and with nothing else");
+                .hint("make it or copy it again; it may be packed with gzip or zstd only");
         }
     }
 

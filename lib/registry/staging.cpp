@@ -146,7 +146,7 @@ Staging::Staging(std::string out_dir, Durability durability)
 }
 
 Error Staging::another_pull() const {
-    return {Exit::io, "out-dir", "expected nobody else at work in " + out_dir_ + ", found another pull"};
+    return {Exit::io, "out-dir", "expected no other pull in " + out_dir_ + ", found one"};
 }
 
 /// What a pull that was killed left: its work directory, and of the finished tree what had been moved out of it.

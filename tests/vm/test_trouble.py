@@ -138,7 +138,7 @@ class Killed(TroubleCase):
         self.worker(NODE, "check -", self.odd())  # so that the time goes to the load
         error = self.worker(NODE, "load - --timeout 10s", self.odd("init_holds=1"), expect=15)
         self.assertEqual(error["code"], "loader-hung")
-        self.assertIn("kmm-worker status tells whether it comes back", error["hint"])
+        self.assertIn("kmm-worker status shows whether it comes back", error["hint"])
         self.let_go()
         self.wait_for("live")
         self.assertEqual(self.worker(NODE, "unload -", self.odd())["outcome"], "unloaded")

@@ -23,7 +23,7 @@ cli::Program program() {
     result.topics = {cli::codes_topic("REASONS, FINDINGS AND ERRORS", plan::codes())};
     result.environment = {
         {"SSL_CERT_FILE",
-         "authorities for TLS besides the system's; looked at where no authority is named for the server alone"},
+         "authorities for TLS in addition to the system's, where none is named for the server alone"},
         {"GITHUB_ACTIONS, GITLAB_CI", "which system --ci auto writes for"},
         {"GITHUB_OUTPUT, GITHUB_STEP_SUMMARY", "files that --ci github writes to"},
         {"REGISTRY_AUTH_FILE, DOCKER_CONFIG, XDG_RUNTIME_DIR",

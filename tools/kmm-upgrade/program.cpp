@@ -160,7 +160,7 @@ cli::Program program(const Crafts& crafts) {
         {"state", "kmm-upgrade show verifies the record; its last five snapshots are in backup/ of --state-dir"}};
     program.environment = {
         {"SSL_CERT_FILE",
-         "authorities for TLS besides the system's; looked at where no authority is named for the server alone"},
+         "authorities for TLS in addition to the system's, where none is named for the server alone"},
         {"XDG_STATE_HOME",
          "of other users than root: the record is kept in kmm-upgrade below it; default: ~/.local/state"},
         {"TZ", "time zone of --between without --tz; times that are shown are UTC"},

@@ -76,7 +76,7 @@ NodeLock lock_node(const kmod::HostPaths& host, std::chrono::milliseconds wait, 
     throw Error(
         Exit::locked, "node-busy",
         fmt::format("another kmm-worker has been changing modules of this node for {}", base::format_duration(wait)))
-        .hint("wait for it to end, then try again; kmm-worker status tells what is live")
+        .hint("wait for it to end, then try again; kmm-worker status shows what is loaded")
         .retryable();
 }
 

@@ -44,7 +44,7 @@ cli::Program program() {
                      {"kmm-worker unload config.yaml", "unload it"}};
     made.environment = {
         {"SSL_CERT_FILE",
-         "authorities for TLS besides the system's; looked at where no authority is named for the server alone"},
+         "authorities for TLS in addition to the system's, where none is named for the server alone"},
         {"REGISTRY_AUTH_FILE, DOCKER_CONFIG, XDG_RUNTIME_DIR",
          "where credentials for registries are looked for without --authfile"},
         {"http_proxy, https_proxy, all_proxy, no_proxy", "proxies, as curl reads them"},

@@ -49,6 +49,7 @@ PlannedKernel plan_kernel(const api::Objects& objects, const StartRequest& reque
     require_known_nodes(objects, request.nodes);
     PlannedKernel planned;
     auto& run = planned.run;
+    run = begin_run(request, upgrade::kernel::procedure_kernel(), request.options);
     std::vector<std::string> chosen;
     for (const auto& node : objects.nodes) {
         const auto& name = node.meta.name;
@@ -67,15 +68,8 @@ PlannedKernel plan_kernel(const api::Objects& objects, const StartRequest& reque
             .hint(run.left_out.empty() ? "--selector matches no node"
                                        : "name a node that is cordoned or not ready with --node");
     chosen = walk_order(objects, request, std::move(chosen), planned.notes);
-    run.lineage = request.lineage;
-    run.created_by = request.created_by;
     run.created = run.since = base::format_rfc3339(clock.now_unix());
-    run.tool_version = request.tool_version;
-    run.rules = &upgrade::kernel::procedure_kernel();
-    run.procedure = run.rules->table().name();
     run.to_version = request.to_version;
-    run.options = request.options;
-    run.state = upgrade::k_run_started;
     upgrade::kernel::set_subject(run, subject);
     std::set<std::string> kernels;
     for (const auto& name : chosen) {

@@ -50,7 +50,7 @@ void SystemAgent::ask_for_reboot(const std::string& node, const std::string& bef
         steps_.step_once(node, {"reboot", "--boot-id", before}, std::min(deadline.left(), milliseconds(60'000)));
     if (reply.value) return;
     if (reply.settled() && reply.has_result) throw Error(*reply.error);
-    tell_(node, reply.error->message() + "; the node may be on its way down");
+    tell_(node, reply.error->message() + "; the node may be shutting down");
 }
 
 SystemSight SystemAgent::reboot_into(const std::string& node, const std::string& release, const std::string& before,

@@ -56,17 +56,8 @@ upgrade::Run plan_run(const KubernetesRequest& request, const kubernetes::Observ
     const auto& hop = hops.front();
     const auto& procedure = request.is_networking_first ? upgrade::kubernetes::procedure_networking_first()
                                                         : upgrade::kubernetes::procedure_kubernetes();
-    upgrade::Run run;
-    run.lineage = request.lineage;
-    run.procedure = procedure.table().name();
-    run.rules = &procedure;
-    run.created = request.created;
-    run.created_by = request.created_by;
-    run.tool_version = request.tool_version;
-    run.state = upgrade::k_run_started;
-    run.since = request.created;
+    auto run = begin_run(request, procedure, request.options);
     run.until = request.until;
-    run.options = request.options;
     for (const auto& name : request.left_out) run.left_out.push_back({name, "--leave-out"});
     run.to_version = hop.control_plane.empty() ? hop.kubelet : hop.control_plane;
     auto subject = request.subject;

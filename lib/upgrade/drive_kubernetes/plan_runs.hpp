@@ -30,14 +30,13 @@ struct Hop {
 [[nodiscard]] kubernetes::Path path_to(const kubernetes::Catalogue& catalogue, const kubernetes::Observation& seen,
                                        const kubernetes::Version& target);
 
-/// What a person asked for, and who it was.
-struct KubernetesRequest {
+/// What a person asked for.
+struct KubernetesRequest : upgrade::Signature {
     upgrade::Options options;
     upgrade::kubernetes::Subject subject;  ///< `control_plane`, `kubelet` and `rest` are set by plan_run
     bool is_networking_first = false;
     std::vector<std::string> left_out;  ///< names of Nodes that are no part of any run
     std::string until;  ///< state in which the first run that rests there is to stop, "" for none
-    std::string lineage, created, created_by, tool_version;
     std::string etcd_leader;  ///< the control plane whose etcd leads, "" if it is not known
     std::map<std::string, std::pair<std::vector<std::string>, std::vector<std::string>>>
         patches;  ///< version: applied and available ones that it needs

@@ -160,7 +160,7 @@ std::string lineage_of(const api::Objects& objects, const std::vector<std::strin
                                       fmt::format("nothing in the cluster is of run {} and about Module {}",
                                                   base::escape(*request.run), module.full_name()))
                               : Error(Exit::checks_failed, "adopt-ambiguous",
-                                      fmt::format("{} runs have left something that is about Module {}", found.size(),
+                                      fmt::format("{} runs have left something of Module {}", found.size(),
                                                   module.full_name()));
     for (const auto& [lineage, places] : found)
         error.detail(base::escape(lineage), base::escape(base::join(places, ", ")));
@@ -389,34 +389,29 @@ Adopted adopt(const cluster::Snapshot& snapshot, const sys::Clock& clock, const 
     require_version(module, survey.to);
     if (survey.to.empty())
         throw Error(Exit::checks_failed, "no-version",
-                    fmt::format("Module {} has no version, so that nothing tells of an upgrade", module.full_name()))
+                    fmt::format("Module {} has no version, so an upgrade cannot be recognised", module.full_name()))
             .at(module.meta.origin)
             .hint(k_go_on_applying);
     if (request.start.to_version.empty() && !survey.is_under_way())
         throw Error(Exit::not_found, "nothing-to-adopt",
                     fmt::format("no upgrade of Module {} is under way; {}", module.full_name(), survey.text()))
-            .hint(fmt::format("--to {} records it as it stands all the same", survey.to));
+            .hint(fmt::format("--to {} records it as it stands", survey.to));
     std::stable_sort(survey.nodes.begin(), survey.nodes.end(),
                      [](const auto& left, const auto& right) { return left.stand < right.stand; });
     const auto common = common_before(survey, request);
     Adopted adopted;
     adopted.notes = survey.notes;
     auto& run = adopted.run;
+    run = begin_run(request.start, upgrade::module::procedure_module(), request.start.options);
     run.adopted = true;
-    run.lineage = lineage.empty() ? request.start.lineage : lineage;
-    run.created_by = request.start.created_by;
+    if (!lineage.empty()) run.lineage = lineage;
     run.created = run.since = base::format_rfc3339(clock.now_unix());
-    run.tool_version = request.start.tool_version;
-    run.procedure = upgrade::module::k_procedure_module;
-    run.rules = &upgrade::module::procedure_module();
     upgrade::module::set_subject(run, {module.meta.namespace_,
                                        module.meta.name,
                                        kernel_module_name(module.module_loader->container.modprobe.module_name),
                                        "",
                                        {}});
     run.to_version = survey.to;
-    run.options = request.start.options;
-    run.state = "upgrade-started";
     std::set<std::string> versions;
     std::vector<std::string> unknown;
     bool has_cordon = false;

@@ -311,7 +311,7 @@ void require_name(const api::Module& module, const std::string& kernel_module) {
     const auto now = kernel_module_name(module.module_loader->container.modprobe.module_name);
     if (now == kernel_module) return;
     throw Error(Exit::checks_failed, "module-renamed",
-                fmt::format("Module {} names {} now, and this run is about {}", module.full_name(), now, kernel_module))
+                fmt::format("Module {} names {} now, and this run covers {}", module.full_name(), now, kernel_module))
         .at(module.meta.origin)
         .hint("give the Module its moduleName back and retry, or: kmm-upgrade abort");
 }

@@ -33,7 +33,7 @@ LookResult look_at(Worker& worker, sys::Clock& clock, const std::string& node, c
             result.why = NoLook::moving;
             result.error =
                 Error(Exit::hung, "loader-hung",
-                      fmt::format("node {}: {} is still on its way in or out of the kernel", node, kernel_module));
+                      fmt::format("node {}: {} is still being loaded or unloaded", node, kernel_module));
         }
         // Another worker, whose connection was lost, may still be at work there: its end is waited for.
         const bool busy = result.error && result.error->code() == "node-busy";

@@ -231,7 +231,7 @@ void require_unshared(const api::Objects& objects, const std::string& node, cons
         if (owner == module || kernel_module_name(entry.config->modprobe.module_name) != kernel_module) continue;
         if (!boot_id.empty() && !entry.boot_id.empty() && entry.boot_id != boot_id) continue;
         throw Error(Exit::checks_failed, "module-shared",
-                    fmt::format("{} is loaded for Module {} as well", kernel_module, owner))
+                    fmt::format("{} is also loaded for Module {}", kernel_module, owner))
             .hint("remove the entry of one of them from the NodeModulesConfig of the node");
     }
 }
@@ -335,7 +335,7 @@ std::vector<upgrade::module::Node> check_all(const std::vector<std::string>& nam
                   fmt::format("{} of {} nodes cannot be upgraded; nothing was changed", failing, names.size()));
         for (std::size_t index = 0; index < names.size(); ++index)
             if (errors[index]) tell_once(all, names, errors, index);
-        throw all.hint("mend these nodes, or choose others with --node, then start again");
+        throw all.hint("repair these nodes, or choose others with --node, then start again");
     }
     std::vector<upgrade::module::Node> all;
     for (auto& record : records) all.push_back(std::move(*record));
@@ -345,17 +345,10 @@ std::vector<upgrade::module::Node> check_all(const std::vector<std::string>& nam
 upgrade::Run make_run(const StartRequest& request, const std::string& ns, const std::string& module,
                       const std::string& kernel_module, std::vector<upgrade::module::Node> records,
                       const sys::Clock& clock) {
-    upgrade::Run run;
-    run.lineage = request.lineage;
-    run.created_by = request.created_by;
+    auto run = begin_run(request, upgrade::module::procedure_module(), request.options);
     run.created = run.since = base::format_rfc3339(clock.now_unix());
-    run.tool_version = request.tool_version;
-    run.procedure = upgrade::module::k_procedure_module;
-    run.rules = &upgrade::module::procedure_module();
     upgrade::module::set_subject(run, {ns, module, kernel_module, "", {}});
     run.to_version = request.to_version;
-    run.options = request.options;
-    run.state = "upgrade-started";
     std::set<std::string> versions;
     for (auto& record : records) {
         record.since = run.since;

@@ -19,14 +19,13 @@ namespace kmm::drive {
 /// What the owner of a cordon begins with, before the lineage of the run.
 inline constexpr std::string_view k_owner_prefix = "kmm-upgrade ";
 
-struct StartRequest {
+struct StartRequest : upgrade::Signature {
     std::string ns;                   ///< "" : the one Module of that name
     std::string name, to_version;
     std::vector<std::string> nodes;   ///< --node, empty: by selector
     cluster::Selector selector;       ///< -l
     std::optional<std::vector<std::string>> order;  ///< names in walk order, nullopt: as options.order says
     upgrade::Options options;
-    std::string lineage, created_by, tool_version;
 };
 
 struct Prepared {

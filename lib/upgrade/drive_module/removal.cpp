@@ -92,7 +92,7 @@ Facts WorkerWay::validate_removal(const std::string& name, const Look& seen) {
     const auto view = tools_.fleet.view(name);
     if (view.spec || view.status)
         throw Error(Exit::unhealthy, "entry-still-there", "the node's NodeModulesConfig names the Module again")
-            .hint("find out who writes it: an operator is at work on the same Module");
+            .hint("find out who writes it: an operator manages the same Module");
     auto facts = value::Node::mapping();
     facts.set("currentVersion", "");
     facts.set("currentKnown", true);

@@ -17,7 +17,7 @@ HeldNode look_at_held(const api::Objects& objects, const api::Module& module, Wo
     const auto view = view_of(objects, name, module.meta.namespace_, module.meta.name);
     if (view.spec || view.status) {
         held.holding = Holding::managed;
-        held.message = "its NodeModulesConfig tells of the Module already";
+        held.message = "its NodeModulesConfig names the Module already";
         return held;
     }
     const auto kernel_module = kernel_module_name(module.module_loader->container.modprobe.module_name);

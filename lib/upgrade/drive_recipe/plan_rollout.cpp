@@ -81,20 +81,6 @@ std::set<std::pair<std::string, std::string>> brought_kinds(const Release& relea
     return kinds;
 }
 
-upgrade::Run run_of(const RecipeRequest& request, const upgrade::Procedure& procedure) {
-    upgrade::Run run;
-    run.lineage = request.lineage;
-    run.procedure = procedure.table().name();
-    run.rules = &procedure;
-    run.created = request.created;
-    run.created_by = request.created_by;
-    run.tool_version = request.tool_version;
-    run.state = upgrade::k_run_started;
-    run.since = request.created;
-    run.options = request.options;
-    return run;
-}
-
 upgrade::NodeRecord record_of(const State& state, const std::string& version) {
     upgrade::NodeRecord record;
     record.name = state.name;
@@ -237,7 +223,8 @@ std::vector<std::string> uncovered_nodes(kube::Client& client, const Release& re
 upgrade::Run rollout_run(const RecipeRequest& request, const Release& now, const Release* previous,
                          const std::vector<DriverNode>& nodes) {
     auto run =
-        run_of(request, nodes.empty() ? upgrade::recipe::procedure_rollout() : upgrade::recipe::procedure_downgrade());
+        begin_run(request, nodes.empty() ? upgrade::recipe::procedure_rollout() : upgrade::recipe::procedure_downgrade(),
+                  request.options);
     auto subject = request.subject;
     subject.revision = now.revision;
     subject.previous = previous == nullptr ? 0 : previous->revision;
@@ -266,7 +253,7 @@ upgrade::Run rollout_run(const RecipeRequest& request, const Release& now, const
 }
 
 upgrade::Run removal_run(const RecipeRequest& request, const Release& everything) {
-    auto run = run_of(request, upgrade::recipe::procedure_removal());
+    auto run = begin_run(request, upgrade::recipe::procedure_removal(), request.options);
     auto subject = request.subject;
     subject.revision = everything.revision;
     upgrade::recipe::set_subject(run, subject);

@@ -47,9 +47,8 @@ struct Judged {
 /// runs KERNEL". They came, or were updated, after it was rendered. Lists the nodes.
 [[nodiscard]] std::vector<std::string> uncovered_nodes(kube::Client& client, const upgrade::recipe::Release& release);
 
-/// Who asks, and since when.
-struct RecipeRequest {
-    std::string lineage, created, created_by, tool_version;
+/// What a person asked for.
+struct RecipeRequest : upgrade::Signature {
     upgrade::Options options;
     upgrade::recipe::Subject subject;
     /// Of each resource that is rolled out, from 1: those of one wave need those of waves before it only. Empty: one

@@ -28,7 +28,7 @@ std::string canary_note(const Run& run, const Stage& stage) {
         places.begin(), places.end(), [&](std::size_t place) { return run.nodes[place].state == k_node_done; }));
     if (done == canaries) return fmt::format("the {} {} done, as --canary asks", first, canaries == 1 ? "is" : "are");
     if (done == 0)
-        return fmt::format("the {} {} skipped: no canary is done, resume goes on with the others all the same", first,
+        return fmt::format("the {} {} skipped: no canary is done, resume continues with the others", first,
                            canaries == 1 ? "was" : "were");
     return fmt::format("{} of the {} {} done, {} skipped, as --canary asks", done, first, done == 1 ? "is" : "are",
                        canaries - done);

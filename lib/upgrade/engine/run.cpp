@@ -55,6 +55,19 @@ bool Run::is_partial() const {
            std::any_of(nodes.begin(), nodes.end(), [](const NodeRecord& node) { return node.state == "skipped"; });
 }
 
+Run begin_run(const Signature& signature, const Procedure& procedure, const Options& options) {
+    Run run;
+    run.lineage = signature.lineage;
+    run.procedure = procedure.table().name();
+    run.rules = &procedure;
+    run.created = run.since = signature.created;
+    run.created_by = signature.created_by;
+    run.tool_version = signature.tool_version;
+    run.state = k_run_started;
+    run.options = options;
+    return run;
+}
+
 std::vector<std::string> left_out_names(const Header& run) {
     std::vector<std::string> names;
     for (const auto& node : run.left_out) names.push_back(node.name);

@@ -147,6 +147,13 @@ struct Run : Header, RunState {
     [[nodiscard]] bool is_partial() const;
 };
 
+/// Who begins a run, and when.
+struct Signature {
+    std::string lineage, created, created_by, tool_version;
+};
+/// A run of `procedure` at its start, without subject and nodes.
+[[nodiscard]] Run begin_run(const Signature& signature, const Procedure& procedure, const Options& options);
+
 /// The names of Header::left_out.
 [[nodiscard]] std::vector<std::string> left_out_names(const Header& run);
 

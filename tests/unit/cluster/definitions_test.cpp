@@ -112,7 +112,7 @@ TEST_CASE("what keeps a kind from being created is said before anything is") {
             R"({"name":"hello","namespace":"drivers"}]}}]})";
         const auto error = refusal({reply(201, k_yes), reply(201, k_yes), not_found(), reply(200, list)}, {k_modules});
         CHECK(error.code() == "modules-lost");
-        CHECK(error.message().find("NodeModulesConfig b tells of drivers/hello") != std::string::npos);
+        CHECK(error.message().find("NodeModulesConfig b names drivers/hello") != std::string::npos);
     }
     SUBCASE("nothing") {
         Scripted server({reply(201, k_yes), reply(201, k_yes), reply(201, k_yes), not_found(),

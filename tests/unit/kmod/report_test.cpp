@@ -197,7 +197,7 @@ TEST_CASE("a kernel whose health cannot be watched is not called healthy") {
         std::filesystem::remove(tainted);
         std::filesystem::remove(rig.host.paths.kmsg);
         const std::string text = "health-not-checked: neither " + tainted + " nor " + rig.host.paths.kmsg +
-                                 " can be read: whether the kernel oopsed, locked up or warned meanwhile is not known";
+                                 " can be read: whether the kernel oopsed, locked up or warned during the step is not known";
         CHECK(both() == text + "|" + text);
         (void)rig.load();
         CHECK(health_of(rig.load()).empty());  // nothing was asked of the kernel
@@ -218,7 +218,7 @@ TEST_CASE("a kernel whose health cannot be watched is not called healthy") {
         CHECK(both() == "|");
         put(tainted, "512\n");
         const std::string text = "health-not-checked: the kernel had the taint W before, and " + rig.host.paths.kmsg +
-                                 " cannot be read: whether it happened again meanwhile is not known";
+                                 " cannot be read: whether it happened again during the step is not known";
         CHECK(both() == text + "|" + text);
         put(tainted, "4096\n");
         CHECK(both() == "|");

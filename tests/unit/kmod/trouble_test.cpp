@@ -163,7 +163,7 @@ TEST_CASE("a load that has not come back is not called hopeless") {
     const Error error = rig.refused("other");
     CHECK(error.exit() == Exit::hung);
     CHECK(error.hint() ==
-          "nothing was retried; kmm-worker status tells whether it comes back, and if it never does, only a reboot of "
+          "nothing was retried; kmm-worker status shows whether it comes back, and if it never does, only a reboot of "
           "the node helps");
 }
 

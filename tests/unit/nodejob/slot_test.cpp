@@ -220,7 +220,7 @@ TEST_SUITE("nodejob::unit") {
                 FAIL("started");
             } catch (const Error& error) {
                 CHECK(error.code() == "job-running");
-                CHECK(std::string(error.what()) == "kmm-worker is at work on this node: repair of x");
+                CHECK(std::string(error.what()) == "kmm-worker is running on this node: repair of x");
             }
         }
         CHECK_FALSE(slot.begin(script("second", "true")).adopted);

@@ -377,7 +377,7 @@ TEST_SUITE("plan::unit") {
             return "";
         };
         CHECK(refused("node-b=dedicated:NoSchedule") ==
-              "did you mean node-a? *=node-b=dedicated:NoSchedule is about all nodes");
+              "did you mean node-a? *=node-b=dedicated:NoSchedule applies to all nodes");
         CHECK(refused("node-b:dedicated:NoSchedule") != "");
         CHECK(refused("node-b=k=v") == "did you mean node-a?");
         CHECK(refused("gpu-7=k=v:NoSchedule") == "write NODE=KEY..., or leave NODE out for all nodes");

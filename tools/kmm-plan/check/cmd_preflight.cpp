@@ -87,11 +87,11 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
         throw Error(
             Exit::not_found, "no-modules",
             fmt::format("no Module to check selects a node that matches -l {}", base::escape(*args.get("selector"))))
-            .hint("kmm-plan show -l tells which Modules there are");
+            .hint("kmm-plan show -l lists the Modules that there are");
     if (rows.empty() && !has_recipes)
         throw Error(Exit::not_found, "no-modules",
                     "there is no Module with a moduleLoader to check that is not being deleted")
-            .hint("kmm-plan show tells what was read");
+            .hint("kmm-plan show prints what was read");
     auto verdicts = preflight::first_verdicts(rows, interface_of, args.flag("check-images"), trusted);
     preflight::answer_questions(verdicts, source.objects, args, context);
     auto recipe_verdicts = has_recipes ? recipes.judge(kernels, interface_of, source.objects.nodes, context)

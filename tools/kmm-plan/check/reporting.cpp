@@ -138,7 +138,7 @@ Error Reporting::failure(Diagnostics findings) const {
     }
     return Error(Exit::data, "warnings",
                  fmt::format("{} warning{} found, and --fail-on warning is given", warnings, warnings == 1 ? "" : "s"))
-        .hint("kmm-plan explain CODE tells what each means")
+        .hint("kmm-plan explain CODE describes each")
         .attach(std::move(findings));
 }
 

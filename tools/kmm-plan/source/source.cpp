@@ -277,7 +277,7 @@ Source read_source(const cli::Args& args, cli::Context& context, const std::vect
     if (const auto contexts = chosen_contexts(args); contexts.size() > 1) {
         throw Error(
             Exit::usage, "one-context",
-            fmt::format("{} is about one cluster, found --context {} times", context.verb.name, contexts.size()))
+            fmt::format("{} takes one cluster, found --context {} times", context.verb.name, contexts.size()))
             .hint("kmm-plan show takes several");
     }
     return std::move(read_sources(args, context, more_files, is_left_out).front());

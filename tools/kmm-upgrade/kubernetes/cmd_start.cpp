@@ -83,11 +83,7 @@ bool asks_for(const upgrade::Run& run, const kubernetes::Version& target) {
 }  // namespace
 
 void sign_kubernetes_request(Call& call, drive::KubernetesRequest& request) {
-    drive::StartRequest signature;
-    sign_request(signature);
-    request.lineage = signature.lineage;
-    request.created_by = signature.created_by;
-    request.tool_version = signature.tool_version;
+    sign_request(request);
     request.created = base::format_rfc3339(call.clock().now_unix());
 }
 

@@ -223,7 +223,7 @@ std::unique_ptr<cluster::NodeRunner> asking_runner(Access& access, upgrade::Opti
 }
 
 void hold_kubernetes_lease(Access& access, const upgrade::Options& options) {
-    drive::StartRequest signature;
+    upgrade::Signature signature;
     sign_request(signature);
     const auto target = kubernetes_target(signature.lineage);
     limit_writes(access);

@@ -156,7 +156,7 @@ std::vector<cli::Verb> guarding_verbs() {
                          "Removes the freeze that start kubernetes has set in the cluster. The upgrade goes on without "
                          "it, and resume does not set it "
                          "again. Without an upgrade in the local record, what is left of one that is lost is removed, "
-                         "too. The exit code is 0 as well if nothing "
+                         "too. The exit code is also 0 if nothing "
                          "is frozen.",
                          {{"kmm-upgrade unfreeze", "the cluster of the record, or the current one"}}, {}, run_unfreeze);
     return {without_selector(without_use(std::move(guard), useless, used), "no nodes are chosen"),

@@ -375,7 +375,7 @@ bool Apply::add_restarted() {
     }
     prepared_.resize(todo_.size());
     if (todo_.size() == before) return false;
-    tell(fmt::format("{} {} restarted meanwhile and {} looked at again", nodes_text(restarted),
+    tell(fmt::format("{} {} restarted and {} looked at again", nodes_text(restarted),
                      restarted.size() == 1 ? "was" : "were", restarted.size() == 1 ? "is" : "are"));
     return true;
 }

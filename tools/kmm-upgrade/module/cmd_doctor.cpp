@@ -50,7 +50,7 @@ void examine_record(RecordAccess& record, const upgrade::Run& run, std::vector<R
     if (record.directory().holder()) return;
     const auto text = upgrade::describe(run);
     found.push_back(warning("run-open",
-                            fmt::format("the upgrade of {} to {} is in state {}, and no process is at work on it{}",
+                            fmt::format("the upgrade of {} to {} is in state {}, and no process is working on it{}",
                                         text.subject(), text.to, run.state, upgrade::cordon_note(run)),
                             base::join(upgrade::next_commands(run), ", or: ")));
     found.back().ns = text.space;
@@ -73,7 +73,7 @@ void examine_pods(kube::Client& client, const std::string& lineage, std::vector<
                 "worker Pod {}/{} ({} on node {}, {}) is of run {}, which this state directory has no record of", ns,
                 name, pod.get_string({"metadata", "labels", render::k_label_verb}),
                 pod.get_string({"spec", "nodeName"}), phase, base::escape(run)),
-            fmt::format("if nobody is at work on it: kubectl delete pod -n {} {}", ns, name),
+            fmt::format("if nobody is working on it: kubectl delete pod -n {} {}", ns, name),
             fmt::format("delete Pod {}/{}", ns, name),
             has_ended ? removal(client, kube::resources::k_pods, {ns, name}, pod.get_string({"metadata", "uid"}))
                       : std::function<void()>()));
@@ -113,7 +113,7 @@ void examine_lease(Call& call, kube::Client& client, const api::Module& module, 
             kube::Lease lease(client, options);
             const auto now = lease.look();
             if (!now || now->resource_version != was.resource_version)
-                throw Error(Exit::locked, "conflict", "it was changed meanwhile");
+                throw Error(Exit::locked, "conflict", "somebody else changed it");
             lease.break_holder(was.holder);
         }));
     found.back().ns = module.meta.namespace_;
@@ -249,8 +249,8 @@ Exit report(Call& call, const std::vector<Repair>& found, const std::optional<Me
     if (stopped)
         context.console.err(fmt::format("interrupted: {} fixed; kmm-upgrade doctor shows what is left\n", mended));
     else if (found.empty()) context.console.out(fmt::format("nothing is left behind in {}\n", place));
-    else if (!choice) context.console.out(fmt::format("\n{} to mend, {} to know; nothing was changed\n", open, notes));
-    else context.console.out(fmt::format("\n{} fixed, {} to mend, {} to know\n", mended, open, notes));
+    else if (!choice) context.console.out(fmt::format("\n{} to fix, {} to know; nothing was changed\n", open, notes));
+    else context.console.out(fmt::format("\n{} fixed, {} to fix, {} to know\n", mended, open, notes));
     return exit;
 }
 

@@ -39,7 +39,7 @@ std::optional<MendChoice> mend_choice_of(const cli::Args& args, const cli::Conte
     if (!choice.yes && (args.flag("no-input") || !context.console.in_is_terminal()))
         throw Error(Exit::usage, "missing-option",
                     "--fix asks before each change, and nobody can be asked; --yes is missing")
-            .hint("kmm-upgrade doctor says what is found; --fix --yes mends all of it");
+            .hint("kmm-upgrade doctor says what is found; --fix --yes fixes all of it");
     return choice;
 }
 

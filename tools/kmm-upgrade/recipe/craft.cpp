@@ -82,11 +82,7 @@ void secure_recipe(Access& access, const upgrade::Options& options, const upgrad
 drive::RecipeRequest recipe_request(Call& call, const std::string& name) {
     const auto& args = call.args();
     drive::RecipeRequest request;
-    drive::StartRequest signature;
-    sign_request(signature);
-    request.lineage = signature.lineage;
-    request.created_by = signature.created_by;
-    request.tool_version = signature.tool_version;
+    sign_request(request);
     request.created = base::format_rfc3339(call.clock().now_unix());
     drive::StartRequest walking;
     take_walk_options(args, walking);

@@ -118,7 +118,7 @@ std::string ClusterAccess::kinds_to_create(const upgrade::Options& options, Defi
     const auto signs = options.operator_said.empty() ? cluster::look_for_operator(client) : cluster::OperatorSigns{};
     if (!signs.pods.empty())
         throw Error(Exit::checks_failed, "operator-present",
-                    fmt::format("KMM's operator is at work in {} (Pod {}), which brings the kind {}; it is not there",
+                    fmt::format("KMM's operator is running in {} (Pod {}), which brings the kind {}; it is not there",
                                 place, signs.pods.front().name, kinds.front().kind))
             .detail("known by", signs.pods.front().sign)
             .hint("look why its installation is not complete; --operator absent if that is no operator of KMM");
@@ -136,7 +136,7 @@ void ClusterAccess::create_kinds(const std::string& names) {
         if (std::find(wanted.begin(), wanted.end(), name) == wanted.end()) continue;
         call_.note(fmt::format("creating CustomResourceDefinition {}", name));
         if (!cluster::create_definition(server->client(), kind))
-            call_.note(fmt::format("{} was created by somebody else meanwhile", name));
+            call_.note(fmt::format("{} was created by somebody else at the same time", name));
     }
 }
 

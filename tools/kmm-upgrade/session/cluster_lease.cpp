@@ -64,7 +64,7 @@ void require_operator(const upgrade::Options& options, cluster::KubeStore& serve
     if (!is_operated && !signs.pods.empty())
         throw Error(
             Exit::checks_failed, "operator-present",
-            fmt::format("KMM's operator is at work in {} (Pod {}): it would load and unload Module {}/{} as well",
+            fmt::format("KMM's operator is running in {} (Pod {}): it would also load and unload Module {}/{}",
                         server.describe(), signs.pods.front().name, target.ns, target.module))
             .detail("known by", signs.pods.front().sign)
             .hint(
@@ -73,12 +73,12 @@ void require_operator(const upgrade::Options& options, cluster::KubeStore& serve
     if (is_operated && !signs.any())
         throw Error(
             Exit::checks_failed, "operator-missing",
-            fmt::format("nothing in {} tells of KMM's operator: no Pod of it, no NodeModulesConfig that it wrote",
+            fmt::format("found no sign of KMM's operator in {}: no Pod of it, no NodeModulesConfig that it wrote",
                         server.describe()))
             .detail("looked for", fmt::format("Pods labelled {}=kmm, named kmm-operator-controller, or of the image "
                                               "kernel-module-management-operator",
                                               cluster::k_label_part_of))
-            .hint("--via self loads and unloads by worker Pods; --operator present if it is there all the same");
+            .hint("--via self loads and unloads by worker Pods; --operator present if it is there nevertheless");
 }
 
 }  // namespace

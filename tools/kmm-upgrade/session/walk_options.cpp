@@ -199,7 +199,7 @@ void read_order(drive::StartRequest& request) {
     }
 }
 
-void sign_request(drive::StartRequest& request) {
+void sign_request(upgrade::Signature& request) {
     request.tool_version = KMM_VERSION;
     request.created_by = fmt::format("{}@{}", sys::caller_name(), sys::host_name());
     sys::LinuxRandom random;

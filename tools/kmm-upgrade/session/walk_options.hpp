@@ -35,7 +35,7 @@ void take_draining_walk_options(const cli::Args& args, drive::StartRequest& requ
 /// The two parts of it that a continued apply needs as well: the names of an order file, and who asks, with which
 /// lineage.
 void read_order(drive::StartRequest& request);
-void sign_request(drive::StartRequest& request);
+void sign_request(upgrade::Signature& request);
 
 /// --until of a verb that goes on with `run`; nullopt if it is not given. Errors: usage "bad-value" for a state in
 /// which the run cannot stop any more.
