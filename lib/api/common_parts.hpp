@@ -34,9 +34,10 @@ private:
         void share(Shared<T>& value) {
             auto& stands_for = by_place_[&*value];
             if (stands_for == nullptr) {
-                const auto [first, last] = by_hash_.equal_range(hash(*value));
+                const auto own_hash = hash(*value);
+                const auto [first, last] = by_hash_.equal_range(own_hash);
                 const auto same = std::find_if(first, last, [&](const auto& one) { return one.second == *value; });
-                stands_for = same == last ? &by_hash_.emplace(hash(*value), value)->second : &same->second;
+                stands_for = same == last ? &by_hash_.emplace(own_hash, value)->second : &same->second;
                 if (same != last) { replaced_.push_back(value); }
             }
             if (&**stands_for != &*value) { value = *stands_for; }

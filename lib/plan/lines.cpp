@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -254,7 +255,7 @@ public:
 
 private:
     struct Known {
-        Entry entry;
+        std::shared_ptr<const Entry> entry;
         FleetLint::Share lint;
         std::size_t number = k_own_entry;          ///< of the shared entry
         std::size_t kernel_module = k_own_entry;   ///< Conflicts' number
@@ -313,8 +314,9 @@ private:
     const Known* share(const api::Node& node, Verdict verdict) {
         auto lint = lint_.see(node, verdict);
         auto& known =
-            shared_.emplace_back(Known{std::move(verdict.entry), std::move(lint), shared_.size(), k_own_entry});
-        if (const auto name = kept_kernel_module(known.entry); !name.empty()) {
+            shared_.emplace_back(Known{
+            std::make_shared<const Entry>(std::move(verdict.entry)), std::move(lint), shared_.size(), k_own_entry});
+        if (const auto name = kept_kernel_module(*known.entry); !name.empty()) {
             known.kernel_module = conflicts_.number_of(name);
         }
         return &known;
@@ -330,14 +332,14 @@ private:
             conflicts_.see(node, entry, conflicts_.number_of(name));
         }
         needs_.see(entry);
-        sink_(Line{node, entry, k_own_entry});
+        sink_(Line{node, entry, k_own_entry, nullptr});
     }
 
     void emit(const api::Node& node, const Known& known) {
-        if (known.kernel_module != k_own_entry) { conflicts_.see(node, known.entry, known.kernel_module); }
+        if (known.kernel_module != k_own_entry) { conflicts_.see(node, *known.entry, known.kernel_module); }
         lint_.add(node, known.lint);
-        needs_.see(known.entry);
-        sink_(Line{node, known.entry, known.number});
+        needs_.see(*known.entry);
+        sink_(Line{node, *known.entry, known.number, &known.entry});
     }
 
     using Name = std::pair<std::string, std::string>;

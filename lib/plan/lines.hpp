@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <limits>
+#include <memory>
 
 #include "plan/plan.hpp"
 
@@ -17,6 +18,7 @@ struct Line {
     const api::Node& node;
     const Entry& entry;   ///< of a shared entry `node` and `boot_id` are another node's; valid during the call
     std::size_t shared;   ///< number of the shared entry, counted from 0; k_own_entry if it is the line's own
+    const std::shared_ptr<const Entry>* kept = nullptr;  ///< of a shared entry: keeps it longer than the call
 
     /// The entry with the node's own name and boot id.
     [[nodiscard]] Entry own() const;

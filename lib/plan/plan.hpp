@@ -62,11 +62,16 @@ public:
     /// The mappings in the order they were tried, up to the one that matched or is faulty; the last one tells which.
     [[nodiscard]] std::vector<Attempt> attempts(std::string_view kernel_version) const;
     [[nodiscard]] const api::Module& module() const noexcept { return module_; }
+    /// loader_tolerations of the Module.
+    [[nodiscard]] const api::Shared<std::vector<api::Toleration>>& tolerations() const noexcept {
+        return tolerations_;
+    }
 
 private:
     struct Compiled;
     [[nodiscard]] Resolution resolve_afresh(std::string_view kernel_version) const;
     const api::Module& module_;
+    api::Shared<std::vector<api::Toleration>> tolerations_;
     std::unique_ptr<Compiled> compiled_;
 };
 

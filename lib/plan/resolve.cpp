@@ -131,7 +131,8 @@ Diagnostic unknown_variable(const VariableUse& use, std::string_view what, std::
                               : "known: " + base::join(names, ", "));
 }
 
-Resolver::Resolver(const api::Module& module) : module_(module), compiled_(std::make_unique<Compiled>()) {
+Resolver::Resolver(const api::Module& module)
+    : module_(module), tolerations_(loader_tolerations(module)), compiled_(std::make_unique<Compiled>()) {
     if (module.module_loader) {
         compiled_->regexps.resize(module.module_loader->container.kernel_mappings.size());
     }

@@ -12,6 +12,9 @@ namespace {
 constexpr std::string_view k_label_prefix = "kmm.node.kubernetes.io/",
                            k_label_beta_prefix = "beta.kmm.node.kubernetes.io/";
 
+/// Of a place in the heap, whose last bits are alike.
+std::size_t hash_of(const void* place) { return reinterpret_cast<std::uintptr_t>(place) >> 4U; }
+
 void append_number(std::string& key, std::uint64_t number) {
     key.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
@@ -26,6 +29,7 @@ void append_text(std::string& key, std::string_view text) {
 Situations::Situations(std::vector<const api::Module*> modules, api::ScheduleKey schedule_key)
     : modules_(std::move(modules)) {
     traces_.resize(modules_.size());
+    numbers_.reserve(std::size_t{1} << 14U);  // growing is what costs
     for (std::size_t i = 0; i < modules_.size(); ++i) {
         const auto& ns = modules_[i]->meta.namespace_;
         const auto& name = modules_[i]->meta.name;
@@ -45,12 +49,33 @@ Situations::Traces& Situations::touch(std::size_t module) {
     return traces;
 }
 
+const Situations::Marks& Situations::marks_of(const std::string& key) {
+    static const Marks k_none;
+    auto& last = last_marks_[hash_of(&key) % last_marks_.size()];
+    if (last.first == &key) { return *last.second; }
+    const bool has_prefix = key.starts_with(k_label_prefix) || key.starts_with(k_label_beta_prefix);
+    const auto found = has_prefix ? marks_.find(key) : marks_.end();
+    last = {&key, found == marks_.end() ? &k_none : &found->second};
+    return *last.second;
+}
+
+/// Where among the Modules the one of the entry is; their count if it is not among them.
+std::size_t Situations::place_of(const api::NodeModule& entry) {
+    auto& last = last_places_[hash_of(&*entry.config) % last_places_.size()];
+    if (last < modules_.size()) {
+        const auto& meta = modules_[last]->meta;
+        if (meta.name == entry.name && meta.namespace_ == entry.namespace_) { return last; }
+    }
+    key_.assign(entry.namespace_).append("/").append(entry.name);
+    const auto found = places_.find(key_);
+    if (found == places_.end()) { return modules_.size(); }
+    last = found->second;
+    return last;
+}
+
 void Situations::look_at_labels(const api::Labels& labels) {
     for (const auto& [key, text] : labels) {
-        if (!key.starts_with(k_label_prefix) && !key.starts_with(k_label_beta_prefix)) { continue; }
-        const auto found = marks_.find(key);
-        if (found == marks_.end()) { continue; }
-        for (const auto& [module, mark] : found->second) {
+        for (const auto& [module, mark] : marks_of(key)) {
             Traces& traces = touch(module);
             switch (mark) {
                 case Mark::module: traces.module = &text; break;
@@ -65,13 +90,12 @@ void Situations::look_at_labels(const api::Labels& labels) {
 
 void Situations::look_at_entries(const std::vector<api::NodeModule>& entries, const api::NodeModule* Traces::*part) {
     for (const auto& entry : entries) {
-        key_.assign(entry.namespace_).append("/").append(entry.name);
-        const auto found = places_.find(key_);
-        if (found == places_.end()) {
+        const auto place = place_of(entry);
+        if (place == modules_.size()) {
             has_unknown_ = true;
             continue;
         }
-        Traces& traces = touch(found->second);
+        Traces& traces = touch(place);
         if (traces.*part == nullptr) { traces.*part = &entry; }  // the first one counts
     }
 }

@@ -3,6 +3,7 @@
 // ids.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -51,7 +52,12 @@ private:
         std::vector<std::uint32_t> blocking;
     };
 
+    /// What a label says of which Modules.
+    using Marks = std::vector<std::pair<std::size_t, Mark>>;
+
     Traces& touch(std::size_t module);
+    [[nodiscard]] const Marks& marks_of(const std::string& key);
+    [[nodiscard]] std::size_t place_of(const api::NodeModule& entry);
     void look_at_labels(const api::Labels& labels);
     void look_at_entries(const std::vector<api::NodeModule>& entries, const api::NodeModule* Traces::*part);
     const Taints& taints_of(const api::Node& node);
@@ -60,8 +66,11 @@ private:
     [[nodiscard]] std::size_t numbered();
 
     std::vector<const api::Module*> modules_;
-    std::unordered_map<std::string, std::vector<std::pair<std::size_t, Mark>>> marks_;  ///< by label key
+    std::unordered_map<std::string, Marks> marks_;         ///< by label key
     std::unordered_map<std::string, std::size_t> places_;  ///< of Modules, by NAMESPACE/NAME
+    /// What was found last, by where the text of a key is and by where the config of an entry is: objects share them.
+    std::array<std::pair<const std::string*, const Marks*>, 2048> last_marks_{};
+    std::array<std::size_t, 2048> last_places_{};
     const api::Node* node_ = nullptr;
     const Taints* taints_ = nullptr;
     std::vector<Traces> traces_;         ///< by Module

@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::string_view k_default_service_account = "default";
 
-api::NodeModule wanted_entry(const api::Module& module, const Resolved& resolved) {
+api::NodeModule wanted_entry(const Resolver& resolver, const Resolved& resolved) {
+    const api::Module& module = resolver.module();
     api::NodeModule entry;
     entry.name = module.meta.name;
     entry.namespace_ = module.meta.namespace_;
@@ -26,7 +27,7 @@ api::NodeModule wanted_entry(const api::Module& module, const Resolved& resolved
     entry.service_account_name = module.module_loader->service_account_name;
     if (entry.service_account_name.empty()) { entry.service_account_name = k_default_service_account; }
     entry.image_repo_secret = module.image_repo_secret;
-    entry.tolerations = loader_tolerations(module);
+    entry.tolerations = resolver.tolerations();
     entry.version = module.module_loader->container.version;
     return entry;
 }
@@ -115,7 +116,7 @@ private:
 
     void decide_inputs(const Resolver& resolver) {
         verdict_.selected = selects(module_.selector, node_.meta.labels);
-        verdict_.tolerated = tolerates(loader_tolerations(module_), node_.taints, &verdict_.blocking);
+        verdict_.tolerated = tolerates(resolver.tolerations(), node_.taints, &verdict_.blocking);
         verdict_.policy = unload_policy(module_);
         now_.node = &node_;
         now_.policy = verdict_.policy;
@@ -136,7 +137,7 @@ private:
         verdict_.entry.mapping_index = resolved->mapping_index;
         verdict_.entry.mapping_literal = resolved->literal;
         verdict_.entry.mapping_text = resolved->matcher;
-        asked_ = wanted_entry(module_, *resolved);
+        asked_ = wanted_entry(resolver, *resolved);
         now_.wanted = &*asked_;
         verdict_.image_missing = is_missing(options_, resolved->config.container_image);
         if (options_.image_states) {

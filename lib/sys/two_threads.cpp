@@ -6,6 +6,8 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <exception>
 #include <thread>
 
@@ -15,11 +17,23 @@ namespace {
 
 struct Call {
     const std::function<void()>& work;
+    bool is_new_thread;
     std::exception_ptr failure;
 };
 
+/// Makes room in the heap of a new thread. That heap grows by few pages at a time otherwise, with a call each that
+/// holds up every other thread which touches new memory; what was in it once is there without a call. Nothing of it is
+/// touched.
+void widen_heap() noexcept {
+    constexpr std::size_t k_block = std::size_t{96} << 10U;  // larger ones may not come from the heap
+    std::array<void*, 320> blocks;
+    for (auto& block : blocks) { block = std::malloc(k_block); }
+    for (auto* block : blocks) { std::free(block); }
+}
+
 void* make_call(void* of) {
     auto& call = *static_cast<Call*>(of);
+    if (call.is_new_thread) { widen_heap(); }
     try {
         call.work();
     } catch (...) {
@@ -53,7 +67,7 @@ std::size_t usable_processors() noexcept {
 }
 
 void run_in_two_threads(const std::function<void()>& work) {
-    Call here{work, nullptr}, there{work, nullptr};
+    Call here{work, false, nullptr}, there{work, true, nullptr};
     pthread_t other{};
     const bool is_started = start(other, there);
     make_call(&here);

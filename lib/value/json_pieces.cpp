@@ -2,6 +2,7 @@
 #include "value/json_pieces.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "value/json_index.hpp"
@@ -9,6 +10,22 @@
 #include "value/text_index.hpp"
 
 namespace kmm::value {
+
+namespace {
+
+/// text.rfind(part), but for an empty one, which compares only where the first character is right.
+std::size_t find_last_of(std::string_view text, std::string_view part) {
+    if (part.empty() || text.size() < part.size()) { return std::string_view::npos; }
+    for (auto left = text.size() - part.size() + 1; left > 0;) {
+        const auto* const found = static_cast<const char*>(::memrchr(text.data(), part.front(), left));
+        if (found == nullptr) { break; }
+        left = static_cast<std::size_t>(found - text.data());
+        if (text.substr(left).starts_with(part)) { return left; }
+    }
+    return std::string_view::npos;
+}
+
+}  // namespace
 
 ItemFront::ItemFront(std::string_view text, std::size_t offset) {
     const auto before = text.substr(0, offset).find_last_not_of(" \t\r");
@@ -44,7 +61,8 @@ std::string ItemFront::keys_at(std::string_view text, std::size_t offset) {
 }
 
 std::size_t ItemFront::find_last(std::string_view text) const {
-    for (auto at = text.rfind(needle_); at != std::string_view::npos && at > 0; at = text.rfind(needle_, at - 1)) {
+    for (auto at = find_last_of(text, needle_); at != std::string_view::npos && at > 0;
+         at = find_last_of(text.substr(0, at - 1 + needle_.size()), needle_)) {
         if (keys_.empty()) return at + needle_.size() - 1;
         const auto before = text.find_last_not_of(" \t\r\n", at - 1);
         if (before != std::string_view::npos && text[before] == ',' && keys_at(text, at) == keys_) return at;

@@ -14,10 +14,11 @@ constexpr std::size_t k_bytes_max = std::size_t{8} << 20U;     ///< of all value
 }  // namespace
 
 std::string_view RepeatTexts::keep(std::string_view text, std::size_t hash) {
-    const std::lock_guard lock(mutex_);
-    const auto [first, last] = texts_.equal_range(hash);
+    Part& part = parts_[hash % parts_.size()];
+    const std::lock_guard lock(part.mutex);
+    const auto [first, last] = part.texts.equal_range(hash);
     const auto found = std::find_if(first, last, [&](const auto& kept) { return kept.second == text; });
-    return found != last ? found->second : texts_.emplace(hash, text)->second;
+    return found != last ? found->second : part.texts.emplace(hash, text)->second;
 }
 
 std::size_t Repeats::hash(std::string_view text) noexcept {

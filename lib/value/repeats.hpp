@@ -3,6 +3,7 @@
 // lib/value.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -25,8 +26,12 @@ public:
     [[nodiscard]] std::string_view keep(std::string_view text, std::size_t hash);
 
 private:
-    std::mutex mutex_;
-    std::unordered_multimap<std::size_t, std::string> texts_;
+    /// Readers that keep texts at the same time seldom wait for each other.
+    struct Part {
+        std::mutex mutex;
+        std::unordered_multimap<std::size_t, std::string> texts;
+    };
+    std::array<Part, 32> parts_;  ///< by hash
 };
 
 /// Whole values by their text, found by how they begin: where one ends need not be known.

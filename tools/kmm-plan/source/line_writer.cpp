@@ -14,7 +14,7 @@ namespace kmm::tool_plan {
 namespace {
 
 constexpr std::size_t k_block = std::size_t{1} << 18U;  ///< bytes that are written at a time
-constexpr std::size_t k_batch = 1024;                   ///< lines that go from one thread to the other at a time
+constexpr std::size_t k_batch = 4096;                   ///< lines that go from one thread to the other at a time
 constexpr std::size_t k_batches = 2;                    ///< how many batches may wait
 
 std::string text_of_line(const plan::Entry& entry) { return value::to_json(entry_node(entry)) + "\n"; }
@@ -50,10 +50,10 @@ std::optional<LineWriter::Pieces> LineWriter::cut(plan::Entry entry) {
 
 void LineWriter::write(const plan::Line& line) {
     if (line.shared == plan::k_own_entry) {
-        batch_.entries.push_back(line.own());
+        batch_.entries.push_back(std::make_shared<const plan::Entry>(line.own()));
     } else {
         if (line.shared >= is_passed_on_.size()) { is_passed_on_.resize(line.shared + 1); }
-        if (!is_passed_on_[line.shared]) { batch_.entries.push_back(line.entry); }
+        if (!is_passed_on_[line.shared]) { batch_.entries.push_back(*line.kept); }
         is_passed_on_[line.shared] = true;
     }
     batch_.lines.push_back({&line.node, line.shared});
@@ -90,20 +90,20 @@ void LineWriter::write_batches() noexcept {
 
 void LineWriter::put_together(Batch& batch) {
     const auto next_entry = [&] {
-        plan::Entry entry = std::move(batch.entries.front());
+        auto entry = std::move(batch.entries.front());
         batch.entries.pop_front();
         return entry;
     };
     for (const auto& line : batch.lines) {
         if (line.shared == plan::k_own_entry) {
-            begin_line(text_of_line(next_entry()));
+            begin_line(text_of_line(*next_entry()));
         } else {
             if (line.shared >= shared_.size()) { shared_.resize(line.shared + 1); }
             auto& shared = shared_[line.shared];
             if (!shared) {
                 auto entry = next_entry();
-                shared.emplace(Shared{cut(entry), {}});
-                if (!shared->pieces) { shared->entry = std::make_unique<plan::Entry>(std::move(entry)); }
+                shared.emplace(Shared{cut(*entry), {}});
+                if (!shared->pieces) { shared->entry = std::move(entry); }
             }
             append_line(*line.node, *shared);
         }
@@ -112,7 +112,7 @@ void LineWriter::put_together(Batch& batch) {
 }
 
 void LineWriter::append_line(const api::Node& node, const Shared& shared) {
-    if (!shared.pieces) { return begin_line(text_of_line(plan::Line{node, *shared.entry, 0}.own())); }
+    if (!shared.pieces) { return begin_line(text_of_line(plan::Line{node, *shared.entry, 0, nullptr}.own())); }
     if (node_ != &node) {
         node_ = &node;
         name_ = value::to_json(value::Node(node.meta.name));

@@ -45,12 +45,12 @@ private:
         };
         std::vector<Line> lines;
         /// Those of lines of their own, and each shared one where it comes first.
-        std::deque<plan::Entry> entries;
+        std::deque<std::shared_ptr<const plan::Entry>> entries;
     };
     /// The text of a shared entry.
     struct Shared {
         std::optional<Pieces> pieces;
-        std::unique_ptr<plan::Entry> entry;  ///< if it could not be cut into pieces
+        std::shared_ptr<const plan::Entry> entry;  ///< if it could not be cut into pieces
     };
 
     /// nullopt if the text of the entry has no such places.
