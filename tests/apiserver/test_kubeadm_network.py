@@ -40,6 +40,11 @@ class Canary(LabCase):
         for number, document in enumerate(manifests()):
             (directory / f"{number}.json").write_text(json.dumps(document))
 
+    def setUp(self):
+        # Whatever has failed, the next test begins with a run of its own.
+        self.addCleanup(subprocess.run, self.words("abort"), env=self.environment(), stdin=subprocess.DEVNULL,
+                        capture_output=True, check=False)
+
     def start(self, *words, image="", first=True, expect=11):
         order = ("--networking-first", "--until", "upgraded-networking") if first else ()
         return self.tool("start", "kubernetes", NEW, *SWITCH, "--networking", str(self.dir / "networking"), *order,

@@ -87,12 +87,14 @@ def run(cluster, key, pod, tell):
         tell("Failed", {}, reason="OutOfpods", message="Pod was rejected: Node didn't have enough resource: pods")
         return
     if trouble == "no-sandbox":
-        event = {"apiVersion": "v1", "kind": "Event", "reason": "FailedCreatePodSandBox", "type": "Warning",
-                 "metadata": {"name": f"{key[2]}.1", "namespace": key[1]}, "lastTimestamp": "2026-01-01T00:00:00Z",
-                 "involvedObject": {"kind": "Pod", "uid": pod["metadata"]["uid"]},
-                 "message": 'plugin type="bridge" failed (add): no such network'}
+        said = (("FailedCreatePodSandBox", "Warning", 'plugin type="bridge" failed (add): no such network'),
+                ("SandboxChanged", "Normal", "Pod sandbox changed, it will be killed and re-created."))
         with cluster.changed:
-            cluster.put(event)
+            for number, (reason, kind, message) in enumerate(said):
+                cluster.put({"apiVersion": "v1", "kind": "Event", "reason": reason, "type": kind, "message": message,
+                             "metadata": {"name": f"{key[2]}.{number}", "namespace": key[1]},
+                             "lastTimestamp": f"2026-01-01T00:00:0{number}Z",
+                             "involvedObject": {"kind": "Pod", "uid": pod["metadata"]["uid"]}})
         return
     own = f"127.77.{number // 256}.{number % 256}"
     with tempfile.TemporaryDirectory() as scratch:

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -273,13 +274,15 @@ std::string NetworkCanary::last_event(const Node& pod) {
     kube::ListQuery query;
     query.namespace_ = k_canary_namespace;
     query.field_selector = "involvedObject.uid=" + pod.get_string({"metadata", "uid"});
-    std::string last, text;
+    std::pair<bool, std::string> last;  // a warning says more than what the kubelet does about it
+    std::string text;
     try {
         for (const auto& event : client_.list_all(kube::resources::k_events, query)) {
             auto time = event.get_string({"lastTimestamp"});
             if (time.empty()) time = event.get_string({"eventTime"});
-            if (time < last) continue;
-            last = std::move(time);
+            std::pair<bool, std::string> place(event.get_string({"type"}) == "Warning", std::move(time));
+            if (place < last) continue;
+            last = std::move(place);
             text = both(event.get_string({"reason"}), event.get_string({"message"}));
         }
     } catch (const Error&) {

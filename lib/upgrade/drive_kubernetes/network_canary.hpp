@@ -46,7 +46,8 @@ private:
     /// Asks `problem` until it is ""; what it is at `deadline`, with words that say so.
     [[nodiscard]] std::string still_wrong(const Deadline& deadline, const std::function<bool()>& interrupted,
                                           const std::function<std::string()>& problem);
-    /// In brackets what the kubelet has said last of a Pod; "" if nothing, or if this user may not read it.
+    /// In brackets the last warning about a Pod, else what was said last; "" if nothing, or if this user may not read
+    /// it.
     [[nodiscard]] std::string last_event(const value::Node& pod);
     /// Waits until there are two nodes, or one that is the only one.
     [[nodiscard]] std::vector<std::string> choose_nodes(const Deadline& deadline,
