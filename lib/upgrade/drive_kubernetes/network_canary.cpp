@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -38,6 +39,7 @@ const kube::Resource k_services{"", "v1", "services", "Service", kube::Scope::na
 /// Tells everyone who asks what only this Pod knows.
 constexpr const char* k_listen = R"sh(while :; do echo "$TOKEN" | nc -l -p "$PORT"; done)sh";
 
+constexpr std::string_view k_peer_node = "@PEER_NODE@";
 /// Exit 0 once the listener has told what it knows and the name has the address; 1 with what is wrong after some tries.
 constexpr const char* k_ask = R"sh(set -f
 tries=0
@@ -45,7 +47,7 @@ while :; do
   wrong=
   found=$(nc -w 5 "$PEER" "$PORT" </dev/null 2>&1)
   [ "$found" = "$TOKEN" ] ||
-    wrong="; no answer from the Pod on node $PEER_NODE at $PEER port $PORT${found:+: }$(echo $found)"
+    wrong="; no answer from the Pod on node @PEER_NODE@ at $PEER port $PORT${found:+: }$(echo $found)"
   found=$(nslookup "$NAME" 2>&1)
   echo "$found" | grep -qwF "$ADDRESS" || wrong="$wrong; DNS does not return $ADDRESS for $NAME: $(echo $found)"
   [ -n "$wrong" ] || exit 0
@@ -80,7 +82,7 @@ Node canary_security() {
 
 /// A Pod that runs `script` on `node`. It needs nothing of the cluster but its network, and waits for no scheduler.
 Node pod_of(const CanaryRequest& request, const std::string& role, std::size_t number, const std::string& node,
-            const char* script, std::vector<Node> variables) {
+            const std::string& script, std::vector<Node> variables) {
     auto container = Node::mapping({{"name", role},
                                     {"image", request.image},
                                     {"imagePullPolicy", "IfNotPresent"},
@@ -330,9 +332,11 @@ std::string NetworkCanary::try_network(const CanaryRequest& request, const Deadl
     const auto name = fmt::format("kubernetes.default.svc.{}.", request.domain);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
         const auto other = nodes.size() - 1 - i;
-        askers.push_back(pod_of(request, "ask", i, nodes[i], k_ask,
-                                {variable("PEER_NODE", nodes[other]),
-                                 variable("PEER", listeners[other].get_string({"status", "podIP"})),
+        // Not by a variable: manifests/admission knows those that a canary has.
+        std::string script = k_ask;
+        script.replace(script.find(k_peer_node), k_peer_node.size(), nodes[other]);
+        askers.push_back(pod_of(request, "ask", i, nodes[i], script,
+                                {variable("PEER", listeners[other].get_string({"status", "podIP"})),
                                  variable("PORT", port_of(request, other)), variable("TOKEN", token(other)),
                                  variable("NAME", name), variable("ADDRESS", address)}));
     }
