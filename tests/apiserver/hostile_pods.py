@@ -118,7 +118,7 @@ CANARY = {
         "labels": {"app.kubernetes.io/managed-by": "kmm-upgrade"},
     },
     "spec": {
-        "activeDeadlineSeconds": 300,
+        "activeDeadlineSeconds": 420,
         "automountServiceAccountToken": False,
         "nodeName": "node-a",
         "restartPolicy": "Never",
@@ -132,6 +132,8 @@ CANARY = {
                     "allowPrivilegeEscalation": False,
                     "capabilities": {"drop": ["ALL"]},
                     "readOnlyRootFilesystem": True,
+                    "runAsNonRoot": True,
+                    "runAsUser": 65534,
                     "seccompProfile": {"type": "RuntimeDefault"},
                 },
             }

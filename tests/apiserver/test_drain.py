@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kmm-upgrade --evict-users with ResourceClaims on a live cluster: who uses the module's devices leaves, everybody else
-stays."""
+"""Drains on a live cluster: with --evict-users and ResourceClaims who uses the module's devices leaves and everybody else
+stays; Pods that do not end are named until the time limit."""
 import shutil
 
 from testbed.fleet import Fleet
+from testbed.kubelet import DEAD
 from testbed.proxy import Proxy
 from testbed.testing import ClusterCase
 
@@ -34,11 +35,11 @@ class Evicted(ClusterCase):
             result = {"request": "one", "driver": driver, "pool": node, "device": "device-0"}
             self.api.patch(f"{path}/status", {"status": {"allocation": {"devices": {"results": [result]}}}})
 
-    def pod(self, namespace, name, node, **claim):
+    def pod(self, namespace, name, node, grace=0, **claim):
         """A Pod on a node, with a claim."""
         spec = {
             "nodeName": node,
-            "terminationGracePeriodSeconds": 0,
+            "terminationGracePeriodSeconds": grace,
             "containers": [
                 {
                     "name": "main",
@@ -113,3 +114,55 @@ class Evicted(ClusterCase):
             self.assertEqual(
                 node["metadata"]["labels"][f"kmm.node.kubernetes.io/{fleet.namespace}.{fleet.name}.version.ready"], "v2"
             )
+
+
+class Stuck(ClusterCase):
+    """A Pod that was evicted and stays: which one, why, since when and how long the drain waits."""
+    pod = Evicted.pod
+
+    def drained(self, name):
+        """A node whose only Pod is `work/stays`: (the fleet, the path of the Pod)."""
+        fleet = Fleet(self, name, count=1)
+        fleet.install("v1")
+        fleet.edit("v2")
+        work = self.namespace(f"{name}-work")
+        path = f"/api/v1/namespaces/{work}/pods/stays"
+        self.addCleanup(self.api.delete, path, gracePeriodSeconds=0)
+        self.addCleanup(self.free, path)
+        self.pod(work, "stays", fleet.names[0], grace=1)
+        return fleet, path
+
+    def refused(self, fleet, why, hint):
+        """The drain waits, says for whom, and fails the node at its time limit; nothing was unloaded."""
+        before = fleet.live()
+        said = fleet.run(*fleet.start("v2"), "--drain", "--force", "--node-timeout", "12s", "--kubeconfig", fleet.access(),
+                         expect=11)
+        pod = rf"{fleet.name}-work/stays \(Terminating since \d+s{why}\)"
+        self.assertRegex(said, rf"waits for 1 Pod to end: {pod}; \d\.\ds left of 12\.0s")
+        self.assertRegex(said, rf"drain-timeout: 1 Pod still there after 12\.0s: {pod}; uncordoned")
+        self.assertIn(hint, " ".join(fleet.run("show").split()))
+        self.assertFalse(self.api.get(f"/api/v1/nodes/{fleet.names[0]}")["spec"].get("unschedulable", False))
+        self.assertEqual(fleet.live(), before)
+
+    def retried(self, fleet):
+        before = fleet.live()
+        fleet.run("retry", fleet.names[0], "--kubeconfig", fleet.access())
+        self.assertNotEqual(fleet.live(), before)
+
+    def test_finalizer(self):
+        fleet, path = self.drained("kept")
+        self.api.patch(path, {"metadata": {"finalizers": ["example.com/keep"]}})
+        self.refused(fleet, ", finalizer example.com/keep",
+                     "kubectl get pod -n kept-work stays -o yaml shows who keeps it: finalizer example.com/keep")
+        self.api.patch(path, {"metadata": {"finalizers": []}})
+        self.retried(fleet)
+
+    def test_dead_kubelet(self):
+        fleet, path = self.drained("dead")
+        node = fleet.names[0]
+        self.api.patch(f"/api/v1/nodes/{node}", {"metadata": {"annotations": {DEAD: "yes"}}})
+        self.api.patch(path, {"metadata": {"labels": {"seen": "dead"}}})
+        self.refused(fleet, "", f"the kubelet of {node} does not end dead-work/stays: look at its log; if the node is off for "
+                                "good: kubectl delete pod -n dead-work stays --force")
+        self.api.delete(path, gracePeriodSeconds=0)
+        self.retried(fleet)

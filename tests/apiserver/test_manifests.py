@@ -324,6 +324,9 @@ class OnNodes(Installed):
         worker["env"].append({"name": "KMM_NODE_NAMESPACES", "value": "/proc/1/ns"})
         worker["securityContext"] = {"privileged": True, "readOnlyRootFilesystem": True, "runAsUser": 0}
         good = {"facts": facts, "kubelet": step, "canary": CANARY}
+        # A policy that has just been made is enforced a moment later.
+        bad = dict(facts, spec=dict(facts["spec"], hostPID=True))
+        self.wait("the policy to be enforced", lambda: "kmm-upgrade-worker-pods" in create(bad)[1])
         for verb, pod in good.items():
             self.assertEqual(create(pod)[0], 201, f"{verb}: {create(pod)}")
             other = copy.deepcopy(pod)

@@ -11,7 +11,9 @@ IMAGE = "registry.example/busybox:1.36"
 # What a Node suffers from: NODE TROUBLE.
 ANNOTATE = """import json, os, sys, urllib.request
 server = json.load(open(os.environ["KUBECONFIG"]))["clusters"][0]["cluster"]["server"]
-patch = json.dumps({"metadata": {"annotations": {"test/network": sys.argv[2]}}}).encode()
+unready = [{"type": "Ready", "status": "False", "message": "cni plugin not initialized"}]
+patch = {"metadata": {"annotations": {"test/network": sys.argv[2]}}}
+patch = json.dumps({"status": {"conditions": unready}} if sys.argv[2] == "unready" else patch).encode()
 kind = {"Content-Type": "application/merge-patch+json"}
 request = urllib.request.Request(f"{server}/api/v1/nodes/{sys.argv[1]}", patch, kind, method="PATCH")
 urllib.request.urlopen(request).read()
@@ -76,8 +78,8 @@ class Canary(Frozen):
             exit_code=exit_code,
         )
         after = json.loads((self.work / "after.json").read_text())["main"]
-        return shown, [item["metadata"]["name"] for item in after if "kmm-upgrade-canary" in item["metadata"]["name"]
-                       and "deletionTimestamp" not in item["metadata"]]
+        return shown, [item["metadata"]["name"] for item in after if item["kind"] == "Pod"
+                       and "kmm-upgrade-canary" in item["metadata"]["name"] and "deletionTimestamp" not in item["metadata"]]
 
     def made(self):
         return [
@@ -113,22 +115,54 @@ class Canary(Frozen):
         self.assertIn("network-canary-failed", shown)
         self.assertRegex(
             shown,
-            r"kmm-upgrade-canary-\w+-ask-0 on node cp1: no answer of the Pod at 127\.77\.0\.\d+: nc: can\'t connect",
+            r"kmm-upgrade-canary-\w+-ask-0 on node cp1: no answer from the Pod on node w1 at 127\.77\.0\.\d+ port \d+: "
+            r"nc: can't connect",
         )
+        # Also for who looks later.
+        self.assertRegex(" ".join(shown.split()), r"paused networking: network-canary-failed Pod .* hint look at the Pods")
         self.assertIn("exit 11", shown)
         self.assertEqual((left, self.run_states()[-1]), ([], "upgraded-networking"))
 
     def test_a_dns_that_does_not_answer(self):
         shown, left = self.walked("ANNOTATE cp1 no-dns; GO", exit_code=11)
         self.assertIn(
-            "DNS does not say 10.96.0.1 for kubernetes.default.svc.cluster.local.: ;; connection timed out", shown
+            "DNS does not return 10.96.0.1 for kubernetes.default.svc.cluster.local.: ;; connection timed out", shown
         )
         self.assertEqual((left, self.run_states()[-1]), ([], "upgrading-networking-failed"))
 
     def test_an_image_that_cannot_be_pulled(self):
         shown, left = self.walked("ANNOTATE w1 no-pull; GO", exit_code=11)
         self.assertIn(f'ErrImagePull: failed to pull image "{IMAGE}"', shown)
+        self.assertIn("load the image on these nodes", shown)
         self.assertEqual(left, [])
+
+    def test_every_pod_is_reported(self):
+        shown, left = self.walked(
+            "ANNOTATE cp1 cut; ANNOTATE w1 no-dns; GO; ANNOTATE cp1 no-pull; ANNOTATE w1 full; kmm-upgrade resume",
+            exit_code=11,
+        )
+        self.assertRegex(shown, r"-ask-1 on node w1: no answer from the Pod on node cp1 at \S+ port \d+: nc: .*; DNS does not")
+        self.assertRegex(shown, r"-listen-0 on node cp1: ImagePullBackOff: .*; Pod \S+-listen-1 on node w1: has ended: OutOfpods: "
+                                "Pod was rejected: Node didn't have enough resource: pods")
+        self.assertEqual(left, [])
+
+    def test_a_pod_without_a_network(self):
+        shown, left = self.walked("ANNOTATE w1 no-sandbox; GO --node-timeout 12s", exit_code=11)
+        self.assertIn("-listen-1 on node w1: ContainerCreating after the time limit (last event: FailedCreatePodSandBox: "
+                      'plugin type="bridge" failed (add): no such network)', shown)
+        self.assertEqual(left, [])
+
+    def test_the_only_other_node_is_not_ready(self):
+        shown, left = self.walked("GO --node-timeout 12s; ANNOTATE w1 unready; kmm-upgrade resume", exit_code=11,
+                                  until="downloaded-images")
+        self.assertIn("no second node is Ready: node w1: cni plugin not initialized after the time limit", shown)
+        self.assertEqual((left, self.made()), ([], []))
+
+    def test_pods_whose_kubelet_does_not_let_them_go(self):
+        shown, _ = self.walked("ANNOTATE w1 stuck; GO", exit_code=11)
+        self.assertEqual(self.run_states()[-1], "upgraded-networking", shown)
+        after = json.loads((self.work / "after.json").read_text())["main"]
+        self.assertFalse([item for item in after if "kmm-upgrade-canary" in item["metadata"]["name"]])
 
     def test_a_killed_process_leaves_pods_that_the_next_one_removes(self):
         for verb, state, points in (("resume", "upgraded-networking", (1, 4)), ("abort", "upgrade-aborted", (3,))):

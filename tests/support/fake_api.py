@@ -49,6 +49,7 @@ from scripted_operator import field_of, matches, merge
 
 # plural, group, version, kind, namespaced
 KINDS = [
+    ("events", "", "v1", "Event", True),
     ("nodes", "", "v1", "Node", False), ("pods", "", "v1", "Pod", True), ("namespaces", "", "v1", "Namespace", False),
     ("secrets", "", "v1", "Secret", True), ("configmaps", "", "v1", "ConfigMap", True),
     ("daemonsets", "apps", "v1", "DaemonSet", True), ("leases", "coordination.k8s.io", "v1", "Lease", True),
@@ -296,7 +297,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.command == "DELETE":
             status = current.get("status", {})
             running = any("running" in entry["state"] for entry in status.get("containerStatuses", []))
-            if row[0] == "pods" and self.options.kubelet and running and status["phase"] == "Running":
+            is_forced = (body or {}).get("gracePeriodSeconds") == 0
+            if row[0] == "pods" and self.options.kubelet and running and status["phase"] == "Running" and not is_forced:
                 new = copy.deepcopy(current)
                 new["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
                 cluster.put(new, "MODIFIED")

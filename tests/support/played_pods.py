@@ -5,9 +5,12 @@ Each Pod has an address of its own on the loopback network, where ports are shar
 before all others, and nslookup asks the DNS of the cluster, which knows the Services. What a cluster can suffer from,
 by the annotation test/network of a Node:
 
-  cut      nobody reaches Pods there: what they listen on is another port than they think
-  no-dns   the DNS does not answer there
-  no-pull  images cannot be pulled there
+  cut         nobody reaches Pods there: what they listen on is another port than they think
+  no-dns      the DNS does not answer there
+  no-pull     images cannot be pulled there
+  full        its kubelet takes no more Pods
+  no-sandbox  its network add-on does not give Pods a network, which only an Event says
+  stuck       Pods are deleted there only by force
 """
 import itertools
 import json
@@ -80,6 +83,19 @@ def run(cluster, key, pod, tell):
             {"waiting": {"reason": "ImagePullBackOff", "message": f"Back-off pulling image: ErrImagePull: {text}"}},
         )
         return
+    if trouble == "full":
+        tell("Failed", {}, reason="OutOfpods", message="Pod was rejected: Node didn't have enough resource: pods")
+        return
+    if trouble == "no-sandbox":
+        said = (("FailedCreatePodSandBox", "Warning", 'plugin type="bridge" failed (add): no such network'),
+                ("SandboxChanged", "Normal", "Pod sandbox changed, it will be killed and re-created."))
+        with cluster.changed:
+            for number, (reason, kind, message) in enumerate(said):
+                cluster.put({"apiVersion": "v1", "kind": "Event", "reason": reason, "type": kind, "message": message,
+                             "metadata": {"name": f"{key[2]}.{number}", "namespace": key[1]},
+                             "lastTimestamp": f"2026-01-01T00:00:0{number}Z",
+                             "involvedObject": {"kind": "Pod", "uid": pod["metadata"]["uid"]}})
+        return
     own = f"127.77.{number // 256}.{number % 256}"
     with tempfile.TemporaryDirectory() as scratch:
         directory = pathlib.Path(scratch, "bin")
@@ -116,3 +132,5 @@ def run(cluster, key, pod, tell):
             }
         },
     )
+    while trouble == "stuck" and key in cluster.objects:
+        time.sleep(0.05)

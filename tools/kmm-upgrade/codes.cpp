@@ -143,7 +143,7 @@ constexpr CodeText k_errors[] = {
      "They would be deleted with it.", "move or delete them, then kmm-upgrade resume"},
     {"network-canary-failed", "error", "canary Pods do not reach each other, or the DNS of the cluster",
      "They ran after the manifests of networking, on two nodes, and are removed.",
-     "look at network add-on, kube-proxy and CoreDNS on the named nodes, then kmm-upgrade retry"},
+     "look at network add-on, kube-proxy and CoreDNS on the named nodes, then kmm-upgrade resume"},
     {"networking-needs-server", "error", "--networking applies manifests, and the cluster is a directory", "",
      "name the server with --context, or leave --networking out"},
     {"networking-not-found", "error", "there are no manifests of networking for that version", "",

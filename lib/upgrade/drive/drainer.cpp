@@ -75,12 +75,22 @@ std::string names_of(std::vector<api::WorkloadPod> pods, std::int64_t now) {
     return base::join(names, ", ");
 }
 
+/// Whether its kubelet should have ended it already; a finalizer keeps it after that.
+bool is_overdue(const api::WorkloadPod& pod, std::int64_t now) {
+    return pod.is_ending && pod.ending_since && now - *pod.ending_since > pod.ending_grace.value_or(0);
+}
+
 /// The command that shows why Pods of `node` are still there.
-std::string remaining_hint(const std::string& node, const std::vector<api::WorkloadPod>& pods) {
+std::string remaining_hint(const std::string& node, const std::vector<api::WorkloadPod>& pods, std::int64_t now) {
     for (const auto& pod : pods)
         if (pod.is_ending && !pod.finalizers.empty())
             return fmt::format("kubectl get pod -n {} {} -o yaml shows who keeps it: finalizer {}", pod.namespace_,
                                pod.name, pod.finalizers.front());
+    for (const auto& pod : pods)
+        if (is_overdue(pod, now))
+            return fmt::format("the kubelet of {} does not end {}: look at its log; if the node is off for good: "
+                               "kubectl delete pod -n {} {} --force",
+                               node, pod.full_name(), pod.namespace_, pod.name);
     return fmt::format("kubectl get pods -A --field-selector spec.nodeName={}", node);
 }
 
@@ -207,7 +217,7 @@ std::string Drainer::drain(const std::string& name, const plan::DrainRules& rule
             throw Error(Exit::timeout, "drain-timeout",
                         fmt::format("{} still there after {}: {}", pods_text(left.evict.size()), timeout,
                                     blocked.empty() ? names_of(left.evict, clock_.now_unix()) : blocked))
-                .hint(blocked.empty() ? remaining_hint(name, left.evict)
+                .hint(blocked.empty() ? remaining_hint(name, left.evict, clock_.now_unix())
                                       : fmt::format("kubectl get pdb -n {}", evictions.blocked_namespace()));
         }
         if (!blocked.empty()) {
@@ -221,6 +231,8 @@ std::string Drainer::drain(const std::string& name, const plan::DrainRules& rule
             word.message = blocked.empty() ? fmt::format("waits for {} to end: {}", pods_text(left.evict.size()),
                                                          names_of(left.evict, clock_.now_unix()))
                                            : blocked;
+            word.message += fmt::format("; {} left of {}", base::format_duration(deadline.left()),
+                                        base::format_duration(milliseconds(options.node_timeout_ms)));
             recorder_.record(word);
             next_word = waited + k_next_word;
         }

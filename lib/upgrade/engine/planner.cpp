@@ -180,7 +180,8 @@ Decision next_of_stage(const Procedure& procedure, const Now& now, const Stage& 
 /// begins it again.
 Decision after_failure(const Run& run, const Stage& stage) {
     if (!stage.is_walk())
-        return pause("step-failed", fmt::format("{}: {}", stage.name, run.step_reason) + cordon_note(run));
+        return pause(std::string(k_pause_step_failed),
+                     fmt::format("{}: {}", stage.name, run.step_reason) + cordon_note(run));
     const auto failed = std::find_if(run.nodes.begin(), run.nodes.end(),
                                      [](const NodeRecord& node) { return is_failed_node_state(node.state); });
     const bool is_retried = std::any_of(run.nodes.begin(), run.nodes.end(), [&](const NodeRecord& node) {

@@ -24,6 +24,8 @@ inline constexpr std::string_view k_step_release = "release";
 
 /// The reason of a pause in the state that RunState::until names.
 inline constexpr std::string_view k_pause_until = "until";
+/// A step of the run itself has failed; why is in the step_... members of Run.
+inline constexpr std::string_view k_pause_step_failed = "step-failed";
 
 /// `steps`: begin these node steps now. `move`: record this event of the run. `pause`: record the pause and stop.
 /// `wait`: nothing can begin until a step that is in flight ends. `finished`: the run is in a final state.

@@ -62,7 +62,7 @@ class NodeSpace:
     def __init__(self, lab, name, number):
         self.lab, self.name, self.number = lab, name, number
         self.address, self.pid, self.process = f"10.77.0.{10 + number}", None, None
-        self.dir = lab.dir / "nodes" / name
+        self.dir, self.pods = lab.dir / "nodes" / name, f"10.88.{number}.0/24"
 
     def words(self, *command):
         return ["nsenter", "-t", str(self.pid), "-m", "-u", "-i", "-n", "-p", "-C", "--", "env", "-i",
@@ -119,7 +119,12 @@ class NodeSpace:
     def pod_network(self):
         return {"cniVersion": "0.4.0", "name": "pods", "plugins": [{
             "type": "bridge", "bridge": "cni0", "isDefaultGateway": True,
-            "ipam": {"type": "host-local", "ranges": [[{"subnet": f"10.88.{self.number}.0/24"}]]}}]}
+            "ipam": {"type": "host-local", "ranges": [[{"subnet": self.pods}]]}}]}
+
+    def route(self, other, how=None):
+        """How this node reaches the Pods of another one: through it, or as `how` says, as "blackhole"."""
+        self.run("ip", "route", "del", other.pods, check=False)
+        self.run("ip", "route", "add", *([how, other.pods] if how else [other.pods, "via", other.address]))
 
     def start(self):
         """Makes its disk anew, and boots it."""
@@ -178,6 +183,10 @@ class NodeSpace:
         )
         for line in (f"address add {self.address}/24 dev eth0", "link set eth0 up", f"route add default via {GATE}"):
             self.run("ip", *line.split())
+        for other in self.lab.nodes.values():
+            if other is not self:
+                self.route(other)
+        self.lab.ip("route", "replace", self.pods, "via", self.address)
         # Its socket is there before it serves the kubelet.
         ready = ("crictl", "info") if self.lab.crictl else ("test", "-S", "/run/containerd/containerd.sock")
         wait_for(
@@ -299,6 +308,13 @@ class KubeadmLab:
                 ]
             ).stdout
             store.of_version(program, [line.removeprefix(f"{REPOSITORY}/") for line in told.split()], layer, beside)
+
+    def busybox_image(self):
+        """An image with a shell and some commands of the host's busybox: its reference."""
+        names = ("sh", "nc", "nslookup", "grep", "sleep")
+        layer = self.store.layer(pathlib.Path(need("busybox")), "bin/busybox", [f"bin/{name}" for name in names])
+        self.store.tag("busybox:1", layer)
+        return f"{REPOSITORY}/busybox:1"
 
     def worker_image(self):
         """The image of kmm-worker that an administrator would build, at the registry of the lab: its reference."""

@@ -47,6 +47,19 @@ TEST_SUITE("tool_upgrade::unit") {
                         "--rollback current\n") != std::string::npos);
     }
 
+    TEST_CASE("a step of the run that has failed stands with its own words") {
+        auto run = make_nodes(2);
+        run.paused = true;
+        run.pause_reason = "step-failed";
+        run.pause_message = "fetch: refused";
+        run.step_reason = "refused";
+        run.step_message = "the depot is closed";
+        run.step_hint = "open it, then kmm-upgrade resume";
+        const auto text = properties(run);
+        CHECK(text.find("paused     fetch: refused  ") != std::string::npos);
+        CHECK(text.find("  the depot is closed\nhint       open it, then kmm-upgrade resume\n") != std::string::npos);
+    }
+
     TEST_CASE("lines that are too wide are broken at blanks, under their column") {
         auto run = make_nodes(2);
         fail(run.nodes[0], "drain-timeout",

@@ -35,6 +35,8 @@ std::string facts_table(RecordAccess& record, const Story& story) {
     if (run.paused)
         text +=
             row("paused", run.pause_message.empty() ? run.pause_reason : run.pause_reason + ": " + run.pause_message);
+    if (!run.step_message.empty()) text += row("failed", run.step_message);
+    if (!run.step_hint.empty()) text += row("hint", run.step_hint);
     text += row("cluster", run.cluster_place);
     text += row("by", fmt::format("{}, kmm-upgrade {}", run.created_by, run.tool_version));
     text += row("started", run.created);

@@ -81,8 +81,14 @@ std::vector<Line> lines_of(const upgrade::Run& run, const std::optional<record::
         lines.push_back({"until", run.until, "the upgrade stops there"});
     add_causes(lines, run);
     if (run.paused && std::none_of(run.nodes.begin(), run.nodes.end(),
-                                   [](const auto& node) { return upgrade::is_failed_node_state(node.state); }))
-        lines.push_back({"paused", run.pause_reason, run.pause_message});
+                                   [](const auto& node) { return upgrade::is_failed_node_state(node.state); })) {
+        if (run.pause_reason == upgrade::k_pause_step_failed && !run.step_reason.empty()) {
+            lines.push_back({"paused", run.pause_message, run.step_message});
+            if (!run.step_hint.empty()) lines.push_back({"hint", run.step_hint, ""});
+        } else {
+            lines.push_back({"paused", run.pause_reason, run.pause_message});
+        }
+    }
     if (const auto cordoned = upgrade::cordoned_nodes(run); !cordoned.empty())
         lines.push_back({words.hold, some_names(cordoned, k_names), "by this upgrade; resume, skip or abort lifts it"});
     if (owner) {

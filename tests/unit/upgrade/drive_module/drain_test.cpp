@@ -118,7 +118,7 @@ TEST_CASE("a budget that gives way is waited for, and named after five seconds, 
     for (const auto& entry : drive.journal.entries)
         if (entry.get_string({"event"}) == "observed") words.push_back(entry.get_string({"message"}));
     CHECK(words.size() == 3);
-    CHECK(words.front() == "budget shop/web (needs 2, has 2) keeps 1 Pod: web-1");
+    CHECK(words.front() == "budget shop/web (needs 2, has 2) keeps 1 Pod: web-1; 9m55s left of 10m0s");
 }
 
 TEST_CASE("each budget is named once, with the Pods that it keeps") {
@@ -164,9 +164,24 @@ TEST_CASE("a Pod that is ending is named with the time it takes, and with whom i
     CHECK(
         word.find("s, finalizers example.com/keep, example.com/too), default/web, default/slow (Terminating since ") !=
         std::string::npos);
-    CHECK(word.ends_with("s of 3600s)"));
+    CHECK(word.find("s of 3600s); 9m") != std::string::npos);
     CHECK(drive.recorder.node("node-a").hint ==
           "kubectl get pod -n default fin -o yaml shows who keeps it: finalizer example.com/keep");
+}
+
+TEST_CASE("of a Pod that its kubelet does not end the kubelet is named") {
+    World world(1);
+    auto& pods = world.workloads.pods_of["node-a"];
+    pods = {make_pod("shop", "web-1"), make_pod("shop", "web-2")};
+    pods[1].is_ending = true;
+    pods[1].ending_since = world.clock.now_unix() - 60;
+    pods[1].ending_grace = 30;
+    world.workloads.on_evict = [](const api::WorkloadPod&) { return PodEviction{}; };
+    Drive drive(world, world.prepare(draining()));
+    CHECK(drive.driver.walk() == Ended::paused);
+    CHECK(drive.recorder.node("node-a").hint ==
+          "the kubelet of node-a does not end shop/web-2: look at its log; if the node is off for good: kubectl delete "
+          "pod -n shop web-2 --force");
 }
 
 TEST_CASE("Pods that take long to end are named as often, the first three of them") {
@@ -185,7 +200,7 @@ TEST_CASE("Pods that take long to end are named as often, the first three of the
     for (const auto& entry : drive.journal.entries)
         if (entry.get_string({"event"}) == "observed") words.push_back(entry.get_string({"message"}));
     REQUIRE(words.size() == 3);
-    CHECK(words.front() == "waits for 4 Pods to end: shop/web-1, shop/web-2, shop/web-3, 1 more");
+    CHECK(words.front() == "waits for 4 Pods to end: shop/web-1, shop/web-2, shop/web-3, 1 more; 9m55s left of 10m0s");
 }
 
 TEST_CASE("a drain that does not end fails the node, names who is in the way and gives the node back") {
