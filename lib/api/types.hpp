@@ -31,6 +31,7 @@ struct ObjectMeta {
     std::vector<std::string> finalizers;
     Position origin;
     bool deleting = false;  ///< deletionTimestamp is set
+    std::uint64_t resource_version = 0;  ///< 0 if it is not said, or not read (Nodes, NodeModulesConfigs)
 
     /// "NAMESPACE/NAME", "NAME" of what has no namespace.
     [[nodiscard]] std::string full_name() const { return namespace_.empty() ? name : namespace_ + "/" + name; }
