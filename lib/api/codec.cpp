@@ -13,6 +13,7 @@
 #include "api/object_decoder.hpp"
 #include "api/repeated_parts.hpp"
 #include "api/schema.hpp"
+#include "api/wrapped.hpp"
 #include "base/text.hpp"
 
 namespace kmm::api {
@@ -250,6 +251,7 @@ void decode_any(Scope& scope, const value::Node& root, const Inherited& inherite
         other_group && !api_version.empty() && api_version != "v1" && !is_like_kmm(group_of(api_version));
     if (known == k_kinds.end() || foreign || other_version) {
         note_foreign_kind(scope, root, api_version, kind);
+        find_wrapped(scope.document, root, objects.wrapped);
         return;
     }
     if (api_version.empty()) { return; }  // already reported as missing
@@ -278,13 +280,14 @@ void decode_any(Scope& scope, const value::Node& root, const Inherited& inherite
 /// Calls `take` with the member of each kind.
 template <typename Take>
 void each_list(Take&& take) {
-    static_assert(sizeof(Objects) == 19 * sizeof(std::vector<Node>), "every kind must be here");
+    static_assert(sizeof(Objects) == 20 * sizeof(std::vector<Node>), "every kind must be here");
     const auto each = [&](auto... lists) { (take(lists), ...); };
     each(&Objects::nodes, &Objects::modules, &Objects::node_modules_configs, &Objects::secrets, &Objects::config_maps,
          &Objects::managed_cluster_modules, &Objects::managed_clusters, &Objects::preflight_validations,
          &Objects::namespaces, &Objects::pods, &Objects::custom_resource_definitions, &Objects::daemon_sets,
          &Objects::device_classes, &Objects::module_images_configs, &Objects::module_build_sign_configs,
-         &Objects::boot_module_configs, &Objects::operator_configs, &Objects::release_marks, &Objects::doubles);
+         &Objects::boot_module_configs, &Objects::operator_configs, &Objects::release_marks, &Objects::doubles,
+         &Objects::wrapped);
 }
 
 template <typename T>
@@ -421,7 +424,7 @@ void append(Objects& to, const Objects& from) {
         &Objects::managed_cluster_modules, &Objects::managed_clusters, &Objects::preflight_validations,
         &Objects::namespaces, &Objects::pods, &Objects::custom_resource_definitions, &Objects::daemon_sets,
         &Objects::device_classes, &Objects::module_images_configs, &Objects::module_build_sign_configs,
-        &Objects::boot_module_configs, &Objects::operator_configs, &Objects::doubles);
+        &Objects::boot_module_configs, &Objects::operator_configs, &Objects::doubles, &Objects::wrapped);
 }
 
 }  // namespace kmm::api

@@ -6,6 +6,7 @@
 
 #include "api/decode.hpp"
 #include "api/names.hpp"
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 namespace kmm::api {
@@ -181,6 +182,9 @@ ObjectMeta decode_meta(Fields& root, Residence residence, KeptAnnotations kept) 
         metadata->string_map("annotations", Need::optional, kept == KeptAnnotations::all ? "" : k_kmm_part);
     meta.finalizers = metadata->strings("finalizers").value_or(std::vector<std::string>{});
     meta.deleting = !metadata->string("deletionTimestamp").empty();
+    if (const value::Node* version = metadata->node().find("resourceVersion"); version != nullptr) {
+        meta.resource_version = base::parse_number<std::uint64_t>(version->text()).value_or(0);
+    }
     metadata->allow(k_metadata_shape.skipped);
     metadata->done();
     check_name(*metadata, meta);

@@ -100,10 +100,10 @@ Position Fields::position_of(std::string_view key) const {
 }
 
 void Scope::unknown_field(const value::Member& member, std::string_view path,
-                          const std::vector<std::string_view>& known) const {
+                          const std::vector<std::string_view>& known, std::string other_hint) const {
     const auto near = suggestion(member.key, known);
     fault("unknown-field", fmt::format("unknown field {}", base::escape(path)), member.key_mark,
-          near ? fmt::format("did you mean {}?", *near) : "");
+          near ? fmt::format("did you mean {}?", *near) : std::move(other_hint));
 }
 
 void Scope::wrong_type(const value::Node& found, std::string_view path, std::string_view expected,

@@ -42,9 +42,9 @@ struct Scope {
     /// Appends wrong-type, "PATH: expected X, found Y"; without a hint that of the types. The value is misread.
     void wrong_type(const value::Node& found, std::string_view path, std::string_view expected,
                     std::string hint = "") const;
-    /// Appends unknown-field; the hint is the nearest of `known`.
-    void unknown_field(const value::Member& member, std::string_view path,
-                       const std::vector<std::string_view>& known) const;
+    /// Appends unknown-field; the hint is the nearest of `known`, else `other_hint`.
+    void unknown_field(const value::Member& member, std::string_view path, const std::vector<std::string_view>& known,
+                       std::string other_hint = "") const;
 };
 
 /// KMM's selectors are maps of labels; for a member that belongs into those of Kubernetes' own kinds, what to write;

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -83,7 +84,16 @@ std::string_view kind_of(const T& object) {
     return {};
 }
 
-/// `doubles`, if given, gets the objects that are left out.
+/// Whether both are what a server gave of one object, at two times: must-gather writes Pods and Namespaces twice. Of
+/// what a fleet has many of the time is not read.
+template <typename T>
+bool is_same_served(const T& one, const T& other) {
+    if constexpr (std::is_same_v<T, Node> || std::is_same_v<T, NodeModulesConfig>) { return false; }
+    return !one.meta.uid.empty() && one.meta.uid == other.meta.uid && one.meta.resource_version != 0 &&
+           other.meta.resource_version != 0;
+}
+
+/// Of one object that a server gave twice the later counts. `doubles`, if given, gets the objects that are left out.
 template <typename T>
 void sort_and_check(std::vector<T>& objects, std::string_view kind, Diagnostics& diagnostics,
                     std::vector<T>* doubles = nullptr) {
@@ -102,6 +112,10 @@ void sort_and_check(std::vector<T>& objects, std::string_view kind, Diagnostics&
                           kind_of(kept.back()) == kind_of(object);
         if (!same) {
             kept.push_back(std::move(object));
+            continue;
+        }
+        if (is_same_served(kept.back(), object)) {
+            if (object.meta.resource_version > kept.back().meta.resource_version) { kept.back() = std::move(object); }
             continue;
         }
         const std::string name = object.meta.namespace_.empty()

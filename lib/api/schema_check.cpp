@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <set>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -118,7 +119,7 @@ private:
                 if (std::find(others.begin(), others.end(), member.key) != others.end()) { continue; }
                 for (const auto& one : type.members) { others.push_back(one.name); }
                 scope_.unknown_field(member, SchemaPlace{&place, member.key, {}, 0, SchemaPlace::Step::member}.text(),
-                                     others);
+                                     others, hint_of_indentation(member.key, type, place));
                 others.resize(others.size() - type.members.size());
                 continue;
             }
@@ -126,12 +127,34 @@ private:
             const SchemaPlace inner{&place, of->name, {}, 0, SchemaPlace::Step::member};
             if (!of->known.is_all()) { mark(of->known, inner, member.value.mark(), ReleaseMark::What::field); }
             record(member.value, inner);
+            around_.push_back({&type, &place});
             each(member, *of, inner);
+            around_.pop_back();
         }
         for (const auto& one : type.members) {
             if (one.required) { check_required(node, one, place); }
         }
         for (const auto& rule : type.one_of) { check_one_of(node, rule, place); }
+    }
+
+    /// Where a field is known that stands in the wrong mapping, mostly for some blanks: within one of the fields there,
+    /// or in a mapping around it; "" if nowhere near.
+    [[nodiscard]] std::string hint_of_indentation(std::string_view field, const SchemaType& type,
+                                                  const SchemaPlace& place) const {
+        std::vector<std::string> within;
+        for (const auto& one : type.members) {
+            if (one.name == "status" || one.type->form != Form::object) { continue; }
+            const SchemaPlace inner{&place, one.name, {}, 0, SchemaPlace::Step::member};
+            if (one.type->find(field) != nullptr) { within.push_back(inner.text()); }
+        }
+        std::vector<std::string> hints;
+        for (auto around = around_.rbegin(); around != around_.rend() && hints.empty(); ++around) {
+            if (around->type->find(field) == nullptr) { continue; }
+            const std::string path = around->place->text();
+            hints.push_back(fmt::format("{}: indent it less", path.empty() ? "beside spec" : "into " + path));
+        }
+        if (within.size() == 1) { hints.push_back(fmt::format("into {}: indent it more", within.front())); }
+        return hints.empty() ? "" : "it belongs " + base::join(hints, "; or ");
     }
 
     void check_required(const value::Node& node, const SchemaMember& member, const SchemaPlace& place) {
@@ -311,7 +334,14 @@ private:
         return true;
     }
 
+    /// A mapping, and what it is.
+    struct Around {
+        const SchemaType* type;
+        const SchemaPlace* place;
+    };
+
     Scope& scope_;
+    std::vector<Around> around_;  ///< what the value is in that is looked at, outermost first
     std::string subject_;
     bool by_operator_ = false;
     bool only_unknown_ = false;

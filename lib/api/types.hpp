@@ -31,6 +31,7 @@ struct ObjectMeta {
     std::vector<std::string> finalizers;
     Position origin;
     bool deleting = false;  ///< deletionTimestamp is set
+    std::uint64_t resource_version = 0;  ///< 0 if it is not said, or not read (Nodes, NodeModulesConfigs)
 
     /// "NAMESPACE/NAME", "NAME" of what has no namespace.
     [[nodiscard]] std::string full_name() const { return namespace_.empty() ? name : namespace_ + "/" + name; }
@@ -296,6 +297,14 @@ struct ReleaseMark {
 [[nodiscard]] bool has_operator_mark(const std::vector<ReleaseMark>& marks, ReleaseMark::What what, unsigned since,
                                      unsigned until);
 
+/// An object of KMM that another object holds to have it made elsewhere: a ManifestWork, a policy, a template.
+struct WrappedObject {
+    value::Document document;  ///< the object alone
+    std::string holder;        ///< "Policy fleet/drivers"
+    bool is_partial = false;   ///< a policy merges it into one that may exist
+    bool is_template = false;  ///< its texts are filled in before it is made
+};
+
 /// Everything read from a source, sorted by (namespace, name) within each kind.
 struct Objects {
     std::vector<Node> nodes;
@@ -319,6 +328,7 @@ struct Objects {
         operator_configs;  ///< documents that are the operator's controller_config.yaml, in reading order
     std::vector<ReleaseMark> release_marks;    ///< in reading order
     std::vector<Module> doubles;  ///< Modules that another document had defined: checked, never planned
+    std::vector<WrappedObject> wrapped;  ///< in reading order: checked, never planned
 };
 
 }  // namespace kmm::api

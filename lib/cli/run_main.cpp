@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cerrno>
 #include <csignal>
+#include <filesystem>
 #include <new>
 #include <system_error>
 
@@ -128,6 +129,10 @@ int run_main(const Program& program, int argc, const char* const* argv, Console&
         return report(program, by_cause(error), presentation, surroundings, console);
     } catch (const std::bad_alloc&) {
         return report(program, Error(Exit::bug, "out-of-memory", "out of memory"), presentation, surroundings, console);
+    } catch (const std::filesystem::filesystem_error& fault) {
+        return report(program,
+                      by_cause(from_errno(fault.code().value(), "cannot read " + base::escape(fault.path1().native()))),
+                      presentation, surroundings, console);
     } catch (const std::system_error& fault) {
         if (fault.code() != std::errc::resource_unavailable_try_again)
             return unexpected(Error(Exit::bug, "bug", fmt::format("unexpected failure: {}", fault.what())));

@@ -19,6 +19,7 @@
 #include "api/object_decoder.hpp"
 #include "base/text.hpp"
 #include "cluster/directory_store.hpp"
+#include "cluster/kustomize.hpp"
 #include "cluster/text_source.hpp"
 #include "sys/two_threads.hpp"
 #include "value/object_stream.hpp"
@@ -62,15 +63,21 @@ public:
     ObjectsTarget(api::Objects& objects, const std::string& given_namespace)
         : objects_(objects), given_namespace_(given_namespace) {}
 
-    value::ObjectSink& begin() override { return decoder_.emplace(given_namespace_); }
+    void set_namespace(const std::string& name) override { own_namespace_ = name; }
+    value::ObjectSink& begin() override { return decoder_.emplace(used_namespace()); }
     void commit(Diagnostics& diagnostics) override { std::move(*decoder_).commit(objects_, diagnostics); }
     void take(const value::Document& document, Diagnostics& diagnostics) override {
-        api::decode(document, objects_, diagnostics, given_namespace_);
+        api::decode(document, objects_, diagnostics, used_namespace());
     }
 
 private:
+    [[nodiscard]] const std::string& used_namespace() const {
+        return own_namespace_.empty() ? given_namespace_ : own_namespace_;
+    }
+
     api::Objects& objects_;
     const std::string& given_namespace_;
+    std::string own_namespace_;  ///< of the text that is read
     std::optional<api::ObjectDecoder> decoder_;
 };
 
@@ -176,13 +183,45 @@ private:
         }
         const std::size_t prefix = name.ends_with('/') ? name.size() : name.size() + 1;
         charts_ = charts_among(found);
+        kustomizations_ = Kustomizations::among(found);
         left_out_.clear();
+        parts_.clear();
+        changing_.clear();
         for (const auto& file : found) {
             const bool ignored =
                 is_ignored_ && is_ignored_(std::string_view(file).substr(std::min(prefix, file.size())));
-            if (!ignored) { read_text(file, Empty::fine); }
+            if (!ignored) { read_found(file); }
         }
         for (const auto& [chart, files] : left_out_) { note_left_out(chart, files); }
+        note_kustomizations();
+    }
+
+    void read_found(const std::string& file) {
+        if (kustomizations_.is_part(file)) {
+            parts_.push_back(file);
+            return;
+        }
+        target_.set_namespace(kustomizations_.namespace_of(file));
+        read_text(file, Empty::fine);
+        target_.set_namespace("");
+    }
+
+    /// What kustomize would do with the directory is not done: that is told where it concerns objects of KMM.
+    void note_kustomizations() {
+        if (!parts_.empty()) {
+            report(diagnostics_, Severity::note, "unknown-kind", Exit::data, parts_.front(),
+                   fmt::format("{} that kustomize uses as {} not read",
+                               parts_.size() == 1 ? "1 file" : fmt::format("{} files", parts_.size()),
+                               parts_.size() == 1 ? "a patch or setting was" : "patches or settings were"));
+        }
+        if (changing_.empty()) { return; }
+        const std::string& first = *changing_.begin();
+        report(diagnostics_, Severity::note, "kustomize-not-built", Exit::data, first,
+               fmt::format("{} objects of KMM, which were read without those changes",
+                           changing_.size() == 1 ? "1 kustomization changes"
+                                                 : fmt::format("{} kustomizations change", changing_.size())));
+        diagnostics_.back().hint =
+            fmt::format("kubectl kustomize {} | kmm-plan validate -f -", directory_part(first));
     }
 
     /// Whether a file that was found, not named, is none of manifests: a part of a chart, or a text without an object.
@@ -233,6 +272,9 @@ private:
                 return;
             }
             if (empty == Empty::fine && leaves_out(file, source.front())) { return; }
+            if (empty == Empty::fine && source.front().find("kmm.sigs.x-k8s.io") != std::string_view::npos) {
+                for (auto& user : kustomizations_.changing(file)) { changing_.insert(std::move(user)); }
+            }
             const auto doubt = stream(source, file);
             files_.push_back(file);
             if (doubt) { read_whole(source, file, *doubt); }
@@ -291,6 +333,9 @@ private:
     std::set<std::string> seen_;
     std::set<std::string> charts_;                             ///< of the directory that is being read
     std::map<std::string, std::vector<std::string>> left_out_;  ///< of its files; key: the chart's directory, or ""
+    Kustomizations kustomizations_;                             ///< of the directory
+    std::vector<std::string> parts_;                            ///< of its files: what they use and no object is in
+    std::set<std::string> changing_;                            ///< those of them that change objects of KMM
 };
 
 template <typename T>
@@ -372,6 +417,7 @@ void overlay(api::Objects& base, api::Objects over) {
     base.operator_configs.insert(base.operator_configs.end(), over.operator_configs.begin(),
                                  over.operator_configs.end());
     base.doubles.insert(base.doubles.end(), over.doubles.begin(), over.doubles.end());
+    base.wrapped.insert(base.wrapped.end(), over.wrapped.begin(), over.wrapped.end());
 }
 
 }  // namespace kmm::cluster

@@ -18,6 +18,8 @@ namespace kmm::cluster {
 class DocumentTarget {
 public:
     virtual ~DocumentTarget() = default;
+    /// Which namespace objects of the next text have that say none; "" for that of the caller.
+    virtual void set_namespace(const std::string& /*name*/) {}
     /// A sink for a text that is read from its beginning. What an earlier one got and was not committed is void.
     [[nodiscard]] virtual value::ObjectSink& begin() = 0;
     /// The sink of the last begin() got a whole text without a fault. Faults of what it says are appended.
@@ -36,8 +38,10 @@ std::vector<std::string> read_documents(const std::vector<std::string>& names, D
 /// left out; "-" is standard input. Nothing throws for bad input: all faults of all files are in `diagnostics`, with
 /// the codes of the readers and decoders and file-not-found (exit 66), unreadable-file, no-documents (a directory
 /// without any document file: a warning; standard input or a named file without a byte). Call api::finish afterwards.
-/// Returns the files that were read, in order. Objects that say no namespace are in `given_namespace`; with "" that is
-/// a fault. Files of a directory for whose path below it `is_ignored` is true are left out.
+/// Returns the files that were read, in order. Objects that say no namespace are in that of a kustomization in the
+/// directory that has their file as a resource, else in `given_namespace`; with "" that is a fault. Patches of a
+/// kustomization are left out; of one that changes objects of KMM "kustomize-not-built" tells. Files of a directory for
+/// whose path below it `is_ignored` is true are left out.
 std::vector<std::string> read_documents(const std::vector<std::string>& names, api::Objects& objects,
                                         Diagnostics& diagnostics, const std::string& given_namespace = {},
                                         const std::function<bool(std::string_view path)>& is_ignored = {});

@@ -41,22 +41,6 @@ std::string folded(std::string_view key) {
     return base::to_lower(text);
 }
 
-/// Refuses a member that readers in Go (docker, containerd, podman) take for one of `known` and we do not: the same
-/// image would be two.
-void expect_exact(const Node& node, std::initializer_list<std::string_view> known, const std::string& where) {
-    for (const value::Member& member : node.members()) {
-        const std::string plain = folded(member.key);
-        const auto* const fit =
-            std::find_if(known.begin(), known.end(), [&](std::string_view name) { return folded(name) == plain; });
-        if (fit != known.end() && member.key != *fit) {
-            throw bad(where, fmt::format("expected the member {}, found {}", *fit, shown(member.key)))
-                .hint(
-                    "readers differ in whether that is the same member: build and push the image again with a "
-                    "container build tool");
-        }
-    }
-}
-
 Error unsupported(std::string message, std::string hint) {
     return Error(Exit::data, "unsupported-image", std::move(message)).hint(std::move(hint));
 }
@@ -144,6 +128,20 @@ void expect_schema_2(const Node& root) {
 }
 
 }  // namespace
+
+void expect_exact(const Node& node, std::initializer_list<std::string_view> known, const std::string& where) {
+    for (const value::Member& member : node.members()) {
+        const std::string plain = folded(member.key);
+        const auto* const fit =
+            std::find_if(known.begin(), known.end(), [&](std::string_view name) { return folded(name) == plain; });
+        if (fit != known.end() && member.key != *fit) {
+            throw bad(where, fmt::format("expected the member {}, found {}", *fit, shown(member.key)))
+                .hint(
+                    "readers differ in whether that is the same member: build and push the image again with a "
+                    "container build tool");
+        }
+    }
+}
 
 std::string manifest_accept_header() {
     return fmt::format("{}, {}, {}, {}", k_oci_index, k_docker_list, k_oci_manifest, k_docker_manifest);

@@ -189,6 +189,15 @@ private:
                 refuse(file_, fmt::format("the name of section {} lies outside of the table of names", i));
             section.name = text_at(names, section.header.sh_name);
         }
+        for (const std::string_view name : {".modinfo", ".gnu.linkonce.this_module"}) {
+            const auto count = std::count_if(sections_.begin(), sections_.end(),
+                                             [&](const Section& section) { return section.name == name; });
+            if (count > 1) refuse(file_, fmt::format("there are {} sections {}, kernels take one", count, name));
+        }
+        const auto tables = std::count_if(sections_.begin(), sections_.end(), [](const Section& section) {
+            return section.header.sh_type == SHT_SYMTAB;
+        });
+        if (tables > 1) refuse(file_, fmt::format("there are {} symbol tables, kernels take one", tables));
     }
 
     [[nodiscard]] const Section* find(std::string_view name) const {

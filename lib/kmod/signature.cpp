@@ -66,6 +66,19 @@ ModuleSignature damaged_signature(std::string why) {
     return signature;
 }
 
+/// Why no kernel takes a message for a module's signature, whoever made it; "" if kernels look on. Source: Linux
+/// certs/system_keyring.c (verify_pkcs7_message_sig), crypto/asymmetric_keys/pkcs7_verify.c.
+std::string refusal_by_kernels(CMS_ContentInfo* message, STACK_OF(CMS_SignerInfo) * signers) {
+    if (OBJ_obj2nid(CMS_get0_eContentType(message)) != NID_pkcs7_data) return "what it signs is not plain data";
+    ASN1_OCTET_STRING** content = CMS_get0_content(message);
+    if (content != nullptr && *content != nullptr) return "it holds what it signs, expected a detached signature";
+    for (int i = 0; i < sk_CMS_SignerInfo_num(signers); ++i) {
+        if (CMS_signed_get_attr_count(sk_CMS_SignerInfo_value(signers, i)) > 0)
+            return "it has signed attributes, which kernels refuse for modules";
+    }
+    return {};
+}
+
 constexpr std::array<std::string_view, 4> k_digests{"sha224", "sha256", "sha384", "sha512"};
 
 using Bio = std::unique_ptr<BIO, decltype(&BIO_free)>;
@@ -256,6 +269,8 @@ ModuleSignature read_signature(std::string_view bytes) {
         return damaged_signature("it is no PKCS#7 message");
     STACK_OF(CMS_SignerInfo)* signers = CMS_get0_SignerInfos(message.get());
     if (signers == nullptr || sk_CMS_SignerInfo_num(signers) < 1) return damaged_signature("it names no signer");
+    if (const auto refusal = refusal_by_kernels(message.get(), signers); !refusal.empty())
+        return damaged_signature(refusal);
     CMS_SignerInfo* signer = sk_CMS_SignerInfo_value(signers, 0);
     ModuleSignature signature;
     ASN1_OCTET_STRING* key_id = nullptr;

@@ -37,6 +37,10 @@ constexpr std::array k_finding_texts{
              "name the right file, or split it"},
     CodeText{"json-syntax", "finding", "the text is no JSON", "The reader is strict: no comments, no trailing commas.",
              "correct it at that place"},
+    CodeText{"kustomize-not-built", "finding", "a kustomization changes objects of KMM that were read",
+             "Files below a directory are read as they stand: patches of kustomize are left out, its namespace counts. "
+             "validate says so as a note, verbs that plan as a warning.",
+             "give the verb what kubectl kustomize DIR prints"},
     CodeText{"missing-field", "finding", "a required field is missing",
              "The CRD, or Kubernetes' own schema, requires it: the API server refuses the object.", "add the field"},
     CodeText{"no-documents", "finding", "the directory, a named file or standard input has no documents",

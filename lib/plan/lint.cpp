@@ -145,7 +145,7 @@ private:
         const std::string& text = container_.kernel_mappings[index].regexp;
         if (text.empty() || takes_everything(text) || !Regexp(text).error().empty()) { return; }
         const std::string field = fmt::format("kernelMappings[{}].regexp", index);
-        if (open_at_start(text)) {
+        if (open_at_start(text) && !names_the_end(text)) {
             report(Severity::warning, field, "regexp-unanchored",
                    fmt::format("regexp \"{}\" is found anywhere in a kernel version, not only at its beginning", text),
                    "begin it with '^'; KMM anchors nothing");
@@ -176,6 +176,14 @@ private:
         }
         if (text.empty()) { return false; }
         return !text.starts_with("^") && !text.starts_with("\\A") && !text.starts_with(".*") && !text.starts_with(".+");
+    }
+
+    /// Whether it is about the end of a kernel version, as \\.el9$ is: the number that such an end begins with could
+    /// stand at any place, other text could not.
+    static bool names_the_end(std::string_view text) {
+        if (!text.ends_with('$') || text.ends_with("\\$")) { return false; }
+        const auto first = text.find_first_not_of('(');
+        return text.substr(first).find_first_of("0123456789.[") != 0 && !text.substr(first).starts_with("\\d");
     }
 
     static bool has_bare_dot(std::string_view text) {

@@ -314,8 +314,9 @@ void validate_module(const api::Module& module, const ValidateOptions& options, 
     const std::string subject = fmt::format("Module {}", module.full_name());
     validate_as(module, subject, options, diagnostics);
     if (Findings findings(module, subject, diagnostics); !module.places.empty() && !findings.present("spec")) {
-        findings.warning("metadata", "missing-field", "there is no spec: KMM admits the Module and does nothing",
-                         "add spec");
+        findings.warning("metadata", "missing-field",
+                         "there is no spec, or it is empty: KMM admits the Module and does nothing",
+                         "add spec; what belongs to it is indented below it");
     }
 }
 

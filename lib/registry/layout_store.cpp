@@ -44,6 +44,11 @@ Offer read_offer(FileSet& files, const PullRequest& request) {
         throw bad_layout(fmt::format("expected the image layout version 1.0.0, found \"{}\"", base::escape(version)));
     }
     const value::Node root = read_image_document(request.parser, *text, "file index.json", "bad-layout");
+    with_context([] { return std::string("file index.json"); }, [&] {
+        if (image::document_kind(root, "application/json") != image::DocumentKind::index) {
+            throw bad_layout("expected an index, found the manifest of an image");
+        }
+    });
     Offer offer;
     offer.descriptors = image::decode_index(root).manifests;
     if (offer.descriptors.size() > limits.index_entries) {
@@ -249,7 +254,11 @@ struct SavedImage {
 std::vector<std::string> strings_of(const value::Node& node, std::string_view key) {
     std::vector<std::string> result;
     const value::Node* list = node.find(key);
-    if (list != nullptr) {
+    if (list != nullptr && !list->is_null()) {
+        if (!list->is_sequence()) {
+            throw bad_layout(
+                fmt::format("manifest.json: {}: expected a list, found a {}", key, value::kind_name(list->kind())));
+        }
         for (const value::Node& item : list->items()) {
             if (!item.is_string()) {
                 throw bad_layout(
@@ -268,9 +277,14 @@ SavedImage saved_image(FileSet& files, const LocalReference& reference, const Pu
             .hint("an OCI layout is read with oci-archive:FILE");
     }
     const value::Node root = read_image_document(request.parser, *text, "file manifest.json", "bad-layout");
+    if (!root.is_sequence()) {
+        throw bad_layout(
+            fmt::format("manifest.json: expected a list of images, found a {}", value::kind_name(root.kind())));
+    }
     std::vector<SavedImage> matches;
     std::vector<std::string> known;
     for (const value::Node& item : root.items()) {
+        image::expect_exact(item, {"Config", "RepoTags", "Layers"}, "manifest.json");
         SavedImage image{item.get_string({"Config"}), strings_of(item, "RepoTags"), strings_of(item, "Layers")};
         known.insert(known.end(), image.names.begin(), image.names.end());
         const bool named = std::any_of(image.names.begin(), image.names.end(), [&](const std::string& name) {

@@ -122,8 +122,13 @@ void TarScan::header() {
         return;
     }
     if (block.find_first_not_of('\0') == std::string_view::npos) {
-        seen_end_ = true;
+        seen_end_ = std::exchange(seen_zeros_, true);
         return;
+    }
+    if (seen_zeros_) {  // some readers end there, some go on, some refuse it
+        throw Error(Exit::data, "bad-layer",
+                    no_entry_ ? "expected a tar archive, found zeros and then something else"
+                              : "expected two blocks of zeros at the end of the tar, found one and then more");
     }
     no_entry_ = false;
     const char type = block[156];
@@ -144,7 +149,7 @@ void TarScan::header() {
         if (*size > k_extension_max) {
             throw refused("a pax header or long name of at most 1 MiB", " with more");
         }
-        wanted_ = type == 'g' ? 0 : *size;
+        wanted_ = *size;
         extension_type_ = type;
         any_pax_ = any_pax_ || type == 'x' || type == 'g';
     } else {
@@ -202,73 +207,110 @@ void TarScan::name(std::optional<std::string>& which, std::string_view text) con
 void TarScan::take_extension(std::string_view bytes) {
     if (extension_type_ == 'x') {
         take_pax(bytes);
+    } else if (extension_type_ == 'g') {
+        take_global(bytes);
     } else {
         name(extension_type_ == 'L' ? said_.path : said_.target, text_in(bytes));
     }
 }
 
-/// Records "LENGTH KEY=VALUE\n", as strict as Go's reader, which other tools use: libarchive passes over what it cannot
-/// read, and cuts names off at a NUL, so the entry would have another name here than elsewhere.
+namespace {
+
+Error malformed_pax(const char* found) {
+    return Error(Exit::data, "bad-layer",
+                 fmt::format("expected a pax header of records LENGTH KEY=VALUE in the layer, found {}", found));
+}
+
+/// Takes the first record "LENGTH KEY=VALUE\n" off `bytes`: its key and value.
+std::pair<std::string_view, std::string_view> next_record(std::string_view& bytes) {
+    std::size_t length = 0;
+    const auto [end, fault] = std::from_chars(bytes.data(), bytes.data() + bytes.size(), length);
+    const auto digits = static_cast<std::size_t>(end - bytes.data());
+    if (fault != std::errc{} || length > bytes.size() || length < digits + 3 || *end != ' ' ||
+        bytes[length - 1] != '\n') {
+        throw malformed_pax("another length");
+    }
+    const std::string_view record = bytes.substr(digits + 1, length - digits - 2);
+    bytes.remove_prefix(length);
+    const auto equals = record.find('=');
+    if (equals == std::string_view::npos) throw malformed_pax("no =");
+    return {record.substr(0, equals), record.substr(equals + 1)};
+}
+
+/// What pax headers say of the map of a sparse file: in one record, or in two for each segment.
+struct SparseMap {
+    std::optional<std::uint64_t> segments;  ///< as announced
+    std::uint64_t listed = 0, paired = 0;   ///< numbers in the one record, and in pairs of records
+
+    /// Takes a record if it is one of them.
+    void take(std::string_view key, std::string_view value) {
+        if (key == "GNU.sparse.numblocks") {
+            segments = base::parse_number<std::uint64_t>(value);
+            if (!segments) throw malformed_pax("no count of a sparse file's segments");
+        } else if (key == "GNU.sparse.map") {
+            listed = value.empty() ? 0 : static_cast<std::uint64_t>(std::count(value.begin(), value.end(), ',')) + 1;
+        } else if (key == "GNU.sparse.offset" || key == "GNU.sparse.numbytes") {
+            if ((paired % 2 == 0) != (key == "GNU.sparse.offset")) {
+                throw malformed_pax("offsets and sizes of a sparse file's segments out of order");
+            }
+            ++paired;
+        }
+    }
+
+    void check() const {
+        if (listed != 0 && paired != 0) throw malformed_pax("two maps of a sparse file");
+        const auto given = listed + paired;
+        if (given == 0 && !segments) return;
+        if (given % 2 != 0 || given / 2 != segments) {
+            throw malformed_pax("a sparse file with another number of segments than it announces");
+        }
+    }
+};
+
+}  // namespace
+
+/// A name or a size of all entries that follow: GNU tar takes it, Go's reader and libarchive do not.
+void TarScan::take_global(std::string_view bytes) const {
+    while (!bytes.empty()) {
+        const auto [key, value] = next_record(bytes);
+        if (key == "path" || key == "linkpath" || key == "size" || key.starts_with("GNU.sparse.")) {
+            throw Error(Exit::data, "bad-layer",
+                        fmt::format("expected {} for each entry of the layer, found it for all that follow", key));
+        }
+    }
+}
+
+/// As strict as Go's reader, which other tools use: libarchive passes over what it cannot read, and cuts names off at a
+/// NUL, so the entry would have another name here than elsewhere.
 void TarScan::take_pax(std::string_view bytes) {
-    const auto malformed = [](const char* found) {
-        return Error(Exit::data, "bad-layer",
-                     fmt::format("expected a pax header of records LENGTH KEY=VALUE in the layer, found {}", found));
-    };
     if (std::exchange(said_.pax, true)) {
-        throw malformed("two for one entry");
+        throw malformed_pax("two for one entry");
     }
     std::optional<std::string_view> path;
     std::optional<std::string_view> target;
     std::optional<std::string_view> sparse_path;  // takes the place of a path that is made up
-    std::optional<std::uint64_t> segments;        // of a sparse file, as announced
-    std::uint64_t given = 0;                      // numbers of its map: two for each segment
-    bool has_map = false;
+    SparseMap map;
     while (!bytes.empty()) {
-        std::size_t length = 0;
-        const auto [end, fault] = std::from_chars(bytes.data(), bytes.data() + bytes.size(), length);
-        const auto digits = static_cast<std::size_t>(end - bytes.data());
-        if (fault != std::errc{} || length > bytes.size() || length < digits + 3 || *end != ' ' ||
-            bytes[length - 1] != '\n') {
-            throw malformed("another length");
-        }
-        const std::string_view record = bytes.substr(digits + 1, length - digits - 2);
-        bytes.remove_prefix(length);
-        if (record.find('=') == std::string_view::npos) {
-            throw malformed("no =");
-        }
-        for (auto& [key, value] : {std::pair<std::string_view, std::optional<std::string_view>*>{"path=", &path},
-                                   {"linkpath=", &target},
-                                   {"GNU.sparse.name=", &sparse_path}}) {
-            if (!record.starts_with(key)) {
+        const auto [key, value] = next_record(bytes);
+        for (auto& [known, place] : {std::pair<std::string_view, std::optional<std::string_view>*>{"path", &path},
+                                     {"linkpath", &target},
+                                     {"GNU.sparse.name", &sparse_path}}) {
+            if (key != known) {
                 continue;
             }
-            if (record.find('\0') != std::string_view::npos) {
-                throw malformed("a NUL in a name");
+            if (value.find('\0') != std::string_view::npos) {
+                throw malformed_pax("a NUL in a name");
             }
-            *value = record.substr(key.size());  // the last one counts, everywhere
+            *place = value;  // the last one counts, everywhere
         }
-        constexpr std::string_view count = "GNU.sparse.numblocks=";
-        constexpr std::string_view map = "GNU.sparse.map=";
-        if (record.starts_with(count)) {
-            segments = base::parse_number<std::uint64_t>(record.substr(count.size()));
-            has_map = true;
-            if (!segments) throw malformed("no count of a sparse file's segments");
-        } else if (record.starts_with(map)) {
-            const std::string_view numbers = record.substr(map.size());
-            given =
-                numbers.empty() ? 0 : static_cast<std::uint64_t>(std::count(numbers.begin(), numbers.end(), ',')) + 1;
-        } else if (record.starts_with("GNU.sparse.offset=") || record.starts_with("GNU.sparse.numbytes=")) {
-            ++given;
-        }
-        if (record.starts_with("size=")) {
-            const auto size = base::parse_number<std::uint64_t>(record.substr(5));
+        map.take(key, value);
+        if (key == "size") {
+            const auto size = base::parse_number<std::uint64_t>(value);
             following_ = following_ && size;
             said_.size = size.value_or(0);
         }
     }
-    if (has_map && (given % 2 != 0 || given / 2 != *segments)) {
-        throw malformed("a sparse file with another number of segments than it announces");
-    }
+    map.check();
     if (sparse_path) path = sparse_path;
     if (path) name(said_.path, *path);
     if (target) name(said_.target, *target);

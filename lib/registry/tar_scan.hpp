@@ -24,14 +24,15 @@ public:
     /// Errors: data "bad-layer" for an entry of a type that neither POSIX nor GNU tar, star or Solaris know, for a pax
     /// header that is malformed or whose names hold a NUL, for an entry that is given two names or two pax headers, for
     /// a file whose name ends with a slash, for a prefix that not every reader takes, for a hard link with content in a
-    /// pax archive and content of what is neither file nor link, for a pax header of over 1 MiB, for bytes after an end
-    /// without entries (an ISO image begins with zeros); those of the input.
+    /// pax archive and content of what is neither file nor link, for a pax header of over 1 MiB, for a name or a size
+    /// that is said of all entries, for a block that follows a single one of zeros, for bytes after an end without
+    /// entries (an ISO image begins with zeros); those of the input.
     [[nodiscard]] std::string_view next() override;
     /// Reads on to the end where no entry was seen: what lies there is no tar if it is not empty. Errors: as next().
     void look_to_end();
     /// True if the input has ended between two entries, without the blocks of zeros that a tar ends with.
     [[nodiscard]] bool lacks_end() const noexcept {
-        return at_end_ && following_ && !seen_end_ && have_ == 0 && skip_ == 0 && !empty_;
+        return at_end_ && following_ && !seen_end_ && !seen_zeros_ && have_ == 0 && skip_ == 0 && !empty_;
     }
 
 private:
@@ -41,6 +42,7 @@ private:
     void entry(char type, std::string_view block) const;
     void take_extension(std::string_view bytes);
     void take_pax(std::string_view bytes);
+    void take_global(std::string_view bytes) const;
     void name(std::optional<std::string>& which, std::string_view text) const;
 
     /// What comes before an entry and is said of it.
@@ -61,6 +63,7 @@ private:
     std::optional<std::uint64_t> behind_holes_;  ///< what is skipped after blocks that tell of more holes
     bool any_pax_ = false;       ///< a pax header was seen
     bool following_ = true;
+    bool seen_zeros_ = false;    ///< the first of the two blocks of an end
     bool seen_end_ = false;
     bool at_end_ = false;
     bool empty_ = true;

@@ -287,6 +287,23 @@ TEST_SUITE("api::unit") {
         CHECK(result.objects.nodes.size() == 1);
     }
 
+    TEST_CASE("of an object that a server gave twice the later counts, as must-gather has Pods and Namespaces") {
+        const auto pod = [](const std::string& uid, const std::string& version, const std::string& phase) {
+            return "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: b, uid: " + uid + ", resourceVersion: '" +
+                   version + "'}\nstatus: {phase: " + phase + "}\n---\n";
+        };
+        for (const auto& text : {pod("u", "9", "Pending") + pod("u", "10", "Running"),
+                                 pod("u", "10", "Running") + pod("u", "9", "Pending")}) {
+            const Read result = read(text);
+            CHECK(only(result) == "0 diagnostics");
+            REQUIRE(result.objects.pods.size() == 1);
+            CHECK(result.objects.pods[0].phase == "Running");
+        }
+        CHECK(only(read(pod("u", "9", "Pending") + pod("v", "10", "Running"))) != "0 diagnostics");
+        CHECK(only(read(pod("u", "", "Pending") + pod("u", "10", "Running"))) != "0 diagnostics");
+        CHECK(only(read(pod("''", "9", "Pending") + pod("''", "10", "Running"))) != "0 diagnostics");
+    }
+
     TEST_CASE("secrets are decoded, stringData wins") {
         const Read result = read("apiVersion: v1\nkind: Secret\ntype: Opaque\nmetadata: {name: a, namespace: b}\n"
                                  "data: {one: aGVsbG8=, two: aGVsbG8=}\nstringData: {two: plain}\n");

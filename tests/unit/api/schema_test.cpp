@@ -134,6 +134,34 @@ TEST_SUITE("api::unit") {
         CHECK(marks == "spec.modules[0].version spec.modules[0].config.modprobe.moduleName ");
     }
 
+    TEST_CASE("a field in the wrong mapping: the hint says which one it belongs to") {
+        const auto hints = [](const std::string& spec) {
+            Diagnostics faults;
+            api::Objects objects;
+            const auto documents = value::read_yaml("apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: Module\n"
+                                                    "metadata: {name: m, namespace: n}\n" + spec,
+                                                    "m.yaml", faults);
+            api::decode(documents.at(0), objects, faults);
+            std::string text;
+            for (const auto& fault : faults) {
+                if (fault.code == "unknown-field") { text += fault.message + "; " + fault.hint + "\n"; }
+            }
+            return text;
+        };
+        CHECK(hints("spec:\nmoduleLoader: {}\nselector: {}\n") ==
+              "unknown field moduleLoader; it belongs into spec: indent it more\n"
+              "unknown field selector; it belongs into spec: indent it more\n");
+        CHECK(hints("spec: {moduleLoader: {kernelMappings: []}}\n") ==
+              "unknown field spec.moduleLoader.kernelMappings; it belongs into spec.moduleLoader.container: indent it "
+              "more\n");
+        CHECK(hints("spec: {moduleLoader: {container: {selector: {}, tolerations: []}}}\n") ==
+              "unknown field spec.moduleLoader.container.selector; it belongs into spec: indent it less; or into "
+              "spec.moduleLoader.container.build: indent it more\n"
+              "unknown field spec.moduleLoader.container.tolerations; it belongs into spec: indent it less\n");
+        CHECK(hints("spec: {nothing: 1, status: {}}\n") ==
+              "unknown field spec.nothing; \nunknown field spec.status; it belongs beside spec: indent it less\n");
+    }
+
     TEST_CASE("a text that is no schema is a bug") {
         CHECK_NOTHROW(api::Schema("kind K g/v1 Cluster\n  S: spec\nS\n  string: a b!>=2.1\n  [string]1+: c<2.4\n"));
         for (const char* text : {"  string: a\n", "kind K\n", "T\n  Unknown: a\n", "T\n  string: a>=2.x\n",

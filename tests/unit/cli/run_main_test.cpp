@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <stdexcept>
 
 #include <doctest/doctest.h>
@@ -68,6 +70,17 @@ TEST_SUITE("cli::unit") {
             CHECK(text.find("timeout") != std::string::npos);
             CHECK(text.find("interrupted") == std::string::npos);
             CHECK(text.find("server") != std::string::npos);
+        }
+    }
+
+    TEST_CASE("a path that cannot be looked at is the user's, not a bug") {
+        for (const auto& [number, exit] : {std::pair{EACCES, 77}, {ENAMETOOLONG, 74}, {ENOENT, 66}}) {
+            const Ran ran = run({"show"}, [number = number](const Args&, Context&) -> Exit {
+                throw std::filesystem::filesystem_error("status", "/a\nb",
+                                                        std::error_code(number, std::system_category()));
+            });
+            CHECK(ran.exit == exit);
+            CHECK(ran.console.err_text.starts_with("error: cannot read /a\\nb: "));
         }
     }
 

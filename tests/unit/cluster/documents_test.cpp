@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -94,6 +95,74 @@ TEST_SUITE("cluster::unit") {
             write(dir + "/mkdocs.yml", "webhookPort: 9443\n");
             read(dir);
             CHECK(objects.operator_configs.size() == 1);
+        }
+    }
+
+    TEST_CASE("patches of kustomize are left out, and its namespace counts") {
+        const sys::TempDir top("kmm-documents");
+        const std::string dir = top.path();
+        const std::string module =
+            "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: Module\nmetadata: {name: a}\nspec: {selector: {}}\n";
+        write(dir + "/base/module.yaml", module);
+        write(dir + "/base/kustomization.yaml", "resources: [module.yaml]\n");
+        write(dir + "/prod/kustomization.yaml",
+              "namespace: drivers\nresources: [../base/]\npatches:\n- path: ./patch.yaml\n- patch: |-\n    - op: x\n");
+        write(dir + "/prod/patch.yaml", "kind: Module\nmetadata: {name: a}\n");
+        api::Objects objects;
+        Diagnostics diagnostics;
+        const auto read = [&](const std::string& given = "") {
+            objects = {};
+            diagnostics.clear();
+            static_cast<void>(cluster::read_documents({dir}, objects, diagnostics, given));
+        };
+        const auto has = [&](const std::string& message) {
+            return std::any_of(diagnostics.begin(), diagnostics.end(), [&](const Diagnostic& one) {
+                return one.severity == Severity::note && one.message == message;
+            });
+        };
+        read();
+        CHECK_FALSE(has_errors(diagnostics));
+        REQUIRE(objects.modules.size() == 1);
+        CHECK(objects.modules[0].meta.namespace_ == "drivers");
+        CHECK(has("1 file that kustomize uses as a patch or setting was not read"));
+        CHECK(has("1 kustomization changes objects of KMM, which were read without those changes"));
+        CHECK(diagnostics.back().hint == "kubectl kustomize " + dir + "/prod | kmm-plan validate -f -");
+        SUBCASE("a name without an ending, a component, a kustomization that refers to itself") {
+            std::filesystem::remove(dir + "/base/kustomization.yaml");
+            write(dir + "/base/Kustomization", "resources: [module.yaml, ../base]\nnamespace: near\n");
+            read("given");
+            REQUIRE(objects.modules.size() == 1);
+            CHECK(objects.modules[0].meta.namespace_ == "near");
+        }
+        SUBCASE("a file that is also a resource is read") {
+            write(dir + "/base/kustomization.yaml", "resources: [module.yaml, ../prod/patch.yaml]\n");
+            read();
+            CHECK(has_errors(diagnostics));
+        }
+        SUBCASE("what adds objects and labels changes none") {
+            write(dir + "/prod/kustomization.yaml",
+                  "namespace: drivers\nresources: [../base]\ncommonLabels: {a: b}\npatches: []\n"
+                  "configMapGenerator: [{name: x, files: [a]}]\n");
+            std::filesystem::remove(dir + "/prod/patch.yaml");
+            read();
+            CHECK_FALSE(has("1 kustomization changes objects of KMM, which were read without those changes"));
+        }
+        SUBCASE("a namespace that is written stays") {
+            write(dir + "/base/module.yaml", 
+                  "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: Module\nmetadata: {name: a, namespace: own}\n"
+                  "spec: {selector: {}}\n");
+            read();
+            REQUIRE(objects.modules.size() == 1);
+            CHECK(objects.modules[0].meta.namespace_ == "own");
+        }
+        SUBCASE("without a kustomization it is the caller's") {
+            std::filesystem::remove(dir + "/prod/kustomization.yaml");
+            std::filesystem::remove(dir + "/prod/patch.yaml");
+            read("given");
+            REQUIRE(objects.modules.size() == 1);
+            CHECK(objects.modules[0].meta.namespace_ == "given");
+            read();
+            CHECK(has_errors(diagnostics));
         }
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Row M54 of docs/hostile-contents.md; the golden case m54-compressed-bomb is the same through the whole program.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "kmod/inflate.hpp"
@@ -58,6 +59,42 @@ TEST_CASE("M54 a bomb is refused before much of it is in memory") {
 TEST_CASE("M54 the compression is known by its bytes, not by the name of the file") {
     CHECK(kmod::plain_module(zstd_frame(1, 7 << 3), "wrong.ko.xz").size() == 128U << 10U);
     CHECK(kmod::plain_module("plain", "wrong.ko.gz") == "plain");
+}
+
+TEST_CASE("sections of which kernels take one") {
+    const auto told = [](const std::string& bytes) {
+        try {
+            (void)kmod::parse_module(bytes, "x.ko");
+        } catch (const Error& error) {
+            return error.message();
+        }
+        return std::string("accepted");
+    };
+    for (const char* name : {".modinfo", ".gnu.linkonce.this_module"}) {
+        CAPTURE(name);
+        KoSpec spec;
+        spec.sections[name] = std::string("vermagic=other\0", 15);
+        CHECK(told(make_ko(spec)) ==
+              fmt::format("x.ko: not a loadable kernel module: there are 2 sections {}, kernels take one", name));
+    }
+    KoSpec spec;
+    spec.sections["another"] = std::string(sizeof(Elf64_Sym), '\0');
+    std::string bytes = make_ko(spec);
+    Elf64_Ehdr header;
+    std::memcpy(&header, bytes.data(), sizeof header);
+    const auto last = [&](auto change) {
+        for (unsigned i = 0; i < header.e_shnum; ++i) {
+            Elf64_Shdr section;
+            char* at = bytes.data() + header.e_shoff + i * sizeof section;
+            std::memcpy(&section, at, sizeof section);
+            if (section.sh_type != SHT_PROGBITS || section.sh_size != sizeof(Elf64_Sym)) continue;
+            change(section);
+            std::memcpy(at, &section, sizeof section);
+        }
+    };
+    CHECK(told(bytes) == "accepted");
+    last([](Elf64_Shdr& section) { section.sh_type = SHT_SYMTAB; });
+    CHECK(told(bytes) == "x.ko: not a loadable kernel module: there are 2 symbol tables, kernels take one");
 }
 
 TEST_CASE("symbols that a kernel would follow out of their tables") {

@@ -209,6 +209,50 @@ TEST_CASE("M47 pax headers that are none, and names with a NUL") {
               .code() == "ok");
 }
 
+TEST_CASE("M47 a name or a size for all entries, which some readers take and others do not") {
+    const auto global = [](const std::string& record) {
+        TarHeader header;
+        header.name = "pax_global_header";
+        header.type = 'g';
+        const std::string records = fmt::format("{} {}\n", record.size() + 4, record);
+        header.size = records.size();
+        return pull_tar(TarBuilder().raw(header, records).file(k_modules + "/x.ko", "data").finish());
+    };
+    CHECK(global("comment=made by git").code() == "ok");
+    for (const std::string key : {"path", "linkpath", "size", "GNU.sparse.map"}) {
+        CHECK(global(key + "=1000").message() ==
+              "expected " + key + " for each entry of the layer, found it for all that follow");
+    }
+    CHECK(global("comment").code() == "bad-layer");
+}
+
+TEST_CASE("M47 one block of zeros, where some readers end and others go on") {
+    const std::string zeros(512, '\0');
+    const std::string one = TarBuilder().file(k_modules + "/x.ko", "data").blocks();
+    const std::string other = TarBuilder().file(k_modules + "/y.ko", "data").finish();
+    CHECK(pull_tar(one + zeros).files.size() == 1);
+    CHECK(pull_tar(one + zeros + zeros).files.size() == 1);
+    CHECK(pull_tar(one + zeros + other).message() ==
+          "expected two blocks of zeros at the end of the tar, found one and then more");
+}
+
+TEST_CASE("M47 maps of sparse files that readers take in different ways") {
+    using Records = std::vector<std::pair<std::string, std::string>>;
+    const auto told = [](Records records) {
+        records.insert(records.begin(), {"GNU.sparse.size", "4"});
+        return pull_tar(TarBuilder().pax(records).file(k_modules + "/x.ko", "data").finish()).message();
+    };
+    const std::string begin = "expected a pax header of records LENGTH KEY=VALUE in the layer, found ";
+    CHECK(told({{"GNU.sparse.numblocks", "2"},
+                {"GNU.sparse.map", "0,4"},
+                {"GNU.sparse.offset", "0"},
+                {"GNU.sparse.numbytes", "4"}}) == begin + "two maps of a sparse file");
+    CHECK(told({{"GNU.sparse.map", "0,4"}}) ==
+          begin + "a sparse file with another number of segments than it announces");
+    CHECK(told({{"GNU.sparse.numblocks", "1"}, {"GNU.sparse.numbytes", "4"}, {"GNU.sparse.offset", "0"}}) ==
+          begin + "offsets and sizes of a sparse file's segments out of order");
+}
+
 TEST_CASE("M47 entries with two names, of which readers take one or the other") {
     const std::string good = k_modules + "/x.ko";
     const std::string other = k_modules + "/y.ko";

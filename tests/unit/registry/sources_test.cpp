@@ -264,6 +264,18 @@ TEST_CASE("layouts that are none, or hold other bytes than they say") {
     CHECK(spoilt([](Layout& l) { l.files["index.json"] = "{"; }).code() == "bad-layout");
     CHECK(spoilt([](Layout& l) { l.files["index.json"] = R"({"schemaVersion":2,"manifests":[]})"; }).code() ==
           "image-not-found");
+    const auto index_as = [&](const std::string& from, const std::string& to) {
+        return spoilt([&](Layout& l) {
+            std::string& text = l.files["index.json"];
+            text.replace(text.find(from), from.size(), to);
+        });
+    };
+    CHECK(index_as("\"schemaVersion\":2", "\"schemaVersion\":3").message() == "schemaVersion: expected 2");
+    CHECK(index_as("\"schemaVersion\":2,", "").message() == "schemaVersion: expected 2");
+    CHECK(index_as("{\"schemaVersion", "{\"Manifests\":[],\"schemaVersion").code() == "bad-manifest");
+    CHECK(index_as("{\"schemaVersion", "{\"layers\":[],\"schemaVersion").code() == "bad-manifest");
+    CHECK(index_as("{\"schemaVersion", "{\"mediaType\":\"application/vnd.oci.image.manifest.v1+json\",\"schemaVersion")
+              .code() == "bad-manifest");
     CHECK(spoilt([&](Layout& l) { l.files.erase(blob); }).code() == "image-not-found");
     const Outcome other = spoilt([&](Layout& l) { l.files[blob][5] ^= 1; });
     CHECK(other.code() == "digest-mismatch");
@@ -277,6 +289,18 @@ TEST_CASE("layouts that are none, or hold other bytes than they say") {
     CHECK(text.code() == "bad-layout");
     CHECK_MESSAGE(text.message().find("in the layer") == std::string::npos, text.message());
     CHECK(text.error->hint().find("gzip or zstd") != std::string::npos);
+}
+
+TEST_CASE("a manifest.json of docker save that is none") {
+    const sys::TempDir top("kmm-test-");
+    const auto told = [&](const std::string& manifest) {
+        put_file(top.path() + "/x.tar", TarBuilder().file("manifest.json", manifest).finish());
+        return pull_local("docker-archive:" + top.path() + "/x.tar").message();
+    };
+    CHECK(told(R"({"Config":"c"})") == "manifest.json: expected a list of images, found a mapping");
+    CHECK(told(R"([{"Config":"c","Layers":"a"}])") == "manifest.json: Layers: expected a list, found a string");
+    CHECK(told(R"([{"Config":"c","layers":["a"]}])") ==
+          "manifest.json: expected the member Layers, found \"layers\"");
 }
 
 TEST_CASE("links in a layout are not followed") {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "api/codec.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "kmm-plan/source/documents.hpp"
@@ -86,12 +87,42 @@ void tell_of_selections(const cli::Args& args, cli::Context& context) {
     }
 }
 
+/// Checks an object that another one holds, as far as it stands there already.
+void check_wrapped(const api::WrappedObject& wrapped, const plan::ValidateOptions& options, Diagnostics& diagnostics) {
+    Diagnostics faults;
+    if (wrapped.is_template) {
+        Diagnostic note;
+        note.severity = Severity::note;
+        note.code = "unknown-kind";
+        note.message =
+            wrapped.document.root.get_string({"kind"}) + " with values that are filled in later: not checked";
+        note.position = wrapped.document.position(wrapped.document.root.mark());
+        faults.push_back(std::move(note));
+    } else {
+        api::Objects objects;
+        // A namespace that is not written is that of the cluster where the object is made.
+        api::decode(wrapped.document, objects, faults, "default");
+        api::finish(objects, faults);
+        for (auto& finding : plan::validate(objects, options)) { faults.push_back(std::move(finding)); }
+    }
+    for (auto& fault : faults) {
+        if (wrapped.is_partial && fault.code == "missing-field" && fault.severity == Severity::error) {
+            fault.severity = Severity::warning;
+            fault.hint = "the policy can only complete an object that exists";
+        }
+        fault.message += fmt::format(" (in {})", wrapped.holder);
+        diagnostics.push_back(std::move(fault));
+    }
+}
+
 /// An empty directory, or a template that made nothing, must not end as "valid".
 void require_objects(Source& source) {
     const auto kinds = names_of(source.objects);
     const bool has_objects =
         std::any_of(kinds.begin(), kinds.end(), [](const KindNames& kind) { return !kind.names.empty(); });
-    if (has_objects || has_errors(source.diagnostics)) { return; }
+    const bool has_wrapped = std::any_of(source.objects.wrapped.begin(), source.objects.wrapped.end(),
+                                         [](const api::WrappedObject& object) { return !object.is_template; });
+    if (has_objects || has_wrapped || has_errors(source.diagnostics)) { return; }
     for (auto& diagnostic : source.diagnostics) {
         if (diagnostic.code != "no-documents") { continue; }
         diagnostic.severity = Severity::error;
@@ -148,7 +179,11 @@ std::string text_of(const Source& source, const Reporting& reporting) {
     const auto notes = static_cast<std::size_t>(
         std::count_if(source.diagnostics.begin(), source.diagnostics.end(),
                       [](const Diagnostic& diagnostic) { return diagnostic.severity == Severity::note; }));
-    text += fmt::format("valid: {}; {}{}\n", counts_text(names_of(source.objects)),
+    std::string counts = counts_text(names_of(source.objects));
+    if (const auto& wrapped = source.objects.wrapped; !wrapped.empty()) {
+        counts += fmt::format(", {} inside other kinds", plural(wrapped.size(), "object"));
+    }
+    text += fmt::format("valid: {}; {}{}\n", counts,
                         plural(source.diagnostics.size() - notes, "warning"),
                         (notes == 0 ? "" : ", " + plural(notes, "note")) +
                             (reporting.known() ? fmt::format(", {} known", *reporting.known()) : ""));
@@ -184,6 +219,7 @@ Exit run_validate(const cli::Args& args, cli::Context& context) {
     plan::check_node_labels(source.objects, source.diagnostics);
     for (auto& finding : plan::validate(source.objects, options)) { source.diagnostics.push_back(std::move(finding)); }
     for (auto& finding : plan::lint(source.objects)) { source.diagnostics.push_back(std::move(finding)); }
+    for (const auto& wrapped : source.objects.wrapped) { check_wrapped(wrapped, options, source.diagnostics); }
     check_secrets(source);
     for (const auto& before : source.replaced) {
         const auto after = std::find_if(source.objects.modules.begin(), source.objects.modules.end(),

@@ -304,18 +304,24 @@ std::size_t show_document(std::vector<Shown>& all, cli::Context& context) {
 /// What to say if there are no lines: a misspelt selector is not to look like an empty cluster.
 std::string nothing_text(const std::vector<Source>& sources, const std::vector<Selection>& selected,
                          const cli::Args& args) {
-    std::size_t nodes = 0, modules = 0;
+    std::size_t nodes = 0, modules = 0, wrapped = 0;
     for (const auto& source : sources) {
         nodes += source.objects.nodes.size();
         modules += source.objects.modules.size();
+        wrapped += source.objects.wrapped.size();
     }
+    const std::string left_out =
+        wrapped == 0 ? ""
+                     : fmt::format("; {} of KMM inside other kinds {} for another cluster",
+                                   wrapped == 1 ? "1 object" : fmt::format("{} objects", wrapped),
+                                   wrapped == 1 ? "is" : "are");
     const bool none = nodes > 0 && std::all_of(selected.begin(), selected.end(),
                                                [](const Selection& selection) { return selection.nodes.empty(); });
     const std::string why =
         none ? fmt::format(": no node matches -l {}", base::escape(args.get("selector").value_or("")))
         : args.all("action").empty() ? ""
                                      : fmt::format(": no line has action {}", base::join(args.all("action"), " or "));
-    return fmt::format("nothing to show{}; read: Nodes {}, Modules {}\n", why, nodes, modules);
+    return fmt::format("nothing to show{}; read: Nodes {}, Modules {}{}\n", why, nodes, modules, left_out);
 }
 
 /// How many configurations of each Module the nodes have.

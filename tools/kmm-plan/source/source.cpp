@@ -223,6 +223,14 @@ void check_source(Source& source, cli::Context& context) {
     append(source.diagnostics, plan::lint(source.objects));
     check_secrets(source);
     check_operator_configs(source, OperatorConfigUse::beside);
+    for (auto& finding : source.diagnostics) {
+        if (finding.code != "kustomize-not-built") { continue; }
+        finding.severity = Severity::warning;  // the plan may differ
+        constexpr std::string_view k_verb = "kmm-plan validate";
+        if (const auto at = finding.hint.find(k_verb); at != std::string::npos) {
+            finding.hint.replace(at, k_verb.size(), "kmm-plan " + context.verb.name);
+        }
+    }
     drop_notes(source.diagnostics);
     // Which KMM the documents are for is what validate is asked.
     std::erase_if(source.diagnostics, [](const Diagnostic& finding) { return finding.code == "newer-field"; });

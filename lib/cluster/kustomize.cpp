@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/kustomize.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <utility>
+
+#include "base/error.hpp"
+#include "cluster/text_source.hpp"
+#include "value/reader.hpp"
+
+namespace kmm::cluster {
+
+namespace {
+
+
+constexpr std::array<std::string_view, 3> k_names{"kustomization.yaml", "kustomization.yml", "Kustomization"};
+/// Lists of other files whose objects are taken.
+constexpr std::array<std::string_view, 3> k_resources{"resources", "bases", "components"};
+/// Lists of files, or of mappings with the path of one, that hold no objects of their own.
+constexpr std::array<std::string_view, 9> k_parts{"patches",      "patchesStrategicMerge", "patchesJson6902",
+                                                  "replacements", "transformers",          "generators",
+                                                  "validators",   "configurations",        "crds"};
+/// Members that change objects of KMM. Labels do not: kustomize knows no selector of theirs.
+constexpr std::array<std::string_view, 10> k_changes{
+    "patches", "patchesStrategicMerge", "patchesJson6902", "replacements", "transformers",
+    "vars",    "namePrefix",            "nameSuffix",      "components",   "configurations"};
+
+std::string joined(const std::string& directory, const std::string& path) {
+    auto text = (std::filesystem::path(directory) / path).lexically_normal().native();
+    while (text.size() > 1 && text.ends_with('/')) { text.pop_back(); }
+    return text;
+}
+
+/// What directory a file is in, written as `joined` writes it.
+std::string directory_of(const std::string& file) {
+    const auto slash = file.rfind('/');
+    return joined(slash == std::string::npos ? "." : file.substr(0, slash), "");
+}
+
+bool is_filled(const value::Node& root, std::string_view key) {
+    const auto* found = root.find(key);
+    return found != nullptr && !(found->items().empty() && found->members().empty() && found->text().empty());
+}
+
+}  // namespace
+
+Kustomizations Kustomizations::among(const std::vector<std::string>& files) {
+    Kustomizations result;
+    std::set<std::string> directories;
+    const auto read = [&](const std::string& file) {
+        try {
+            if (const auto text = TextSource(file).whole()) { result.add(file, *text); }
+        } catch (const Error&) {
+            // Files that are read as documents tell why they cannot be read.
+        }
+    };
+    for (const auto& file : files) {
+        directories.insert(directory_of(file));
+        const std::string name = file.substr(file.rfind('/') + 1);
+        if (std::find(k_names.begin(), k_names.end(), name) != k_names.end()) { read(file); }
+    }
+    // The name without an ending is none of a document.
+    for (const auto& directory : directories) { read(directory + "/Kustomization"); }
+    for (std::size_t i = 0; i < result.all_.size(); ++i) {
+        for (const auto& resource : result.all_[i].resources) { result.by_resource_[resource].push_back(i); }
+    }
+    return result;
+}
+
+void Kustomizations::add(const std::string& file, std::string_view text) {
+    Diagnostics faults;
+    const auto documents = value::read_any(text, file, faults);
+    if (documents.empty() || !documents.front().root.is_mapping()) { return; }
+    const value::Node& root = documents.front().root;
+    Kustomization made;
+    made.file = file;
+    made.directory = directory_of(file);
+    made.given_namespace = root.get_string({"namespace"});
+    made.changes = std::any_of(k_changes.begin(), k_changes.end(), [&](auto key) { return is_filled(root, key); });
+    for (const auto key : k_resources) {
+        const value::Node* list = root.find(key);
+        if (list == nullptr) { continue; }
+        for (const auto& item : list->items()) { made.resources.insert(joined(made.directory, item.text())); }
+    }
+    for (const auto key : k_parts) {
+        const value::Node* list = root.find(key);
+        if (list == nullptr) { continue; }
+        for (const auto& item : list->items()) {
+            const std::string path = item.is_mapping() ? item.get_string({"path"}) : item.text();
+            // A patch may stand in the list itself.
+            if (!path.empty() && path.find('\n') == std::string::npos) { parts_.insert(joined(made.directory, path)); }
+        }
+    }
+    if (const auto path = root.get_string({"openapi", "path"}); !path.empty()) {
+        parts_.insert(joined(made.directory, path));
+    }
+    all_.push_back(std::move(made));
+}
+
+bool Kustomizations::is_part(const std::string& file) const {
+    if (parts_.empty()) { return false; }
+    const auto name = joined(file, "");
+    return parts_.contains(name) && !by_resource_.contains(name);
+}
+
+std::vector<const Kustomizations::Kustomization*> Kustomizations::users_of(const std::string& file) const {
+    std::vector<const Kustomization*> users;
+    std::vector<std::string> open{joined(file, "")};
+    for (std::size_t i = 0; i < open.size(); ++i) {
+        const auto found = by_resource_.find(open[i]);
+        if (found == by_resource_.end()) { continue; }
+        for (const auto index : found->second) {
+            const auto* user = &all_[index];
+            if (std::find(users.begin(), users.end(), user) != users.end()) { continue; }
+            users.push_back(user);
+            open.push_back(user->directory);
+        }
+    }
+    return users;
+}
+
+std::string Kustomizations::namespace_of(const std::string& file) const {
+    if (all_.empty()) { return ""; }
+    for (const auto* user : users_of(file)) {
+        if (!user->given_namespace.empty()) { return user->given_namespace; }
+    }
+    return "";
+}
+
+std::vector<std::string> Kustomizations::changing(const std::string& file) const {
+    std::vector<std::string> files;
+    if (all_.empty()) { return files; }
+    for (const auto* user : users_of(file)) {
+        if (user->changes) { files.push_back(user->file); }
+    }
+    std::sort(files.begin(), files.end());
+    return files;
+}
+
+}  // namespace kmm::cluster

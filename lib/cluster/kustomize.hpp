@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kustomizations in a directory say of the files beside them. They are not built.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kmm::cluster {
+
+/// The kustomizations among the files of a directory.
+class Kustomizations {
+public:
+    /// `files` as object_files lists them. A kustomization that cannot be read says nothing.
+    [[nodiscard]] static Kustomizations among(const std::vector<std::string>& files);
+
+    /// Whether a kustomization has a file as a patch or as a setting, and none as a resource: what stands there is no
+    /// object, or half of one.
+    [[nodiscard]] bool is_part(const std::string& file) const;
+    /// Which namespace objects of a file get that say none; "" if no kustomization says one.
+    [[nodiscard]] std::string namespace_of(const std::string& file) const;
+    /// The kustomizations that change objects of a file otherwise than by their namespace, sorted.
+    [[nodiscard]] std::vector<std::string> changing(const std::string& file) const;
+
+private:
+    struct Kustomization {
+        std::string file, directory;
+        std::string given_namespace;   ///< "" if it says none
+        std::set<std::string> resources;  ///< files, and directories of other kustomizations
+        bool changes = false;
+    };
+
+    void add(const std::string& file, std::string_view text);
+    /// Those that a file is a resource of, nearest first.
+    [[nodiscard]] std::vector<const Kustomization*> users_of(const std::string& file) const;
+
+    std::vector<Kustomization> all_;
+    std::map<std::string, std::vector<std::size_t>> by_resource_;
+    std::set<std::string> parts_;
+};
+
+}  // namespace kmm::cluster
