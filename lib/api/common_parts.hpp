@@ -3,10 +3,13 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "api/types.hpp"
@@ -31,7 +34,17 @@ private:
     template <typename T>
     class Values {
     public:
+        Values() { by_place_.reserve(std::size_t{1} << 14U); }  // growing is what costs
+
         void share(Shared<T>& value) {
+            const T* const place = &*value;
+            auto& last = last_[(reinterpret_cast<std::uintptr_t>(place) >> 4U) % last_.size()];
+            if (last.first != place) { last = {place, &stand_in(value)}; }
+            if (&**last.second != place) { value = *last.second; }
+        }
+
+    private:
+        const Shared<T>& stand_in(const Shared<T>& value) {
             auto& stands_for = by_place_[&*value];
             if (stands_for == nullptr) {
                 const auto own_hash = hash(*value);
@@ -40,10 +53,9 @@ private:
                 stands_for = same == last ? &by_hash_.emplace(own_hash, value)->second : &same->second;
                 if (same != last) { replaced_.push_back(value); }
             }
-            if (&**stands_for != &*value) { value = *stands_for; }
+            return *stands_for;
         }
 
-    private:
         static std::size_t hash(const ModuleConfig& config) {
             return std::hash<std::string>{}(config.container_image) ^ std::hash<std::string>{}(config.kernel_version);
         }
@@ -53,6 +65,7 @@ private:
             return sum;
         }
 
+        std::array<std::pair<const T*, const Shared<T>*>, 4096> last_{};  ///< of by_place_, by a cheap hash
         std::unordered_map<const T*, const Shared<T>*> by_place_;
         std::unordered_multimap<std::size_t, Shared<T>> by_hash_;
         std::vector<Shared<T>> replaced_;  ///< no other value may get their places

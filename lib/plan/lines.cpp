@@ -9,6 +9,7 @@
 #include <set>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -372,7 +373,8 @@ private:
 
     /// NodeModulesConfigs that belong to no node.
     void report_missing_nodes() {
-        std::set<std::string_view> nodes;
+        std::unordered_set<std::string_view> nodes;
+        nodes.reserve(objects_.nodes.size());
         for (const auto& node : objects_.nodes) { nodes.insert(node.meta.name); }
         for (const auto& config : objects_.node_modules_configs) {
             if (nodes.count(config.meta.name) != 0) { continue; }

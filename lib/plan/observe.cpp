@@ -2,8 +2,8 @@
 #include "plan/observe.hpp"
 
 #include <algorithm>
-#include <map>
 #include <memory>
+#include <unordered_map>
 
 #include "api/codec.hpp"
 #include "plan/template.hpp"
@@ -107,9 +107,10 @@ bool is_image_pod_of(const api::Pod& pod, std::string_view ns, std::string_view 
 }
 
 std::vector<NodeView> views(const api::Objects& objects) {
-    std::map<std::string_view, const api::NodeModulesConfig*> configs;
+    std::unordered_map<std::string_view, const api::NodeModulesConfig*> configs;
+    configs.reserve(objects.node_modules_configs.size());
     for (const auto& config : objects.node_modules_configs) { configs.emplace(config.meta.name, &config); }
-    std::map<std::string_view, std::vector<const api::Pod*>> pods;
+    std::unordered_map<std::string_view, std::vector<const api::Pod*>> pods;
     for (const auto& pod : objects.pods) {
         if (text_at(pod.meta.labels, api::k_label_worker_action) != nullptr) { pods[pod.node_name].push_back(&pod); }
     }
