@@ -344,8 +344,8 @@ void DirectoryStore::patch_node_labels(const std::string& node, const LabelChang
             const auto wanted = change_set.find(key);
             if (current == value || (wanted != change_set.end() && current == wanted->second)) continue;
             throw Error(Exit::locked, "conflict",
-                        fmt::format("label {} of node {} was changed by somebody else: expected {}, found {}", key, node,
-                                    shown_label(value), shown_label(current)))
+                        fmt::format("label {} of node {} was changed by somebody else: expected {}, found {}", key,
+                                    node, shown_label(value), shown_label(current)))
                 .hint("nothing was written; run the command again")
                 .retryable();
         }

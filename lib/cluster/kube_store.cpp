@@ -321,8 +321,8 @@ void KubeStore::patch_node_labels(const std::string& node, const LabelChange& ch
             if (current != value && (wanted == change.end() || current != wanted->second)) {
                 if (tried == 1) { break; }  // what the watch has may be old: look at the node itself
                 throw Error(Exit::locked, "conflict",
-                            fmt::format("label {} of node {} was changed by somebody else: expected {}, found {}", label, node,
-                                        shown_label(value), shown_label(current)))
+                            fmt::format("label {} of node {} was changed by somebody else: expected {}, found {}",
+                                        label, node, shown_label(value), shown_label(current)))
                     .hint("nothing was written; run the command again")
                     .retryable();
             }

@@ -108,10 +108,11 @@ constexpr std::array k_image_texts{
              "a module was built against another interface of the kernel, or of another module of the image",
              "The CRC of a symbol it uses differs from that of what exports it: structures or functions have changed.",
              "rebuild it against the headers of that kernel, and together with the modules it needs"},
-    CodeText{"symbol-version-missing", "finding", "a module was built without the version of a symbol that it uses",
-             "Whether it fits cannot be determined: Debian's kernels refuse it, others complain and go on; one without any "
-             "version is loaded by force only.",
-             "build it with the Module.symvers of all that it needs, in KBUILD_EXTRA_SYMBOLS"},
+    CodeText{
+        "symbol-version-missing", "finding", "a module was built without the version of a symbol that it uses",
+        "Whether it fits cannot be determined: Debian's kernels refuse it, others complain and go on; one without any "
+        "version is loaded by force only.",
+        "build it with the Module.symvers of all that it needs, in KBUILD_EXTRA_SYMBOLS"},
     CodeText{"timeout", "error", "a pipe gave nothing, or an image was not read, within --timeout", "",
              "see that something writes to it, or give it more time"},
     CodeText{"toml-syntax", "error", "a mirror configuration is no TOML", "", "see the position in the message"},

@@ -222,9 +222,9 @@ std::vector<std::string> uncovered_nodes(kube::Client& client, const Release& re
 
 upgrade::Run rollout_run(const RecipeRequest& request, const Release& now, const Release* previous,
                          const std::vector<DriverNode>& nodes) {
-    auto run =
-        begin_run(request, nodes.empty() ? upgrade::recipe::procedure_rollout() : upgrade::recipe::procedure_downgrade(),
-                  request.options);
+    auto run = begin_run(request,
+                         nodes.empty() ? upgrade::recipe::procedure_rollout() : upgrade::recipe::procedure_downgrade(),
+                         request.options);
     auto subject = request.subject;
     subject.revision = now.revision;
     subject.previous = previous == nullptr ? 0 : previous->revision;

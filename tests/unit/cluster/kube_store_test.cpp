@@ -240,7 +240,8 @@ TEST_CASE("a live store: a label that somebody changed meanwhile is a conflict, 
     } catch (const Error& error) {
         CHECK(error.code() == "conflict");
         CHECK(error.is_retryable());
-        CHECK(error.message() == "label role of node node-a was changed by somebody else: expected 'worker', found 'other'");
+        CHECK(error.message() ==
+              "label role of node node-a was changed by somebody else: expected 'worker', found 'other'");
     }
     CHECK(cluster.label("role") == "other");
     // The store has looked at the node: the next decision is based on what is there.

@@ -196,8 +196,9 @@ TEST_CASE("a kernel whose health cannot be watched is not called healthy") {
     SUBCASE("neither its taint nor its log") {
         std::filesystem::remove(tainted);
         std::filesystem::remove(rig.host.paths.kmsg);
-        const std::string text = "health-not-checked: neither " + tainted + " nor " + rig.host.paths.kmsg +
-                                 " can be read: whether the kernel oopsed, locked up or warned during the step is not known";
+        const std::string text =
+            "health-not-checked: neither " + tainted + " nor " + rig.host.paths.kmsg +
+            " can be read: whether the kernel oopsed, locked up or warned during the step is not known";
         CHECK(both() == text + "|" + text);
         (void)rig.load();
         CHECK(health_of(rig.load()).empty());  // nothing was asked of the kernel
