@@ -147,10 +147,23 @@ class Canary(Frozen):
         self.assertEqual(left, [])
 
     def test_a_pod_without_a_network(self):
-        shown, left = self.walked("ANNOTATE w1 no-sandbox; GO --node-timeout 12s", exit_code=11)
+        shown, left = self.walked("ANNOTATE w1 no-sandbox; GO --node-timeout 20s", exit_code=11)
+        self.assertRegex(shown, r"note: waits: Pod \S+-listen-1 on node w1: ContainerCreating; \d\.\ds left")
         self.assertIn("-listen-1 on node w1: ContainerCreating after the time limit (last event: FailedCreatePodSandBox: "
                       'plugin type="bridge" failed (add): no such network)', shown)
         self.assertEqual(left, [])
+
+    def test_a_rollout_that_does_not_end(self):
+        labels = {"matchLabels": {"app": "cni"}}
+        template = {"metadata": {"labels": {"app": "cni"}}, "spec": {"containers": [{"name": "cni", "image": "broken"}]}}
+        (self.work / "networking/v1.35.4/two.json").write_text(json.dumps({
+            "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "cni", "namespace": "kube-system"},
+            "spec": {"selector": labels, "template": template}}))
+        shown, _ = self.walked("GO --node-timeout 20s", exit_code=11)
+        self.assertRegex(shown, r"note: waits: DaemonSet kube-system/cni: 0 of 2 Pods are updated and available; \d\.\ds left")
+        self.assertIn("kubectl describe daemonsets -n kube-system cni; kubectl get pods -n kube-system -o wide",
+                      " ".join(shown.split()))
+        self.assertEqual(self.made(), [])
 
     def test_the_only_other_node_is_not_ready(self):
         shown, left = self.walked("GO --node-timeout 12s; ANNOTATE w1 unready; kmm-upgrade resume", exit_code=11,

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.hpp"
 #include "upgrade/drive/actor.hpp"
 
 namespace kmm::drive {
@@ -15,6 +16,7 @@ namespace {
 using value::Node;
 
 constexpr std::chrono::milliseconds k_first_poll{100}, k_longest_poll{2000};
+constexpr std::chrono::milliseconds k_first_said{10'000}, k_said_again{30'000};
 
 /// The path of an API's list of kinds.
 std::string path_of_group(const std::string& api_version) {
@@ -118,6 +120,18 @@ void await_clear(sys::Clock& clock, const Deadline& deadline, const std::functio
             throw Error(Exit::unhealthy, "not-verified", fmt::format("{} after the time limit", found)).hint(hint);
         if (interrupted() || !clock.sleep_for(wait) || interrupted()) throw Leave{StepEnd::left};
     }
+}
+
+std::function<std::string()> spoken(const sys::Clock& clock, const Deadline& deadline, const Say& say,
+                                    std::function<std::string()> problem) {
+    return [&clock, &deadline, &say, problem = std::move(problem), next = clock.monotonic() + k_first_said]() mutable {
+        auto found = problem();
+        if (!found.empty() && clock.monotonic() >= next) {
+            say(fmt::format("waits: {}; {} left", found, base::format_duration(deadline.left())));
+            next = clock.monotonic() + k_said_again;
+        }
+        return found;
+    };
 }
 
 }  // namespace kmm::drive

@@ -49,4 +49,11 @@ private:
 void await_clear(sys::Clock& clock, const Deadline& deadline, const std::function<bool()>& interrupted,
                  const std::string& hint, const std::function<std::string()>& problem);
 
+using Say = std::function<void(const std::string&)>;
+
+/// `problem` for await_clear, which also has what it finds said after ten seconds, then every thirty, with the time
+/// that is left. The references must outlive it.
+[[nodiscard]] std::function<std::string()> spoken(const sys::Clock& clock, const Deadline& deadline, const Say& say,
+                                                  std::function<std::string()> problem);
+
 }  // namespace kmm::drive

@@ -149,11 +149,13 @@ bool has_ended(const Node& pod) {
     return container_state(pod).find("terminated") != nullptr || pod.get_string({"status", "phase"}) == "Failed";
 }
 
-/// What the kubelet says of a Pod that has not started.
+/// What the kubelet says of a Pod that has not started; never "".
 std::string waiting_text(const Node& pod) {
     const auto state = container_state(pod);
     const auto text = both(state.get_string({"waiting", "reason"}), state.get_string({"waiting", "message"}));
-    return text.empty() ? pod.get_string({"status", "phase"}) : text;
+    if (!text.empty()) return text;
+    const auto phase = pod.get_string({"status", "phase"});
+    return phase.empty() ? "was not seen by its kubelet" : "is " + phase;
 }
 
 /// The kubelet has tried, and waiting brings no image to a cluster that cannot pull.
@@ -237,7 +239,7 @@ void NetworkCanary::remove(const Deadline& deadline, const std::function<bool()>
 std::string NetworkCanary::still_wrong(const Deadline& deadline, const std::function<bool()>& interrupted,
                                        const std::function<std::string()>& problem) {
     try {
-        await_clear(clock_, deadline, interrupted, "", problem);
+        await_clear(clock_, deadline, interrupted, "", spoken(clock_, deadline, say_, problem));
         return "";
     } catch (const Error& error) {
         if (error.code() != "not-verified") throw;
@@ -304,10 +306,11 @@ std::vector<Node> NetworkCanary::make(const std::vector<Node>& pods, const Deadl
         std::string fault;
         const auto late = still_wrong(soon ? *soon : deadline, interrupted, [&] {
             pod = client_.get(kube::resources::k_pods, pod_key(pod));
-            return judge(pod, fault);
+            const auto lacks = judge(pod, fault);
+            return lacks.empty() ? lacks : fmt::format("{}: {}", where(pod), lacks);
         });
         if (fault.empty() && late.empty()) continue;
-        faults.push_back(fmt::format("{}: {}", where(pod), late.empty() ? fault : late + last_event(pod)));
+        faults.push_back(late.empty() ? fmt::format("{}: {}", where(pod), fault) : late + last_event(pod));
         if (lacks_image(pod)) hint = k_image_hint;
         if (!soon) soon.emplace(clock_, std::min(k_late_patience, deadline.left()));
     }

@@ -4,12 +4,14 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kube/access.hpp"
 #include "kube/client.hpp"
 #include "sys/clock.hpp"
 #include "upgrade/drive/deadline.hpp"
+#include "upgrade/drive/objects.hpp"
 
 namespace kmm::drive {
 
@@ -25,7 +27,9 @@ struct CanaryRequest {
 /// know, and ask the DNS of the cluster for Service default/kubernetes. Their exit codes and states are the proof.
 class NetworkCanary {
 public:
-    NetworkCanary(kube::Client& client, sys::Clock& clock) : client_(client), clock_(clock) {}
+    /// `say` is told what it waits for.
+    NetworkCanary(kube::Client& client, sys::Clock& clock, Say say)
+        : client_(client), clock_(clock), say_(std::move(say)) {}
     /// What was tried, for people. Removes what an earlier call has left before, and its own Pods afterwards, however
     /// it ends. Errors: unhealthy "network-canary-failed" with what a Pod has said; those of the client. Throws Leave.
     [[nodiscard]] std::string run(const CanaryRequest& request, const Deadline& deadline,
@@ -57,6 +61,7 @@ private:
 
     kube::Client& client_;
     sys::Clock& clock_;
+    Say say_;
 };
 
 }  // namespace kmm::drive

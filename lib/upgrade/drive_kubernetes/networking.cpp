@@ -15,7 +15,6 @@
 #include "upgrade/drive/actor.hpp"
 #include "upgrade/drive/objects.hpp"
 #include "upgrade/drive_kubernetes/network_canary.hpp"
-#include "upgrade/drive_kubernetes/node_proof.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::drive {
@@ -80,8 +79,8 @@ void require_object(const Document& document, Diagnostics& faults) {
 
 class ServerNetworking final : public Networking {
 public:
-    ServerNetworking(kube::Client& client, sys::Clock& clock)
-        : objects_(client), client_(client), clock_(clock), canary_(client, clock) {}
+    ServerNetworking(kube::Client& client, sys::Clock& clock, Say say)
+        : objects_(client), client_(client), clock_(clock), say_(say), canary_(client, clock, std::move(say)) {}
 
     [[nodiscard]] std::string apply(const upgrade::Header& run, const upgrade::kubernetes::Subject& subject,
                                     const Deadline& deadline, const std::function<bool()>& interrupted) override {
@@ -101,13 +100,15 @@ public:
         std::vector<std::pair<kube::Resource, kube::Key>> watched;
         for (const auto& document : documents) {
             std::optional<kube::Resource> resource;
-            await_none(clock_, deadline, interrupted, document.root.get_string({"metadata", "name"}), [&] {
+            const auto is_unserved = [&] {
                 resource = objects_.resource_of(document.root);
                 return resource
                            ? std::string()
                            : fmt::format("the API server does not serve kind {} of {}",
                                          document.root.get_string({"kind"}), document.root.get_string({"apiVersion"}));
-            });
+            };
+            await_clear(clock_, deadline, interrupted, "kubectl get crds: see whether the set brings this kind",
+                        spoken(clock_, deadline, say_, is_unserved));
             const auto object = placed(document.root, *resource);
             const kube::Key key{object.get_string({"metadata", "namespace"}), object.get_string({"metadata", "name"})};
             const auto before = client_.find(*resource, key);
@@ -118,8 +119,12 @@ public:
             watched.emplace_back(*resource, key);
         }
         for (const auto& [resource, key] : watched)
-            await_none(clock_, deadline, interrupted, key.name,
-                       [&, &where = resource, &name = key] { return rollout_problem(client_.get(where, name)); });
+            await_clear(clock_, deadline, interrupted,
+                        fmt::format("kubectl describe {} -n {} {}; kubectl get pods -n {} -o wide", resource.plural,
+                                    key.namespace_, key.name, key.namespace_),
+                        spoken(clock_, deadline, say_, [&, &where = resource, &name = key] {
+                            return rollout_problem(client_.get(where, name));
+                        }));
         return fmt::format("{} of {} objects changed, every rollout is complete; {}", changed, documents.size(),
                            tried(run, subject, deadline, interrupted));
     }
@@ -149,6 +154,7 @@ private:
     Objects objects_;
     kube::Client& client_;
     sys::Clock& clock_;
+    Say say_;
     NetworkCanary canary_;
 };
 
@@ -189,8 +195,9 @@ std::vector<Document> read_networking(const std::string& directory, const std::s
     return documents;
 }
 
-std::unique_ptr<Networking> networking_of(cluster::Cluster& cluster, sys::Clock& clock) {
-    if (cluster.server != nullptr) return std::make_unique<ServerNetworking>(cluster.server->client(), clock);
+std::unique_ptr<Networking> networking_of(cluster::Cluster& cluster, sys::Clock& clock, Say say) {
+    if (cluster.server != nullptr)
+        return std::make_unique<ServerNetworking>(cluster.server->client(), clock, std::move(say));
     return std::make_unique<NoNetworking>();
 }
 

@@ -9,6 +9,7 @@
 
 #include "cluster/cluster.hpp"
 #include "upgrade/drive/deadline.hpp"
+#include "upgrade/drive/objects.hpp"
 #include "upgrade/engine/run.hpp"
 #include "upgrade/kubernetes/subject.hpp"
 
@@ -26,7 +27,7 @@ public:
     virtual ~Networking() = default;
     /// Applies the manifests of `subject.networking`, waits for their rollouts, and has NetworkCanary try the network
     /// if the subject names an image; what was done and what was not tried, for people. Can be repeated. Errors: those
-    /// of NetworkCanary; those of the reader and of the API server; unhealthy "rollout-incomplete" names what is not
+    /// of NetworkCanary; those of the reader and of the API server; unhealthy "not-verified" names what is not
     /// ready at `deadline`. Throws Leave.
     [[nodiscard]] virtual std::string apply(const upgrade::Header& run, const upgrade::kubernetes::Subject& subject,
                                             const Deadline& deadline, const std::function<bool()>& interrupted) = 0;
@@ -36,7 +37,7 @@ public:
 };
 
 /// That of an API server; of a directory cluster one that is never to be asked: start refuses --networking there.
-/// `cluster` must outlive it.
-[[nodiscard]] std::unique_ptr<Networking> networking_of(cluster::Cluster& cluster, sys::Clock& clock);
+/// `cluster` must outlive it. `say` is told what takes long.
+[[nodiscard]] std::unique_ptr<Networking> networking_of(cluster::Cluster& cluster, sys::Clock& clock, Say say);
 
 }  // namespace kmm::drive

@@ -75,7 +75,8 @@ public:
           freezing_(access),
           runner_(std::move(runner)),
           view_(drive::view_of(access.cluster.opened())),
-          networking_(drive::networking_of(access.cluster.opened(), access.call.clock())) {}
+          networking_(drive::networking_of(access.cluster.opened(), access.call.clock(),
+                                           [&access](const std::string& text) { access.call.note(text); })) {}
 
     [[nodiscard]] std::unique_ptr<drive::Actor> actor(drive::Recorder& recorder) override {
         const auto stopped = [this] { return access_.call.stopped(); };
@@ -134,7 +135,7 @@ public:
             auto& cluster = access.cluster.open(access.cluster.place(&run));
             auto* server = cluster.server;
             if (server == nullptr || access.record.directory().holder()) return;
-            remove_canary(access, *drive::networking_of(cluster, access.call.clock()), run);
+            remove_canary(access, *drive::networking_of(cluster, access.call.clock(), [](const std::string&) {}), run);
             drive::Freeze freeze(server->client(), access.call.clock(), [] { return false; });
             const auto notice = freeze.look();
             if (notice && notice->holder == run.created_by && notice->to == upgrade::kubernetes::subject_of(run).target)
