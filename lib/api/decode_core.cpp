@@ -91,6 +91,10 @@ void settle_namespace(const Fields& metadata, ObjectMeta& meta, Residence reside
             meta.namespace_ = *given;
             return;
         }
+        if (metadata.scope().schema == nullptr) {  // it may be for any namespace, and Modules that need it say theirs
+            metadata.scope().homeless = true;
+            return;
+        }
         metadata.scope().fault(
             "missing-field", "required field metadata.namespace is missing", metadata.node().mark(),
             fmt::format("kubectl would take it from the current context; write it into the document{}",
