@@ -176,7 +176,8 @@ void note_foreign_kind(const Scope& scope, const value::Node& root, const std::s
     scope.diagnostics.push_back(std::move(diagnostic));
 }
 
-/// kubectl would take the namespace from elsewhere. The message is the kind alone, see fold_notes.
+/// kubectl would take the namespace from elsewhere, or a server make up the name. The message is the kind alone, see
+/// fold_notes.
 void note_homeless(const Scope& scope, const value::Node& root, const std::string& kind) {
     Diagnostic diagnostic;
     diagnostic.severity = Severity::note;

@@ -178,7 +178,11 @@ ObjectMeta decode_meta(Fields& root, Residence residence, KeptAnnotations kept) 
     meta.origin = root.scope().document.position(root.node().mark());
     auto metadata = root.child("metadata", Need::required);
     if (!metadata) { return meta; }
-    meta.name = metadata->string("name", Need::required);
+    // A name that a server is to make up: of Kubernetes' own kinds no such object counts.
+    const bool is_nameless = root.scope().schema == nullptr && metadata->node().find("name") == nullptr &&
+                             metadata->node().find("generateName") != nullptr;
+    if (is_nameless) { root.scope().homeless = true; }
+    meta.name = metadata->string("name", is_nameless ? Need::optional : Need::required);
     meta.namespace_ = metadata->string("namespace");
     meta.uid = metadata->string("uid");
     meta.labels = metadata->string_map("labels");

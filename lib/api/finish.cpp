@@ -136,7 +136,7 @@ void sort_and_check(std::vector<T>& objects, std::string_view kind, Diagnostics&
 
 void finish(Objects& objects, Diagnostics& diagnostics) {
     fold_notes(diagnostics, "unknown-kind", "of kinds that KMM does not use");
-    fold_notes(diagnostics, "missing-field", "without a namespace");
+    fold_notes(diagnostics, "missing-field", "without a namespace or name");
     fold_unread(diagnostics);
     sort_and_check(objects.nodes, "Node", diagnostics);
     sort_and_check(objects.modules, "Module", diagnostics, &objects.doubles);

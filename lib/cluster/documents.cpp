@@ -150,8 +150,17 @@ bool may_hold_objects(std::string_view front) {
 
 /// Whether a text that cannot be read may be meant to hold objects of KMM, Nodes or a dump with some.
 bool may_be_meant(std::string_view text) {
-    const auto has = [&](std::string_view part) { return text.find(part) != std::string_view::npos; };
-    return has("kmm") || (has("kind") && (has("Node") || has("List")));
+    if (text.find("kmm") != std::string_view::npos) { return true; }
+    constexpr std::string_view k_kind = "kind";
+    for (auto at = text.find(k_kind); at != std::string_view::npos; at = text.find(k_kind, at + 1)) {
+        auto rest = text.substr(at + k_kind.size());
+        rest.remove_prefix(std::min(rest.find_first_not_of("\"': \t"), rest.size()));
+        for (const std::string_view kind : {"Node", "NodeList", "List"}) {
+            const auto after = rest.substr(std::min(kind.size(), rest.size()));
+            if (rest.starts_with(kind) && (after.empty() || after.find_first_of("\"', \t\r\n}") == 0)) { return true; }
+        }
+    }
+    return false;
 }
 
 class DocumentReader {

@@ -96,6 +96,7 @@ TEST_SUITE("cluster::unit") {
         SUBCASE("nor templates and settings of others that cannot be read") {
             for (const char* text : {"- apiVersion: v1\n", "a: 1\n---\nkind: x\n", "{{ .x }}: [",
                                      "{% if x %}\nkind: Pod\n",
+                                     "kind: NodePolicy\na: {{ .List }}\n{{ end }}\n",
                                      "kind: Pod\nname: {{ .name }}\n{{- if .x }}\n"}) {
                 CAPTURE(text);
                 write(dir + "/mkdocs.yml", text);
