@@ -61,8 +61,8 @@ enum class Compression { none, gzip, zstd };
 /// and the like.
 [[nodiscard]] bool is_plain_type(std::string_view content_type);
 
-/// Refuses a member that readers in Go (docker, containerd, podman) take for one of `known` and we do not, being written
-/// in another case: the same image would be two. Errors: data "bad-manifest", with `where` in it.
+/// Refuses a member that readers in Go (docker, containerd, podman) take for one of `known` and we do not, being
+/// written in another case: the same image would be two. Errors: data "bad-manifest", with `where` in it.
 void expect_exact(const value::Node& node, std::initializer_list<std::string_view> known, const std::string& where);
 
 /// What a manifest document is. `content_type` is the response header (parameters are ignored; "" if absent). With a
