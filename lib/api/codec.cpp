@@ -35,13 +35,21 @@ struct KnownKind {
 
 template <auto Decode, auto Member>
 void read_into(Scope& scope, const value::Node& root, Objects& objects) {
-    (objects.*Member).push_back(Decode(scope, root));
+    auto object = Decode(scope, root);
+    if (!scope.homeless) { (objects.*Member).push_back(std::move(object)); }
 }
 
 /// DaemonSets of others are many, and none of ours.
 void read_daemon_set(Scope& scope, const value::Node& root, Objects& objects) {
     if (!root.get_string({"metadata", "labels", k_label_module_name}).empty()) {
         objects.daemon_sets.push_back(decode_daemon_set(scope, root));
+    }
+}
+
+/// Of definitions only those of KMM tell something.
+void read_definition(Scope& scope, const value::Node& root, Objects& objects) {
+    if (root.get_string({"metadata", "name"}).ends_with(k_group)) {
+        objects.custom_resource_definitions.push_back(decode_custom_resource_definition(scope, root));
     }
 }
 
@@ -52,8 +60,7 @@ constexpr std::array k_kinds{
               read_into<decode_managed_cluster_module, &Objects::managed_cluster_modules>},
     KnownKind{"ManagedCluster", "cluster.open-cluster-management.io/v1",
               read_into<decode_managed_cluster, &Objects::managed_clusters>},
-    KnownKind{"CustomResourceDefinition", "apiextensions.k8s.io/v1",
-              read_into<decode_custom_resource_definition, &Objects::custom_resource_definitions>},
+    KnownKind{"CustomResourceDefinition", "apiextensions.k8s.io/v1", read_definition, {}, OtherVersions::not_read},
     KnownKind{"DaemonSet", "apps/v1", read_daemon_set, {}, OtherVersions::not_read},
     KnownKind{"DeviceClass",
               "resource.k8s.io/v1",
@@ -169,6 +176,20 @@ void note_foreign_kind(const Scope& scope, const value::Node& root, const std::s
     scope.diagnostics.push_back(std::move(diagnostic));
 }
 
+/// kubectl would take the namespace from elsewhere, or a server make up the name. The message is the kind alone, see
+/// fold_notes.
+void note_homeless(const Scope& scope, const value::Node& root, const std::string& kind) {
+    Diagnostic diagnostic;
+    diagnostic.severity = Severity::note;
+    diagnostic.code = "missing-field";
+    diagnostic.message = kind;
+    diagnostic.position = scope.document.position(root.find_path({"metadata"})->mark());
+    diagnostic.hint =
+        fmt::format("write metadata.namespace{}, if a Module needs it",
+                    scope.given_namespace ? ", or give -n NAMESPACE" : "");
+    scope.diagnostics.push_back(std::move(diagnostic));
+}
+
 /// Whether a document without kind and apiVersion is the operator's controller_config.yaml.
 bool is_operator_config(const value::Node& root) {
     constexpr std::array<std::string_view, 7> keys{
@@ -272,7 +293,9 @@ void decode_any(Scope& scope, const value::Node& root, const Inherited& inherite
     scope.schema = kmm_schema().find_kind(kind, api_version);
     scope.release_marks = &objects.release_marks;
     scope.checked = false;
+    scope.homeless = false;
     known->read(scope, root, objects);
+    if (scope.homeless) { note_homeless(scope, root, kind); }
     scope.checked = false;
     soften_served(root, kind, scope.diagnostics, before);
 }

@@ -91,6 +91,10 @@ void settle_namespace(const Fields& metadata, ObjectMeta& meta, Residence reside
             meta.namespace_ = *given;
             return;
         }
+        if (metadata.scope().schema == nullptr) {  // it may be for any namespace, and Modules that need it say theirs
+            metadata.scope().homeless = true;
+            return;
+        }
         metadata.scope().fault(
             "missing-field", "required field metadata.namespace is missing", metadata.node().mark(),
             fmt::format("kubectl would take it from the current context; write it into the document{}",
@@ -174,7 +178,11 @@ ObjectMeta decode_meta(Fields& root, Residence residence, KeptAnnotations kept) 
     meta.origin = root.scope().document.position(root.node().mark());
     auto metadata = root.child("metadata", Need::required);
     if (!metadata) { return meta; }
-    meta.name = metadata->string("name", Need::required);
+    // A name that a server is to make up: of Kubernetes' own kinds no such object counts.
+    const bool is_nameless = root.scope().schema == nullptr && metadata->node().find("name") == nullptr &&
+                             metadata->node().find("generateName") != nullptr;
+    if (is_nameless) { root.scope().homeless = true; }
+    meta.name = metadata->string("name", is_nameless ? Need::optional : Need::required);
     meta.namespace_ = metadata->string("namespace");
     meta.uid = metadata->string("uid");
     meta.labels = metadata->string_map("labels");

@@ -31,6 +31,7 @@ struct Scope {
     std::optional<std::string_view> given_namespace = std::nullopt;  ///< see decode
     const SchemaKind* schema = nullptr;  ///< of the object that is read; null: of a kind that KMM does not have
     std::vector<ReleaseMark>* release_marks = nullptr;  ///< null: none is recorded
+    bool homeless = false;  ///< the object is of a kind of Kubernetes' own, and in no namespace: it is left out
     bool checked = false;  ///< check_object has reported all faults: readers take what fits and say nothing
     RepeatedParts* repeats = nullptr;     ///< parts of a stream that were decoded before; null: none
     TextPool* texts = nullptr;            ///< shares texts of labels and annotations; null: each has its own

@@ -20,18 +20,17 @@ namespace kmm::api {
 
 namespace {
 
-/// One note for all objects of kinds that KMM has nothing to do with, at the first of them: charts and repositories are
-/// full of them.
-void fold_foreign(Diagnostics& diagnostics) {
+/// One note for all objects that were left out for one reason, at the first of them: charts and repositories are full
+/// of such. `code` is that of the notes, whose messages are names of kinds.
+void fold_notes(Diagnostics& diagnostics, std::string_view code, std::string_view reason) {
     // A note that was folded before is a sentence, not the name of a kind.
-    const auto is_foreign = [](const Diagnostic& one) {
-        return one.code == "unknown-kind" && one.severity == Severity::note &&
-               one.message.find(' ') == std::string::npos;
+    const auto folds = [&](const Diagnostic& one) {
+        return one.code == code && one.severity == Severity::note && one.message.find(' ') == std::string::npos;
     };
     std::map<std::string, std::size_t> counts;
     Diagnostic* first = nullptr;
     for (auto& one : diagnostics) {
-        if (!is_foreign(one)) { continue; }
+        if (!folds(one)) { continue; }
         ++counts[one.message];  // the kind's name, see note_foreign_kind
         if (first == nullptr) { first = &one; }
         if (first->hint.empty()) { first->hint = one.hint; }
@@ -47,10 +46,10 @@ void fold_foreign(Diagnostics& diagnostics) {
     const std::size_t others = kinds.size() > k_named_max ? kinds.size() - k_named_max : 0;
     kinds.resize(kinds.size() - others);
     Diagnostic note = *first;
-    note.message = fmt::format("{} object{} of kinds that KMM does not use {} not read: {}{}", total,
-                               total == 1 ? "" : "s", total == 1 ? "was" : "were", base::join(kinds, ", "),
+    note.message = fmt::format("{} object{} {} {} not read: {}{}", total, total == 1 ? "" : "s", reason,
+                               total == 1 ? "was" : "were", base::join(kinds, ", "),
                                others == 0 ? "" : fmt::format(" and {} other kinds", others));
-    std::erase_if(diagnostics, [&](const Diagnostic& one) { return is_foreign(one); });
+    std::erase_if(diagnostics, [&](const Diagnostic& one) { return folds(one); });
     diagnostics.push_back(std::move(note));
 }
 
@@ -136,7 +135,8 @@ void sort_and_check(std::vector<T>& objects, std::string_view kind, Diagnostics&
 }  // namespace
 
 void finish(Objects& objects, Diagnostics& diagnostics) {
-    fold_foreign(diagnostics);
+    fold_notes(diagnostics, "unknown-kind", "of kinds that KMM does not use");
+    fold_notes(diagnostics, "missing-field", "without a namespace or name");
     fold_unread(diagnostics);
     sort_and_check(objects.nodes, "Node", diagnostics);
     sort_and_check(objects.modules, "Module", diagnostics, &objects.doubles);

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.hpp"
 #include "cli/app.hpp"
 #include "cli/parse.hpp"
 #include "sys/signals.hpp"

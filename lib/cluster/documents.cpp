@@ -148,6 +148,21 @@ bool may_hold_objects(std::string_view front) {
     return is_empty;
 }
 
+/// Whether a text that cannot be read may be meant to hold objects of KMM, Nodes or a dump with some.
+bool may_be_meant(std::string_view text) {
+    if (text.find("kmm") != std::string_view::npos) { return true; }
+    constexpr std::string_view k_kind = "kind";
+    for (auto at = text.find(k_kind); at != std::string_view::npos; at = text.find(k_kind, at + 1)) {
+        auto rest = text.substr(at + k_kind.size());
+        rest.remove_prefix(std::min(rest.find_first_not_of("\"': \t"), rest.size()));
+        for (const std::string_view kind : {"Node", "NodeList", "List"}) {
+            const auto after = rest.substr(std::min(kind.size(), rest.size()));
+            if (rest.starts_with(kind) && (after.empty() || after.find_first_of("\"', \t\r\n}") == 0)) { return true; }
+        }
+    }
+    return false;
+}
+
 class DocumentReader {
 public:
     DocumentReader(DocumentTarget& target, Diagnostics& diagnostics,
@@ -201,9 +216,38 @@ private:
             parts_.push_back(file);
             return;
         }
+        const std::size_t before = diagnostics_.size();
         target_.set_namespace(kustomizations_.namespace_of(file));
         read_text(file, Empty::fine);
         target_.set_namespace("");
+        leave_out_unreadable(file, before);
+    }
+
+    /// A template, or a setting of another program: that there is no object to be read is no fault of it, unless it
+    /// looks as if one was meant that decisions need. `begin`: of its faults.
+    void leave_out_unreadable(const std::string& file, std::size_t begin) {
+        const auto is_setting = [](const Diagnostic& one) {
+            return one.severity == Severity::error &&
+                   (one.message == "required field kind is missing" ||
+                    one.message == "required field apiVersion is missing" || one.message.starts_with("document: "));
+        };
+        const auto is_syntax = [](const Diagnostic& one) {
+            return one.code == "yaml-syntax" || one.code == "json-syntax" || one.code == "bad-key" ||
+                   one.code == "duplicate-key";
+        };
+        const auto first = diagnostics_.begin() + static_cast<std::ptrdiff_t>(begin);
+        const auto is_either = [&](const Diagnostic& one) { return is_setting(one) || is_syntax(one); };
+        if (std::none_of(first, diagnostics_.end(), is_either)) { return; }
+        const auto text = TextSource(file).whole();
+        if (!text || may_be_meant(*text)) { return; }
+        const bool is_template = text->find("{{") != std::string::npos || text->find("{%") != std::string::npos;
+        const auto is_left_out = [&](const Diagnostic& one) {
+            return is_setting(one) || (is_template && is_syntax(one));
+        };
+        const auto kept = std::remove_if(first, diagnostics_.end(), is_left_out);
+        if (kept == diagnostics_.end()) { return; }
+        diagnostics_.erase(kept, diagnostics_.end());
+        left_out_[""].push_back(file);
     }
 
     /// What kustomize would do with the directory is not done: that is told where it concerns objects of KMM.

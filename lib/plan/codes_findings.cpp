@@ -42,7 +42,9 @@ constexpr std::array k_finding_texts{
              "validate says so as a note, verbs that plan as a warning.",
              "give the verb what kubectl kustomize DIR prints"},
     CodeText{"missing-field", "finding", "a required field is missing",
-             "The CRD, or Kubernetes' own schema, requires it: the API server refuses the object.", "add the field"},
+             "The CRD, or Kubernetes' own schema, requires it: the API server refuses the object. Of Pods, Secrets and "
+             "others that KMM does not define a missing namespace is a note: they are left out.",
+             "add the field"},
     CodeText{"no-documents", "finding", "the directory, a named file or standard input has no documents",
              "Of a directory only *.yaml, *.yml and *.json are read. A named file or standard input that is empty is "
              "an error: mostly the command that was to fill it "

@@ -78,8 +78,9 @@ constexpr std::array k_image_texts{
     CodeText{"not-locked", "finding", "an image is not in the lock file", "", "remove the lock file to write it again"},
     CodeText{"odd-parameter", "finding", "the kernel takes a parameter, perhaps otherwise than it is meant",
              "Of a bool it looks at the beginning only: 10 is y, none is n. Before Linux 5.19 it "
-             "does not know true and false. Of a parameter that is given twice the last value stays. async_probe and "
-             "dyndbg are the kernel's own.",
+             "does not know true and false. Of a parameter that is given twice the last value stays. A blank beside "
+             "the '=' parts it in several, and KMM replaces no variable in it. async_probe and dyndbg are the "
+             "kernel's own.",
              "write y or n for a boolean, and each parameter once"},
     CodeText{"parser-crashed", "finding", "the process that parses the image crashed", "",
              "do not use the image, and report it: it may be an attack"},

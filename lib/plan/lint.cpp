@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include <fmt/format.h>
 
+#include "base/module_name.hpp"
 #include "base/text.hpp"
 #include "image/reference.hpp"
 #include "plan/image_name.hpp"
@@ -40,6 +42,7 @@ public:
         for (std::size_t i = 0; i < container_.kernel_mappings.size(); ++i) { matcher(i); }
         unreachable();
         paths();
+        parameters();
         sign(container_.sign, "sign");
         for (std::size_t i = 0; i < container_.kernel_mappings.size(); ++i) {
             sign(container_.kernel_mappings[i].sign, fmt::format("kernelMappings[{}].sign", i));
@@ -259,6 +262,39 @@ private:
         path("modprobe.dirName", container_.modprobe.dir_name);
         above_modules(container_.modprobe.dir_name);
         path("modprobe.firmwarePath", container_.modprobe.firmware_path);
+    }
+
+    /// Whether there is a blank beside the '=' at `equals`, if there is one.
+    static bool has_blank(const std::string& text, std::size_t equals) {
+        return equals != std::string::npos &&
+               ((equals > 0 && text[equals - 1] == ' ') || (equals + 1 < text.size() && text[equals + 1] == ' '));
+    }
+
+    /// What can be seen of parameters without the module: each text goes to modprobe, and as it is to the kernel, which
+    /// parts it at blanks.
+    void parameters() {
+        std::map<std::string, std::string> seen;
+        const auto& all = container_.modprobe.parameters;
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            const std::string& text = all[i];
+            const auto odd = [&](const std::string& how, std::string hint) {
+                report(Severity::warning, fmt::format("modprobe.parameters[{}]", i), "odd-parameter",
+                       fmt::format("parameter \"{}\" {}", base::escape(text), how), std::move(hint));
+            };
+            const auto equals = text.find('=');
+            const std::string name(base::trim(std::string_view(text).substr(0, equals)));
+            if (text.find("${") != std::string::npos || text.find("$KERNEL") != std::string::npos) {
+                odd("has a variable, which KMM replaces in names of images only", "write the value itself");
+            } else if (has_blank(text, equals) && name.find_first_of(" \"") == std::string::npos) {
+                odd("has a blank beside its '=': the kernel takes it for several parameters",
+                    fmt::format("write {}={}", name, base::trim(std::string_view(text).substr(equals + 1))));
+            } else if (const auto [before, first] = seen.try_emplace(base::kernel_module_name(name), text);
+                       !name.empty() && !first && before->second != text) {
+                odd(fmt::format("comes after \"{}\": the kernel sets both, and the last stays",
+                                base::escape(before->second)),
+                    "give it once");
+            }
+        }
     }
 
     void sign(const std::optional<api::Sign>& section, const std::string& field) {

@@ -83,12 +83,26 @@ TEST_SUITE("cluster::unit") {
             CHECK(has_errors(diagnostics));
         }
         SUBCASE("not what may have been meant as an object") {
-            for (const char* text : {"  kind: Node\n", "- apiVersion: v1\n", "{\"kind\": \"Node\"}", "{kind: Node}",
-                                     "a: [", "a: 1\na: 2\n", "a: 1\n---\nkind: x\n", "-   kind: Node\n"}) {
+            for (const char* text : {"  kind: Node\n", "{\"kind\": \"Node\"}", "{kind: Node}", "-   kind: Node\n",
+                                     "kind: Node\na: [", "{\"items\": [{\"kind\": \"Node\"", "kind: List\na: 1\na: 2\n",
+                                     "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nspec: {}\n", "x: kmm\n- a\n",
+                                     "a: [", "a: 1\na: 2\n"}) {
                 CAPTURE(text);
                 write(dir + "/mkdocs.yml", text);
                 read(dir);
                 CHECK(has_errors(diagnostics));
+            }
+        }
+        SUBCASE("nor templates and settings of others that cannot be read") {
+            for (const char* text : {"- apiVersion: v1\n", "a: 1\n---\nkind: x\n", "{{ .x }}: [",
+                                     "{% if x %}\nkind: Pod\n",
+                                     "kind: NodePolicy\na: {{ .List }}\n{{ end }}\n",
+                                     "kind: Pod\nname: {{ .name }}\n{{- if .x }}\n"}) {
+                CAPTURE(text);
+                write(dir + "/mkdocs.yml", text);
+                read(dir);
+                CHECK_FALSE(has_errors(diagnostics));
+                CHECK(objects.nodes.size() == 3);
             }
         }
         SUBCASE("the operator's configuration has no kind") {
@@ -107,7 +121,7 @@ TEST_SUITE("cluster::unit") {
         write(dir + "/base/kustomization.yaml", "resources: [module.yaml]\n");
         write(dir + "/prod/kustomization.yaml",
               "namespace: drivers\nresources: [../base/]\npatches:\n- path: ./patch.yaml\n- patch: |-\n    - op: x\n");
-        write(dir + "/prod/patch.yaml", "kind: Module\nmetadata: {name: a}\n");
+        write(dir + "/prod/patch.yaml", "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: Module\n");
         api::Objects objects;
         Diagnostics diagnostics;
         const auto read = [&](const std::string& given = "") {

@@ -88,6 +88,21 @@ TEST_SUITE("plan::unit") {
         }
     }
 
+    TEST_CASE("parameters that the kernel takes otherwise than they are meant") {
+        const auto of = [](std::vector<std::string> parameters) {
+            api::Module module = build::module();
+            module.module_loader->container.modprobe.parameters = std::move(parameters);
+            return lint(module);
+        };
+        CHECK(of({"a=1", "b=x y", "c=\"d = e\"", "quiet", "f=", "g=a=b"}).empty());
+        for (const char* odd : {"a = 1", "a =1", "a= 1", "a=${KERNEL_FULL_VERSION}", "a=$KERNEL_VERSION"}) {
+            CAPTURE(odd);
+            CHECK(of({odd}) == Codes{"odd-parameter"});
+        }
+        CHECK(of({"a-b=1", "a_b=2"}) == Codes{"odd-parameter"});
+        CHECK(of({"=1", "", "a=1", "a=1"}).empty());
+    }
+
     TEST_CASE("a regexp after one that takes everything") {
         api::Module module = build::module();
         module.module_loader->container.kernel_mappings = {build::regexp("^.+$"), build::regexp("^6\\."),

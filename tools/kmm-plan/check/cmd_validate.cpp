@@ -129,7 +129,8 @@ void require_objects(Source& source) {
         return;
     }
     for (auto& diagnostic : source.diagnostics) {
-        if (diagnostic.code == "unknown-kind" && diagnostic.severity == Severity::note) {
+        const bool is_left_out = diagnostic.code == "unknown-kind" || diagnostic.code == "missing-field";
+        if (is_left_out && diagnostic.severity == Severity::note) {
             diagnostic.severity = Severity::warning;
         }  // it tells what was there
     }
