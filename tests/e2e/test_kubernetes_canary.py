@@ -171,6 +171,11 @@ class Canary(Frozen):
         self.assertIn("no second node is Ready: node w1: cni plugin not initialized after the time limit", shown)
         self.assertEqual((left, self.made()), ([], []))
 
+    def test_a_node_that_is_left_out_gets_no_pod(self):
+        shown, left = self.walked("ANNOTATE w1 unready; GO --leave-out w1", exit_code=11)
+        self.assertIn("Pods on cp1", shown)
+        self.assertEqual((left, self.run_states()[-1]), ([], "upgraded-networking"), shown)
+
     def test_pods_whose_kubelet_does_not_let_them_go(self):
         shown, _ = self.walked("ANNOTATE w1 stuck; GO", exit_code=11)
         self.assertEqual(self.run_states()[-1], "upgraded-networking", shown)

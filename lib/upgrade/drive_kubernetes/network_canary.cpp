@@ -247,7 +247,7 @@ std::string NetworkCanary::still_wrong(const Deadline& deadline, const std::func
     }
 }
 
-std::vector<std::string> NetworkCanary::choose_nodes(const Deadline& deadline,
+std::vector<std::string> NetworkCanary::choose_nodes(const CanaryRequest& request, const Deadline& deadline,
                                                      const std::function<bool()>& interrupted) {
     std::string first, last;
     const auto problem = [&] {
@@ -255,7 +255,8 @@ std::vector<std::string> NetworkCanary::choose_nodes(const Deadline& deadline,
         first = last = "";
         for (const auto& node : client_.list_all(kube::resources::k_nodes, {})) {
             const auto name = linux_name(node);
-            if (name.empty()) continue;
+            const auto& out = request.left_out;
+            if (name.empty() || std::find(out.begin(), out.end(), name) != out.end()) continue;
             if (!cluster::is_ready(node)) {
                 unready += (unready.empty() ? "" : "; ") + unready_text(node);
                 continue;
@@ -325,7 +326,7 @@ std::string NetworkCanary::try_network(const CanaryRequest& request, const Deadl
     };
     const auto address =
         client_.get(k_services, {"default", "kubernetes"}).get_string({"spec", "clusterIP"});
-    const auto nodes = choose_nodes(within(k_listen_patience), interrupted);
+    const auto nodes = choose_nodes(request, within(k_listen_patience), interrupted);
     const auto token = [&](std::size_t number) { return fmt::format("{}-{}", request.lineage, number); };
     std::vector<Node> listeners, askers;
     for (std::size_t i = 0; i < nodes.size(); ++i)

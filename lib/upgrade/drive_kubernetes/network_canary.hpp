@@ -20,6 +20,7 @@ struct CanaryRequest {
     std::string image;    ///< with sh, nc, nslookup and grep
     std::string lineage;  ///< of the run: in the names of the Pods, and in what they tell each other
     std::string domain;   ///< of the cluster, as "cluster.local"
+    std::vector<std::string> left_out;  ///< nodes that get no Pod
 };
 
 /// Two Pods listen, on the first control plane that is Ready and on the last other node of Linux that is, or both on
@@ -54,7 +55,7 @@ private:
     /// it.
     [[nodiscard]] std::string last_event(const value::Node& pod);
     /// Waits until there are two nodes, or one that is the only one.
-    [[nodiscard]] std::vector<std::string> choose_nodes(const Deadline& deadline,
+    [[nodiscard]] std::vector<std::string> choose_nodes(const CanaryRequest& request, const Deadline& deadline,
                                                         const std::function<bool()>& interrupted);
     [[nodiscard]] std::string try_network(const CanaryRequest& request, const Deadline& deadline,
                                           const std::function<bool()>& interrupted);

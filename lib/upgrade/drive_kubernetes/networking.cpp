@@ -138,7 +138,7 @@ private:
                                     const Deadline& deadline, const std::function<bool()>& interrupted) {
         if (subject.canary_image.empty())
             return "traffic between Pods and DNS were not tried: no --canary-image was given";
-        return canary_.run({subject.canary_image, run.lineage, domain()}, deadline, interrupted);
+        return canary_.run({subject.canary_image, run.lineage, domain(), left_out_names(run)}, deadline, interrupted);
     }
 
     /// The domain of the cluster, as kubeadm-config has it.
