@@ -30,7 +30,7 @@ HOME = {
     "cstddef": "size_t ptrdiff_t byte nullptr_t",
     "cstdint": "int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t uintptr_t",
     "deque": "deque",
-    "exception": "exception exception_ptr",
+    "exception": "current_exception exception exception_ptr rethrow_exception",
     "filesystem": "filesystem",
     "functional": "function less hash reference_wrapper",
     "initializer_list": "initializer_list",

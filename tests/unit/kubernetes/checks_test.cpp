@@ -39,6 +39,8 @@ std::string bad_cluster() {
     return text + R"(---
 {kind: Pod, apiVersion: v1, metadata: {name: web, namespace: prod, labels: {app: web}}, spec: {nodeName: b, containers: [{name: app, image: 'ghcr.io/fluxcd/kured:1'}], volumes: [{emptyDir: {}}]}}
 ---
+{kind: Pod, apiVersion: v1, metadata: {name: old, namespace: prod, deletionTimestamp: '2026-01-02T03:04:05Z'}, spec: {nodeName: b}}
+---
 {kind: PodDisruptionBudget, apiVersion: policy/v1, metadata: {name: web, namespace: prod}, spec: {selector: {}}, status: {disruptionsAllowed: 0}}
 ---
 {kind: ConfigMap, apiVersion: v1, metadata: {name: kubeadm-config, namespace: kube-system}, data: {ClusterConfiguration: "kind: ClusterConfiguration\nkubernetesVersion: v1.33.0\netcd: {external: {}}"}}

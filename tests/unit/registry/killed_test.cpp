@@ -173,7 +173,7 @@ TEST_CASE("M66 a directory where another pull is at work is left alone") {
         FAIL("expected a refusal");
     } catch (const Error& error) {
         CHECK(error.code() == "out-dir");
-        CHECK(error.message().find("another pull") != std::string::npos);
+        CHECK(error.message().find("expected no other pull") != std::string::npos);
     }
     CHECK(fs::exists(out + "/.kmm-pull/tree"));
 }

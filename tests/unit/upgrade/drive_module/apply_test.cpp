@@ -102,7 +102,7 @@ TEST_CASE("apply refuses before anything is changed") {
         modules.back().module_loader->container.container_image = "reg/hello:v1";
         modules.back().selector = {{"other", "yes"}};
         world.store.objects.nodes[1].meta.labels["other"] = "yes";
-        CHECK(refused(world).second == "module-shared: kmm_hello is loaded for Module drivers/another as well");
+        CHECK(refused(world).second == "module-shared: kmm_hello is also loaded for Module drivers/another");
     }
     SUBCASE("loaded before the last boot, and live") {
         configs[1].status.front().boot_id = "boot-0";

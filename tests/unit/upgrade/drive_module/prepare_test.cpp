@@ -136,7 +136,7 @@ TEST_CASE("everything that would fail is found before anything is touched") {
              status.back().name = "another";
          },
          Exit::checks_failed, "nodes-not-ready",
-         "module-shared: kmm_hello is loaded for Module drivers/another as well"},
+         "module-shared: kmm_hello is also loaded for Module drivers/another"},
         {"a live module nobody answers for",
          [](World& world, StartRequest&) { world.store.objects.node_modules_configs.clear(); }, Exit::checks_failed,
          "nodes-not-ready", "module-unmanaged: kmm_hello is live, but the cluster says nothing of it"},

@@ -159,7 +159,7 @@ TEST_CASE("a Module that names another kernel module in the middle stops the nex
     CHECK(drive.recorder.node("node-b").state == "checking-failed");
     CHECK(drive.recorder.node("node-b").reason == "module-renamed");
     CHECK(drive.recorder.node("node-b").message ==
-          "Module drivers/kmm-hello names kmm_other now, and this run is about kmm_hello");
+          "Module drivers/kmm-hello names kmm_other now, and this run covers kmm_hello");
     CHECK(world.nodes.nodes["node-b"].live == "AAAA1111");
 }
 

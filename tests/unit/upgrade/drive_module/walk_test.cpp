@@ -341,7 +341,7 @@ TEST_CASE("a worker that is still at work on the node is waited for, not overtak
         int busy = 3;
         world.nodes.fault = [&](const cluster::WorkerCall& call, const auto& act) -> Answer {
             if (call.args.front() != verb || busy-- <= 0) return std::nullopt;
-            if (verb != "status") return FakeNodes::error(75, "node-busy", "another kmm-worker is at work");
+            if (verb != "status") return FakeNodes::error(75, "node-busy", "another kmm-worker is running");
             auto reply = act();
             reply.document.set("busy", true);
             return reply;

@@ -67,7 +67,7 @@ TEST_CASE("a canary that was skipped is not told as done") {
         journal.decision(EventKind::resumed);
         journal.walk(never);
         CHECK(journal.run.pause_message ==
-              "the first 2 nodes were skipped: no canary is done, resume goes on with the others all the same");
+              "the first 2 nodes were skipped: no canary is done, resume continues with the others");
     }
     CHECK(journal.run.state == "upgraded-canary");
 }
