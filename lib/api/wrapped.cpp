@@ -14,7 +14,6 @@ namespace kmm::api {
 
 namespace {
 
-
 constexpr std::array<std::string_view, 2> k_groups{"kmm.sigs.x-k8s.io/", "hub.kmm.sigs.x-k8s.io/"};
 
 bool is_wrapped(const value::Node& node) {

@@ -317,7 +317,7 @@ private:
             }
             if (empty == Empty::fine && leaves_out(file, source.front())) { return; }
             if (empty == Empty::fine && source.front().find("kmm.sigs.x-k8s.io") != std::string_view::npos) {
-                for (auto& user : kustomizations_.changing(file)) { changing_.insert(std::move(user)); }
+                for (auto& user : kustomizations_.changing(file, source.front())) { changing_.insert(std::move(user)); }
             }
             const auto doubt = stream(source, file);
             files_.push_back(file);

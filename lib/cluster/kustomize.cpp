@@ -14,7 +14,6 @@ namespace kmm::cluster {
 
 namespace {
 
-
 constexpr std::array<std::string_view, 3> k_names{"kustomization.yaml", "kustomization.yml", "Kustomization"};
 /// Lists of other files whose objects are taken.
 constexpr std::array<std::string_view, 3> k_resources{"resources", "bases", "components"};
@@ -37,6 +36,19 @@ std::string joined(const std::string& directory, const std::string& path) {
 std::string directory_of(const std::string& file) {
     const auto slash = file.rfind('/');
     return joined(slash == std::string::npos ? "." : file.substr(0, slash), "");
+}
+
+/// What stands after each `namespace:`.
+std::set<std::string> namespaces_in(std::string_view text) {
+    constexpr std::string_view k_key = "namespace:";
+    std::set<std::string> names;
+    for (auto at = text.find(k_key); at != std::string_view::npos; at = text.find(k_key, at + 1)) {
+        auto rest = text.substr(at + k_key.size());
+        rest.remove_prefix(std::min(rest.find_first_not_of(" \"'"), rest.size()));
+        names.emplace(rest.substr(0, rest.find_first_of(" \"',}\r\n#")));
+    }
+    names.erase("");
+    return names;
 }
 
 bool is_filled(const value::Node& root, std::string_view key) {
@@ -129,11 +141,16 @@ std::string Kustomizations::namespace_of(const std::string& file) const {
     return "";
 }
 
-std::vector<std::string> Kustomizations::changing(const std::string& file) const {
+std::vector<std::string> Kustomizations::changing(const std::string& file, std::string_view text) const {
     std::vector<std::string> files;
     if (all_.empty()) { return files; }
+    auto names = namespaces_in(text);
+    if (auto given = namespace_of(file); !given.empty()) { names.insert(std::move(given)); }
     for (const auto* user : users_of(file)) {
-        if (user->changes) { files.push_back(user->file); }
+        const auto& own = user->given_namespace;
+        const bool moves =
+            !own.empty() && std::any_of(names.begin(), names.end(), [&](auto& name) { return name != own; });
+        if (user->changes || moves) { files.push_back(user->file); }
     }
     std::sort(files.begin(), files.end());
     return files;

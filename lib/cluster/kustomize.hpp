@@ -21,8 +21,9 @@ public:
     [[nodiscard]] bool is_part(const std::string& file) const;
     /// Which namespace objects of a file get that say none; "" if no kustomization says one.
     [[nodiscard]] std::string namespace_of(const std::string& file) const;
-    /// The kustomizations that change objects of a file otherwise than by their namespace, sorted.
-    [[nodiscard]] std::vector<std::string> changing(const std::string& file) const;
+    /// The kustomizations that change objects of a file, which begins with `text`, in more than namespace_of says:
+    /// sorted. kustomize puts its namespace in place of any other.
+    [[nodiscard]] std::vector<std::string> changing(const std::string& file, std::string_view text) const;
 
 private:
     struct Kustomization {

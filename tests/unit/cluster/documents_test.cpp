@@ -162,12 +162,29 @@ TEST_SUITE("cluster::unit") {
             CHECK_FALSE(has("1 kustomization changes objects of KMM, which were read without those changes"));
         }
         SUBCASE("a namespace that is written stays") {
-            write(dir + "/base/module.yaml", 
+            write(dir + "/base/module.yaml",
                   "apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: Module\nmetadata: {name: a, namespace: own}\n"
                   "spec: {selector: {}}\n");
             read();
             REQUIRE(objects.modules.size() == 1);
             CHECK(objects.modules[0].meta.namespace_ == "own");
+            // kustomize puts the Module elsewhere.
+            write(dir + "/prod/kustomization.yaml", "namespace: drivers\nresources: [../base]\n");
+            std::filesystem::remove(dir + "/prod/patch.yaml");
+            read();
+            CHECK(has("1 kustomization changes objects of KMM, which were read without those changes"));
+            write(dir + "/prod/kustomization.yaml", "namespace: own\nresources: [../base]\n");
+            read();
+            CHECK_FALSE(has("1 kustomization changes objects of KMM, which were read without those changes"));
+        }
+        SUBCASE("of two namespaces one is a change") {
+            write(dir + "/base/kustomization.yaml", "resources: [module.yaml]\nnamespace: near\n");
+            write(dir + "/prod/kustomization.yaml", "namespace: drivers\nresources: [../base]\n");
+            std::filesystem::remove(dir + "/prod/patch.yaml");
+            read();
+            CHECK(objects.modules.at(0).meta.namespace_ == "near");
+            CHECK(diagnostics.back().position->file == dir + "/prod/kustomization.yaml");
+            CHECK(has("1 kustomization changes objects of KMM, which were read without those changes"));
         }
         SUBCASE("without a kustomization it is the caller's") {
             std::filesystem::remove(dir + "/prod/kustomization.yaml");
