@@ -45,7 +45,10 @@ public:
 
 private:
     void look_at(const value::Node& node, const std::string& compliance) {
-        if (!is_wrapped(node)) { return look_into(node, compliance); }
+        if (!is_wrapped(node)) {
+            look_into(node, compliance);
+            return;
+        }
         if (compliance == "mustnothave") { return; }
         const std::string kind = holder_.get_string({"kind"});
         const std::string ns = holder_.get_string({"metadata", "namespace"});

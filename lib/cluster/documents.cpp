@@ -250,7 +250,7 @@ private:
         left_out_[""].push_back(file);
     }
 
-    /// What kustomize would do with the directory is not done: that is told where it concerns objects of KMM.
+    /// What kustomize would do with the directory is not done: it is reported where it concerns objects of KMM.
     void note_kustomizations() {
         if (!parts_.empty()) {
             report(diagnostics_, Severity::note, "unknown-kind", Exit::data, parts_.front(),

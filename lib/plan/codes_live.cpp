@@ -24,7 +24,7 @@ constexpr std::array k_live_texts{
     CodeText{"context-not-found", "error", "the kubeconfig has no such context", "",
              "kubectl config get-contexts lists them"},
     CodeText{"cordon-foreign", "finding", "a node is cordoned, and not by kmm-upgrade", "", "ask who did it"},
-    CodeText{"cordon-left", "finding", "a kmm-upgrade that is no longer running has cordoned a node",
+    CodeText{"cordon-left", "finding", "a node has the cordon of a kmm-upgrade that is not running",
              "The annotation "
              "kmmtools.dev/cordoned-by says which run it was; it may have a record on another host.",
              "resume that run, or uncordon the node"},

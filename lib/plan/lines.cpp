@@ -315,8 +315,8 @@ private:
     const Known* share(const api::Node& node, Verdict verdict) {
         auto lint = lint_.see(node, verdict);
         auto& known =
-            shared_.emplace_back(Known{
-            std::make_shared<const Entry>(std::move(verdict.entry)), std::move(lint), shared_.size(), k_own_entry});
+            shared_.emplace_back(Known{std::make_shared<const Entry>(std::move(verdict.entry)), std::move(lint),
+                                       shared_.size(), k_own_entry});
         if (const auto name = kept_kernel_module(*known.entry); !name.empty()) {
             known.kernel_module = conflicts_.number_of(name);
         }

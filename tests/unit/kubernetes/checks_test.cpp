@@ -39,7 +39,10 @@ std::string bad_cluster() {
     return text + R"(---
 {kind: Pod, apiVersion: v1, metadata: {name: web, namespace: prod, labels: {app: web}}, spec: {nodeName: b, containers: [{name: app, image: 'ghcr.io/fluxcd/kured:1'}], volumes: [{emptyDir: {}}]}}
 ---
-{kind: Pod, apiVersion: v1, metadata: {name: old, namespace: prod, deletionTimestamp: '2026-01-02T03:04:05Z'}, spec: {nodeName: b}}
+kind: Pod
+apiVersion: v1
+metadata: {name: old, namespace: prod, deletionTimestamp: '2026-01-02T03:04:05Z'}
+spec: {nodeName: b}
 ---
 {kind: PodDisruptionBudget, apiVersion: policy/v1, metadata: {name: web, namespace: prod}, spec: {selector: {}}, status: {disruptionsAllowed: 0}}
 ---

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "support/fake_actor.hpp"
+#include "support/idle_clock.hpp"
 #include "sys/temp_dir.hpp"
 #include "upgrade/drive/driver.hpp"
 #include "upgrade/engine/replay.hpp"
@@ -18,20 +19,6 @@ namespace fs = std::filesystem;
 namespace {
 
 const upgrade::test::FakeProcedure k_procedure;
-
-/// Time that passes when somebody sleeps.
-class StillClock final : public sys::Clock {
-public:
-    [[nodiscard]] std::int64_t now_unix() const override { return 1'790'000'000; }
-    [[nodiscard]] std::chrono::milliseconds monotonic() const override { return now_; }
-    bool sleep_for(std::chrono::milliseconds duration) override {
-        now_ += duration;
-        return true;
-    }
-
-private:
-    std::chrono::milliseconds now_{0};
-};
 
 struct Killed {};
 
@@ -95,7 +82,7 @@ public:
 /// One life of the program.
 struct Life {
     Parcels& parcels;
-    StillClock clock;
+    IdleClock clock;
     Mortal journal;
     Recorder recorder;
     bool stop = false;

@@ -6,26 +6,13 @@
 #include <doctest/doctest.h>
 
 #include "base/error.hpp"
+#include "support/idle_clock.hpp"
 
 namespace kmm::drive {
 namespace {
 
-/// Time that passes when somebody sleeps.
-class WaitClock final : public sys::Clock {
-public:
-    [[nodiscard]] std::int64_t now_unix() const override { return 1'790'000'000; }
-    [[nodiscard]] std::chrono::milliseconds monotonic() const override { return time_; }
-    bool sleep_for(std::chrono::milliseconds duration) override {
-        time_ += duration;
-        return true;
-    }
-
-private:
-    std::chrono::milliseconds time_{0};
-};
-
 TEST_CASE("what is waited for is said after ten seconds, then every thirty, with the time that is left") {
-    WaitClock clock;
+    test::IdleClock clock;
     const Deadline deadline(clock, std::chrono::seconds(100));
     std::vector<std::string> said;
     const Say say = [&](const std::string& text) { said.push_back(text); };

@@ -18,9 +18,9 @@
 #include "base/text.hpp"
 #include "kube/client.hpp"
 #include "net/http.hpp"
-#include "sys/clock.hpp"
 #include "sys/random.hpp"
 #include "sys/sandbox.hpp"
+#include "support/idle_clock.hpp"
 #include "value/reader.hpp"
 #include "value/writer.hpp"
 
@@ -346,20 +346,6 @@ struct Killed {};
 /// Every `nth` point is tried, with KMM_FULL all of them; a fifth of that with sanitizers, which take ten times as
 /// long.
 inline int every(int nth) { return std::getenv("KMM_FULL") != nullptr ? 1 : sys::is_instrumented() ? 5 * nth : nth; }
-
-/// Time goes on by sleeping, which takes none.
-class IdleClock final : public sys::Clock {
-public:
-    [[nodiscard]] std::int64_t now_unix() const override { return 1'790'000'000 + time_.count() / 1000; }
-    [[nodiscard]] std::chrono::milliseconds monotonic() const override { return time_; }
-    bool sleep_for(std::chrono::milliseconds duration) override {
-        time_ += duration;
-        return true;
-    }
-
-private:
-    std::chrono::milliseconds time_{0};
-};
 
 class FixedRandom final : public sys::Random {
 public:
