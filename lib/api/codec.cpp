@@ -238,12 +238,20 @@ bool is_list_kind(const std::string& kind) {
     return std::any_of(k_kinds.begin(), k_kinds.end(), [&](const KnownKind& known) { return known.kind == item; });
 }
 
+/// Marks the faults from `begin` on that have `code`: there is no object in the document.
+void mark_no_object(Diagnostics& diagnostics, std::size_t begin, std::string_view code) {
+    for (std::size_t i = begin; i < diagnostics.size(); ++i) {
+        if (diagnostics[i].code == code) { diagnostics[i].is_of_no_object = true; }
+    }
+}
+
 void decode_any(Scope& scope, const value::Node& root, const Inherited& inherited, Objects& objects) {
+    const std::size_t begin = scope.diagnostics.size();
     Fields fields(scope, root, "");
     if (!root.is_mapping()) {
         if (root.is_null()) { fields.wrong_type(root, "", "mapping"); }
         if (!scope.diagnostics.empty()) { scope.diagnostics.back().hint = hint_of_no_mapping(root); }
-        return;
+        return mark_no_object(scope.diagnostics, begin, "wrong-type");
     }
     if (inherited.kind.empty() && is_operator_config(root)) {
         objects.operator_configs.push_back({scope.document.file, root, scope.document.index, scope.document.written});
@@ -252,6 +260,7 @@ void decode_any(Scope& scope, const value::Node& root, const Inherited& inherite
     const Need need = inherited.kind.empty() ? Need::required : Need::optional;
     std::string kind = fields.string("kind", need);
     std::string api_version = fields.string("apiVersion", need);
+    mark_no_object(scope.diagnostics, begin, "missing-field");
     if (kind.empty()) { kind = inherited.kind; }
     if (kind.empty()) {
         const std::string hint = hint_of_no_object(scope.document.file, root);

@@ -92,6 +92,15 @@ bool is_same_served(const T& one, const T& other) {
            other.meta.resource_version != 0;
 }
 
+/// Repositories of operators carry a definition for each way of installing, and patches of it: none is at fault, and
+/// the fields of all are known.
+void join_definition(CustomResourceDefinition& kept, const CustomResourceDefinition& other) {
+    std::vector<std::string> fields;
+    std::set_union(kept.spec_fields.begin(), kept.spec_fields.end(), other.spec_fields.begin(),
+                   other.spec_fields.end(), std::back_inserter(fields));
+    kept.spec_fields = std::move(fields);
+}
+
 /// Of one object that a server gave twice the later counts. `doubles`, if given, gets the objects that are left out.
 template <typename T>
 void sort_and_check(std::vector<T>& objects, std::string_view kind, Diagnostics& diagnostics,
@@ -113,16 +122,18 @@ void sort_and_check(std::vector<T>& objects, std::string_view kind, Diagnostics&
             kept.push_back(std::move(object));
             continue;
         }
+        if constexpr (std::is_same_v<T, CustomResourceDefinition>) {
+            join_definition(kept.back(), object);
+            continue;
+        }
         if (is_same_served(kept.back(), object)) {
             if (object.meta.resource_version > kept.back().meta.resource_version) { kept.back() = std::move(object); }
             continue;
         }
-        const std::string name = object.meta.namespace_.empty()
-                                     ? object.meta.name
-                                     : fmt::format("{}/{}", object.meta.namespace_, object.meta.name);
         Diagnostic diagnostic;
         diagnostic.code = "duplicate-object";
-        diagnostic.message = fmt::format("{} {} is already defined at {}", kind, base::escape(name),
+        diagnostic.message = fmt::format("{} {} is already defined at {}", kind,
+                                         base::escape(object.meta.full_name()),
                                          kept.back().meta.origin.to_string());
         diagnostic.position = object.meta.origin;
         diagnostic.hint = "remove one of the two";

@@ -148,8 +148,8 @@ struct Module {
     Places places;  ///< every field that was read; empty for a Module made by a program
     std::vector<std::string> misread;  ///< paths of values of a wrong type, which were reported and are read as absent
 
-    /// "NAMESPACE/NAME".
-    [[nodiscard]] std::string full_name() const { return meta.namespace_ + "/" + meta.name; }
+    /// "NAMESPACE/NAME"; "NAME" where the document leaves the namespace out, which is reported.
+    [[nodiscard]] std::string full_name() const { return meta.full_name(); }
 };
 
 /// The worker's input (KMM's ModuleConfig).

@@ -40,6 +40,7 @@ struct Diagnostic {
     std::optional<Position> position;
     std::string hint;     ///< empty when there is none
     Exit exit = Exit::data;  ///< what the command exits with if this is the worst error
+    bool is_of_no_object = false;  ///< the document is no object: no mapping, or without kind or apiVersion
     friend bool operator==(const Diagnostic&, const Diagnostic&) = default;
 };
 

@@ -226,23 +226,18 @@ private:
     /// A template, or a setting of another program: that there is no object to be read is no fault of it, unless it
     /// looks as if one was meant that decisions need. `begin`: of its faults.
     void leave_out_unreadable(const std::string& file, std::size_t begin) {
-        const auto is_setting = [](const Diagnostic& one) {
-            return one.severity == Severity::error &&
-                   (one.message == "required field kind is missing" ||
-                    one.message == "required field apiVersion is missing" || one.message.starts_with("document: "));
-        };
         const auto is_syntax = [](const Diagnostic& one) {
             return one.code == "yaml-syntax" || one.code == "json-syntax" || one.code == "bad-key" ||
                    one.code == "duplicate-key";
         };
         const auto first = diagnostics_.begin() + static_cast<std::ptrdiff_t>(begin);
-        const auto is_either = [&](const Diagnostic& one) { return is_setting(one) || is_syntax(one); };
+        const auto is_either = [&](const Diagnostic& one) { return one.is_of_no_object || is_syntax(one); };
         if (std::none_of(first, diagnostics_.end(), is_either)) { return; }
         const auto text = TextSource(file).whole();
         if (!text || may_be_meant(*text)) { return; }
         const bool is_template = text->find("{{") != std::string::npos || text->find("{%") != std::string::npos;
         const auto is_left_out = [&](const Diagnostic& one) {
-            return is_setting(one) || (is_template && is_syntax(one));
+            return one.is_of_no_object || (is_template && is_syntax(one));
         };
         const auto kept = std::remove_if(first, diagnostics_.end(), is_left_out);
         if (kept == diagnostics_.end()) { return; }

@@ -213,8 +213,9 @@ void check_mapping(Findings& findings, const api::ModuleLoaderContainer& contain
     const bool plural = mapping.in_tree_modules_to_remove.has_value();
     const bool single = !mapping.in_tree_module_to_remove.empty();
     const std::string place = mapping_path(index, plural ? "inTreeModulesToRemove" : "inTreeModuleToRemove");
-    if (plural && single) { report_in_tree(findings, place, "in this mapping"); }
-    if ((plural && !container.in_tree_module_to_remove.empty()) ||
+    if (plural && single) {
+        report_in_tree(findings, place, "in this mapping");
+    } else if ((plural && !container.in_tree_module_to_remove.empty()) ||
         (single && container.in_tree_modules_to_remove.has_value())) {
         report_in_tree(findings, place, "in the container and in this mapping");
     }

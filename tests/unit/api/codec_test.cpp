@@ -287,6 +287,36 @@ TEST_SUITE("api::unit") {
         CHECK(result.objects.nodes.size() == 1);
     }
 
+    TEST_CASE("definitions of one kind and patches of it, as operators' repositories have them, are one") {
+        const auto definition = [](const std::string& spec) {
+            return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n"
+                   "metadata: {name: modules.kmm.sigs.x-k8s.io}\nspec: {" + spec + "}\n";
+        };
+        const auto fields = [](const std::string& names) {
+            return "versions: [{schema: {openAPIV3Schema: {properties: {spec: {properties: {" + names + "}}}}}}]";
+        };
+        const Read result = read(definition("conversion: {strategy: Webhook}") + "---\n" +
+                                 definition(fields("selector: {}, devicePlugin: {}")) + "---\n" +
+                                 definition(fields("selector: {}, dra: {}")));
+        CHECK(only(result) == "0 diagnostics");
+        REQUIRE(result.objects.custom_resource_definitions.size() == 1);
+        CHECK(result.objects.custom_resource_definitions[0].spec_fields ==
+              std::vector<std::string>{"devicePlugin", "dra", "selector"});
+    }
+
+    TEST_CASE("that a document is no object is marked, and nothing else is") {
+        CHECK(read("- a\n").diagnostics.at(0).is_of_no_object);
+        CHECK(read("just words\n").diagnostics.at(0).is_of_no_object);
+        for (const auto& one : read("name: a\n").diagnostics) { CHECK(one.is_of_no_object); }
+        CHECK(read("apiVersion: v1\nmetadata: {name: a}\n").diagnostics.at(0).is_of_no_object);
+        const auto misread = read("apiVersion: v1\nkind: Node\nmetadata: a\n").diagnostics;
+        REQUIRE(!misread.empty());
+        for (const auto& one : misread) { CHECK_FALSE(one.is_of_no_object); }
+        for (const auto& one : read("apiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: Module\n").diagnostics) {
+            CHECK_FALSE(one.is_of_no_object);
+        }
+    }
+
     TEST_CASE("of an object that a server gave twice the later counts, as must-gather has Pods and Namespaces") {
         const auto pod = [](const std::string& uid, const std::string& version, const std::string& phase) {
             return "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: b, uid: " + uid + ", resourceVersion: '" +
