@@ -51,18 +51,7 @@ X509Ptr decode_certificate(std::string_view der) {
 }
 
 std::string subject_of(const X509* certificate) {
-    const X509_NAME* name = X509_get_subject_name(certificate);
-    for (const int nid : {NID_commonName, NID_organizationName}) {
-        const int at = X509_NAME_get_index_by_NID(name, nid, -1);
-        if (at < 0) continue;
-        unsigned char* text = nullptr;
-        const int length = ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at)));
-        if (length < 0) continue;
-        std::string result(reinterpret_cast<const char*>(text), static_cast<std::size_t>(length));
-        OPENSSL_free(text);
-        return result;
-    }
-    return {};
+    return kmod::name_text(X509_get_subject_name(certificate));
 }
 
 Certificate described(const X509* certificate, const std::string& source) {

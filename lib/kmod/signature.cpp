@@ -38,21 +38,6 @@ std::string hex_of(const unsigned char* data, int length) {
     return base::to_hex(std::span<const std::uint8_t>(data, static_cast<std::size_t>(std::max(length, 0))));
 }
 
-/// The common name, else the organisation, of a distinguished name.
-std::string name_text(const X509_NAME* name) {
-    for (const int nid : {NID_commonName, NID_organizationName, NID_pkcs9_emailAddress}) {
-        const int at = X509_NAME_get_index_by_NID(name, nid, -1);
-        if (at < 0) continue;
-        unsigned char* text = nullptr;
-        const int length = ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at)));
-        if (length < 0) continue;
-        std::string result(reinterpret_cast<const char*>(text), static_cast<std::size_t>(length));
-        OPENSSL_free(text);
-        return result;
-    }
-    return {};
-}
-
 std::string algorithm_name(const X509_ALGOR* algorithm) {
     const ASN1_OBJECT* object = nullptr;
     X509_ALGOR_get0(&object, nullptr, nullptr, algorithm);
@@ -212,6 +197,20 @@ std::size_t signature_length(std::string_view bytes, const std::string& file) {
 }
 
 }  // namespace
+
+std::string name_text(const X509_NAME* name) {
+    for (const int nid : {NID_commonName, NID_organizationName, NID_pkcs9_emailAddress}) {
+        const int at = X509_NAME_get_index_by_NID(name, nid, -1);
+        if (at < 0) continue;
+        unsigned char* text = nullptr;
+        const int length = ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at)));
+        if (length < 0) continue;
+        std::string result(reinterpret_cast<const char*>(text), static_cast<std::size_t>(length));
+        OPENSSL_free(text);
+        return result;
+    }
+    return {};
+}
 
 std::string sha256_hex(std::string_view bytes) {
     std::array<std::uint8_t, EVP_MAX_MD_SIZE> digest{};

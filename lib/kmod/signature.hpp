@@ -11,6 +11,8 @@
 
 #include "kmod/host.hpp"
 
+struct X509_name_st;  // OpenSSL's X509_NAME
+
 namespace kmm::kmod {
 
 /// A module file, taken apart where its signature begins. The views are into the file's bytes.
@@ -44,6 +46,10 @@ enum class KeyPresence { present, absent, unknown };
 
 /// "signer NAME, key ID, digest sha256", with what is known.
 [[nodiscard]] std::string signature_text(const ModuleSignature& signature);
+
+/// The common name of a distinguished name, else its organisation or address, as the kernel names keys; "" if it has
+/// none of them.
+[[nodiscard]] std::string name_text(const X509_name_st* name);
 
 /// True for a digest whose collisions can be made, so that a signature of one module fits another: MD4, MD5, SHA-1. As
 /// in ModuleSignature.
