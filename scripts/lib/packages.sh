@@ -16,7 +16,7 @@ packages_kernels=(linux-image-cloud-amd64 linux-headers-cloud-amd64 grub-pc-bin 
 packages_test=(
   doctest-dev libcpp-httplib-dev bats shellcheck faketime strace cpio procps man-db groff file jq git
   python3-pip python3-jsonschema e2fsprogs libseccomp-dev libseccomp2 libyajl2 chromium prometheus
-  dnf rpm createrepo-c
+  dnf rpm createrepo-c debootstrap
 )
 
 # Never installed: unpacked into the disk of the nodes of tests/apiserver that have a real kubelet.

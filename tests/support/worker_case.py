@@ -20,7 +20,6 @@ In COMMAND, @REGISTRY@ stands for HOST:PORT. Standard input is handed on with th
 """
 
 import gzip
-import hashlib
 import http.server
 import io
 import json
@@ -33,6 +32,8 @@ import subprocess
 import sys
 import tarfile
 import threading
+
+import oci_image
 
 RELEASE = "6.1.0-99-demo"
 VERMAGIC = RELEASE + " SMP preempt mod_unload modversions "
@@ -193,12 +194,8 @@ def make_image(spec):
     """Every blob and manifest by the path it is asked for at."""
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        files = {
-            f"{spec.get('root', 'opt/')}lib/modules/{spec.get('kernel', RELEASE)}/{ko.get('file', ko['name'] + '.ko')}": make_ko(
-                ko
-            )
-            for ko in spec.get("modules", [])
-        }
+        tree = f"{spec.get('root', 'opt/')}lib/modules/{spec.get('kernel', RELEASE)}"
+        files = {f"{tree}/{ko.get('file', ko['name'] + '.ko')}": make_ko(ko) for ko in spec.get("modules", [])}
         files.update({path: text.encode("latin-1") for path, text in spec.get("files", {}).items()})
         for path, data in sorted(files.items()):
             info = tarfile.TarInfo(path)
@@ -210,37 +207,14 @@ def make_image(spec):
             info.linkname = target
             tar.addfile(info)
     plain = layer.getvalue()
-
-    def descriptor(kind, data):
-        return {
-            "mediaType": f"application/vnd.oci.image.{kind}",
-            "digest": "sha256:" + hashlib.sha256(data).hexdigest(),
-            "size": len(data),
-        }
-
-    config = json.dumps(
-        {
-            "architecture": "amd64",
-            "os": "linux",
-            "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(plain).hexdigest()]},
-        }
-    ).encode()
-    manifest = json.dumps(
-        {
-            "schemaVersion": 2,
-            "mediaType": "application/vnd.oci.image.manifest.v1+json",
-            "config": descriptor("config.v1+json", config),
-            "layers": [descriptor("layer.v1.tar", plain)],
-        }
-    ).encode()
+    blobs = {}
+    entry = oci_image.make_image([plain], blobs.__setitem__)
+    manifest = blobs.pop(entry["digest"])
     base = f"/v2/{spec.get('repository', 'drivers/demo')}"
-    served = {f"{base}/manifests/{spec.get('tag', 'v2')}": manifest,
-              f"{base}/manifests/sha256:{hashlib.sha256(manifest).hexdigest()}": manifest}
-    for data in (config, plain):
-        served[f"{base}/blobs/sha256:{hashlib.sha256(data).hexdigest()}"] = data
+    served = {f"{base}/manifests/{name}": manifest for name in (spec.get("tag", "v2"), entry["digest"])}
     if spec.get("tampered"):
-        served[f"{base}/blobs/sha256:{hashlib.sha256(plain).hexdigest()}"] = plain[:-1] + b"x"
-    return served
+        blobs[oci_image.digest_of(plain)] = plain[:-1] + b"x"
+    return served | {f"{base}/blobs/{name}": blob for name, blob in blobs.items()}
 
 
 def registry(served):
@@ -284,7 +258,8 @@ def main():
         script = ""
         for call in ("load", "unload"):
             for name, answer in case["kernel"].get(call, {}).items():
-                script += f"{call} {name} {answer.get('errno', 0)} {answer.get('tainted', '-')} {answer.get('sleep', 0)} {answer.get('srcversion', '-')}\n"
+                words = (answer.get("errno", 0), answer.get("tainted", "-"), answer.get("sleep", 0), answer.get("srcversion", "-"))
+                script += " ".join(map(str, (call, name, *words))) + "\n"
                 script += "".join(f"log {line}\n" for line in answer.get("log", []))
         pathlib.Path("kernel.script").write_text(script)
         library = pathlib.Path(shutil.which("kmm-worker")).parent.parent / "lib/libfake_kernel.so"
