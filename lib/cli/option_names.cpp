@@ -113,6 +113,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "networking",
         "networking-first",
         "next",
+        "next-kernel",
         "no-drain",
         "no-etcd-snapshot",
         "no-finalizers",

@@ -8,6 +8,27 @@ from testbed.fleet import KERNEL, Fleet
 from testbed.testing import ClusterCase
 
 RELEASE = "6.1.0-60-amd64"
+FULL = "feature.node.kubernetes.io/kernel-version.full"
+SRO = "specialresource.openshift.io/"
+RESOURCE = """apiVersion: sro.openshift.io/v1beta1
+kind: SpecialResource
+metadata: {name: kernel-gpu}
+spec:
+  namespace: kernel-gpu
+  chart: {name: kernel-gpu, version: 0.0.1, repository: {name: local, url: "file:///nowhere"}}
+  nodeSelector: {fleet: kernel}
+"""
+DRIVER = """apiVersion: apps/v1
+kind: DaemonSet
+metadata:
+  name: driver
+  annotations: {%swait: "true", %skernel-affine: "true"}
+spec:
+  selector: {matchLabels: {app: driver}}
+  template:
+    metadata: {labels: {app: driver}}
+    spec: {containers: [{name: driver, image: "registry.example/driver:{{ .Values.kernelFullVersion }}"}]}
+""" % (SRO, SRO)
 START = ("start", "kernel", "--to", RELEASE, "--install", "install-kernel $1", "--via", "ssh")
 
 
@@ -18,6 +39,7 @@ class Kubelets(threading.Thread):
     def __init__(self, fleet):
         super().__init__(daemon=True)
         self.fleet, self.ended, self.silent = fleet, threading.Event(), set()
+        self.unlabelled = set()  # nodes that the node feature discovery has not seen again
         self.written = {}
 
     def run(self):
@@ -28,6 +50,8 @@ class Kubelets(threading.Thread):
                     continue
                 about = {"kernelVersion": runs[0], "bootID": runs[1]}
                 self.fleet.api.patch(f"/api/v1/nodes/{name}/status", {"status": {"nodeInfo": about}})
+                if name not in self.unlabelled:
+                    self.fleet.api.patch(f"/api/v1/nodes/{name}", {"metadata": {"labels": {FULL: runs[0]}}})
                 self.written[name] = runs
 
 
@@ -108,3 +132,68 @@ class Kernel(ClusterCase):
         for name in self.fleet.names:
             self.assertEqual((RELEASE, RELEASE, False), self.kernels()[name])
             self.assertEqual(["install", "reboot"], self.done(name))
+
+    def recipe(self):
+        """The options of start recipe for a driver that has a copy for each kernel. It is removed at the end."""
+        chart = self.fleet.root / "chart"
+        (chart / "templates").mkdir(parents=True)
+        (chart / "Chart.yaml").write_text("apiVersion: v2\nname: kernel-gpu\nversion: 0.0.1\n")
+        (chart / "templates/1000-driver.yaml").write_text(DRIVER)
+        resource, facts = self.fleet.root / "gpu.yaml", self.fleet.root / "facts.yaml"
+        resource.write_text(RESOURCE)
+        facts.write_text(json.dumps({
+            "clusterVersion": "4.17.4",
+            "releases": [
+                {"image": f"registry.example/release@sha256:{number:064}", "openShiftVersion": "4.17.4",
+                 "driverToolkitImage": "registry.example/toolkit", "kernelFullVersion": kernel,
+                 "rtKernelFullVersion": "", "operatingSystem": "9.4"}
+                for number, kernel in enumerate((KERNEL, RELEASE))
+            ],
+        }))
+        self.addCleanup(self.api.delete, "/api/v1/namespaces/kernel-gpu")
+        self.addCleanup(self.api.delete, "/apis/sro.openshift.io/v1beta1/specialresources/kernel-gpu")
+        for revision in range(1, 4):
+            self.addCleanup(
+                self.api.delete, f"/api/v1/namespaces/kube-system/secrets/kmm-upgrade.recipe.kernel-gpu.v{revision}"
+            )
+        return ("start", "recipe", "kernel-gpu", "-f", resource, "--chart", chart, "--facts", facts, *self.access)
+
+    def served(self, name):
+        """The kernels of the copies that have a Pod on the node."""
+        return [
+            pod["spec"]["nodeSelector"][FULL]
+            for pod in self.api.items("/api/v1/namespaces/kernel-gpu/pods")
+            if pod["spec"].get("nodeName") == name and "deletionTimestamp" not in pod["metadata"]
+        ]
+
+    def test_drivers_of_recipes_come_back_before_the_next_node(self):
+        rolled_out = self.recipe()
+        self.fleet.run(*rolled_out)
+        self.fleet.run("delete")
+        before = self.kernels()
+        said = self.fleet.run(*START, *self.access, expect=10)
+        self.assertIn("recipe-copy-missing", said)
+        self.assertIn(f"kmm-upgrade start recipe kernel-gpu --next-kernel {RELEASE}", said)
+        self.assertEqual(before, self.kernels())
+        self.fleet.run(*rolled_out, "--next-kernel", RELEASE)
+        self.fleet.run("delete")
+        first, second, third = self.fleet.names
+        self.assertEqual([KERNEL], self.served(first))
+        self.assertIn("kernel-gpu/driver", self.fleet.run(*START, *self.access, "--dry-run"))
+
+        # Nothing says what the second node runs: it gets no Pod.
+        self.kubelets.unlabelled.add(second)
+        said = self.fleet.run(*START, *self.access, "--node-timeout", "10s", expect=11)
+        self.assertIn(f"{second}: driver-missing", said)
+        self.assertIn(f"has no label {FULL}", self.fleet.run("show"))
+        self.assertEqual([(RELEASE, RELEASE, False), (RELEASE, RELEASE, True), (KERNEL, KERNEL, False)],
+                         [self.kernels()[name] for name in self.fleet.names])
+        self.assertEqual(([RELEASE], [KERNEL]), (self.served(first), self.served(third)))
+        self.api.patch(f"/api/v1/nodes/{second}", {"metadata": {"labels": {FULL: RELEASE}}})
+        self.kubelets.unlabelled.clear()
+        self.fleet.run("retry", second)
+        for name in self.fleet.names:
+            self.assertEqual((RELEASE, RELEASE, False), self.kernels()[name])
+            self.assertEqual(["install", "reboot"], self.done(name))
+            self.assertEqual([RELEASE], self.served(name))
+        self.fleet.run("delete")

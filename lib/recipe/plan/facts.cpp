@@ -2,6 +2,7 @@
 #include "recipe/plan/facts.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -152,6 +153,31 @@ void add_release_toolkits(Facts& facts) {
             }
         }
     }
+}
+
+Facts facts_on(const Facts& facts, const std::string& kernel) {
+    Facts next = facts;
+    for (const auto& release : facts.releases) {
+        if (release.kernel == kernel || release.rt_kernel == kernel) { next.cluster_version = release.version; }
+    }
+    const auto known = std::find_if(facts.kernels.begin(), facts.kernels.end(),
+                                    [&](const KernelFacts& one) { return one.kernel == kernel; });
+    for (auto& one : next.kernels) {
+        if (one.kernel == kernel) { continue; }
+        one.kernel = kernel;
+        one.os_image = known == facts.kernels.end() ? "" : known->os_image;
+        one.toolkit = known == facts.kernels.end() ? std::nullopt : known->toolkit;
+    }
+    add_release_toolkits(next);
+    return next;
+}
+
+void add_next_kernel(Facts& facts, const std::string& kernel) {
+    const auto runs = [&](const KernelFacts& one) { return one.kernel == kernel; };
+    if (std::any_of(facts.kernels.begin(), facts.kernels.end(), runs)) { return; }
+    auto next = facts_on(facts, kernel).kernels;
+    facts.kernels.insert(facts.kernels.end(), std::make_move_iterator(next.begin()),
+                         std::make_move_iterator(next.end()));
 }
 
 void set_fact(Facts& facts, std::string_view assignment) {

@@ -74,6 +74,13 @@ void overlay_facts(Facts& facts, Facts over);
 /// last listed.
 void add_release_toolkits(Facts& facts);
 
+/// What the nodes would say once all of them run `kernel`: the toolkit and the system of its release, or of a node that
+/// runs it; neither is known otherwise.
+[[nodiscard]] Facts facts_on(const Facts& facts, const std::string& kernel);
+
+/// Adds to the nodes the same nodes with `kernel`, as facts_on has them; nothing if one runs it.
+void add_next_kernel(Facts& facts, const std::string& kernel);
+
 /// Sets one member by "clusterVersion=4.17.4" or "proxy.httpProxy=http://p:3128"; "kernels=A,B" keeps the kernels of
 /// the list and adds those that are missing. Error: usage "bad-value".
 void set_fact(Facts& facts, std::string_view assignment);

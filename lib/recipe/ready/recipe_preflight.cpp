@@ -57,24 +57,6 @@ std::string interface_hash(const kernel::Interface& interface) {
     return hash_of(text);
 }
 
-/// What the nodes would say once they run that kernel: the toolkit and the system of its release.
-rp::Facts facts_for(const rp::Facts& facts, const std::string& kernel) {
-    rp::Facts next = facts;
-    for (const auto& release : facts.releases) {
-        if (release.kernel == kernel || release.rt_kernel == kernel) { next.cluster_version = release.version; }
-    }
-    const auto known = std::find_if(facts.kernels.begin(), facts.kernels.end(),
-                                    [&](const rp::KernelFacts& one) { return one.kernel == kernel; });
-    for (auto& one : next.kernels) {
-        if (one.kernel == kernel) { continue; }
-        one.kernel = kernel;
-        one.os_image = known == facts.kernels.end() ? "" : known->os_image;
-        one.toolkit = known == facts.kernels.end() ? std::nullopt : known->toolkit;
-    }
-    rp::add_release_toolkits(next);
-    return next;
-}
-
 /// One resource on one kernel.
 struct Rendering {
     std::string resource, kernel;
@@ -342,7 +324,7 @@ std::vector<RecipeVerdict> RecipePreflight::judge(const std::vector<std::string>
     std::vector<Rendering> renderings;
     const auto order = rp::apply_order(documents_.resources, {});
     for (const auto& kernel : kernels) {
-        const rp::Facts next = facts_for(facts_, kernel);
+        const rp::Facts next = rp::facts_on(facts_, kernel);
         for (const auto& name : order) {
             const auto* resource = rp::find_resource(documents_.resources, name);
             if (resource == nullptr || resource->management != rp::Management::managed) { continue; }

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <any>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "base/text.hpp"
 #include "plan/find_named.hpp"
+#include "upgrade/drive/objects.hpp"
 #include "upgrade/drive/user_check.hpp"
 
 namespace kmm::drive {
@@ -50,7 +52,7 @@ std::string text_of(const std::map<std::string, LoadedDriver>& drivers) {
 
 KernelActor::KernelActor(cluster::ClusterStore& store, cluster::Workloads& workloads, cluster::NodeRunner& runner,
                          Recorder& recorder, sys::Clock& clock, std::function<bool()> interrupted, bool has_kubelets,
-                         PoolPauses pools)
+                         PoolPauses pools, std::unique_ptr<NodeDrivers> others)
     : store_(store),
       recorder_(recorder),
       clock_(clock),
@@ -64,7 +66,8 @@ KernelActor::KernelActor(cluster::ClusterStore& store, cluster::Workloads& workl
           [this](const std::string& node, const std::string& text) { tell(node, text); }, subject_.loader),
       cordons_(workloads, recorder),
       drainer_(workloads, recorder, clock, interrupted_),
-      pools_(std::move(pools)) {}
+      pools_(std::move(pools)),
+      others_(std::move(others)) {}
 
 void KernelActor::tell(const std::string& node, const std::string& text) {
     auto told = node_event(recorder_, EventKind::observed, node, "");
@@ -160,7 +163,31 @@ Done KernelActor::check(const std::string& name, const SystemSight& seen, const 
     Done done;
     done.facts = facts_of(seen);
     done.message = fmt::format("kernel {}", seen.kernel);
+    if (others_ == nullptr) return done;
+    // What served once is wanted again, also where this is a retry and it does not serve now.
+    const auto known = recipe_drivers_of(recorder_.node(name));
+    std::set<std::string> wanted(known.begin(), known.end());
+    for (auto& driver : others_->serving(name)) wanted.insert(std::move(driver));
+    if (wanted.empty()) return done;
+    set_recipe_drivers(done.facts, {wanted.begin(), wanted.end()});
+    done.message += fmt::format(", driver {}", base::join(std::vector(wanted.begin(), wanted.end()), ", "));
     return done;
+}
+
+void KernelActor::await_others(const std::string& name, const std::string& kernel, const Deadline& deadline) {
+    if (others_ == nullptr) return;
+    const Say say = [&](const std::string& text) { tell(name, text); };
+    for (const auto& driver : recipe_drivers_of(recorder_.node(name))) {
+        try {
+            await_clear(clock_, deadline, interrupted_, "",
+                        spoken(clock_, deadline, say, [&] { return others_->problem(name, kernel, driver); }));
+        } catch (const Error& error) {
+            if (error.code() != "not-verified") throw;
+            throw Error(Exit::unhealthy, "driver-missing", fmt::format("node {}: {}", name, error.message()))
+                .hint(fmt::format("kubectl get pods -A --field-selector spec.nodeName={}; then kmm-upgrade retry {}",
+                                  name, name));
+        }
+    }
 }
 
 void KernelActor::require_node(const std::string& name, const SystemSight& seen, const Deadline& deadline) {
@@ -213,6 +240,7 @@ Done KernelActor::load(const std::string& name, const SystemSight& seen, const D
     require_kernel(name, seen, recorder_.header().to_version);
     require_node(name, seen, deadline);
     const auto loaded = drivers_.bring(name, seen, deadline);
+    await_others(name, seen.kernel, deadline);
     Done done;
     done.facts = facts_of(seen);
     set_drivers(done.facts, encode(loaded));
@@ -225,6 +253,7 @@ void KernelActor::prove(const std::string& name, const Deadline& deadline) {
     const auto seen = agent_.facts(name, deadline);
     require_kernel(name, seen, recorder_.header().to_version);
     drivers_.prove(name, decode_drivers(drivers_of(node)), node.boot_id, deadline);
+    await_others(name, seen.kernel, deadline);
 }
 
 Done KernelActor::validate(const std::string& name, const SystemSight& seen, const Deadline& deadline) {
@@ -289,6 +318,7 @@ Done KernelActor::roll_back(const std::string& name, const SystemSight& seen, co
     }
     require_node(name, now, deadline);
     const auto loaded = drivers_.bring(name, now, deadline);
+    await_others(name, now.kernel, deadline);
     const auto lifted = cordons_.lift(name);
     Done done;
     done.facts = facts_of(now);

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "upgrade/drive/actor.hpp"
 #include "upgrade/drive/cordons.hpp"
 #include "upgrade/drive/drainer.hpp"
+#include "upgrade/drive/node_drivers.hpp"
 #include "upgrade/drive/pool_pauses.hpp"
 #include "upgrade/drive/recorder.hpp"
 #include "upgrade/drive/step_runner.hpp"
@@ -25,11 +27,11 @@ namespace kmm::drive {
 /// modules. Thread safe for different nodes. The references outlive it.
 class KernelActor final : public Actor {
 public:
-    /// `pools`: those that the run pauses. `has_kubelets`: Nodes are kept up to date by kubelets, whose word is waited
-    /// for; else the store gets what nodes say of themselves.
+    /// `has_kubelets`: Nodes are kept up to date by kubelets, whose word is waited for; else the store gets what nodes
+    /// say of themselves. `pools`: those that the run pauses. `others`: drivers that are no Modules, nullptr for none.
     KernelActor(cluster::ClusterStore& store, cluster::Workloads& workloads, cluster::NodeRunner& runner,
                 Recorder& recorder, sys::Clock& clock, std::function<bool()> interrupted, bool has_kubelets,
-                PoolPauses pools);
+                PoolPauses pools, std::unique_ptr<NodeDrivers> others);
 
     [[nodiscard]] Sight look(const upgrade::NodeStep& step, const Deadline& deadline) override;
     [[nodiscard]] value::Node intent(const upgrade::NodeStep& step) override;
@@ -57,9 +59,12 @@ private:
     /// Waits until the Node says boot and kernel of `seen` and is Ready. Errors: timeout "node-not-ready",
     /// "node-differs". Throws Leave.
     void require_node(const std::string& name, const SystemSight& seen, const Deadline& deadline);
+    /// Waits until every driver that is no Module and served the node before serves it in its kernel. Errors: unhealthy
+    /// "driver-missing"; those of NodeDrivers. Throws Leave.
+    void await_others(const std::string& name, const std::string& kernel, const Deadline& deadline);
     /// Waits for as long as the run asks for, and proves the node again.
     void watch(const std::string& name, value::Node facts);
-    /// Errors: unhealthy "kernel-not-booted"; those of Drivers::prove.
+    /// Errors: unhealthy "kernel-not-booted"; those of Drivers::prove and await_others.
     void prove(const std::string& name, const Deadline& deadline);
     void tell(const std::string& node, const std::string& text);
     [[nodiscard]] std::optional<std::string> seen_boot(const std::string& node);
@@ -75,6 +80,7 @@ private:
     Cordons cordons_;
     Drainer drainer_;
     PoolPauses pools_;
+    std::unique_ptr<NodeDrivers> others_;
     std::mutex mutex_;
     std::map<std::string, std::string> boots_;  ///< of each node at the look before its present step
 };

@@ -89,7 +89,8 @@ PlannedKernel plan_kernel(const api::Objects& objects, const StartRequest& reque
 }
 
 std::vector<std::string> kernel_actions(const upgrade::Run& run, const upgrade::NodeRecord& node,
-                                        const std::vector<std::string>& modules) {
+                                        const std::vector<std::string>& modules,
+                                        const std::vector<std::string>& recipe_drivers) {
     std::vector<std::string> actions;
     const bool is_there = node.kernel == run.to_version;
     if (is_there) actions.push_back(fmt::format("runs {} already", run.to_version));
@@ -102,6 +103,8 @@ std::vector<std::string> kernel_actions(const upgrade::Run& run, const upgrade::
     for (const auto& module : modules)
         actions.push_back(fmt::format("{} {}, compare the live module with its file",
                                       is_operated ? "wait for KMM to load" : "load", module));
+    for (const auto& driver : recipe_drivers)
+        actions.push_back(fmt::format("wait for the Pod of the recipe's driver {}, if there is one now", driver));
     if (!is_there && run.options.drain) actions.emplace_back("uncordon");
     return actions;
 }

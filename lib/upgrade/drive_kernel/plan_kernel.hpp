@@ -23,9 +23,11 @@ struct PlannedKernel {
 [[nodiscard]] PlannedKernel plan_kernel(const api::Objects& objects, const StartRequest& request,
                                         const upgrade::kernel::Subject& subject, const sys::Clock& clock);
 
-/// What is done on `node` of that run, for people, in order. `modules`: those that are loaded afterwards.
+/// What is done on `node` of that run, for people, in order. `modules`: those that are loaded afterwards;
+/// `recipe_drivers`: those that are waited for.
 [[nodiscard]] std::vector<std::string> kernel_actions(const upgrade::Run& run, const upgrade::NodeRecord& node,
-                                                      const std::vector<std::string>& modules);
+                                                      const std::vector<std::string>& modules,
+                                                      const std::vector<std::string>& recipe_drivers);
 
 /// Modules that survey says `node` needs, by NAMESPACE/NAME, those that others need first.
 [[nodiscard]] std::vector<std::string> modules_on(const api::Objects& objects, const std::string& kernel,

@@ -81,16 +81,6 @@ std::string names_of_pods(const std::vector<Node>& pods) {
     return base::join(names, ", ");
 }
 
-/// Whether the DaemonSet's nodeSelector selects a node with these labels.
-bool selects_labels(const Node& daemon_set, const Node& labels) {
-    const auto* selector = daemon_set.find_path({"spec", "template", "spec", "nodeSelector"});
-    return selector == nullptr ||
-           std::all_of(selector->members().begin(), selector->members().end(), [&](const value::Member& each) {
-               const auto* found = labels.find(each.key);
-               return found != nullptr && found->text() == each.value.text();
-           });
-}
-
 }  // namespace
 
 bool is_driver(const ReleaseObject& one) {
@@ -251,7 +241,7 @@ std::string Downgrade::restart_one(const std::string& driver, const std::string&
                                    const std::string& pattern, std::vector<std::string>& deleted) {
     const auto live = client_.find(kube::resources::k_daemon_sets, key_of_text(driver));
     if (!live) return fmt::format("DaemonSet {} does not exist", driver);
-    if (!selects_labels(*live, labels)) return "";
+    if (!selects(*live, labels, Label::every)) return "";
     const auto number = [&](std::initializer_list<std::string_view> path) {
         const auto* found = live->find_path(path);
         return found == nullptr ? std::int64_t{0} : found->as_int().value_or(0);

@@ -54,9 +54,8 @@ std::string Gates::problem(const ReleaseObject& wanted) {
             const auto names = nodes_without_kernel_label(*live, wanted.kernel, nodes());
             if (!names.empty())
                 return fmt::format(
-                    "{}: no Pod for kernel {} on {}: the label feature.node.kubernetes.io/kernel-version.full is "
-                    "missing there",
-                    object_text(object), wanted.kernel, base::join(names, ", "));
+                    "{}: no Pod for kernel {} on {}: the label {} is missing there", object_text(object),
+                    wanted.kernel, base::join(names, ", "), k_kernel_label);
         }
     }
     if (resource->kind == "DaemonSet" && desired_pods(*live) == 0) idle_.push_back(object_text(object) + " wants");

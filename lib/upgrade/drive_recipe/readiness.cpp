@@ -19,7 +19,6 @@ namespace {
 using value::Node;
 
 constexpr std::string_view k_prefix = "specialresource.openshift.io/";
-constexpr std::string_view k_kernel_label = "feature.node.kubernetes.io/kernel-version.full";
 constexpr std::size_t k_log_end = 100;
 
 std::string annotation(const Node& object, std::string_view name) {
@@ -160,23 +159,24 @@ std::string readiness_problem(const Node& live, const std::vector<Node>& builds)
     return "";
 }
 
+bool selects(const Node& daemon_set, const Node& labels, Label which) {
+    const auto* selector = daemon_set.find_path({"spec", "template", "spec", "nodeSelector"});
+    return selector == nullptr ||
+           std::all_of(selector->members().begin(), selector->members().end(), [&](const value::Member& each) {
+               const auto* found = labels.find(each.key);
+               return (which == Label::any_kernel && each.key == k_kernel_label) ||
+                      (found != nullptr && found->text() == each.value.text());
+           });
+}
+
 std::vector<std::string> nodes_without_kernel_label(const Node& daemon_set, const std::string& kernel,
                                                     const std::vector<Node>& nodes) {
     std::vector<std::string> names;
-    const auto* selector = daemon_set.find_path({"spec", "template", "spec", "nodeSelector"});
-    const auto* wanted = selector == nullptr ? nullptr : selector->find(k_kernel_label);
-    if (wanted == nullptr) return names;
     for (const auto& node : nodes) {
         if (node.get_string({"status", "nodeInfo", "kernelVersion"}) != kernel) continue;
-        const auto* labels = node.find_path({"metadata", "labels"});
-        const auto has = [&](const std::string& key, const std::string& text) {
-            const auto* found = labels == nullptr ? nullptr : labels->find(key);
-            return found != nullptr && found->text() == text;
-        };
-        const bool is_selected = std::all_of(
-            selector->members().begin(), selector->members().end(),
-            [&](const value::Member& each) { return each.key == k_kernel_label || has(each.key, each.value.text()); });
-        if (is_selected && !has(std::string(k_kernel_label), wanted->text()))
+        const auto* there = node.find_path({"metadata", "labels"});
+        const auto labels = there == nullptr ? Node::mapping() : *there;
+        if (selects(daemon_set, labels, Label::any_kernel) && !selects(daemon_set, labels, Label::every))
             names.push_back(node.get_string({"metadata", "name"}));
     }
     return names;

@@ -37,6 +37,14 @@ namespace kmm::drive {
 /// what will not become ready: a failed Job, Pod or Build.
 [[nodiscard]] std::string readiness_problem(const value::Node& live, const std::vector<value::Node>& builds);
 
+/// The label of nodes with their kernel, that of the node feature discovery.
+inline constexpr std::string_view k_kernel_label = "feature.node.kubernetes.io/kernel-version.full";
+
+/// Which labels decide: every one, or every one but that of the kernel.
+enum class Label { every, any_kernel };
+/// Whether the nodeSelector of the DaemonSet's Pods selects a node with these labels.
+[[nodiscard]] bool selects(const value::Node& daemon_set, const value::Node& labels, Label which);
+
 /// Of a DaemonSet that is the copy for `kernel`: nodes that run this kernel and are selected but for the label of the
 /// kernel, which they lack. No Pod would come there, and the DaemonSet would look ready.
 [[nodiscard]] std::vector<std::string> nodes_without_kernel_label(const value::Node& daemon_set,

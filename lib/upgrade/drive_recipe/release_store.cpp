@@ -56,10 +56,12 @@ std::vector<Release> ReleaseStore::of(const std::string& recipe) {
 }
 
 std::vector<Release> ReleaseStore::of_others(const std::string& recipe) {
-    auto releases = read(std::string(k_label_release));
+    auto releases = all();
     std::erase_if(releases, [&](const Release& one) { return one.recipe == recipe; });
     return releases;
 }
+
+std::vector<Release> ReleaseStore::all() { return read(std::string(k_label_release)); }
 
 void ReleaseStore::put(const Release& release) {
     auto text = base::to_base64(value::to_json(upgrade::recipe::encode(release)));

@@ -20,10 +20,11 @@ inline constexpr std::string_view k_release_namespace = "kube-system";
 class ReleaseStore {
 public:
     ReleaseStore(kube::Client& client, std::string space) : client_(client), space_(std::move(space)) {}
-    /// Of one recipe, or of all recipes but it; by recipe and revision. Errors: those of the API server; those of
-    /// decode_release.
+    /// Of one recipe, of all recipes but it, or of all; by recipe and revision. Errors: those of the API server; those
+    /// of decode_release.
     [[nodiscard]] std::vector<upgrade::recipe::Release> of(const std::string& recipe);
     [[nodiscard]] std::vector<upgrade::recipe::Release> of_others(const std::string& recipe);
+    [[nodiscard]] std::vector<upgrade::recipe::Release> all();
     /// Creates or replaces the Secret of that revision. Errors: data "release-too-large" beyond 1 MB, as etcd limits a
     /// Secret; those of the API server.
     void put(const upgrade::recipe::Release& release);

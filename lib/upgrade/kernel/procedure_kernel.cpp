@@ -76,6 +76,7 @@ const std::vector<Member> k_run_members = {{"install", MemberKind::mapping, "toV
 const std::vector<Member> k_node_members = {
     {"bootBefore", MemberKind::text, "bootID", Life::plan},
     {"drivers", MemberKind::mapping, "currentKnown", Life::plan},
+    {"recipeDrivers", MemberKind::text, "drivers"},
 };
 
 /// `text` as one word of a shell.

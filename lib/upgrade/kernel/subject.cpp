@@ -9,7 +9,8 @@
 namespace kmm::upgrade::kernel {
 namespace {
 
-constexpr std::string_view k_member_install = "install", k_member_boot = "bootBefore", k_member_drivers = "drivers";
+constexpr std::string_view k_member_install = "install", k_member_boot = "bootBefore", k_member_drivers = "drivers",
+                           k_member_recipes = "recipeDrivers";
 
 }  // namespace
 
@@ -22,6 +23,7 @@ Subject subject_of(const Header& run) {
     subject.command = found->get_string({"command"});
     if (const auto* pools = found->find("pools"))
         for (const auto& pool : pools->items()) subject.pools.push_back(pool.text());
+    subject.releases = found->get_string({"releases"});
     const auto loader = found->get_string({"loader"});
     if (loader == to_string(Loader::operator_)) subject.loader = Loader::operator_;
     else if (loader != to_string(Loader::worker))
@@ -33,6 +35,7 @@ Subject subject_of(const Header& run) {
 void set_subject(Header& run, const Subject& subject) {
     auto tree = value::Node::mapping({{"command", subject.command}, {"loader", to_string(subject.loader)}});
     if (!subject.pools.empty()) tree.set("pools", value::Node::strings(subject.pools));
+    if (!subject.releases.empty()) tree.set("releases", subject.releases);
     run.subject = value::Node::mapping({{std::string(k_member_install), std::move(tree)}});
 }
 
@@ -51,6 +54,17 @@ void set_drivers(value::Node& facts, const std::map<std::string, value::Node>& d
     auto tree = value::Node::mapping();
     for (const auto& [name, document] : drivers) tree.set(name, document);
     facts.set(std::string(k_member_drivers), std::move(tree));
+}
+
+std::vector<std::string> recipe_drivers_of(const NodeRecord& node) {
+    const auto text = node.facts.get_string({k_member_recipes});
+    if (text.empty()) return {};
+    const auto names = base::split(text, ',');
+    return {names.begin(), names.end()};
+}
+
+void set_recipe_drivers(value::Node& facts, const std::vector<std::string>& names) {
+    facts.set(std::string(k_member_recipes), base::join(names, ","));
 }
 
 }  // namespace kmm::upgrade::kernel

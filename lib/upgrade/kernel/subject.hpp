@@ -22,6 +22,7 @@ struct Subject {
     std::string command;               ///< installs the release on a node, run by its sh
     Loader loader = Loader::worker;
     std::vector<std::string> pools{};  ///< MachineConfigPools that are paused while nodes are updated
+    std::string releases{};            ///< namespace of the Secrets with releases of recipes, "" without an API server
     friend bool operator==(const Subject&, const Subject&) = default;
 };
 
@@ -37,6 +38,10 @@ void set_boot_before(value::Node& facts, const std::string& boot_id);
 /// What was loaded on the node after its reboot: NAMESPACE/NAME of a Module to the document that its loader keeps.
 [[nodiscard]] std::map<std::string, value::Node> drivers_of(const NodeRecord& node);
 void set_drivers(value::Node& facts, const std::map<std::string, value::Node>& drivers);
+
+/// Drivers of recipes, by NAMESPACE/NAME, that have served the node since the run began.
+[[nodiscard]] std::vector<std::string> recipe_drivers_of(const NodeRecord& node);
+void set_recipe_drivers(value::Node& facts, const std::vector<std::string>& names);
 
 [[nodiscard]] const Procedure& procedure_kernel();
 [[nodiscard]] const Procedures& procedures();

@@ -13,12 +13,14 @@
 #include "kmm-upgrade/kernel/verbs.hpp"
 #include "kmm-upgrade/session/causes.hpp"
 #include "kmm-upgrade/session/pools.hpp"
+#include "kmm-upgrade/session/releases.hpp"
 #include "kmm-upgrade/session/walk_options.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "preflight/verdict.hpp"
 #include "recipe/ready/recipe_preflight.hpp"
 #include "upgrade/drive_kernel/plan_kernel.hpp"
 #include "upgrade/drive_module/drain.hpp"
+#include "upgrade/drive_recipe/recipe_drivers.hpp"
 #include "upgrade/engine/replay.hpp"
 
 namespace kmm::tool_upgrade {
@@ -58,6 +60,7 @@ struct Preflight {
     std::vector<preflight::Verdict> verdicts;
     std::vector<recipe::ready::RecipeVerdict> recipes;
     Diagnostics obstacles;
+    std::map<std::string, std::vector<std::string>> recipe_drivers;  ///< by node, for a plan that is printed
 };
 
 /// The rules of kmm-plan preflight, for the Modules of the nodes of `run`; of all nodes where none were chosen, for
@@ -78,15 +81,20 @@ void run_preflight_of(Access& access, const cluster::Snapshot& snapshot, const u
     made.obstacles = drive::kernel_obstacles(snapshot.objects, run);
 }
 
+/// The Nodes that are updated.
+std::vector<api::Node> nodes_of(const api::Objects& objects, const upgrade::Run& run) {
+    auto nodes = objects.nodes;
+    std::erase_if(nodes, [&](const api::Node& node) { return run.find(node.meta.name) == nullptr; });
+    return nodes;
+}
+
 /// The rules of kmm-plan preflight for the SpecialResources of -f.
 void run_recipe_preflight(Access& access, recipe::ready::RecipePreflight& recipes, const cluster::Snapshot& snapshot,
                           const upgrade::Run& run, const std::map<std::string, const kernel::Interface*>& interfaces,
                           Preflight& made) {
     if (!recipes.any()) return;
     if (auto* server = access.cluster.opened().server; server != nullptr) recipes.add_cluster(server->client());
-    auto nodes = snapshot.objects.nodes;
-    std::erase_if(nodes, [&](const api::Node& node) { return run.find(node.meta.name) == nullptr; });
-    made.recipes = recipes.judge({run.to_version}, interfaces, nodes, access.call.context());
+    made.recipes = recipes.judge({run.to_version}, interfaces, nodes_of(snapshot.objects, run), access.call.context());
 }
 
 /// What speaks against the kernel, once for each Module and recipe; nothing if drivers are ready for it.
@@ -193,7 +201,10 @@ void print_kernel_plan(cli::Context& context, const Preflight& found, const api:
     std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>> groups;  // names, actions
     auto nodes = Node::sequence();
     for (const auto& node : run.nodes) {
-        auto actions = drive::kernel_actions(run, node, drive::modules_on(objects, run.to_version, node.name));
+        auto actions = drive::kernel_actions(run, node, drive::modules_on(objects, run.to_version, node.name),
+                                             found.recipe_drivers.contains(node.name)
+                                                 ? found.recipe_drivers.at(node.name)
+                                                 : std::vector<std::string>());
         nodes.push_back(
             Node::mapping({{"node", node.name}, {"from", node.from_version}, {"actions", Node::strings(actions)}}));
         if (groups.empty() || groups.back().second != actions) groups.push_back({{}, std::move(actions)});
@@ -267,6 +278,7 @@ Exit run_start_kernel(const cli::Args& args, cli::Context& context) {
     subject.pools = pools_to_pause(access, [&](const Node& node) {
         return run.find(node.get_string({"metadata", "name"})) != nullptr;
     });
+    if (cluster.server != nullptr) subject.releases = release_namespace_of(args);
     upgrade::kernel::set_subject(run, subject);
     drive::require_one_host(run.options, run.nodes.size());
     for (const auto& note : planned.notes) call.note(note);
@@ -274,7 +286,11 @@ Exit run_start_kernel(const cli::Args& args, cli::Context& context) {
     const auto interface_of = preflight::by_kernel(interfaces, {release});
     run_preflight_of(access, snapshot, run, trusted, interface_of, found);
     run_recipe_preflight(access, recipes, snapshot, run, interface_of, found);
+    const auto releases = deployed_releases(access, release_namespace_of(args));
+    const auto nodes = nodes_of(snapshot.objects, run);
+    for (auto& finding : drive::missing_copies(releases, nodes, release)) found.obstacles.push_back(std::move(finding));
     if (dry) {
+        for (const auto& node : nodes) found.recipe_drivers[node.meta.name] = drive::selected_drivers(releases, node);
         print_kernel_plan(context, found, snapshot.objects, run);
         require_ready(call, found, release);
         return run.is_partial() ? Exit::partial : Exit::ok;

@@ -6,6 +6,7 @@
 
 #include "kmm-upgrade/kernel/verbs.hpp"
 #include "upgrade/drive_kernel/kernel_actor.hpp"
+#include "upgrade/drive_recipe/recipe_drivers.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
@@ -17,11 +18,17 @@ public:
 
     [[nodiscard]] std::unique_ptr<drive::Actor> actor(drive::Recorder& recorder) override {
         auto& cluster = access_.cluster.opened();
+        const auto subject = upgrade::kernel::subject_of(recorder.header());
+        auto* server = cluster.server;
+        std::unique_ptr<drive::NodeDrivers> recipes;
+        if (server != nullptr && !subject.releases.empty())
+            recipes = std::make_unique<drive::RecipeDrivers>(server->client(), subject.releases);
         return std::make_unique<drive::KernelActor>(
             *cluster.store, *cluster.workloads, *runner_, recorder, access_.call.clock(),
-            [this] { return access_.call.stopped(); }, cluster.server != nullptr,
-            drive::PoolPauses(cluster.server == nullptr ? nullptr : &cluster.server->client(),
-                              upgrade::kernel::subject_of(recorder.header()).pools, recorder.header().cordon_owner()));
+            [this] { return access_.call.stopped(); }, server != nullptr,
+            drive::PoolPauses(server == nullptr ? nullptr : &server->client(), subject.pools,
+                              recorder.header().cordon_owner()),
+            std::move(recipes));
     }
     void require_readable() override {
         auto faults = access_.cluster.opened().store->read().diagnostics;

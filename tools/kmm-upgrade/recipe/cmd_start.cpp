@@ -96,6 +96,7 @@ Release render(Access& access, const std::string& name, kube::Client* client,
         if (wanted && resource.name == name && !resource.is_built_in()) resource.chart.version = *wanted;
     auto facts = recipe::files::read_facts(args, documents, false);
     if (client != nullptr) recipe::files::add_server_facts(*client, facts);
+    for (const auto& kernel : args.all("next-kernel")) recipe::plan::add_next_kernel(facts, kernel);
     std::map<std::string, std::string> versions;
     auto rendered = recipe::files::render_named(args, documents, facts, {name}, true, &versions);
     std::vector<recipe::decide::Decision> decisions;

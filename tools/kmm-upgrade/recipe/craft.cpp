@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "kmm-upgrade/craft.hpp"
 #include "kmm-upgrade/recipe/verbs.hpp"
+#include "kmm-upgrade/session/releases.hpp"
 #include "kmm-upgrade/session/walk_options.hpp"
 #include "upgrade/drive/driver.hpp"
 #include "upgrade/drive_recipe/recipe_actor.hpp"
@@ -92,10 +93,7 @@ drive::RecipeRequest recipe_request(Call& call, const std::string& name) {
     request.options.count_unavailable = false;
     request.options.lease_namespace = args.get("lease-namespace").value_or("");
     request.subject.name = name;
-    request.subject.space = args.get("release-namespace").value_or(std::string(drive::k_release_namespace));
-    if (request.subject.space.empty())
-        throw Error(Exit::usage, "bad-value", "--release-namespace is empty, expected a namespace")
-            .hint("leave the option out for kube-system");
+    request.subject.space = release_namespace_of(args);
     request.subject.keep_kernels = args.all("keep-kernel");
     request.subject.is_forced = args.flag("force-conflicts");
     return request;

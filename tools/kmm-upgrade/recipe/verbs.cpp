@@ -3,6 +3,7 @@
 
 #include "kmm-upgrade/record/view.hpp"
 #include "kmm-upgrade/session/pools.hpp"
+#include "kmm-upgrade/session/releases.hpp"
 #include "kmm-upgrade/verb_parts.hpp"
 #include "preflight/images.hpp"
 #include "recipe/files/options.hpp"
@@ -23,11 +24,6 @@ cli::Verb about_recipe(cli::Verb made) {
     return without_selector(std::move(made), "a recipe chooses its nodes itself");
 }
 
-cli::Option release_namespace() {
-    return cli::with_default(option("release-namespace", "NAMESPACE", "namespace of the Secrets with releases"),
-                             "kube-system");
-}
-
 cli::Option time_limit() {
     return cli::with_default(option("node-timeout", "DURATION", "time limit for one step of one state"), "10m");
 }
@@ -43,6 +39,9 @@ std::vector<cli::Option> image_options() {
 cli::Verb start_recipe_verb() {
     auto keep =
         cli::repeatable(cli::option("keep-kernel", "RELEASE", "keep copies for this kernel although no node runs it"));
+    auto next = cli::repeatable(cli::option("next-kernel", "RELEASE",
+                                            "also make copies for this kernel, which nodes are to run next; what a "
+                                            "node of it would say comes from its release in --facts or the cluster"));
     return about_recipe(verb(
         "start recipe", "roll out a SpecialResource state by state",
         "Renders the SpecialResource and what it depends on as kmm-plan render recipe does, for the kernels of the "
@@ -70,10 +69,12 @@ cli::Verb start_recipe_verb() {
          {"kmm-upgrade start recipe simple-kmod -f recipes/ --to 0.0.2 --dry-run",
           "print what would be applied, in order"},
          {"kmm-upgrade start recipe simple-kmod -f recipes/ --keep-kernel 5.14.0-427.40.1.el9_4.x86_64",
-          "keep the copies for a kernel"}},
+          "keep the copies for a kernel"},
+         {"kmm-upgrade start recipe simple-kmod -f recipes/ --next-kernel 5.14.0-570.12.1.el9_6.x86_64",
+          "drivers for a kernel before nodes run it"}},
         std::vector<cli::Option>{option("to", "VERSION", "version of the chart; one in a repository is chosen by it"),
                                  option("downgrade", "", "restart drivers node by node, as for a lower version"),
-                                 pause_pools_option(), keep, release_namespace(), time_limit(),
+                                 pause_pools_option(), keep, next, release_namespace_option(), time_limit(),
                                  option("on-event", "COMMAND", "run COMMAND for each event (a JSON line on stdin)"),
                                  metrics_option(),
                                  option("manual", "", "record the rollout and stop; continue with step"),
@@ -96,7 +97,7 @@ cli::Verb remove_recipe_verb() {
         "the states again.",
         {{"kmm-upgrade remove recipe simple-kmod", "remove it"},
          {"kmm-upgrade remove recipe simple-kmod --dry-run", "print the objects in order, change nothing"}},
-        std::vector<cli::Option>{release_namespace(), time_limit(),
+        std::vector<cli::Option>{release_namespace_option(), time_limit(),
                                  option("on-event", "COMMAND", "run COMMAND for each event (a JSON line on stdin)"),
                                  metrics_option(),
                                  option("manual", "", "record the removal and stop; continue with step"),

@@ -181,6 +181,15 @@ private:
             if (taint.get_string({"effect"}) == "NoExecute" && !tolerates(spec, taint.get_string({"key"}))) return true;
         return false;
     }
+    static bool is_selected(const Node& spec, const Node& node) {
+        const auto* selector = spec.find("nodeSelector");
+        if (selector == nullptr) return true;
+        const auto* labels = node.find_path({"metadata", "labels"});
+        return std::all_of(selector->members().begin(), selector->members().end(), [&](const value::Member& each) {
+            const auto* found = labels == nullptr ? nullptr : labels->find(each.key);
+            return found != nullptr && found->text() == each.value.text();
+        });
+    }
     void evict() {
         std::erase_if(objects, [&](const auto& entry) {
             if (!entry.first.starts_with("pods/")) return false;
@@ -198,10 +207,14 @@ private:
         for (const auto& [node_key, node] : all) {
             if (!node_key.starts_with("nodes/")) continue;
             const auto name = node.get_string({"metadata", "name"});
-            if (is_kept_off(*pods.find("spec"), name)) continue;
-            ++wanted;
             const auto pod_name = set.get_string({"metadata", "name"}) + "-" + name;
             const auto pod_key = "pods/" + set.get_string({"metadata", "namespace"}) + "/" + pod_name;
+            if (!is_selected(*pods.find("spec"), node)) {
+                objects.erase(pod_key);
+                continue;
+            }
+            if (is_kept_off(*pods.find("spec"), name)) continue;
+            ++wanted;
             const bool is_there = objects.contains(pod_key);
             if (!is_there ||
                 (!by_hand && text_at(pod_key, {"metadata", "labels", "pod-template-generation"}) != generation)) {
@@ -220,7 +233,9 @@ private:
                                      {"namespace", set.get_string({"metadata", "namespace"})},
                                      {"labels", std::move(labels)},
                                      {"ownerReferences", Node::sequence({Node::mapping(
-                                                             {{"uid", set.get_string({"metadata", "uid"})}})})}})},
+                                                             {{"kind", "DaemonSet"},
+                                                              {"name", set.get_string({"metadata", "name"})},
+                                                              {"uid", set.get_string({"metadata", "uid"})}})})}})},
                      {"spec", std::move(spec)},
                      {"status", json(std::string("{phase: Running, conditions: [{type: Ready, status: '") +
                                      (is_broken ? "False" : "True") + "'}]}")}}));

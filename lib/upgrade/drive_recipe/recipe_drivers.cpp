@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "upgrade/drive_recipe/recipe_drivers.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cluster/object_facts.hpp"
+#include "upgrade/drive_recipe/downgrade.hpp"
+#include "upgrade/drive_recipe/gates.hpp"
+#include "upgrade/drive_recipe/readiness.hpp"
+#include "upgrade/drive_recipe/release_store.hpp"
+
+namespace kmm::drive {
+namespace {
+
+using upgrade::recipe::Release;
+using upgrade::recipe::ReleaseObject;
+using value::Node;
+
+kube::Key key_of_driver(const ReleaseObject& driver) {
+    const auto object = placed(driver.object, kube::resources::k_daemon_sets);
+    return {object.get_string({"metadata", "namespace"}), object.get_string({"metadata", "name"})};
+}
+
+void each_driver(std::span<const Release> deployed,
+                 const std::function<void(const Release&, const ReleaseObject&)>& visit) {
+    for (const auto& release : deployed) {
+        for (const auto& state : release.states)
+            for (const auto& one : state.objects)
+                if (is_driver(one)) visit(release, one);
+        for (const auto& one : release.kept)
+            if (is_driver(one)) visit(release, one);
+    }
+}
+
+Node labels_node(const api::Labels& labels) {
+    auto node = Node::mapping();
+    for (const auto& [key, text] : labels) node.set(std::string(key), std::string(text));
+    return node;
+}
+
+/// In a kernel that the driver is for. A node whose label of the kernel is not there yet counts as selected.
+bool is_selected(const ReleaseObject& driver, const api::Node& node) {
+    return (driver.kernel.empty() || driver.kernel == node.kernel_version) &&
+           selects(driver.object, labels_node(node.meta.labels), Label::any_kernel);
+}
+
+}  // namespace
+
+std::string driver_name(const ReleaseObject& driver) {
+    auto key = key_of_driver(driver);
+    if (!driver.kernel.empty()) key.name = key.name.substr(0, key.name.rfind('-'));
+    return key.to_string();
+}
+
+std::vector<std::string> selected_drivers(std::span<const Release> deployed, const api::Node& node) {
+    std::set<std::string> names;
+    each_driver(deployed, [&](const Release&, const ReleaseObject& one) {
+        if (is_selected(one, node)) names.insert(driver_name(one));
+    });
+    return {names.begin(), names.end()};
+}
+
+Diagnostics missing_copies(std::span<const Release> deployed, std::span<const api::Node> nodes,
+                           const std::string& kernel) {
+    std::set<std::string> ready;  // drivers that have a copy for `kernel`, or need none
+    each_driver(deployed, [&](const Release&, const ReleaseObject& one) {
+        if (one.kernel.empty() || one.kernel == kernel) ready.insert(driver_name(one));
+    });
+    std::map<std::string, std::pair<const Release*, std::set<std::string>>> missing;  // by driver: for which nodes
+    each_driver(deployed, [&](const Release& release, const ReleaseObject& one) {
+        const auto name = driver_name(one);
+        if (ready.contains(name)) return;
+        for (const auto& node : nodes)
+            if (is_selected(one, node)) {
+                auto& [of, names] = missing[name];
+                of = &release;
+                names.insert(node.meta.name);
+            }
+    });
+    Diagnostics findings;
+    for (const auto& [name, found] : missing) {
+        const auto& [release, on] = found;
+        Diagnostic finding;
+        finding.code = "recipe-copy-missing";
+        finding.exit = Exit::checks_failed;
+        finding.message = fmt::format(
+            "driver {} of recipe {} has no copy for kernel {}, and {} would come back without it", name,
+            release->recipe, kernel, on.size() == 1 ? "node " + *on.begin() : fmt::format("{} nodes", on.size()));
+        finding.hint = fmt::format("roll that copy out first: kmm-upgrade start recipe {} --next-kernel {}",
+                                   release->recipe, kernel);
+        findings.push_back(std::move(finding));
+    }
+    return findings;
+}
+
+std::vector<Release> RecipeDrivers::deployed() {
+    auto all = ReleaseStore(client_, space_).all();
+    std::map<std::string, std::vector<Release>> by_recipe;
+    for (auto& one : all) by_recipe[one.recipe].push_back(std::move(one));
+    std::vector<Release> deployed;
+    for (const auto& [recipe, releases] : by_recipe)
+        if (const auto* found = deployed_of(releases)) deployed.push_back(*found);
+    return deployed;
+}
+
+std::vector<std::string> RecipeDrivers::serving(const std::string& node) {
+    std::vector<Release> releases;
+    try {
+        releases = deployed();
+    } catch (const Error& error) {
+        if (error.code() != "forbidden") throw;
+        return {};  // the start of the run has said so
+    }
+    std::map<std::string, std::string> drivers;  // DaemonSet to driver
+    each_driver(releases, [&](const Release&, const ReleaseObject& one) {
+        drivers.emplace(key_of_driver(one).to_string(), driver_name(one));
+    });
+    if (drivers.empty()) return {};
+    std::set<std::string> names;
+    for (const auto& pod : client_.list_all(kube::resources::k_pods, {"", "", "spec.nodeName=" + node})) {
+        const auto* owners = pod.find_path({"metadata", "ownerReferences"});
+        if (owners == nullptr || !cluster::is_ready(pod)) continue;
+        for (const auto& owner : owners->items()) {
+            if (owner.get_string({"kind"}) != "DaemonSet") continue;
+            const auto found =
+                drivers.find(pod.get_string({"metadata", "namespace"}) + "/" + owner.get_string({"name"}));
+            if (found != drivers.end()) names.insert(found->second);
+        }
+    }
+    return {names.begin(), names.end()};
+}
+
+std::string RecipeDrivers::problem(const std::string& node, const std::string& kernel, const std::string& driver) {
+    const auto releases = deployed();
+    const Release* of = nullptr;
+    const ReleaseObject* copy = nullptr;
+    each_driver(releases, [&](const Release& release, const ReleaseObject& one) {
+        if (driver_name(one) != driver) return;
+        of = &release;
+        if (one.kernel.empty() || one.kernel == kernel) copy = &one;
+    });
+    if (of == nullptr) return "";
+    if (copy == nullptr)
+        return fmt::format("driver {} of recipe {} has no copy for kernel {}", driver, of->recipe, kernel);
+    const auto key = key_of_driver(*copy);
+    const auto live = client_.find(kube::resources::k_daemon_sets, key);
+    if (!live) return fmt::format("DaemonSet {} of recipe {} does not exist", key.to_string(), of->recipe);
+    const auto there = client_.find(kube::resources::k_nodes, {"", node});
+    const auto* labels = there ? there->find_path({"metadata", "labels"}) : nullptr;
+    const auto of_node = labels == nullptr ? Node::mapping() : *labels;
+    if (!selects(*live, of_node, Label::any_kernel)) return "";
+    if (!selects(*live, of_node, Label::every))
+        return fmt::format("DaemonSet {}: node {} has no label {} for kernel {} yet", key.to_string(), node,
+                           k_kernel_label, kernel);
+    auto pods = client_.list_all(kube::resources::k_pods, {key.namespace_, "", "spec.nodeName=" + node});
+    std::erase_if(pods, [&](const Node& pod) {
+        return !is_owned_by(pod, *live) || !pod.get_string({"metadata", "deletionTimestamp"}).empty();
+    });
+    if (pods.empty()) return fmt::format("DaemonSet {} has no Pod on node {}", key.to_string(), node);
+    const auto& pod = pods.front();
+    const auto pattern = log_pattern(copy->object);
+    if (cluster::is_ready(pod)) return pattern.empty() ? "" : Gates(client_, objects_).log_problem_of_pod(pod, pattern);
+    const auto image = missing_image(pods);
+    return image.empty() ? fmt::format("Pod {}/{} of recipe {} is not Ready", pod.get_string({"metadata", "namespace"}),
+                                       pod.get_string({"metadata", "name"}), of->recipe)
+                         : image;
+}
+
+}  // namespace kmm::drive

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// A recipe whose driver has a copy for each kernel, and nodes that come back with another kernel.
+#include <doctest/doctest.h>
+
+#include "unit/upgrade/drive_recipe/memory_api.hpp"
+#include "upgrade/drive_recipe/recipe_drivers.hpp"
+#include "upgrade/drive_recipe/release_store.hpp"
+
+using namespace kmm;
+using namespace kmm::drive;
+using namespace kmm::drive::test;
+namespace rc = kmm::upgrade::recipe;
+
+namespace {
+
+const std::string k_old = "6.1.0-1-amd64", k_new = "6.1.0-2-amd64";
+const std::string k_kernel_key = "feature.node.kubernetes.io/kernel-version.full";
+
+/// The copy for `kernel`, whose name ends with `suffix`; the DaemonSet for all kernels without one.
+rc::ReleaseObject copy_of(const std::string& name, const std::string& kernel, const std::string& suffix,
+                          const std::string& image = "driver", const std::string& log = "loaded") {
+    const auto full = name + (suffix.empty() ? "" : "-" + suffix);
+    const auto selector = "gpu: 'yes'" + (kernel.empty() ? "" : ", " + k_kernel_key + ": " + kernel);
+    return {kernel, json("{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: " + full +
+                         ", namespace: demo, annotations: {specialresource.openshift.io/state: driver-container, "
+                         "specialresource.openshift.io/wait-for-logs: " + log +
+                         "}}, spec: {template: {metadata: {labels: {app: " + full + "}}, spec: {nodeSelector: {" +
+                         selector + "}, containers: [{name: c, image: r/" + image + "}]}}}}")};
+}
+
+rc::Release release_of(std::vector<rc::ReleaseObject> objects, std::int64_t revision = 1) {
+    rc::Release release;
+    release.recipe = "demo";
+    release.version = "0.0.1";
+    release.lineage = release.created = "t";
+    release.revision = revision;
+    release.status = rc::Status::deployed;
+    release.kernels = {k_old};
+    release.states.push_back({"demo/1000-driver", "demo", "", {}, std::move(objects)});
+    return release;
+}
+
+api::Node node_of(const std::string& name, const std::string& kernel, api::Labels labels) {
+    api::Node node;
+    node.meta.name = name;
+    node.meta.labels = std::move(labels);
+    node.kernel_version = kernel;
+    return node;
+}
+
+struct RecipeScene {
+    MemoryApi api;
+    IdleClock clock;
+    FixedRandom random;
+    std::unique_ptr<kube::Client> client;
+    RecipeDrivers drivers;
+
+    explicit RecipeScene(std::vector<rc::ReleaseObject> objects)
+        : client(std::make_unique<kube::Client>(
+              connection(), kube::Seams{[this] { return std::make_unique<MemoryHttp>(api); }, clock, random})),
+          drivers(*client, "kube-system") {
+        boot("node-a", k_old, true);
+        boot("node-b", k_old, true);
+        for (auto& one : objects)
+            static_cast<void>(client->apply(kube::resources::k_daemon_sets, one.object, kube::Force::no));
+        ReleaseStore(*client, "kube-system").put(release_of(std::move(objects)));
+    }
+    static kube::Connection connection() {
+        kube::Connection made;
+        made.server = "http://127.0.0.1:1";
+        return made;
+    }
+    /// The node runs `kernel`; the node feature discovery has said so, or not yet.
+    void boot(const std::string& name, const std::string& kernel, bool is_labelled) {
+        api.put(json("{apiVersion: v1, kind: Node, metadata: {name: " + name + ", labels: {gpu: 'yes'" +
+                     (is_labelled ? ", " + k_kernel_key + ": " + kernel : "") +
+                     "}}, status: {nodeInfo: {kernelVersion: " + kernel + "}}}"));
+        api.settle();
+    }
+};
+
+}  // namespace
+
+TEST_SUITE("recipe_drivers") {
+    TEST_CASE("copies for kernels are one driver, whatever their suffix") {
+        CHECK(driver_name(copy_of("a-b", k_old, "1f")) == "demo/a-b");
+        CHECK(driver_name(copy_of("a-b", "", "")) == "demo/a-b");
+    }
+
+    TEST_CASE("a driver without a copy for the next kernel is found before nodes lose it") {
+        const std::vector<rc::Release> deployed{release_of(
+            {copy_of("a", k_old, "1"), copy_of("b", k_old, "1"), copy_of("b", k_new, "2"), copy_of("c", "", "")})};
+        const std::vector<api::Node> nodes{node_of("node-a", k_old, {{"gpu", "yes"}}),
+                                           node_of("node-b", k_old, {{"gpu", "yes"}, {k_kernel_key, k_old}}),
+                                           node_of("node-c", k_old, {{"gpu", "no"}})};
+        const auto findings = missing_copies(deployed, nodes, k_new);
+        REQUIRE(findings.size() == 1);
+        CHECK(findings[0].code == "recipe-copy-missing");
+        CHECK(findings[0].message ==
+              "driver demo/a of recipe demo has no copy for kernel 6.1.0-2-amd64, and 2 nodes would come back without "
+              "it");
+        CHECK(findings[0].hint ==
+              "roll that copy out first: kmm-upgrade start recipe demo --next-kernel 6.1.0-2-amd64");
+        CHECK(missing_copies(deployed, nodes, k_old).empty());
+        CHECK(missing_copies(deployed, std::vector{nodes[2]}, k_new).empty());
+        CHECK(missing_copies(deployed, std::vector{node_of("node-a", "5.10.0-1-amd64", {{"gpu", "yes"}})}, k_new)
+                  .empty());
+        CHECK(selected_drivers(deployed, nodes[0]) == std::vector<std::string>{"demo/a", "demo/b", "demo/c"});
+        CHECK(selected_drivers(deployed, nodes[2]).empty());
+    }
+
+    TEST_CASE("copies of releases before count, too") {
+        auto release = release_of({copy_of("a", k_new, "2")});
+        release.kept = {copy_of("a", k_old, "1")};
+        const std::vector<rc::Release> deployed{std::move(release)};
+        CHECK(missing_copies(deployed, std::vector{node_of("node-a", k_old, {{"gpu", "yes"}})}, k_new).empty());
+        CHECK(missing_copies(deployed, std::vector{node_of("node-a", k_new, {{"gpu", "yes"}})}, k_old).empty());
+    }
+
+    TEST_CASE("a node that has rebooted is served once the Pod of its kernel's copy is Ready") {
+        RecipeScene scene({copy_of("a", k_old, "1"), copy_of("a", k_new, "2"), copy_of("c", "", "")});
+        CHECK(scene.drivers.serving("node-a") == std::vector<std::string>{"demo/a", "demo/c"});
+        CHECK(scene.drivers.problem("node-a", k_old, "demo/a") == "");
+        scene.boot("node-a", k_new, false);
+        CHECK(scene.drivers.serving("node-a") == std::vector<std::string>{"demo/c"});
+        CHECK(scene.drivers.problem("node-a", k_new, "demo/a") ==
+              "DaemonSet demo/a-2: node node-a has no label feature.node.kubernetes.io/kernel-version.full for kernel "
+              "6.1.0-2-amd64 yet");
+        scene.boot("node-a", k_new, true);
+        CHECK(scene.drivers.problem("node-a", k_new, "demo/a") == "");
+        CHECK(scene.drivers.problem("node-a", k_new, "demo/c") == "");
+        CHECK(scene.drivers.serving("node-b") == std::vector<std::string>{"demo/a", "demo/c"});
+    }
+
+    TEST_CASE("what keeps a driver from a node is named") {
+        RecipeScene scene({copy_of("a", k_old, "1"), copy_of("b", k_old, "1"), copy_of("b", k_new, "2", "missing"),
+                     copy_of("c", k_old, "1"), copy_of("c", k_new, "2", "broken"),
+                     copy_of("d", "", "", "driver", "ready")});
+        CHECK(scene.drivers.problem("node-a", k_old, "demo/d") ==
+              "Pod demo/d-node-a: the last 100 bytes of its log do not match \"ready\"");
+        scene.boot("node-a", k_new, true);
+        CHECK(scene.drivers.problem("node-a", k_new, "demo/a") ==
+              "driver demo/a of recipe demo has no copy for kernel 6.1.0-2-amd64");
+        CHECK(scene.drivers.problem("node-a", k_new, "demo/b") ==
+              "image r/missing of Pod demo/b-2-node-a cannot be pulled: ErrImagePull: not found");
+        CHECK(scene.drivers.problem("node-a", k_new, "demo/c") == "Pod demo/c-2-node-a of recipe demo is not Ready");
+        scene.api.objects.erase("pods/demo/c-2-node-a");
+        CHECK(scene.drivers.problem("node-a", k_new, "demo/c") == "DaemonSet demo/c-2 has no Pod on node node-a");
+        scene.api.objects.erase("daemonsets/demo/c-2");
+        CHECK(scene.drivers.problem("node-a", k_new, "demo/c") == "DaemonSet demo/c-2 of recipe demo does not exist");
+    }
+
+    TEST_CASE("a driver that is wanted no more is not waited for") {
+        RecipeScene scene({copy_of("a", k_old, "1"), copy_of("a", k_new, "2")});
+        CHECK(scene.drivers.problem("node-a", k_old, "demo/other") == "");
+        scene.api.put(
+            json("{apiVersion: v1, kind: Node, metadata: {name: node-a}, status: {nodeInfo: {kernelVersion: " + k_new +
+                 "}}}"));
+        CHECK(scene.drivers.problem("node-a", k_new, "demo/a") == "");
+    }
+}
