@@ -116,6 +116,18 @@ public:
         return go_on_to_target(access, run);
     }
 
+    [[nodiscard]] bool revise(const cli::Args& args, upgrade::Run& run) const override {
+        if (args.source("canary-image") != "option") return false;
+        auto subject = upgrade::kubernetes::subject_of(run);
+        if (subject.networking.empty())
+            throw Error(Exit::usage, "bad-value", "--canary-image: this upgrade has no manifests of networking to try")
+                .hint("leave it out");
+        const auto image = args.get("canary-image").value_or("");
+        if (image == subject.canary_image) return false;
+        subject.canary_image = image;
+        set_subject(run, subject);
+        return true;
+    }
     void restore_data(Access& access) const override { restore_etcd(access); }
     [[nodiscard]] bool is_restoring(const upgrade::Run& run) const override {
         return upgrade::kubernetes::is_restoring_etcd(run);
