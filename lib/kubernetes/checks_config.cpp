@@ -32,7 +32,9 @@ Configuration configuration_of(const CheckInput& input, std::string_view map, st
             return fail(fmt::format("ConfigMap kube-system/{} does not exist, only {} as before v1.24 does", map,
                                     base::escape(versioned->meta.name)));
         }
-        return fail(fmt::format("ConfigMap kube-system/{} does not exist", map));
+        auto problem = fail(fmt::format("ConfigMap kube-system/{} does not exist", map));
+        problem.problem.fix = distribution_hint(input.inventory);
+        return problem;
     }
     const auto text = found->data.find(key);
     if (text == found->data.end()) { return fail(fmt::format("ConfigMap kube-system/{} has no key {}", map, key)); }
@@ -103,10 +105,15 @@ Finding kubernetes_version_cm(const CheckInput& input) {
     return {Outcome::fail, fmt::format("kubeadm-config names {}, others run: {}", named->text(), name_some(others))};
 }
 
+bool is_external_etcd(const CheckInput& input) {
+    const auto configuration = cluster_configuration(input);
+    return configuration.root && configuration.root->find_path({"etcd", "external"}) != nullptr;
+}
+
 Finding etcd_external(const CheckInput& input) {
     const auto configuration = cluster_configuration(input);
     if (!configuration.root) { return {Outcome::skip, configuration.problem.detail}; }
-    if (configuration.root->find_path({"etcd", "external"}) != nullptr) {
+    if (is_external_etcd(input)) {
         return {Outcome::warn, "kubeadm-config names an external etcd"};
     }
     return {Outcome::ok, "kubeadm-config names no external etcd"};
@@ -130,6 +137,9 @@ std::optional<Finding> fixed_etcd_too_old(const CheckInput& input) {
 }
 
 Finding etcd_36_floor(const CheckInput& input) {
+    if (is_external_etcd(input)) {
+        return {Outcome::skip, "kubeadm-config names an external etcd, whose version is not seen"};
+    }
     if (auto old = fixed_etcd_too_old(input)) { return *old; }
     if (const auto fixed = fixed_etcd(input); fixed && *fixed < Version{3, 6, 0, ""}) {
         return {Outcome::ok, fmt::format("etcd.local.imageTag of kubeadm-config is {}", fixed->text().substr(1))};

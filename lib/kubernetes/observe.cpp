@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -118,16 +119,19 @@ bool is_control_plane_node(const Observation& seen, const std::string& node) {
 
 /// What to do about Pods of the control plane that are not there.
 std::string source_hint(const Inventory& inventory) {
-    for (const auto& node : inventory.nodes) {
-        for (const std::string_view other : {"k3s", "rke2"}) {
-            if (node.kubelet.find(fmt::format("+{}", other)) != std::string::npos) {
-                return fmt::format(
-                    "this is a cluster of {}, which has no control plane of kubeadm: upgrade it as {} says", other,
-                    other);
-            }
-        }
-    }
+    if (auto hint = distribution_hint(inventory); !hint.empty()) { return hint; }
     return inventory.is_live ? "see kubectl get pods -n kube-system" : fmt::format("dump everything: {}", k_dump);
+}
+
+/// What to do about that one: where other Pods of the control plane are seen, it is not the dump that lacks it.
+std::string absence_hint(const Inventory& inventory, const Observation& seen, const Running& absent) {
+    const bool has_others =
+        std::any_of(seen.control_plane.begin(), seen.control_plane.end(),
+                    [&](const auto& each) { return each.node == absent.node && each.pod != nullptr; });
+    return has_others ? fmt::format("look into /etc/kubernetes/manifests of {}: kmm-worker kubernetes repair puts a "
+                                    "manifest back that kubeadm has left in its backup",
+                                    base::escape(absent.node))
+                      : source_hint(inventory);
 }
 
 /// What to do about a version that cannot be read.
@@ -168,27 +172,30 @@ void collect_strays(const Inventory& inventory, Observation& seen) {
 }
 
 void collect_faults(const Inventory& inventory, Observation& seen) {
-    const std::string source = source_hint(inventory);
     if (inventory.nodes.empty()) {
         seen.faults.push_back(fault_of(
             "no-nodes", inventory.is_live ? "the cluster has no Node" : "the documents contain no Node", std::nullopt,
-            Exit::not_found, inventory.is_live ? "name another cluster with --context" : source));
+            Exit::not_found, inventory.is_live ? "name another cluster with --context" : source_hint(inventory)));
         return;
     }
     if (seen.control_plane_nodes.empty()) {
+        const auto distribution = distribution_hint(inventory);
         seen.faults.push_back(
             fault_of("no-control-plane",
                      "no Node has the label node-role.kubernetes.io/control-plane, so the version of the control plane "
                      "is not known",
                      std::nullopt, Exit::not_found,
-                     "kubeadm sets the label; the control plane of a managed cluster cannot be observed"));
+                     distribution.empty()
+                         ? "kubeadm sets the label; the control plane of a managed cluster cannot be observed"
+                         : distribution));
     }
     for (const auto* list : {&seen.control_plane, &seen.kubelets}) {
         for (const auto& running : *list) {
             if (running.version) { continue; }
             const bool absent = running.exit == Exit::not_found;
             seen.faults.push_back(fault_of(absent ? "not-seen" : "bad-version", running.problem, running.position,
-                                           running.exit, absent ? source : readable_hint(running)));
+                                           running.exit,
+                                           absent ? absence_hint(inventory, seen, running) : readable_hint(running)));
         }
     }
     sort_and_merge(seen.faults);
@@ -220,6 +227,33 @@ std::optional<Version> Observation::control_plane_of(std::string_view node) cons
         if (!lowest || *running.version < *lowest) { lowest = running.version; }
     }
     return lowest;
+}
+
+std::string_view distribution_of(std::string_view kubelet) noexcept {
+    for (const std::string_view name : {"k3s", "rke2", "k0s"}) {
+        const auto at = kubelet.find('+');
+        if (at != std::string_view::npos && kubelet.substr(at + 1).starts_with(name)) { return name; }
+    }
+    return {};
+}
+
+std::string distribution_hint(const Inventory& inventory) {
+    constexpr std::pair<std::string_view, std::string_view> k_managed[] = {{"-eks-", "EKS"}, {"-gke.", "GKE"}};
+    const auto& nodes = inventory.nodes;
+    // Made by kubeadm, a cluster may run what these build.
+    const bool is_managed =
+        std::none_of(nodes.begin(), nodes.end(), [](const auto& node) { return node.is_control_plane(); });
+    for (const auto& node : nodes) {
+        auto name = distribution_of(node.kubelet);
+        for (const auto& [mark, managed] : k_managed) {
+            if (is_managed && node.kubelet.find(mark) != std::string::npos) { name = managed; }
+        }
+        if (!name.empty()) {
+            return fmt::format("this is a cluster of {}, which has no control plane of kubeadm: upgrade it as {} says",
+                               name, name);
+        }
+    }
+    return {};
 }
 
 Observation observe(const Inventory& inventory) {
