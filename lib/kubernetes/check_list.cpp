@@ -137,7 +137,7 @@ constexpr CheckInfo k_checks[] = {
     {"other-orchestrators", false, Weight::ignorable, "nothing else upgrades these nodes",
      "upgrade with that tool; or pause it, and start with --ignore-checks other-orchestrators", ""},
     {"kube-proxy-absent", false, Weight::warning, "kube-proxy is in use",
-     "skip kubeadm's phase addon/kube-proxy, which would install it", ""},
+     "start with --skip-phases addon/kube-proxy (v1.32 and later), else kubeadm installs it", ""},
     {"coredns-customised", false, Weight::warning, "the Deployment of CoreDNS is as kubeadm writes it",
      "keep what is yours as a patch of target corednsdeployment (--patches), or apply it again", ""},
     {"coredns-migratable", false, Weight::ignorable, "kubeadm can migrate the Corefile",

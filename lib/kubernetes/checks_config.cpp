@@ -151,7 +151,7 @@ Finding etcd_36_floor(const CheckInput& input) {
     }
     const Version floor{3, 5, 26, ""}, first{3, 6, 0, ""};
     if (*target < first) {
-        return {Outcome::ok, fmt::format("{} brings etcd {}", input.target->text(), target->text())};
+        return {Outcome::ok, fmt::format("{} brings etcd {}", input.target->text(), target->text().substr(1))};
     }
     std::vector<std::string> unknown, low;
     for (const auto& node : input.seen.control_plane_nodes) {
@@ -162,12 +162,12 @@ Finding etcd_36_floor(const CheckInput& input) {
         } else if (!member->version) {
             unknown.push_back(member->problem);
         } else if (*member->version < floor) {
-            low.push_back(fmt::format("{} ({})", base::escape(node), member->version->text()));
+            low.push_back(fmt::format("{} ({})", base::escape(node), member->version->text().substr(1)));
         }
     }
     if (!low.empty()) {
-        return {Outcome::fail, fmt::format("{} brings etcd {}; below 3.5.26: {}", input.target->text(), target->text(),
-                                           name_some(low))};
+        return {Outcome::fail, fmt::format("{} brings etcd {}; below 3.5.26: {}", input.target->text(),
+                                           target->text().substr(1), name_some(low))};
     }
     if (!unknown.empty() || input.seen.etcd.empty()) {
         return {Outcome::skip, unknown.empty() ? "no Pod of etcd was found" : name_some(unknown)};
@@ -300,6 +300,7 @@ Finding admin_rights(const CheckInput& input) {
 }
 
 Finding freeze_possible(const CheckInput& input) {
+    if (!input.intent.freezes) { return {Outcome::skip, "applications are not frozen (--no-freeze)"}; }
     const auto lowest = input.seen.lowest_control_plane();
     if (lowest && lowest->line() < MinorVersion{1, 30}) {
         return {Outcome::warn, fmt::format("{} has no ValidatingAdmissionPolicy v1", lowest->text())};

@@ -37,7 +37,7 @@ std::vector<const PodObject*> evicted_pods(const Inventory& inventory) {
 
 /// Why nothing is known of the Pods that a drain evicts, "" if all is.
 std::string drain_unknown_reason(const CheckInput& input) {
-    return input.draining.is_done ? input.inventory.pods_unknown_reason() : "no node is drained (--no-drain)";
+    return input.intent.drains ? input.inventory.pods_unknown_reason() : "no node is drained (--no-drain)";
 }
 
 std::string place_of(const PodObject& pod) {
@@ -93,7 +93,7 @@ Finding drain_local_data(const CheckInput& input) {
     for (const auto* pod : evicted_pods(input.inventory)) {
         if (pod->has_empty_dir) { bad.push_back(place_of(*pod)); }
     }
-    if (!bad.empty() && input.draining.evicts_local_data) {
+    if (!bad.empty() && input.intent.evicts_local_data) {
         return {Outcome::warn, fmt::format("the data in their emptyDir are lost: {}", name_some(bad)),
                 "save what is needed before"};
     }
@@ -106,7 +106,7 @@ Finding drain_unmanaged(const CheckInput& input) {
     for (const auto* pod : evicted_pods(input.inventory)) {
         if (pod->controller_kind.empty()) { bad.push_back(place_of(*pod)); }
     }
-    if (!bad.empty() && input.draining.evicts_unmanaged) {
+    if (!bad.empty() && input.intent.evicts_unmanaged) {
         return {Outcome::warn, fmt::format("no controller makes them again: {}", name_some(bad)),
                 "create them again afterwards"};
     }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -115,6 +114,37 @@ std::string component_of_pod(const PodObject& pod) {
 bool is_control_plane_node(const Observation& seen, const std::string& node) {
     return std::find(seen.control_plane_nodes.begin(), seen.control_plane_nodes.end(), node) !=
            seen.control_plane_nodes.end();
+}
+
+/// Who has made the node, "" if kubeadm may have.
+std::string_view maker_of(const NodeObject& node, bool has_control_plane) {
+    struct Mark {
+        std::string_view text, maker;
+        bool is_managed;  ///< its control plane is on no Node
+    };
+    /// Beginnings of keys of labels and annotations.
+    static constexpr Mark k_keys[] = {{"machineconfiguration.openshift.io/", "OpenShift", false},
+                                      {"kops.k8s.io/", "kOps", false},
+                                      {"microk8s.io/", "MicroK8s", false},
+                                      {"node.k0sproject.io/", "k0s", false},
+                                      {"talos.dev/", "Talos", false},
+                                      {"extensions.talos.dev/", "Talos", false},
+                                      {"kubernetes.azure.com/cluster", "AKS", true},
+                                      {"eks.amazonaws.com/", "EKS", true},
+                                      {"cloud.google.com/gke-", "GKE", true}};
+    static constexpr Mark k_versions[] = {{"-eks-", "EKS", true}, {"-gke.", "GKE", true}};
+    if (const auto name = distribution_of(node.kubelet); !name.empty()) { return name; }
+    for (const auto& mark : k_versions) {
+        if (!has_control_plane && node.kubelet.find(mark.text) != std::string::npos) { return mark.maker; }
+    }
+    for (const auto* labels : {&node.meta.labels, &node.meta.annotations}) {
+        for (const auto& mark : k_keys) {
+            const bool is_marked = std::any_of(labels->begin(), labels->end(),
+                                               [&](const auto& each) { return each.first.starts_with(mark.text); });
+            if (is_marked && !(mark.is_managed && has_control_plane)) { return mark.maker; }
+        }
+    }
+    return node.image.starts_with("Talos (") ? "Talos" : std::string_view();
 }
 
 /// What to do about Pods of the control plane that are not there.
@@ -238,17 +268,12 @@ std::string_view distribution_of(std::string_view kubelet) noexcept {
 }
 
 std::string distribution_hint(const Inventory& inventory) {
-    constexpr std::pair<std::string_view, std::string_view> k_managed[] = {{"-eks-", "EKS"}, {"-gke.", "GKE"}};
     const auto& nodes = inventory.nodes;
-    // Made by kubeadm, a cluster may run what these build.
-    const bool is_managed =
-        std::none_of(nodes.begin(), nodes.end(), [](const auto& node) { return node.is_control_plane(); });
+    // Made by kubeadm, a cluster may run what the makers of managed ones build.
+    const bool has_control_plane =
+        std::any_of(nodes.begin(), nodes.end(), [](const auto& node) { return node.is_control_plane(); });
     for (const auto& node : nodes) {
-        auto name = distribution_of(node.kubelet);
-        for (const auto& [mark, managed] : k_managed) {
-            if (is_managed && node.kubelet.find(mark) != std::string::npos) { name = managed; }
-        }
-        if (!name.empty()) {
+        if (const auto name = maker_of(node, has_control_plane); !name.empty()) {
             return fmt::format("this is a cluster of {}, which has no control plane of kubeadm: upgrade it as {} says",
                                name, name);
         }

@@ -48,8 +48,7 @@ struct Observation {
     [[nodiscard]] std::optional<Version> control_plane_of(std::string_view node) const;
 };
 
-/// What to do where the nodes are of a distribution that has no control plane of kubeadm, for people, as the versions
-/// of their kubelets show it; "" for others.
+/// What to do where the nodes are of a distribution that has no control plane of kubeadm, for people; "" for others.
 [[nodiscard]] std::string distribution_hint(const Inventory& inventory);
 /// The distribution that a version of the kubelet names, as "k3s"; "" for those that kubeadm may have made.
 [[nodiscard]] std::string_view distribution_of(std::string_view kubelet) noexcept;
