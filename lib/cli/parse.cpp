@@ -135,6 +135,18 @@ Error unknown_verb(const Program& program, const std::vector<std::string>& words
     return std::move(error).detail("verbs", word_list(candidates)).hint(fmt::format("{} --help", program.name));
 }
 
+/// The argument of `verb` that other verbs take as the value of the option `written`, "" if there is none.
+std::string argument_named(const Program& program, const Verb& verb, const std::string& written) {
+    if (!written.starts_with("--")) return {};
+    for (const auto& other : program.verbs) {
+        const auto* option = other.hidden ? nullptr : find_option(other.options, written.substr(2));
+        if (option == nullptr) continue;
+        for (const auto& positional : verb.positionals)
+            if (positional.name == option->value_name) return positional.name;
+    }
+    return {};
+}
+
 Error unknown_option(const Program& program, const Verb* verb, const std::string& token) {
     const std::string written = token.substr(0, token.find('='));
     std::vector<std::string> names;
@@ -143,6 +155,10 @@ Error unknown_option(const Program& program, const Verb* verb, const std::string
         if (!option.hidden) names.push_back("--" + option.name);
     }
     auto error = usage_error("unknown-option", fmt::format("unknown option {}", written));
+    if (const auto argument = verb == nullptr ? std::string() : argument_named(program, *verb, written);
+        !argument.empty())
+        return std::move(error).hint(
+            fmt::format("{} is given without {}: {}", argument, written, usage_line(program, *verb)));
     if (const auto near = base::nearest(written, names))
         return std::move(error).hint(fmt::format("did you mean {}?", *near));
     std::vector<std::string> owners;

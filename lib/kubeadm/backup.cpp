@@ -26,9 +26,8 @@ namespace {
 
 constexpr const char* k_list = "backup.json";
 constexpr const char* k_snapshot = "etcd.db";
-/// Whole directories, and single files. Files of /etc/kubernetes/tmp are kubeadm's own.
-constexpr const char* k_directories[] = {"/etc/kubernetes/manifests", "/etc/kubernetes/pki", "/etc/kubernetes/pki/etcd",
-                                         "/etc/systemd/system/kubelet.service.d"};
+/// Beside the directories of manifests and certificates. Files of /etc/kubernetes/tmp are kubeadm's own.
+constexpr const char* k_drop_ins = "/etc/systemd/system/kubelet.service.d";
 constexpr const char* k_files[] = {"/etc/kubernetes/admin.conf",
                                    "/etc/kubernetes/super-admin.conf",
                                    "/etc/kubernetes/controller-manager.conf",
@@ -47,9 +46,10 @@ bool is_regular(const Place& place, const std::string& path) {
 
 std::vector<std::string> sources(const Place& place) {
     std::vector<std::string> paths;
-    for (const char* directory : k_directories) {
+    const auto pki = pki_directory(place);
+    for (const auto& directory : {std::string(k_manifest_directory), pki, pki + "/etcd", std::string(k_drop_ins)}) {
         for (const std::string& name : place.list(directory)) {
-            const std::string path = std::string(directory) + "/" + name;
+            const std::string path = directory + "/" + name;
             if (is_regular(place, path)) paths.push_back(path);
         }
     }

@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "kubeadm/manifests.hpp"
 #include "value/node.hpp"
 #include "value/reader.hpp"
 
@@ -121,8 +122,9 @@ Certificate client_certificate(const Place& place, const std::string& kubeconfig
 
 std::vector<Certificate> all_certificates(const Place& place) {
     std::vector<Certificate> found;
-    add_directory(place, "/etc/kubernetes/pki", found);
-    add_directory(place, "/etc/kubernetes/pki/etcd", found);
+    const auto pki = pki_directory(place);
+    add_directory(place, pki, found);
+    add_directory(place, pki + "/etcd", found);
     for (const char* name : k_kubeconfigs) {
         const std::string path = std::string("/etc/kubernetes/") + name;
         bool is_there = true;

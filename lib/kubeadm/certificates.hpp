@@ -25,7 +25,7 @@ struct Certificate {
 /// The client certificate that a kubeconfig shows, inline or in the file it names.
 [[nodiscard]] Certificate client_certificate(const Place& place, const std::string& kubeconfig);
 
-/// Those of /etc/kubernetes/pki, of its kubeconfigs, and of the kubelet. Files that cannot be read are in the list with
+/// Those of pki_directory, of its kubeconfigs, and of the kubelet. Files that cannot be read are in the list with
 /// the reason.
 [[nodiscard]] std::vector<Certificate> all_certificates(const Place& place);
 

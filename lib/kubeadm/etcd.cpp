@@ -14,7 +14,6 @@
 namespace kmm::kubeadm {
 namespace {
 
-constexpr const char* k_pki = "/etc/kubernetes/pki/";
 constexpr std::chrono::seconds k_answer_patience{2};
 constexpr std::size_t k_answer_max = 4U << 20U;
 /// What etcd takes without --quota-backend-bytes.
@@ -22,13 +21,14 @@ constexpr std::uint64_t k_quota = 2ULL << 30U;
 
 net::TlsSettings etcd_identity(const Place& place) {
     net::TlsSettings tls;
-    tls.ca_pem = place.read(std::string(k_pki) + "etcd/ca.crt");
+    const auto pki = pki_directory(place) + "/";
+    tls.ca_pem = place.read(pki + "etcd/ca.crt");
     // What kubeadm itself asks etcd with.
     for (const char* name : {"etcd/healthcheck-client", "apiserver-etcd-client"}) {
-        const auto certificate = place.read_if_there(std::string(k_pki) + name + ".crt");
+        const auto certificate = place.read_if_there(pki + name + ".crt");
         if (!certificate) continue;
         tls.client_certificate_pem = *certificate;
-        tls.client_key_pem = place.read(std::string(k_pki) + name + ".key");
+        tls.client_key_pem = place.read(pki + name + ".key");
         break;
     }
     return tls;

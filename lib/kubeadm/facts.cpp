@@ -154,7 +154,7 @@ Facts read_facts(const Node& node, net::HttpClient& client, const FactQuestions&
     if (const auto manifest = place.read_if_there("/etc/kubernetes/manifests/kube-apiserver.yaml")) {
         reader.take("apiServer", facts.api_server,
                     [&] { return read_api_server(place, client, *manifest, questions.with_requests); });
-        facts.has_ca_key = place.exists("/etc/kubernetes/pki/ca.key");
+        facts.has_ca_key = place.exists(pki_directory(place) + "/ca.key");
     }
     if (facts.kubelet_pid)
         reader.take("kubelet.arguments", facts.kubelet_arguments,

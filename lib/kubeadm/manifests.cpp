@@ -58,7 +58,7 @@ bool etcd_is_expected(const Place& place, const ManifestSet& set) {
     if (set.find("etcd")->present) return true;
     const Manifest& apiserver = *set.find("kube-apiserver");
     if (apiserver.whole) return uses_local_etcd(place.read(apiserver.path));
-    return place.exists("/etc/kubernetes/pki/etcd/server.crt");
+    return place.exists(pki_directory(place) + "/etcd/server.crt");
 }
 
 bool looks_like_control_plane(const Place& place, const ManifestSet& set) {
@@ -189,6 +189,31 @@ void require_whole(const ManifestSet& manifests) {
             fmt::format("{} declares the Pod {}, too: the kubelet may run either", base::escape(stray.path), stray.pod))
             .hint("move it out of " + std::string(k_manifest_directory));
     }
+}
+
+std::string pki_directory(const Place& place) {
+    struct Use {
+        std::string_view component;
+        const char* option;
+        std::string_view file;  ///< below certificatesDir, as kubeadm calls it: another one is the administrator's
+    };
+    constexpr Use k_uses[] = {
+        {"kube-apiserver", "--kubelet-client-certificate", "/apiserver-kubelet-client.crt"},
+        {"kube-controller-manager", "--cluster-signing-key-file", "/ca.key"},
+        {"etcd", "--trusted-ca-file", "/etcd/ca.crt"},
+    };
+    for (const auto& use : k_uses) {
+        try {
+            const auto manifest =
+                place.read_if_there(fmt::format("{}/{}.yaml", k_manifest_directory, use.component));
+            const auto path = manifest ? manifest_option(*manifest, use.option) : std::string();
+            if (path.starts_with('/') && path.size() > use.file.size() && path.ends_with(use.file))
+                return path.substr(0, path.size() - use.file.size());
+        } catch (const Error&) {
+            continue;  // read_manifests says so
+        }
+    }
+    return "/etc/kubernetes/pki";
 }
 
 std::string manifest_option(const std::string& manifest, const std::string& name) {

@@ -54,6 +54,10 @@ void require_control_plane(const ManifestSet& manifests);
 /// Errors: checks_failed "manifests-damaged" with all of them, and the hint to repair them; "stray-manifest".
 void require_whole(const ManifestSet& manifests);
 
+/// kubeadm's certificatesDir as the manifests of the control plane name it, without a slash at its end; its default
+/// where none does.
+[[nodiscard]] std::string pki_directory(const Place& place);
+
 /// The value of --NAME=VALUE in the words of the first container, "" if there is none; `name` has its dashes.
 [[nodiscard]] std::string manifest_option(const std::string& manifest, const std::string& name);
 

@@ -15,7 +15,6 @@ namespace kmm::kubeadm {
 namespace {
 
 constexpr std::chrono::seconds k_service_patience{2};
-constexpr const char* k_pki_directory = "/etc/kubernetes/pki/";
 constexpr std::array<std::string_view, 3> k_packages{"kubelet", "kubeadm", "kubectl"};
 constexpr std::string_view k_deprecated = "apiserver_requested_deprecated_apis{";
 
@@ -29,6 +28,10 @@ std::pair<int, std::string> get(net::HttpClient& client, net::Request request, s
         return true;
     });
     return {response.status, std::move(body)};
+}
+
+std::string in_url(const std::string& address) {
+    return address.find(':') == std::string::npos ? address : fmt::format("[{}]", address);
 }
 
 /// The value of a label in a line of metrics, "" if it has none.
@@ -67,9 +70,8 @@ std::string kubelet_health(const value::Node& configuration, net::HttpClient& cl
     if (!number || *number == 0) throw Error(Exit::io, "io", "healthzPort is 0: it is switched off");
     const auto address = configuration.get_string({"healthzBindAddress"});
     net::Request request;
-    request.url =
-        fmt::format("http://{}:{}/healthz",
-                    address.empty() || address == "0.0.0.0" || address == "::" ? "127.0.0.1" : address, *number);
+    const bool is_any = address.empty() || address == "0.0.0.0" || address == "::";
+    request.url = fmt::format("http://{}:{}/healthz", is_any ? "127.0.0.1" : in_url(address), *number);
     try {
         const auto [status, body] = get(client, request, 400);
         if (status == 200) return {};
@@ -86,12 +88,12 @@ ApiServerFacts read_api_server(const Place& place, net::HttpClient& client, cons
     const auto port = manifest_option(manifest, "--secure-port");
     if (address.empty()) throw Error(Exit::io, "io", "the manifest of kube-apiserver names no --advertise-address");
     const auto url =
-        fmt::format("https://{}:{}", address.find(':') == std::string::npos ? address : fmt::format("[{}]", address),
-                    port.empty() ? "6443" : port);
+        fmt::format("https://{}:{}", in_url(address), port.empty() ? "6443" : port);
     net::Request request;
-    request.tls.ca_pem = place.read(std::string(k_pki_directory) + "ca.crt");
-    request.tls.client_certificate_pem = place.read(std::string(k_pki_directory) + "apiserver-kubelet-client.crt");
-    request.tls.client_key_pem = place.read(std::string(k_pki_directory) + "apiserver-kubelet-client.key");
+    const auto pki = pki_directory(place);
+    request.tls.ca_pem = place.read(pki + "/ca.crt");
+    request.tls.client_certificate_pem = place.read(pki + "/apiserver-kubelet-client.crt");
+    request.tls.client_key_pem = place.read(pki + "/apiserver-kubelet-client.key");
     request.url = url + "/readyz?verbose";
     try {
         const auto [status, body] = get(client, request, 64U << 10U);

@@ -43,6 +43,15 @@ struct NodeAnswer {
 };
 using NodeAnswers = std::map<std::string, NodeAnswer, std::less<>>;
 
+/// What the upgrade is asked to do, and to leave.
+struct Intent {
+    bool drains = true;  ///< false: kubelets are switched on nodes that keep their Pods
+    bool evicts_unmanaged = false;
+    bool evicts_local_data = false;
+    bool freezes = true;
+    std::string skipped_phases{};  ///< of kubeadm, separated by commas
+};
+
 /// What the checks are about. The references must outlive it.
 struct CheckInput {
     const Inventory& inventory;
@@ -53,6 +62,7 @@ struct CheckInput {
     std::int64_t now = 0;                ///< seconds since 1970; matters with `nodes`
     AppPrograms* programs = nullptr;     ///< nullptr: no --app-check
     const PatchList* patches = nullptr;  ///< nullptr: no --patch-query
+    Intent intent{};
     std::string way = "";  ///< how programs get onto nodes: "packages", "binaries", "command", "" if not said
 };
 

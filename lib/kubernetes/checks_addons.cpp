@@ -40,6 +40,11 @@ Finding kube_proxy_absent(const CheckInput& input) {
     if (auto reason = input.inventory.unknown_reason("Pod", "pods"); !reason.empty()) {
         return {Outcome::skip, std::move(reason)};
     }
+    for (const auto phase : base::split(input.intent.skipped_phases, ',')) {
+        if (base::trim(phase) == "addon/kube-proxy" || base::trim(phase) == "addon") {
+            return {Outcome::ok, fmt::format("kubeadm's phase {} is left out", base::trim(phase))};
+        }
+    }
     if (is_disabled(input, "proxy")) { return {Outcome::ok, "kubeadm-config has proxy.disabled: true"}; }
     return {Outcome::warn, "no Pod of kube-proxy runs in kube-system"};
 }

@@ -32,7 +32,9 @@ Configuration configuration_of(const CheckInput& input, std::string_view map, st
             return fail(fmt::format("ConfigMap kube-system/{} does not exist, only {} as before v1.24 does", map,
                                     base::escape(versioned->meta.name)));
         }
-        return fail(fmt::format("ConfigMap kube-system/{} does not exist", map));
+        auto problem = fail(fmt::format("ConfigMap kube-system/{} does not exist", map));
+        problem.problem.fix = distribution_hint(input.inventory);
+        return problem;
     }
     const auto text = found->data.find(key);
     if (text == found->data.end()) { return fail(fmt::format("ConfigMap kube-system/{} has no key {}", map, key)); }
@@ -103,10 +105,15 @@ Finding kubernetes_version_cm(const CheckInput& input) {
     return {Outcome::fail, fmt::format("kubeadm-config names {}, others run: {}", named->text(), name_some(others))};
 }
 
+bool is_external_etcd(const CheckInput& input) {
+    const auto configuration = cluster_configuration(input);
+    return configuration.root && configuration.root->find_path({"etcd", "external"}) != nullptr;
+}
+
 Finding etcd_external(const CheckInput& input) {
     const auto configuration = cluster_configuration(input);
     if (!configuration.root) { return {Outcome::skip, configuration.problem.detail}; }
-    if (configuration.root->find_path({"etcd", "external"}) != nullptr) {
+    if (is_external_etcd(input)) {
         return {Outcome::warn, "kubeadm-config names an external etcd"};
     }
     return {Outcome::ok, "kubeadm-config names no external etcd"};
@@ -130,6 +137,9 @@ std::optional<Finding> fixed_etcd_too_old(const CheckInput& input) {
 }
 
 Finding etcd_36_floor(const CheckInput& input) {
+    if (is_external_etcd(input)) {
+        return {Outcome::skip, "kubeadm-config names an external etcd, whose version is not seen"};
+    }
     if (auto old = fixed_etcd_too_old(input)) { return *old; }
     if (const auto fixed = fixed_etcd(input); fixed && *fixed < Version{3, 6, 0, ""}) {
         return {Outcome::ok, fmt::format("etcd.local.imageTag of kubeadm-config is {}", fixed->text().substr(1))};
@@ -141,7 +151,7 @@ Finding etcd_36_floor(const CheckInput& input) {
     }
     const Version floor{3, 5, 26, ""}, first{3, 6, 0, ""};
     if (*target < first) {
-        return {Outcome::ok, fmt::format("{} brings etcd {}", input.target->text(), target->text())};
+        return {Outcome::ok, fmt::format("{} brings etcd {}", input.target->text(), target->text().substr(1))};
     }
     std::vector<std::string> unknown, low;
     for (const auto& node : input.seen.control_plane_nodes) {
@@ -152,12 +162,12 @@ Finding etcd_36_floor(const CheckInput& input) {
         } else if (!member->version) {
             unknown.push_back(member->problem);
         } else if (*member->version < floor) {
-            low.push_back(fmt::format("{} ({})", base::escape(node), member->version->text()));
+            low.push_back(fmt::format("{} ({})", base::escape(node), member->version->text().substr(1)));
         }
     }
     if (!low.empty()) {
-        return {Outcome::fail, fmt::format("{} brings etcd {}; below 3.5.26: {}", input.target->text(), target->text(),
-                                           name_some(low))};
+        return {Outcome::fail, fmt::format("{} brings etcd {}; below 3.5.26: {}", input.target->text(),
+                                           target->text().substr(1), name_some(low))};
     }
     if (!unknown.empty() || input.seen.etcd.empty()) {
         return {Outcome::skip, unknown.empty() ? "no Pod of etcd was found" : name_some(unknown)};
@@ -290,6 +300,7 @@ Finding admin_rights(const CheckInput& input) {
 }
 
 Finding freeze_possible(const CheckInput& input) {
+    if (!input.intent.freezes) { return {Outcome::skip, "applications are not frozen (--no-freeze)"}; }
     const auto lowest = input.seen.lowest_control_plane();
     if (lowest && lowest->line() < MinorVersion{1, 30}) {
         return {Outcome::warn, fmt::format("{} has no ValidatingAdmissionPolicy v1", lowest->text())};

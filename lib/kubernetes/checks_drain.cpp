@@ -35,6 +35,11 @@ std::vector<const PodObject*> evicted_pods(const Inventory& inventory) {
     return pods;
 }
 
+/// Why nothing is known of the Pods that a drain evicts, "" if all is.
+std::string drain_unknown_reason(const CheckInput& input) {
+    return input.intent.drains ? input.inventory.pods_unknown_reason() : "no node is drained (--no-drain)";
+}
+
 std::string place_of(const PodObject& pod) {
     return fmt::format("{} on {}", base::escape(pod.meta.full_name()), base::escape(pod.node));
 }
@@ -58,10 +63,8 @@ std::string blocked_by(const BudgetObject& budget, const PodObject& pod) {
 }
 
 Finding pdb_blocks_drain(const CheckInput& input) {
+    if (auto reason = drain_unknown_reason(input); !reason.empty()) { return {Outcome::skip, std::move(reason)}; }
     if (auto reason = input.inventory.unknown_reason("PodDisruptionBudget", "poddisruptionbudgets"); !reason.empty()) {
-        return {Outcome::skip, std::move(reason)};
-    }
-    if (auto reason = input.inventory.pods_unknown_reason(); !reason.empty()) {
         return {Outcome::skip, std::move(reason)};
     }
     std::vector<std::string> bad;
@@ -85,32 +88,34 @@ Finding pdb_blocks_drain(const CheckInput& input) {
 }
 
 Finding drain_local_data(const CheckInput& input) {
-    if (auto reason = input.inventory.pods_unknown_reason(); !reason.empty()) {
-        return {Outcome::skip, std::move(reason)};
-    }
+    if (auto reason = drain_unknown_reason(input); !reason.empty()) { return {Outcome::skip, std::move(reason)}; }
     std::vector<std::string> bad;
     for (const auto* pod : evicted_pods(input.inventory)) {
         if (pod->has_empty_dir) { bad.push_back(place_of(*pod)); }
+    }
+    if (!bad.empty() && input.intent.evicts_local_data) {
+        return {Outcome::warn, fmt::format("the data in their emptyDir are lost: {}", name_some(bad)),
+                "save what is needed before"};
     }
     return fail_if_any(bad, "no Pod that would be evicted has an emptyDir");
 }
 
 Finding drain_unmanaged(const CheckInput& input) {
-    if (auto reason = input.inventory.pods_unknown_reason(); !reason.empty()) {
-        return {Outcome::skip, std::move(reason)};
-    }
+    if (auto reason = drain_unknown_reason(input); !reason.empty()) { return {Outcome::skip, std::move(reason)}; }
     std::vector<std::string> bad;
     for (const auto* pod : evicted_pods(input.inventory)) {
         if (pod->controller_kind.empty()) { bad.push_back(place_of(*pod)); }
+    }
+    if (!bad.empty() && input.intent.evicts_unmanaged) {
+        return {Outcome::warn, fmt::format("no controller makes them again: {}", name_some(bad)),
+                "create them again afterwards"};
     }
     return fail_if_any(bad, "every Pod that would be evicted has a controller");
 }
 
 /// A drain waits for a Pod that is deleted already, too, and nobody else may be about to let it go.
 Finding drain_terminating(const CheckInput& input) {
-    if (auto reason = input.inventory.pods_unknown_reason(); !reason.empty()) {
-        return {Outcome::skip, std::move(reason)};
-    }
+    if (auto reason = drain_unknown_reason(input); !reason.empty()) { return {Outcome::skip, std::move(reason)}; }
     constexpr std::int64_t k_patience = 60;  // seconds after its grace
     const auto undrained = undrained_nodes(input.inventory);
     std::vector<std::string> stuck, ending;
@@ -200,9 +205,7 @@ const PodObject* left_over(const Inventory& inventory, std::vector<Resources>& f
 
 /// Affinity and volumes are not looked at, so that it can warn and never promise.
 Finding capacity_for_drain(const CheckInput& input) {
-    if (auto reason = input.inventory.pods_unknown_reason(); !reason.empty()) {
-        return {Outcome::skip, std::move(reason)};
-    }
+    if (auto reason = drain_unknown_reason(input); !reason.empty()) { return {Outcome::skip, std::move(reason)}; }
     std::vector<std::string> silent, problems;
     for (const auto& node : input.inventory.nodes) {
         if (node.allocatable.pods == 0) { silent.push_back(base::escape(node.meta.name)); }

@@ -11,11 +11,23 @@
 namespace kmm::kubernetes {
 namespace {
 
+/// What minors remove, in their order.
+using RemovedIn = std::vector<const MinorFacts*>;
+
 /// The minors that are entered on the way to the target, each with what it removes.
 struct Crossed {
-    std::vector<const MinorFacts*> facts;
+    RemovedIn facts;
     std::vector<std::string> unknown;  ///< minors whose removals are not, or not all, known
 };
+
+/// All known minors up to the target: kubeadm writes what a document has, though nothing runs with it now.
+RemovedIn all_removed(const CheckInput& input) {
+    RemovedIn removed;
+    for (const auto& facts : input.catalogue.minors) {
+        if (facts.minor <= input.target->line()) { removed.push_back(&facts); }
+    }
+    return removed;
+}
 
 Crossed crossed_minors(const CheckInput& input, const Version& from) {
     Crossed crossed;
@@ -78,7 +90,7 @@ const std::vector<std::string>& removed_flags_of(const Removals& removed, std::s
 
 /// What `flags` of a component have that is gone. `place`: where they are, as "kube-apiserver on cp1".
 void find_removed(std::string_view component, std::string_view place, const std::map<std::string, std::string>& flags,
-                  const Crossed& crossed, std::vector<std::string>& found) {
+                  const RemovedIn& removed_in, std::vector<std::string>& found) {
     const auto report = [&](std::string_view what, std::string_view name, const MinorFacts& facts) {
         found.push_back(fmt::format("{}: {} {} (gone in {})", place, what, name, facts.minor.text()));
     };
@@ -91,7 +103,7 @@ void find_removed(std::string_view component, std::string_view place, const std:
         }
         return result;
     };
-    for (const auto* facts : crossed.facts) {
+    for (const auto* facts : removed_in) {
         for (const auto& flag : removed_flags_of(facts->removed, component)) {
             if (flags.contains(flag)) { report("flag", "--" + flag, *facts); }
         }
@@ -126,7 +138,7 @@ std::map<std::string, std::string> extra_flags(const Node& component) {
 }
 
 /// kubeadm writes the manifests again from kubeadm-config, whatever runs now.
-void find_removed_extra(const CheckInput& input, const Crossed& crossed, std::vector<std::string>& found) {
+void find_removed_extra(const CheckInput& input, std::vector<std::string>& found) {
     const auto configuration = cluster_configuration(input);
     if (!configuration.root) { return; }
     for (const auto& [member, component] :
@@ -135,22 +147,22 @@ void find_removed_extra(const CheckInput& input, const Crossed& crossed, std::ve
         const auto* part = configuration.root->find(member);
         if (part == nullptr || !part->is_mapping()) { continue; }
         std::vector<std::string> here;
-        find_removed(component, fmt::format("{}.extraArgs of kubeadm-config", member), extra_flags(*part), crossed,
-                     here);
+        find_removed(component, fmt::format("{}.extraArgs of kubeadm-config", member), extra_flags(*part),
+                     all_removed(input), here);
         found.insert(found.end(), here.begin(), here.end());
     }
 }
 
-/// kubeadm keeps the configuration of kube-proxy.
-void find_removed_of_proxy(const CheckInput& input, const Crossed& crossed, std::vector<std::string>& found) {
-    const auto configuration = proxy_config_map(input);
+/// Feature gates of a configuration in a ConfigMap that are gone. `place`: what it is called.
+void find_removed_gates(const CheckInput& input, const Configuration& configuration, std::string_view place,
+                        std::vector<std::string>& found) {
     const Node* gates = configuration.root ? configuration.root->find("featureGates") : nullptr;
     if (gates == nullptr || !gates->is_mapping()) { return; }
     for (const auto& gate : gates->members()) {
-        for (const auto* facts : crossed.facts) {
+        for (const auto* facts : all_removed(input)) {
             if (contains(facts->removed.feature_gates, gate.key)) {
-                found.push_back(fmt::format("ConfigMap kube-proxy: feature gate {} (gone in {})",
-                                            base::escape(gate.key), facts->minor.text()));
+                found.push_back(fmt::format("{}: feature gate {} (gone in {})", place, base::escape(gate.key),
+                                            facts->minor.text()));
             }
         }
     }
@@ -174,11 +186,11 @@ Finding removed_flags(const CheckInput& input) {
             if (container.name == running.component) { arguments = container.arguments; }
         }
         find_removed(running.component, fmt::format("{} on {}", running.component, base::escape(running.node)),
-                     flags_of(arguments), crossed, found);
+                     flags_of(arguments), crossed.facts, found);
     }
-    find_removed_extra(input, crossed, found);
+    find_removed_extra(input, found);
     const bool is_of_proxy_only = found.empty();
-    find_removed_of_proxy(input, crossed, found);
+    find_removed_gates(input, proxy_config_map(input), "ConfigMap kube-proxy", found);
     if (!found.empty()) {
         return {Outcome::fail, name_some(found),
                 is_of_proxy_only ? "kubectl edit configmap -n kube-system kube-proxy" : ""};
@@ -242,16 +254,7 @@ Finding removed_kubelet_flags(const CheckInput& input) {
     if (!configuration.root) { return {Outcome::skip, configuration.problem.detail}; }
     const auto crossed = crossed_minors(input, *lowest);
     std::vector<std::string> found;
-    if (const Node* gates = configuration.root->find("featureGates")) {
-        for (const auto& gate : gates->members()) {
-            for (const auto* facts : crossed.facts) {
-                if (contains(facts->removed.feature_gates, gate.key)) {
-                    found.push_back(
-                        fmt::format("kubelet-config: feature gate {} (gone in {})", gate.key, facts->minor.text()));
-                }
-            }
-        }
-    }
+    find_removed_gates(input, configuration, "kubelet-config", found);
     if (!found.empty() && input.nodes == nullptr) { return {Outcome::fail, name_some(found)}; }
     if (input.nodes == nullptr) {
         return {Outcome::skip, "none was found in kubelet-config; flags need --via ssh, which asks each node"};

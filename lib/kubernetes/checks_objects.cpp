@@ -105,12 +105,20 @@ Finding node_pressure(const CheckInput& input) {
     return fail_if_any(bad, fmt::format("nodes without pressure: {}", input.inventory.nodes.size()));
 }
 
+/// What to do about Pods of the control plane that are not there, "" if all are.
+std::string fix_of_unseen(const Observation& seen) {
+    const auto fault = std::find_if(seen.faults.begin(), seen.faults.end(),
+                                    [](const auto& each) { return each.exit == Exit::not_found; });
+    return fault == seen.faults.end() ? std::string() : fault->hint;
+}
+
 Finding cp_pods_ready(const CheckInput& input) {
     if (input.seen.control_plane_nodes.empty() || input.inventory.pods.empty()) {
         const auto reason = input.inventory.unknown_reason("Pod", "pods");
         if (!reason.empty()) { return {Outcome::skip, reason}; }
         return {Outcome::fail,
-                input.seen.control_plane_nodes.empty() ? "no Node is labelled as control plane" : "there is no Pod"};
+                input.seen.control_plane_nodes.empty() ? "no Node is labelled as control plane" : "there is no Pod",
+                fix_of_unseen(input.seen)};
     }
     std::vector<std::string> bad, left;
     const auto look = [&](const Running& running) {
@@ -149,9 +157,11 @@ Finding cp_pods_ready(const CheckInput& input) {
         return {Outcome::warn, fmt::format("left by a health check of kubeadm: {}", name_some(left)),
                 "repair what its Pod waits for, then kubectl delete job -n kube-system upgrade-health-check-..."};
     }
-    return fail_if_any(bad, fmt::format("Pods Ready: {}, control-plane nodes: {}",
-                                        input.seen.control_plane.size() + input.seen.etcd.size(),
-                                        input.seen.control_plane_nodes.size()));
+    auto found = fail_if_any(bad, fmt::format("Pods Ready: {}, control-plane nodes: {}",
+                                              input.seen.control_plane.size() + input.seen.etcd.size(),
+                                              input.seen.control_plane_nodes.size()));
+    found.fix = fix_of_unseen(input.seen);
+    return found;
 }
 
 Finding api_service_available(const CheckInput& input) {
@@ -342,6 +352,9 @@ Finding other_orchestrators(const CheckInput& input) {
             if (mark != marks->end()) {
                 found.push_back(fmt::format("{} ({})", base::escape(node.meta.name), base::escape(mark->first)));
             }
+        }
+        if (!distribution_of(node.kubelet).empty()) {
+            found.push_back(fmt::format("{} (kubelet {})", base::escape(node.meta.name), base::escape(node.kubelet)));
         }
         if (std::any_of(std::begin(k_images), std::end(k_images),
                         [&](auto prefix) { return node.image.starts_with(prefix); })) {

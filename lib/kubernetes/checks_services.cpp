@@ -123,7 +123,7 @@ Finding ca_available(const CheckInput& input) {
     return each_node(input, "every control plane has the key of the authority",
                      [&](const std::string& name, const Node& facts) {
                          return is_control_plane_node(input, name) && flag_of(facts, {"caKey"}) != true
-                                    ? std::string("/etc/kubernetes/pki/ca.key is not there")
+                                    ? std::string("ca.key is not among its certificates")
                                     : std::string();
                      });
 }

@@ -136,7 +136,7 @@ Finding versions_uniform(const CheckInput& input) {
     for (const auto& [version, names] : users) {
         parts.push_back(fmt::format("{}: {}", version.text(), name_some(names)));
     }
-    return {Outcome::fail, base::join(parts, "; ")};
+    return {Outcome::fail, base::join(parts, "; "), distribution_hint(input.inventory)};
 }
 
 /// The lowest and highest versions of a part of the cluster.

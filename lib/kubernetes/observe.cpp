@@ -116,18 +116,52 @@ bool is_control_plane_node(const Observation& seen, const std::string& node) {
            seen.control_plane_nodes.end();
 }
 
-/// What to do about Pods of the control plane that are not there.
-std::string source_hint(const Inventory& inventory) {
-    for (const auto& node : inventory.nodes) {
-        for (const std::string_view other : {"k3s", "rke2"}) {
-            if (node.kubelet.find(fmt::format("+{}", other)) != std::string::npos) {
-                return fmt::format(
-                    "this is a cluster of {}, which has no control plane of kubeadm: upgrade it as {} says", other,
-                    other);
-            }
+/// Who has made the node, "" if kubeadm may have.
+std::string_view maker_of(const NodeObject& node, bool has_control_plane) {
+    struct Mark {
+        std::string_view text, maker;
+        bool is_managed;  ///< its control plane is on no Node
+    };
+    /// Beginnings of keys of labels and annotations.
+    static constexpr Mark k_keys[] = {{"machineconfiguration.openshift.io/", "OpenShift", false},
+                                      {"kops.k8s.io/", "kOps", false},
+                                      {"microk8s.io/", "MicroK8s", false},
+                                      {"node.k0sproject.io/", "k0s", false},
+                                      {"talos.dev/", "Talos", false},
+                                      {"extensions.talos.dev/", "Talos", false},
+                                      {"kubernetes.azure.com/cluster", "AKS", true},
+                                      {"eks.amazonaws.com/", "EKS", true},
+                                      {"cloud.google.com/gke-", "GKE", true}};
+    static constexpr Mark k_versions[] = {{"-eks-", "EKS", true}, {"-gke.", "GKE", true}};
+    if (const auto name = distribution_of(node.kubelet); !name.empty()) { return name; }
+    for (const auto& mark : k_versions) {
+        if (!has_control_plane && node.kubelet.find(mark.text) != std::string::npos) { return mark.maker; }
+    }
+    for (const auto* labels : {&node.meta.labels, &node.meta.annotations}) {
+        for (const auto& mark : k_keys) {
+            const bool is_marked = std::any_of(labels->begin(), labels->end(),
+                                               [&](const auto& each) { return each.first.starts_with(mark.text); });
+            if (is_marked && !(mark.is_managed && has_control_plane)) { return mark.maker; }
         }
     }
+    return node.image.starts_with("Talos (") ? "Talos" : std::string_view();
+}
+
+/// What to do about Pods of the control plane that are not there.
+std::string source_hint(const Inventory& inventory) {
+    if (auto hint = distribution_hint(inventory); !hint.empty()) { return hint; }
     return inventory.is_live ? "see kubectl get pods -n kube-system" : fmt::format("dump everything: {}", k_dump);
+}
+
+/// What to do about that one: where other Pods of the control plane are seen, it is not the dump that lacks it.
+std::string absence_hint(const Inventory& inventory, const Observation& seen, const Running& absent) {
+    const bool has_others =
+        std::any_of(seen.control_plane.begin(), seen.control_plane.end(),
+                    [&](const auto& each) { return each.node == absent.node && each.pod != nullptr; });
+    return has_others ? fmt::format("look into /etc/kubernetes/manifests of {}: kmm-worker kubernetes repair puts a "
+                                    "manifest back that kubeadm has left in its backup",
+                                    base::escape(absent.node))
+                      : source_hint(inventory);
 }
 
 /// What to do about a version that cannot be read.
@@ -168,27 +202,30 @@ void collect_strays(const Inventory& inventory, Observation& seen) {
 }
 
 void collect_faults(const Inventory& inventory, Observation& seen) {
-    const std::string source = source_hint(inventory);
     if (inventory.nodes.empty()) {
         seen.faults.push_back(fault_of(
             "no-nodes", inventory.is_live ? "the cluster has no Node" : "the documents contain no Node", std::nullopt,
-            Exit::not_found, inventory.is_live ? "name another cluster with --context" : source));
+            Exit::not_found, inventory.is_live ? "name another cluster with --context" : source_hint(inventory)));
         return;
     }
     if (seen.control_plane_nodes.empty()) {
+        const auto distribution = distribution_hint(inventory);
         seen.faults.push_back(
             fault_of("no-control-plane",
                      "no Node has the label node-role.kubernetes.io/control-plane, so the version of the control plane "
                      "is not known",
                      std::nullopt, Exit::not_found,
-                     "kubeadm sets the label; the control plane of a managed cluster cannot be observed"));
+                     distribution.empty()
+                         ? "kubeadm sets the label; the control plane of a managed cluster cannot be observed"
+                         : distribution));
     }
     for (const auto* list : {&seen.control_plane, &seen.kubelets}) {
         for (const auto& running : *list) {
             if (running.version) { continue; }
             const bool absent = running.exit == Exit::not_found;
             seen.faults.push_back(fault_of(absent ? "not-seen" : "bad-version", running.problem, running.position,
-                                           running.exit, absent ? source : readable_hint(running)));
+                                           running.exit,
+                                           absent ? absence_hint(inventory, seen, running) : readable_hint(running)));
         }
     }
     sort_and_merge(seen.faults);
@@ -220,6 +257,28 @@ std::optional<Version> Observation::control_plane_of(std::string_view node) cons
         if (!lowest || *running.version < *lowest) { lowest = running.version; }
     }
     return lowest;
+}
+
+std::string_view distribution_of(std::string_view kubelet) noexcept {
+    for (const std::string_view name : {"k3s", "rke2", "k0s"}) {
+        const auto at = kubelet.find('+');
+        if (at != std::string_view::npos && kubelet.substr(at + 1).starts_with(name)) { return name; }
+    }
+    return {};
+}
+
+std::string distribution_hint(const Inventory& inventory) {
+    const auto& nodes = inventory.nodes;
+    // Made by kubeadm, a cluster may run what the makers of managed ones build.
+    const bool has_control_plane =
+        std::any_of(nodes.begin(), nodes.end(), [](const auto& node) { return node.is_control_plane(); });
+    for (const auto& node : nodes) {
+        if (const auto name = maker_of(node, has_control_plane); !name.empty()) {
+            return fmt::format("this is a cluster of {}, which has no control plane of kubeadm: upgrade it as {} says",
+                               name, name);
+        }
+    }
+    return {};
 }
 
 Observation observe(const Inventory& inventory) {

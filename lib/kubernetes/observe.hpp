@@ -48,6 +48,11 @@ struct Observation {
     [[nodiscard]] std::optional<Version> control_plane_of(std::string_view node) const;
 };
 
+/// What to do where the nodes are of a distribution that has no control plane of kubeadm, for people; "" for others.
+[[nodiscard]] std::string distribution_hint(const Inventory& inventory);
+/// The distribution that a version of the kubelet names, as "k3s"; "" for those that kubeadm may have made.
+[[nodiscard]] std::string_view distribution_of(std::string_view kubelet) noexcept;
+
 /// Looks at the static Pods of each node that is labelled as control plane and at each Node. The version of a component
 /// is the tag of the image that its container runs, else of the image in its spec. `inventory` must outlive the result.
 /// Faults: no-nodes, no-control-plane, not-seen (exit 66), bad-version (exit 65).

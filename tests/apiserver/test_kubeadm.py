@@ -249,6 +249,38 @@ class Disturbed(LabCase):
         self.tool("health")
 
 
+class Silent(LabCase):
+    """The kubelet of a node is off when its Pods are evicted: nobody ends them."""
+    NODES = ("cp1", "w1")
+
+    def test_drained_when_it_is_back(self):
+        self.lab.kubectl("create", "deployment", "web", f"--image={REPOSITORY}/pause:3.10.1")
+        self.lab.kubectl("rollout", "status", "deployment/web", "--timeout=120s")
+        self.tool("start", "kubernetes", NEW, *SWITCH, "--until", "upgraded-first-master", expect=11)
+        self.tool("abort")
+        # The rest is a run of kubelets alone, which may wait for less.
+        hooks, worker = self.dir / "hooks", self.lab.nodes["w1"]
+        shutil.rmtree(hooks, ignore_errors=True)
+        hooks.mkdir()
+        hook = hooks / "pre-upgrading-kubelets.w1"
+        hook.write_text(f"#!/bin/sh\ntest -e {hooks}/.off && exit 0\ntouch {hooks}/.off\n"
+                        f"exec ssh -F {self.dir}/ssh_config w1 systemctl stop kubelet\n")
+        hook.chmod(0o755)
+        told = self.tool("start", "kubernetes", NEW, *SWITCH, "--ignore-checks", "versions-uniform", "--hook-dir",
+                         str(hooks), "--node-timeout", "75s", expect=11)
+        pod = r"default/web-\S+ \(Terminating since \d+s"
+        self.assertRegex(told, rf"waits for \d Pods? to end: .*{pod}")
+        self.assertRegex(told, rf"\d Pods? still there after 1m15s: .*{pod}\)")
+        self.assertRegex(" ".join(told.split()), r"the kubelet of w1 does not end \S+: look at its log; if the node is "
+                                                 r"off for good: kubectl delete pod -n \S+ \S+ --force")
+        self.assertIn("draining-failed", self.tool("show"))
+        # As long as it is off, another try ends as this one did.
+        self.assertIn("the kubelet of w1 does not end", self.tool("resume", expect=11))
+        worker.shell("systemctl start kubelet")
+        self.tool("resume")
+        self.assert_runs(NEW)
+
+
 class RolledBack(LabCase):
     """The way back after the first control plane: with the same etcd; and forward again."""
     NODES = ("cp1", "cp2", "w1")

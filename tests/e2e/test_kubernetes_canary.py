@@ -2,6 +2,7 @@
 """Pods that try the network after its manifests were applied, on an API server of fake_api.py; played_pods.py runs
 them."""
 import json
+import re
 import shutil
 
 from kubernetes_fleet import HOW, START
@@ -135,6 +136,21 @@ class Canary(Frozen):
         self.assertIn(f'ErrImagePull: failed to pull image "{IMAGE}"', shown)
         self.assertIn("load the image on these nodes", shown)
         self.assertEqual(left, [])
+
+    def test_another_image_is_given_to_a_run_that_is_under_way(self):
+        other = "mirror.example:5000/box:2"
+        shown, left = self.walked(
+            f"ANNOTATE w1 no-pull; GO; kmm-upgrade resume --canary-image {other}; kmm-upgrade retry; "
+            "ANNOTATE w1 ''; kmm-upgrade resume", exit_code=11)
+        self.assertIn("kmm-upgrade resume --canary-image IMAGE", " ".join(shown.split()))
+        # It stays with the run.
+        self.assertEqual(len(re.findall(rf'networking-failed .* failed to pull image "{other}"', shown)), 2, shown)
+        self.assertEqual((left, self.run_states()[-1]), ([], "upgraded-networking"), shown)
+
+    def test_an_image_for_a_run_that_tries_nothing(self):
+        self.must(*START, "--until", "downloaded-images", exit_code=11)
+        self.assertIn("--canary-image: this upgrade has no manifests of networking to try",
+                      self.must("resume", "--canary-image", IMAGE, exit_code=64))
 
     def test_every_pod_is_reported(self):
         shown, left = self.walked(

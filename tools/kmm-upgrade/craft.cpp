@@ -10,6 +10,14 @@ namespace kmm::tool_upgrade {
 
 Crafts all_crafts() { return {&module_craft(), &kubernetes_craft(), &kernel_craft(), &recipe_craft()}; }
 
+bool Craft::revise(const cli::Args& args, upgrade::Run& run) const {
+    static_cast<void>(run);
+    // A configuration file is for all runs.
+    if (args.source("canary-image") != "option") return false;
+    throw Error(Exit::usage, "bad-value", "--canary-image is for the upgrade of a Kubernetes cluster")
+        .hint("leave it out");
+}
+
 void Craft::restore_data(Access& access) const {
     static_cast<void>(access);
     throw Error(Exit::usage, "bad-value", "--restore-etcd is for the upgrade of a Kubernetes cluster")

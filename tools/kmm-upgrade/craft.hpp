@@ -51,6 +51,9 @@ public:
     [[nodiscard]] virtual std::unique_ptr<Hands> take_up(Access& access, upgrade::Run& run, Extent extent) const = 0;
     /// Goes on with what follows `run`, for which is_followed holds. The exit code of the verb.
     [[nodiscard]] virtual Exit follow(Access& access, const upgrade::Run& run) const = 0;
+    /// Changes what a run keeps of its subject as the command line of a verb that goes on with it says; true if that
+    /// changed anything. Errors: usage "bad-value" for an option that is not for such a run.
+    [[nodiscard]] virtual bool revise(const cli::Args& args, upgrade::Run& run) const;
     /// abort --restore-etcd of `run`, and going on with it. Errors: usage "bad-value" where a procedure has no such
     /// data.
     virtual void restore_data(Access& access) const;

@@ -17,8 +17,10 @@
 namespace kmm::tool_upgrade {
 namespace {
 
-cli::Option until_option() {
-    return option("until", "STATE", "stop in this state, exit 11; replaces that of the start");
+/// Of verbs that go on with a run.
+std::vector<cli::Option> onward_options() {
+    return {option("until", "STATE", "stop in this state, exit 11; replaces that of the start"),
+            option("canary-image", "IMAGE", "of a Kubernetes upgrade: replaces that of the start"), metrics_option()};
 }
 
 }  // namespace
@@ -50,7 +52,7 @@ cli::Program program(const Crafts& crafts) {
         "step the node is "
         "examined first. Resuming an upgrade that has ended changes nothing. The exit code is 0, or 12 if nodes were "
         "skipped or left out.",
-        {{"kmm-upgrade resume", "continue the recorded upgrade"}}, {until_option(), metrics_option()}, run_resume)));
+        {{"kmm-upgrade resume", "continue the recorded upgrade"}}, onward_options(), run_resume)));
     program.verbs.push_back(about_record(
         verb("show", "show progress and the next command",
              "Reads the record only: takes no lock, changes nothing, needs no cluster. Times are UTC.\n\n"
@@ -112,7 +114,7 @@ cli::Program program(const Crafts& crafts) {
                       "of the run again: a step that concerns no single node.",
                       {{"kmm-upgrade retry node-c", "try node-c again"},
                        {"kmm-upgrade retry", "try the failed step of the run again"}},
-                      {until_option(), metrics_option()}, run_retry);
+                      onward_options(), run_retry);
     retry.positionals = {node_argument("a node that failed")};
     retry.positionals.front().required = false;
     program.verbs.push_back(about_run(std::move(retry)));

@@ -32,8 +32,13 @@ bool is_last_walk(const std::vector<upgrade::Stage>& stages, std::string_view na
     return last != stages.rend() && last->name == name;
 }
 
-value::Node until_fact(const std::optional<std::string>& until) {
-    return until ? value::Node::mapping({{"until", *until}}) : value::Node();
+/// As facts of the event, null for no change.
+value::Node facts_of(const Revision& revision) {
+    if (!revision.until && revision.subject.is_null()) return {};
+    auto facts = value::Node::mapping();
+    if (revision.until) facts.set("until", *revision.until);
+    if (!revision.subject.is_null()) facts.set("subject", revision.subject);
+    return facts;
 }
 
 }  // namespace
@@ -281,11 +286,11 @@ void Driver::retry_failed(bool back) {
     }
 }
 
-void Driver::resume(const std::optional<std::string>& until) {
+void Driver::resume(const Revision& revision) {
     const auto run = recorder_.run();
     if (upgrade::is_final_run_state(run.state)) return;
     const bool aborting = run.rollback.has_value();
-    record_run(EventKind::resumed, "", "", until_fact(until));
+    record_run(EventKind::resumed, "", "", facts_of(revision));
     if (run.rollback != upgrade::Rollback::none) retry_failed(aborting);
     retry_stage();
     if (run.state == "upgrade-aborting-failed")
@@ -453,7 +458,7 @@ void Driver::require_failed(const upgrade::Run& run, const std::string& node, co
             .hint(upgrade::next_commands(run).front());
 }
 
-void Driver::retry(const std::string& node, const std::optional<std::string>& until) {
+void Driver::retry(const std::string& node, const Revision& revision) {
     const auto run = recorder_.run();
     if (node.empty()) {
         const auto* stage = upgrade::procedure_of(run).table().stage_of(run.state);
@@ -461,7 +466,7 @@ void Driver::retry(const std::string& node, const std::optional<std::string>& un
             throw Error(Exit::paused, "not-failed",
                         fmt::format("the upgrade is in state {}: no step of the run has failed", run.state))
                 .hint(upgrade::next_commands(run).front());
-        record_run(EventKind::resumed, "", "", until_fact(until));
+        record_run(EventKind::resumed, "", "", facts_of(revision));
         return retry_stage();
     }
     require_failed(run, node, "retry");
@@ -471,7 +476,7 @@ void Driver::retry(const std::string& node, const std::optional<std::string>& un
     event.from = run.find(node)->state;
     event.to = upgrade::procedure_of(run).restart_state(run, *run.find(node));
     recorder_.record(event);
-    record_run(EventKind::resumed, "", "", until_fact(until));
+    record_run(EventKind::resumed, "", "", facts_of(revision));
 }
 
 void Driver::skip(const std::string& node, const std::string& reason) {

@@ -23,6 +23,12 @@ enum class Ended { complete, aborted, paused, interrupted };
 /// Errors: config "other-cluster" (P20) when `store` is another cluster than the one `run` was started on.
 void require_cluster_of(const upgrade::Header& run, cluster::ClusterStore& store);
 
+/// What a person changes by going on with a run.
+struct Revision {
+    std::optional<std::string> until{};  ///< replaces RunState::until
+    value::Node subject{};               ///< that of the Recorder's run where it is not the recorded one; else null
+};
+
 /// One run at a time; the caller holds the record's lock. Steps on several nodes run in threads of a bounded pool if
 /// max_unavailable allows it; all records go through the one Recorder.
 class Driver {
@@ -36,9 +42,8 @@ public:
     /// Goes on until the run ends, pauses, or a person interrupts. A paused run must be resumed before.
     /// Errors: only those of the record and of an unreadable cluster; the run is resumable then.
     [[nodiscard]] Ended walk();
-    /// Ends a pause, and sends nodes that failed back to their start (`resume` retries them). `until`: replaces
-    /// RunState::until.
-    void resume(const std::optional<std::string>& until = std::nullopt);
+    /// Ends a pause, and sends nodes that failed back to their start (`resume` retries them).
+    void resume(const Revision& revision = {});
     /// Exactly one step of one node: `node`, or "" for the next one. Errors: paused "step-not-allowed".
     [[nodiscard]] Ended step(const std::string& node);
     /// What is left of one stage, which must be the one that is under way or comes next. Errors: not_found
@@ -47,8 +52,8 @@ public:
     /// Records the abort and walks to its end. Looks at nodes that were cut off. Errors: paused "not-abortable".
     [[nodiscard]] Ended abort(upgrade::Rollback rollback);
     /// Sends one failed node back to its start; "": begins the failed step of the run again. Errors: paused
-    /// "not-failed" names the state and the valid command. `until` as for resume.
-    void retry(const std::string& node, const std::optional<std::string>& until = std::nullopt);
+    /// "not-failed" names the state and the valid command.
+    void retry(const std::string& node, const Revision& revision = {});
     /// Gives one failed node up; a cordon of this run is lifted. Errors: as retry; paused "not-skippable"; those of the
     /// store.
     void skip(const std::string& node, const std::string& reason);

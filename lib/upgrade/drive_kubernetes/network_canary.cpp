@@ -130,7 +130,7 @@ Error canary_failed(std::string message, const char* hint) {
 constexpr const char* k_network_hint =
     "look at the Pods of the network add-on, kube-proxy and CoreDNS on these nodes, then kmm-upgrade resume";
 constexpr const char* k_image_hint =
-    "load the image on these nodes, then kmm-upgrade resume; or abort, and start with another --canary-image";
+    "load the image on these nodes, then kmm-upgrade resume; or kmm-upgrade resume --canary-image IMAGE";
 
 /// "REASON: MESSAGE", or what there is of both.
 std::string both(const std::string& reason, const std::string& message) {

@@ -169,6 +169,9 @@ Ledger::Change Ledger::judge(const Event& event, const std::string& time) const 
     change.run = run_;
     if (event.node.empty()) {
         judge_run(event, time, change.run);
+        const auto* subject = event.kind == EventKind::resumed ? event.facts.find("subject") : nullptr;
+        if (subject != nullptr && !subject->is_mapping()) damaged("the subject of the run is changed to no mapping");
+        if (subject != nullptr) change.subject = *subject;
     } else {
         const auto place = index_.place_of(event.node);
         if (!place) damaged(fmt::format("node {} is not in the record", event.node));
@@ -182,6 +185,7 @@ Ledger::Change Ledger::judge(const Event& event, const std::string& time) const 
 
 void Ledger::commit(Change change) noexcept {
     static_cast<RunState&>(run_) = std::move(change.run);
+    if (change.subject) run_.subject = std::move(*change.subject);
     if (!change.node) return;
     index_.leave(run_, change.place);
     run_.nodes[change.place] = std::move(*change.node);

@@ -40,6 +40,7 @@ public:
         RunState run;
         std::size_t place = 0;  ///< of `node` in Run::nodes
         std::optional<NodeRecord> node;
+        std::optional<value::Node> subject;  ///< replaces Header::subject: what a person has changed by going on
     };
     /// Changes nothing. Errors: io "state-damaged" if the move is not in the procedure's table, names an unknown node,
     /// or starts from another state than the run is in.

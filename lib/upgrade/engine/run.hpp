@@ -99,7 +99,7 @@ struct LeftOut {
     friend bool operator==(const LeftOut&, const LeftOut&) = default;
 };
 
-/// What is fixed when a run begins. Shared by all who walk it: it never changes while a program has it.
+/// What is fixed while a program has a run. Shared by all who walk it: it never changes while a program has it.
 struct Header {
     std::string lineage;             ///< UUID of this run
     std::string procedure;
@@ -110,7 +110,8 @@ struct Header {
     std::string from_version;        ///< "" when no node had one; "v1,v2" when nodes differ
     std::string to_version;          ///< "" where the procedure has none
     bool partial_before = false;     ///< nodes were left without what they should get before this run began
-    value::Node subject;             ///< what the procedure keeps of the run: its Procedure::run_members, or null
+    /// What the procedure keeps of the run: its Procedure::run_members, or null. Who goes on with a run may change it.
+    value::Node subject;
     Options options;
     std::vector<LeftOut> left_out;   ///< by name
     value::Node extra;               ///< members of the header that neither the engine nor the procedure knows, kept

@@ -54,6 +54,8 @@ inline Program program(std::function<Exit(const Args&, Context&)> run = {}) {
     start.options = {option("to", 0, "VERSION", "the new version")};
     Verb kubernetes = start;
     kubernetes.name = "start kubernetes";
+    kubernetes.positionals = {{"VERSION", "the new version", true, false}};
+    kubernetes.options.clear();
     made.verbs = {show, why, start, kubernetes};
     return made;
 }

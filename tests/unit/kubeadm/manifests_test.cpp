@@ -34,6 +34,27 @@ void write_all(const Made& made) {
 }  // namespace
 
 TEST_SUITE("kubeadm::unit") {
+    TEST_CASE("certificates are where the manifests of kubeadm say") {
+        const Made made;
+        const auto words = [](const std::string& word) { return ", command: [kube, '" + word + "']"; };
+        const auto write = [&](const std::string& name, const std::string& word) {
+            made.write("/etc/kubernetes/manifests/" + name + ".yaml",
+                       "kind: Pod\nmetadata: {name: x}\nspec: {containers: [{name: x" + words(word) + "}]}\n");
+        };
+        CHECK(pki_directory(made.place()) == "/etc/kubernetes/pki");
+        write("etcd", "--trusted-ca-file=/etc/ssl/a/etcd/ca.crt");
+        CHECK(pki_directory(made.place()) == "/etc/ssl/a");
+        write("kube-controller-manager", "--cluster-signing-key-file=/etc/ssl/b/ca.key");
+        CHECK(pki_directory(made.place()) == "/etc/ssl/b");
+        // One of the administrator's own says nothing of kubeadm's.
+        write("kube-apiserver", "--kubelet-client-certificate=/etc/other/client.crt");
+        CHECK(pki_directory(made.place()) == "/etc/ssl/b");
+        write("kube-apiserver", "--kubelet-client-certificate=/etc/ssl/c/apiserver-kubelet-client.crt");
+        CHECK(pki_directory(made.place()) == "/etc/ssl/c");
+        made.write("/etc/kubernetes/manifests/kube-apiserver.yaml", "a: [");
+        CHECK(pki_directory(made.place()) == "/etc/ssl/b");
+    }
+
     TEST_CASE("a manifest is whole if it declares that Pod with an image of a version") {
         const Manifest whole = judge_manifest("etcd", "p", k_pod);
         CHECK(whole.whole);

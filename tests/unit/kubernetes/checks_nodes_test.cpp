@@ -143,7 +143,7 @@ TEST_CASE("what services of nodes say trips their checks") {
           "w: does not answer");
     trips("kubelet-static-path", {{"a", {"/etc/kubernetes/manifests/", "/srv"}}}, "a: staticPodPath is '/srv'");
     trips("config-drift", {{"w", {"cgroupDriver: systemd", "cgroupDriver: cgroupfs"}}}, "w: differs in cgroupDriver");
-    trips("ca-available", {{"c", {"caKey: true", "caKey: false"}}}, "c: /etc/kubernetes/pki/ca.key is not there");
+    trips("ca-available", {{"c", {"caKey: true", "caKey: false"}}}, "c: ca.key is not among its certificates");
     trips("package-held", {{"w", {"held: [kubelet]", "held: []"}}}, "w: not held: kubelet");
     trips("auto-updaters", {{"w", {"held: [kubelet]", "held: []"}}},
           "w: unattended-upgrades, and packages are not held");

@@ -1,15 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernel: how a recorded run is taken up again.
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "kmm-upgrade/kernel/verbs.hpp"
+#include "kmm-upgrade/session/newcomers.hpp"
 #include "upgrade/drive_kernel/kernel_actor.hpp"
 #include "upgrade/drive_recipe/recipe_drivers.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
+
+/// Nodes that came after `run`, which walks all nodes, began and run another kernel. Errors: those of the cluster.
+std::vector<std::string> newcomers_of_kernel(cluster::ClusterStore& store, const upgrade::Run& run) {
+    const auto snapshot = store.read();
+    if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
+    const auto left_out = left_out_names(run);
+    std::vector<std::string> names;
+    for (const auto& node : snapshot.objects.nodes) {
+        const auto& name = node.meta.name;
+        const bool was_there = run.find(name) != nullptr ||
+                               std::find(left_out.begin(), left_out.end(), name) != left_out.end();
+        if (!was_there && node.kernel_version != run.to_version) names.push_back(name);
+    }
+    return names;
+}
 
 class KernelHands final : public Hands {
 public:
@@ -34,7 +51,11 @@ public:
         auto faults = access_.cluster.opened().store->read().diagnostics;
         if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
     }
-    void tell_after(const upgrade::Run&) override {}
+    void tell_after(const upgrade::Run& run) override {
+        if (run.state == upgrade::k_run_complete && run.options.all_nodes)
+            note_newcomers(access_.call, run, {"does not run " + run.to_version, "do not run " + run.to_version},
+                           [&] { return newcomers_of_kernel(*access_.cluster.opened().store, run); });
+    }
 
 private:
     Access& access_;

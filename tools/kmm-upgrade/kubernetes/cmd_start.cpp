@@ -74,6 +74,17 @@ drive::KubernetesRequest request_of(const cli::Args& args, Call& call, const kub
     return request;
 }
 
+/// Errors: usage "bad-value" where --skip-phases is for a kubeadm that knows no phases of upgrade apply.
+void require_phases(const std::vector<drive::Hop>& hops) {
+    constexpr kubernetes::MinorVersion k_first{1, 32};
+    for (const auto& hop : hops)
+        if (const auto version = kubernetes::Version::parse(hop.control_plane); version && version->line() < k_first)
+            throw Error(Exit::usage, "bad-value",
+                        fmt::format("--skip-phases: kubeadm upgrade apply has phases from {} on, found {}",
+                                    k_first.text(), version->text()))
+                .hint("leave it out, and remove afterwards what kubeadm has installed");
+}
+
 bool asks_for(const upgrade::Run& run, const kubernetes::Version& target) {
     const auto& own = upgrade::kubernetes::procedures();
     return std::find(own.begin(), own.end(), run.rules) != own.end() &&
@@ -138,6 +149,7 @@ Exit run_start_kubernetes(const cli::Args& args, cli::Context& context) {
         drive::require_hooks(request.subject.hooks, table, names);
     }
     const auto hops = drive::hops_of(drive::path_to(catalogue, seen, target));
+    if (args.get("skip-phases")) require_phases(hops);
     // Manifests are read before anything changes: a fault in one of them is reported now.
     if (!request.subject.networking.empty())
         for (const auto& hop : hops)
@@ -162,6 +174,8 @@ Exit run_start_kubernetes(const cli::Args& args, cli::Context& context) {
     kubernetes::CheckInput input{
         inventory, seen, catalogue, target, is_dump ? nullptr : &answers, call.clock().now_unix()};
     input.way = request.subject.way;
+    input.intent = {request.options.drain, request.options.drain_unmanaged, request.options.drain_local_data,
+                    !request.subject.freeze.empty(), args.get("skip-phases").value_or("")};
     prerequisites.put_into(input);
     const auto checked = require_checks(call, input, request.subject.ignored_checks, {}, "nothing was changed");
     call.note(fmt::format("{} checks: none fails, {} could not be made: kmm-upgrade check kubernetes {} names them",

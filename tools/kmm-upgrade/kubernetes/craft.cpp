@@ -11,6 +11,7 @@
 #include "kmm-upgrade/kubernetes/source.hpp"
 #include "kmm-upgrade/kubernetes/verbs.hpp"
 #include "kmm-upgrade/kubernetes/way_back.hpp"
+#include "kmm-upgrade/session/newcomers.hpp"
 #include "kmm-upgrade/session/walk_options.hpp"
 #include "sys/random.hpp"
 #include "upgrade/drive_kubernetes/attended_actor.hpp"
@@ -39,32 +40,22 @@ void remove_canary(Access& access, drive::Networking& networking, const upgrade:
     }
 }
 
-/// Notes nodes that came after a run began, which is complete, and do not run what it has brought.
-void tell_newcomers(Access& access, drive::ClusterView& view, const upgrade::Run& run) {
+/// Nodes that came after `run` began and do not run what it has brought. Errors: those of the cluster.
+std::vector<std::string> newcomers_of(drive::ClusterView& view, const upgrade::Run& run) {
     const auto subject = upgrade::kubernetes::subject_of(run);
+    auto inventory = view.read(drive::ReadExtent::control_plane);
+    leave_out(inventory, left_out_names(run));
+    const auto seen = kubernetes::observe(inventory);
     std::vector<std::string> names;
-    try {
-        auto inventory = view.read(drive::ReadExtent::control_plane);
-        leave_out(inventory, left_out_names(run));
-        const auto seen = kubernetes::observe(inventory);
-        for (const auto& kubelet : seen.kubelets) {
-            if (run.find(kubelet.node) != nullptr) continue;
-            const auto server = seen.control_plane_of(kubelet.node);
-            const bool is_other =
-                (!subject.kubelet.empty() && (!kubelet.version || kubelet.version->text() != subject.kubelet)) ||
-                (!subject.control_plane.empty() && server && server->text() != subject.control_plane);
-            if (is_other) names.push_back(kubelet.node);
-        }
-    } catch (const Error& error) {
-        // The run has ended well, whatever can be told besides.
-        access.call.note("whether nodes came after the start could not be seen: " + error.message());
-        return;
+    for (const auto& kubelet : seen.kubelets) {
+        if (run.find(kubelet.node) != nullptr) continue;
+        const auto server = seen.control_plane_of(kubelet.node);
+        const bool is_other =
+            (!subject.kubelet.empty() && (!kubelet.version || kubelet.version->text() != subject.kubelet)) ||
+            (!subject.control_plane.empty() && server && server->text() != subject.control_plane);
+        if (is_other) names.push_back(kubelet.node);
     }
-    if (names.empty()) return;
-    access.call.note(fmt::format("{} came after the start and {} not run {}: {}",
-                                 names.size() == 1 ? "node " + names.front() : "nodes " + kubernetes::name_some(names),
-                                 names.size() == 1 ? "does" : "do", run.to_version,
-                                 upgrade::describe(run).again_for_left_out));
+    return names;
 }
 
 class KubernetesHands final : public Hands {
@@ -91,8 +82,9 @@ public:
         remove_canary(access_, *networking_, run);
         if (upgrade::is_followed(run)) return;
         freezing_.lift();
-        if (run.state == upgrade::k_run_complete && access_.call.context().verbosity >= 0)
-            tell_newcomers(access_, *view_, run);
+        if (run.state == upgrade::k_run_complete)
+            note_newcomers(access_.call, run, {"does not run " + run.to_version, "do not run " + run.to_version},
+                           [&] { return newcomers_of(*view_, run); });
     }
 
 private:
@@ -124,6 +116,18 @@ public:
         return go_on_to_target(access, run);
     }
 
+    [[nodiscard]] bool revise(const cli::Args& args, upgrade::Run& run) const override {
+        if (args.source("canary-image") != "option") return false;
+        auto subject = upgrade::kubernetes::subject_of(run);
+        if (subject.networking.empty())
+            throw Error(Exit::usage, "bad-value", "--canary-image: this upgrade has no manifests of networking to try")
+                .hint("leave it out");
+        const auto image = args.get("canary-image").value_or("");
+        if (image == subject.canary_image) return false;
+        subject.canary_image = image;
+        set_subject(run, subject);
+        return true;
+    }
     void restore_data(Access& access) const override { restore_etcd(access); }
     [[nodiscard]] bool is_restoring(const upgrade::Run& run) const override {
         return upgrade::kubernetes::is_restoring_etcd(run);

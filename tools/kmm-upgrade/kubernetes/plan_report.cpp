@@ -20,13 +20,15 @@ using value::Node;
 
 constexpr std::size_t k_nodes_shown = 8;
 
-/// What a stage does on its nodes, for people.
-std::string action_of(const upgrade::Run& run, const upgrade::kubernetes::Subject& subject, const std::string& stage) {
+/// What a stage does on its nodes, for people. `has_etcd`: control planes run an etcd.
+std::string action_of(const upgrade::Run& run, const upgrade::kubernetes::Subject& subject, bool has_etcd,
+                      const std::string& stage) {
     if (stage == "images")
         return subject.control_plane.empty()
                    ? "backup"
                    : fmt::format("backup; control planes: {}images of {}",
-                                 subject.is_without_snapshot ? "" : "snapshot of etcd, ", subject.control_plane);
+                                 has_etcd && !subject.is_without_snapshot ? "snapshot of etcd, " : "",
+                                 subject.control_plane);
     if (stage == "first-master") return "kubeadm upgrade apply " + subject.control_plane;
     if (stage == "second-master") return "kubeadm upgrade node, one at a time";
     if (stage == "networking")
@@ -178,7 +180,7 @@ void print_plan(cli::Context& context, const PlannedUpgrade& planned) {
                 own_names.push_back(run.nodes[place].name);
                 names.push_back(base::escape(run.nodes[place].name));
             }
-            const auto action = action_of(run, subject, stage.name);
+            const auto action = action_of(run, subject, !planned.seen.etcd.empty(), stage.name);
             const auto hooks = hooks_of(hook_directory, stage.during, own_names);
             auto item = Node::mapping(
                 {{"stage", stage.name}, {"state", stage.during}, {"nodes", Node::strings(names)}, {"action", action}});

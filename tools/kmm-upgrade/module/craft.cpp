@@ -8,6 +8,7 @@
 #include "api/codec.hpp"
 #include "base/text.hpp"
 #include "kmm-upgrade/session/begin.hpp"
+#include "kmm-upgrade/session/newcomers.hpp"
 #include "kmm-upgrade/module/verbs.hpp"
 #include "plan/plan.hpp"
 #include "upgrade/drive_module/module_actor.hpp"
@@ -47,41 +48,34 @@ bool was_left_out(const upgrade::Run& run, const std::string& name) {
                        [&](const upgrade::LeftOut& node) { return node.name == name; });
 }
 
-/// Notes nodes that `run`, which has walked all nodes of its Module to the end, does not have because they came later.
-/// Reads the whole cluster.
-void tell_newcomers(Access& access, const upgrade::Run& run) {
-    if (!run.options.all_nodes || access.call.context().verbosity < 0) return;
+/// Nodes that the Module of `run` selects and that came after it began; those that were left out and can take the
+/// module now are put into `returned`. Reads the whole cluster. Errors: those of the cluster.
+std::vector<std::string> newcomers_of_module(Access& access, const upgrade::Run& run,
+                                             std::vector<std::string>& returned) {
     const auto subject = upgrade::module::full_name(run);
-    std::vector<std::string> names;      // that came later
-    std::vector<std::string> returned;   // of those that were left out
-    try {
-        const auto snapshot = access.cluster.opened().store->read();
-        if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
-        const auto& objects = snapshot.objects;
-        for (const auto& module : objects.modules) {
-            if (module.full_name() != subject) continue;
-            const auto tolerations = plan::loader_tolerations(module);
-            for (const auto& node : objects.nodes)
-                if (run.find(node.meta.name) == nullptr && plan::selects(module.selector, node.meta.labels) &&
-                    plan::tolerates(tolerations, node.taints))
-                    (was_left_out(run, node.meta.name) ? returned : names).push_back(node.meta.name);
-        }
-    } catch (const Error& error) {
-        // The run has ended well, whatever can be told besides.
-        const auto place = error.position() ? error.position()->to_string() + ": " : "";
-        access.call.note("whether nodes came after the start could not be seen: " + place + error.message());
-        return;
+    const auto snapshot = access.cluster.opened().store->read();
+    if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
+    const auto& objects = snapshot.objects;
+    std::vector<std::string> names;
+    for (const auto& module : objects.modules) {
+        if (module.full_name() != subject) continue;
+        const auto tolerations = plan::loader_tolerations(module);
+        for (const auto& node : objects.nodes)
+            if (run.find(node.meta.name) == nullptr && plan::selects(module.selector, node.meta.labels) &&
+                plan::tolerates(tolerations, node.taints))
+                (was_left_out(run, node.meta.name) ? returned : names).push_back(node.meta.name);
     }
+    return names;
+}
+
+/// Notes nodes that `run`, which has walked all nodes of its Module to the end, does not have.
+void tell_others(Access& access, const upgrade::Run& run) {
+    std::vector<std::string> returned;
+    note_newcomers(access.call, run, {"is selected by the Module", "are selected by the Module"},
+                   [&] { return newcomers_of_module(access, run, returned); });
     for (const auto& name : returned)
-        access.call.note(
-            fmt::format("node {} was left out at the start and can take the module now: kmm-upgrade start module {} "
-                        "--to {} --node {}",
-                        name, subject, run.to_version, name));
-    if (names.empty()) return;
-    access.call.note(
-        fmt::format("{} {} selected by the Module and came after the start: kmm-upgrade start module {} --to {}",
-                    names.size() == 1 ? "node " + names.front() : fmt::format("nodes {}", base::join(names, ", ")),
-                    names.size() == 1 ? "is" : "are", subject, run.to_version));
+        access.call.note(fmt::format("node {} was left out at the start and can take the module now: {} --node {}",
+                                     name, upgrade::describe(run).again, name));
 }
 
 class ModuleHands final : public Hands {
@@ -105,7 +99,7 @@ public:
         if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
     }
     void tell_after(const upgrade::Run& run) override {
-        if (run.state == upgrade::k_run_complete) tell_newcomers(access_, run);
+        if (run.state == upgrade::k_run_complete && run.options.all_nodes) tell_others(access_, run);
     }
 
 private:

@@ -58,15 +58,17 @@ Exit follow(Access& access, const upgrade::Run& run, Exit before) {
     return exit == Exit::ok ? before : exit;
 }
 
-/// Walks the recorded run as far as it goes after what `begin` records, and what follows it.
-Exit walk_on(Access& access, const std::string& operation, const std::function<void(drive::Driver&)>& begin) {
+/// Walks the recorded run as far as it goes after what `begin` records, and what follows it. `until`: of the command
+/// line.
+Exit walk_on(Access& access, const std::string& operation, const std::optional<std::string>& until,
+             const std::function<void(drive::Driver&, const drive::Revision&)>& begin) {
     auto ended = drive::Ended::paused;
     upgrade::Run run;
     {
         RecordedWalk recorded(access, operation);
         require_readable(recorded);
         auto& walk = recorded.walk;
-        begin(walk.driver);
+        begin(walk.driver, {until, recorded.is_revised ? recorded.found.subject : value::Node()});
         ended = walk.carry_out([&] { return walk.driver.walk(); });
         run = walk.recorder.run();
     }
@@ -95,6 +97,7 @@ Exit run_resume(const cli::Args& args, cli::Context& context) {
         if (const auto until = until_option(args, before)) before.until = *until;
         // What follows is made of the record: its commands are run as those of a run that is under way.
         require_trust(access.record.directory().path(), before, args, context);
+        static_cast<void>(craft_of(context, before).revise(args, before));
         access.cluster.free_ended_lease(before);
         return follow(access, before, before.is_partial() ? Exit::partial : Exit::ok);
     }
@@ -104,7 +107,8 @@ Exit run_resume(const cli::Args& args, cli::Context& context) {
         craft_of(context, before).restore_data(access);
         return walk_back(access, upgrade::Rollback::all);
     }
-    return walk_on(access, "resume", [&](drive::Driver& driver) { driver.resume(until); });
+    return walk_on(access, "resume", until,
+                   [](drive::Driver& driver, const drive::Revision& revision) { driver.resume(revision); });
 }
 
 Exit run_step(const cli::Args& args, cli::Context& context) {
@@ -165,8 +169,8 @@ Exit run_retry(const cli::Args& args, cli::Context& context) {
     Access access(args, context);
     const auto until = until_option(args, require_running(access.record, "retry"));
     const auto node = args.positional("NODE");
-    return walk_on(access, node.empty() ? "retry" : "retry " + node,
-                   [&](drive::Driver& driver) { driver.retry(node, until); });
+    return walk_on(access, node.empty() ? "retry" : "retry " + node, until,
+                   [&](drive::Driver& driver, const drive::Revision& revision) { driver.retry(node, revision); });
 }
 
 Exit run_skip(const cli::Args& args, cli::Context& context) {

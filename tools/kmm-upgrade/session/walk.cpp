@@ -73,6 +73,7 @@ drive::Ended Walk::carry_out(const std::function<drive::Ended()>& body) {
 
 RecordedWalk::RecordedWalk(Access& access, const std::string& operation, Extent extent)
     : found(locked_run(access.record, operation)),
+      is_revised(craft_of(access.call.context(), found).revise(access.call.args(), found)),
       opened(access.cluster.open(access.cluster.place(&found))),
       walk(access, found, craft_of(access.call.context(), found).take_up(access, found, extent)) {}
 

@@ -41,9 +41,10 @@ struct Walk {
 
 /// The recorded run under the lock, its cluster, and the walk of it.
 struct RecordedWalk {
-    /// Errors: those of RecordAccess::must_load, ClusterAccess and Craft::take_up.
+    /// Errors: those of RecordAccess::must_load, ClusterAccess, Craft::revise and Craft::take_up.
     RecordedWalk(Access& access, const std::string& operation, Extent extent = Extent::onward);
-    upgrade::Run found;  ///< as it was when the verb began
+    upgrade::Run found;  ///< as it was when the verb began, but for what that changes
+    bool is_revised;     ///< the verb has changed its subject: Revision::subject
     cluster::Cluster& opened;
     Walk walk;
 };

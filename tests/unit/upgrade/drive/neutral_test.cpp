@@ -137,7 +137,7 @@ TEST_CASE("a run stops where it was told to when it began, whoever goes on with 
         CHECK(life.finish() == Ended::complete);
     }
     SUBCASE("or to another state") {
-        life.driver.resume("switched");
+        life.driver.resume({"switched"});
         CHECK(life.finish() == Ended::paused);
         CHECK(life.state() == "switched");
         life.driver.resume();
@@ -149,7 +149,7 @@ TEST_CASE("a run stops where it was told to when it began, whoever goes on with 
         CHECK(life.recorder.state().until.empty());
     }
     SUBCASE("a step stops in it") {
-        life.driver.resume("walked-first");
+        life.driver.resume({"walked-first"});
         for (int steps = 0; life.state() != "walked-first" && steps < 20; ++steps)
             CHECK(life.driver.step("") == Ended::paused);
         CHECK(life.state() == "walked-first");

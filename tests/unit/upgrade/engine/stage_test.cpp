@@ -76,6 +76,16 @@ TEST_CASE("the state in which a run is to stop is kept until it has stopped ther
     CHECK(resume() == "fetched");  // after a crash nobody has seen the stop
     CHECK(resume("walked-first") == "walked-first");
     CHECK(resume("") == "");
+    const auto revise = [&](kmm::value::Node subject) {
+        Event event;
+        event.kind = EventKind::resumed;
+        event.facts = kmm::value::Node::mapping({{"subject", std::move(subject)}});
+        Ledger ledger(journal.run);
+        ledger.commit(ledger.judge(event, "t"));
+        return ledger.run().subject.get_string({"parcel", "name"});
+    };
+    CHECK(revise(kmm::value::Node::mapping({{"parcel", kmm::value::Node::mapping({{"name", "other"}})}})) == "other");
+    CHECK_THROWS_AS(static_cast<void>(revise("text")), kmm::Error);
     journal.run.paused = true;
     SUBCASE("a failure is not the stop") {
         journal.run.pause_reason = "node-failed";
