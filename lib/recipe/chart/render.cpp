@@ -244,7 +244,7 @@ void check_installable(const Chart& chart) {
 }
 
 std::vector<RenderedFile> render_files(Chart& chart, const Value& values, const Release& release) {
-    check_installable(chart);
+    if (!release.is_helm_3_7) { check_installable(chart); }
     for (const auto& one : chart.notices) {
         if (release.notice) { release.notice(one); }
     }

@@ -327,7 +327,8 @@ RenderedRecipes render_modules(std::span<const SpecialResourceModule> all, const
                            const SpecialResourceModule& module = *chosen[i];
                            const chart::Chart chart = chart_of(module.resource.name, module.resource.chart);
                            note_other_chart(module.resource, chart, out.findings);
-                           render_module(module, watched_releases(module, objects, facts), chart, facts, options, out);
+                           render_module(module, watched_releases(module, objects, facts, options.operator_only), chart,
+                                         facts, options, out);
                        }),
            rendered);
     rendered.main = chosen.size() == 1 ? chosen.front()->resource.name : "";
