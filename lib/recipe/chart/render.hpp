@@ -62,8 +62,11 @@ struct Rendered {
 [[nodiscard]] std::string render_bare(Chart chart, const tmpl::Value& values, const Release& release,
                                       const std::string& name);
 
+/// Whether objects with text that a CI system would take for a command (base/ci_text.hpp) are written as JSON without
+/// such text: the same object.
+enum class Inert { no, yes };
 /// The output of `helm template`.
-[[nodiscard]] std::string release_text(const Rendered& rendered, bool include_crds);
+[[nodiscard]] std::string release_text(const Rendered& rendered, bool include_crds, Inert inert = Inert::no);
 
 /// Whether Helm takes a name for a release: at most 53 characters, as DNS has them.
 [[nodiscard]] bool is_release_name(std::string_view name);

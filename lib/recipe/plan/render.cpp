@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ci_text.hpp"
 #include "base/text.hpp"
 #include "recipe/plan/graph.hpp"
 #include "recipe/plan/resource_run.hpp"
@@ -346,7 +347,7 @@ std::string recipe_json(const RenderedRecipes& rendered) {
     const Value document = Value::map({{"apiVersion", Value::string("kmmtools/v1")},
                                        {"kind", Value::string("Recipe")},
                                        {"objects", Value::list(std::move(objects))}});
-    return tmpl::write_json(document, {false, true}) + '\n';
+    return tmpl::write_inert_json(document, {false, true}) + '\n';
 }
 
 std::string recipe_text(const RenderedRecipes& rendered, const base::RunTogether& run) {
@@ -359,7 +360,8 @@ std::string recipe_text(const RenderedRecipes& rendered, const base::RunTogether
             text += fmt::format("---\n# state: {}\n", one.state);
             if (!one.kernel.empty()) { text += fmt::format("# kernel: {}\n", one.kernel); }
             if (one.cr != rendered.main) { text += fmt::format("# cr: {}\n", one.cr); }
-            text += tmpl::write_yaml(one.object);
+            const std::string object = tmpl::write_yaml(one.object);
+            text += base::has_ci_command(object) ? tmpl::write_inert_json(one.object) + '\n' : object;
         }
     });
     return base::join(parts, "");

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/ci_text.hpp"
 #include "base/error.hpp"
 #include "recipe/chart/ignore.hpp"
 #include "recipe/chart/render.hpp"
@@ -95,6 +96,18 @@ TEST_CASE("a fault of the output has the template's line and the key") {
     CHECK(open.message() ==
           "the output is not YAML: did not find expected ',' or ']' while parsing a flow sequence; what is not closed "
           "may begin at top/templates/t.yaml:2:1");
+}
+
+TEST_CASE("text that a CI system would take for a command is printed as JSON, and means the same") {
+    recipe::chart::Release release;
+    const std::vector<File> files{{"Chart.yaml", "apiVersion: v2\nname: top\nversion: 1.0.0\n"},
+                                  {"templates/a.yaml", "kind: A\nv:\n  ::/0\nw: '##vso[x]'\n---\nkind: B\n"}};
+    const auto made = recipe::chart::render_chart(recipe::chart::load_chart(files, "d"), Value::map({}), release);
+    CHECK(recipe::chart::release_text(made, false).find("v:\n  ::/0\n") != std::string::npos);
+    const std::string text = recipe::chart::release_text(made, false, recipe::chart::Inert::yes);
+    CHECK(text == "---\n# Source: top/templates/a.yaml\n{\"kind\":\"A\",\"v\":\"::/0\",\"w\":\"##vso\\u005bx]\"}\n---\n"
+                  "# Source: top/templates/a.yaml\nkind: B\n");
+    CHECK_FALSE(base::has_ci_command(text));
 }
 
 TEST_CASE("--set") {
