@@ -103,7 +103,9 @@ public:
         manifest_.object = tmpl::read_yaml_text(manifest_.content + '\n', fault, tmpl::WholeNumbers::exact);
         const tmpl::Value& document = manifest_.object;
         if (!fault.message.empty()) {
-            throw bad(fmt::format("the output is not YAML: {}", base::escape(fault.problem)), fault.line, fault.column);
+            const std::string open = tmpl::open_text(fault, place_of(output_line(fault.open_line)));
+            throw bad(fmt::format("the output is not YAML: {}{}", base::escape(fault.problem), open), fault.line,
+                      fault.column);
         }
         if (document.is_nil()) { return; }
         if (!document.is_map()) { throw bad(fmt::format("expected an object, found {}", tmpl::describe(document)), 1); }
@@ -138,15 +140,22 @@ private:
         return found == mapping.members().end() ? nullptr : &found->second;
     }
 
+    /// The line of the file's output that `line` of this document is.
+    std::size_t output_line(std::size_t line) const { return manifest_.line + (line > 0 ? line - 1 : 0); }
+    /// The place in the template that made a line of the output.
+    Position place_of(std::size_t line) const {
+        return file_.origin ? file_.origin(line) : Position{file_.name, 0, 0};
+    }
+
     Error bad(std::string message, std::size_t line, std::size_t column = 0) const {
-        const std::size_t output_line = manifest_.line + (line > 0 ? line - 1 : 0);
+        const std::size_t in_output = output_line(line);
         Error error(Exit::data, "bad-manifest", std::move(message));
-        error.at(file_.origin ? file_.origin(output_line) : Position{file_.name, 0, 0});
-        const std::string place = std::to_string(output_line);
+        error.at(place_of(in_output));
+        const std::string place = std::to_string(in_output);
         error.detail("rendered line", column == 0 ? place : fmt::format("{}, column {}", place, column));
         const auto lines = base::split(file_.text, '\n');
-        if (output_line > 0 && output_line <= lines.size()) {
-            error.detail("rendered as", base::escape(lines[output_line - 1].substr(0, 120)));
+        if (in_output <= lines.size()) {
+            error.detail("rendered as", base::escape(lines[in_output - 1].substr(0, 120)));
         }
         return error;
     }

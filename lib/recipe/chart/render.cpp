@@ -6,11 +6,13 @@
 
 #include <fmt/format.h>
 
+#include "base/ci_text.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "recipe/chart/metadata.hpp"
 #include "recipe/chart/schema.hpp"
 #include "recipe/chart/values.hpp"
+#include "recipe/template/json.hpp"
 #include "recipe/template/text.hpp"
 #include "recipe/template/url.hpp"
 #include "recipe/template/version.hpp"
@@ -244,7 +246,7 @@ void check_installable(const Chart& chart) {
 }
 
 std::vector<RenderedFile> render_files(Chart& chart, const Value& values, const Release& release) {
-    check_installable(chart);
+    if (!release.is_helm_3_7) { check_installable(chart); }
     for (const auto& one : chart.notices) {
         if (release.notice) { release.notice(one); }
     }
@@ -350,10 +352,13 @@ std::string render_bare(Chart chart, const Value& values, const Release& release
     throw Error(Exit::not_found, "no-template", fmt::format("the chart has no {}", name));
 }
 
-std::string release_text(const Rendered& rendered, bool include_crds) {
+std::string release_text(const Rendered& rendered, bool include_crds, Inert inert) {
     std::string text;
     const auto put = [&](const Manifest& manifest) {
-        text += fmt::format("---\n# Source: {}\n{}\n", manifest.source, manifest.content);
+        const bool is_kept =
+            inert == Inert::no || !manifest.object.is_map() || !base::has_ci_command(manifest.content);
+        text += fmt::format("---\n# Source: {}\n{}\n", manifest.source,
+                            is_kept ? manifest.content : tmpl::write_inert_json(manifest.object));
     };
     if (include_crds) {
         for (const auto& crd : rendered.crds) { put(crd); }

@@ -37,7 +37,8 @@ struct Release {
     KubeVersion kube_version;
     std::vector<std::string> api_versions;  ///< besides the default ones
     bool is_helm_3_7 = false;  ///< as the Helm of the Special Resource Operator does it: .Files.Lines keeps the empty
-                               ///< line at the end, see Nulls; imported values win
+                               ///< line at the end, see Nulls; imported values win; libraries and missing sub-charts
+                               ///< are not refused
     std::vector<GivenValues> given;  ///< where faults of values are looked for; the last one wins
     tmpl::Limits limits;
     bool placeholders = false;  ///< for functions that give something else each time
@@ -61,8 +62,11 @@ struct Rendered {
 [[nodiscard]] std::string render_bare(Chart chart, const tmpl::Value& values, const Release& release,
                                       const std::string& name);
 
+/// Whether objects with text that a CI system would take for a command (base/ci_text.hpp) are written as JSON without
+/// such text: the same object.
+enum class Inert { no, yes };
 /// The output of `helm template`.
-[[nodiscard]] std::string release_text(const Rendered& rendered, bool include_crds);
+[[nodiscard]] std::string release_text(const Rendered& rendered, bool include_crds, Inert inert = Inert::no);
 
 /// Whether Helm takes a name for a release: at most 53 characters, as DNS has them.
 [[nodiscard]] bool is_release_name(std::string_view name);

@@ -29,7 +29,9 @@ class ChartWalk {
 public:
     explicit ChartWalk(std::string root) : root_(std::move(root)), real_root_(fs::canonical(root_)) {
         const std::string rules = root_ + "/.helmignore";
-        if (fs::exists(rules)) { ignore_.add(sys::read_file(rules), rules); }
+        if (!fs::exists(rules)) { return; }
+        require_file(rules, "replace it by a file");
+        ignore_.add(sys::read_file(rules, recipe::chart::k_file_size_max), rules);
     }
 
     recipe::chart::Chart load() {
@@ -49,6 +51,25 @@ private:
 
     [[noreturn]] static void too_large(const std::string& path, std::string message) {
         throw Error(Exit::data, "recipe-too-large", std::move(message)).at(Position{path, 0, 0});
+    }
+
+    /// Errors: data "bad-chart" with `hint`, "recipe-too-large".
+    static void require_file(const std::string& whole, const std::string& hint) {
+        if (fs::is_directory(whole)) {
+            throw Error(Exit::data, "bad-chart", "expected a file, found a directory")
+                .at(Position{whole, 0, 0})
+                .hint(hint);
+        }
+        if (!fs::is_regular_file(whole)) {
+            throw Error(Exit::data, "bad-chart",
+                        "a chart holds files and directories only, found a device, socket or pipe")
+                .at(Position{whole, 0, 0})
+                .hint(hint);
+        }
+        if (fs::file_size(whole) > recipe::chart::k_file_size_max) {
+            too_large(whole, fmt::format("a file of a chart is larger than {}",
+                                         base::format_bytes(recipe::chart::k_file_size_max)));
+        }
     }
 
     /// What is at `whole` is used. A link that leads out of the chart is followed, as Helm does, but named: the author
@@ -88,17 +109,8 @@ private:
                 continue;
             }
             if (ignore_.ignores(name, false)) { continue; }
-            if (!fs::is_regular_file(status)) {
-                throw Error(Exit::data, "bad-chart",
-                            "a chart holds files and directories only, found a device, socket or pipe")
-                    .at(Position{whole, 0, 0})
-                    .hint("remove it, or leave it out by .helmignore");
-            }
+            require_file(whole, "remove it, or leave it out by .helmignore");
             note_link(whole);
-            if (fs::file_size(whole) > recipe::chart::k_file_size_max) {
-                too_large(whole, fmt::format("a file of a chart is larger than {}",
-                                             base::format_bytes(recipe::chart::k_file_size_max)));
-            }
             File file{name, sys::read_file(whole, recipe::chart::k_file_size_max)};
             size_ += file.data.size();
             if (size_ > recipe::chart::k_chart_size_max) {

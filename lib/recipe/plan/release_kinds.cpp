@@ -137,6 +137,34 @@ Watch decode_watch(api::Fields fields) {
     return watch;
 }
 
+/// As the operator writes it: `exclude` of a selector always, what may be absent only if it is not empty.
+Value written_watch(const Watch& watch) {
+    tmpl::Map written{{"apiVersion", Value::string(watch.api_version)},
+                      {"kind", Value::string(watch.kind)},
+                      {"path", Value::string(watch.path)}};
+    if (!watch.name.empty()) { written["name"] = Value::string(watch.name); }
+    if (!watch.name_space.empty()) { written["namespace"] = Value::string(watch.name_space); }
+    tmpl::List selectors;
+    for (const auto& one : watch.selectors) {
+        selectors.push_back(Value::map({{"path", Value::string(one.path)},
+                                        {"value", Value::string(one.value)},
+                                        {"exclude", Value::boolean(one.exclude)}}));
+    }
+    if (!selectors.empty()) { written["selector"] = Value::list(std::move(selectors)); }
+    return Value::map(std::move(written));
+}
+
+/// The operator runs on a node of the cluster; it knows two architectures.
+void add_operator_architecture(Release& release, const Facts& facts) {
+    const bool is_arm = std::any_of(facts.kernels.begin(), facts.kernels.end(), [](const KernelFacts& one) {
+        return one.kernel.find("aarch64") != std::string::npos;
+    });
+    const std::string architecture = is_arm ? "aarch64" : "x86_64";
+    if (release.kernel.find(architecture) != std::string::npos) { return; }
+    release.kernel += '.' + architecture;
+    release.rt_kernel += '.' + architecture;
+}
+
 bool is_of_operator(const value::Document& document, std::string_view kind) {
     return document.root.get_string({"kind"}) == kind &&
            document.root.get_string({"apiVersion"}).starts_with("sro.openshift.io/");
@@ -165,6 +193,12 @@ Error unknown_release(const std::string& text, const Position& place) {
                  fmt::format("release {} is not among the releases of the facts", base::escape(text)))
         .at(place)
         .hint("kmm-plan dtk-map RELEASE --print-facts writes what --facts takes");
+}
+
+/// A kind without namespaces is found whatever namespace is asked for.
+bool is_named(const Node& object, const std::string& name_space, const std::string& name) {
+    const std::string own = object.get_string({"metadata", "namespace"});
+    return object.get_string({"metadata", "name"}) == name && (own.empty() || own == name_space);
 }
 
 bool is_selected(const Watch& watch, const Node& object) {
@@ -236,7 +270,9 @@ SpecialResourceModule decode_special_resource_module(const value::Document& docu
         for (const auto& item : spec->items("watch", api::Need::required)) {
             module.watches.push_back(decode_watch(api::Fields(scope, *item.node, item.path)));
         }
-        if (const Node* watches = spec->node().find("watch")) { spec_members["watch"] = to_value(*watches); }
+        tmpl::List watches;
+        for (const auto& watch : module.watches) { watches.push_back(written_watch(watch)); }
+        spec_members["watch"] = Value::list(std::move(watches));
         spec->done();
     }
     root.allow({"status"});
@@ -271,7 +307,7 @@ ReleaseValidation decode_release_validation(const value::Document& document, Dia
 }
 
 std::vector<Release> watched_releases(const SpecialResourceModule& module, std::span<const value::Document> objects,
-                                      const Facts& facts) {
+                                      const Facts& facts, bool operator_only) {
     std::vector<Release> made;
     bool any_object = false;
     for (const auto& watch : module.watches) {
@@ -280,8 +316,7 @@ std::vector<Release> watched_releases(const SpecialResourceModule& module, std::
             const bool is_kind =
                 object.get_string({"kind"}) == watch.kind && object.get_string({"apiVersion"}) == watch.api_version;
             if (!is_kind ||
-                (!watch.name.empty() && (object.get_string({"metadata", "name"}) != watch.name ||
-                                         object.get_string({"metadata", "namespace"}) != watch.name_space))) {
+                (!watch.name.empty() && !is_named(object, watch.name_space, watch.name))) {
                 continue;
             }
             any_object = true;
@@ -294,6 +329,9 @@ std::vector<Release> watched_releases(const SpecialResourceModule& module, std::
         }
     }
     if (!any_object) { made = facts.releases; }
+    if (operator_only) {
+        for (auto& release : made) { add_operator_architecture(release, facts); }
+    }
     std::sort(made.begin(), made.end(),
               [](const Release& a, const Release& b) { return a.toolkit_image < b.toolkit_image; });
     made.erase(std::unique(made.begin(), made.end(),
@@ -314,7 +352,17 @@ std::string release_kernel(const ReleaseValidation& validation, const Facts& fac
     return release->kernel;
 }
 
-Value release_values(const SpecialResourceModule& module, const Release& release) {
+Value release_values(const SpecialResourceModule& module, const Release& release,
+                     const ModuleView& view) {
+    const Value seen = view.operator_only ? as_operator_sees(module.resource, Root::charts)
+                                          : tmpl::deep_copy(module.resource.object);
+    tmpl::Map object = seen.members();
+    if (!view.uid.empty()) { object["metadata"].shared_map()->try_emplace("uid", Value::string(view.uid)); }
+    if (!view.complete.empty()) {
+        tmpl::Map versions;
+        for (const auto& image : view.complete) { versions[image] = Value::map({{"complete", Value::boolean(true)}}); }
+        object["status"] = Value::map({{"versions", Value::map(std::move(versions))}});
+    }
     return Value::map(
         {{"operatingSystem", Value::string(release.os)},
          {"kernelFullVersion", Value::string(release.kernel)},
@@ -325,7 +373,7 @@ Value release_values(const SpecialResourceModule& module, const Release& release
                                                                     "give image of this release in --facts FILE")
                                               : Value::string(release.image)},
          {"groupName", group_names()},
-         {"specialResourceModule", tmpl::deep_copy(module.resource.object)}});
+         {"specialResourceModule", Value::map(std::move(object))}});
 }
 
 }  // namespace kmm::recipe::plan

@@ -52,15 +52,23 @@ struct ReleaseValidation {
 [[nodiscard]] std::vector<std::string> json_path_texts(const value::Node& root, const std::string& path);
 
 /// The releases of `facts` that the watched objects name, by version or by image, in the order of their toolkit images;
-/// all of them if no watched object is among `objects`. Errors: data "unknown-fact" for a release that the facts do not
-/// have, "no-releases" if there is none.
+/// all of them if no watched object is among `objects`. `operator_only`: kernels without an architecture get that of
+/// the operator. Errors: data "unknown-fact" for a release that the facts do not have, "no-releases" if there is none.
 [[nodiscard]] std::vector<Release> watched_releases(const SpecialResourceModule& module,
-                                                    std::span<const value::Document> objects, const Facts& facts);
+                                                    std::span<const value::Document> objects, const Facts& facts,
+                                                    bool operator_only);
 
 /// The kernel of the release that a validation names. Error: data "unknown-fact".
 [[nodiscard]] std::string release_kernel(const ReleaseValidation& validation, const Facts& facts);
 
+/// What charts see of a module besides its document.
+struct ModuleView {
+    bool operator_only = false;         ///< as the Special Resource Operator shows it
+    std::string uid;                    ///< where the document has none; "" unknown
+    std::vector<std::string> complete;  ///< toolkit images of the releases that its status names as complete
+};
 /// .Values of its charts.
-[[nodiscard]] tmpl::Value release_values(const SpecialResourceModule& module, const Release& release);
+[[nodiscard]] tmpl::Value release_values(const SpecialResourceModule& module, const Release& release,
+                                         const ModuleView& view);
 
 }  // namespace kmm::recipe::plan

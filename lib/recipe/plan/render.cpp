@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ci_text.hpp"
 #include "base/text.hpp"
 #include "recipe/plan/graph.hpp"
 #include "recipe/plan/resource_run.hpp"
@@ -327,7 +328,8 @@ RenderedRecipes render_modules(std::span<const SpecialResourceModule> all, const
                            const SpecialResourceModule& module = *chosen[i];
                            const chart::Chart chart = chart_of(module.resource.name, module.resource.chart);
                            note_other_chart(module.resource, chart, out.findings);
-                           render_module(module, watched_releases(module, objects, facts), chart, facts, options, out);
+                           render_module(module, watched_releases(module, objects, facts, options.operator_only), chart,
+                                         facts, options, out);
                        }),
            rendered);
     rendered.main = chosen.size() == 1 ? chosen.front()->resource.name : "";
@@ -345,7 +347,7 @@ std::string recipe_json(const RenderedRecipes& rendered) {
     const Value document = Value::map({{"apiVersion", Value::string("kmmtools/v1")},
                                        {"kind", Value::string("Recipe")},
                                        {"objects", Value::list(std::move(objects))}});
-    return tmpl::write_json(document, {false, true}) + '\n';
+    return tmpl::write_inert_json(document, {false, true}) + '\n';
 }
 
 std::string recipe_text(const RenderedRecipes& rendered, const base::RunTogether& run) {
@@ -358,7 +360,8 @@ std::string recipe_text(const RenderedRecipes& rendered, const base::RunTogether
             text += fmt::format("---\n# state: {}\n", one.state);
             if (!one.kernel.empty()) { text += fmt::format("# kernel: {}\n", one.kernel); }
             if (one.cr != rendered.main) { text += fmt::format("# cr: {}\n", one.cr); }
-            text += tmpl::write_yaml(one.object);
+            const std::string object = tmpl::write_yaml(one.object);
+            text += base::has_ci_command(object) ? tmpl::write_inert_json(one.object) + '\n' : object;
         }
     });
     return base::join(parts, "");

@@ -84,8 +84,11 @@ public:
                  Position{whole_.place, 0, 0}, "name a file of templates/ NNNN-NAME.yaml", Severity::note);
             states_.push_back(others);
         }
+        // The operator writes its status after each release, and templates of the next one see it.
+        ModuleView view{options_.operator_only, context_.owner_uid, {}};
         for (const auto& release : releases) {
-            const Value values = release_values(module, release);
+            const Value values = release_values(module, release, view);
+            if (options_.operator_only) { view.complete.push_back(release.toolkit_image); }
             for (const auto& state : states_) {
                 RecipeState step = state;
                 if (state.name != k_stateless) { join_templates(step.chart, others.chart); }
@@ -299,7 +302,7 @@ private:
         if (!context_.owner_uid.empty()) {
             metadata["ownerReferences"] =
                 Value::list({Value::map({{"apiVersion", Value::string(std::string(k_group_version))},
-                                         {"kind", Value::string(context_.owner_kind)},
+                                         {"kind", Value::string("SpecialResource")},  // of each owner's marker
                                          {"name", Value::string(resource_.name)},
                                          {"uid", Value::string(context_.owner_uid)}})});
         }

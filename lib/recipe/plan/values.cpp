@@ -111,8 +111,8 @@ bool selects(const SpecialResource& resource, const Facts& facts, const KernelFa
     });
 }
 
-/// The resource as templates of the operator see it. A `set` that is absent is null to the first pass, the number 0 to
-/// charts: the converter reads what the empty object writes, "null" with a line feed, as a number.
+}  // namespace
+
 Value as_operator_sees(const SpecialResource& resource, Root root) {
     Value made = tmpl::deep_copy(resource.object);
     const Value absent = root == Root::charts ? Value::integer(0, tmpl::Type::int64) : Value::nil();
@@ -132,8 +132,6 @@ Value as_operator_sees(const SpecialResource& resource, Root root) {
     }
     return made;
 }
-
-}  // namespace
 
 const RecipeKernel& RecipeKernels::at(const std::string& kernel) const {
     const auto found =

@@ -223,9 +223,11 @@ Position Origin::position(std::size_t line) const {
     const auto behind = std::upper_bound(marks_.begin(), marks_.end(), line,
                                          [](std::size_t wanted, const Mark& mark) { return wanted < mark.line; });
     if (behind == marks_.begin()) { return {}; }
-    // Of the parts of one line, the first that is more than the blanks before it.
-    auto mark = std::prev(behind);
-    while (mark != marks_.begin() && mark->line == line && std::prev(mark)->line == line) { --mark; }
+    // Of what begins in the line, the first action, or the text that leads it; else what reaches into it from before.
+    const auto begin = std::lower_bound(marks_.begin(), behind, line,
+                                        [](const Mark& one, std::size_t wanted) { return one.line < wanted; });
+    auto mark = std::find_if(begin, behind, [](const Mark& one) { return !one.verbatim || one.leads; });
+    if (mark == behind) { mark = begin == marks_.begin() ? begin : std::prev(begin); }
     Position position = mark->source->position(mark->at);
     if (mark->verbatim) {
         // The first character of the line that is not a blank.

@@ -74,7 +74,10 @@ void Execution::print(std::string_view text, std::size_t at, bool verbatim) {
         run_.lines += static_cast<std::size_t>(
             std::count(out_.begin() + static_cast<std::ptrdiff_t>(run_.counted), out_.end(), '\n'));
         run_.counted = out_.size();
-        run_.output->origin.add({run_.lines + 1, tree_.source, at, verbatim});
+        auto before = out_.size();
+        while (before > 0 && (out_[before - 1] == ' ' || out_[before - 1] == '\t')) { --before; }
+        const bool leads = before == 0 || out_[before - 1] == '\n';
+        run_.output->origin.add({run_.lines + 1, tree_.source, at, verbatim, leads});
     }
     if (out_.size() + text.size() > run_.limits().output_max) {
         throw Error(Exit::data, "recipe-too-large",
@@ -124,6 +127,7 @@ Flow Execution::range(const Value& dot, const Statement& statement) {
     const Pipe& pipe = *statement.pipe;
     const std::size_t outer = variables_.size();
     const Value value = pipeline(dot, pipe);
+    const Operand& ranged = pipe.commands.back().operands.back();
     const std::size_t mark = variables_.size();
     Flow result = Flow::on;
     bool ran = false;
@@ -138,8 +142,9 @@ Flow Execution::range(const Value& dot, const Statement& statement) {
     };
     if (value.is_int() || value.is_uint()) {
         if (pipe.declarations.size() > 1) {
-            throw fault(pipe.at, fmt::format("can't use {} to iterate over more than one variable", print_value(value)),
-                        written(pipe));
+            throw fault(ranged.at,
+                        fmt::format("can't use {} to iterate over more than one variable", print_value(value)),
+                        written(ranged));
         }
         range_number(value, iterate);
     } else if (value.is_list()) {
@@ -161,10 +166,10 @@ Flow Execution::range(const Value& dot, const Statement& statement) {
             if (!iterate(Value::string(key), member)) { break; }
         }
     } else if (!value.is_nil()) {
-        throw fault(pipe.at,
+        throw fault(ranged.at,
                     fmt::format("range can't iterate over {}",
-                                placed(pipe.at, shown_nothing, [&] { return print_value(value); })),
-                    written(pipe))
+                                placed(ranged.at, shown_nothing, [&] { return print_value(value); })),
+                    written(ranged))
             .detail("value", describe(value));
     }
     if (!ran && statement.has_otherwise) { result = list(dot, statement.otherwise); }

@@ -165,6 +165,20 @@ std::string write_json(const Value& value, const JsonStyle& style) {
     return std::move(writer.out);
 }
 
+std::string write_inert_json(const Value& value, const JsonStyle& style) {
+    std::string text = write_json(value, style);
+    // Outside of texts there is no '#', and no line begins with "::".
+    for (std::size_t at = text.find('['); at != std::string::npos; at = text.find('[', at + 1)) {
+        std::size_t word = at;
+        while (word > 0 && ((text[word - 1] >= 'a' && text[word - 1] <= 'z') ||
+                            (text[word - 1] >= 'A' && text[word - 1] <= 'Z'))) {
+            --word;
+        }
+        if (word >= 2 && text[word - 1] == '#' && text[word - 2] == '#') { text.replace(at, 1, "\\u005b"); }
+    }
+    return text;
+}
+
 namespace {
 
 class JsonReader {

@@ -16,6 +16,8 @@ struct JsonStyle {
 
 /// Throws Fault for infinities and NaN, "recipe-too-large" for nesting.
 [[nodiscard]] std::string write_json(const Value& value, const JsonStyle& style = {});
+/// The same, with the '[' of "##word[" as \u005b: nothing of it is a command to a CI system (base/ci_text.hpp).
+[[nodiscard]] std::string write_inert_json(const Value& value, const JsonStyle& style = {});
 /// A float64 as encoding/json writes it.
 [[nodiscard]] std::string json_number(double number);
 /// A text in quotes as encoding/json writes it.

@@ -124,7 +124,7 @@ Parser::End Parser::action(std::vector<Statement>& body) {
     if (token.text == "with") { return control(body, Statement::Kind::branch_with, "with", token.at); }
     if (token.text == "range") { return control(body, Statement::Kind::range, "range", token.at); }
     if (token.text == "template") {
-        body.push_back(call(token.at, "template clause"));
+        body.push_back(call("template clause"));
         return {};
     }
     if (token.text == "block") { return block(body, token.at); }
@@ -160,8 +160,9 @@ Parser::End Parser::control(std::vector<Statement>& body, Statement::Kind kind, 
     return {};
 }
 
-Statement Parser::call(std::size_t at, const std::string& context) {
-    Statement statement = made(Statement::Kind::call, at, string_token(context));
+Statement Parser::call(const std::string& context) {
+    const std::size_t name = peek_non_space().at;
+    Statement statement = made(Statement::Kind::call, name, string_token(context));
     if (peek_non_space().kind == TokenKind::right) {
         take();
     } else {
@@ -171,7 +172,8 @@ Statement Parser::call(std::size_t at, const std::string& context) {
 }
 
 Parser::End Parser::block(std::vector<Statement>& body, std::size_t at) {
-    Statement statement = made(Statement::Kind::call, at, string_token("block clause"));
+    const std::size_t name = peek_non_space().at;
+    Statement statement = made(Statement::Kind::call, name, string_token("block clause"));
     statement.pipe = pipeline("block clause", TokenKind::right);
     const auto outer = std::exchange(variables_, {"$"});
     const int ranges = std::exchange(ranges_, 0);

@@ -100,7 +100,8 @@ private:
     static Statement made(Statement::Kind kind, std::size_t at, std::string text = "");
     End action(std::vector<Statement>& body);
     End control(std::vector<Statement>& body, Statement::Kind kind, const std::string& word, std::size_t at);
-    Statement call(std::size_t at, const std::string& context);
+    /// At the place of its name.
+    Statement call(const std::string& context);
     End block(std::vector<Statement>& body, std::size_t at);
 
     // What stands in actions: parse_action.cpp.

@@ -24,7 +24,14 @@ struct YamlFault {
     std::string problem;     ///< the same without a line
     std::size_t line = 0;    ///< from 1, 0 unknown
     std::size_t column = 0;  ///< from 1, 0 unknown
+    /// Where the quoted scalar or the flow collection begins that is not closed, or a quoted scalar of several lines in
+    /// front of the fault; line and column as above.
+    std::size_t open_line = 0;
+    std::size_t open_column = 0;
 };
+/// "; what is not closed may begin at FILE:LINE:COLUMN" where `fault` names such a place in another line; "" for
+/// others. `begin` is that place.
+[[nodiscard]] std::string open_text(const YamlFault& fault, const Position& begin);
 /// The position of `fault` in `file`, and the line of `text` that it stands in as the detail "found".
 [[nodiscard]] Error yaml_error(std::string code, const YamlFault& fault, const std::string& file,
                                std::string_view text);

@@ -28,6 +28,8 @@ struct Stop {
     std::size_t line = 0;
     std::size_t column = 0;
     std::string problem = "";
+    yaml_mark_t open{};  ///< where what is not closed begins
+    bool is_open = false;
 };
 
 std::string_view view(const yaml_char_t* text) {
@@ -120,6 +122,7 @@ private:
     yaml_parser_t parser_{};
     std::string_view text_;
     yaml_mark_t last_{};
+    bool after_quoted_ = false;  ///< at last_ is a quoted scalar of several lines
     std::map<std::string, std::pair<Value, std::uint64_t>, std::less<>> anchors_;
     std::uint64_t nodes_ = 0;
     bool exact_;
@@ -127,6 +130,9 @@ private:
     void next(Event& event) {
         if (yaml_parser_parse(&parser_, &event.raw) == 1) {
             last_ = event.raw.start_mark;
+            const auto style = event.raw.data.scalar.style;
+            after_quoted_ = event.raw.type == YAML_SCALAR_EVENT && last_.line != event.raw.end_mark.line &&
+                            (style == YAML_DOUBLE_QUOTED_SCALAR_STYLE || style == YAML_SINGLE_QUOTED_SCALAR_STYLE);
             return;
         }
         std::size_t line = parser_.problem_mark.line != 0 ? parser_.problem_mark.line : parser_.context_mark.line;
@@ -139,7 +145,13 @@ private:
             // What was taken for a key began before the place where its colon was missed.
             const bool is_key = context.ends_with("simple key");
             const yaml_mark_t& mark = is_key ? parser_.context_mark : parser_.problem_mark;
-            throw Stop{message, mark.line + 1, mark.column + 1, problem + context};
+            const bool is_open = context.ends_with("quoted scalar") || context.find(" a flow ") != std::string::npos;
+            throw Stop{message,
+                       mark.line + 1,
+                       mark.column + 1,
+                       problem + context,
+                       is_open ? parser_.context_mark : last_,
+                       is_open || (after_quoted_ && parser_.error == YAML_PARSER_ERROR)};
         }
         const std::string_view before = text_.substr(0, parser_.problem_offset);
         throw Stop{message, static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n')) + 1,
@@ -408,6 +420,10 @@ Value read_yaml_text(std::string_view text, YamlFault& fault, WholeNumbers whole
         if (fault.problem.starts_with("yaml: ")) { fault.problem.erase(0, 6); }
         fault.line = stop.line;
         fault.column = stop.column != 0 ? stop.column : composer.column_in(stop.line);
+        if (stop.is_open) {
+            fault.open_line = stop.open.line + 1;
+            fault.open_column = stop.open.column + 1;
+        }
         return Value::nil();
     }
 }
@@ -424,8 +440,14 @@ Position find_yaml_place(std::string_view text, const std::vector<std::string>& 
     return {"", node->start_mark.line + 1, node->start_mark.column + 1};
 }
 
+std::string open_text(const YamlFault& fault, const Position& begin) {
+    if (fault.open_line == 0 || fault.open_line == fault.line) { return ""; }
+    return "; what is not closed may begin at " + begin.to_string();
+}
+
 Error yaml_error(std::string code, const YamlFault& fault, const std::string& file, std::string_view text) {
-    Error error(Exit::data, std::move(code), base::escape(fault.problem));
+    const Position begin{file, fault.open_line, fault.open_column};
+    Error error(Exit::data, std::move(code), base::escape(fault.problem) + open_text(fault, begin));
     error.at(Position{file, fault.line, fault.column}).hint("correct the YAML");
     const auto lines = base::split(text, '\n');
     if (fault.line > 0 && fault.line <= lines.size()) {

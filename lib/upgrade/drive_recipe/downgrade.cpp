@@ -162,12 +162,13 @@ std::vector<DriverNode> driver_nodes(kube::Client& client, Objects& objects, con
 }
 
 Downgrade::Downgrade(kube::Client& client, Objects& objects, Gates& gates, sys::Clock& clock,
-                     std::function<bool()> interrupted, std::string owner)
+                     std::function<bool()> interrupted, Say say, std::string owner)
     : client_(client),
       objects_(objects),
       gates_(gates),
       clock_(clock),
       interrupted_(std::move(interrupted)),
+      say_(std::move(say)),
       owner_(std::move(owner)) {}
 
 std::vector<Node> Downgrade::pods_on(const std::string& node) {
@@ -217,7 +218,7 @@ Downgrade::Taint Downgrade::taint(const DriverNode& node) {
 std::size_t Downgrade::await_evictions(const std::string& node, const Deadline& deadline) {
     std::optional<std::size_t> first;
     try {
-        await_clear(clock_, deadline, interrupted_, "", [&] {
+        const auto evicted = [&] {
             auto pods = pods_on(node);
             std::erase_if(pods, [](const Node& pod) {
                 const auto* spec = pod.find("spec");
@@ -228,7 +229,8 @@ std::size_t Downgrade::await_evictions(const std::string& node, const Deadline& 
             return fmt::format("{} that the taint evicts {} still on node {}: {}",
                                pods.size() == 1 ? "1 Pod" : fmt::format("{} Pods", pods.size()),
                                pods.size() == 1 ? "is" : "are", node, names_of_pods(pods));
-        });
+        };
+        await_clear(clock_, deadline, interrupted_, "", spoken(clock_, deadline, say_, evicted));
     } catch (const Error& error) {
         if (error.code() != "not-verified") throw;
         throw Error(Exit::timeout, "drain-timeout", error.message())
@@ -281,27 +283,28 @@ std::string Downgrade::restart_one(const std::string& driver, const std::string&
 
 std::size_t Downgrade::restart(const DriverNode& node, const State& state, const Deadline& deadline) {
     std::vector<std::string> deleted;
-    await_clear(
-        clock_, deadline, interrupted_, fmt::format("kubectl get pods -A --field-selector spec.nodeName={}", node.node),
-        [&] {
-            const auto there = client_.find(kube::resources::k_nodes, {"", node.node});
-            if (!there) return std::string();
-            const auto* labels = there->find_path({"metadata", "labels"});
-            std::vector<std::string> problems;
-            for (const auto& driver : node.drivers) {
-                const auto wanted =
-                    std::find_if(state.objects.begin(), state.objects.end(), [&](const ReleaseObject& one) {
-                        return is_driver(one) &&
-                               key_of_pod(placed(one.object, kube::resources::k_daemon_sets)).to_string() == driver;
-                    });
-                const auto pattern = wanted == state.objects.end() ? std::string() : log_pattern(wanted->object);
-                if (auto problem =
-                        restart_one(driver, node.node, labels == nullptr ? Node::mapping() : *labels, pattern, deleted);
-                    !problem.empty())
-                    problems.push_back(std::move(problem));
-            }
-            return base::join(problems, "; ");
-        });
+    const auto restarted = [&] {
+        const auto there = client_.find(kube::resources::k_nodes, {"", node.node});
+        if (!there) return std::string();
+        const auto* labels = there->find_path({"metadata", "labels"});
+        std::vector<std::string> problems;
+        for (const auto& driver : node.drivers) {
+            const auto wanted =
+                std::find_if(state.objects.begin(), state.objects.end(), [&](const ReleaseObject& one) {
+                    return is_driver(one) &&
+                           key_of_pod(placed(one.object, kube::resources::k_daemon_sets)).to_string() == driver;
+                });
+            const auto pattern = wanted == state.objects.end() ? std::string() : log_pattern(wanted->object);
+            if (auto problem =
+                    restart_one(driver, node.node, labels == nullptr ? Node::mapping() : *labels, pattern, deleted);
+                !problem.empty())
+                problems.push_back(std::move(problem));
+        }
+        return base::join(problems, "; ");
+    };
+    await_clear(clock_, deadline, interrupted_,
+                fmt::format("kubectl get pods -A --field-selector spec.nodeName={}", node.node),
+                spoken(clock_, deadline, say_, restarted));
     return deleted.size();
 }
 

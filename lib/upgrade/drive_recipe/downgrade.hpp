@@ -44,7 +44,7 @@ class Downgrade {
 public:
     /// `owner`: Header::cordon_owner.
     Downgrade(kube::Client& client, Objects& objects, Gates& gates, sys::Clock& clock,
-              std::function<bool()> interrupted, std::string owner);
+              std::function<bool()> interrupted, Say say, std::string owner);
 
     /// Whose the taint is.
     enum class Taint { ours, foreign, gone };
@@ -76,6 +76,7 @@ private:
     Gates& gates_;
     sys::Clock& clock_;
     std::function<bool()> interrupted_;
+    Say say_;
     std::string owner_;
 };
 

@@ -78,11 +78,12 @@ std::string_view to_string(Change change) noexcept {
 }
 
 OwnObjects::OwnObjects(kube::Client& client, Objects& objects, sys::Clock& clock, std::function<bool()> interrupted,
-                       std::string recipe, std::vector<Release> others)
+                       Say say, std::string recipe, std::vector<Release> others)
     : client_(client),
       objects_(objects),
       clock_(clock),
       interrupted_(std::move(interrupted)),
+      say_(std::move(say)),
       recipe_(std::move(recipe)),
       others_(std::move(others)) {}
 
@@ -182,11 +183,12 @@ Removed OwnObjects::remove(const std::vector<ReleaseObject>& objects, const Dead
         options.propagation = kube::Propagation::foreground;
         if (!is_going) static_cast<void>(client_.remove(*resource, key, options));
         await_clear(clock_, deadline, interrupted_,
-                    fmt::format("kubectl get {} {} -o yaml: see its finalizers", resource->full_name(), key.name), [&] {
+                    fmt::format("kubectl get {} {} -o yaml: see its finalizers", resource->full_name(), key.name),
+                    spoken(clock_, deadline, say_, [&] {
                         live = objects_.find(*resource, object);
                         const bool is_there = live && live->get_string({"metadata", "uid"}) == options.uid;
                         return is_there ? object_text(object) + " is not gone" : std::string();
-                    });
+                    }));
         ++removed.count;
     }
     return removed;

@@ -27,8 +27,8 @@ struct Removed {
 /// The references must outlive it.
 class OwnObjects {
 public:
-    /// `others` are the releases of other recipes.
-    OwnObjects(kube::Client& client, Objects& objects, sys::Clock& clock, std::function<bool()> interrupted,
+    /// `others` are the releases of other recipes. `say` hears what a long removal waits for.
+    OwnObjects(kube::Client& client, Objects& objects, sys::Clock& clock, std::function<bool()> interrupted, Say say,
                std::string recipe, std::vector<upgrade::recipe::Release> others);
 
     /// Applies the object, server-side, with the label where nothing of that name was there before. An object that is
@@ -53,6 +53,7 @@ private:
     Objects& objects_;
     sys::Clock& clock_;
     std::function<bool()> interrupted_;
+    Say say_;
     std::string recipe_;
     std::vector<upgrade::recipe::Release> others_;
 };

@@ -47,16 +47,17 @@ RunReleases read_releases(ReleaseStore& store, const upgrade::Header& run) {
 }
 
 RecipeActor::RecipeActor(kube::Client& client, Recorder& recorder, sys::Clock& clock, std::function<bool()> interrupted,
-                         bool is_forced)
+                         Say say, bool is_forced)
     : client_(client),
       recorder_(recorder),
       clock_(clock),
       interrupted_(std::move(interrupted)),
+      say_(std::move(say)),
       subject_(upgrade::recipe::subject_of(recorder.header())),
       store_(client, subject_.space),
       objects_(client),
       gates_(client, objects_),
-      downgrade_(client, objects_, gates_, clock, interrupted_, recorder.header().cordon_owner()),
+      downgrade_(client, objects_, gates_, clock, interrupted_, say_, recorder.header().cordon_owner()),
       pools_(&client, subject_.pools, recorder.header().cordon_owner()) {
     subject_.is_forced = subject_.is_forced || is_forced;
 }
@@ -65,7 +66,7 @@ RecipeActor::Loaded& RecipeActor::loaded() {
     const std::lock_guard guard(loading_);
     if (!loaded_) {
         auto releases = read_releases(store_, recorder_.header());
-        OwnObjects own(client_, objects_, clock_, interrupted_, subject_.name, releases.others);
+        OwnObjects own(client_, objects_, clock_, interrupted_, say_, subject_.name, releases.others);
         loaded_ = std::make_unique<Loaded>(Loaded{std::move(releases), std::move(own)});
     }
     return *loaded_;

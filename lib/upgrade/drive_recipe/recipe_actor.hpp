@@ -39,7 +39,8 @@ class RecipeActor final : public Actor {
 public:
     /// Reads nothing: the releases are read when a step first needs them, so that a run can be aborted without them.
     /// `is_forced`: fields of other managers are taken over, as if the run had been started so.
-    RecipeActor(kube::Client& client, Recorder& recorder, sys::Clock& clock, std::function<bool()> interrupted,
+    /// `say` hears what a long wait still lacks, from several threads.
+    RecipeActor(kube::Client& client, Recorder& recorder, sys::Clock& clock, std::function<bool()> interrupted, Say say,
                 bool is_forced);
 
     [[nodiscard]] Sight look(const upgrade::NodeStep& step, const Deadline& deadline) override;
@@ -94,6 +95,7 @@ private:
     Recorder& recorder_;
     sys::Clock& clock_;
     std::function<bool()> interrupted_;
+    Say say_;
     upgrade::recipe::Subject subject_;
     ReleaseStore store_;
     Objects objects_;

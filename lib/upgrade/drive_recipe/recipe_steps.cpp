@@ -50,14 +50,15 @@ Done RecipeActor::apply(const std::vector<ReleaseObject>& objects, const Deadlin
         if (change != Change::none) ++changed;
         return wait;
     };
-    await_clear(clock_, deadline, interrupted_, k_gate_hint, [&] {
+    const auto lacks = [&] {
         const std::lock_guard guard(turn_);
         gates_.look_again();
         const auto gate_one = [&](std::size_t place) {
             return is_by_hand(objects[place]) ? std::string() : gate_problem(objects[place]);
         };
         return base::join(order.advance(apply_one, gate_one), "; ");
-    });
+    };
+    await_clear(clock_, deadline, interrupted_, k_gate_hint, spoken(clock_, deadline, say_, lacks));
     Done done;
     const auto demanded =
         std::count_if(objects.begin(), objects.end(), [](const ReleaseObject& one) { return one.on_demand; });
@@ -69,7 +70,7 @@ Done RecipeActor::apply(const std::vector<ReleaseObject>& objects, const Deadlin
 std::vector<std::string> RecipeActor::await_gates(const std::vector<ReleaseObject>& objects,
                                                   const Deadline& deadline) {
     std::vector<std::string> idle;
-    await_clear(clock_, deadline, interrupted_, k_gate_hint, [&] {
+    const auto lacks = [&] {
         const std::lock_guard guard(turn_);
         gates_.look_again();
         std::vector<std::string> problems;
@@ -77,7 +78,8 @@ std::vector<std::string> RecipeActor::await_gates(const std::vector<ReleaseObjec
             if (auto problem = gate_problem(one); !problem.empty()) problems.push_back(std::move(problem));
         idle = gates_.idle();
         return base::join(problems, "; ");
-    });
+    };
+    await_clear(clock_, deadline, interrupted_, k_gate_hint, spoken(clock_, deadline, say_, lacks));
     return idle;
 }
 
@@ -206,10 +208,12 @@ Done RecipeActor::remove(const State& state, const Deadline& deadline) {
 
 Done RecipeActor::verify(const Deadline& deadline) {
     // Another process may have created something since, and what was applied in the last moment may still be ending.
-    await_clear(clock_, deadline, interrupted_, "delete it, then kmm-upgrade resume", [&] {
+    const auto leftovers = [&] {
         const auto left = loaded().own.labelled(loaded().releases.now);
         return left.empty() ? std::string() : "left over: " + base::join(left, ", ");
-    });
+    };
+    await_clear(clock_, deadline, interrupted_, "delete it, then kmm-upgrade resume",
+                spoken(clock_, deadline, say_, leftovers));
     for (const auto& release : loaded().releases.all) store_.remove(release);
     Done done;
     done.message = "no object with the label of the recipe is left";

@@ -51,7 +51,7 @@ Exit run_render_chart(const cli::Args& args, cli::Context& context) {
         for (const auto& manifest : *list) { recipe::plan::check_texts(manifest, release.notice); }
     }
     recipe::files::report_findings(std::move(findings), args, context);
-    context.console.out(recipe::chart::release_text(rendered, args.flag("include-crds")));
+    context.console.out(recipe::chart::release_text(rendered, args.flag("include-crds"), recipe::chart::Inert::yes));
     return Exit::ok;
 }
 

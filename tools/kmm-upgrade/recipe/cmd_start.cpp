@@ -270,7 +270,8 @@ Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
     drive::tolerate_downgrade(release, previous, is_downgrade);
     drive::Objects objects(client);
     drive::OwnObjects own(
-        client, objects, access.call.clock(), [&] { return access.call.stopped(); }, name, store.of_others(name));
+        client, objects, access.call.clock(), [&] { return access.call.stopped(); },
+        [&](const std::string& text) { access.call.note(text); }, name, store.of_others(name));
     const auto judged =
         drive::review(release, client, objects, own, request.subject.is_forced ? kube::Force::yes : kube::Force::no);
     const auto chosen = [&](const Node& node) {

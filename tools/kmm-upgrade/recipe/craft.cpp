@@ -22,7 +22,7 @@ public:
     [[nodiscard]] std::unique_ptr<drive::Actor> actor(drive::Recorder& recorder) override {
         return std::make_unique<drive::RecipeActor>(
             recipe_server(access_).client(), recorder, access_.call.clock(), [this] { return access_.call.stopped(); },
-            access_.call.args().flag("force-conflicts"));
+            [this](const std::string& text) { access_.call.note(text); }, access_.call.args().flag("force-conflicts"));
     }
     void require_readable() override {}
     void tell_after(const upgrade::Run& run) override {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/ci_text.hpp"
 #include "base/error.hpp"
 #include "recipe/chart/ignore.hpp"
 #include "recipe/chart/render.hpp"
@@ -84,6 +85,29 @@ TEST_CASE("a fault of the output has the template's line and the key") {
         error_of([] { (void)rendered({{"templates/t.yaml", "a: 1\n{{ if true }}\nb: c: d\n{{ end }}"}}); });
     CHECK(syntax.position()->line == 3);
     CHECK(syntax.exit() == Exit::data);
+    // Text that an action stands behind, in its line, alone.
+    const Error before_end = error_of([] {
+        (void)rendered(
+            {{"templates/t.yaml", "{{ if true }}\na: {{ 1 }}\nb: 2\n  c: d: e\n{{- end }}\n{{- if 1 }}{{ end }}\n"}});
+    });
+    CHECK(before_end.position()->to_string() == "top/templates/t.yaml:4:3");
+    const Error open =
+        error_of([] { (void)rendered({{"templates/t.yaml", "{{ if true }}\na: [b, c\n{{ end }}\nd: e\nf: g\n"}}); });
+    CHECK(open.message() ==
+          "the output is not YAML: did not find expected ',' or ']' while parsing a flow sequence; what is not closed "
+          "may begin at top/templates/t.yaml:2:1");
+}
+
+TEST_CASE("text that a CI system would take for a command is printed as JSON, and means the same") {
+    recipe::chart::Release release;
+    const std::vector<File> files{{"Chart.yaml", "apiVersion: v2\nname: top\nversion: 1.0.0\n"},
+                                  {"templates/a.yaml", "kind: A\nv:\n  ::/0\nw: '##vso[x]'\n---\nkind: B\n"}};
+    const auto made = recipe::chart::render_chart(recipe::chart::load_chart(files, "d"), Value::map({}), release);
+    CHECK(recipe::chart::release_text(made, false).find("v:\n  ::/0\n") != std::string::npos);
+    const std::string text = recipe::chart::release_text(made, false, recipe::chart::Inert::yes);
+    CHECK(text == "---\n# Source: top/templates/a.yaml\n{\"kind\":\"A\",\"v\":\"::/0\",\"w\":\"##vso\\u005bx]\"}\n---\n"
+                  "# Source: top/templates/a.yaml\nkind: B\n");
+    CHECK_FALSE(base::has_ci_command(text));
 }
 
 TEST_CASE("--set") {
@@ -125,7 +149,9 @@ TEST_CASE("charts that cannot be loaded") {
     CHECK(condition.message() == "dependencies[0].condition: expected a string, found []interface {} 1 items");
     const Error values = load({k_chart, {"values.yaml", "a: 1\nb: {c: d\ne: f\n"}});
     CHECK(values.position()->to_string() == "d/values.yaml:3:2");
-    CHECK(values.message() == "did not find expected ',' or '}' while parsing a flow mapping");
+    CHECK(values.message() ==
+          "did not find expected ',' or '}' while parsing a flow mapping; what is not closed may begin at "
+          "d/values.yaml:2:4");
     CHECK(values.details() == std::vector<std::pair<std::string, std::string>>{{"found", "e: f"}});
     CHECK(load({k_chart, {"values.yaml", "a: 1\nbc: \x01\n"}}).position()->to_string() == "d/values.yaml:2:5");
     CHECK(load({k_chart, {"charts/s.tgz", "no archive"}}).code() == "bad-archive");

@@ -294,6 +294,19 @@ TEST_CASE("behaviour 15: sub-charts come again in every state; from the second o
     CHECK(names("2000-b.yaml") == "gated-demo plain-demo sub-demo b ");
 }
 
+TEST_CASE("behaviour 15: the operator does not miss sub-charts, and takes a library") {
+    Case one;
+    one.files = {{"templates/1000-a.yaml", config_map("a")}};
+    one.chart_yaml = "dependencies: [{name: absent, version: 1.0.0, repository: ''}]\n";
+    CHECK(error_of([&] { (void)one.text(); }).code() == "bad-chart");
+    one.compat = true;
+    CHECK(has(one.text(), "name: a\n"));
+    one.chart_yaml = "type: library\n";
+    CHECK_FALSE(has(one.text(), "name: a\n"));
+    one.compat = false;
+    CHECK(error_of([&] { (void)one.text(); }).code() == "bad-chart");
+}
+
 TEST_CASE("behaviour 16: a name longer than a Helm release's") {
     Case one;
     one.resource = cr("", std::string(54, 'a'));

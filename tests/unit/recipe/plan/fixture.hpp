@@ -64,6 +64,7 @@ struct Case {
     bool compat = false;
     std::string values;
     std::string chart_yaml;  ///< more of Chart.yaml
+    std::string owner_uid;
     base::RunTogether run;   ///< threads that share the resources
     std::uint64_t steps_max = recipe::tmpl::Limits().steps_max;
 
@@ -75,6 +76,7 @@ struct Case {
         all.push_back({"values.yaml", values});
         recipe::plan::RenderOptions options;
         options.operator_only = compat;
+        options.owner_uid = owner_uid;
         options.run = run;
         options.limits.steps_max = steps_max;
         return recipe::plan::render_recipes(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include "base/ci_text.hpp"
 #include "fixture.hpp"
 #include "recipe/plan/graph.hpp"
 #include "recipe/plan/recipes.hpp"
@@ -176,6 +177,16 @@ TEST_CASE("facts are read, replaced member by member, and written again") {
     CHECK(value::to_yaml(rp::facts_node(again)) == value::to_yaml(rp::facts_node(facts)));
     (void)rp::decode_facts(value::read_yaml("clusterversion: x\nkernels: [{}]\n", "h", faults).at(0), faults);
     CHECK(faults.size() == 2);
+}
+
+TEST_CASE("text that a CI system would take for a command is printed as JSON") {
+    Case one;
+    one.facts = one_kernel();
+    one.files = {{"templates/1000-a.yaml", config_map("a", "{k: \"x\\n::warning::y\", l: '##[group]'}")}};
+    const std::string text = one.text();
+    CHECK(has(text, R"("data":{"k":"x\n::warning::y","l":"##\u005bgroup]"})"));
+    CHECK_FALSE(base::has_ci_command(text));
+    CHECK_FALSE(base::has_ci_command(recipe::plan::recipe_json(one.render())));
 }
 
 TEST_CASE("facts of objects") {

@@ -98,6 +98,26 @@ TEST_CASE("YAML is read with the rules of YAML 1.1, the last of equal keys wins"
     CHECK(fault.message == "yaml: document contains excessive aliasing");
 }
 
+TEST_CASE("a fault of YAML names where what is not closed begins") {
+    const auto message = [](std::string_view text) {
+        YamlFault fault;
+        (void)read_yaml_text(text, fault);
+        const Error error = yaml_error("bad-chart", fault, "values.yaml", text);
+        return error.position()->to_string() + ": " + error.message();
+    };
+    CHECK(message("a: 1\nb: \"x\nc: 2\n") ==
+          "values.yaml:4:1: found unexpected end of stream while scanning a quoted scalar; what is not closed may "
+          "begin at values.yaml:2:4");
+    CHECK(message("a: 1\nb: [x, y\nc: 2\nd: 3\n") ==
+          "values.yaml:3:2: did not find expected ',' or ']' while parsing a flow sequence; what is not closed may "
+          "begin at values.yaml:2:4");
+    CHECK(message("a: 1\nb: 'x\nc: it's\n") ==
+          "values.yaml:3:7: did not find expected key while parsing a block mapping; what is not closed may begin at "
+          "values.yaml:2:4");
+    CHECK(message("a: {b: c: d}\n").find("closed") == std::string::npos);
+    CHECK(message("a: 1\n b: 2\n").find("closed") == std::string::npos);
+}
+
 TEST_CASE("versions and constraints") {
     const auto meets = [](const char* constraint, const char* version) { return is_compatible(constraint, version); };
     CHECK(meets(">=1.20-0", "v1.27.10"));

@@ -39,6 +39,7 @@ struct Rollout {
     IdleClock clock;
     FixedRandom random;
     MemoryJournal journal;
+    std::vector<std::string> said;
 
     Rollout(const std::string& image, bool has_build) {
         api.put(json(
@@ -76,7 +77,7 @@ struct Rollout {
         const auto client = client_of();
         Recorder recorder(replayed(), journal, clock, {});
         const auto never = [] { return false; };
-        RecipeActor actor(*client, recorder, clock, never, false);
+        RecipeActor actor(*client, recorder, clock, never, [this](const auto& text) { said.push_back(text); }, false);
         Driver driver(actor, recorder, clock, never);
         return driver.walk();
     }
@@ -109,6 +110,8 @@ TEST_CASE("an image that nothing builds is waited for, and the reason is named")
           "DaemonSet demo/driver: 0 of 1 Pods are updated and available; image r/missing of Pod demo/driver-node-a "
           "cannot be pulled: ErrImagePull: not found; "
           "nothing of the recipe builds it after the time limit");
+    REQUIRE(rollout.said.size() == 1);
+    CHECK(rollout.said[0].starts_with("waits: DaemonSet demo/driver: 0 of 1 Pods are updated and available; image "));
 }
 
 TEST_CASE("a build on demand is on record as such") {

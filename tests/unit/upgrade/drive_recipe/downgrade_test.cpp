@@ -81,7 +81,7 @@ struct Scene {
         tolerate_downgrade(now, &before, true);
         store.put(now);
         Objects objects(*client);
-        OwnObjects own(*client, objects, clock, [] { return false; }, "demo", {});
+        OwnObjects own(*client, objects, clock, [] { return false; }, [](const auto&) {}, "demo", {});
         const auto nodes = driver_nodes(*client, objects, review(now, *client, objects, own, kube::Force::no));
         RecipeRequest request;
         request.lineage = "second";
@@ -125,7 +125,7 @@ struct Scene {
         Dying dying(*this);
         Recorder recorder(replayed(), dying, clock, {});
         const auto never = [] { return false; };
-        RecipeActor actor(*client, recorder, clock, never, false);
+        RecipeActor actor(*client, recorder, clock, never, [](const auto&) {}, false);
         Driver driver(actor, recorder, clock, never);
         if (abort) return driver.abort(*abort);
         driver.resume();

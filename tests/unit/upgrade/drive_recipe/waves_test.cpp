@@ -141,7 +141,7 @@ struct Waves {
         Dying dying(*this);
         Recorder recorder(replayed(), dying, clock, {});
         const auto never = [] { return false; };
-        RecipeActor actor(*client, recorder, clock, never, false);
+        RecipeActor actor(*client, recorder, clock, never, [](const auto&) {}, false);
         Driver driver(actor, recorder, clock, never);
         if (abort) return driver.abort(*abort);
         driver.resume();
