@@ -45,7 +45,7 @@ std::string registered_name(const std::string& line) {
 
 bool is_of_address_space(const std::string& line) {
     return line.find("vmap allocation for size ") != std::string::npos ||
-           line.find("kmm-worker: vmalloc error: size ") != std::string::npos;
+           line.find("worker: vmalloc error: size ") != std::string::npos;
 }
 
 /// What a security module says of the helper process where no audit daemon takes it: "audit: type=1400 audit(1.2:3):
