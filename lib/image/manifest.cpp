@@ -112,6 +112,8 @@ Descriptor descriptor_of(const Node& node, const std::string& where) {
     result.size = *bytes;
     if (const Node* platform = node.find("platform"); platform != nullptr && !platform->is_null()) {
         result.platform = platform_of(*platform, where + ".platform");
+        const Node* features = platform->find("os.features");
+        result.needs_features = features != nullptr && features->is_sequence() && !features->items().empty();
     }
     return result;
 }

@@ -32,6 +32,7 @@ struct Descriptor {
     Digest digest;
     std::uint64_t size = 0;  ///< bytes, at most 2^63-1
     std::optional<Platform> platform;
+    bool needs_features = false;  ///< its platform has os.features, as an image of nydus: for runtimes that have them
 };
 
 enum class DocumentKind { index, manifest };

@@ -88,7 +88,10 @@ public:
         return {};
     }
 
-    [[nodiscard]] static std::optional<std::string> normal_location(const std::string& text, bool wildcard_allowed) {
+    [[nodiscard]] static std::optional<std::string> normal_location(std::string text, bool wildcard_allowed) {
+        while (text.ends_with('/')) {
+            text.pop_back();  // as containers/image has it
+        }
         const bool wildcard = wildcard_allowed && text.starts_with(k_wildcard);
         static constexpr std::string_view k_tail = "/x/y";
         try {
@@ -357,6 +360,39 @@ Reference moved(const Reference& reference, const std::string& name) {
     return result;
 }
 
+/// The configuration of another program about the same subject; "" if `root` is none that is known.
+std::string_view foreign_form(const Node& root) {
+    struct Form {
+        std::string_view key, name;
+    };
+    static constexpr Form k_forms[] = {{"host", "hosts.toml of containerd"},
+                                       {"server", "hosts.toml of containerd"},
+                                       {"plugins", "config.toml of containerd"},
+                                       {"crio", "crio.conf of CRI-O"},
+                                       {"mirrors", "registries.yaml of K3s and RKE2"},
+                                       {"configs", "registries.yaml of K3s and RKE2"},
+                                       {"registry-mirrors", "daemon.json of Docker"},
+                                       {"insecure-registries", "daemon.json of Docker"}};
+    for (const auto& [key, name] : k_forms) {
+        if (root.find(key) != nullptr && root.find("registry") == nullptr && root.find("kind") == nullptr) {
+            return name;
+        }
+    }
+    return {};
+}
+
+/// True after a fault that names it.
+bool is_foreign(const value::Document& document, Diagnostics& faults) {
+    const std::string_view form = document.root.is_mapping() ? foreign_form(document.root) : std::string_view();
+    if (!form.empty()) {
+        faults.push_back({Severity::error, "unknown-kind",
+                          fmt::format("expected registries.conf or mirror sets of OpenShift, found {}", form),
+                          document.position(document.root.mark()),
+                          "write its mirrors as [[registry]] with location and [[registry.mirror]]", Exit::data});
+    }
+    return !form.empty();
+}
+
 }  // namespace
 
 std::vector<MirrorRule> read_mirrors(std::string_view text, std::string_view file) {
@@ -365,12 +401,15 @@ std::vector<MirrorRule> read_mirrors(std::string_view text, std::string_view fil
     value::ReadLimits limits;
     limits.bytes_max = k_config_bytes;
     if (is_toml(text)) {
-        if (const auto document = value::read_toml(text, file, faults, limits)) {
+        if (const auto document = value::read_toml(text, file, faults, limits);
+            document && !is_foreign(*document, faults)) {
             read_toml_rules(*document, rules, faults);
         }
     } else {
         for (const value::Document& document : value::read_any(text, file, faults, limits)) {
-            read_set(document, document.root, rules, faults);
+            if (!is_foreign(document, faults)) {
+                read_set(document, document.root, rules, faults);
+            }
         }
     }
     if (has_errors(faults)) {

@@ -78,7 +78,11 @@ private:
         add("module_blacklist= on the kernel command line names it",
             file_ != nullptr || names.empty() ? yes_if(named) : Applies::unknown,
             names.empty() ? "there is no module_blacklist=" : "it holds " + first_of(names));
-        add("a security module refused", Applies::unknown, "");
+        std::string profile = read_text(host_.proc + "/self/attr/apparmor/current")
+                                  .value_or(read_text(host_.proc + "/self/attr/current").value_or(""));
+        profile = base::escape(base::trim(profile));
+        add("a security module refused", Applies::unknown,
+            profile.ends_with(" (enforce)") ? "AppArmor confines this process by the profile " + profile : "");
     }
 
     void symbols() {

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view k_taint_letters = "PFSRMBUDAWCIOELKXTN";
+constexpr std::string_view k_taint_letters = "PFSRMBUDAWCIOELKXTNJ";
 constexpr unsigned k_cap_sys_module = 16;
 
 std::string text_or(const std::string& path, std::string fallback = {}) {

@@ -103,9 +103,11 @@ void check_configuration(const CheckInput& input, Diagnostics& findings) {
             if (alias.module == name || !alias_fits(alias.pattern, name)) continue;
             add_finding(
                 findings, Severity::warning, "host-alias",
-                fmt::format(
-                    "{} makes {} an alias of module {}, which modprobe would load; here it is the module of that name",
-                    base::escape(alias.where), name, base::escape(alias.module)),
+                fmt::format("{} makes {} an alias of {}; here it is the module of that name", base::escape(alias.where),
+                            name,
+                            alias.module == "off"
+                                ? "off, so that modprobe loads nothing"
+                                : fmt::format("module {}, which modprobe would load", base::escape(alias.module))),
                 "remove that line on the node if it is not meant");
         }
         if (const HostCommand* command = command_for(config.install, name)) {

@@ -14,6 +14,35 @@
 
 namespace kmm::kmod {
 
+namespace {
+
+/// What the kernel says of modules that it loads, those of distributions included.
+constexpr std::string_view k_notices[] = {"taints kernel",
+                                          "tainting kernel",
+                                          "module verification failed",
+                                          "module not compiled with retpoline",
+                                          "no symbol version for ",
+                                          "unknown parameter '",
+                                          "Deprecated Driver is detected",
+                                          "Unmaintained driver is detected",
+                                          "not supported by SUSE, setting U taint"};
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+/// Whether `line` has the name as a word, or as the beginning of the name of a function or a device of the module.
+bool mentions(const std::string& line, const std::string& module) {
+    const std::string text = normalise_name(line);
+    for (auto at = text.find(module); at != std::string::npos; at = text.find(module, at + 1)) {
+        const char before = at == 0 ? ' ' : line[at - 1];
+        const char after = at + module.size() < line.size() ? line[at + module.size()] : ' ';
+        const bool inside = is_letter(before) || before == '_' || (before >= '0' && before <= '9');
+        if (!inside && !is_letter(after)) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
 KernelLog::KernelLog(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
     if (fd_) (void)::lseek(fd_.get(), 0, SEEK_END);
 }
@@ -58,16 +87,15 @@ std::vector<std::string> lines_of_load(KernelLog& log, std::string_view module) 
 std::vector<std::string> lines_about(const std::vector<std::string>& lines, std::string_view module) {
     const std::string wanted = normalise_name(module);
     std::vector<std::string> result;
-    std::copy_if(lines.begin(), lines.end(), std::back_inserter(result), [&](const std::string& line) {
-        return normalise_name(line).find(wanted) != std::string::npos;
-    });
+    std::copy_if(lines.begin(), lines.end(), std::back_inserter(result),
+                 [&](const std::string& line) { return mentions(line, wanted); });
     return result;
 }
 
 std::string telling_line(const std::vector<std::string>& lines) {
     const auto notice = [](const std::string& line) {
-        return line.find("taints kernel") != std::string::npos || line.find("tainting kernel") != std::string::npos ||
-               line.find("module verification failed") != std::string::npos;
+        return std::any_of(std::begin(k_notices), std::end(k_notices),
+                           [&](std::string_view form) { return line.find(form) != std::string::npos; });
     };
     const auto it = std::find_if_not(lines.begin(), lines.end(), notice);
     if (it != lines.end()) return *it;

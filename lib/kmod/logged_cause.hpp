@@ -22,6 +22,12 @@ struct LoggedCause {
 /// Of the helper process, whose name is in it.
 [[nodiscard]] bool is_of_lockdown(const std::string& line);
 
+/// What the kernel says of a module for want of a signature that it takes; it names none.
+[[nodiscard]] bool is_of_signatures(const std::string& line);
+
+/// What those lines mean.
+[[nodiscard]] LoggedCause logged_signature(const std::vector<std::string>& lines);
+
 /// Of a load, though it names no module.
 [[nodiscard]] bool is_of_any_load(const std::string& line);
 
@@ -29,11 +35,11 @@ struct LoggedCause {
 /// `answer'", or "too large for parameter"; "" if none does.
 [[nodiscard]] std::string refused_parameter(const std::vector<std::string>& lines);
 
-/// Symbol versions, namespaces, vermagic, blacklists, lockdown, symbols that are exported twice or of a proprietary
-/// module, BTF, struct module, relocations, drivers that are registered twice. `directory` is that of the host's
-/// modules.
+/// Symbol versions, namespaces, vermagic, blacklists, lockdown, security modules, symbols that are exported twice or of
+/// a proprietary module, BTF, struct module, relocations, room for modules, names that are registered twice.
+/// `directory` is that of the host's modules.
 [[nodiscard]] LoggedCause logged_cause(const std::vector<std::string>& lines, const ModuleFile& file,
-                                       const std::string& directory);
+                                       const HostPaths& host, const std::string& directory);
 
 /// The firmware file that could not be loaded.
 [[nodiscard]] LoggedCause logged_firmware(const std::vector<std::string>& lines, const HostPaths& host,

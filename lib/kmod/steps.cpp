@@ -31,10 +31,6 @@ constexpr std::uint64_t k_expected =
 constexpr milliseconds k_poll{20};
 
 constexpr std::size_t k_log_lines = 8;
-/// What the kernel says of a module for want of a signature; it names none.
-bool is_of_signatures(const std::string& line) {
-    return line.find("Loading of ") != std::string::npos && line.ends_with(" is rejected");
-}
 
 constexpr std::pair<std::string_view, std::uint64_t> k_complaints[] = {
     {"WARNING:", k_warned}, {"lockup", k_soft_lockup}, {"Bad page", k_bad_page},
@@ -197,9 +193,10 @@ Error refused_error(const Machine& machine, const Candidate& candidate, int erro
     if (is_signature_errno(error_number) && !candidate.file.is_signed && advice.number == error_number)
         advice.hint = "sign the module with a key that this kernel trusts";
     const std::string parameter = refused_parameter(about);
-    LoggedCause told = logged_cause(about, candidate.file, directory);
+    LoggedCause told = logged_cause(about, candidate.file, machine.host, directory);
     const bool of_kernel =
         std::any_of(causes.begin(), causes.end(), [](const Cause& cause) { return cause.applies == Applies::yes; });
+    if (told.cause.empty() && !of_kernel) told = logged_signature(about);
     if (told.cause.empty() && (!of_kernel || error_number == ENOENT) && !unknown_symbol)
         told = logged_firmware(about, machine.host, node_facts(machine.host).kernel);
     if (!parameter.empty())

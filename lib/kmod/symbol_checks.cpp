@@ -111,7 +111,10 @@ void check_exports(const CheckInput& input, Diagnostics& findings) {
             add_finding(findings, optional ? Severity::warning : Severity::error, "namespace-missing",
                         fmt::format("module {} does not import the symbol namespace {}, which it needs for {}", name,
                                     base::escape(wanted), first_of(symbols)),
-                        fmt::format("add MODULE_IMPORT_NS({}) to the module and rebuild it", base::escape(wanted)));
+                        wanted.starts_with("module:")
+                            ? "only the modules that this namespace lists may use these symbols: build it without them"
+                            : fmt::format("add MODULE_IMPORT_NS({}) to the module and rebuild it",
+                                          base::escape(wanted)));
         }
     }
 }

@@ -35,8 +35,11 @@ constexpr std::size_t k_header_bytes_max = 256U << 10U;
 /// commands ask no server: it is loaded with the first request.
 class Curl {
     sys::SharedLibrary library_{"libcurl.so.4", "libcurl4"};
+    sys::SharedLibrary tls_{"libssl.so.3", "libssl3"};  // libcurl has loaded it
 
 public:
+    decltype(&SSL_CTX_load_verify_locations) ssl_ctx_load_verify_locations =
+        tls_.function<decltype(SSL_CTX_load_verify_locations)>("SSL_CTX_load_verify_locations");
     decltype(&curl_easy_cleanup) easy_cleanup = library_.function<decltype(curl_easy_cleanup)>("curl_easy_cleanup");
     decltype(&curl_easy_getinfo) easy_getinfo = library_.function<decltype(curl_easy_getinfo)>("curl_easy_getinfo");
     decltype(&curl_easy_init) easy_init = library_.function<decltype(curl_easy_init)>("curl_easy_init");
@@ -161,7 +164,7 @@ curl_socket_t on_open_socket(void* user, curlsocktype /*purpose*/, curl_sockaddr
 CURLcode on_ssl_context(CURL* /*handle*/, void* context, void* user) {
     auto& exchange = *static_cast<Exchange*>(user);
     for (const std::string& file : authorities(exchange.request.tls)) {
-        if (SSL_CTX_load_verify_locations(static_cast<SSL_CTX*>(context), file.c_str(), nullptr) != 1) {
+        if (curl().ssl_ctx_load_verify_locations(static_cast<SSL_CTX*>(context), file.c_str(), nullptr) != 1) {
             exchange.bad_authority = file;
             return CURLE_SSL_CACERT_BADFILE;
         }

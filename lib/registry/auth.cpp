@@ -357,7 +357,7 @@ std::optional<std::string> Authenticator::fetch_token(const Challenge& challenge
     if (response.status >= 400 && response.status < 500 && !net::is_retryable_status(response.status)) {
         return std::nullopt;  // also 405: of those who know no refresh tokens
     }
-    if (response.status != 200) {
+    if (response.status < 200 || response.status > 299) {
         refusal_ = response;
         Error error(
             Exit::unavailable, "token-server",

@@ -331,7 +331,10 @@ void LayerView::add_symlink(const std::string& path, const LayerEntry& entry) {
 }
 
 void LayerView::add_hardlink(const std::string& path, const LayerEntry& entry) {
-    const std::string target = normalise_entry(entry.target, *limits_);
+    // kaniko writes where the first name of the file is in a container, from its root on.
+    std::string_view named = entry.target;
+    named.remove_prefix(std::min(named.find_first_not_of('/'), named.size()));
+    const std::string target = normalise_entry(named, *limits_);
     if (!wanted_.covers(target)) {
         throw hostile(fmt::format("the hard link {} -> {} leaves the wanted directory", shown(path), shown(target)))
             .hint("copy the file instead of linking it when the image is built");

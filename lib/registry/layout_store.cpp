@@ -18,6 +18,7 @@ namespace kmm::registry {
 namespace {
 
 constexpr std::string_view k_ref_name = "org.opencontainers.image.ref.name";
+constexpr std::string_view k_containerd_name = "io.containerd.image.name";
 
 constexpr const char* k_elsewhere = "correct the name, or copy the image into it, as with skopeo copy";
 
@@ -26,7 +27,7 @@ Error bad_layout(std::string message) { return Error(Exit::data, "bad-layout", s
 /// What index.json offers: the descriptors, and the tag of each.
 struct Offer {
     std::vector<image::Descriptor> descriptors;
-    std::vector<std::string> tags;
+    std::vector<std::string> tags, names;  ///< of each: the annotation of the specification, that of containerd
 };
 
 Offer read_offer(FileSet& files, const PullRequest& request) {
@@ -56,8 +57,24 @@ Offer read_offer(FileSet& files, const PullRequest& request) {
     }
     for (const value::Node& item : root.find("manifests")->items()) {
         offer.tags.push_back(item.get_string({"annotations", k_ref_name}));
+        offer.names.push_back(item.get_string({"annotations", k_containerd_name}));
     }
     return offer;
+}
+
+/// True if both are the name of one image: podman writes "docker.io/library/driver:v1" for what docker calls
+/// "driver:v1".
+bool is_same_name(const std::string& name, const std::string& wanted) {
+    try {
+        return image::parse_reference(name).to_string() == image::parse_reference(wanted).to_string();
+    } catch (const Error&) {
+        return false;
+    }
+}
+
+/// True if containerd and docker save call by `name`, which has a repository and a tag, what the user does.
+bool is_whole_name(const std::string& name, const std::string& wanted) {
+    return !name.empty() && wanted.find(':') != std::string::npos && is_same_name(name, wanted);
 }
 
 /// True if `name` ("v1" or "reg.example.com/team/driver:v1") is what the user calls `tag`.
@@ -147,6 +164,7 @@ private:
             const std::string& name = offer.tags[i];
             const bool meant = reference.digest ? offer.descriptors[i].digest == *reference.digest
                                                 : reference.tag.empty() || name == reference.tag ||
+                                                      is_whole_name(offer.names[i], reference.tag) ||
                                                       (!exact && is_tag(name, reference.tag));
             if (meant && !holds_already(offer.descriptors[i])) {
                 several_.push_back(offer.descriptors[i]);
@@ -184,8 +202,9 @@ private:
         for (std::size_t i = 0; i < offer.descriptors.size(); ++i) {
             const bool is_one = std::any_of(these.begin(), these.end(),
                                             [&](const auto& d) { return d.digest == offer.descriptors[i].digest; });
-            if (is_one && !offer.tags[i].empty()) {
-                tags.insert(base::escape(offer.tags[i]));
+            const std::string& name = offer.names[i].empty() ? offer.tags[i] : offer.names[i];
+            if (is_one && !name.empty()) {
+                tags.insert(base::escape(name));
             }
         }
         return tags.empty() ? "none with a name" : base::join(std::vector<std::string>(tags.begin(), tags.end()), ", ");
@@ -234,16 +253,6 @@ private:
     std::optional<image::Digest> first_;
     std::vector<image::Descriptor> several_;  ///< images of several platforms under one name
 };
-
-/// True if both are the name of one image: podman writes "docker.io/library/driver:v1" for what docker calls
-/// "driver:v1".
-bool is_same_name(const std::string& name, const std::string& wanted) {
-    try {
-        return image::parse_reference(name).to_string() == image::parse_reference(wanted).to_string();
-    } catch (const Error&) {
-        return false;
-    }
-}
 
 /// One image of manifest.json.
 struct SavedImage {

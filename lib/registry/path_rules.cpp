@@ -46,7 +46,7 @@ std::string normalise_entry(std::string_view name, const Limits& limits) {
     if (name.empty() || name.find('\0') != std::string_view::npos) {
         throw Error(Exit::data, "bad-layer", "expected a name for every entry of the layer, found " + shown_name(name));
     }
-    if (name.front() == '/') {
+    if (name.front() == '/' && name.find_first_not_of('/') != std::string_view::npos) {  // kaniko calls the root "/"
         throw Error(Exit::unsafe, "image-unsafe", "expected relative names in the layer, found " + shown_name(name));
     }
     std::string result;

@@ -16,6 +16,8 @@ namespace kmm::registry {
 
 namespace {
 
+constexpr std::size_t k_coding_shown_max = 40;
+
 /// True for faults of the one who was asked: somebody else may do better. What our own disk or user says is none.
 bool is_theirs(const Error& error) {
     switch (error.exit()) {
@@ -114,6 +116,18 @@ private:
         bool given_up = false;
     };
 
+    /// No coding is asked for: one that comes all the same is the doing of a proxy, and not a fault of the image.
+    static void expect_plain(const net::Response& response, std::string_view body) {
+        const std::string coding = response.header("content-encoding").value_or("");
+        if (coding.empty() || base::to_lower(coding) == "identity" || base::trim(body).starts_with('{')) {
+            return;
+        }
+        throw Error(Exit::unavailable, "registry-error",
+                    fmt::format("expected the manifest as it is stored, found it in the content coding \"{}\"",
+                                base::escape(coding.substr(0, k_coding_shown_max))))
+            .hint("a proxy or cache in front of the registry compresses what it passes on: disable that there");
+    }
+
     static ManifestText manifest_of(Session& session, const std::string& name, std::uint64_t cap) {
         const Headers headers{{"Accept", image::manifest_accept_header()}};
         for (int failures = 1;; ++failures) {
@@ -124,6 +138,7 @@ private:
                         text.body += piece.substr(0, cap + 1 - text.body.size());
                         return text.body.size() <= cap;
                     });
+                expect_plain(response, text.body);
                 text.content_type = response.header("content-type").value_or("");
                 text.announced_digest = response.header("docker-content-digest").value_or("");
                 return text;

@@ -37,6 +37,9 @@ public:
         if (!found) {
             found = search(top, 1, Pass::unnamed);
         }
+        if (!found && special_) {
+            found = search(top, 1, Pass::special);
+        }
         if (!found && offered_.empty() && unreadable_.empty()) {
             unreadable_ = artifact_;
         }
@@ -55,7 +58,7 @@ public:
     }
 
 private:
-    enum class Pass { named, unnamed };
+    enum class Pass { named, unnamed, special };  ///< special: entries that need features of a runtime
 
     /// Depth first, in document order: the first match wins (image-spec, "Image Index").
     std::optional<ResolvedImage> search(const FetchedManifest& index, std::uint64_t depth, Pass pass) {
@@ -65,7 +68,7 @@ private:
         }
         const image::Index list = image::decode_index(index.root);
         entries_ += list.manifests.size();
-        if (entries_ > limits.index_entries * (pass == Pass::named ? 1U : 2U)) {
+        if (entries_ > limits.index_entries * (static_cast<std::uint64_t>(pass) + 1)) {
             throw limit_error("the number of entries of the index", "index_entries", limits.index_entries);
         }
         for (const image::Descriptor& entry : list.manifests) {
@@ -79,6 +82,10 @@ private:
             if (named && !image::matches(*entry.platform, platform_)) {
                 continue;
             }
+            if (!nested && entry.needs_features != (pass == Pass::special)) {
+                special_ = special_ || entry.needs_features;
+                continue;
+            }
             if (nested) {
                 const FetchedManifest inner = fetch_child(entry);
                 if (auto found = search(inner, depth + 1, pass)) {
@@ -87,7 +94,7 @@ private:
                 }
             } else if (!image && named && unreadable_.empty()) {
                 unreadable_ = entry.media_type;
-            } else if (image && named == (pass == Pass::named)) {
+            } else if (image && named == (pass != Pass::unnamed)) {
                 const FetchedManifest child = fetch_child(entry);
                 if (const std::string artifact = image::artifact_type(child.root); !named && !artifact.empty()) {
                     artifact_ = artifact_.empty() ? artifact
@@ -127,7 +134,10 @@ private:
         return image;
     }
 
-    void check_platform(const image::Platform& found) const {
+    /// Images that were put together from files (crane append, bazel) may say nothing of their platform.
+    void check_platform(image::Platform found) const {
+        found.os = found.os.empty() ? platform_.os : found.os;
+        found.architecture = found.architecture.empty() ? platform_.architecture : found.architecture;
         if (!image::matches(found, platform_)) {
             if (request_.other_platform == OtherPlatform::warn) {
                 warnings_.push_back(fmt::format("platform-mismatch: expected an image for {}, took one for {}",
@@ -159,6 +169,7 @@ private:
     std::string unreadable_;  ///< media type of an entry for our platform that is no image
     std::string artifact_;    ///< media type of the configuration of an entry that is no image, and says no platform
     std::uint64_t entries_ = 0;
+    bool special_ = false;  ///< an entry for our platform was passed over
 };
 
 }  // namespace

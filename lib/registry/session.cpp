@@ -40,7 +40,9 @@ std::string registry_words(const std::string& body) {
         return {};
     }
     const value::Node& first = errors->items().front();
-    const std::string text = first.get_string({"code"}) + ": " + first.get_string({"message"});
+    const std::string code = first.get_string({"code"});
+    const std::string message = first.get_string({"message"});
+    const std::string text = code + (code.empty() || message.empty() ? "" : ": ") + message;
     return base::escape(text.substr(0, k_error_text_max));
 }
 

@@ -81,6 +81,10 @@ TEST_CASE("registries.conf: what stands in the place of a wildcard") {
     CHECK(endpoints_text("very-long-name.a.io/d:1", config) == "very-long-name.a.io/d:1");
 }
 
+TEST_CASE("registries.conf: a slash at the end of a location says nothing") {
+    CHECK(endpoints_text("a.io/x:1", "[[registry]]\nprefix = 'a.io/'\nlocation = 'b.io/y/'\n") == "b.io/y/x:1");
+}
+
 TEST_CASE("registries.conf: keys that mean nothing here are no faults") {
     CHECK(mirror_faults("credential-helpers = ['containers-auth.json']\nadditional-layer-store-auth-helper = 'x'\n"
                         "[[registry]]\nlocation = 'a.io'\n[aliases]\n'ubi' = 'registry.example.com/ubi'\n") == "none");
@@ -159,6 +163,12 @@ TEST_CASE("faults of a mirror configuration are all named with their places") {
             .starts_with("m.conf:5:20 bad-value: pull-from-mirror: expected one of all, digest-only, tag-only, found "
                          "\"never\""));
     CHECK(mirror_faults("[alias]\nx = \"y\"\n").starts_with("m.conf:1:1 unknown-field"));
+    for (const char* text : {"server = 'https://a.io'\n[host.'https://b.io']\n", "version = 2\n[plugins.x]\n",
+                             "mirrors:\n  a.io: {}\n", R"({"registry-mirrors":["https://a.io"]})"}) {
+        CAPTURE(text);
+        CHECK(mirror_faults(text).starts_with(
+            "m.conf:1:1 unknown-kind: expected registries.conf or mirror sets of OpenShift, found "));
+    }
     CHECK(mirror_faults("registry = 1\n").starts_with("m.conf:1:12 bad-value"));
     CHECK(mirror_faults("kind: Pod\n").starts_with("m.conf:1:1 unknown-kind"));
     CHECK(mirror_faults("kind: ImageTagMirrorSet\n").starts_with("m.conf:1:1 missing-field"));

@@ -108,6 +108,60 @@ TEST_CASE("what the kernel says of the file, of drivers and of other modules is 
         {ENOENT, "dep: module using GPL-only symbols uses symbols acme_get from proprietary module acme.",
          "the module uses GPL-only symbols and symbols of the proprietary module acme, and may use one of the two only",
          "acme"},
+        {ENOEXEC, "dep: overflow in relocation type 283 val fff0",
+         "the module has a relocation that this kernel cannot apply", "binutils"},
+        {ENOEXEC, "`dep' likely not compiled with -mcmodel=kernel", "the module was not compiled as code of the kernel",
+         "build system"},
+        {ENOEXEC,
+         "dep: module not supported by SUSE, refusing to load. To override, echo 1 > /proc/sys/kernel/unsupported",
+         "this kernel refuses modules that SUSE does not support: kernel.unsupported is 0", "kernel.unsupported"},
+        {ENOMEM, "dep: Could not allocate 65536 bytes percpu data", "the area for per-CPU data of modules is full",
+         "unload"},
+        {ENOMEM, "vmap allocation for size 20480 failed: use vmalloc=<size> to increase size",
+         "the kernel has no room left in the range of addresses that modules get", "unload"},
+        {EEXIST, "sysfs: cannot create duplicate filename '/bus/pci/drivers/acme'",
+         "its init function registers /bus/pci/drivers/acme, which somebody has registered already",
+         "inTreeModulesToRemove"},
+        {EEXIST,
+         "kobject: kobject_add_internal failed for acme with -EEXIST, don't try to register things with the same name "
+         "in the same directory.",
+         "its init function registers acme, which somebody has registered already", "inTreeModulesToRemove"},
+        {EEXIST, "proc_dir_entry 'driver/acme' already registered",
+         "its init function registers driver/acme, which somebody has registered already", "inTreeModulesToRemove"},
+        {ENOEXEC, "Invalid ELF section header size", "the kernel finds the structure of the module's file damaged",
+         "strip"},
+        {EKEYREJECTED, "Loading of unsigned module is rejected",
+         "the module is not signed, and this kernel wants signatures", "sign"},
+        {EKEYREJECTED, "Loading of module with unavailable key is rejected",
+         "no key of this kernel fits the module's signature", "mokutil"},
+        {ENOKEY, "Request for unknown module key 'Magrathea: Glacier signing key' err -11",
+         "no key of this kernel fits the module's signature", "mokutil"},
+        {EKEYREJECTED, "Loading of module with unsupported crypto is rejected",
+         "this kernel does not have the digest or the kind of key of the module's signature", "sha256"},
+        {EPERM, "Lockdown: kmm-worker: unsafe module parameters is restricted; see man kernel_lockdown.7",
+         "lockdown refuses a parameter that the module marks as unsafe", "leave it out"},
+        {EPERM, "Lockdown: kmm-worker: direct PCI access is restricted; see man kernel_lockdown.7",
+         "lockdown refuses what the module does: direct PCI access", "without lockdown"},
+        {EINVAL, "dep: module uses symbol (acme_get) from namespace module:kvm-intel,kvm-amd, but does not import it.",
+         "symbol acme_get is exported to the modules kvm-intel,kvm-amd only", "no import"},
+        {EACCES,
+         "audit: type=1400 audit(1655302156.066:213): avc:  denied  { integrity } for  pid=2468 comm=\"kmm-worker\" "
+         "lockdown_reason=\"unsigned module loading\" scontext=system_u:system_r:kernel_t:s0 tclass=lockdown",
+         "SELinux denies what it takes for lockdown: unsigned module loading", "lockdown"},
+        {EACCES,
+         "audit: type=1400 audit(1.2:3): avc:  denied  { module_load } for  pid=2468 comm=\"kmm-worker\" "
+         "scontext=system_u:system_r:container_t:s0 tcontext=x tclass=system permissive=0",
+         "SELinux denied module_load to system_u:system_r:container_t:s0", "spc_t"},
+        {EPERM,
+         "audit: type=1400 audit(1.2:3): apparmor=\"DENIED\" operation=\"capable\" class=\"cap\" profile=\"strict\" "
+         "pid=9 comm=\"kmm-worker\" capability=16  capname=\"sys_module\"",
+         "AppArmor denies CAP_SYS_MODULE to the profile strict", "appArmorProfile"},
+        {EACCES,
+         "audit: type=1800 audit(1.2:3): pid=9 uid=0 op=appraise_data cause=\"IMA-signature-required\" "
+         "comm=\"kmm-worker\" name=\"/memfd:module\" res=0",
+         "IMA appraisal refused the file: IMA-signature-required", "IMA"},
+        {EPERM, "LoadPin: kernel-module denied obj=\"/memfd:module\" pid=9 cmdline=\"x\"",
+         "LoadPin refuses modules that are not on the root file system", "loadpin.enforce=0"},
         {EBUSY, "dep: gave up waiting for init of module acme_net.",
          "module acme_net, whose symbols it needs, does not finish its init", "kmm-worker status acme_net"},
     };
@@ -120,6 +174,21 @@ TEST_CASE("what the kernel says of the file, of drivers and of other modules is 
         CHECK(error.hint().find(row.hint) != std::string::npos);
         CHECK(detail(error, "kernel") == row.line);
     }
+}
+
+TEST_CASE("a version that differs is that of the module that exports the symbol") {
+    LoadRig rig;
+    put(rig.host.paths.proc + "/kallsyms", "0 r __ksymtab__printk\n0 r __ksymtab_acme_pages\t[acme]\n");
+    rig.wish.module = "dep";
+    rig.kernel.load_answers["dep"] = {EINVAL, false, false, 77, ""};
+    rig.kernel.on_refusal = [&] {
+        rig.host.log("dep: disagrees about version of symbol acme_pages");
+        rig.host.log("dep: Unknown symbol acme_pages (err -22)");
+    };
+    const Error error = rig.refused();
+    CHECK(detail(error, "cause") ==
+          "symbol acme_pages of module acme has another version (CRC) than the module was built for");
+    CHECK(error.hint().find("the build of acme that is live") != std::string::npos);
 }
 
 TEST_CASE("where every test says no, the answer is that of the init function") {

@@ -31,11 +31,12 @@ struct CheckRig {
         for (const auto& finding : kmod::preflight(index, wish, host.paths).findings) {
             list.push_back(std::string(to_string(finding.severity)) + " " + finding.code);
             messages += finding.message + "\n";
+            hints += finding.hint + "\n";
         }
         std::sort(list.begin(), list.end());
         return list;
     }
-    std::string messages;
+    std::string messages, hints;
 };
 
 using Found = std::vector<std::string>;
@@ -58,6 +59,11 @@ TEST_CASE("blacklists, install commands and options of the host") {
     SUBCASE("the kernel's own blacklist") {
         put(rig.host.paths.proc + "/cmdline", "module_blacklist=demo\n");
         CHECK(rig.found() == Found{"error blacklisted-module"});
+    }
+    SUBCASE("an alias of off, as hardening guides have it") {
+        put(file, "alias demo off\n");
+        CHECK(rig.found() == Found{"warning host-alias"});
+        CHECK(rig.messages.find("an alias of off, so that modprobe loads nothing; here") != std::string::npos);
     }
     SUBCASE("install commands are never run") {
         put(file, "install demo /bin/false\n");
@@ -102,6 +108,15 @@ TEST_CASE("exports: licenses and namespaces") {
         spec.modinfo = {"license=Dual BSD/GPL", "import_ns=OTHER", "import_ns=CORE_NS"};
         rig.add(spec);
         CHECK(rig.found().empty());
+    }
+    SUBCASE("a namespace of certain modules, which nobody else imports") {
+        put(rig.host.paths.lib_modules + "/" + k_release + "/build/Module.symvers",
+            "0x00000005\tcore_call\tvmlinux\tEXPORT_SYMBOL_GPL\tmodule:kvm-intel,kvm-amd\n");
+        spec.undefined = {"core_call"};
+        spec.modinfo = {"license=GPL"};
+        rig.add(spec);
+        CHECK(rig.found() == Found{"error namespace-missing"});
+        CHECK(rig.hints.find("build it without them") != std::string::npos);
     }
     SUBCASE("a kernel that does not insist") {
         put(rig.host.directory.path() + "/boot/config-" + k_release,

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "kmod/host_tree.hpp"
 #include "unit/kmod/fixtures.hpp"
 #include "kmod/kernel_log.hpp"
 
@@ -58,6 +59,7 @@ TEST_CASE("a check that has given its capabilities up knows what a load by the s
 TEST_CASE("taint letters") {
     CHECK(kmod::taint_letters(0).empty());
     CHECK(kmod::taint_letters(1) == "P");
+    CHECK(kmod::taint_letters(1U << 19U) == "J");
     CHECK(kmod::taint_letters((1U << 7U) | (1U << 9U) | (1U << 14U)) == "DWL");
 }
 
@@ -156,7 +158,14 @@ TEST_CASE("the kernel log gives only what came after it was opened") {
     CHECK(kmod::telling_line(about) == "kmm-hello: no device found");
     CHECK(kmod::telling_line({"x: loading out-of-tree module taints kernel."}) ==
           "x: loading out-of-tree module taints kernel.");
+    CHECK(kmod::telling_line({"x: Deprecated Driver is detected: x", "x: module not compiled with retpoline compiler.",
+                              "x: no symbol version for module_layout", "x: unknown parameter 'y' ignored",
+                              "x: no card"}) == "x: no card");
     CHECK(kmod::telling_line({}).empty());
+    const std::vector<std::string> lines{"tuned: started", "atun: up", "net_tun: up",     "tun0: up",
+                                         "tun: no device", "[tun]",    "tun_init: failed"};
+    CHECK(kmod::lines_about(lines, "tun") ==
+          std::vector<std::string>{"tun0: up", "tun: no device", "[tun]", "tun_init: failed"});
     kmod::KernelLog silent("/nonexistent/kmsg");
     CHECK_FALSE(silent.available());
     CHECK(silent.lines().empty());

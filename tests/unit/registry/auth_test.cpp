@@ -35,6 +35,7 @@ struct TokenScene {
     FakeRegistry registry;
     std::string realm;
     std::string token_reply = R"({"token":"T1"})";
+    int token_status = 200;
     std::string wanted_login = basic("u", "secret-p");
 
     explicit TokenScene(std::string realm_url = {}, std::optional<Identity> identity = std::nullopt)
@@ -44,9 +45,7 @@ struct TokenScene {
         registry.intercept = [this](const FakeRequest& request) -> std::optional<FakeReply> {
             FakeReply reply;
             if (request.target.starts_with("/token")) {
-                if (request.header("authorization") != wanted_login) {
-                    reply.status = 401;
-                }
+                reply.status = request.header("authorization") == wanted_login ? token_status : 401;
                 reply.body = token_reply;
                 return reply;
             }
@@ -285,6 +284,8 @@ TEST_CASE("M56 refusals end, each with its own hint") {
     CHECK(missing.code() == "image-not-found");
     CHECK(missing.exit() == Exit::not_found);
     CHECK(answer(401).code() == "registry-auth");  // no challenge at all
+    // As Artifactory has it, without a code.
+    CHECK(answer(404, R"({"errors":[{"status":404,"message":"Not Found"}]})").detail("registry") == "Not Found");
 }
 
 TEST_CASE("M57 redirects that leave the host, the network or TLS") {
@@ -316,6 +317,12 @@ TEST_CASE("M58 a redirect to a signed address is followed, and the signature nev
     const Outcome refused = scene.redirect_to(signed_url, true);
     CHECK(refused.code() == "redirect-refused");
     CHECK(refused.message().find("canary") == std::string::npos);
+}
+
+TEST_CASE("a token that comes with 201 serves, as for other clients") {
+    TokenScene scene;
+    scene.token_status = 201;
+    CHECK(scene.pull({login(scene.registry.host())}).code() == "ok");
 }
 
 TEST_CASE("M59 token servers that misbehave") {

@@ -187,6 +187,26 @@ TEST_CASE("M16 parameters of the content type are ignored") {
     CHECK_MESSAGE(!outcome.error, outcome.message());
 }
 
+TEST_CASE("M16 a content coding that was not asked for is the doing of a proxy") {
+    FakeRegistry registry;
+    registry.add_image("v1", {sound_layer()});
+    std::string body;
+    registry.intercept = [&](const FakeRequest& request) -> std::optional<FakeReply> {
+        FakeReply reply = registry.usual(request);
+        if (request.target.find("/manifests/") == std::string::npos) {
+            return std::nullopt;
+        }
+        reply.headers.emplace_back("Content-Encoding", "gzip");
+        reply.body = body.empty() ? reply.body : body;
+        return reply;
+    };
+    CHECK(pull_from(registry).code() == "ok");  // only said
+    body = gzip_layer("{}").bytes;
+    const Outcome coded = pull_from(registry);
+    CHECK(coded.code() == "registry-error");
+    CHECK_MESSAGE(coded.message().find("\"gzip\"") != std::string::npos, coded.message());
+}
+
 TEST_CASE("M17 nested indexes") {
     FakeRegistry registry;
     const std::string manifest = registry.image_manifest({sound_layer()});
@@ -242,6 +262,28 @@ TEST_CASE("M18 the platform in an index") {
     };
     CHECK(arm("v8").code() == "no-platform");
     CHECK(arm("v7").code() == "ok");
+}
+
+TEST_CASE("M18 an entry that needs features of a runtime is taken where there is no other") {
+    FakeRegistry registry;
+    const std::string plain = registry.image_manifest({sound_layer()});
+    TestLayer blob = sound_layer();
+    blob.media_type = "application/vnd.oci.image.layer.nydus.blob.v1";
+    const std::string nydus = registry.image_manifest({blob});
+    for (const std::string& text : {plain, nydus}) {
+        registry.add_manifest("x", k_manifest_type, text);
+    }
+    const std::string features =
+        R"(,"platform":{"os":"linux","architecture":"amd64","os.features":["nydus.remoteimage.v1"]})";
+    registry.add_manifest("v1", k_index_type,
+                          index_of(descriptor(k_manifest_type, nydus, features) + "," +
+                                   descriptor(k_manifest_type, plain, platform("amd64"))));
+    const Outcome both = pull_from(registry);
+    CHECK_MESSAGE(both.result.digest == sha256(plain), both.message());
+    registry.add_manifest("v1", k_index_type, index_of(descriptor(k_manifest_type, nydus, features)));
+    CHECK(pull_from(registry).code() == "unsupported-image");
+    registry.add_manifest("v1", k_index_type, index_of(descriptor(k_manifest_type, plain, features)));
+    CHECK(pull_from(registry).code() == "ok");
 }
 
 TEST_CASE("M18 an index whose entry for us cannot be used says so") {
@@ -307,6 +349,8 @@ TEST_CASE("M20 a configuration for another platform") {
         CHECK(allowed.code() == "ok");
         CHECK(allowed.warned("platform-mismatch: expected an image for linux/amd64, took one for linux/arm64"));
     }
+    registry.add_image("v1", {sound_layer()}, "");  // as crane append makes it of files alone
+    CHECK(pull_from(registry).code() == "ok");
 }
 
 TEST_CASE("M21 no layers, empty layers, too many layers") {

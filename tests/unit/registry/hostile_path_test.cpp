@@ -49,7 +49,9 @@ TEST_CASE("M32 names that climb out or are absolute") {
     }
     rows.push_back(
         {"below the kernel", good().file(k_modules + "/../../../../../victim", "x").finish(), "image-unsafe"});
+    rows.push_back({"the root, a link", good().symlink("/", "x").finish(), "image-unsafe"});
     expect_each(rows, Exit::unsafe);
+    CHECK(pull_tar(good().dir("/").finish()).code() == "ok");  // as kaniko writes the root
     const Outcome outcome = pull_tar(TarBuilder().file("../a\n\x1b[31mb", "x").finish());
     CHECK(outcome.message().find("\\n") != std::string::npos);
     CHECK(outcome.message().find('\x1b') == std::string::npos);
@@ -243,6 +245,7 @@ TEST_CASE("M36 hard links") {
     expect_each({
         {"outside", good().hardlink(k_modules + "/h.ko", "../../victim").finish(), "image-unsafe"},
         {"absolute", good().hardlink(k_modules + "/h.ko", "/etc/shadow").finish(), "image-unsafe"},
+        {"absolute, and out", good().hardlink(k_modules + "/h.ko", "/../" + k_modules).finish(), "image-unsafe"},
         {"elsewhere in the image", good().file("etc/x", "x").hardlink(k_modules + "/h.ko", "etc/x").finish(),
          "image-unsafe"},
         {"relative to the working directory", good().hardlink(k_modules + "/h.ko", "victim").finish(), "image-unsafe"},
@@ -258,11 +261,14 @@ TEST_CASE("M36 hard links") {
          TarBuilder().hardlink(k_modules + "/h.ko", k_modules + "/t.ko").file(k_modules + "/t.ko", "t").finish(),
          "bad-layer"},
         {"to nothing", good().hardlink(k_modules + "/h.ko", "").finish(), "bad-layer"},
+        {"to the root", good().hardlink(k_modules + "/h.ko", "/").finish(), "bad-layer"},
         {"to itself", good().hardlink(k_modules + "/good.ko", k_modules + "/good.ko").finish(), "bad-layer"},
     }, Exit::data);
-    const Outcome inside = pull_tar(good().hardlink(k_modules + "/d/h.ko", k_modules + "/good.ko").finish());
-    REQUIRE_MESSAGE(!inside.error, inside.message());
-    CHECK(inside.files.at(k_modules + "/d/h.ko") == "good");
+    for (const char* root : {"", "/"}) {  // kaniko names the file from the image's root on
+        const Outcome inside = pull_tar(good().hardlink(k_modules + "/d/h.ko", root + k_modules + "/good.ko").finish());
+        REQUIRE_MESSAGE(!inside.error, inside.message());
+        CHECK(inside.files.at(k_modules + "/d/h.ko") == "good");
+    }
 }
 
 TEST_CASE("M37 a second entry for a link applies nothing through it") {

@@ -143,6 +143,25 @@ TEST_CASE("an OCI layout and its archive, by tag, by digest and alone") {
     CHECK(second.files.at(k_modules + "/b.ko") == "b");
     CHECK(pull_local("oci:" + top.path() + "/several@" + first).result.digest == first);
 
+    Layout stored;  // as docker save writes it where containerd keeps the images: tags alone, names beside them
+    const auto named = [](const std::string& name) {
+        return R"(,"annotations":{"io.containerd.image.name":")" + name +
+               R"(","org.opencontainers.image.ref.name":"v1"})";
+    };
+    stored.add_image({one_module("a")}, named("docker.io/team/driver:v1"));
+    stored.add_image({one_module("b")}, named("reg.example.com/team/driver:v1"));
+    stored.write(top.path() + "/stored");
+    const std::string of_stored = "oci:" + top.path() + "/stored";
+    for (const auto& [name, text] :
+         std::map<std::string, std::string>{{"reg.example.com/team/driver:v1", "b"}, {"team/driver:v1", "a"}}) {
+        const Outcome outcome = pull_local(of_stored + ":" + name);
+        REQUIRE_MESSAGE(!outcome.error, outcome.message());
+        CHECK(outcome.files.at(k_modules + "/a.ko") == text);
+    }
+    CHECK(pull_local(of_stored + ":reg.example.com/driver:v1").code() == "image-not-found");
+    CHECK(pull_local(of_stored + ":v1").message().find("docker.io/team/driver:v1, reg.example.com/team/driver:v1") !=
+          std::string::npos);
+
     const Outcome absent = pull_local("oci:" + top.path() + "/several:v3");
     CHECK(absent.code() == "image-not-found");
     CHECK(absent.exit() == Exit::not_found);
