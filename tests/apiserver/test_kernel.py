@@ -6,10 +6,9 @@ import threading
 
 from testbed.fleet import KERNEL, Fleet
 from testbed.testing import ClusterCase
+from test_recipe import DRIVER, FULL
 
 RELEASE = "6.1.0-60-amd64"
-FULL = "feature.node.kubernetes.io/kernel-version.full"
-SRO = "specialresource.openshift.io/"
 RESOURCE = """apiVersion: sro.openshift.io/v1beta1
 kind: SpecialResource
 metadata: {name: kernel-gpu}
@@ -18,17 +17,6 @@ spec:
   chart: {name: kernel-gpu, version: 0.0.1, repository: {name: local, url: "file:///nowhere"}}
   nodeSelector: {fleet: kernel}
 """
-DRIVER = """apiVersion: apps/v1
-kind: DaemonSet
-metadata:
-  name: driver
-  annotations: {%swait: "true", %skernel-affine: "true"}
-spec:
-  selector: {matchLabels: {app: driver}}
-  template:
-    metadata: {labels: {app: driver}}
-    spec: {containers: [{name: driver, image: "registry.example/driver:{{ .Values.kernelFullVersion }}"}]}
-""" % (SRO, SRO)
 START = ("start", "kernel", "--to", RELEASE, "--install", "install-kernel $1", "--via", "ssh")
 
 
