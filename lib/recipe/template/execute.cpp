@@ -79,7 +79,9 @@ void Execution::print(std::string_view text, std::size_t at, bool verbatim) {
         auto before = out_.size();
         while (before > 0 && (out_[before - 1] == ' ' || out_[before - 1] == '\t')) { --before; }
         const bool leads = before == 0 || out_[before - 1] == '\n';
-        run_.output->origin.add({run_.lines + 1, tree_.source, at, verbatim, leads});
+        const auto first = text.find_first_not_of(" \t");
+        const bool is_blank = first == std::string_view::npos || text[first] == '\n';
+        run_.output->origin.add({run_.lines + 1, tree_.source, at, verbatim, leads, is_blank});
     }
     if (out_.size() + text.size() > run_.limits().output_max) {
         throw Error(Exit::data, "recipe-too-large",
