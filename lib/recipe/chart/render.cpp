@@ -228,12 +228,12 @@ Error bad_chart(const Chart& chart, std::string message, const std::vector<std::
     return Error(Exit::data, "bad-chart", std::move(message)).at(std::move(place));
 }
 
-void check_installable(const Chart& chart) {
+void check_installable(const Chart& chart, const Release& release) {
     if (chart.metadata.is_library()) {
         throw bad_chart(chart, "library charts cannot be rendered alone", {"type"})
             .hint("render the chart that depends on it");
     }
-    if (const auto missing = missing_dependencies(chart); !missing.empty()) {
+    if (const auto missing = missing_dependencies(chart); !missing.empty() && !release.is_helm_3_7) {
         const auto& listed = chart.metadata.dependencies;
         const auto first = std::find_if(listed.begin(), listed.end(),
                                         [&](const Dependency& one) { return one.name == missing.front(); });
@@ -246,7 +246,7 @@ void check_installable(const Chart& chart) {
 }
 
 std::vector<RenderedFile> render_files(Chart& chart, const Value& values, const Release& release) {
-    if (!release.is_helm_3_7) { check_installable(chart); }
+    check_installable(chart, release);
     for (const auto& one : chart.notices) {
         if (release.notice) { release.notice(one); }
     }

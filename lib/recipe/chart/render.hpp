@@ -37,8 +37,7 @@ struct Release {
     KubeVersion kube_version;
     std::vector<std::string> api_versions;  ///< besides the default ones
     bool is_helm_3_7 = false;  ///< as the Helm of the Special Resource Operator does it: .Files.Lines keeps the empty
-                               ///< line at the end, see Nulls; imported values win; libraries and missing sub-charts
-                               ///< are not refused
+                               ///< line at the end, see Nulls; imported values win; missing sub-charts are no error
     std::vector<GivenValues> given;  ///< where faults of values are looked for; the last one wins
     tmpl::Limits limits;
     bool placeholders = false;  ///< for functions that give something else each time

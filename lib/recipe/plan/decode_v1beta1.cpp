@@ -95,7 +95,12 @@ Management decode_management(api::Fields& spec, tmpl::Map& members) {
 
 Value decode_spec_v1beta1(api::Fields& spec, SpecialResource& resource) {
     tmpl::Map members;
-    if (auto chart = spec.child("chart", api::Need::required)) {
+    const value::Node* given = spec.node().find("chart");
+    if (given == nullptr || given->is_null()) {
+        spec.scope().fault("missing-field", "required field spec.chart is missing", spec.node().mark(),
+                           "apiVersion sro.openshift.io/v1alpha1 is the form without a chart");
+    }
+    if (auto chart = spec.child("chart")) {
         Value written;
         resource.chart = decode_chart(*chart, written);
         members["chart"] = std::move(written);

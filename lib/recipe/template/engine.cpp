@@ -226,7 +226,8 @@ Position Origin::position(std::size_t line) const {
     // Of what begins in the line, the first action, or the text that leads it; else what reaches into it from before.
     const auto begin = std::lower_bound(marks_.begin(), behind, line,
                                         [](const Mark& one, std::size_t wanted) { return one.line < wanted; });
-    auto mark = std::find_if(begin, behind, [](const Mark& one) { return !one.verbatim || one.leads; });
+    auto mark = std::find_if(begin, behind,
+                             [](const Mark& one) { return !one.is_blank && (!one.verbatim || one.leads); });
     if (mark == behind) { mark = begin == marks_.begin() ? begin : std::prev(begin); }
     Position position = mark->source->position(mark->at);
     if (mark->verbatim) {

@@ -43,6 +43,7 @@ public:
         std::size_t at = 0;
         bool verbatim = false;  ///< text of the template: its lines are those of the output
         bool leads = true;      ///< nothing but blanks is before it in its line
+        bool is_blank = false;  ///< it has nothing but blanks in its line
     };
     void add(Mark mark) { marks_.push_back(std::move(mark)); }
     /// The place that made line `line` of the output, or its start: an action, or the first character of a line of

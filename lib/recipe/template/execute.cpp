@@ -12,6 +12,7 @@ namespace kmm::recipe::tmpl {
 
 namespace {
 
+constexpr const char* k_recursion_hint = "does a template call itself without an end?";
 constexpr std::size_t k_blocks_max = 4000;  // blocks of all templates that are at work: they take room on the stack
 
 /// As Go, from 0 up; `iterate` returns false to stop.
@@ -41,7 +42,8 @@ Flow Execution::list(const Value& dot, const std::vector<Statement>& statements)
     const Nested nested(run_.blocks);
     if (run_.blocks > k_blocks_max && !statements.empty()) {
         throw Error(Exit::data, "recipe-too-large", "templates and their blocks are nested too deep")
-            .at(tree_.source->position(statements[0].at));
+            .at(tree_.source->position(statements[0].at))
+            .hint(k_recursion_hint);
     }
     for (const auto& statement : statements) {
         const Flow flow = one(dot, statement);
@@ -77,12 +79,15 @@ void Execution::print(std::string_view text, std::size_t at, bool verbatim) {
         auto before = out_.size();
         while (before > 0 && (out_[before - 1] == ' ' || out_[before - 1] == '\t')) { --before; }
         const bool leads = before == 0 || out_[before - 1] == '\n';
-        run_.output->origin.add({run_.lines + 1, tree_.source, at, verbatim, leads});
+        const auto first = text.find_first_not_of(" \t");
+        const bool is_blank = first == std::string_view::npos || text[first] == '\n';
+        run_.output->origin.add({run_.lines + 1, tree_.source, at, verbatim, leads, is_blank});
     }
     if (out_.size() + text.size() > run_.limits().output_max) {
         throw Error(Exit::data, "recipe-too-large",
                     fmt::format("the output is larger than {}", base::format_bytes(run_.limits().output_max)))
-            .at(tree_.source->position(at));
+            .at(tree_.source->position(at))
+            .hint("is there a loop without an end?");
     }
     out_ += text;
 }
@@ -186,7 +191,8 @@ void Execution::call_template(const Value& dot, const Statement& statement) {
         if (run_.depth >= run_.limits().depth_max) {
             throw Error(Exit::data, "recipe-too-large",
                         fmt::format("templates call each other more than {} deep", run_.limits().depth_max))
-                .at(tree_.source->position(statement.at));
+                .at(tree_.source->position(statement.at))
+                .hint(k_recursion_hint);
         }
         ++run_.depth;
         Execution inner(run_, scope_, *tree, argument, out_);
@@ -199,7 +205,7 @@ void Execution::call_template(const Value& dot, const Statement& statement) {
 void execute_into(Run& run, Scope& scope, const Tree& tree, const Value& dot, std::string& out) {
     if (run.depth >= run.limits().depth_max) {
         throw Fault{fmt::format("templates call each other more than {} deep", run.limits().depth_max),
-                    "recipe-too-large", ""};
+                    "recipe-too-large", k_recursion_hint};
     }
     ++run.depth;
     Execution(run, scope, tree, dot, out).walk(dot);

@@ -47,7 +47,8 @@ const std::vector<std::string>& function_names() {
 
 void check_size(std::uint64_t bytes) {
     if (bytes > Limits{}.output_max) {
-        throw Fault{fmt::format("the result would be {} bytes long", bytes), "recipe-too-large", ""};
+        throw Fault{fmt::format("the result would be {} bytes long", bytes), "recipe-too-large",
+                    "is the number that it is given right?"};
     }
 }
 

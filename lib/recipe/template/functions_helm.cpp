@@ -25,7 +25,8 @@ Value include(Call& call, List& a) {
     }
     int& depth = call.run.included[name];
     if (depth > k_included_max) {
-        throw Fault{fmt::format("rendering template has a nested reference name: {}", name), "recipe-too-large", ""};
+        throw Fault{fmt::format("rendering template has a nested reference name: {}", name), "recipe-too-large",
+                    "does it include itself without an end?"};
     }
     ++depth;
     std::string out = execute(call.run, call.scope, *tree, a[1].dug());

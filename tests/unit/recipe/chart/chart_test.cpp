@@ -91,6 +91,12 @@ TEST_CASE("a fault of the output has the template's line and the key") {
             {{"templates/t.yaml", "{{ if true }}\na: {{ 1 }}\nb: 2\n  c: d: e\n{{- end }}\n{{- if 1 }}{{ end }}\n"}});
     });
     CHECK(before_end.position()->to_string() == "top/templates/t.yaml:4:3");
+    // An action that stands in the line below, and takes the end of this line away.
+    const Error before_action = error_of([] {
+        (void)rendered({{"templates/t.yaml", "m:\n   a: {{ 1 }}\n  b:\n    {{- toYaml .Values | nindent 4 }}\n"}},
+                       "c: 1");
+    });
+    CHECK(before_action.position()->to_string() == "top/templates/t.yaml:3:3");
     const Error open =
         error_of([] { (void)rendered({{"templates/t.yaml", "{{ if true }}\na: [b, c\n{{ end }}\nd: e\nf: g\n"}}); });
     CHECK(open.message() ==

@@ -63,6 +63,17 @@ TEST_CASE("all faults of a resource at once, each with its place") {
           "wrong-type\n");
 }
 
+TEST_CASE("a resource of v1beta1 without a chart is told of the form that has none") {
+    Diagnostics faults;
+    (void)resources_of("apiVersion: sro.openshift.io/v1beta1\nkind: SpecialResource\nmetadata: {name: a}\nspec:\n"
+                       "  namespace: a\n  dependsOn: [{name: b}]\n",
+                       faults);
+    REQUIRE(!faults.empty());
+    CHECK(faults[0].message == "required field spec.chart is missing");
+    CHECK(faults[0].hint == "apiVersion sro.openshift.io/v1alpha1 is the form without a chart");
+    CHECK(faults[0].position->to_string() == "cr.yaml:5:3");
+}
+
 TEST_CASE("facts that nobody gave are errors that name them") {
     Case one;
     one.facts.cluster_version.reset();

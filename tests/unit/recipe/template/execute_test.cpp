@@ -154,6 +154,8 @@ TEST_CASE("limits") {
     limits.steps_max = 10'000;
     CHECK(error_of("{{ range 1000000000 }}{{ end }}", "{}", limits).code() == "recipe-too-large");
     CHECK(error_of("{{ define \"a\" }}{{ template \"a\" }}{{ end }}{{ template \"a\" }}").code() == "recipe-too-large");
+    CHECK(error_of("{{ define \"a\" }}{{ include \"a\" . }}{{ end }}{{ include \"a\" . }}").hint() ==
+          "does it include itself without an end?");
     CHECK(error_of("{{ define \"a\" }}{{ include \"a\" . }}{{ end }}{{ include \"a\" . }}").code() ==
           "recipe-too-large");
     std::string deep = "{{ define \"a\" }}", ends;
