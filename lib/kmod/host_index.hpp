@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Indexes that depmod makes (modules.dep.bin and others), before libkmod reads them. Source: libkmod-index.c of kmod 30.
-// Used inside this room only.
+// Indexes that depmod makes (modules.dep.bin and others), before libkmod reads them. Source: libkmod-index.c of kmod
+// 30. Used inside this room only.
 #pragma once
 
 #include <string>
