@@ -90,7 +90,7 @@ Digest digest_of(const Node& node, const std::string& where) {
 
 Platform platform_of(const Node& node, const std::string& where) {
     expect_mapping(node, where);
-    expect_exact(node, {"os", "architecture", "variant"}, where);
+    expect_exact(node, {"os", "architecture", "variant", "os.features"}, where);
     return Platform{optional_string(node, "os", where), optional_string(node, "architecture", where),
                     optional_string(node, "variant", where)};
 }
@@ -113,7 +113,9 @@ Descriptor descriptor_of(const Node& node, const std::string& where) {
     if (const Node* platform = node.find("platform"); platform != nullptr && !platform->is_null()) {
         result.platform = platform_of(*platform, where + ".platform");
         const Node* features = platform->find("os.features");
-        result.needs_features = features != nullptr && features->is_sequence() && !features->items().empty();
+        if (features != nullptr && !features->is_null()) {
+            result.needs_features = !list_member(*platform, "os.features", where + ".platform").items().empty();
+        }
     }
     return result;
 }

@@ -16,6 +16,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "kmod/files.hpp"
+#include "kmod/host_index.hpp"
 #include "kmod/inflate.hpp"
 #include "kmod/module_file.hpp"
 
@@ -136,9 +137,10 @@ HostNeed need_of(const std::string& directory, const kmod_module* module) {
     return need;
 }
 
-/// What the index has for `name`, a module or an alias.
-std::vector<ModulePtr> looked_up(kmod_ctx* context, const std::string& name) {
+/// What the index has for `name`, a module or an alias; nothing of one that was cut off.
+std::vector<ModulePtr> looked_up(const std::string& directory, kmod_ctx* context, const std::string& name) {
     std::vector<ModulePtr> modules;
+    if (has_cut_index(directory)) return modules;
     kmod_list* list = nullptr;
     if (kmod_module_new_from_lookup(context, name.c_str(), &list) < 0) return modules;
     kmod_list* entry = nullptr;
@@ -148,7 +150,7 @@ std::vector<ModulePtr> looked_up(kmod_ctx* context, const std::string& name) {
 }
 
 std::optional<HostNeed> from_index(const std::string& directory, kmod_ctx* context, const std::string& name) {
-    const auto modules = looked_up(context, name);
+    const auto modules = looked_up(directory, context, name);
     if (modules.empty() || normalise_name(kmod_module_get_name(modules.front().get())) != name)
         return std::nullopt;  // an alias of something else
     return need_of(directory, modules.front().get());
@@ -269,7 +271,7 @@ void each_host_module(const std::string& directory, const std::vector<std::strin
     std::set<std::string> wanted;
     for (const auto& name : names) wanted.insert(normalise_name(name));
     for (const auto& name : std::set<std::string>(wanted)) {
-        for (const auto& module : looked_up(context.get(), name)) {
+        for (const auto& module : looked_up(directory, context.get(), name)) {
             if (normalise_name(kmod_module_get_name(module.get())) != name ||
                 kmod_module_get_path(module.get()) == nullptr)
                 continue;
@@ -287,7 +289,7 @@ std::vector<std::string> host_modules_with_alias(const std::string& directory, c
     std::vector<std::string> names;
     if (directory.empty()) return names;
     const ContextPtr context = new_context(directory);
-    for (const auto& module : looked_up(context.get(), alias))
+    for (const auto& module : looked_up(directory, context.get(), alias))
         names.push_back(normalise_name(kmod_module_get_name(module.get())));
     return names;
 }

@@ -48,33 +48,6 @@ bool is_of_address_space(const std::string& line) {
            line.find("worker: vmalloc error: size ") != std::string::npos;
 }
 
-/// What a security module says of the helper process where no audit daemon takes it: "audit: type=1400 audit(1.2:3):
-/// avc:  denied  { module_load } for  pid=9 comm="kmm-worker" ... tclass=system", 'apparmor="DENIED"
-/// operation="capable" profile="x" pid=9 comm="kmm-worker" capname="sys_module"', 'type=1800 ... op=appraise_data
-/// cause="IMA-signature-required" comm="kmm-worker"', "LoadPin: kernel-module denied obj=...".
-LoggedCause security_refusal(const std::string& line) {
-    if (line.find("LoadPin: kernel-module ") != std::string::npos && line.find(" denied") != std::string::npos)
-        return {"LoadPin refuses modules that are not on the root file system",
-                "load it from there, or boot the node with loadpin.enforce=0"};
-    if (line.find("comm=\"kmm-worker\"") == std::string::npos) return {};
-    const std::string denied = text_between(line, "denied  { ", " }");
-    if (const std::string reason = text_between(line, "lockdown_reason=\"", "\""); !denied.empty() && !reason.empty())
-        return {fmt::format("SELinux denies what it takes for lockdown: {}", base::escape(reason)),
-                "sign the module, or allow the class lockdown in the node's policy: kernels before 5.16 ask it"};
-    if (!denied.empty())
-        return {fmt::format("SELinux denied {} to {}", base::escape(denied),
-                            base::escape(text_between(line, "scontext=", " "))),
-                "in a Pod: securityContext.seLinuxOptions.type: spc_t; else allow it in the node's policy"};
-    if (line.find("apparmor=\"DENIED\"") != std::string::npos && line.find("sys_module") != std::string::npos)
-        return {fmt::format("AppArmor denies CAP_SYS_MODULE to the profile {}",
-                            base::escape(text_between(line, "profile=\"", "\""))),
-                "in a Pod: securityContext.appArmorProfile.type: Unconfined; else allow it in that profile"};
-    if (line.find("op=appraise_data") != std::string::npos)
-        return {fmt::format("IMA appraisal refused the file: {}", base::escape(text_between(line, "cause=\"", "\""))),
-                "sign the module's file for IMA, or exempt MODULE_CHECK in the node's policy"};
-    return {};
-}
-
 /// A line that says all by itself.
 struct PlainForm {
     std::string_view form, cause, hint;
@@ -105,6 +78,29 @@ constexpr std::string_view k_relocation_forms[] = {
     "nknown relocation: ", "nknown ELF relocation: ", "verflow in relocation type "};
 
 }  // namespace
+
+LoggedCause security_refusal(const std::string& line) {
+    if (line.find("LoadPin: kernel-module ") != std::string::npos && line.find(" denied") != std::string::npos)
+        return {"LoadPin refuses modules that are not on the root file system",
+                "load it from there, or boot the node with loadpin.enforce=0"};
+    if (line.find("comm=\"kmm-worker\"") == std::string::npos) return {};
+    const std::string denied = text_between(line, "denied  { ", " }");
+    if (const std::string reason = text_between(line, "lockdown_reason=\"", "\""); !denied.empty() && !reason.empty())
+        return {fmt::format("SELinux denies what it takes for lockdown: {}", base::escape(reason)),
+                "sign the module, or allow the class lockdown in the node's policy: kernels before 5.16 ask it"};
+    if (!denied.empty())
+        return {fmt::format("SELinux denied {} to {}", base::escape(denied),
+                            base::escape(text_between(line, "scontext=", " "))),
+                "in a Pod: securityContext.seLinuxOptions.type: spc_t; else allow it in the node's policy"};
+    if (line.find("apparmor=\"DENIED\"") != std::string::npos && line.find("sys_module") != std::string::npos)
+        return {fmt::format("AppArmor denies CAP_SYS_MODULE to the profile {}",
+                            base::escape(text_between(line, "profile=\"", "\""))),
+                "in a Pod: securityContext.appArmorProfile.type: Unconfined; else allow it in that profile"};
+    if (line.find("op=appraise_data") != std::string::npos)
+        return {fmt::format("IMA appraisal refused the file: {}", base::escape(text_between(line, "cause=\"", "\""))),
+                "sign the module's file for IMA, or exempt MODULE_CHECK in the node's policy"};
+    return {};
+}
 
 bool is_of_signatures(const std::string& line) {
     return (line.find("Loading of ") != std::string::npos && line.ends_with(" is rejected")) ||

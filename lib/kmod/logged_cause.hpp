@@ -22,6 +22,12 @@ struct LoggedCause {
 /// Of the helper process, whose name is in it.
 [[nodiscard]] bool is_of_lockdown(const std::string& line);
 
+/// What a security module says of the helper process where no audit daemon takes it: "audit: type=1400 audit(1.2:3):
+/// avc:  denied  { module_load } for  pid=9 comm="kmm-worker" ... tclass=system", 'apparmor="DENIED"
+/// operation="capable" profile="x" pid=9 comm="kmm-worker" capname="sys_module"', 'type=1800 ... op=appraise_data
+/// cause="IMA-signature-required" comm="kmm-worker"', "LoadPin: kernel-module denied obj=...".
+[[nodiscard]] LoggedCause security_refusal(const std::string& line);
+
 /// What the kernel says of a module for want of a signature that it takes; it names none.
 [[nodiscard]] bool is_of_signatures(const std::string& line);
 

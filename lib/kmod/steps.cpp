@@ -255,14 +255,24 @@ namespace {
 
 Error unload_refused(const Machine& machine, const std::string& name, int number, std::string cause, KernelLog& log) {
     const ErrnoAdvice advice = unload_advice(number);
+    auto about = lines_about(log.lines(), name);
+    std::string hint(advice.hint);
+    for (const auto& line : log.lines()) {
+        LoggedCause told = security_refusal(line);
+        if (told.cause.empty()) continue;
+        about.insert(about.begin(), line);
+        if (!cause.empty()) break;
+        cause = std::move(told.cause);
+        hint = std::move(told.hint);
+        break;
+    }
     Error error(
         Exit::refused, "module-refused",
         fmt::format("the kernel refused to unload module {}: {} ({})", name, errno_text(number), errno_name(number)));
     error.detail("errno", errno_name(number))
         .detail("cause", cause.empty() ? std::string(advice.cause) : std::move(cause));
-    add_kernel_lines(error, lines_about(log.lines(), name),
-                     host_module_directory(machine.host, node_facts(machine.host).kernel));
-    return std::move(error).hint(std::string(advice.hint)).cause_errno(number);
+    add_kernel_lines(error, about, host_module_directory(machine.host, node_facts(machine.host).kernel));
+    return std::move(error).hint(std::move(hint)).cause_errno(number);
 }
 
 /// `does`: "loads"; `state`: what the module is then.

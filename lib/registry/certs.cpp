@@ -8,10 +8,30 @@
 
 namespace kmm::registry {
 
+namespace {
+
+/// "reg.example.com:5000" as containerd calls its directory where a name may have no colon: "reg.example.com_5000_".
+std::string without_colon(std::string registry) {
+    const std::size_t colon = registry.rfind(':');
+    if (colon != std::string::npos) {
+        registry[colon] = '_';
+        registry += '_';
+    }
+    return registry;
+}
+
+}  // namespace
+
 void add_certificates(net::TlsSettings& tls, const std::vector<std::string>& directories, const std::string& registry) {
     for (const std::string& directory : directories) {
-        const std::string own = directory + "/" + registry;
-        if (registry.find('/') != std::string::npos || ::access(own.c_str(), R_OK | X_OK) != 0) {
+        std::string own = directory + "/" + registry;
+        if (registry.find('/') != std::string::npos) {
+            continue;
+        }
+        if (::access(own.c_str(), R_OK | X_OK) != 0) {
+            own = directory + "/" + without_colon(registry);
+        }
+        if (::access(own.c_str(), R_OK | X_OK) != 0) {
             continue;
         }
         for (const sys::DirectoryEntry& entry : sys::list_directory(own)) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Certificates of one registry, laid out as Docker and Podman have them: DIR/HOST[:PORT]/*.crt, *.cert with *.key.
+// Certificates of one registry, laid out as Docker and Podman have them: DIR/HOST[:PORT]/*.crt, *.cert with *.key; and
+// as containerd may call the directory: DIR/HOST_PORT_.
 #pragma once
 
 #include <string>

@@ -84,7 +84,8 @@ registry::PullRequest prepare_request(const cli::Args& args, const std::string& 
     if (request.cache_bytes != 0 && (args.get("cache-dir") || ::access(place.c_str(), W_OK | X_OK) == 0))
         request.cache_dir = place;
     request.policy = pull_policy(args.get("image-pull-policy").value_or(""));
-    request.certs_dirs = {host.etc + "/containers/certs.d", host.etc + "/docker/certs.d"};
+    request.certs_dirs = {host.etc + "/containers/certs.d", host.etc + "/docker/certs.d",
+                          host.etc + "/containerd/certs.d"};
     return request;
 }
 

@@ -56,7 +56,8 @@ cli::Program program() {
                   {"/var/lib/kmm-worker", "the cache, if the directory is there"},
                   {"/var/lib/kmm-node", "jobs of upgrades; backups and replaced files of a Kubernetes upgrade"},
                   {"/var/run/kmm/pull-secrets", "mounted pull Secrets"},
-                  {"/etc/containers/certs.d, /etc/docker/certs.d", "certificates of single registries"}};
+                  {"/etc/containers/certs.d, /etc/docker/certs.d, /etc/containerd/certs.d",
+                   "certificates of single registries"}};
     made.topics = {cli::codes_topic("ERRORS AND WARNINGS", codes_for_manual())};
     made.on_error = [](const Error& error) { leave_termination_message(cli::error_node(error)); };
     return made;

@@ -64,6 +64,15 @@ TEST_CASE("a fault of a manifest names the member") {
     };
     CHECK(index(R"({"manifests":[{"mediaType":"x","digest":")" + k_digest + R"(","size":1,"platform":[]}]})") ==
           "manifests[0].platform: expected a mapping, found a list");
+    const auto platform = [&](const std::string& features) {
+        return R"({"manifests":[{"mediaType":"x","digest":")" + k_digest + R"(","size":1,"platform":{)" + features + "}}]}";
+    };
+    CHECK(index(platform(R"("os.features":"x")")) ==
+          "manifests[0].platform: os.features: expected a list, found a string");
+    CHECK(index(platform(R"("OS.Features":["x"])")).find("expected the member os.features") != std::string::npos);
+    CHECK(image::decode_index(json(platform(R"("os.features":["x"])"))).manifests.front().needs_features);
+    CHECK_FALSE(image::decode_index(json(platform(R"("os.features":[])"))).manifests.front().needs_features);
+    CHECK_FALSE(image::decode_index(json(platform(R"("os.features":null)"))).manifests.front().needs_features);
 }
 
 TEST_CASE("a configuration is decoded") {

@@ -280,6 +280,7 @@ public:
         if (const auto it = unload_answers.find(name); it != unload_answers.end() && !it->second.empty()) {
             answer = it->second.front();
             it->second.erase(it->second.begin());
+            if (on_refusal) on_refusal();
         }
         if (answer.error == 0 && !answer.hung && !keeps_unloaded) host_.make_gone(name);
         return answer;

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "kmod/host_index.hpp"
 #include "kmod/host_tree.hpp"
 #include "unit/kmod/fixtures.hpp"
 #include "kmod/kernel_log.hpp"
@@ -114,6 +115,43 @@ TEST_CASE("the kernel's headers are found where the link to them leads on the ho
     CHECK(kmod::header_exports(directory).at("core_call").gpl_only);
     std::filesystem::remove(directory + "/build");
     CHECK(kmod::header_crcs(directory).empty());
+}
+
+TEST_CASE("an index that was cut off is none, and nobody reads behind its end") {
+    FakeHost host;
+    const std::string directory = host.paths.lib_modules + "/" + k_release;
+    KoSpec other;
+    other.name = "inside";
+    put(directory + "/kernel/else.ko", make_ko(other));
+    const auto number = [](std::uint32_t value) {
+        std::string text;
+        for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(value >> static_cast<unsigned>(shift));
+        return text;
+    };
+    // One node, at 12, with a prefix and a value.
+    const std::string header = number(0xB007F457) + number(0x00020001) + number(12U | 0xC0000000U);
+    const std::string index = header + "named" + '\0' + number(1) + number(0) + "kernel/else.ko:" + '\0';
+    const auto found = [&](const std::string& bytes, const char* file = "modules.dep.bin") {
+        put(directory + "/" + file, bytes);
+        return kmod::find_host_module(directory, "named").has_value();
+    };
+    const bool whole = found(index);
+    CHECK_FALSE(kmod::has_cut_index(directory));
+    CHECK(whole);  // by the index alone: no file has that name
+    for (std::size_t length = 12; length < index.size(); ++length) {
+        CAPTURE(length);
+        CHECK_FALSE(found(index.substr(0, length)));
+        CHECK(kmod::has_cut_index(directory));
+    }
+    CHECK_FALSE(
+        found(header.substr(0, 8) + number(12U | 0x20000000U) + "az" + number(12), "modules.builtin.alias.bin"));
+    CHECK(kmod::has_cut_index(directory));
+    std::filesystem::remove(directory + "/modules.dep.bin");
+    for (const std::string& other_bytes : {std::string(), std::string("abc"), number(1) + number(2) + number(99),
+                                           number(0xB007F457) + number(0x00020001) + number(0)}) {
+        CHECK_FALSE(found(other_bytes, "modules.builtin.alias.bin"));
+        CHECK_FALSE(kmod::has_cut_index(directory));
+    }
 }
 
 TEST_CASE("exports of the kernel") {

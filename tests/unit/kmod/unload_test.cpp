@@ -236,6 +236,16 @@ TEST_CASE("refusals of delete_module") {
         CHECK(error.exit() == c.exit);
         CHECK(detail(error, "errno") == errno_name(c.number));
     }
+    rig.kernel.unload_answers["demo"] = {{EPERM, false, false, 1, ""}};
+    rig.kernel.on_refusal = [&] {
+        rig.host.log("audit: type=1400 audit(1.2:3): apparmor=\"DENIED\" operation=\"capable\" profile=\"strict\" "
+                     "pid=9 comm=\"kmm-worker\" capability=16  capname=\"sys_module\"");
+    };
+    const Error denied = rig.refused({"demo"});
+    CHECK(detail(denied, "cause") == "AppArmor denies CAP_SYS_MODULE to the profile strict");
+    CHECK(denied.hint().find("appArmorProfile") != std::string::npos);
+    CHECK(detail(denied, "kernel").find("sys_module") != std::string::npos);
+    rig.kernel.on_refusal = nullptr;
     rig.kernel.unload_answers["demo"] = {{0, true, true, 9, "wait"}};
     CHECK(rig.refused({"demo"}).exit() == Exit::hung);
 }

@@ -271,6 +271,10 @@ TEST_CASE("the certificates of one registry, as certs.d has them") {
     std::ofstream(own + "/client.key") << client.key_pem;
     const Outcome outcome = pull();
     CHECK_MESSAGE(!outcome.error, outcome.message());
+    std::string plain = registry.host();  // as containerd has it: 127.0.0.1_5000_
+    plain[plain.find(':')] = '_';
+    std::filesystem::rename(own, top.path() + "/second/" + plain + "_");
+    CHECK(pull().code() == "ok");
 }
 
 TEST_CASE("M61 TLS before 1.2 is refused") {
