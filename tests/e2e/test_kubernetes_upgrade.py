@@ -232,7 +232,7 @@ class Steered(Case):
 
     def test_a_worker_that_cannot_be_reached(self):
         fleet = self.fleet
-        self.must(*START, "--node-timeout", "8s", "--until", "upgraded-second-master", exit_code=11)
+        self.must(*START, "--node-timeout", "2s", "--until", "upgraded-second-master", exit_code=11)
         (fleet.nodes / "faults").write_text("w1 facts unreachable\n" * 100)
         shown = self.must("resume", exit_code=11)
         self.assertIn("node-unreachable", shown)
