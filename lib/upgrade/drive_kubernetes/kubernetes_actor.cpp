@@ -265,9 +265,9 @@ Done KubernetesActor::control_plane(const std::string& name, const NodeSight& se
         document = agent_.step(name, words, deadline, {}, await_again);
     } catch (Error& error) {
         if (error.code() == "preflight-failed")
-            error.hint(fmt::format("correct it on the node, then kmm-upgrade retry {}; to pass over it, "
-                                   "kmm-upgrade abort, then start with --ignore-preflight-errors",
-                                   name));
+            error.hint(fmt::format("correct it on the node, then kmm-upgrade retry {}; or pass over it: kmm-upgrade "
+                                   "retry {} --ignore-preflight-errors NAMES",
+                                   name, name));
         // A kubeadm that was killed leaves a gap: kubeadm itself must not run again before it is closed.
         if (error.code() != "manifests-damaged") throw;
         repair_manifests(name, agent_.facts(name, deadline), deadline);
