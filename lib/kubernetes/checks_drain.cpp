@@ -216,10 +216,14 @@ Finding capacity_for_drain(const CheckInput& input) {
     auto free = free_resources(input.inventory);
     std::map<std::string_view, std::vector<const PodObject*>> by_node;
     std::size_t dns = 0;
+    std::set<std::string_view> dns_nodes;
     for (const auto* pod : evicted_pods(input.inventory)) {
         by_node[pod->node].push_back(pod);
         const auto* app = find_label(pod->meta.labels, "k8s-app");
-        if (pod->meta.ns == "kube-system" && app != nullptr && *app == "kube-dns") { ++dns; }
+        if (pod->meta.ns == "kube-system" && app != nullptr && *app == "kube-dns") {
+            ++dns;
+            dns_nodes.insert(pod->node);
+        }
     }
     for (const auto& [node, pods] : by_node) {
         if (const auto* pod = left_over(input.inventory, free, pods)) {
@@ -227,7 +231,14 @@ Finding capacity_for_drain(const CheckInput& input) {
         }
     }
     if (dns == 1) { problems.emplace_back("CoreDNS has one Pod: there is no DNS while its node is drained"); }
-    if (!problems.empty()) { return {Outcome::warn, name_some(problems)}; }
+    std::string fix;
+    if (dns > 1 && dns_nodes.size() == 1 && input.inventory.nodes.size() > 1) {
+        // As the first node of kubeadm has them.
+        if (problems.empty()) { fix = "kubectl rollout restart -n kube-system deployment coredns spreads them"; }
+        problems.push_back(fmt::format("all {} Pods of CoreDNS are on {}: there is no DNS while it is drained", dns,
+                                       base::escape(*dns_nodes.begin())));
+    }
+    if (!problems.empty()) { return {Outcome::warn, name_some(problems), std::move(fix)}; }
     return {Outcome::ok,
             fmt::format("nodes whose Pods the others have room for, by what they request: {}", by_node.size())};
 }

@@ -250,13 +250,17 @@ class Disturbed(LabCase):
 
 
 class Silent(LabCase):
-    """The kubelet of a node is off when its Pods are evicted: nobody ends them."""
+    """The kubelet of a node is off when its Pods are evicted: nobody ends them. Certificates are elsewhere than by
+    default."""
     NODES = ("cp1", "w1")
+    CLUSTER = {"certificatesDir": "/etc/kubernetes/keys"}
 
     def test_drained_when_it_is_back(self):
         self.lab.kubectl("create", "deployment", "web", f"--image={REPOSITORY}/pause:3.10.1")
         self.lab.kubectl("rollout", "status", "deployment/web", "--timeout=120s")
         self.tool("start", "kubernetes", NEW, *SWITCH, "--until", "upgraded-first-master", expect=11)
+        saved = "cat /var/lib/kmm-node/backups/*/backup.json"
+        self.assertIn('"/etc/kubernetes/keys/etcd/ca.key"', self.lab.nodes["cp1"].shell(saved))
         self.tool("abort")
         # The rest is a run of kubelets alone, which may wait for less.
         hooks, worker = self.dir / "hooks", self.lab.nodes["w1"]

@@ -87,8 +87,8 @@ class Canary(LabCase):
             self.assertRegex(shown, text)
         self.assert_gone()
 
-    def resumed(self):
-        told = self.tool("resume", expect=11)
+    def resumed(self, *words):
+        told = self.tool("resume", *words, expect=11)
         self.assertIn("every rollout is complete; Pods on cp1 and w1 reach each other and DNS", told)
         self.assert_gone()
         self.tool("abort")
@@ -145,10 +145,9 @@ class Canary(LabCase):
         told = self.start(image=f"{REPOSITORY}/nothing:1")
         self.assert_paused(told, r"-listen-0 on node cp1: ImagePullBackOff: .*nothing:1: not found; Pod \S+ on node w1: ",
                            "hint +load the image on these nodes")
-        self.tool("abort")
-        told = self.start(image=f"{REPOSITORY}/pause:3.10.1")
+        told = self.tool("resume", "--canary-image", f"{REPOSITORY}/pause:3.10.1", expect=11)
         self.assert_paused(told, r"-listen-0 on node cp1: has ended: StartError: .*sh")
-        self.tool("abort")
+        self.resumed("--canary-image", self.image)
 
     def test_5_no_sandbox(self):
         """What the kubelet says only in an Event."""

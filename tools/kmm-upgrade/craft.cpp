@@ -13,9 +13,12 @@ Crafts all_crafts() { return {&module_craft(), &kubernetes_craft(), &kernel_craf
 bool Craft::revise(const cli::Args& args, upgrade::Run& run) const {
     static_cast<void>(run);
     // A configuration file is for all runs.
-    if (args.source("canary-image") != "option") return false;
-    throw Error(Exit::usage, "bad-value", "--canary-image is for the upgrade of a Kubernetes cluster")
-        .hint("leave it out");
+    for (const auto* name : {"canary-image", "ignore-preflight-errors"})
+        if (args.source(name) == "option")
+            throw Error(Exit::usage, "bad-value",
+                        std::string("--") + name + " is for the upgrade of a Kubernetes cluster")
+                .hint("leave it out");
+    return false;
 }
 
 void Craft::restore_data(Access& access) const {

@@ -20,7 +20,9 @@ namespace {
 /// Of verbs that go on with a run.
 std::vector<cli::Option> onward_options() {
     return {option("until", "STATE", "stop in this state, exit 11; replaces that of the start"),
-            option("canary-image", "IMAGE", "of a Kubernetes upgrade: replaces that of the start"), metrics_option()};
+            option("canary-image", "IMAGE", "of a Kubernetes upgrade: replaces that of the start"),
+            option("ignore-preflight-errors", "NAMES", "of a Kubernetes upgrade: replaces those of the start"),
+            metrics_option()};
 }
 
 }  // namespace

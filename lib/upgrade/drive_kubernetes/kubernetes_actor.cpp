@@ -261,18 +261,29 @@ Done KubernetesActor::control_plane(const std::string& name, const NodeSight& se
     words.insert(words.end(), subject_.worker_options.begin(), subject_.worker_options.end());
     words = with_kubeadm(std::move(words));
     value::Node document;
+    const auto step = [&] { return agent_.step(name, words, deadline, {}, await_again); };
+    const auto step_twice = [&] {
+        try {
+            return step();
+        } catch (const Error& error) {
+            // kubeadm waits 15 s for a Job. A controller manager that has just started may need longer to lead.
+            if (error.code() != "preflight-failed" || !error.message().ends_with(": CreateJob")) throw;
+            tell(name, "the Job of kubeadm's health check did not end in time: kubeadm is run once more");
+            return step();
+        }
+    };
     try {
-        document = agent_.step(name, words, deadline, {}, await_again);
+        document = step_twice();
     } catch (Error& error) {
         if (error.code() == "preflight-failed")
-            error.hint(fmt::format("correct it on the node, then kmm-upgrade retry {}; to pass over it, "
-                                   "kmm-upgrade abort, then start with --ignore-preflight-errors",
-                                   name));
+            error.hint(fmt::format("correct it on the node, then kmm-upgrade retry {}; or pass over it: kmm-upgrade "
+                                   "retry {} --ignore-preflight-errors NAMES",
+                                   name, name));
         // A kubeadm that was killed leaves a gap: kubeadm itself must not run again before it is closed.
         if (error.code() != "manifests-damaged") throw;
         repair_manifests(name, agent_.facts(name, deadline), deadline);
         await_again();
-        document = agent_.step(name, words, deadline, {}, await_again);
+        document = step();
     }
     prove_control_plane(name, target, first, deadline);
     return done_as_seen(name, message_of(document), deadline);

@@ -215,6 +215,7 @@ class KubeadmLab:
         )
         self.group = GROUPS / f"kmm-lab-{os.getpid()}"
         self.nodes, self.world, self.pid, self.store = {}, None, None, None
+        self.ca_path = ""
 
     def words(self, *command, spaces="n"):
         """A command in namespaces of the lab: n is what an administrator beside the nodes has."""
@@ -391,6 +392,8 @@ class KubeadmLab:
 
     def init(self, version, first="cp1", kubelet=None, cluster=None):
         node = self.nodes[first]
+        # Else workers have it where their kubelets do not look.
+        self.ca_path = f"{cluster['certificatesDir']}/ca.crt" if "certificatesDir" in (cluster or {}) else ""
         documents = [
             self.registration(
                 node,
@@ -449,6 +452,8 @@ class KubeadmLab:
         if control_plane:
             document["controlPlane"] = {"certificateKey": CERTIFICATE_KEY,
                                         "localAPIEndpoint": {"advertiseAddress": node.address, "bindPort": 6443}}
+        elif self.ca_path:
+            document["caCertPath"] = self.ca_path
         node.write("/root/join.yaml", json.dumps(self.registration(node, document)))
         node.run("kubeadm", "join", "--config", "/root/join.yaml")
 

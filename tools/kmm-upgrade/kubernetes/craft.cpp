@@ -117,14 +117,17 @@ public:
     }
 
     [[nodiscard]] bool revise(const cli::Args& args, upgrade::Run& run) const override {
-        if (args.source("canary-image") != "option") return false;
-        auto subject = upgrade::kubernetes::subject_of(run);
-        if (subject.networking.empty())
+        const auto before = upgrade::kubernetes::subject_of(run);
+        auto subject = before;
+        const auto take = [&](const char* name, std::string& into) {
+            if (args.source(name) == "option") into = args.get(name).value_or("");
+        };
+        take("canary-image", subject.canary_image);
+        take("ignore-preflight-errors", subject.ignored_preflight);
+        if (subject == before) return false;
+        if (subject.canary_image != before.canary_image && subject.networking.empty())
             throw Error(Exit::usage, "bad-value", "--canary-image: this upgrade has no manifests of networking to try")
                 .hint("leave it out");
-        const auto image = args.get("canary-image").value_or("");
-        if (image == subject.canary_image) return false;
-        subject.canary_image = image;
         set_subject(run, subject);
         return true;
     }
