@@ -54,7 +54,8 @@ bool is_cut_off(const std::string& path) {
     NodeReader start{header};
     if (start.number() != k_index_magic || start.number() != k_index_version) return false;
     const std::uint32_t root = start.number();
-    if ((root & k_place) == 0) return false;  // an empty one
+    const bool has_parts = (root & (k_has_prefix | k_has_values | k_has_children)) != 0;
+    if ((root & k_place) == 0 || !has_parts) return false;  // of no names: its root is where the file ends
     file.seekg(0, std::ios::end);
     const auto size = static_cast<std::uint64_t>(file.tellg());
     if ((root & k_place) >= size) return true;

@@ -152,6 +152,9 @@ TEST_CASE("an index that was cut off is none, and nobody reads behind its end") 
         CHECK_FALSE(found(other_bytes, "modules.builtin.alias.bin"));
         CHECK_FALSE(kmod::has_cut_index(directory));
     }
+    // What depmod writes where no module exports a symbol: the root has no parts, and is where the file ends.
+    put(directory + "/modules.symbols.bin", number(0xB007F457) + number(0x00020001) + number(12));
+    CHECK_FALSE(kmod::has_cut_index(directory));
 }
 
 TEST_CASE("exports of the kernel") {
