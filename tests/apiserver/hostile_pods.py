@@ -20,7 +20,9 @@ HOSTILE = (
     (
         "check",
         "a capability",
-        lambda pod, spec, worker: put_in(worker["securityContext"], capabilities={"drop": ["ALL"], "add": ["SYS_ADMIN"]}),
+        lambda pod, spec, worker: put_in(
+            worker["securityContext"], capabilities={"drop": ["ALL"], "add": ["SYS_ADMIN"]}
+        ),
     ),
     ("check", "no seccomp profile", lambda pod, spec, worker: worker["securityContext"].pop("seccompProfile")),
     ("check", "the host's network", lambda pod, spec, worker: put_in(spec, hostNetwork=True)),
@@ -41,7 +43,11 @@ HOSTILE = (
     ),
     ("check", "a token", lambda pod, spec, worker: put_in(spec, automountServiceAccountToken=True)),
     ("check", "a second container", lambda pod, spec, worker: spec["containers"].append({"name": "x", "image": "x"})),
-    ("check", "an init container", lambda pod, spec, worker: put_in(spec, initContainers=[{"name": "x", "image": "x"}])),
+    (
+        "check",
+        "an init container",
+        lambda pod, spec, worker: put_in(spec, initContainers=[{"name": "x", "image": "x"}]),
+    ),
     (
         "check",
         "a secret in its environment",

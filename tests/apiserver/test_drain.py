@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drains on a live cluster: with --evict-users and ResourceClaims who uses the module's devices leaves and everybody else
 stays; Pods that do not end are named until the time limit."""
+
 import shutil
 
 from testbed.fleet import Fleet
@@ -135,8 +136,9 @@ class Stuck(ClusterCase):
     def refused(self, fleet, why, hint):
         """The drain waits, says for whom, and fails the node at its time limit; nothing was unloaded."""
         before = fleet.live()
-        said = fleet.run(*fleet.start("v2"), "--drain", "--force", "--node-timeout", "12s", "--kubeconfig", fleet.access(),
-                         expect=11)
+        said = fleet.run(
+            *fleet.start("v2"), "--drain", "--force", "--node-timeout", "12s", "--kubeconfig", fleet.access(), expect=11
+        )
         pod = rf"{fleet.name}-work/stays \(Terminating since \d+s{why}\)"
         self.assertRegex(said, rf"waits for 1 Pod to end: {pod}; \d\.\ds left of 12\.0s")
         self.assertRegex(said, rf"drain-timeout: 1 Pod still there after 12\.0s: {pod}; uncordoned")
@@ -162,7 +164,11 @@ class Stuck(ClusterCase):
         node = fleet.names[0]
         self.api.patch(f"/api/v1/nodes/{node}", {"metadata": {"annotations": {DEAD: "yes"}}})
         self.api.patch(path, {"metadata": {"labels": {"seen": "dead"}}})
-        self.refused(fleet, "", f"the kubelet of {node} does not end dead-work/stays: look at its log; if the node is off for "
-                                "good: kubectl delete pod -n dead-work stays --force")
+        self.refused(
+            fleet,
+            "",
+            f"the kubelet of {node} does not end dead-work/stays: look at its log; if the node is off for "
+            "good: kubectl delete pod -n dead-work stays --force",
+        )
         self.api.delete(path, gracePeriodSeconds=0)
         self.retried(fleet)

@@ -97,7 +97,9 @@ class Canary(LabCase):
         """Four Pods really run, each on its node, two of which end with 0, and nothing is left of them."""
         seen = self.watch()
         told = self.start()
-        self.assertIn("2 of 2 objects changed, every rollout is complete; Pods on cp1 and w1 reach each other and DNS", told)
+        self.assertIn(
+            "2 of 2 objects changed, every rollout is complete; Pods on cp1 and w1 reach each other and DNS", told
+        )
         self.assert_gone()
         wait_for("the last Pod to be seen going", lambda: [kind for kind, _ in seen()].count("DELETED") == 4, 60)
         last = {}
@@ -111,9 +113,13 @@ class Canary(LabCase):
             if name.startswith("listen"):
                 self.assertTrue([state for state in states if "running" in state], name)
                 continue
-            self.assertEqual([state["terminated"]["exitCode"] for state in states if "terminated" in state][-1], 0, name)
+            self.assertEqual(
+                [state["terminated"]["exitCode"] for state in states if "terminated" in state][-1], 0, name
+            )
             peer = {each["name"]: each["value"] for each in pods[-1]["spec"]["containers"][0]["env"]}["PEER"]
-            self.assertIn(peer, [pod["status"].get("podIP") for pod in last["listen-1" if name == "ask-0" else "listen-0"]])
+            self.assertIn(
+                peer, [pod["status"].get("podIP") for pod in last["listen-1" if name == "ask-0" else "listen-0"]]
+            )
         self.tool("abort")
 
     def test_2_no_route(self):
@@ -122,8 +128,11 @@ class Canary(LabCase):
         cp1.route(w1, "blackhole")
         self.addCleanup(cp1.route, w1)
         told = self.start()
-        self.assert_paused(told, r"-ask-0 on node cp1: no answer from the Pod on node w1 at 10\.88\.2\.\d+ port \d+: nc: ",
-                           r"-ask-1 on node w1: no answer from the Pod on node cp1 at 10\.88\.1\.\d+ port \d+")
+        self.assert_paused(
+            told,
+            r"-ask-0 on node cp1: no answer from the Pod on node w1 at 10\.88\.2\.\d+ port \d+: nc: ",
+            r"-ask-1 on node w1: no answer from the Pod on node cp1 at 10\.88\.1\.\d+ port \d+",
+        )
         cp1.route(w1)
         self.resumed()
 
@@ -131,8 +140,12 @@ class Canary(LabCase):
         """No Pod of CoreDNS is left; traffic between Pods is not blamed."""
         self.addCleanup(self.lab.kubectl, "scale", *SPACE, "deployment/coredns", "--replicas=2")
         self.lab.kubectl("scale", *SPACE, "deployment/coredns", "--replicas=0")
-        wait_for("CoreDNS to end", lambda: self.lab.kubectl("get", "pods", *SPACE, "-l", "k8s-app=kube-dns", "-o", "name") == "",
-                 120, 1)
+        wait_for(
+            "CoreDNS to end",
+            lambda: self.lab.kubectl("get", "pods", *SPACE, "-l", "k8s-app=kube-dns", "-o", "name") == "",
+            120,
+            1,
+        )
         told = self.start()
         self.assert_paused(told, rf"-ask-0 on node cp1: DNS does not return 10\.96\.0\.1 for {NAME}: ",
                            rf"-ask-1 on node w1: DNS does not return 10\.96\.0\.1 for {NAME}: ")
@@ -143,8 +156,11 @@ class Canary(LabCase):
 
     def test_4_images(self):
         told = self.start(image=f"{REPOSITORY}/nothing:1")
-        self.assert_paused(told, r"-listen-0 on node cp1: ImagePullBackOff: .*nothing:1: not found; Pod \S+ on node w1: ",
-                           "hint +load the image on these nodes")
+        self.assert_paused(
+            told,
+            r"-listen-0 on node cp1: ImagePullBackOff: .*nothing:1: not found; Pod \S+ on node w1: ",
+            "hint +load the image on these nodes",
+        )
         told = self.tool("resume", "--canary-image", f"{REPOSITORY}/pause:3.10.1", expect=11)
         self.assert_paused(told, r"-listen-0 on node cp1: has ended: StartError: .*sh")
         self.resumed("--canary-image", self.image)

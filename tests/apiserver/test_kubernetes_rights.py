@@ -102,7 +102,11 @@ class Rights(Installed):
         super().setUp()
         self.namespace("kmm-tools")
         self.apply("rbac/namespace.yaml")
-        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "kmm-upgrade", "namespace": "kmm-tools"}}
+        account = {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": "kmm-upgrade", "namespace": "kmm-tools"},
+        }
         self.api.apply(account)
         self.addCleanup(self.api.delete, self.api.path_of(account))
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="kmm-rights-"))
@@ -191,7 +195,9 @@ class Rights(Installed):
                       "namespace": namespace, "name": name}
         review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
                   "spec": {"user": ACCOUNT, "resourceAttributes": attributes}}
-        return self.api.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"]
+        return self.api.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"][
+            "allowed"
+        ]
 
     def bind_releases(self):
         name, group = "kmm-upgrade-releases", "rbac.authorization.k8s.io"
@@ -209,8 +215,14 @@ class Rights(Installed):
         file = self.work / "networking" / TARGET / "network.yaml"
         file.parent.mkdir(parents=True)
         file.write_text(json.dumps(manifest))
-        role = {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": manifest["metadata"],
-                "rules": [{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [name], "verbs": ["get", "patch"]}]}
+        role = {
+            "apiVersion": f"{group}/v1",
+            "kind": "Role",
+            "metadata": manifest["metadata"],
+            "rules": [
+                {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [name], "verbs": ["get", "patch"]}
+            ],
+        }
         binding = {"apiVersion": f"{group}/v1", "kind": "RoleBinding", "metadata": manifest["metadata"],
                    "roleRef": {"apiGroup": group, "kind": "Role", "name": name},
                    "subjects": [{"kind": "ServiceAccount", "name": "kmm-upgrade", "namespace": "kmm-tools"}]}
@@ -222,8 +234,19 @@ class Rights(Installed):
         return "--networking", self.work / "networking", "--canary-image", "registry.example/busybox:1"
 
     def check(self, *reach):
-        shown = self.upgrade("check", "kubernetes", TARGET, "--versions", self.work / "versions.yaml", *IGNORED, "--switch",
-                             "binaries", *reach, "-o", "json")
+        shown = self.upgrade(
+            "check",
+            "kubernetes",
+            TARGET,
+            "--versions",
+            self.work / "versions.yaml",
+            *IGNORED,
+            "--switch",
+            "binaries",
+            *reach,
+            "-o",
+            "json",
+        )
         return {each["id"]: (each["outcome"], each["detail"]) for each in json.loads(shown)["checks"]}
 
     def test_whole_upgrades(self):
@@ -266,9 +289,14 @@ class Rights(Installed):
             self.upgrade("resume")
             self.upgrade("delete")
             records = proxy.reset()
-        nodes = {name: self.api.get(f"/api/v1/nodes/{name}")["status"]["nodeInfo"]["kubeletVersion"] for name in ("cp1", "w1")}
+        nodes = {
+            name: self.api.get(f"/api/v1/nodes/{name}")["status"]["nodeInfo"]["kubeletVersion"]
+            for name in ("cp1", "w1")
+        }
         self.assertEqual(nodes, {"cp1": TARGET, "w1": TARGET})
-        self.assertEqual([str(record) for record in records if record.status in (401, 403) and "dryRun" not in record.path], [])
+        self.assertEqual(
+            [str(record) for record in records if record.status in (401, 403) and "dryRun" not in record.path], []
+        )
         used = {right for record in records for right in right_of(record)}
         unused = [f"{verb} {resource} in {namespace or 'all'}: {rule.get('resourceNames', '')}"
                   for rule, namespace in self.rules() for resource in rule["resources"] for verb in rule["verbs"]

@@ -76,7 +76,9 @@ def main():
             faults.append(f"{count} nodes: a step takes {walk.seconds / len(walk.steps):.2f} s")
     ratios = [large / small for small, large in zip(rows[0], rows[-1])]
     print("| ratio | " + " | ".join(f"{ratio:.2f}" for ratio in ratios) + " | |")
-    faults += [f"{title}: {ratio:.2f} times as much a node" for (title, *_), ratio in zip(COLUMNS, ratios) if ratio > MOST]
+    faults += [
+        f"{title}: {ratio:.2f} times as much a node" for (title, *_), ratio in zip(COLUMNS, ratios) if ratio > MOST
+    ]
     if arguments.check and faults:
         sys.exit("\n".join(faults))
     return 0

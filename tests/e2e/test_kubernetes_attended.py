@@ -310,7 +310,14 @@ class Frozen(Case):
         kinds = "Node,Pod,ConfigMap"
         version = self.versions[0]
         dump = subprocess.run(
-            [sys.executable, SUPPORT / "kubeadm_dump.py", "--kinds", kinds, f"cp1={version}/{version}", f"w1={version}"],
+            [
+                sys.executable,
+                SUPPORT / "kubeadm_dump.py",
+                "--kinds",
+                kinds,
+                f"cp1={version}/{version}",
+                f"w1={version}",
+            ],
             capture_output=True,
             check=True,
         ).stdout

@@ -79,8 +79,13 @@ class Canary(Frozen):
             exit_code=exit_code,
         )
         after = json.loads((self.work / "after.json").read_text())["main"]
-        return shown, [item["metadata"]["name"] for item in after if item["kind"] == "Pod"
-                       and "kmm-upgrade-canary" in item["metadata"]["name"] and "deletionTimestamp" not in item["metadata"]]
+        return shown, [
+            item["metadata"]["name"]
+            for item in after
+            if item["kind"] == "Pod"
+            and "kmm-upgrade-canary" in item["metadata"]["name"]
+            and "deletionTimestamp" not in item["metadata"]
+        ]
 
     def made(self):
         return [
@@ -120,7 +125,9 @@ class Canary(Frozen):
             r"nc: can't connect",
         )
         # Also for who looks later.
-        self.assertRegex(" ".join(shown.split()), r"paused networking: network-canary-failed Pod .* hint look at the Pods")
+        self.assertRegex(
+            " ".join(shown.split()), r"paused networking: network-canary-failed Pod .* hint look at the Pods"
+        )
         self.assertIn("exit 11", shown)
         self.assertEqual((left, self.run_states()[-1]), ([], "upgraded-networking"))
 
@@ -157,26 +164,39 @@ class Canary(Frozen):
             "ANNOTATE cp1 cut; ANNOTATE w1 no-dns; GO; ANNOTATE cp1 no-pull; ANNOTATE w1 full; kmm-upgrade resume",
             exit_code=11,
         )
-        self.assertRegex(shown, r"-ask-1 on node w1: no answer from the Pod on node cp1 at \S+ port \d+: nc: .*; DNS does not")
-        self.assertRegex(shown, r"-listen-0 on node cp1: ImagePullBackOff: .*; Pod \S+-listen-1 on node w1: has ended: OutOfpods: "
-                                "Pod was rejected: Node didn't have enough resource: pods")
+        self.assertRegex(
+            shown, r"-ask-1 on node w1: no answer from the Pod on node cp1 at \S+ port \d+: nc: .*; DNS does not"
+        )
+        self.assertRegex(
+            shown,
+            r"-listen-0 on node cp1: ImagePullBackOff: .*; Pod \S+-listen-1 on node w1: has ended: OutOfpods: "
+            "Pod was rejected: Node didn't have enough resource: pods",
+        )
         self.assertEqual(left, [])
 
     def test_a_pod_without_a_network(self):
         shown, left = self.walked("ANNOTATE w1 no-sandbox; GO --node-timeout 20s", exit_code=11)
         self.assertRegex(shown, r"note: waits: Pod \S+-listen-1 on node w1: ContainerCreating; \d\.\ds left")
-        self.assertIn("-listen-1 on node w1: ContainerCreating after the time limit (last event: FailedCreatePodSandBox: "
-                      'plugin type="bridge" failed (add): no such network)', shown)
+        self.assertIn(
+            "-listen-1 on node w1: ContainerCreating after the time limit (last event: FailedCreatePodSandBox: "
+            'plugin type="bridge" failed (add): no such network)',
+            shown,
+        )
         self.assertEqual(left, [])
 
     def test_a_rollout_that_does_not_end(self):
         labels = {"matchLabels": {"app": "cni"}}
-        template = {"metadata": {"labels": {"app": "cni"}}, "spec": {"containers": [{"name": "cni", "image": "broken"}]}}
+        template = {
+            "metadata": {"labels": {"app": "cni"}},
+            "spec": {"containers": [{"name": "cni", "image": "broken"}]},
+        }
         (self.work / "networking/v1.35.4/two.json").write_text(json.dumps({
             "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "cni", "namespace": "kube-system"},
             "spec": {"selector": labels, "template": template}}))
         shown, _ = self.walked("GO --node-timeout 20s", exit_code=11)
-        self.assertRegex(shown, r"note: waits: DaemonSet kube-system/cni: 0 of 2 Pods are updated and available; \d\.\ds left")
+        self.assertRegex(
+            shown, r"note: waits: DaemonSet kube-system/cni: 0 of 2 Pods are updated and available; \d\.\ds left"
+        )
         self.assertIn("kubectl describe daemonsets -n kube-system cni; kubectl get pods -n kube-system -o wide",
                       " ".join(shown.split()))
         self.assertEqual(self.made(), [])

@@ -78,8 +78,14 @@ def with_etcd(fleet, server):
         root = fleet.nodes / name
         manifest = root / "etc/kubernetes/manifests/etcd.yaml"
         url = f"http://127.0.0.1:{server.server_port}/{name}"
-        words = ["etcd", f"--name={name}", f"--initial-advertise-peer-urls=https://{name}.example:2380",
-                 f"--initial-cluster={members}", "--data-dir=/var/lib/etcd", f"--listen-client-urls=http://10.0.0.1:2379,{url}"]
+        words = [
+            "etcd",
+            f"--name={name}",
+            f"--initial-advertise-peer-urls=https://{name}.example:2380",
+            f"--initial-cluster={members}",
+            "--data-dir=/var/lib/etcd",
+            f"--listen-client-urls=http://10.0.0.1:2379,{url}",
+        ]
         manifest.write_text(manifest.read_text().replace("[etcd]", json.dumps(words)))
         (root / "var/lib/etcd/member/snap").mkdir(parents=True)
         (root / "var/lib/etcd/member/snap/db").write_text(f"as it was on {name}\n")
@@ -254,7 +260,9 @@ class Stuck(EtcdCase):
     options = ("--node-timeout", "8s")
 
     def test_a_member_that_does_not_stop(self):
-        self.assertRegex(self.must("show"), r"back +kmm-upgrade abort --rollback all --restore-etcd: etcd 3.6.5-0 -> 3.6.6-0")
+        self.assertRegex(
+            self.must("show"), r"back +kmm-upgrade abort --rollback all --restore-etcd: etcd 3.6.5-0 -> 3.6.6-0"
+        )
         words = self.words_to_give()
         self.fleet.behave("cp3", lingers=True)
         shown = self.must(*ABORT, "--confirm", words, exit_code=124)
@@ -262,7 +270,9 @@ class Stuck(EtcdCase):
         self.assertEqual(self.data(), {name: f"as it was on {name}" for name in self.server.names})
         for verb in (("abort",), ("step",), ("retry", "cp1")):
             self.assertIn("restore-under-way", self.must(*verb, exit_code=11))
-        self.assertRegex(self.must("show"), r"etcd +its data goes back: cp1 stopped, cp2 stopped[\s\S]*kmm-upgrade resume")
+        self.assertRegex(
+            self.must("show"), r"etcd +its data goes back: cp1 stopped, cp2 stopped[\s\S]*kmm-upgrade resume"
+        )
         for verb in (("repair",), ("restore", "--name", "any"), ("control-plane", "--target", TARGET)):
             done = self.fleet.ssh("cp1", *verb)
             self.assertIn("etcd-restore-under-way", done.stdout + done.stderr)

@@ -35,8 +35,10 @@ class LeftOut(Case):
                          {"cp1": TARGET, "w1": TARGET, "w2": FROM})
         self.assertEqual(self.fleet.log("w2"), [])
         # Once it is back, the same command brings it there, too.
-        self.assertIn(f"once it can take part: kmm-upgrade start kubernetes {TARGET} --ignore-checks versions-uniform\n",
-                      self.must("show"))
+        self.assertIn(
+            f"once it can take part: kmm-upgrade start kubernetes {TARGET} --ignore-checks versions-uniform\n",
+            self.must("show"),
+        )
         (self.fleet.nodes / "faults").unlink()
         self.set_ready("w2", "True")
         self.must(*START, "--ignore-checks", "versions-uniform")
@@ -62,5 +64,8 @@ class LeftOut(Case):
         self.must(*START, "--leave-out", "w2", "--until", "upgraded-first-master", exit_code=11)
         node = self.fleet.cluster / "nodes/w1.yaml"
         (self.fleet.cluster / "nodes/w9.yaml").write_text(node.read_text().replace("w1", "w9"))
-        self.assertIn("note: node w9 came after the start and does not run v1.35.4: kmm-upgrade start kubernetes v1.35.4 "
-                      "--ignore-checks versions-uniform\n", self.must("resume", exit_code=12))
+        self.assertIn(
+            "note: node w9 came after the start and does not run v1.35.4: kmm-upgrade start kubernetes v1.35.4 "
+            "--ignore-checks versions-uniform\n",
+            self.must("resume", exit_code=12),
+        )

@@ -28,13 +28,21 @@ class Podded(Frozen):
         return [item for item in items if item["kind"] == kind]
 
     def require_upgraded(self, shown):
-        versions = {item["metadata"]["name"]: item["status"]["nodeInfo"]["kubeletVersion"] for item in self.after("Node")}
+        versions = {
+            item["metadata"]["name"]: item["status"]["nodeInfo"]["kubeletVersion"] for item in self.after("Node")
+        }
         self.assertEqual(versions, {"cp1": TARGET, "w1": TARGET}, shown)
-        planes = {component: tag for component, tag in self.fleet.control_plane("cp1").items() if component in COMPONENTS}
+        planes = {
+            component: tag for component, tag in self.fleet.control_plane("cp1").items() if component in COMPONENTS
+        }
         self.assertEqual(planes, {component: TARGET for component in COMPONENTS}, shown)
         self.assertEqual(len(self.fleet.applies()), 1)
         self.assertEqual(self.run_states()[-1], "upgrade-complete", shown)
-        left = [item["metadata"]["name"] for item in self.after("Pod") if item["metadata"]["name"].startswith("kmm-upgrade-")]
+        left = [
+            item["metadata"]["name"]
+            for item in self.after("Pod")
+            if item["metadata"]["name"].startswith("kmm-upgrade-")
+        ]
         self.assertEqual(left, [], shown)
 
     def changes(self):
@@ -51,9 +59,13 @@ class Podded(Frozen):
         self.assertEqual(self.fleet.log("cp1"), [])
         asked = len(self.fleet.calls())
         self.walked(f"kmm-upgrade health {SELF}")
-        self.assertEqual(len([call for call in self.fleet.calls()[asked:] if call[0] == "begin" and call[2] == "facts"]), 2)
+        self.assertEqual(
+            len([call for call in self.fleet.calls()[asked:] if call[0] == "begin" and call[2] == "facts"]), 2
+        )
         requests = (self.work / "requests").read_text().splitlines()
-        changing = [line for line in requests if line.split()[0] in ("PUT", "PATCH") or ("POST" in line and "/pods" not in line)]
+        changing = [
+            line for line in requests if line.split()[0] in ("PUT", "PATCH") or ("POST" in line and "/pods" not in line)
+        ]
         self.assertEqual([line for line in changing if "selfsubject" not in line], [])
 
     def test_a_scan(self):
@@ -94,7 +106,9 @@ class Podded(Frozen):
         # kubeadm upgrade apply ran twice: it was killed once, and the manifests were put back before the second time.
         self.assertIn("repaired: ", shown)
         self.assertEqual(len(self.fleet.applies()), 2)
-        self.assertEqual({node: self.fleet.kubelet(node) for node in ("cp1", "w1")}, {"cp1": TARGET, "w1": TARGET}, shown)
+        self.assertEqual(
+            {node: self.fleet.kubelet(node) for node in ("cp1", "w1")}, {"cp1": TARGET, "w1": TARGET}, shown
+        )
 
     def test_the_api_server_is_away_during_kubeadm(self):
         self.require_upgraded(self.walked("GO", "--away", "kubernetes-control-plane"))
@@ -148,7 +162,11 @@ class Back(Podded):
         self.assertEqual(self.run_states()[-1], "upgrade-aborted", shown)
         self.assertEqual(self.fleet.control_plane("cp1")["kube-apiserver"], "v1.35.3")
         self.assertIn("restore", [call[2] for call in self.fleet.calls() if call[0] == "begin"])
-        left = [item["metadata"]["name"] for item in self.after("Pod") if item["metadata"]["name"].startswith("kmm-upgrade-")]
+        left = [
+            item["metadata"]["name"]
+            for item in self.after("Pod")
+            if item["metadata"]["name"].startswith("kmm-upgrade-")
+        ]
         self.assertEqual(left, [], shown)
 
 

@@ -53,7 +53,9 @@ class Scanned(case.CopyCase):
         self.assertEqual(self.proposed(), [FROM])
         said = self.scan()
         self.assertIn(f"{OTHER} lacks as binaries: w1 (expected kubelet {OTHER} in /usr/local/kubernetes", said)
-        self.assertIn(f"{TARGET} lacks as binaries: w2 (/usr/local/kubernetes/{TARGET[1:]}/kubeadm: expected sha256", said)
+        self.assertIn(
+            f"{TARGET} lacks as binaries: w2 (/usr/local/kubernetes/{TARGET[1:]}/kubeadm: expected sha256", said
+        )
         self.assertIn(f"# {OTHER} is not proposed\n", self.scan("-o", "yaml"))
 
     def test_a_name_that_is_not_a_version_is_named(self):
@@ -84,7 +86,11 @@ class Scanned(case.CopyCase):
         self.assertIn(f"{OTHER} lacks as packages: w1 (no package kubelet of that version)", self.scan())
 
     def test_options(self):
-        for words in (("versions", TARGET, "--scan"), ("versions", "--from", "/x"), ("versions", "--scan", "--from", "x")):
+        for words in (
+            ("versions", TARGET, "--scan"),
+            ("versions", "--from", "/x"),
+            ("versions", "--scan", "--from", "x"),
+        ):
             done = self.fleet.run(*words)
             self.assertEqual(done.returncode, 64, done.stdout)
         self.assertNotIn(TARGET, self.scan("--from", "/srv"))

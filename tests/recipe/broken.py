@@ -23,7 +23,9 @@ def subcharts():
     one = sub("one")
     yield chart({"charts/one/values.yaml": "a: 1\n"})
     yield chart({"charts/one/Chart.yaml": "name: one\n"})
-    yield chart({"charts/one/Chart.yaml": "apiVersion: v2\nname: other\nversion: 1.0.0\n", "charts/one/values.yaml": "a: 1\n"})
+    yield chart(
+        {"charts/one/Chart.yaml": "apiVersion: v2\nname: other\nversion: 1.0.0\n", "charts/one/values.yaml": "a: 1\n"}
+    )
     yield chart({"charts/one.tgz": "not an archive"})
     yield chart({"charts/one.zip": "not an archive"})
     yield chart({"charts/README.md": "text"})
@@ -39,7 +41,9 @@ def subcharts():
     yield chart({**one, "charts/one/templates/s.yaml": "{{ template \"absent\" }}"})
     yield chart({**one, "Chart.lock": "{"})
     yield chart({**one, "Chart.lock": "dependencies: 5\n"})
-    yield chart({**one, "Chart.lock": "dependencies: [{name: other, version: 9.9.9}]\ndigest: x\ngenerated: yesterday\n"})
+    yield chart(
+        {**one, "Chart.lock": "dependencies: [{name: other, version: 9.9.9}]\ndigest: x\ngenerated: yesterday\n"}
+    )
     yield chart({**one, "Chart.lock": "generated: \"2020-01-01T00:00:00Z\"\n"})
     yield chart({**one, "Chart.lock": "- a\n"})
     yield chart({**one, "Chart.lock": ""})
@@ -47,8 +51,18 @@ def subcharts():
     yield chart({**one, "requirements.yaml": "dependencies: [{name: absent, version: 1.0.0}]\n"})
     yield chart({**one, "requirements.yaml": "dependencies: 5\n"})
     yield chart({**one, "requirements.yaml": "- a\n"})
-    yield chart({**one, "requirements.yaml": "dependencies: [{name: one, version: 0.1.0, condition: one.on}]\n"}, ["one: {on: false}"])
-    yield chart({**one, "requirements.yaml": "dependencies: [{name: one, version: 0.1.0, condition: one.on}]\n", "Chart.yaml": ROOT.replace("v2", "v1")}, ["one: {on: false}"])
+    yield chart(
+        {**one, "requirements.yaml": "dependencies: [{name: one, version: 0.1.0, condition: one.on}]\n"},
+        ["one: {on: false}"],
+    )
+    yield chart(
+        {
+            **one,
+            "requirements.yaml": "dependencies: [{name: one, version: 0.1.0, condition: one.on}]\n",
+            "Chart.yaml": ROOT.replace("v2", "v1"),
+        },
+        ["one: {on: false}"],
+    )
     for line in [
         "condition: [a]",
         "condition: 5",
@@ -91,26 +105,74 @@ def subcharts():
     ]:
         for given in ["{}", "one: {on: false}\ntags: {a: false}", "one: {on: 'false'}"]:
             yield chart({**one, **dependent("- {name: one, version: 0.1.0}\n".replace("}", ", %s}" % line))}, [given])
-    for version in ["'*'", "'>=0.1.0'", "0.2.0", "''", "nonsense", "'>=0.1'", "latest", "1", "'^0'", "'0.1.0 - 0.2.0'", "~"]:
+    for version in [
+        "'*'",
+        "'>=0.1.0'",
+        "0.2.0",
+        "''",
+        "nonsense",
+        "'>=0.1'",
+        "latest",
+        "1",
+        "'^0'",
+        "'0.1.0 - 0.2.0'",
+        "~",
+    ]:
         yield chart({**one, **dependent("- {name: one, version: %s}\n" % version)})
         yield chart({**sub("one", version="0.1.0-rc.1"), **dependent("- {name: one, version: %s}\n" % version)})
         yield chart({**sub("one", version="bad"), **dependent("- {name: one, version: %s}\n" % version)})
     yield chart({**one, **dependent("- {name: one}\n")})
     yield chart({**one, **dependent("- {name: one, version: 0.1.0}\n- {name: one, version: 0.1.0}\n")})
-    yield chart({**one, **dependent("- {name: one, version: 0.1.0}\n- {name: two, version: 0.1.0, condition: two.on}\n")}, ["two: {on: false}"])
+    yield chart(
+        {**one, **dependent("- {name: one, version: 0.1.0}\n- {name: two, version: 0.1.0, condition: two.on}\n")},
+        ["two: {on: false}"],
+    )
     yield chart({**one, **dependent("- {name: one, version: 0.1.0, alias: top}\n")})
-    yield chart({**one, **sub("two"), **dependent("- {name: one, version: 0.1.0, alias: two}\n- {name: two, version: 0.1.0}\n")})
+    yield chart(
+        {**one, **sub("two"), **dependent("- {name: one, version: 0.1.0, alias: two}\n- {name: two, version: 0.1.0}\n")}
+    )
     yield chart({**one, **sub("lib", "", "type: library\n"), "charts/lib/templates/x.yaml": "kind: A\n"})
     yield chart({**sub("lib", "", "type: nonsense\n")})
     yield chart({**sub("old", "", "").copy(), "charts/old/Chart.yaml": "name: old\nversion: 0.1.0\ntype: library\n"})
     yield chart({**sub("k", "", "kubeVersion: '>=1.99.0'\n")})
-    for values in ["one: 5", "one: text", "one: [a]", "one: null", "one: true", "global: {a: 1}\none: {global: 5}", "one: {global: {a: 2}}\nglobal: {a: {b: 1}}"]:
+    for values in [
+        "one: 5",
+        "one: text",
+        "one: [a]",
+        "one: null",
+        "one: true",
+        "global: {a: 1}\none: {global: 5}",
+        "one: {global: {a: 2}}\nglobal: {a: {b: 1}}",
+    ]:
         yield chart(one, [values])
         yield chart({**one, "values.yaml": values})
 
 
 def ignored():
-    for rules in ["*.yaml", "templates/", "/templates", "templates/*.yaml", "!templates/show.yaml", "**/x", "[", "# c\n\n", "show.yaml", "a[", "Chart.yaml", "values.yaml", "\\", "*", "*/", "?how.yaml", "[st]how.yaml", "[^s]how.yaml", "charts/", "charts", "templates/show.yaml/", "./templates/show.yaml"]:
+    for rules in [
+        "*.yaml",
+        "templates/",
+        "/templates",
+        "templates/*.yaml",
+        "!templates/show.yaml",
+        "**/x",
+        "[",
+        "# c\n\n",
+        "show.yaml",
+        "a[",
+        "Chart.yaml",
+        "values.yaml",
+        "\\",
+        "*",
+        "*/",
+        "?how.yaml",
+        "[st]how.yaml",
+        "[^s]how.yaml",
+        "charts/",
+        "charts",
+        "templates/show.yaml/",
+        "./templates/show.yaml",
+    ]:
         yield chart({".helmignore": rules, **sub("one")})
 
 
@@ -122,7 +184,12 @@ def cases():
     for text in VALUES:
         yield chart({"values.yaml": text})
         yield chart({"values.yaml": "x: 1\n"}, [text])
-        yield chart({"templates/t.yaml": OBJECT + "data:\n  t: {{ .Files.Get \"t.yaml\" | fromYaml | toJson | quote }}\n", "t.yaml": text})
+        yield chart(
+            {
+                "templates/t.yaml": OBJECT + "data:\n  t: {{ .Files.Get \"t.yaml\" | fromYaml | toJson | quote }}\n",
+                "t.yaml": text,
+            }
+        )
     for schema, values in SCHEMAS:
         yield with_schema(schema, values)
     for name, texts in FORMATS.items():

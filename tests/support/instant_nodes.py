@@ -49,8 +49,7 @@ Walk = collections.namedtuple("Walk", "code said requests calls steps seconds pr
 
 
 class Nodes:
-    """What nodes answer; `cluster` is the Cluster of fake_api.py that follows them. They begin with the version `first`.
-    """
+    """What nodes answer; `cluster` is the Cluster of fake_api.py that follows them. They begin with the version `first`."""
 
     def __init__(self, directory, bin_directory, fake_directory, first=FROM):
         self.directory, self.bin, self.first = directory, bin_directory, first
@@ -166,13 +165,17 @@ class Handler(fake_api.Handler):
         try:
             super().handle_request()
         finally:
-            self.requests.append(Request(self.command, urllib.parse.unquote(self.path[len("/main"):]), self.wfile.bytes - before))
+            self.requests.append(
+                Request(self.command, urllib.parse.unquote(self.path[len("/main") :]), self.wfile.bytes - before)
+            )
 
 
 def write_objects(directory, names):
     items = kubeadm_dump.cluster([f"{name}={FROM}" + (f"/{FROM}" if name.startswith("cp") else "") for name in names])
     items = [item for item in items if item["kind"] in ("Node", "Pod", "ConfigMap")]
-    items.append({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "owner", "namespace": "kube-system"}})
+    items.append(
+        {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "owner", "namespace": "kube-system"}}
+    )
     items.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "u"}})
     for name in names:
         items.append({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": {"holderIdentity": name},
@@ -255,7 +258,9 @@ def walk(directory, bin_directory, fake_directory, control_planes, workers, via,
 def of_node(walked, node):
     """What one node is asked for: its steps, calls, and requests that name it, each without its name."""
     pattern = re.compile(rf"(?<![\w]){node}(?![\w])")
-    requests = [f"{each.verb} {pattern.sub('NODE', each.path)}" for each in walked.requests if pattern.search(each.path)]
+    requests = [
+        f"{each.verb} {pattern.sub('NODE', each.path)}" for each in walked.requests if pattern.search(each.path)
+    ]
     return {
         "steps": [event["step"] for event in walked.steps if event["node"] == node],
         "calls": [verb for name, verb in walked.calls if name == node],

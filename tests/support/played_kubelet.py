@@ -6,6 +6,7 @@ that says PodLog, the log of the Pod. An image with "missing" in its name cannot
 starts nothing. Afterwards the objects follow what the node has become, in $KMM_FAKE_NODES/../cluster: files of
 fake_kubernetes_fleet.py. Pods with a command of their own: played_pods.py.
 """
+
 import copy
 import datetime
 import json
@@ -47,7 +48,9 @@ class Followed:
         """(path, text) of files that are new or others; (path, None) of those that are gone."""
         if self.directory is None:
             return []
-        now = {path: path.read_text() for path in sorted(self.directory.rglob("*.yaml")) if not path.name.startswith(".")}
+        now = {
+            path: path.read_text() for path in sorted(self.directory.rglob("*.yaml")) if not path.name.startswith(".")
+        }
         gone = [(path, None) for path in self.texts if path not in now]
         found = [(path, text) for path, text in now.items() if self.texts.get(path) != text] + gone
         self.texts = now
@@ -66,14 +69,27 @@ class Followed:
                 info.update({key: value_of(key, text) for key in ("kubeletVersion", "bootID")})
                 cluster.put(old, "MODIFIED")
             elif plural == "leases":
-                cluster.put({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name, "namespace": space},
-                             "spec": {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": value_of("renewTime", text)}},
-                            "MODIFIED" if old else "ADDED")
+                cluster.put(
+                    {
+                        "apiVersion": "coordination.k8s.io/v1",
+                        "kind": "Lease",
+                        "metadata": {"name": name, "namespace": space},
+                        "spec": {
+                            "holderIdentity": name,
+                            "leaseDurationSeconds": 40,
+                            "renewTime": value_of("renewTime", text),
+                        },
+                    },
+                    "MODIFIED" if old else "ADDED",
+                )
             elif plural == "pods":
                 cluster.put(json.loads(text), "MODIFIED" if old else "ADDED")
             elif name == "kubeadm-config" and old:
                 version = value_of("kubernetesVersion", text)
-                old["data"] = {key: re.sub(r"(kubernetesVersion: ).*", rf"\g<1>{version}", each) for key, each in old["data"].items()}
+                old["data"] = {
+                    key: re.sub(r"(kubernetesVersion: ).*", rf"\g<1>{version}", each)
+                    for key, each in old["data"].items()
+                }
                 cluster.put(old, "MODIFIED")
 
 
@@ -96,7 +112,12 @@ class Kubelet:
             if pod is None:
                 return False
             name = pod["spec"]["containers"][0].get("name", "worker")
-            pod["status"] = {**pod.get("status", {}), "phase": phase, "containerStatuses": [{"name": name, "state": state}], **more}
+            pod["status"] = {
+                **pod.get("status", {}),
+                "phase": phase,
+                "containerStatuses": [{"name": name, "state": state}],
+                **more,
+            }
             self.cluster.put(pod, "MODIFIED")
             return "deletionTimestamp" not in pod["metadata"]
 
@@ -111,7 +132,10 @@ class Kubelet:
         if "missing" in container["image"]:
             text = f'failed to pull image "{container["image"]}": not found'
             self.tell("Pending", {"waiting": {"reason": "ErrImagePull", "message": text}})
-            self.tell("Pending", {"waiting": {"reason": "ImagePullBackOff", "message": f"Back-off pulling image: ErrImagePull: {text}"}})
+            self.tell(
+                "Pending",
+                {"waiting": {"reason": "ImagePullBackOff", "message": f"Back-off pulling image: ErrImagePull: {text}"}},
+            )
             return None
         if "command" in container:
             played_pods.run(self.cluster, self.key, pod, self.tell)
@@ -124,7 +148,9 @@ class Kubelet:
             self.tell("Running", {"running": {}})
         if verb == self.away_verb:
             Kubelet.is_away.set()
-        done = subprocess.run(["ssh", "--", pod["spec"]["nodeName"], command], input=config, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["ssh", "--", pod["spec"]["nodeName"], command], input=config, capture_output=True, text=True, check=False
+        )
         Kubelet.is_away.clear()
         if verb.startswith("kubernetes-"):
             self.follow()

@@ -258,7 +258,12 @@ def main():
         script = ""
         for call in ("load", "unload"):
             for name, answer in case["kernel"].get(call, {}).items():
-                words = (answer.get("errno", 0), answer.get("tainted", "-"), answer.get("sleep", 0), answer.get("srcversion", "-"))
+                words = (
+                    answer.get("errno", 0),
+                    answer.get("tainted", "-"),
+                    answer.get("sleep", 0),
+                    answer.get("srcversion", "-"),
+                )
                 script += " ".join(map(str, (call, name, *words))) + "\n"
                 script += "".join(f"log {line}\n" for line in answer.get("log", []))
         pathlib.Path("kernel.script").write_text(script)

@@ -73,7 +73,8 @@ class Brought(UpgradeCase):
         self.upgrade(*START, "--node", "node-a", "--node", "node-b")
         self.assert_live({"node-a": "v2", "node-b": "v2", "node-c": "v1"})
         self.assertRegex(
-            self.fleet.shell("node-b", "ls -A /var/lib/kmm-tools"), r"^kmm-worker-[0-9a-f]{64}\.run\nworker-[0-9a-f]{64}\n$"
+            self.fleet.shell("node-b", "ls -A /var/lib/kmm-tools"),
+            r"^kmm-worker-[0-9a-f]{64}\.run\nworker-[0-9a-f]{64}\n$",
         )
         self.assertEqual(self.fleet.shell("node-a", "ls -A /var/lib"), self.fleet.shell("node-c", "ls -A /var/lib"))
 
