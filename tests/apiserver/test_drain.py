@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drains on a live cluster: with --evict-users and ResourceClaims who uses the module's devices leaves and everybody else
-stays; Pods that do not end are named until the time limit."""
+"""Drains on a live cluster: with --evict-users and ResourceClaims who uses the module's devices leaves and everybody
+else stays; Pods that do not end are named until the time limit."""
 
 import shutil
 

@@ -51,7 +51,8 @@ class Canary(LabCase):
                          "--canary-image", image or self.image, *words, expect=expect)
 
     def watch(self):
-        """Writes down what becomes of the canary's Pods until the test ends; returns a function: (event, Pod) so far."""
+        """Writes down what becomes of the canary's Pods until the test ends; returns a function: (event, Pod) so
+        far."""
         kubectl = self.lab.dir / "kubernetes" / self.lab.first / "kubectl"
         words = self.lab.words(kubectl, "--kubeconfig", self.lab.dir / "kubeconfig", "get", "pods", *PODS, "--watch",
                                "--output-watch-events", "-o", "json")
@@ -191,7 +192,8 @@ class Canary(LabCase):
         self.resumed()
 
     def test_7_upgraded(self):
-        """In its own place in an upgrade, after the first control plane, in a namespace of Pod security `restricted`."""
+        """In its own place in an upgrade, after the first control plane, in a namespace of Pod security
+        `restricted`."""
         self.start("--until", "upgraded-first-master", first=False)
         # Not before: mirror Pods of control planes do not fit it.
         label = ("label", "namespace", "kube-system")

@@ -9,7 +9,7 @@ import sys
 import unittest
 
 from kubernetes_fleet import COMPONENTS, FROM, HOW, START, TARGET
-from test_kubernetes_upgrade import Case
+from kubernetes_case import Case
 
 SUPPORT = pathlib.Path(__file__).resolve().parent.parent / "support"
 LOG = '#!/bin/sh\necho "${0##*/} $STATE ${NODE:--} $FROM $TO ${#UUID}" >> "${0%/*}/.log"\n'

@@ -7,7 +7,7 @@ import json
 import threading
 
 from kubernetes_fleet import FROM, HOW, TARGET
-from test_kubernetes_upgrade import OLD, Case
+from kubernetes_case import OLD, Case
 
 OLD_PATCH = "v1.35.3"
 

@@ -16,7 +16,7 @@ from fleet import scratch
 from injection import every, inject, points
 from kubernetes_fleet import FROM, KubernetesFleet, TARGET
 from test_kubernetes_backup import Gateway
-from test_kubernetes_upgrade import CUTS, Case, NEW, OLD, REBOOTS, sampled
+from kubernetes_case import CUTS, Case, NEW, OLD, REBOOTS, sampled
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 

@@ -3,7 +3,7 @@
 import re
 
 from kubernetes_fleet import FROM, START, TARGET
-from test_kubernetes_upgrade import Case
+from kubernetes_case import Case
 
 
 class LeftOut(Case):

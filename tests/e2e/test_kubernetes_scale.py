@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an upgrade of Kubernetes asks of the API server, of nodes and of its record for one node is the same in a cluster
-of any size. tests/bench/kubernetes_fleet_bench.py measures it."""
+"""What an upgrade of Kubernetes asks of the API server, of nodes and of its record for one node is the same in a
+cluster of any size. tests/bench/kubernetes_fleet_bench.py measures it."""
 
 import pathlib
 import re

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where an upgrade is to stop, and who remembers it."""
 from kubernetes_fleet import FROM, START
-from test_kubernetes_upgrade import Case
+from kubernetes_case import Case
 
 
 class Until(Case):

@@ -43,7 +43,8 @@ REJECT = {"type": "reject"}
 
 
 def run(*words, **more):
-    done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, **more)
+    done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                          **more)
     if done.returncode != 0:
         raise AssertionError(f"{words[0]}: exit {done.returncode}\n{done.stdout.decode()}{done.stderr.decode()}")
     return done.stdout
@@ -83,7 +84,8 @@ class Registry(unittest.TestCase):
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         (self.root / "registry.yml").write_text(CONFIG.format(root=self.root, port=port))
-        server = subprocess.Popen(["docker-registry", "serve", self.root / "registry.yml"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        server = subprocess.Popen(["docker-registry", "serve", self.root / "registry.yml"], stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL)
         self.addCleanup(server.wait)
         self.addCleanup(server.terminate)
         for _ in range(300):
@@ -118,27 +120,33 @@ class Registry(unittest.TestCase):
             archive.add(self.root / f"{module}.ko", f"opt/lib/modules/{KERNEL}/{module}.ko")
         layer = self.blob(repository, (self.root / "layer.tar").read_bytes(), OCI + "layer.v1.tar")
         config = self.blob(repository, json.dumps({"architecture": "amd64", "os": "linux",
-                                                   "rootfs": {"type": "layers", "diff_ids": [layer["digest"]]}}).encode(), OCI + "config.v1+json")
+                                                   "rootfs": {"type": "layers",
+                                                              "diff_ids": [layer["digest"]]}}).encode(),
+                                                              OCI + "config.v1+json")
         return self.document(repository, name, OCI + "manifest.v1+json", {"config": config, "layers": [layer]})
 
     def payload(self, reference, digest=None, **changes):
         """The bytes that cosign signs, changed by hand."""
-        critical = {"identity": {"docker-reference": reference}, "image": {"docker-manifest-digest": digest or self.manifest["digest"]},
+        critical = {"identity": {"docker-reference": reference},
+                    "image": {"docker-manifest-digest": digest or self.manifest["digest"]},
                     "type": SIGNED_TYPE, **changes.pop("critical", {})}
         return json.dumps({"critical": critical, "optional": None, **changes}).encode()
 
     def signature(self, payload, key="ours"):
         if "ED25519" in run("openssl", "pkey", "-in", self.root / f"{key}.pem", "-text", "-noout").decode().upper():
             (self.root / "payload").write_bytes(payload)
-            return run("openssl", "pkeyutl", "-sign", "-rawin", "-inkey", self.root / f"{key}.pem", "-in", self.root / "payload")
+            return run("openssl", "pkeyutl", "-sign", "-rawin", "-inkey", self.root / f"{key}.pem", "-in",
+                       self.root / "payload")
         return run("openssl", "dgst", "-sha256", "-sign", self.root / f"{key}.pem", input=payload)
 
     def attach(self, repository, digest, *signatures, kind=PAYLOAD):
         """Puts (payload, signature) pairs beside an image, as cosign does."""
-        layers = [{**self.blob(repository, payload, kind), "annotations": {ANNOTATION: base64.b64encode(signature).decode()}}
+        layers = [{**self.blob(repository, payload, kind),
+                   "annotations": {ANNOTATION: base64.b64encode(signature).decode()}}
                   for payload, signature in signatures]
         config = self.blob(repository, b"{}", OCI + "config.v1+json")
-        self.document(repository, digest.replace(":", "-") + ".sig", OCI + "manifest.v1+json", {"config": config, "layers": layers})
+        self.document(repository, digest.replace(":", "-") + ".sig", OCI + "manifest.v1+json",
+                      {"config": config, "layers": layers})
 
     def sign(self, payload, key="ours", repository="team/driver"):
         self.attach(repository, self.manifest["digest"], (payload, self.signature(payload, key)))
@@ -155,8 +163,10 @@ class Registry(unittest.TestCase):
     def worker(self, reference, *more, code=0):
         out = self.root / "out"
         shutil.rmtree(out, ignore_errors=True)
-        done = subprocess.run([str(case.TOOLS.bin / "kmm-worker"), "pull", f"{self.address}/{reference}", "--insecure", "--out", str(out), "--kernel", "all",
-                               *map(str, more)], env={**os.environ, "TMPDIR": str(self.root)}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        done = subprocess.run([str(case.TOOLS.bin / "kmm-worker"), "pull", f"{self.address}/{reference}", "--insecure",
+                               "--out", str(out), "--kernel", "all",
+                               *map(str, more)], env={**os.environ, "TMPDIR": str(self.root)}, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, check=False)
         self.assertEqual(done.returncode, code, done.stdout)
         self.assertEqual(out.exists(), code == 0, "what is not trusted leaves nothing")
         return done.stdout
@@ -168,8 +178,10 @@ class Trusted(Registry):
         if not self.knows_sigstore and "sigstoreSigned" in policy.read_text():
             return None
         shutil.rmtree(self.root / "copy", ignore_errors=True)
-        done = subprocess.run([self.skopeo, "--policy", policy, "--registries.d", self.root / "registries.d", "copy", "--src-tls-verify=false", "--remove-signatures",
-                               f"docker://{self.address}/{reference}", f"dir:{self.root}/copy"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        done = subprocess.run([self.skopeo, "--policy", policy, "--registries.d", self.root / "registries.d", "copy",
+                               "--src-tls-verify=false", "--remove-signatures",
+                               f"docker://{self.address}/{reference}", f"dir:{self.root}/copy"], stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, check=False)
         if done.returncode != 0:
             self.assertRegex(done.stdout, "rejected|invalid policy|Source image|Signature")
         return done.returncode == 0
@@ -184,17 +196,22 @@ class Trusted(Registry):
         if not self.knows_sigstore:
             self.skipTest("this skopeo is built without sigstore")
         target = f"docker://{self.address}/team/driver:signed"
-        run(self.skopeo, "--policy", self.root / "anything.json", "--registries.d", self.root / "registries.d", "copy", "--src-tls-verify=false", "--dest-tls-verify=false",
-            "--sign-by-sigstore-private-key", self.root / "ours.key", "--sign-passphrase-file", self.root / "passphrase", f"docker://{self.address}/team/driver:v1", target)
+        run(self.skopeo, "--policy", self.root / "anything.json", "--registries.d", self.root / "registries.d", "copy",
+            "--src-tls-verify=false", "--dest-tls-verify=false",
+            "--sign-by-sigstore-private-key", self.root / "ours.key", "--sign-passphrase-file",
+            self.root / "passphrase", f"docker://{self.address}/team/driver:v1", target)
         self.worker("team/driver:signed", "--signature-key", self.root / "ours.pub")
-        self.worker("team/driver:signed", "--signature-key", self.root / "other.pub", "--signature-key", self.root / "ours.pub")
+        self.worker("team/driver:signed", "--signature-key", self.root / "other.pub", "--signature-key",
+                    self.root / "ours.pub")
         said = self.worker("team/driver:signed", "--signature-key", self.root / "other.pub", code=76)
         self.assertIn("signature-rejected", said)
         self.both("team/driver:signed", self.policy(self.sigstore()), True, "signed under this very name")
         self.both("team/driver:v1", self.policy(self.sigstore()), False, "the same image under another tag")
-        self.both("team/driver:v1", self.policy(self.sigstore({"type": "matchRepository"})), True, "any tag of the repository")
+        self.both("team/driver:v1", self.policy(self.sigstore({"type": "matchRepository"})), True,
+                  "any tag of the repository")
         self.both(f"team/driver@{self.manifest['digest']}", self.policy(self.sigstore()), True, "by digest")
-        self.both(f"team/driver@{self.manifest['digest']}", self.policy(self.sigstore({"type": "matchExact"})), False, "by digest, exactly")
+        self.both(f"team/driver@{self.manifest['digest']}", self.policy(self.sigstore({"type": "matchExact"})), False,
+                  "by digest, exactly")
         unsigned = self.push("team/driver", "other", "other")
         said = self.worker("team/driver:other", "--signature-key", self.root / "ours.pub", code=76)
         self.assertIn("image-unsigned", said)
@@ -204,14 +221,19 @@ class Trusted(Registry):
         name = f"{self.address}/team/driver"
         self.sign(self.payload(f"{name}:v1"))
         signed, host = self.sigstore(), self.address
-        for scope, expected in (("", True), (host, True), (f"{host}/team", True), (name, True), (f"{name}:v1", True), (f"{name}:v2", False), (f"{host}/te", False),
-                                ("*.0.0.1", True), ("*.1", True), ("*.0.1", True), ("127.0.0.1", False), ("*.example.com", False), (f"{name}/more", False)):
+        for scope, expected in (("", True), (host, True), (f"{host}/team", True), (name, True), (f"{name}:v1", True),
+                                (f"{name}:v2", False), (f"{host}/te", False),
+                                ("*.0.0.1", True), ("*.1", True), ("*.0.1", True), ("127.0.0.1", False),
+                                ("*.example.com", False), (f"{name}/more", False)):
             self.both("team/driver:v1", self.policy(signed, scope), expected, f"scope {scope}")
             self.both("team/driver:v1", self.policy([REJECT], scope, ACCEPT), not expected, f"rejecting scope {scope}")
         policy = self.root / "policy.json"
-        for text, expected in (({"default": signed}, True), ({"default": [ACCEPT]}, True), ({"default": [REJECT]}, False), ({"default": [ACCEPT, REJECT]}, False),
-                               ({"default": [ACCEPT, *signed]}, True), ({"default": self.sigstore(key="other")}, False), ({"default": signed + self.sigstore(key="other")}, False),
-                               ({"default": [REJECT], "transports": {"docker": {"": [REJECT], host: [REJECT], f"{host}/team": signed}}}, True),
+        for text, expected in (({"default": signed}, True), ({"default": [ACCEPT]}, True),
+                               ({"default": [REJECT]}, False), ({"default": [ACCEPT, REJECT]}, False),
+                               ({"default": [ACCEPT, *signed]}, True), ({"default": self.sigstore(key="other")}, False),
+                               ({"default": signed + self.sigstore(key="other")}, False),
+                               ({"default": [REJECT], "transports": {"docker": {"": [REJECT], host: [REJECT],
+                                                                                f"{host}/team": signed}}}, True),
                                ({"default": signed, "transports": {"docker": {f"{host}/team": [REJECT]}}}, False),
                                ({"default": signed, "transports": {"oci": {"": [REJECT]}}}, True)):
             policy.write_text(json.dumps(text))
@@ -221,18 +243,30 @@ class Trusted(Registry):
         name, digest = f"{self.address}/team/driver", self.manifest["digest"]
         exact, repository = {"type": "matchExact"}, {"type": "matchRepository"}
         for claimed, identity, reference, expected in (
-                (f"{name}:v1", None, "team/driver:v1", True), (name, None, "team/driver:v1", False), (f"{name}:v2", None, "team/driver:v1", False),
-                (f"{name}@{digest}", None, "team/driver:v1", False), (f"{name}@{digest}", exact, f"team/driver@{digest}", True),
-                (f"{self.address}/team/other:v1", None, "team/driver:v1", False), (f"{self.address}/team/other:v1", repository, "team/driver:v1", False),
-                (name, repository, "team/driver:v1", True), (f"{name}:v1", exact, "team/driver:v1", True), (name, exact, "team/driver:v1", False),
-                ("vendor.example/product:1", {"type": "exactReference", "dockerReference": "vendor.example/product:1"}, "team/driver:v1", True),
-                ("vendor.example/product:2", {"type": "exactReference", "dockerReference": "vendor.example/product:1"}, "team/driver:v1", False),
-                ("vendor.example/product:2", {"type": "exactRepository", "dockerRepository": "vendor.example/product"}, "team/driver:v1", True),
-                ("busybox:2", {"type": "exactRepository", "dockerRepository": "docker.io/library/busybox"}, "team/driver:v1", True),
-                ("vendor.example/driver:v1", {"type": "remapIdentity", "prefix": f"{self.address}/team", "signedPrefix": "vendor.example"}, "team/driver:v1", True),
-                ("vendor.example/driver:v2", {"type": "remapIdentity", "prefix": f"{self.address}/team", "signedPrefix": "vendor.example"}, "team/driver:v1", False),
-                ("vendor.example/driver:v1", {"type": "remapIdentity", "prefix": f"{self.address}/te", "signedPrefix": "vendor.example"}, "team/driver:v1", False),
-                (f"{name}:v1", {"type": "remapIdentity", "prefix": "elsewhere.example/team", "signedPrefix": "vendor.example"}, "team/driver:v1", True),
+                (f"{name}:v1", None, "team/driver:v1", True), (name, None, "team/driver:v1", False),
+                (f"{name}:v2", None, "team/driver:v1", False),
+                (f"{name}@{digest}", None, "team/driver:v1", False),
+                (f"{name}@{digest}", exact, f"team/driver@{digest}", True),
+                (f"{self.address}/team/other:v1", None, "team/driver:v1", False),
+                (f"{self.address}/team/other:v1", repository, "team/driver:v1", False),
+                (name, repository, "team/driver:v1", True), (f"{name}:v1", exact, "team/driver:v1", True),
+                (name, exact, "team/driver:v1", False),
+                ("vendor.example/product:1", {"type": "exactReference", "dockerReference": "vendor.example/product:1"},
+                 "team/driver:v1", True),
+                ("vendor.example/product:2", {"type": "exactReference", "dockerReference": "vendor.example/product:1"},
+                 "team/driver:v1", False),
+                ("vendor.example/product:2", {"type": "exactRepository", "dockerRepository": "vendor.example/product"},
+                 "team/driver:v1", True),
+                ("busybox:2", {"type": "exactRepository", "dockerRepository": "docker.io/library/busybox"},
+                 "team/driver:v1", True),
+                ("vendor.example/driver:v1", {"type": "remapIdentity", "prefix": f"{self.address}/team",
+                                              "signedPrefix": "vendor.example"}, "team/driver:v1", True),
+                ("vendor.example/driver:v2", {"type": "remapIdentity", "prefix": f"{self.address}/team",
+                                              "signedPrefix": "vendor.example"}, "team/driver:v1", False),
+                ("vendor.example/driver:v1", {"type": "remapIdentity", "prefix": f"{self.address}/te",
+                                              "signedPrefix": "vendor.example"}, "team/driver:v1", False),
+                (f"{name}:v1", {"type": "remapIdentity", "prefix": "elsewhere.example/team",
+                                "signedPrefix": "vendor.example"}, "team/driver:v1", True),
                 ("not a name", repository, "team/driver:v1", False), ("", repository, "team/driver:v1", False)):
             self.sign(self.payload(claimed))
             self.both(reference, self.policy(self.sigstore(identity)), expected, f"{claimed} for {identity}")
@@ -243,40 +277,52 @@ class Trusted(Registry):
         policy = self.policy(self.sigstore())
         self.sign(good)
         self.both("team/driver:v1", policy, True, "as it must be")
-        for why, payload in (("another digest", self.payload(name, another)), ("another type", self.payload(name, critical={"type": "atomic container signature"})),
-                             ("an unknown member", self.payload(name, more=1)), ("an unknown critical member", self.payload(name, critical={"more": 1})),
-                             ("no type", self.payload(name, critical={"type": None})), ("a digest that is none", self.payload(name, "sha256:abc")),
-                             ("an identity that is a list", self.payload(name, critical={"identity": [name]})), ("not JSON", b"{"), ("nothing", b" "),
+        for why, payload in (("another digest", self.payload(name, another)),
+                             ("another type", self.payload(name, critical={"type": "atomic container signature"})),
+                             ("an unknown member", self.payload(name, more=1)),
+                             ("an unknown critical member", self.payload(name, critical={"more": 1})),
+                             ("no type", self.payload(name, critical={"type": None})),
+                             ("a digest that is none", self.payload(name, "sha256:abc")),
+                             ("an identity that is a list", self.payload(name, critical={"identity": [name]})),
+                             ("not JSON", b"{"), ("nothing", b" "),
                              ("no optional", good.replace(b', "optional": null', b"")), ("two documents", good + good),
-                             ("a digest twice", good.replace(b'"docker-manifest-digest"', f'"docker-manifest-digest": "{another}", "docker-manifest-digest"'.encode())),
-                             ("a half second", self.payload(name, optional={"timestamp": 1.5})), ("a creator that is a number", self.payload(name, optional={"creator": 1}))):
+                             ("a digest twice", good.replace(b'"docker-manifest-digest"',
+                                                             f'"docker-manifest-digest": "{another}", "docker-manifest-digest"'.encode())),
+                             ("a half second", self.payload(name, optional={"timestamp": 1.5})),
+                             ("a creator that is a number", self.payload(name, optional={"creator": 1}))):
             self.sign(payload)
             self.both("team/driver:v1", policy, False, why)
-        for why, payload in (("an annotation", self.payload(name, optional={"team": "drivers", "creator": "somebody", "timestamp": 1700000000})),):
+        for why, payload in (("an annotation", self.payload(name, optional={"team": "drivers", "creator": "somebody",
+                                                                            "timestamp": 1700000000})),):
             self.sign(payload)
             self.both("team/driver:v1", policy, True, why)
         self.sign(good, "other")
         self.both("team/driver:v1", policy, False, "another key")
         digest, signature = self.manifest["digest"], self.signature(good)
-        for why, pair in (("a changed payload", (good + b" ", signature)), ("a changed signature", (good, signature[:-1] + bytes([signature[-1] ^ 1]))),
-                          ("a short signature", (good, signature[:-1])), ("a longer signature", (good, signature + b"\0")), ("no signature", (good, b""))):
+        for why, pair in (("a changed payload", (good + b" ", signature)),
+                          ("a changed signature", (good, signature[:-1] + bytes([signature[-1] ^ 1]))),
+                          ("a short signature", (good, signature[:-1])),
+                          ("a longer signature", (good, signature + b"\0")), ("no signature", (good, b""))):
             self.attach("team/driver", digest, pair)
             self.both("team/driver:v1", policy, False, why)
         self.attach("team/driver", digest, (good, signature), kind="application/vnd.dsse.envelope.v1+json")
         self.both("team/driver:v1", policy, False, "an attestation")
         bad = self.payload(name, another)
-        self.attach("team/driver", digest, (bad, self.signature(bad)), (good, self.signature(good, "other")), (good, signature))
+        self.attach("team/driver", digest, (bad, self.signature(bad)), (good, self.signature(good, "other")),
+                    (good, signature))
         self.both("team/driver:v1", policy, True, "the third of three")
 
     def test_kinds_of_keys(self):
         payload = self.payload(f"{self.address}/team/driver:v1")
-        for name, kind, *more in (("p384", "ec", "-pkeyopt", "ec_paramgen_curve:P-384"), ("rsa", "rsa", "-pkeyopt", "rsa_keygen_bits:2048"), ("ed", "ed25519")):
+        for name, kind, *more in (("p384", "ec", "-pkeyopt", "ec_paramgen_curve:P-384"),
+                                  ("rsa", "rsa", "-pkeyopt", "rsa_keygen_bits:2048"), ("ed", "ed25519")):
             self.key(name, kind, *more)
             self.sign(payload, name)
             self.both("team/driver:v1", self.policy(self.sigstore(key=name)), True, name)
             self.both("team/driver:v1", self.policy(self.sigstore()), False, f"{name} for another key")
             data = base64.b64encode((self.root / f"{name}.pub").read_bytes()).decode()
-            self.both("team/driver:v1", self.policy([{"type": "sigstoreSigned", "keyData": data}]), True, f"{name} as keyData")
+            self.both("team/driver:v1", self.policy([{"type": "sigstoreSigned", "keyData": data}]), True,
+                      f"{name} as keyData")
 
     def test_index(self):
         """A signature of the index proves its images, as cosign means it; one of the platform's manifest does, too, as
@@ -305,14 +351,16 @@ class Trusted(Registry):
         shutil.rmtree(self.root / "storage")
         self.worker("team/driver:v1", *more, "--image-pull-policy", "Never")
         self.worker("team/driver:v1", *more, "--image-pull-policy", "IfNotPresent")
-        self.worker("team/driver:v1", "--cache-dir", cache, "--signature-key", self.root / "other.pub", "--image-pull-policy", "Never", code=76)
+        self.worker("team/driver:v1", "--cache-dir", cache, "--signature-key", self.root / "other.pub",
+                    "--image-pull-policy", "Never", code=76)
 
     def test_what_cannot_be_checked(self):
         gpg = {"type": "signedBy", "keyType": "GPGKeys", "keyPath": "/etc/pki/key.gpg"}
         said = self.worker("team/driver:v1", "--policy", self.policy([gpg]), code=78)
         self.assertIn("signedBy", said)
         self.worker("team/driver:v1", "--policy", self.policy([gpg], "vendor.example", ACCEPT))
-        for wrong in ({"type": "sigstoreSigned"}, {**REJECT, "more": 1}, {"type": "sigstoreSigned", "keyPath": "a", "keyData": "YQ=="}, {"type": "Reject"}, {}, []):
+        for wrong in ({"type": "sigstoreSigned"}, {**REJECT, "more": 1},
+                      {"type": "sigstoreSigned", "keyPath": "a", "keyData": "YQ=="}, {"type": "Reject"}, {}, []):
             policy = self.policy([wrong], "vendor.example", ACCEPT)
             with self.subTest(wrong):
                 self.assertFalse(self.skopeo_takes("team/driver:v1", policy))
@@ -358,20 +406,25 @@ class Upgraded(Registry):
         worker.chmod(0o755)
 
     def edit(self, version):
-        (self.root / "cluster/modules/demo.yaml").write_text(MODULE.format(version=version, image=f"{self.address}/team/driver:{version}"))
+        image = f"{self.address}/team/driver:{version}"
+        (self.root / "cluster/modules/demo.yaml").write_text(MODULE.format(version=version, image=image))
 
     def upgrade(self, *arguments, code=0, **environment):
         scratch = self.root / "scratch"
         scratch.mkdir(exist_ok=True)
-        done = subprocess.run([str(case.TOOLS.bin / "kmm-upgrade"), *map(str, arguments), "--cluster", str(self.root / "cluster"), "--state-dir", str(self.root / "state")],
-                              env={**os.environ, "KMM_HOST_ROOT": str(self.root / "host"), "KMM_VERIFY_AFTER": "0s", "TMPDIR": str(scratch), "HOME": str(self.root),
+        done = subprocess.run([str(case.TOOLS.bin / "kmm-upgrade"), *map(str, arguments), "--cluster",
+                               str(self.root / "cluster"), "--state-dir", str(self.root / "state")],
+                              env={**os.environ, "KMM_HOST_ROOT": str(self.root / "host"), "KMM_VERIFY_AFTER": "0s",
+                                   "TMPDIR": str(scratch), "HOME": str(self.root),
                                    "XDG_CONFIG_HOME": str(self.root / "config"), **environment},
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, check=False)
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
+                              check=False)
         self.assertEqual(done.returncode, code, done.stdout)
         return done.stdout
 
     def begin(self, *more, **rest):
-        return self.upgrade("start", "module", "drivers/demo", "--to", "v1", "--via", "local", "--worker", self.root / "worker", *more, **rest)
+        return self.upgrade("start", "module", "drivers/demo", "--to", "v1", "--via", "local", "--worker",
+                            self.root / "worker", *more, **rest)
 
     def is_live(self):
         return (self.root / "host/sys/module/demo").exists()
@@ -425,7 +478,8 @@ class Upgraded(Registry):
     def test_environment_and_ways_that_cannot(self):
         self.begin(code=10, KMM_SIGNATURE_KEY=str(self.root / "ours.pub"))
         self.begin("--signature-key", self.root / "absent.pub", code=66)
-        said = self.upgrade("start", "module", "drivers/demo", "--to", "v1", "--via", "operator", "--signature-key", self.root / "ours.pub", code=64)
+        said = self.upgrade("start", "module", "drivers/demo", "--to", "v1", "--via", "operator", "--signature-key",
+                            self.root / "ours.pub", code=64)
         self.assertIn("KMM checks no signatures", said)
         self.assertEqual(self.calls("load"), [])
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """run_threads.py BIN_DIR BENCH_DIR: kmm-plan prints the same, findings and faults too, whether it may use one
-processor or all of them. The inputs are long enough for its threads: a fleet as kubectl prints it, the same in one line,
-and both of them cut off and damaged at many places; recipes, whole and with faults in some of them."""
+processor or all of them. The inputs are long enough for its threads: a fleet as kubectl prints it, the same in one
+line, and both of them cut off and damaged at many places; recipes, whole and with faults in some of them."""
 
 import json
 import os

@@ -6,10 +6,12 @@ Usage: files.py SOURCE_DIR CHECK, CHECK being one of length, licence, machine-pa
 neutral.
 """
 
+import io
 import pathlib
 import re
 import subprocess
 import sys
+import tokenize
 
 LINES_MAX = 500
 COLUMNS_MAX = 120
@@ -51,13 +53,31 @@ def is_script(path, text):
     return text.startswith("#!") or path.suffix in LICENSED or path.name == "CMakeLists.txt"
 
 
+def without_raw_strings(text):
+    return RAW_STRING.sub(lambda raw: "\n" * raw.group().count("\n"), text)
+
+
+def without_texts(text):
+    """Python without lines that consist of a long text: data, which no wrapping makes clearer. Docstrings stay."""
+    lines = text.split("\n")
+    before = tokenize.NEWLINE
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        is_long = token.type == tokenize.STRING and max(map(len, token.string.split("\n"))) > COLUMNS_MAX // 2
+        is_docstring = before in (tokenize.NEWLINE, tokenize.INDENT)
+        for number in range(token.start[0], token.end[0] + 1) if is_long and not is_docstring else ():
+            lines[number - 1] = ""
+        if token.type not in (tokenize.NL, tokenize.COMMENT):
+            before = token.type
+    return "\n".join(lines)
+
+
 def check_length(path, text):
     lines = text.count("\n")
     if path.suffix in SOURCES | {".py", ".sh"} and lines > LINES_MAX:
         yield f"{lines} lines, at most {LINES_MAX}: it wants a second file or a new room"
-    if path.suffix in SOURCES:
-        wrapped = RAW_STRING.sub(lambda raw: "\n" * raw.group().count("\n"), text)
-        for number, line in enumerate(wrapped.split("\n"), 1):
+    if path.suffix in SOURCES | {".py"}:
+        without = without_texts if path.suffix == ".py" else without_raw_strings
+        for number, line in enumerate(without(text).split("\n"), 1):
             if len(line) > COLUMNS_MAX:
                 yield f"line {number}: {len(line)} columns, at most {COLUMNS_MAX}"
     size = len(text.encode())

@@ -4,18 +4,20 @@
 
 Usage: fake_api.py [OPTION...] NAME=DIR... -- COMMAND...
 
-Every NAME is a context of the kubeconfig that KUBECONFIG names while the command runs; its objects are those of DIR, JSON
-documents. The first one is the current context. Exits like the command.
+Every NAME is a context of the kubeconfig that KUBECONFIG names while the command runs; its objects are those of DIR,
+JSON documents. The first one is the current context. Exits like the command.
 
   --deny VERB:RESOURCE    403 for it, and access reviews say no; may be repeated
-  --without NAME          this API group, or resource, is not there until somebody creates its definition; may be repeated
+  --without NAME          this API group, or resource, is not there until somebody creates its definition; may be
+                          repeated
   --refuse VERB:RESOURCE=TEXT  403 with that text for it, as admission says it; access reviews say yes
   --starting N            the first N requests are refused with 403, as by a server that has just been started; /readyz
                           says so
   --fail N:STATUS         the first N requests are answered with STATUS
   --budget-after N        a PodDisruptionBudget that allows nothing gives way after N refused evictions
-  --kill N:WHEN:FILE      SIGKILLs the process whose number is in FILE before or after the Nth request is answered. In place of N,
-                          patterns of "METHOD PATH" joined by commas: the request that fits the last, after those before
+  --kill N:WHEN:FILE      SIGKILLs the process whose number is in FILE before or after the Nth request is answered. In
+                          place of N, patterns of "METHOD PATH" joined by commas: the request that fits the last,
+                          after those before
   --log FILE              writes down the requests, one a line
   --dump FILE             writes the objects down when the command has ended, JSON
   --away VERB             no request is answered while a worker of this verb, as kubernetes-control-plane, runs in a Pod
@@ -130,7 +132,8 @@ def step_daemon_sets(cluster):
                                           "labels": copy.deepcopy(template["metadata"]["labels"])},
                              "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]}})
         for other, pod in sorted(cluster.objects.items()):
-            owners = [owner["uid"] for owner in pod["metadata"].get("ownerReferences", [])] if other[0] == "pods" else []
+            references = pod["metadata"].get("ownerReferences", []) if other[0] == "pods" else []
+            owners = [owner["uid"] for owner in references]
             if meta["uid"] in owners and other[2] not in names:
                 cluster.remove(other)
         if daemon_set.get("status", {}).get("desiredNumberScheduled") != len(nodes):
@@ -176,8 +179,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if not rows:
             return self.fail(404, "NotFound", "the server could not find the requested resource")
         if not version:
-            versions = [{"groupVersion": f"{group}/{name}", "version": name} for name in sorted({row[2] for row in rows})]
-            return self.answer({"kind": "APIGroup", "name": group, "versions": versions, "preferredVersion": versions[0]})
+            versions = [{"groupVersion": f"{group}/{name}", "version": name}
+                        for name in sorted({row[2] for row in rows})]
+            return self.answer({"kind": "APIGroup", "name": group, "versions": versions,
+                                "preferredVersion": versions[0]})
         rows = [row for row in rows if row[2] == version[0]]
         if not rows:
             return self.fail(404, "NotFound", "the server could not find the requested resource")
@@ -239,7 +244,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         verb = {"GET": "get" if name else "watch" if "watch" in query else "list", "POST": "create", "PUT": "update",
                 "PATCH": "patch", "DELETE": "delete"}[self.command]
         if f"{verb}:{'/'.join(filter(None, (plural, subresource)))}" in self.options.deny:
-            return self.fail(403, "Forbidden", f'{plural}{group and "." + group} is forbidden: User "jane" cannot {verb} resource "{plural}" '
+            return self.fail(403, "Forbidden",
+                             f'{plural}{group and "." + group} is forbidden: User "jane" cannot {verb} resource "{plural}" '
                              f'in API group "{group}" at the cluster scope')
         for entry in self.options.refuse:
             what, _, text = entry.partition("=")
@@ -262,7 +268,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return self.watch(cluster, row, namespace, query)
 
     def list(self, cluster, row, namespace, query):
-        found = [item for key, item in sorted(cluster.objects.items()) if key[0] == row[0] and is_selected(item, query, namespace)]
+        found = [item for key, item in sorted(cluster.objects.items()) if key[0] == row[0] and is_selected(item, query,
+            namespace)]
         start = int(query.get("continue", 0))
         limit = int(query.get("limit", 0)) or len(found)
         meta = {"resourceVersion": str(cluster.version)}
@@ -275,7 +282,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         dry = query.get("dryRun") == "All"
         if query.pop("log", ""):
             pod = cluster.objects.get(key)
-            return self.log_of(pod, Kubelet.logs[key] if key in Kubelet.logs else pod and played_controllers.log_of(pod))
+            return self.log_of(pod, Kubelet.logs[key] if key in Kubelet.logs else pod
+                               and played_controllers.log_of(pod))
         if self.command == "POST" and key[2]:
             return self.evict(cluster, key, dry)
         if self.command == "POST":
@@ -308,7 +316,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         new = copy.deepcopy(current) if current else {}
         meta = body.get("metadata", {}) if isinstance(body, dict) else {}
         if "resourceVersion" in meta and current and meta["resourceVersion"] != current["metadata"]["resourceVersion"]:
-            return self.fail(409, "Conflict", "the object has been modified; please apply your changes to the latest version")
+            return self.fail(409, "Conflict",
+                             "the object has been modified; please apply your changes to the latest version")
         if self.command == "PUT":
             new = body
         elif "json-patch" in kind:
@@ -346,19 +355,24 @@ class Handler(http.server.BaseHTTPRequestHandler):
         labels = pod["metadata"].get("labels", {})
         budgets = [item for (plural, namespace, _), item in cluster.objects.items()
                    if plural == "poddisruptionbudgets" and namespace == key[1]
-                   and all(labels.get(name) == value for name, value in item["spec"]["selector"]["matchLabels"].items())]
+                   and all(labels.get(name) == value for name,
+                           value in item["spec"]["selector"]["matchLabels"].items())]
         if len(budgets) > 1:
-            return self.fail(500, "InternalError", "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")
+            return self.fail(500, "InternalError",
+                             "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")
         for budget in budgets:
             status = budget.setdefault("status", {})
             if Handler.refusals == 0:
                 status["disruptionsAllowed"] = 1
             if status.get("disruptionsAllowed", 0) < 1:
                 Handler.refusals -= 1
-                name, needed, has = budget["metadata"]["name"], status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
-                return self.answer({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "TooManyRequests", "code": 429,
+                name, needed, has = budget["metadata"]["name"], status.get("desiredHealthy",
+                                                                           0), status.get("currentHealthy", 0)
+                return self.answer({"kind": "Status", "apiVersion": "v1", "status": "Failure",
+                                    "reason": "TooManyRequests", "code": 429,
                                     "message": "Cannot evict pod as it would violate the pod's disruption budget.",
-                                    "details": {"causes": [{"reason": "DisruptionBudget", "message": f"The disruption budget {name} needs {needed} "
+                                    "details": {"causes": [{"reason": "DisruptionBudget",
+                                                            "message": f"The disruption budget {name} needs {needed} "
                                                             f"healthy pods and has {has} currently"}]}}, 429)
             status["disruptionsAllowed"] -= 1
         if not dry:
@@ -427,8 +441,10 @@ def main():
     Handler.killing = killing.KillAt(options.kill)
     if options.controllers:
         KINDS.extend(played_controllers.KINDS)
-        BY_KIND.update({kind: (plural, group, version, namespaced) for plural, group, version, kind, namespaced in KINDS})
-    Handler.clusters = {name: Cluster(directory) for name, directory in (entry.partition("=")[::2] for entry in options.clusters)}
+        BY_KIND.update({kind: (plural, group, version, namespaced) for plural, group, version, kind,
+                        namespaced in KINDS})
+    Handler.clusters = {name: Cluster(directory) for name, directory in (entry.partition("=")[::2]
+                                                                         for entry in options.clusters)}
     if options.controllers:
         for cluster in Handler.clusters.values():
             played_controllers.begin(cluster)
@@ -444,7 +460,8 @@ def main():
     config.write_text(kubeconfig(list(Handler.clusters), server.server_port))
     done = subprocess.run(sys.argv[split + 1:], env=dict(os.environ, KUBECONFIG=str(config)), check=False)
     if options.dump:
-        dump = {name: [item for _, item in sorted(cluster.objects.items())] for name, cluster in Handler.clusters.items()}
+        dump = {name: [item for _, item in sorted(cluster.objects.items())] for name,
+                cluster in Handler.clusters.items()}
         pathlib.Path(options.dump).write_text(json.dumps(dump, indent=1, sort_keys=True))
     return done.returncode
 

@@ -49,7 +49,8 @@ Walk = collections.namedtuple("Walk", "code said requests calls steps seconds pr
 
 
 class Nodes:
-    """What nodes answer; `cluster` is the Cluster of fake_api.py that follows them. They begin with the version `first`."""
+    """What nodes answer; `cluster` is the Cluster of fake_api.py that follows them. They begin with the version
+    `first`."""
 
     def __init__(self, directory, bin_directory, fake_directory, first=FROM):
         self.directory, self.bin, self.first = directory, bin_directory, first

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kubelets of fake_api.py --kubelet: each runs the Pods of its node.
 
-A worker Pod is run by `ssh -- NODE kmm-worker ARGUMENTS`. Its answer becomes the termination message, or, with a message
-that says PodLog, the log of the Pod. An image with "missing" in its name cannot be pulled; a node that ssh does not reach
-starts nothing. Afterwards the objects follow what the node has become, in $KMM_FAKE_NODES/../cluster: files of
-fake_kubernetes_fleet.py. Pods with a command of their own: played_pods.py.
+A worker Pod is run by `ssh -- NODE kmm-worker ARGUMENTS`. Its answer becomes the termination message, or, with a
+message that says PodLog, the log of the Pod. An image with "missing" in its name cannot be pulled; a node that ssh
+does not reach starts nothing. Afterwards the objects follow what the node has become, in $KMM_FAKE_NODES/../cluster:
+files of fake_kubernetes_fleet.py. Pods with a command of their own: played_pods.py.
 """
 
 import copy

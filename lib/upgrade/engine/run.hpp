@@ -99,7 +99,7 @@ struct LeftOut {
     friend bool operator==(const LeftOut&, const LeftOut&) = default;
 };
 
-/// What is fixed while a program has a run. Shared by all who walk it: it never changes while a program has it.
+/// What is fixed while a program walks a run. Shared by all of its threads.
 struct Header {
     std::string lineage;             ///< UUID of this run
     std::string procedure;
