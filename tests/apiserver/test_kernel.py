@@ -171,7 +171,7 @@ class Kernel(ClusterCase):
 
         # Nothing says what the second node runs: it gets no Pod.
         self.kubelets.unlabelled.add(second)
-        said = self.fleet.run(*START, *self.access, "--node-timeout", "10s", expect=11)
+        said = self.fleet.run(*START, *self.access, "--node-timeout", "30s", expect=11)
         self.assertIn(f"{second}: driver-missing", said)
         self.assertIn(f"has no label {FULL}", self.fleet.run("show"))
         self.assertEqual([(RELEASE, RELEASE, False), (RELEASE, RELEASE, True), (KERNEL, KERNEL, False)],
