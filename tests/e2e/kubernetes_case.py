@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Upgrades of a kubeadm cluster of files, undisturbed and disturbed, and what their ends have in common."""
 import os
-import pathlib
 import shutil
 import sys
 import unittest
@@ -23,7 +22,7 @@ def sampled(cases, count):
     return cases if FULL or len(cases) <= count else [cases[index * len(cases) // count] for index in range(count)]
 
 
-class Case(unittest.TestCase):
+class Case(case.CopyCase):
     """Each test gets its own copy of a cluster of v1.34.4."""
     size = (2, 1)
     versions = (FROM, TARGET)
@@ -43,15 +42,6 @@ class Case(unittest.TestCase):
         if cls._expected is None:
             cls._expected = outcome_of(cls._template, cls._where / "undisturbed")
         return cls._expected
-
-    @classmethod
-    def tearDownClass(cls):
-        shutil.rmtree(cls._where, ignore_errors=True)
-
-    def setUp(self):
-        self.work = pathlib.Path(scratch("case"))
-        self.addCleanup(shutil.rmtree, self.work, ignore_errors=True)
-        self.fleet = self._template.copy(self.work / "fleet")
 
     def must(self, *words, exit_code=0):
         done = self.fleet.run(*words)

@@ -65,7 +65,8 @@ TEST_CASE("a fault of a manifest names the member") {
     CHECK(index(R"({"manifests":[{"mediaType":"x","digest":")" + k_digest + R"(","size":1,"platform":[]}]})") ==
           "manifests[0].platform: expected a mapping, found a list");
     const auto platform = [&](const std::string& features) {
-        return R"({"manifests":[{"mediaType":"x","digest":")" + k_digest + R"(","size":1,"platform":{)" + features + "}}]}";
+        return R"({"manifests":[{"mediaType":"x","digest":")" + k_digest + R"(","size":1,"platform":{)" + features +
+               "}}]}";
     };
     CHECK(index(platform(R"("os.features":"x")")) ==
           "manifests[0].platform: os.features: expected a list, found a string");

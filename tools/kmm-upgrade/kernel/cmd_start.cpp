@@ -286,7 +286,7 @@ Exit run_start_kernel(const cli::Args& args, cli::Context& context) {
     const auto interface_of = preflight::by_kernel(interfaces, {release});
     run_preflight_of(access, snapshot, run, trusted, interface_of, found);
     run_recipe_preflight(access, recipes, snapshot, run, interface_of, found);
-    const auto releases = deployed_releases(access, release_namespace_of(args));
+    const auto releases = deployed_releases(access, subject.releases);
     const auto nodes = nodes_of(snapshot.objects, run);
     for (auto& finding : drive::missing_copies(releases, nodes, release)) found.obstacles.push_back(std::move(finding));
     if (dry) {
