@@ -58,10 +58,10 @@ WeakKernel plan_kernel_links(const kubeadm::Place& place, const std::string& rel
             const auto found = links.find(candidate.subpath);
             const auto before = found == links.end() ? std::string() : found->second;
             row.change = {candidate.subpath, before, candidate.module.path};
-            row.action = found == links.end()              ? "add"
-                         : before == candidate.module.path ? "keep"
-                         : is_weak_link(before)            ? "replace"
-                                                           : "leave";
+            row.action = found == links.end()                          ? "add"
+                         : addon_path(before) == candidate.module.path ? "keep"
+                         : !addon_path(before).empty()                 ? "replace"
+                                                                       : "leave";
             if (row.action == "leave")
                 row.reason = before.empty() ? "a file that is no link has this path"
                                             : fmt::format("somebody else's link has this path, to {}", before);
@@ -76,7 +76,7 @@ WeakKernel plan_kernel_links(const kubeadm::Place& place, const std::string& rel
             return other.action == "none" && other.subpath == subpath && target.ends_with("/" + subpath) &&
                    target.find("/" + other.home + "/") != std::string::npos;
         });
-        if (!is_weak_link(target)) {
+        if (addon_path(target).empty()) {
             row.action = "leave";
             row.code = "not-ours";
             row.reason = target.empty() ? "a file that is no link" : fmt::format("somebody else's link, to {}", target);
@@ -85,9 +85,15 @@ WeakKernel plan_kernel_links(const kubeadm::Place& place, const std::string& rel
             of->action = "remove";
             of->change = row.change;
             continue;
+        } else if (const auto at = std::find_if(
+                       all.begin(), all.end(),
+                       [&](const auto& each) { return each.module.path == addon_path(target); });
+                   at != all.end()) {
+            row.code = "other-path";
+            row.reason = fmt::format("links to {} have the path {}", target, at->subpath);
         } else {
             row.code = "module-absent";
-            row.reason = fmt::format("{} is not there", target);
+            row.reason = fmt::format("{} is not there, or not a module", target);
         }
         made.rows.push_back(std::move(row));
     }

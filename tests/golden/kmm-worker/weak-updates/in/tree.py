@@ -58,3 +58,9 @@ weak = MODULES / NEW / "weak-updates"
 (weak / "kmm/base.ko").symlink_to(f"/lib/modules/{OLD}/extra/kmm/base.ko")  # a later build is there
 (weak / "gone/gone.ko").symlink_to(f"/lib/modules/{OLD}/extra/gone/gone.ko")
 (weak / "own.ko").symlink_to("/opt/own.ko")
+# As written by packages that know /usr/lib only; a link at another path than those that are made; a link to a module.
+(weak / "usr.ko").symlink_to(f"/usr/lib/modules/{OLD}/extra/usr.ko")
+(weak / "kmm/user.ko.xz").symlink_to(f"/usr/lib/modules/{OLD}/extra/kmm/user.ko.xz")
+(weak / "extra").mkdir()
+(weak / "extra/base.ko").symlink_to(f"/lib/modules/{MIDDLE}/extra/kmm/base.ko")
+(extra / "linked.ko").symlink_to("kmm/base.ko")
