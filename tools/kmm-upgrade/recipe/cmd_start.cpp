@@ -107,11 +107,16 @@ Release render(Access& access, const std::string& name, kube::Client* client,
     Release release;
     release.recipe = name;
     release.version = versions[name];
-    if (wanted && release.version != *wanted)
+    if (wanted && release.version != *wanted) {
+        const auto* resource = recipe::plan::find_resource(documents.resources, name);
+        const bool has_chart = resource == nullptr || !resource->is_built_in();
         throw Error(Exit::checks_failed, "version-differs",
-                    fmt::format("the chart of {} is version {}, expected {} as --to says", name,
-                                base::escape(release.version), base::escape(*wanted)))
-            .hint("give that version of the chart with --chart, or another --to");
+                    fmt::format("{} {} is version {}, expected {} as --to says",
+                                has_chart ? "the chart of" : "SpecialResource", name, base::escape(release.version),
+                                base::escape(*wanted)))
+            .hint(has_chart ? "give that version of the chart with --chart, or another --to"
+                            : "write it into spec.metadata.version, or give another --to");
+    }
     for (const auto& node : facts.kernels)
         if (std::find(release.kernels.begin(), release.kernels.end(), node.kernel) == release.kernels.end())
             release.kernels.push_back(node.kernel);
