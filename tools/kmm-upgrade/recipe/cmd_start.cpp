@@ -82,6 +82,18 @@ void build_missing(Release& release, const std::vector<recipe::decide::Decision>
             if (one.on_demand && is_missing(one)) one.on_demand = false;
 }
 
+/// What a resource needs would be rolled out without it. Errors: data "nothing-to-apply".
+void require_managed(const recipe::plan::SpecialResource* resource) {
+    if (resource == nullptr || resource->management == recipe::plan::Management::managed) return;
+    const bool is_removed = resource->management == recipe::plan::Management::removed;
+    throw Error(Exit::data, "nothing-to-apply",
+                fmt::format("SpecialResource {}: spec.managementState is {}", resource->name,
+                            is_removed ? "Removed" : "Unmanaged"))
+        .at(resource->place("spec.managementState"))
+        .hint(is_removed ? fmt::format("kmm-upgrade remove recipe {}, or write Managed", resource->name)
+                         : "write Managed to roll it out");
+}
+
 /// The rendered release; its revision is not set. `waves`: in which wave each of its resources comes.
 Release render(Access& access, const std::string& name, kube::Client* client,
                std::map<std::string, std::int64_t>& waves) {
@@ -91,6 +103,7 @@ Release render(Access& access, const std::string& name, kube::Client* client,
     if (client != nullptr)
         for (auto& document : recipe::files::read_cluster_objects(*client))
             documents.all.push_back(std::move(document));
+    require_managed(recipe::plan::find_resource(documents.resources, name));
     const auto wanted = args.get("to");
     for (auto& resource : documents.resources)
         if (wanted && resource.name == name && !resource.is_built_in()) resource.chart.version = *wanted;
