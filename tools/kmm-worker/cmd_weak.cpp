@@ -214,6 +214,10 @@ Exit run_weak_updates(const cli::Args& args, cli::Context& context) {
             for (const auto& row : one.rows)
                 if (row.changes()) changes.push_back(row.change);
             if (!changes.empty()) change_links(place, one.release, changes);
+            const auto packed = changes.empty() ? std::string() : initramfs_of(place, one.release);
+            if (!packed.empty() && context.verbosity >= 0)
+                context.console.err(
+                    fmt::format("note: {} is as before: make it again if it has one of these modules\n", packed));
             // Also without a change: an earlier call may have ended before it.
             const bool has_links = std::any_of(one.rows.begin(), one.rows.end(), [](const WeakRow& row) {
                 return row.changes() || row.action == "keep";
@@ -237,7 +241,8 @@ cli::Verb verb_weak_updates() {
         "weak-updates of that kernel, as weak-modules makes them; of several builds the "
         "latest. Links to modules that no longer fit, or are gone, are removed; links and files of somebody else stay. "
         "The versions are those of symvers.gz or of the kernel's headers.\n\n"
-        "depmod runs afterwards, if it is there; libkmod cannot write its files. An initramfs is not made.";
+        "depmod runs afterwards, if it is there; libkmod cannot write its files. An initramfs is not made; one that is "
+        "there is named.";
     verb.examples = {{"kmm-worker weak-updates --dry-run", "what would be linked, and why not"},
                      {"kmm-worker weak-updates --apply --kernel 5.14.0-427.43.1.el9_4.x86_64", "for one kernel"}};
     const auto kernel = cli::option("kernel", "KERNEL", "only this kernel; all of /lib/modules if absent");

@@ -295,6 +295,12 @@ std::string addon_path(const std::string& target) {
     return is_addon ? path : "";
 }
 
+std::string initramfs_of(const kubeadm::Place& place, const std::string& release) {
+    for (const auto& path : {fmt::format("/boot/initramfs-{}.img", release), "/boot/initrd.img-" + release})
+        if (place.exists(path)) return path;
+    return "";
+}
+
 void change_links(const kubeadm::Place& place, const std::string& release, const std::vector<LinkChange>& changes) {
     const auto own = fmt::format("{}/{}", k_modules, release);
     const auto kernel = place.open(own, O_RDONLY | O_DIRECTORY);

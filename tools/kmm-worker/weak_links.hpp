@@ -33,6 +33,9 @@ namespace kmm::tool_worker {
 /// written with /usr/lib. "" for any other target.
 [[nodiscard]] std::string addon_path(const std::string& target);
 
+/// The initramfs of a release in /boot, which may have modules of its own; "" if there is none.
+[[nodiscard]] std::string initramfs_of(const kubeadm::Place& place, const std::string& release);
+
 /// One change below weak-updates.
 struct LinkChange {
     std::string subpath;

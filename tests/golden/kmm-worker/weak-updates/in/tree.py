@@ -49,6 +49,7 @@ put(
     ko("base", MIDDLE, {"_printk": "0x22"}, exported=["base_call"], export_crcs={"base_call": "0x44"}),
 )
 put(pathlib.Path("host/usr/sbin/depmod"), b"")
+put(pathlib.Path(f"host/boot/initramfs-{NEW}.img"), b"")
 (MODULES / "6.0.0-bare").mkdir()
 (MODULES / "-no-kernel").mkdir()
 weak = MODULES / NEW / "weak-updates"
