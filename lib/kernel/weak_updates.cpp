@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include <fmt/format.h>
@@ -20,22 +21,58 @@ const Diagnostic* first_error(const Diagnostics& findings) {
     return found == findings.end() ? nullptr : &*found;
 }
 
-/// True if `name` cannot be loaded without another one of `faulty`.
-bool needs_another(const kmod::ModuleIndex& index, const std::string& name,
-                   const std::map<std::string, Diagnostic>& faulty) {
-    std::set<std::string> seen{name};
-    std::vector<std::string> next{name};
-    while (!next.empty()) {
-        const auto* module = index.find(next.back());
-        next.pop_back();
-        if (module == nullptr) continue;
-        for (const auto& need : index.hard_needs(*module)) {
-            if (!seen.insert(need).second) continue;
-            if (faulty.contains(need)) return true;
-            next.push_back(need);
+/// Of each module of one release, its name to the candidate.
+using Builds = std::map<std::string, std::size_t>;
+
+/// The builds of each release, the latest release first. A second build of a module for one release is in a round of
+/// its own, after that of the one that depmod prefers, which comes last in `candidates`.
+std::vector<Builds> builds_by_release(const std::vector<WeakCandidate>& candidates) {
+    std::vector<std::size_t> order(candidates.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        if (is_earlier_release(candidates[b].home, candidates[a].home)) return true;
+        return candidates[a].home == candidates[b].home && a > b;
+    });
+    std::vector<Builds> releases;
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+        if (i == 0 || candidates[order[i]].home != candidates[order[i - 1]].home) first = releases.size();
+        std::size_t at = first;
+        while (at < releases.size() && releases[at].contains(candidates[order[i]].module.file.name)) ++at;
+        if (at == releases.size()) releases.emplace_back();
+        releases[at].emplace(candidates[order[i]].module.file.name, order[i]);
+    }
+    return releases;
+}
+
+/// Each module that no other one needs, with all that it needs; groups of one module first.
+std::vector<std::set<std::string>> groups_of(const std::vector<WeakCandidate>& candidates, const Builds& builds) {
+    kmod::ModuleIndex index;
+    for (const auto& [name, at] : builds) index.add(candidates[at].module);
+    std::map<std::string, std::set<std::string>> needed;
+    for (const auto& [name, at] : builds) {
+        auto& all = needed[name];
+        all.insert(name);
+        std::vector<std::string> next{name};
+        while (!next.empty()) {
+            const auto* module = index.find(next.back());
+            next.pop_back();
+            if (module == nullptr) continue;
+            for (const auto& need : index.hard_needs(*module)) {
+                const auto* other = index.find(need);
+                if (other != nullptr && all.insert(other->file.name).second) next.push_back(other->file.name);
+            }
         }
     }
-    return false;
+    std::set<std::string> inner;
+    for (const auto& [name, all] : needed)
+        for (const auto& need : all)
+            if (need != name && (!needed[need].contains(name) || name < need)) inner.insert(need);
+    std::vector<std::set<std::string>> groups;
+    for (auto& [name, all] : needed)
+        if (!inner.contains(name)) groups.push_back(std::move(all));
+    std::stable_partition(groups.begin(), groups.end(), [](const auto& group) { return group.size() == 1; });
+    return groups;
 }
 
 }  // namespace
@@ -56,65 +93,62 @@ std::vector<WeakJudgement> judge_weak(const std::vector<WeakCandidate>& candidat
     for (const auto& module : own) own_names.insert(module.file.name);
     const bool has_versions = std::any_of(interface.exports.begin(), interface.exports.end(),
                                           [](const auto& each) { return each.second.crc != 0; });
-    // Of each module the builds that are left, the latest one at the end.
-    std::map<std::string, std::vector<std::size_t>> left;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-        const auto& name = candidates[i].module.file.name;
-        if (own_names.contains(name))
+        if (own_names.contains(candidates[i].module.file.name))
             refuse(i, "own-module", fmt::format("kernel {} has a build of its own", interface.release));
         else if (!has_versions)
             refuse(i, "kernel-without-versions",
                    fmt::format("the symbols of kernel {} have no versions to compare", interface.release));
-        else left[name].push_back(i);
     }
-    for (auto& [name, builds] : left)
-        std::stable_sort(builds.begin(), builds.end(), [&](std::size_t a, std::size_t b) {
-            return is_earlier_release(candidates[a].home, candidates[b].home);
-        });
-    for (bool is_stable = false; !is_stable;) {
-        is_stable = true;
-        kmod::ModuleIndex index;
-        for (const auto& module : own) index.add(module);
-        for (const auto& [name, builds] : left)
-            if (!builds.empty()) index.add(candidates[builds.back()].module);
-        // All are judged against the same set: what falls out of it is missing in the next round.
-        std::map<std::string, Diagnostic> faulty;
-        for (const auto& [name, builds] : left) {
-            if (builds.empty()) continue;
-            Wish wish;
-            wish.module = name;
-            wish.release = interface.release;
-            const auto findings = judge(index, wish, &interface);
-            if (const auto* error = first_error(findings)) faulty.emplace(name, *error);
-        }
-        // A module that needs a faulty one may fit an earlier build of it.
-        std::vector<std::string> fallen;
-        for (const auto& [name, error] : faulty)
-            if (!needs_another(index, name, faulty)) fallen.push_back(name);
-        if (fallen.empty())
-            for (const auto& [name, error] : faulty) fallen.push_back(name);
-        for (const auto& name : fallen) {
-            refuse(left[name].back(), faulty.at(name).code, faulty.at(name).message);
-            left[name].pop_back();
-            is_stable = false;
+    kmod::ModuleIndex index;
+    for (const auto& module : own) index.add(module);
+    Builds taken;
+    for (const auto& builds : has_versions ? builds_by_release(candidates) : std::vector<Builds>()) {
+        for (const auto& group : groups_of(candidates, builds)) {
+            Builds added;
+            for (const auto& name : group)
+                if (!own_names.contains(name) && !taken.contains(name)) added.emplace(name, builds.at(name));
+            for (const auto& [name, at] : added) index.add(candidates[at].module);
+            std::map<std::string, Diagnostic> faulty;
+            for (const auto& [name, at] : added) {
+                Wish wish;
+                wish.module = name;
+                wish.release = interface.release;
+                const auto findings = judge(index, wish, &interface);
+                if (const auto* error = first_error(findings)) faulty.emplace(name, *error);
+            }
+            if (faulty.empty()) {
+                taken.merge(added);
+                continue;
+            }
+            for (const auto& [name, at] : added) {
+                index.remove(name);
+                if (const auto found = faulty.find(name); found != faulty.end())
+                    refuse(at, found->second.code, found->second.message);
+                else
+                    refuse(at, "group-unfit",
+                           fmt::format("it fits, but {} does not: modules that need each other are linked together or "
+                                       "not at all",
+                                       faulty.begin()->first));
+            }
         }
     }
     std::map<std::string, std::size_t> by_path;
-    for (const auto& [name, builds] : left) {
-        if (builds.empty()) continue;
-        const auto taken = builds.back();
-        for (const auto index : builds)
-            if (index != taken)
-                refuse(index, "later-build",
-                       fmt::format("the build for {} fits, too, and is later", candidates[taken].home));
-        const auto [place, is_new] = by_path.emplace(candidates[taken].subpath, taken);
+    for (const auto& [name, at] : taken) {
+        const auto [place, is_new] = by_path.emplace(candidates[at].subpath, at);
         if (!is_new) {
-            refuse(taken, "same-path",
+            refuse(at, "same-path",
                    fmt::format("{} has the same path below weak-updates", candidates[place->second].module.path));
             continue;
         }
-        result[taken].fits = true;
-        result[taken].reason = fmt::format("every symbol has the version that kernel {} has", interface.release);
+        result[at].fits = true;
+        result[at].code.clear();
+        result[at].reason = fmt::format("every symbol has the version that kernel {} has", interface.release);
+    }
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+        if (result[i].fits || !result[i].code.empty()) continue;
+        const auto& chosen = candidates[taken.at(candidates[i].module.file.name)];
+        refuse(i, "later-build", fmt::format("the build for {} fits, too, and is later", chosen.home));
     }
     return result;
 }

@@ -24,12 +24,12 @@ struct WeakJudgement {
     std::string code, reason;     ///< why it does not, or what is to be known of one that does
 };
 
-/// Judges each candidate on kernel `interface`, whose release and vermagic are known. A module is judged with all that
-/// it needs of the others; one that does not fit is taken out, and those that need it are judged again, until nothing
-/// changes. Of one module for several releases the latest that fits is taken. A module that `own` has, which were built
-/// for this kernel, is not taken; what they export counts. Reason codes: "own-module", "later-build", "same-path",
-/// "kernel-without-versions", and those of judge.
-/// In the order of `candidates`. Cost: candidates x (their symbols), and again for each that is taken out.
+/// Judges each candidate on kernel `interface`, whose release and vermagic are known, as weak-modules --add-kernel:
+/// release by release, the latest first, a module that no other one of its release needs together with all that it
+/// needs. A group is taken whole or not at all; a module that was taken from a later release stands for its group's
+/// own. A module that `own` has, which were built for this kernel, is not taken; what they export counts. Reason codes:
+/// "own-module", "later-build", "same-path", "group-unfit", "kernel-without-versions", and those of judge.
+/// In the order of `candidates`. Cost: groups x (symbols of their modules).
 [[nodiscard]] std::vector<WeakJudgement> judge_weak(const std::vector<WeakCandidate>& candidates,
                                                     const std::vector<kmod::IndexedModule>& own,
                                                     const Interface& interface);

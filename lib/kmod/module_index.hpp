@@ -72,6 +72,8 @@ public:
 
     /// Adds one module read elsewhere; replaces one of the same name.
     void add(IndexedModule module);
+    /// Takes out the module that has this name, spelled as its file says; no effect if there is none.
+    void remove(const std::string& name);
 
     /// The module of that name in either spelling, nullptr if the image has none.
     [[nodiscard]] const IndexedModule* find(std::string_view name) const;
@@ -94,8 +96,6 @@ public:
                                   const OrderExtras& extras = {}) const;
 
 private:
-    void remove(const std::string& name);
-
     std::map<std::string, IndexedModule> modules_;     // by normalised name
     std::map<std::string, std::string> exporters_;     // symbol -> module
     Diagnostics faults_;

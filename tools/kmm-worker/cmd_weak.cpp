@@ -58,10 +58,10 @@ WeakKernel plan_kernel_links(const kubeadm::Place& place, const std::string& rel
             const auto found = links.find(candidate.subpath);
             const auto before = found == links.end() ? std::string() : found->second;
             row.change = {candidate.subpath, before, candidate.module.path};
-            row.action = found == links.end()              ? "add"
-                         : before == candidate.module.path ? "keep"
-                         : is_weak_link(before)            ? "replace"
-                                                           : "leave";
+            row.action = found == links.end()                          ? "add"
+                         : addon_path(before) == candidate.module.path ? "keep"
+                         : !addon_path(before).empty()                 ? "replace"
+                                                                       : "leave";
             if (row.action == "leave")
                 row.reason = before.empty() ? "a file that is no link has this path"
                                             : fmt::format("somebody else's link has this path, to {}", before);
@@ -76,7 +76,7 @@ WeakKernel plan_kernel_links(const kubeadm::Place& place, const std::string& rel
             return other.action == "none" && other.subpath == subpath && target.ends_with("/" + subpath) &&
                    target.find("/" + other.home + "/") != std::string::npos;
         });
-        if (!is_weak_link(target)) {
+        if (addon_path(target).empty()) {
             row.action = "leave";
             row.code = "not-ours";
             row.reason = target.empty() ? "a file that is no link" : fmt::format("somebody else's link, to {}", target);
@@ -85,9 +85,15 @@ WeakKernel plan_kernel_links(const kubeadm::Place& place, const std::string& rel
             of->action = "remove";
             of->change = row.change;
             continue;
+        } else if (const auto at = std::find_if(
+                       all.begin(), all.end(),
+                       [&](const auto& each) { return each.module.path == addon_path(target); });
+                   at != all.end()) {
+            row.code = "other-path";
+            row.reason = fmt::format("links to {} have the path {}", target, at->subpath);
         } else {
             row.code = "module-absent";
-            row.reason = fmt::format("{} is not there", target);
+            row.reason = fmt::format("{} is not there, or not a module", target);
         }
         made.rows.push_back(std::move(row));
     }
@@ -208,6 +214,10 @@ Exit run_weak_updates(const cli::Args& args, cli::Context& context) {
             for (const auto& row : one.rows)
                 if (row.changes()) changes.push_back(row.change);
             if (!changes.empty()) change_links(place, one.release, changes);
+            const auto packed = changes.empty() ? std::string() : initramfs_of(place, one.release);
+            if (!packed.empty() && context.verbosity >= 0)
+                context.console.err(
+                    fmt::format("note: {} is as before: make it again if it has one of these modules\n", packed));
             // Also without a change: an earlier call may have ended before it.
             const bool has_links = std::any_of(one.rows.begin(), one.rows.end(), [](const WeakRow& row) {
                 return row.changes() || row.action == "keep";
@@ -231,7 +241,8 @@ cli::Verb verb_weak_updates() {
         "weak-updates of that kernel, as weak-modules makes them; of several builds the "
         "latest. Links to modules that no longer fit, or are gone, are removed; links and files of somebody else stay. "
         "The versions are those of symvers.gz or of the kernel's headers.\n\n"
-        "depmod runs afterwards, if it is there; libkmod cannot write its files. An initramfs is not made.";
+        "depmod runs afterwards, if it is there; libkmod cannot write its files. An initramfs is not made; one that is "
+        "there is named.";
     verb.examples = {{"kmm-worker weak-updates --dry-run", "what would be linked, and why not"},
                      {"kmm-worker weak-updates --apply --kernel 5.14.0-427.43.1.el9_4.x86_64", "for one kernel"}};
     const auto kernel = cli::option("kernel", "KERNEL", "only this kernel; all of /lib/modules if absent");

@@ -218,8 +218,12 @@ std::vector<kernel::WeakCandidate> read_addons(const kubeadm::Place& place, cons
         if (!directory) continue;
         static_cast<void>(
             walk(directory->get(), "", 0, [&](int at, const std::string& subpath, const sys::DirectoryEntry& entry) {
-                if (entry.type != sys::EntryType::file || !is_module_file_name(entry.name)) return true;
+                if (!is_module_file_name(entry.name)) return true;
                 const auto path = top + "/" + subpath;
+                if (entry.type != sys::EntryType::file) {
+                    warnings.push_back(path + " is left out: expected a regular file");
+                    return true;
+                }
                 try {
                     found.push_back({release, subpath, module_at(at, entry.name, path)});
                 } catch (const Error& error) {
@@ -282,10 +286,19 @@ std::map<std::string, std::string> read_links(const kubeadm::Place& place, const
     return links;
 }
 
-bool is_weak_link(const std::string& target) {
-    const auto parts = base::split(target, '/');  // "", "lib", "modules", RELEASE, "extra", ...
-    return parts.size() > 5 && parts[0].empty() && parts[1] == "lib" && parts[2] == "modules" &&
-           (parts[4] == "extra" || parts[4] == "updates") && std::find(parts.begin(), parts.end(), "..") == parts.end();
+std::string addon_path(const std::string& target) {
+    auto path = target.starts_with("/usr/lib/") ? target.substr(4) : target;
+    const auto parts = base::split(path, '/');  // "", "lib", "modules", RELEASE, "extra", ...
+    const bool is_addon = parts.size() > 5 && parts[0].empty() && parts[1] == "lib" && parts[2] == "modules" &&
+                          (parts[4] == "extra" || parts[4] == "updates") &&
+                          std::find(parts.begin(), parts.end(), "..") == parts.end();
+    return is_addon ? path : "";
+}
+
+std::string initramfs_of(const kubeadm::Place& place, const std::string& release) {
+    for (const auto& path : {fmt::format("/boot/initramfs-{}.img", release), "/boot/initrd.img-" + release})
+        if (place.exists(path)) return path;
+    return "";
 }
 
 void change_links(const kubeadm::Place& place, const std::string& release, const std::vector<LinkChange>& changes) {

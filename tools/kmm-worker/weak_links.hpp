@@ -16,8 +16,8 @@ namespace kmm::tool_worker {
 /// Releases that have a directory in /lib/modules, sorted.
 [[nodiscard]] std::vector<std::string> kernel_releases(const kubeadm::Place& place);
 
-/// The modules below extra and updates of a release; files that are no modules are told in `warnings` and left out.
-/// Links are not followed.
+/// The modules below extra and updates of a release; files that are no modules, and links, are
+/// told in `warnings` and left out.
 [[nodiscard]] std::vector<kernel::WeakCandidate> read_addons(const kubeadm::Place& place, const std::string& release,
                                                              std::vector<std::string>& warnings);
 
@@ -29,8 +29,12 @@ namespace kmm::tool_worker {
 /// The links below weak-updates of a release: path below it to where it leads; "" for anything that is no link.
 [[nodiscard]] std::map<std::string, std::string> read_links(const kubeadm::Place& place, const std::string& release);
 
-/// True for a link as weak-modules makes them: to a file below extra or updates of a release.
-[[nodiscard]] bool is_weak_link(const std::string& target);
+/// Where a link as weak-modules makes them leads: a file below /lib/modules/RELEASE/{extra,updates}, also when it is
+/// written with /usr/lib. "" for any other target.
+[[nodiscard]] std::string addon_path(const std::string& target);
+
+/// The initramfs of a release in /boot, which may have modules of its own; "" if there is none.
+[[nodiscard]] std::string initramfs_of(const kubeadm::Place& place, const std::string& release);
 
 /// One change below weak-updates.
 struct LinkChange {

@@ -12,6 +12,21 @@
 
 namespace kmm::recipe::files {
 
+namespace {
+
+/// spec.metadata.version of a resource without a chart, which the built-in chart's own version says nothing of.
+std::string version_of(const recipe::plan::SpecialResource* resource, const recipe::chart::Chart& chart) {
+    const auto* value = resource == nullptr || !resource->is_built_in() ? nullptr : &resource->object;
+    for (const char* key : {"spec", "metadata", "version"}) {
+        if (value == nullptr || !value->is_map()) { return chart.metadata.version; }
+        const auto found = value->members().find(key);
+        value = found == value->members().end() ? nullptr : &found->second;
+    }
+    return value == nullptr || value->text().empty() ? chart.metadata.version : value->text();
+}
+
+}  // namespace
+
 std::vector<cli::Option> recipe_sources() {
     auto file = cli::repeatable(
         cli::option("filename", 'f', "FILE", "documents, a directory of them, or - for standard input"));
@@ -46,7 +61,7 @@ recipe::plan::RenderedRecipes render_named(const cli::Args& args, const RecipeDo
         auto chart = charts.chart(resource, reference);
         if (versions != nullptr) {
             const std::lock_guard lock(versions_mutex);
-            (*versions)[resource] = chart.metadata.version;
+            (*versions)[resource] = version_of(recipe::plan::find_resource(documents.resources, resource), chart);
         }
         return chart;
     };

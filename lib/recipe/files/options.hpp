@@ -18,7 +18,7 @@ namespace kmm::recipe::files {
 /// Errors: not_found "recipe-not-found" if no document is a SpecialResource or SpecialResourceModule.
 void require_resources(const RecipeDocuments& documents);
 
-/// Renders `names`, or all. `versions` gets the version of the chart of each resource. Errors: those of
+/// Renders `names`, or all. `versions` gets the version of each resource: its chart's, or its own. Errors: those of
 /// recipe::plan::render_recipes.
 [[nodiscard]] recipe::plan::RenderedRecipes render_named(const cli::Args& args, const RecipeDocuments& documents,
                                                          const recipe::plan::Facts& facts,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SpecialResource sro.openshift.io/v1alpha1: a driver container without a chart.
+// SpecialResource sro.openshift.io/v1alpha1, and v1beta1 before OpenShift 4.9: a driver container without a chart.
 #include <fmt/format.h>
 
 #include "api/names.hpp"
@@ -49,11 +49,12 @@ Value images(api::Fields& artifacts) {
     tmpl::List made;
     for (const auto& item : artifacts.items("images")) {
         api::Fields image(artifacts.scope(), *item.node, item.path);
+        const auto has = [&](std::string_view key) { return item.node->find(key) != nullptr; };
         tmpl::Map one{{"name", string_value(image, "name", api::Need::required)},
                       {"kind", string_value(image, "kind")},
                       {"namespace", string_value(image, "namespace")},
-                      {"pullSecret", string_value(image, "pullSecret")},
-                      {"paths", named_items(image, "paths", {"sourcePath", "destinationDir"})}};
+                      {"pullSecret", string_value(image, has("pullsecret") ? "pullsecret" : "pullSecret")},
+                      {"paths", named_items(image, has("path") ? "path" : "paths", {"sourcePath", "destinationDir"})}};
         const std::string kind = one["kind"].text();
         if (!kind.empty() && kind != "ImageStreamTag") {
             artifacts.scope().fault(
@@ -95,15 +96,19 @@ Value driver_container(api::Fields& spec) {
     return Value::map(std::move(made));
 }
 
+/// Also by the names that it had at first: environment, with `key` for `name`.
 Value configuration(api::Fields& spec) {
     tmpl::List made;
-    for (const auto& item : spec.items("configuration")) {
-        api::Fields entry(spec.scope(), *item.node, item.path);
-        tmpl::Map one;
-        one["name"] = string_value(entry, "name", api::Need::required);
-        one["value"] = texts(one_or_many(entry, "value", api::Need::required));
-        entry.done();
-        made.push_back(Value::map(std::move(one)));
+    for (const auto list : {"configuration", "environment"}) {
+        for (const auto& item : spec.items(list)) {
+            api::Fields entry(spec.scope(), *item.node, item.path);
+            const bool has_key = item.node->find("key") != nullptr;
+            tmpl::Map one;
+            one["name"] = string_value(entry, has_key ? "key" : "name", api::Need::required);
+            one["value"] = texts(one_or_many(entry, "value", api::Need::required));
+            entry.done();
+            made.push_back(Value::map(std::move(one)));
+        }
     }
     return Value::list(std::move(made));
 }
@@ -127,7 +132,27 @@ Value node_selector(api::Fields& spec, SpecialResource& resource) {
         {{"key", Value::string(resource.node_choice.key)}, {"values", texts(resource.node_choice.values)}});
 }
 
+/// The first form of dependsOn: a mapping with a name, or a list of them.
+Value dependencies_by_name(api::Fields& spec, SpecialResource& resource) {
+    tmpl::List made;
+    auto fields = spec.child("dependsOn");
+    for (auto& name : one_or_many(*fields, "name", api::Need::required)) {
+        RecipeDependency dependency;
+        dependency.origin = fields->position_of("name");
+        dependency.name = std::move(name);
+        dependency.set = Value::nil();
+        made.push_back(
+            Value::map({{"name", Value::string(dependency.name)}, {"imageReference", Value::boolean(false)}}));
+        resource.dependencies.push_back(std::move(dependency));
+    }
+    fields->done();
+    return Value::list(std::move(made));
+}
+
 Value dependencies(api::Fields& spec, SpecialResource& resource) {
+    if (const value::Node* node = spec.node().find("dependsOn"); node != nullptr && node->is_mapping()) {
+        return dependencies_by_name(spec, resource);
+    }
     tmpl::List made;
     for (const auto& item : spec.items("dependsOn")) {
         api::Fields fields(spec.scope(), *item.node, item.path);
@@ -140,6 +165,7 @@ Value dependencies(api::Fields& spec, SpecialResource& resource) {
             fields.wrong_type(*reference, fields.path_of("imageReference"), "\"true\" or \"false\"");
         }
         dependency.image_reference = reference != nullptr && reference->text() == "true";
+        fields.allow({"namespace"});  // the dependency says it itself
         fields.done();
         made.push_back(Value::map({{"name", Value::string(dependency.name)},
                                    {"imageReference", Value::boolean(dependency.image_reference)}}));
@@ -153,22 +179,31 @@ Value dependencies(api::Fields& spec, SpecialResource& resource) {
 Value decode_spec_v1alpha1(api::Fields& spec, SpecialResource& resource) {
     resource.name_space = resource.name;
     std::string version;
+    const auto take_namespace = [&](api::Fields& owner) {
+        const std::string given = owner.string("namespace");
+        if (given.empty()) { return; }
+        resource.name_space = given;
+        if (api::is_dns1123_label(given)) { return; }
+        spec.scope().fault("bad-value",
+                           fmt::format("{} \"{}\" is not valid", owner.path_of("namespace"), base::escape(given)),
+                           owner.node().find("namespace")->mark(),
+                           "a namespace has lower-case letters, digits and '-', at most 63 of them");
+    };
     if (auto metadata = spec.child("metadata")) {
         version = metadata->string("version");
-        if (const std::string given = metadata->string("namespace"); !given.empty()) {
-            resource.name_space = given;
-            if (!api::is_dns1123_label(given)) {
-                spec.scope().fault("bad-value",
-                                   fmt::format("spec.metadata.namespace \"{}\" is not valid", base::escape(given)),
-                                   metadata->node().find("namespace")->mark(),
-                                   "a namespace has lower-case letters, digits and '-', at most 63 of them");
-            }
-        }
+        take_namespace(*metadata);
         metadata->done();
     }
+    take_namespace(spec);
     const std::string pool = spec.string("machineConfigPool");
     // By convention, the nodes of a pool have the role of its name.
     if (!pool.empty()) { resource.node_selector["node-role.kubernetes.io/" + pool] = ""; }
+    if (auto node = spec.child("node")) {
+        if (const std::string label = node->string("selector"); !label.empty()) {
+            resource.node_selector[label] = "true";
+        }
+        node->done();
+    }
     tmpl::Map labels;
     for (const auto& [key, text] : spec.string_map("matchLabels")) {
         resource.node_selector[key] = text;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipe/plan/expand.hpp"
 
+#include <array>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "base/text.hpp"
@@ -14,11 +17,45 @@ using tmpl::Value;
 
 namespace {
 
+/// "amd64" of "5.14.0-427.40.1.el9_4.x86_64+rt".
+std::string go_architecture(std::string_view kernel) {
+    const auto plain = kernel.substr(0, kernel.find('+'));
+    const auto last = plain.substr(plain.rfind('.') + 1);
+    return std::string(last == "x86_64" ? "amd64" : last == "aarch64" ? "arm64" : last);
+}
+
+/// What "." is. Before charts, values stood there by names of their own.
+Value root_of(const SpecialResource& resource, const Value& values) {
+    tmpl::Map root{{"Values", values}};
+    if (!resource.is_built_in()) { return Value::map(std::move(root)); }
+    static constexpr std::array<std::pair<std::string_view, std::string_view>, 12> k_names{
+        {{"KernelVersion", "kernelFullVersion"},
+         {"KernelFullVersion", "kernelFullVersion"},
+         {"KernelPatchVersion", "kernelPatchVersion"},
+         {"OperatingSystemMajor", "operatingSystemMajor"},
+         {"OperatingSystemMajorMinor", "operatingSystemMajorMinor"},
+         {"OperatingSystemDecimal", "operatingSystemDecimal"},
+         {"ClusterVersion", "clusterVersion"},
+         {"ClusterVersionMajorMinor", "clusterVersionMajorMinor"},
+         {"DriverToolkitImage", "driverToolkitImage"},
+         {"PushSecretName", "pushSecretName"},
+         {"OSImageURL", "osImageURL"},
+         {"SpecialResource", "specialresource"}}};
+    for (const auto& [name, key] : k_names) {
+        const auto found = values.members().find(std::string(key));
+        if (found != values.members().end()) { root.emplace(name, found->second); }
+    }
+    if (const auto kernel = root.find("KernelVersion"); kernel != root.end()) {
+        root.emplace("RuntimeArchitecture", Value::string(go_architecture(kernel->second.text())));
+    }
+    return Value::map(std::move(root));
+}
+
 class Expander {
 public:
     Expander(const SpecialResource& resource, const Value& values, bool operator_only,
              const std::function<void(Diagnostic)>& notice)
-        : resource_(resource), dot_(Value::map({{"Values", values}})), operator_only_(operator_only), notice_(notice) {}
+        : resource_(resource), dot_(root_of(resource, values)), operator_only_(operator_only), notice_(notice) {}
 
     Value tree(const Value& value, const std::string& path) {
         if (value.is_text()) { return Value::string(text(value.text(), path)); }
@@ -99,9 +136,11 @@ Expanded expand_resource(const SpecialResource& resource, const Value& values, b
         (void)expander.tree(member, key);  // only faults count
     }
     Value set = Value::map({});
+    tmpl::Map whole;
     const auto spec = resource.object.members().find("spec");
     for (const auto& [key, member] : spec == resource.object.members().end() ? tmpl::Map{} : spec->second.members()) {
         const Value expanded = expander.tree(member, "spec." + key);
+        whole[key] = expanded;
         if (key == "set" && expanded.is_map()) { set = expanded; }
         if (key == "namespace") { made.name_space = expanded.text(); }
         if (key == "nodeSelector" && resource.api_version == k_group_version) {
@@ -112,6 +151,7 @@ Expanded expand_resource(const SpecialResource& resource, const Value& values, b
     (*set.shared_map())["kind"] = Value::string("Values");
     (*set.shared_map())["apiVersion"] = Value::string("sro.openshift.io/v1beta1");
     made.set = expander.tree(set, "spec.set");
+    made.spec = Value::map(std::move(whole));
     expander.done();
     if (made.name_space.empty()) { made.name_space = resource.name; }
     // The role of a pool and the labels of v1alpha1 stand elsewhere.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipe/plan/resource.hpp"
 
+#include <algorithm>
+#include <array>
+
 #include <fmt/format.h>
 
 #include "api/fields.hpp"
@@ -17,6 +20,7 @@ using value::Node;
 namespace {
 
 constexpr std::size_t k_release_name_max = 53;
+constexpr const char* k_version_without_charts = "sro.openshift.io/v1alpha1";
 
 void check_name(const api::Fields& metadata, const std::string& name) {
     const Node* node = metadata.node().find("name");
@@ -30,6 +34,21 @@ void check_name(const api::Fields& metadata, const std::string& name) {
             fmt::format("metadata.name: expected at most {} characters, found {}", k_release_name_max, name.size()),
             node->mark(), "the name is also that of the Helm release, which has this limit");
     }
+}
+
+/// Whether a spec of v1beta1 has the fields that it had before the operator took charts, up to OpenShift 4.8. Those are
+/// the fields of v1alpha1.
+bool is_before_charts(const Node& spec) {
+    const auto has = [&](std::string_view key) {
+        const Node* found = spec.find(key);
+        return found != nullptr && !found->is_null();
+    };
+    static constexpr std::array<std::string_view, 6> k_with_charts{"chart",        "set",   "dependencies",
+                                                                   "forceUpgrade", "debug", "managementState"};
+    static constexpr std::array<std::string_view, 6> k_before{"configuration",     "environment", "node", "dependsOn",
+                                                              "machineConfigPool", "driverContainer"};
+    return std::none_of(k_with_charts.begin(), k_with_charts.end(), has) &&
+           std::any_of(k_before.begin(), k_before.end(), has);
 }
 
 /// null if there are none, as Go has it.
@@ -168,14 +187,18 @@ SpecialResource decode_special_resource(const value::Document& document, Diagnos
     metadata.emplace("creationTimestamp", Value::nil());
     object["metadata"] = Value::map(std::move(metadata));
     auto spec = root.child("spec", api::Need::required);
+    if (resource.api_version == k_group_version && spec && is_before_charts(spec->node())) {
+        resource.api_version = k_version_without_charts;
+        object["apiVersion"] = Value::string(resource.api_version);
+    }
     if (resource.api_version == k_group_version) {
         if (spec) { object["spec"] = decode_spec_v1beta1(*spec, resource); }
-    } else if (resource.api_version == "sro.openshift.io/v1alpha1") {
+    } else if (resource.api_version == k_version_without_charts) {
         if (spec) { object["spec"] = decode_spec_v1alpha1(*spec, resource); }
     } else {
         scope.fault("bad-value",
-                    fmt::format("apiVersion: expected {} or sro.openshift.io/v1alpha1, found \"{}\"", k_group_version,
-                                base::escape(resource.api_version)),
+                    fmt::format("apiVersion: expected {} or {}, found \"{}\"", k_group_version,
+                                k_version_without_charts, base::escape(resource.api_version)),
                     document.root.find("apiVersion")->mark(), "write the resource for one of them");
         return resource;
     }

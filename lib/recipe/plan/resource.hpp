@@ -34,7 +34,7 @@ enum class Management { managed, unmanaged, removed };
 
 struct SpecialResource {
     std::string name, uid;
-    std::string api_version;
+    std::string api_version;      ///< that of v1alpha1 for a v1beta1 as it was before charts, which has its fields
     ChartReference chart;         ///< name empty: the built-in recipe driver-container
     std::string name_space;       ///< may be a template
     std::map<std::string, std::string> node_selector;  ///< values may be templates

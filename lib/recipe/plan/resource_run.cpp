@@ -73,7 +73,7 @@ public:
     }
 
     void run_module(const SpecialResourceModule& module, const std::vector<Release>& releases) {
-        Expanded& own = expanded_[""] = Expanded{resource_.set(), resource_.name_space, {}};
+        Expanded& own = expanded_[""] = Expanded{resource_.set(), resource_.name_space, {}, Value::nil()};
         make_namespace(own);
         RecipeState others = std::move(states_.back());
         states_.pop_back();
@@ -232,7 +232,11 @@ private:
         context_.os = kernel.system.os;
         auto known = values_.find(kernel.kernel);
         if (known == values_.end()) {
-            const Value all = runtime(resource_, kernel, Root::charts);
+            Value all = runtime(resource_, kernel, Root::charts);
+            // Its settings are texts of the resource itself: it has no spec.set.
+            if (resource_.is_built_in()) {
+                (*(*all.shared_map())["specialresource"].shared_map())["spec"] = expanded(kernel.kernel).spec;
+            }
             known = values_.emplace(kernel.kernel, chart_.values(expanded(kernel.kernel), all)).first;
         }
         context_.expanded = &expanded(kernel.kernel);

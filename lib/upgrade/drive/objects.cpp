@@ -48,26 +48,32 @@ Node placed(Node object, const kube::Resource& resource) {
 
 std::string rollout_problem(const Node& object) {
     const auto kind = object.get_string({"kind"});
-    const auto incomplete = [&](std::int64_t ready, std::int64_t wanted) {
-        return fmt::format("{}: {} of {} Pods are updated and available", object_text(object), ready, wanted);
+    const bool is_by_hand = object.get_string({"spec", "updateStrategy", "type"}) == "OnDelete";
+    const auto incomplete = [&](std::int64_t ready, std::int64_t wanted, std::int64_t updated) {
+        auto text = fmt::format("{}: {} of {} Pods are updated and available", object_text(object), ready, wanted);
+        if (is_by_hand && updated < wanted)
+            text += " (updateStrategy OnDelete: delete the older ones)";
+        return text;
     };
     if (kind != "DaemonSet" && kind != "Deployment" && kind != "StatefulSet") return "";
     if (number_in(object, {"status", "observedGeneration"}) < number_in(object, {"metadata", "generation"}))
         return object_text(object) + ": its controller has not seen it yet";
     if (kind == "DaemonSet") {
         const auto wanted = number_in(object, {"status", "desiredNumberScheduled"});
-        const auto ready = std::min(number_in(object, {"status", "updatedNumberScheduled"}),
-                                    number_in(object, {"status", "numberAvailable"}));
-        return ready >= wanted ? "" : incomplete(ready, wanted);
+        const auto updated = number_in(object, {"status", "updatedNumberScheduled"});
+        const auto ready = std::min(updated, number_in(object, {"status", "numberAvailable"}));
+        return ready >= wanted ? "" : incomplete(ready, wanted, updated);
     }
     const auto* replicas = object.find_path({"spec", "replicas"});
     const auto wanted = replicas == nullptr ? 1 : replicas->as_int().value_or(1);
+    // Those of a StatefulSet below its partition are to stay as they are.
+    const auto updated = number_in(object, {"status", "updatedReplicas"}) +
+                         number_in(object, {"spec", "updateStrategy", "rollingUpdate", "partition"});
     const auto ready =
-        std::min(number_in(object, {"status", "updatedReplicas"}),
-                 number_in(object, {"status", kind == "Deployment" ? "availableReplicas" : "readyReplicas"}));
-    if (ready < wanted) return incomplete(ready, wanted);
+        std::min(updated, number_in(object, {"status", kind == "Deployment" ? "availableReplicas" : "readyReplicas"}));
+    if (ready < wanted) return incomplete(ready, wanted, updated);
     // Available ones may be those of before.
-    const auto old = number_in(object, {"status", "replicas"}) - number_in(object, {"status", "updatedReplicas"});
+    const auto old = number_in(object, {"status", "replicas"}) - updated;
     return old <= 0 ? "" : fmt::format("{}: {} Pods of before are still there", object_text(object), old);
 }
 

@@ -84,7 +84,7 @@ private:
     [[nodiscard]] std::string gate_problem(const ReleaseObject& one);
     /// Returns the DaemonSets that are ready as they want no Pod.
     std::vector<std::string> await_gates(const std::vector<ReleaseObject>& objects, const Deadline& deadline);
-    /// Sets the label of the state on the nodes that it selects; their number.
+    /// Gives the label of the state to the nodes that it selects, and to no others; their number.
     std::size_t label_nodes(const upgrade::recipe::State& state);
     /// Labels that states of other recipes have, too, stay.
     void unlabel_nodes(std::set<std::string> names);

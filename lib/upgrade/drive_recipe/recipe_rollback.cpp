@@ -101,6 +101,7 @@ Done RecipeActor::roll_back(const std::string& member, const std::string& name, 
                            [&](const State& each) { return each.label == state.label; });
     };
     if (!state.label.empty() && (previous == nullptr || !keeps_label(*previous))) unlabel_nodes({state.label});
+    if (old != nullptr && !old->label.empty()) static_cast<void>(label_nodes(*old));
     // The first state is the last one that is rolled back.
     if (previous != nullptr &&
         recorder_.look([&](const upgrade::Run& run) { return run.nodes.front().name == member; }))

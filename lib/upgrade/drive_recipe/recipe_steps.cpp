@@ -132,15 +132,25 @@ Done RecipeActor::gate(const State& state, const Deadline& deadline) {
 }
 
 std::size_t RecipeActor::label_nodes(const State& state) {
+    const auto is_of_others = [&](const Node& node) {
+        return std::any_of(
+            loaded().releases.others.begin(), loaded().releases.others.end(), [&](const upgrade::recipe::Release& one) {
+                return std::any_of(one.states.begin(), one.states.end(), [&](const State& other) {
+                    return other.label == state.label && other.nodes.selects(node);
+                });
+            });
+    };
     std::size_t number = 0;
     for (const auto& node : client_.list_all(kube::resources::k_nodes, {})) {
-        if (!state.nodes.selects(node)) continue;
-        ++number;
         const auto* labels = node.find_path({"metadata", "labels"});
         const auto* found = labels == nullptr ? nullptr : labels->find(state.label);
-        if (found != nullptr && found->text() == "Ready") continue;
+        const bool is_selected = state.nodes.selects(node);
+        if (is_selected) ++number;
+        // A node that an earlier release selected does not run the state any more.
+        if (is_selected ? found != nullptr && found->text() == "Ready" : found == nullptr || is_of_others(node))
+            continue;
         auto wanted = Node::mapping();
-        wanted.set(state.label, "Ready");
+        wanted.set(state.label, is_selected ? Node("Ready") : Node());
         static_cast<void>(
             client_.merge_patch(kube::resources::k_nodes, {"", node.get_string({"metadata", "name"})},
                                 Node::mapping({{"metadata", Node::mapping({{"labels", std::move(wanted)}})}})));

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "upgrade/drive_recipe/release_packing.hpp"
 #include "value/reader.hpp"
 #include "value/writer.hpp"
 
@@ -29,7 +30,8 @@ std::string name_of(const Release& release) {
 Release decode_secret(const Node& secret) {
     const auto place = fmt::format("Secret {}/{}", secret.get_string({"metadata", "namespace"}),
                                    secret.get_string({"metadata", "name"}));
-    const auto text = base::from_base64(secret.get_string({"data", k_data}));
+    auto text = base::from_base64(secret.get_string({"data", k_data}));
+    if (text) text = unpack_release(std::move(*text));
     if (!text || text->empty()) throw Error(Exit::io, "state-damaged", place + " holds no release of a recipe");
     Diagnostics faults;
     const auto documents = value::read_json(*text, place, faults);
@@ -64,7 +66,7 @@ std::vector<Release> ReleaseStore::of_others(const std::string& recipe) {
 std::vector<Release> ReleaseStore::all() { return read(std::string(k_label_release)); }
 
 void ReleaseStore::put(const Release& release) {
-    auto text = base::to_base64(value::to_json(upgrade::recipe::encode(release)));
+    auto text = base::to_base64(pack_release(value::to_json(upgrade::recipe::encode(release))));
     if (text.size() > k_size_max)
         throw Error(Exit::data, "release-too-large",
                     fmt::format("recipe {}: its objects take {} in a Secret, expected at most {}", release.recipe,

@@ -89,13 +89,27 @@ TEST_CASE("of several builds the latest that fits; an earlier one where the late
           "demo=later-build demo=+");
     CHECK(verdicts({candidate(good, "6.1.0-9-amd64"), candidate(bad, "6.1.0-56-amd64")}, newer_kernel()) ==
           "demo=+ demo=symbol-version-differs");
-    // What needs it is judged with the build that is left.
-    auto user = named("user");
-    good.exported = bad.exported = {"demo_call"};
-    user.undefined = {"_printk", "demo_call"};
-    CHECK(verdicts(
-              {candidate(good, "6.1.0-9-amd64"), candidate(bad, "6.1.0-56-amd64"), candidate(user, "6.1.0-56-amd64")},
-              newer_kernel()) == "demo=+ demo=symbol-version-differs user=+");
+}
+
+TEST_CASE("modules of one release that need each other are taken together or not at all") {
+    const std::string first = "6.1.0-9-amd64", second = "6.1.0-56-amd64";
+    auto base = named("base"), good = named("user"), bad = named("user"), alone = named("alone");
+    base.exported = {"base_call"};
+    good.undefined = bad.undefined = {"_printk", "base_call"};
+    bad.crcs["_printk"] = 0x99;
+    CHECK(verdicts({candidate(base, second), candidate(bad, second), candidate(alone, second)}, newer_kernel()) ==
+          "base=group-unfit user=symbol-version-differs alone=+");
+    // Then the whole group of an earlier release is, and not a part of each.
+    CHECK(verdicts({candidate(base, first), candidate(good, first), candidate(base, second), candidate(bad, second)},
+                   newer_kernel()) == "base=+ user=+ base=group-unfit user=symbol-version-differs");
+    // A base that one of two users fits is taken with that one.
+    auto other = named("other");
+    other.undefined = {"_printk", "base_call"};
+    CHECK(verdicts({candidate(base, second), candidate(bad, second), candidate(other, second)}, newer_kernel()) ==
+          "base=+ user=symbol-version-differs other=+");
+    // A later build that is taken stands for the group's own.
+    CHECK(verdicts({candidate(base, first), candidate(good, first), candidate(base, second)}, newer_kernel()) ==
+          "base=later-build user=+ base=+");
 }
 
 TEST_CASE("a kernel's own build comes first, and what it exports counts") {

@@ -82,6 +82,18 @@ void build_missing(Release& release, const std::vector<recipe::decide::Decision>
             if (one.on_demand && is_missing(one)) one.on_demand = false;
 }
 
+/// What a resource needs would be rolled out without it. Errors: data "nothing-to-apply".
+void require_managed(const recipe::plan::SpecialResource* resource) {
+    if (resource == nullptr || resource->management == recipe::plan::Management::managed) return;
+    const bool is_removed = resource->management == recipe::plan::Management::removed;
+    throw Error(Exit::data, "nothing-to-apply",
+                fmt::format("SpecialResource {}: spec.managementState is {}", resource->name,
+                            is_removed ? "Removed" : "Unmanaged"))
+        .at(resource->place("spec.managementState"))
+        .hint(is_removed ? fmt::format("kmm-upgrade remove recipe {}, or write Managed", resource->name)
+                         : "write Managed to roll it out");
+}
+
 /// The rendered release; its revision is not set. `waves`: in which wave each of its resources comes.
 Release render(Access& access, const std::string& name, kube::Client* client,
                std::map<std::string, std::int64_t>& waves) {
@@ -91,6 +103,7 @@ Release render(Access& access, const std::string& name, kube::Client* client,
     if (client != nullptr)
         for (auto& document : recipe::files::read_cluster_objects(*client))
             documents.all.push_back(std::move(document));
+    require_managed(recipe::plan::find_resource(documents.resources, name));
     const auto wanted = args.get("to");
     for (auto& resource : documents.resources)
         if (wanted && resource.name == name && !resource.is_built_in()) resource.chart.version = *wanted;
@@ -107,11 +120,16 @@ Release render(Access& access, const std::string& name, kube::Client* client,
     Release release;
     release.recipe = name;
     release.version = versions[name];
-    if (wanted && release.version != *wanted)
+    if (wanted && release.version != *wanted) {
+        const auto* resource = recipe::plan::find_resource(documents.resources, name);
+        const bool has_chart = resource == nullptr || !resource->is_built_in();
         throw Error(Exit::checks_failed, "version-differs",
-                    fmt::format("the chart of {} is version {}, expected {} as --to says", name,
-                                base::escape(release.version), base::escape(*wanted)))
-            .hint("give that version of the chart with --chart, or another --to");
+                    fmt::format("{} {} is version {}, expected {} as --to says",
+                                has_chart ? "the chart of" : "SpecialResource", name, base::escape(release.version),
+                                base::escape(*wanted)))
+            .hint(has_chart ? "give that version of the chart with --chart, or another --to"
+                            : "write it into spec.metadata.version, or give another --to");
+    }
     for (const auto& node : facts.kernels)
         if (std::find(release.kernels.begin(), release.kernels.end(), node.kernel) == release.kernels.end())
             release.kernels.push_back(node.kernel);

@@ -66,7 +66,7 @@ TEST_CASE("all faults of a resource at once, each with its place") {
 TEST_CASE("a resource of v1beta1 without a chart is told of the form that has none") {
     Diagnostics faults;
     (void)resources_of("apiVersion: sro.openshift.io/v1beta1\nkind: SpecialResource\nmetadata: {name: a}\nspec:\n"
-                       "  namespace: a\n  dependsOn: [{name: b}]\n",
+                       "  namespace: a\n  set: {b: c}\n",
                        faults);
     REQUIRE(!faults.empty());
     CHECK(faults[0].message == "required field spec.chart is missing");
@@ -147,6 +147,63 @@ TEST_CASE("v1alpha1 uses the built-in recipe") {
     CHECK(has(text, "image: image-registry.openshift-image-registry.svc:5000/net/ofed:4.18.0-305.40.2.el8_4.x86_64"));
     const auto missing = resources_of(alpha("lustre", "  dependsOn: [{name: ofed}]"), faults);
     CHECK(error_of([&] { (void)rp::render_recipes(missing, {}, chart, facts, {}); }).code() == "recipe-not-found");
+}
+
+TEST_CASE("a resource of v1beta1 as it was before charts is one of v1alpha1") {
+    Diagnostics faults;
+    auto facts = two_kernels();
+    facts.api_versions = {"build.openshift.io/v1", "image.openshift.io/v1"};
+    facts.update_vendor = "kmod";
+    const auto resources = resources_of(
+        "apiVersion: sro.openshift.io/v1beta1\nkind: SpecialResource\nmetadata: {name: kmod}\nspec:\n"
+        "  namespace: mods\n  environment: [{key: mig, value: none}]\n  configuration: [{name: NAMES, value: [a, b]}]\n"
+        "  driverContainer:\n    source: {git: {ref: master, uri: 'https://g.example.test/k.git'}}\n"
+        "    buildArgs: [{name: KVER, value: '{{.KernelFullVersion}}'}, {name: OS, value: "
+        "'{{.OperatingSystemDecimal}}'}]\n"
+        "    artifacts: {images: [{name: i:1, kind: ImageStreamTag, namespace: x, pullsecret: p, path: [{sourcePath: "
+        "/a, destinationDir: /b}]}]}\n"
+        "  node: {selector: disk.present}\n  dependsOn: {name: [base]}\n---\n" +
+            alpha("base", "  dependsOn: [{name: root, namespace: root}]") + alpha("root", "  {}"),
+        faults);
+    REQUIRE(faults.empty());
+    CHECK(resources[0].is_built_in());
+    CHECK(resources[0].name_space == "mods");
+    CHECK(resources[0].node_selector == std::map<std::string, std::string>{{"disk.present", "true"}});
+    CHECK(rp::apply_order(resources, {"kmod"}) == std::vector<std::string>{"root", "base", "kmod"});
+    for (auto& node : facts.kernels) node.labels["disk.present"] = "true";
+    const auto chart = [](const std::string&, const rp::ChartReference&) { return rp::built_in_recipe(); };
+    const std::string text = rp::recipe_text(rp::render_recipes(resources, {"kmod"}, chart, facts, {}));
+    CHECK(has(text, "NAMES: a b"));
+    CHECK(has(text, "mig: none"));
+    CHECK(count(text, "kind: BuildConfig") == 2);
+    CHECK(has(text, "- name: p"));
+    CHECK(has(text, "mountPath: /b"));
+    CHECK_FALSE(has(text, "{{"));
+    CHECK(has(text, "value: \"8.4\""));
+}
+
+TEST_CASE("texts of a resource without a chart are expanded for each kernel") {
+    Diagnostics faults;
+    auto facts = two_kernels();
+    facts.api_versions = {"build.openshift.io/v1", "image.openshift.io/v1"};
+    facts.update_vendor = "kmod";
+    const auto resources = resources_of(
+        alpha("kmod", "  driverContainer:\n    source: {git: {ref: 'v{{.OperatingSystemDecimal}}', uri: "
+                      "'https://g.example.test/k.git'}}\n    buildArgs:\n    - {name: A, value: '{{.KernelVersion}}'}\n"
+                      "    - {name: B, value: '{{.Values.kernelFullVersion}}'}\n    - {name: C, value: "
+                      "'{{.RuntimeArchitecture}}'}\n    runArgs: [{name: D, value: '{{.KernelVersion}}'}]"),
+        faults);
+    REQUIRE(faults.empty());
+    const auto chart = [](const std::string&, const rp::ChartReference&) { return rp::built_in_recipe(); };
+    const auto rendered = rp::render_recipes(resources, {}, chart, facts, {});
+    const std::string text = rp::recipe_text(rendered);
+    CHECK_FALSE(has(text, "{{"));
+    CHECK_FALSE(found(rendered.findings, "missing-value"));
+    CHECK(count(text, "name: A\n        value: 4.18.0-305.40.2.el8_4.x86_64") == 1);
+    CHECK(count(text, "name: B\n        value: 4.18.0-305.40.2.el8_4.x86_64") == 1);
+    CHECK(count(text, "name: C\n        value: amd64") == 2);
+    CHECK(count(text, "name: D\n          value: 4.18.0-305.40.2.el8_4.x86_64") == 1);
+    CHECK(has(text, "ref: v8.4"));
 }
 
 TEST_CASE("dependencies of any depth, in waves; a circle is named with its path") {

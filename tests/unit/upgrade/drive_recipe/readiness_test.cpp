@@ -43,6 +43,9 @@ TEST_CASE("a DaemonSet is ready when its controller has seen it and every wanted
     CHECK(problem(head + "2, desiredNumberScheduled: 2, updatedNumberScheduled: 2, numberAvailable: 1}}") ==
           "DaemonSet ns/a: 1 of 2 Pods are updated and available");
     CHECK(problem(head + "2, desiredNumberScheduled: 0}}").empty());
+    CHECK(problem("{kind: DaemonSet, metadata: {name: a}, spec: {updateStrategy: {type: OnDelete}}, status: "
+                  "{desiredNumberScheduled: 2, updatedNumberScheduled: 1, numberAvailable: 2}}") ==
+          "DaemonSet a: 1 of 2 Pods are updated and available (updateStrategy OnDelete: delete the older ones)");
     CHECK_FALSE(problem("{kind: DaemonSet, metadata: {name: a, generation: 1}}").empty());
 }
 
@@ -53,6 +56,19 @@ TEST_CASE("a Deployment is ready when no Pod of before is left: those that are a
     CHECK(problem(head + "availableReplicas: 2, replicas: 2}}").empty());
     CHECK(problem(head + "availableReplicas: 2, replicas: 4}}") == "Deployment a: 2 Pods of before are still there");
     CHECK_FALSE(problem(head + "availableReplicas: 1, replicas: 2}}").empty());
+}
+
+TEST_CASE("a StatefulSet is ready without the Pods below its partition, which are to stay as they are") {
+    const auto set = [](const char* partition, const char* status) {
+        return std::string("{kind: StatefulSet, metadata: {name: a}, spec: {replicas: 3, updateStrategy: "
+                           "{rollingUpdate: {partition: ") +
+               partition + "}}}, status: {replicas: 3, " + status + "}}";
+    };
+    CHECK(problem(set("2", "updatedReplicas: 1, readyReplicas: 3")).empty());
+    CHECK(problem(set("0", "updatedReplicas: 1, readyReplicas: 3")) ==
+          "StatefulSet a: 1 of 3 Pods are updated and available");
+    CHECK_FALSE(problem(set("2", "updatedReplicas: 1, readyReplicas: 2")).empty());
+    CHECK(problem(set("5", "updatedReplicas: 0, readyReplicas: 3")).empty());
 }
 
 TEST_CASE("a Pod is ready when it has succeeded, a Job when it is complete; those that failed never will be") {

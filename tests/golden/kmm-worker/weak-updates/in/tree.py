@@ -49,6 +49,7 @@ put(
     ko("base", MIDDLE, {"_printk": "0x22"}, exported=["base_call"], export_crcs={"base_call": "0x44"}),
 )
 put(pathlib.Path("host/usr/sbin/depmod"), b"")
+put(pathlib.Path(f"host/boot/initramfs-{NEW}.img"), b"")
 (MODULES / "6.0.0-bare").mkdir()
 (MODULES / "-no-kernel").mkdir()
 weak = MODULES / NEW / "weak-updates"
@@ -58,3 +59,9 @@ weak = MODULES / NEW / "weak-updates"
 (weak / "kmm/base.ko").symlink_to(f"/lib/modules/{OLD}/extra/kmm/base.ko")  # a later build is there
 (weak / "gone/gone.ko").symlink_to(f"/lib/modules/{OLD}/extra/gone/gone.ko")
 (weak / "own.ko").symlink_to("/opt/own.ko")
+# As written by packages that know /usr/lib only; a link at another path than those that are made; a link to a module.
+(weak / "usr.ko").symlink_to(f"/usr/lib/modules/{OLD}/extra/usr.ko")
+(weak / "kmm/user.ko.xz").symlink_to(f"/usr/lib/modules/{OLD}/extra/kmm/user.ko.xz")
+(weak / "extra").mkdir()
+(weak / "extra/base.ko").symlink_to(f"/lib/modules/{MIDDLE}/extra/kmm/base.ko")
+(extra / "linked.ko").symlink_to("kmm/base.ko")

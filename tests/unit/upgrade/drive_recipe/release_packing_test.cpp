@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include "unit/upgrade/drive_recipe/memory_api.hpp"
+#include "upgrade/drive_recipe/release_packing.hpp"
+#include "upgrade/drive_recipe/release_store.hpp"
+
+using namespace kmm;
+using namespace kmm::drive;
+using namespace kmm::drive::test;
+
+namespace {
+
+/// A driver with a copy for each of `kernels` kernels, and `bytes` of settings in each.
+upgrade::recipe::Release large_release(std::size_t kernels, std::size_t bytes) {
+    upgrade::recipe::Release release;
+    release.recipe = "demo";
+    release.version = "1.0.0";
+    release.lineage = "l";
+    release.revision = 1;
+    upgrade::recipe::State state;
+    state.name = "demo/1000-driver";
+    state.resource = "demo";
+    for (std::size_t i = 0; i < kernels; ++i) {
+        auto object = json("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: demo}}");
+        auto meta = *object.find("metadata");
+        meta.set("name", "settings-" + std::to_string(i));
+        object.set("metadata", std::move(meta));
+        object.set("data", Node::mapping({{"text", std::string(bytes, static_cast<char>('a' + i % 26))}}));
+        state.objects.push_back({std::to_string(i), std::move(object), false});
+    }
+    release.states.push_back(std::move(state));
+    return release;
+}
+
+}  // namespace
+
+TEST_SUITE("drive::recipe") {
+
+TEST_CASE("a small release stays readable, a large one is packed") {
+    CHECK(pack_release("{}") == "{}");
+    CHECK(unpack_release("{}") == "{}");
+    std::string text;
+    for (int i = 0; i < 200'000; ++i) text += std::to_string(i) + ",";
+    const auto packed = pack_release(text);
+    CHECK(packed.size() < text.size() / 2);
+    CHECK(pack_release(text) == packed);
+    CHECK(unpack_release(packed) == text);
+    CHECK_FALSE(unpack_release(packed.substr(0, packed.size() / 2)));
+    CHECK_FALSE(unpack_release(packed + "x"));
+    auto damaged = packed;
+    damaged[damaged.size() / 2] ^= 1;
+    CHECK_FALSE(unpack_release(damaged));
+    CHECK_FALSE(unpack_release(pack_release(std::string(80U << 20U, ' '))));
+}
+
+TEST_CASE("a release with copies for many kernels fits a Secret") {
+    MemoryApi api;
+    IdleClock clock;
+    FixedRandom random;
+    kube::Connection connection;
+    connection.server = "http://127.0.0.1:1";
+    kube::Client client(std::move(connection),
+                        kube::Seams{[&] { return std::make_unique<MemoryHttp>(api); }, clock, random});
+    ReleaseStore store(client, "kube-system");
+    store.put(large_release(40, 50'000));
+    const auto found = store.of("demo");
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].states.at(0).objects.size() == 40);
+    CHECK(found[0].states.at(0).objects[39].object.get_string({"data", "text"}).size() == 50'000);
+}
+
+}
