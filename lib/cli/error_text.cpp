@@ -59,8 +59,17 @@ Details grouped(const Details& details) {
     Details made;
     std::vector<Group> groups;
     std::map<std::pair<std::string, std::string>, std::size_t> index;
+    std::map<std::string, std::size_t> uses;
+    for (const auto& [key, value] : details) ++uses[key];
     for (const auto& [key, value] : details) {
         const auto name = key.substr(0, key.find(' '));
+        // A key that comes again, as "fix", is no name: it belongs to what stands before it.
+        if (uses[key] > 1) {
+            if (!made.empty() && made.back() == std::pair(key, value)) continue;
+            made.emplace_back(key, value);
+            groups.push_back({key.substr(name.size()), {name}});
+            continue;
+        }
         const auto rest = key.substr(name.size());
         // A letter or a number is the same by chance.
         constexpr std::size_t k_cause_min = 4;

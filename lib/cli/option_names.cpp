@@ -147,6 +147,7 @@ std::span<const std::string_view> all_option_names() noexcept {
         "policy-in-input",
         "print-facts",
         "prune",
+        "prune-before",
         "pull-secrets",
         "quiet",
         "reason",

@@ -15,8 +15,6 @@
 namespace kmm::kubeadm {
 namespace {
 
-constexpr const char* k_disks[] = {"/etc/kubernetes", "/var/lib/etcd", "/var/lib/kubelet", "/var/lib/containerd"};
-
 /// Reads what can be read and keeps why the rest cannot.
 class Reader {
 public:
@@ -51,15 +49,21 @@ public:
         });
     }
 
+    /// After the runtime's socket: it tells whose images there are.
     void disks() {
-        for (const char* path : k_disks) {
-            try {
-                facts_.disks.push_back(disk_space(node_.place, path));
-            } catch (const Error& error) {
-                if (error.errno_cause() != ENOENT)
-                    facts_.unread.push_back({fmt::format("disk {}", path), error.what()});
-            }
-        }
+        const Place& place = node_.place;
+        std::optional<std::string> etcd, images;
+        take("disk etcd", etcd, [&] {
+            const auto manifest = place.read_if_there("/etc/kubernetes/manifests/etcd.yaml");
+            const auto found = manifest ? manifest_option(*manifest, "--data-dir") : std::string();
+            return found.starts_with('/') ? found : "/var/lib/etcd";
+        });
+        if (facts_.runtime_socket)
+            take("disk images", images, [&] { return image_directory(place, *facts_.runtime_socket); });
+        disk("kubernetes", "/etc/kubernetes");
+        if (etcd) disk("etcd", *etcd);
+        disk("kubelet", "/var/lib/kubelet");
+        if (images) disk("images", *images);
     }
 
     void socket() {
@@ -76,6 +80,17 @@ public:
     }
 
 private:
+    /// Nothing for a directory that is not there.
+    void disk(const char* purpose, const std::string& path) {
+        try {
+            facts_.disks.push_back(disk_space(node_.place, path));
+            facts_.disks.back().purpose = purpose;
+        } catch (const Error& error) {
+            if (error.errno_cause() != ENOENT)
+                facts_.unread.push_back({fmt::format("disk {}", purpose), error.what()});
+        }
+    }
+
     const Node& node_;
     Facts& facts_;
 };
@@ -172,11 +187,11 @@ Facts read_facts(const Node& node, net::HttpClient& client, const FactQuestions&
         if (!certificate.problem.empty())
             facts.unread.push_back({"certificate " + certificate.file, certificate.problem});
     }
-    reader.disks();
     reader.take("cgroup", facts.cgroup, [&] { return cgroup_version(place); });
     reader.take("swap", facts.swap, [&] { return swap_devices(place); });
     reader.socket();
-    reader.take("leftovers", facts.leftovers, [&] { return place.list("/etc/kubernetes/tmp"); });
+    reader.disks();
+    reader.take("leftovers", facts.leftovers, [&] { return place.list(k_kubeadm_copies); });
     reader.take("job", facts.job, [&] { return node.slot().look(); });
     if (questions.with_scan) {
         facts.scan.emplace();
@@ -251,8 +266,10 @@ value::Node facts_document(const Facts& facts, std::int64_t now) {
     made.set("time", base::format_rfc3339(now));
     made.set("certificates", std::move(certificates));
     for (const DiskSpace& disk : facts.disks)
-        disks.push_back(
-            value::Node::mapping({{"path", disk.path}, {"freeBytes", disk.free}, {"totalBytes", disk.total}}));
+        disks.push_back(value::Node::mapping({{"purpose", disk.purpose},
+                                              {"path", disk.path},
+                                              {"freeBytes", disk.free},
+                                              {"totalBytes", disk.total}}));
     made.set("disks", std::move(disks));
     made.set("cgroup", text_or_null(facts.cgroup));
     made.set("swap", facts.swap ? value::Node::strings(*facts.swap) : value::Node());

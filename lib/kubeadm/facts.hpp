@@ -25,6 +25,7 @@ struct Unread {
 struct DiskSpace {
     std::string path;
     std::uint64_t free = 0, total = 0;  ///< bytes; free: for root
+    std::string purpose;  ///< of the directories that an upgrade fills: "kubernetes", "etcd", "kubelet", "images"
 };
 
 /// An API version that some client has asked the API server for since it was started, and that will go.
@@ -134,6 +135,9 @@ struct Facts {
 [[nodiscard]] std::vector<std::string> kubelet_own_flags(const Place& place);
 /// Path of the container runtime's socket, from the kubelet's files. Errors: io "io" if none of them names it.
 [[nodiscard]] std::string runtime_socket(const Place& place);
+/// Where the container runtime behind that socket keeps images, as its configuration says: containerd, CRI-O, or Docker
+/// behind cri-dockerd. Errors: as Place::read.
+[[nodiscard]] std::string image_directory(const Place& place, const std::string& socket);
 [[nodiscard]] DiskSpace disk_space(const Place& place, const std::string& path);
 [[nodiscard]] std::vector<std::string> process_arguments(const Place& place, std::int64_t pid);
 /// /var/lib/kubelet/config.yaml without what may be secret in it. Errors: as Place::read; io "io".

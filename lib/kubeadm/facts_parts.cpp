@@ -3,6 +3,7 @@
 #include <sys/statvfs.h>
 
 #include <cerrno>
+#include <initializer_list>
 
 #include <fmt/format.h>
 
@@ -41,6 +42,35 @@ std::string endpoint_in_flags(const Place& place) {
     if (at == std::string::npos) return {};
     const std::string_view rest = std::string_view(*text).substr(at + flag.size());
     return std::string(rest.substr(0, rest.find_first_of(" \"'\n")));
+}
+
+/// The text of `key` in a table ("" for none) of a TOML file; "" if the file is absent or does not say. The last one
+/// counts.
+std::string toml_text(const Place& place, const std::string& path, std::string_view table, std::string_view key) {
+    const auto text = place.read_if_there(path);
+    std::string found;
+    std::string_view here;
+    for (auto line : base::split(text ? std::string_view(*text) : std::string_view(), '\n')) {
+        line = base::trim(line);
+        if (line.starts_with('[')) here = line.substr(0, line.find(']') + 1);
+        const bool is_there = table.empty() ? here.empty() : here == fmt::format("[{}]", table);
+        const auto equals = line.find('=');
+        if (!is_there || equals == std::string_view::npos || base::trim(line.substr(0, equals)) != key) continue;
+        const auto value = base::trim(line.substr(equals + 1));
+        if (value.empty() || (value.front() != '"' && value.front() != '\'')) continue;
+        const auto end = value.find(value.front(), 1);
+        if (end != std::string_view::npos) found = value.substr(1, end - 1);
+    }
+    return found;
+}
+
+std::string docker_root(const Place& place) {
+    constexpr const char* k_path = "/etc/docker/daemon.json";
+    const auto text = place.read_if_there(k_path);
+    if (!text) return {};
+    Diagnostics faults;
+    const auto documents = value::read_json(*text, k_path, faults);
+    return faults.empty() && documents.size() == 1 ? documents.front().root.get_string({"data-root"}) : std::string();
 }
 
 }  // namespace
@@ -116,6 +146,25 @@ std::string runtime_socket(const Place& place) {
                 "container runtime");
 }
 
+std::string image_directory(const Place& place, const std::string& socket) {
+    const auto first = [](std::initializer_list<std::string> candidates) {
+        for (const auto& each : candidates)
+            if (each.starts_with('/')) return each;
+        return std::string();
+    };
+    if (socket.find("docker") != std::string::npos) return first({docker_root(place), "/var/lib/docker"});
+    if (socket.find("crio") == std::string::npos)
+        return first({toml_text(place, "/etc/containerd/config.toml", "", "root"), "/var/lib/containerd"});
+    // Files of crio.conf.d win over crio.conf, the last one over all; without any of them, the containers' own.
+    std::string root = toml_text(place, "/etc/crio/crio.conf", "crio", "root");
+    constexpr const char* k_more = "/etc/crio/crio.conf.d";
+    for (const auto& name : place.list(k_more))
+        if (auto found = toml_text(place, fmt::format("{}/{}", k_more, name), "crio", "root"); !found.empty())
+            root = std::move(found);
+    return first({root, toml_text(place, "/etc/containers/storage.conf", "storage", "graphroot"),
+                  "/var/lib/containers/storage"});
+}
+
 DiskSpace disk_space(const Place& place, const std::string& path) {
     const sys::Fd fd = place.open(path, O_RDONLY | O_DIRECTORY);
     struct statvfs info {};
@@ -123,7 +172,7 @@ DiskSpace disk_space(const Place& place, const std::string& path) {
         const int saved = errno;
         throw from_errno(saved, "cannot ask for the space of " + path);
     }
-    return {path, info.f_bfree * info.f_frsize, info.f_blocks * info.f_frsize};
+    return {path, info.f_bfree * info.f_frsize, info.f_blocks * info.f_frsize, {}};
 }
 
 }  // namespace kmm::kubeadm

@@ -70,8 +70,8 @@ std::string kubelet_health(const value::Node& configuration, net::HttpClient& cl
     if (!number || *number == 0) throw Error(Exit::io, "io", "healthzPort is 0: it is switched off");
     const auto address = configuration.get_string({"healthzBindAddress"});
     net::Request request;
-    const bool is_any = address.empty() || address == "0.0.0.0" || address == "::";
-    request.url = fmt::format("http://{}:{}/healthz", is_any ? "127.0.0.1" : in_url(address), *number);
+    const auto asked = address.empty() || address == "0.0.0.0" ? "127.0.0.1" : address == "::" ? "::1" : address;
+    request.url = fmt::format("http://{}:{}/healthz", in_url(asked), *number);
     try {
         const auto [status, body] = get(client, request, 400);
         if (status == 200) return {};

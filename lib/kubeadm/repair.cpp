@@ -14,7 +14,6 @@
 namespace kmm::kubeadm {
 namespace {
 
-constexpr const char* k_tmp = "/etc/kubernetes/tmp";
 constexpr const char* k_backup_prefix = "kubeadm-backup-manifests";
 
 /// An old backup of another upgrade is not what was lost: the components of a node are at most one minor apart.
@@ -30,12 +29,12 @@ bool fits(const KubeadmBackup& candidate, const ManifestSet& set) {
 }  // namespace
 
 std::optional<KubeadmBackup> newest_kubeadm_backup(const Place& place, const std::string& component) {
-    std::vector<std::string> names = place.list(k_tmp);
+    std::vector<std::string> names = place.list(k_kubeadm_copies);
     std::erase_if(names, [](const std::string& name) { return !name.starts_with(k_backup_prefix); });
     // Their names end with the time.
     std::reverse(names.begin(), names.end());
     for (const std::string& name : names) {
-        const std::string path = fmt::format("{}/{}/{}.yaml", k_tmp, name, component);
+        const std::string path = fmt::format("{}/{}/{}.yaml", k_kubeadm_copies, name, component);
         const auto text = place.read_if_there(path);
         if (!text) continue;
         KubeadmBackup backup{path, *text, judge_manifest(component, path, *text)};
@@ -69,8 +68,8 @@ StepResult repair_manifests(const Node& node) {
     }
     if (!without.empty()) {
         throw Error(Exit::checks_failed, "no-backup",
-                    fmt::format("expected a whole manifest in {}/{}-*, found none for {}; nothing was changed", k_tmp,
-                                k_backup_prefix, base::join(without, ", ")))
+                    fmt::format("expected a whole manifest in {}/{}-*, found none for {}; nothing was changed",
+                                k_kubeadm_copies, k_backup_prefix, base::join(without, ", ")))
             .hint(
                 "kmm-worker kubernetes restore, if there is a backup; else kubeadm init phase control-plane (or etcd "
                 "local) writes the manifest again");

@@ -80,6 +80,7 @@ struct KubeletOptions {
     kubernetes::Version target;
     Switch how;
     std::string ignored_preflight;    ///< checks of kubeadm whose failure is a warning, separated by commas
+    std::string prune_before;         ///< name of a backup: prune_copies afterwards; "" for none
 };
 /// On a worker `kubeadm upgrade node` runs before the kubelet changes. Errors: manifests-damaged, kubelet-newer (10),
 /// kubelet-failed (1), kubelet-not-switched (17), job-lost, job-running, kubeadm-running, and those of
@@ -96,6 +97,12 @@ struct KubeletOptions {
 /// Puts the files of a verified backup back, manifests last. Errors: those of verify_backup; checks_failed
 /// "etcd-differs"; job-running, kubeadm-running.
 [[nodiscard]] StepResult restore_backup(const Node& node, const std::string& name);
+
+/// Where kubeadm keeps copies of what it changes.
+inline constexpr const char* k_kubeadm_copies = "/etc/kubernetes/tmp";
+/// Removes the copies there that are older than that backup, but for the newest of each kind and the newest manifest of
+/// each component, from which repair_manifests restores. What cannot be removed is a warning "not-pruned".
+void prune_copies(const Node& node, const std::string& backup, StepResult& result);
 
 /// The newest of kubeadm's own backups that has a whole manifest of the component.
 struct KubeadmBackup {

@@ -479,12 +479,19 @@ const Catalogue& builtin_catalogue() {
     return built_in;
 }
 
-void add_minors(Catalogue& catalogue, const Catalogue& other) {
+void add_known(Catalogue& catalogue, const Catalogue& other) {
     for (const auto& facts : other.minors) {
         if (catalogue.facts_of(facts.minor) == nullptr) { catalogue.minors.push_back(facts); }
     }
     std::sort(catalogue.minors.begin(), catalogue.minors.end(),
               [](const auto& a, const auto& b) { return a.minor < b.minor; });
+    for (auto& entry : catalogue.versions) {
+        const auto* known = other.find(entry.version);
+        if (known == nullptr) { continue; }
+        for (auto tag : {&VersionEntry::etcd, &VersionEntry::coredns, &VersionEntry::pause}) {
+            if ((entry.*tag).empty()) { entry.*tag = known->*tag; }
+        }
+    }
 }
 
 }  // namespace kmm::kubernetes

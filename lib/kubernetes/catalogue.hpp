@@ -72,7 +72,7 @@ struct Catalogue {
 /// manifests/kubernetes-versions.yaml as it was when the program was built.
 [[nodiscard]] const Catalogue& builtin_catalogue();
 
-/// Adds to `catalogue` the minors of `other` that it does not have.
-void add_minors(Catalogue& catalogue, const Catalogue& other);
+/// Adds to `catalogue` what `other` knows and it does not: minors, and tags of images of the versions that it lists.
+void add_known(Catalogue& catalogue, const Catalogue& other);
 
 }  // namespace kmm::kubernetes

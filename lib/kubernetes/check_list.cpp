@@ -156,6 +156,9 @@ constexpr CheckInfo k_checks[] = {
      "sw-patch upload FILE", ""},
     {"gitops-controllers", false, Weight::warning, "no controller brings objects back to a repository's state",
      "suspend it for the time of the upgrade", ""},
+    {"backup-valid", false, Weight::fatal, "the backup of a node is whole before a step relies on it",
+     "kmm-upgrade abort, then start again: it makes another backup",
+     "needs the backup that the start makes, and is made before each step that relies on it"},
     {"freeze-possible", false, Weight::warning, "a ValidatingAdmissionPolicy can block changes of applications",
      "ask users to leave applications alone during the upgrade", ""},
 };

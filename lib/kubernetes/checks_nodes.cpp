@@ -13,15 +13,15 @@ namespace {
 constexpr std::int64_t k_expiry_seconds = 7 * 24 * 3600;
 constexpr std::int64_t k_mebi = 1024 * 1024;
 
-/// Space that the upgrade needs below a path: backups of manifests and of etcd's data, images.
+/// Space that the upgrade needs in the directory of a purpose: backups of manifests and of etcd's data, images.
 struct Space {
-    std::string_view path;
+    std::string_view purpose;
     std::int64_t bytes;
 };
-constexpr Space k_spaces[] = {{"/etc/kubernetes", 100 * k_mebi},
-                              {"/var/lib/etcd", 512 * k_mebi},
-                              {"/var/lib/kubelet", 100 * k_mebi},
-                              {"/var/lib/containerd", 1024 * k_mebi}};
+constexpr Space k_spaces[] = {
+    {"kubernetes", 100 * k_mebi}, {"etcd", 512 * k_mebi}, {"kubelet", 100 * k_mebi}, {"images", 1024 * k_mebi}};
+/// kubeadm copies the data of etcd into /etc/kubernetes/tmp each time that it changes etcd.
+constexpr std::int64_t k_copies = 2;
 
 Finding node_reach(const CheckInput& input) {
     std::vector<std::string> problems;
@@ -135,24 +135,33 @@ Finding runtime_up(const CheckInput& input) {
 }
 
 Finding disk_space(const CheckInput& input) {
-    return each_node(input, "there is space for backups and images", [](const std::string&, const Node& facts) {
+    std::vector<std::string> unknown;
+    auto found = each_node(input, "there is space for backups and images", [&](const std::string& name,
+                                                                               const Node& facts) {
         std::vector<std::string> problems;
-        if (const auto* list = facts.find("disks")) {
+        const auto* list = facts.find("disks");
+        const auto* database = facts.find_path({"etcd", "sizeBytes"});
+        const auto copies = k_copies * (database == nullptr ? 0 : database->as_int().value_or(0));
+        for (const auto& space : k_spaces) {
+            if (const auto reason = unread_reason(facts, fmt::format("disk {}", space.purpose)); !reason.empty())
+                unknown.push_back(fmt::format("{} ({})", base::escape(name), reason));
+            if (list == nullptr) continue;
             for (const auto& item : list->items()) {
-                const auto path = item.get_string({"path"});
                 const auto* free = item.find("freeBytes");
-                const auto found = free == nullptr ? std::nullopt : free->as_int();
-                for (const auto& space : k_spaces) {
-                    if (space.path == path && found && *found < space.bytes) {
-                        problems.push_back(fmt::format("{} has {} free, expected {}", path,
-                                                       base::format_bytes(static_cast<std::uint64_t>(*found)),
-                                                       base::format_bytes(static_cast<std::uint64_t>(space.bytes))));
-                    }
-                }
+                const auto bytes = free == nullptr ? std::nullopt : free->as_int();
+                const bool has_copies = space.purpose == "kubernetes" && copies != 0;
+                const auto needed = space.bytes + (has_copies ? copies : 0);
+                if (item.get_string({"purpose"}) != space.purpose || !bytes || *bytes >= needed) continue;
+                problems.push_back(fmt::format(
+                    "{} has {} free, expected {}{}", base::escape(item.get_string({"path"})),
+                    base::format_bytes(static_cast<std::uint64_t>(*bytes)),
+                    base::format_bytes(static_cast<std::uint64_t>(needed)),
+                    has_copies ? fmt::format(", with {} copies of the data of etcd", k_copies) : std::string()));
             }
         }
         return base::join(problems, ", ");
     });
+    return known_or_skipped(std::move(found), unknown);
 }
 
 constexpr CheckRow k_node_rows[] = {

@@ -203,9 +203,13 @@ Finding patches_are(const CheckInput& input, PatchNeed need) {
     if (input.patches == nullptr) {
         return {Outcome::fail,
                 fmt::format("{} required, and nothing says which are there: --patch-query COMMAND is missing",
-                            base::join(shown, ", "))};
+                            base::join(shown, ", ")),
+                "name it: --patch-query 'sw-patch query'"};
     }
-    if (!input.patches->fault.empty()) { return {Outcome::fail, input.patches->fault}; }
+    if (!input.patches->fault.empty()) {
+        return {Outcome::fail, input.patches->fault,
+                "run the command of --patch-query by hand: it prints what sw-patch query does, or JSON"};
+    }
     auto problems = patch_problems(input.patches->states, wanted, need);
     if (!problems.empty()) { return {Outcome::fail, base::join(problems, "; ")}; }
     return {Outcome::ok, base::join(shown, ", ")};

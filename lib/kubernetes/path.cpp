@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "base/text.hpp"
+
 namespace kmm::kubernetes {
 namespace {
 
@@ -48,7 +50,23 @@ std::string reachable_hint(const Catalogue& catalogue, const Version& from, cons
                 entry->version.text());
         }
     }
-    return "add the versions between them to the metadata with --versions";
+    return "correct the metadata with --versions: the versions between them, and what upgrade_from of each names";
+}
+
+/// Why there is no way to the last version, with what leads there.
+void explain_no_way(const Catalogue& catalogue, const Version& from, const Version& target, Path& path) {
+    path.hint = reachable_hint(catalogue, from, target);
+    const auto* entry = catalogue.find(target);
+    const bool is_limited = entry != nullptr && entry->upgrade_from;
+    if (!is_limited) {
+        path.problem = fmt::format("no way from {} to {} is known: kubeadm upgrades one minor at a time", from.text(),
+                                   target.text());
+        return;
+    }
+    std::vector<std::string> names;
+    for (const auto& each : *entry->upgrade_from) { names.push_back(each.text()); }
+    path.problem = fmt::format("no way from {} to {} is known: its upgrade_from names {}", from.text(), target.text(),
+                               names.empty() ? "no version" : base::join(names, ", "));
 }
 
 /// The way to a lower version: what has gone back already stays.
@@ -101,9 +119,7 @@ Path find_path(const Catalogue& catalogue, const VersionRange& control_planes, c
     if (target > control_plane) {
         const auto way = hops(catalogue, control_plane, target);
         if (!way) {
-            path.problem = fmt::format("no way from {} to {} is known: kubeadm upgrades one minor at a time",
-                                       control_plane.text(), target.text());
-            path.hint = reachable_hint(catalogue, control_plane, target);
+            explain_no_way(catalogue, control_plane, target, path);
             return path;
         }
         Version oldest = kubelet, current = control_plane;

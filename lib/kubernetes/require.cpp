@@ -121,7 +121,10 @@ private:
     std::size_t at_ = 0;
 };
 
-bool satisfies(const Version& found, const Requirement& requirement) {
+bool satisfies(Version found, const Requirement& requirement) {
+    // The tag of its image ends with the number of a build: 3.6.5-0 is etcd 3.6.5.
+    const bool is_build = found.suffix.find_first_not_of("-0123456789") == std::string::npos;
+    if (requirement.component == "etcd" && requirement.version.suffix.empty() && is_build) { found.suffix.clear(); }
     const auto order = found <=> requirement.version;
     if (requirement.op == ">=") { return order >= 0; }
     if (requirement.op == ">") { return order > 0; }

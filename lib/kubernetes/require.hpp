@@ -21,8 +21,8 @@ struct Requirement {
 };
 
 /// Reads conditions that are joined with "and" or ','. Components: apiserver, controller-manager, scheduler (with or
-/// without kube- in front), control-plane, kubelet, kube-proxy, etcd. '=' is '=='. Errors: usage "bad-requirement" with
-/// the column.
+/// without kube- in front), control-plane, kubelet, kube-proxy, etcd. '=' is '=='. A version of etcd without suffix is
+/// that of every build, 3.6.5 that of 3.6.5-0. Errors: usage "bad-requirement" with the column.
 [[nodiscard]] std::vector<Requirement> parse_requirements(std::string_view text);
 
 /// What does not satisfy a requirement.

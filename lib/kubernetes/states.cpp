@@ -16,7 +16,8 @@ std::string_view to_string(State state) noexcept {
     return "unavailable";
 }
 
-std::vector<VersionRow> version_rows(const Catalogue& catalogue, const Observation& seen) {
+std::vector<VersionRow> version_rows(const Catalogue& catalogue, const Observation& seen,
+                                     const std::optional<Version>& upgraded_to) {
     std::map<Version, VersionRow> by_version;
     for (const auto& entry : catalogue.versions) { by_version[entry.version].entry = &entry; }
     for (const auto& node : seen.control_plane_nodes) {
@@ -35,11 +36,12 @@ std::vector<VersionRow> version_rows(const Catalogue& catalogue, const Observati
         }
         rows.push_back(std::move(row));
     }
+    for (auto& row : rows) { row.is_target = row.version == upgraded_to; }
     if (running != 1) { return rows; }
     const auto active =
         std::find_if(rows.begin(), rows.end(), [](const auto& row) { return row.state == State::partial; });
     active->state = State::active;
-    active->is_target = true;
+    if (!upgraded_to) { active->is_target = true; }
     for (auto& row : rows) {
         if (row.version > active->version) { row.state = State::available; }
     }

@@ -22,15 +22,17 @@ struct VersionRow {
     Version version;
     const VersionEntry* entry = nullptr;  ///< of the catalogue; nullptr if it is not there
     State state = State::unavailable;
-    bool is_target = false;               ///< the version the cluster is at
+    bool is_target = false;               ///< the version the cluster is at, or is being upgraded to
     std::size_t control_planes = 0, kubelets = 0;  ///< nodes that run it
 };
 
 /// Sorted by version. A control-plane node counts for the lowest version of its three components, a node for that of
 /// its kubelet. A version that is the only one to run is `active`, several are `partial`. Of the others those above the
 /// active one are `available` and the rest is `unavailable`; whether a path leads there is a question of its own. The
-/// active one is the target. `seen` must have no faults; `catalogue` must outlive the result.
-[[nodiscard]] std::vector<VersionRow> version_rows(const Catalogue& catalogue, const Observation& seen);
+/// active one is the target, unless an upgrade to another one is under way. `seen` must have no faults; `catalogue`
+/// must outlive the result.
+[[nodiscard]] std::vector<VersionRow> version_rows(const Catalogue& catalogue, const Observation& seen,
+                                                   const std::optional<Version>& upgraded_to = std::nullopt);
 
 /// The row with the version, nullptr if it is not there.
 [[nodiscard]] const VersionRow* find_row(const std::vector<VersionRow>& rows, const Version& version) noexcept;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real clusters of kubeadm are upgraded by kmm-upgrade, by ssh, undisturbed and disturbed; see testbed/kubeadm.py."""
+import contextlib
 import json
 import os
 import pathlib
@@ -91,6 +92,23 @@ class LabCase(unittest.TestCase):
         )
         self.assertEqual(done.returncode, expect, f"{words}\n{done.stdout[-6000:]}{done.stderr[-6000:]}")
         return done
+
+    @contextlib.contextmanager
+    def beside(self, *words, log=subprocess.PIPE):
+        """kmm-upgrade beside the test: it does not outlive a failure of it."""
+        with subprocess.Popen(
+            self.words(*words),
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as child:
+            try:
+                yield child
+            except BaseException:
+                child.kill()
+                raise
 
     def assert_runs(self, version, kubelets=None):
         """Nothing of kmm-upgrade is believed: what runs is asked of each kubelet's process and of each component."""
@@ -213,14 +231,7 @@ class Disturbed(LabCase):
 
     def test_1_kubeadm_killed(self):
         first = self.lab.nodes["cp1"]
-        with subprocess.Popen(
-            self.words("start", "kubernetes", NEW, *SWITCH),
-            env=self.environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as child:
+        with self.beside("start", "kubernetes", NEW, *SWITCH) as child:
             # When it has swapped the manifest of the API server, which it then waits for.
             wait_for(
                 "kubeadm to swap a manifest",
@@ -297,14 +308,7 @@ class RolledBack(LabCase):
 
     def test_2_forward_with_kubelets_killed(self):
         choice, nodes = random.Random(5), list(self.lab.nodes.values())
-        with subprocess.Popen(
-            self.words("start", "kubernetes", NEW, *SWITCH),
-            env=self.environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as child:
+        with self.beside("start", "kubernetes", NEW, *SWITCH) as child:
             killed = 0
             # More often, and no kubelet has the time to start a static Pod: kubeadm gives up after five minutes.
             while child.poll() is None and killed < 8:

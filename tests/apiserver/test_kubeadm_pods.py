@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real clusters of kubeadm are upgraded by kmm-upgrade without ssh: by Pods of the worker's image on their kubelets."""
 import json
-import subprocess
+import re
 import unittest
 
 from lab.common import say, wait_for
@@ -74,13 +74,8 @@ class Disturbed(PodsCase):
     def test_1_pod_deleted(self):
         """A job on a node does not end with the Pod that has begun it."""
         first = self.lab.nodes["cp1"]
-        with subprocess.Popen(
-            self.words("start", "kubernetes", NEW, *SWITCH, "--no-drain", "--until", "upgraded-first-master"),
-            env=self.environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
+        with self.beside(
+            "start", "kubernetes", NEW, *SWITCH, "--no-drain", "--until", "upgraded-first-master"
         ) as child:
             kubeadm = wait_for(
                 "kubeadm to run", lambda: first.shell("pgrep -f '^kubeadm upgrade apply'", check=False), 300, 0.2
@@ -102,12 +97,9 @@ class Disturbed(PodsCase):
         """A node without a kubelet is not reached by a Pod. Whoever does not want to wait for it goes on by ssh."""
         second, log = self.lab.nodes["w1"], self.dir / "resume.log"
         second.shell("systemctl stop kubelet")
-        with open(log, "wb") as file, subprocess.Popen(
-            self.words("resume"), env=self.environment(), stdin=subprocess.DEVNULL, stdout=file, stderr=file
-        ) as child:
-            wait_for(
-                "w1 to be asked again", lambda: "w1 cannot be reached; it is asked again" in log.read_text(), 300, 1
-            )
+        asked = re.compile("node w1 cannot be reached: .*; it is asked again")
+        with open(log, "wb") as file, self.beside("resume", log=file) as child:
+            wait_for("w1 to be asked again", lambda: asked.search(log.read_text()), 300, 1)
             child.terminate()
         self.assertEqual(child.returncode, 143, log.read_text())
         self.tool("resume", "--via", "ssh", *self.by_ssh())

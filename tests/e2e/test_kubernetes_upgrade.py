@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """kmm-upgrade start kubernetes on a kubeadm cluster of files: what it does, in which order, and where it stops."""
+import os
 import shutil
 
 from kubernetes_case import NEW, OLD, Case
@@ -17,7 +18,16 @@ class Walked(Case):
     def test_undisturbed(self):
         fleet = self.fleet
         before = fleet.object("nodes/w1")
+        copies = fleet.nodes / "cp1/etc/kubernetes/tmp"
+        for month in ("01", "02"):
+            copy = copies / f"kubeadm-backup-etcd-2025-{month}-01-00-00-00"
+            copy.mkdir(parents=True)
+            os.utime(copy, (0, 10 * int(month)))
         self.must(*START)
+        # kubeadm keeps the data of etcd for ever: of what is older than the run the newest copy stays.
+        self.assertEqual([copy.name for copy in copies.glob("kubeadm-backup-etcd*")],
+                         ["kubeadm-backup-etcd-2025-02-01-00-00-00"])
+        self.assertIn("; removed 1 old copy of kubeadm in /etc/kubernetes/tmp", self.must("history", "current"))
         self.require_complete()
         self.assertEqual([state for state in self.run_states() if state in STATES], STATES)
         calls = [call[1:3] for call in fleet.calls() if call[0] == "begin"
@@ -111,8 +121,15 @@ class Steered(Case):
         self.must(*START, "--until", "upgraded-first-master", exit_code=11)
         self.assertEqual((fleet.control_plane("cp1"), fleet.control_plane("cp2")), (NEW, OLD))
         self.assertEqual(fleet.states(), {FROM: "partial", TARGET: "partial"})
+        self.assertRegex(self.must("versions"), rf"{FROM} +False +partial\n(v.*\n)*{TARGET} +True +partial\n")
         self.must("resume")
         self.require_complete()
+        told = self.must("versions")
+        self.assertRegex(told, rf"{TARGET} +True +active\n")
+        self.assertNotIn("the record says", told)
+        node = fleet.cluster / "nodes/w1.yaml"
+        node.write_text(node.read_text().replace(TARGET, FROM))
+        self.assertIn(f"kubelet of w1: {FROM} runs, the record says {TARGET}", self.must("versions"))
 
     def test_step_by_step(self):
         self.must(*START, "--manual", exit_code=11)
@@ -137,6 +154,8 @@ class Steered(Case):
         shown = self.must("abort", "--rollback", "all", exit_code=10)
         self.assertIn("etcd-differs", shown)
         self.assertIn("cp1 runs etcd", shown)
+        self.assertIn("and there is no snapshot: kmm-upgrade resume", shown)
+        self.assertNotIn("--restore-etcd", shown)
         # As if nobody had asked: the way on is open.
         self.assertEqual((fleet.control_plane("cp1"), self.run_states()), (NEW, before))
         self.must("resume")

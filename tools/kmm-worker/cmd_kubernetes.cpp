@@ -320,15 +320,20 @@ std::vector<cli::Verb> verbs_kubernetes() {
         "kubelet", "switch this node's kubelet to another version",
         std::string("On a worker node kubeadm upgrade node runs first. The kubelet is replaced and restarted, and must "
                     "run the new version for some seconds. Drain the "
-                    "node first. ") +
+                    "node first. With --prune-before, old copies of kubeadm in /etc/kubernetes/tmp are removed then, "
+                    "but for the newest of each kind. ") +
             k_job_words,
         {{"kmm-worker kubernetes kubelet --target v1.35.4 --switch packages", "with apt-get or dnf"},
          {"kmm-worker kubernetes kubelet --target v1.35.4 --switch binaries", "from /usr/local/kubernetes/1.35.4"}},
-        std::vector<cli::Option>{target_option(), ignore_option()} + switch_options()));
+        std::vector<cli::Option>{target_option(), ignore_option(),
+                                 cli::option("prune-before", "NAME",
+                                             "backup: remove copies of kubeadm that are older than it")} +
+            switch_options()));
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {
         const Here here(args, context);
         const kubeadm::KubeletOptions options{target_of(args), switch_of(args),
-                                              args.get("ignore-preflight-errors").value_or("")};
+                                              args.get("ignore-preflight-errors").value_or(""),
+                                              args.get("prune-before").value_or("")};
         if (options.how.way == kubeadm::Switch::Way::none) {
             throw Error(Exit::usage, "missing-option", "expected --switch packages, binaries or command")
                 .hint("it says how the kubelet gets onto the node");

@@ -307,6 +307,8 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"not-kept", std::nullopt, "a damaged manifest could not be kept", "nothing: the repaired one is in its place"},
     {"not-kubernetes-node", Exit::not_found, "this is not a node of a kubeadm cluster",
      "run it on one, or correct --host-root"},
+    {"not-pruned", std::nullopt, "old copies of kubeadm in /etc/kubernetes/tmp could not be removed",
+     "remove those that are not needed by hand"},
     {"not-restored", Exit::partial, "the module is unloaded, but an in-tree module did not come back",
      "see the reason; the same command again tries once more"},
     {"not-upgraded", Exit::unhealthy, "kubeadm reported success, but the manifests are not of the target",

@@ -15,8 +15,7 @@
 namespace kmm::drive {
 
 using kubernetes::Version;
-using upgrade::Event;
-using upgrade::EventKind;
+using upgrade::Event, upgrade::EventKind;
 using namespace upgrade::kubernetes;
 
 namespace {
@@ -307,7 +306,10 @@ Done KubernetesActor::kubelet(const std::string& name, const Deadline& deadline)
         throw Error(Exit::checks_failed, "kubelet-newer",
                     fmt::format("a kubelet of {} would be newer than a control plane: {}", target.text(), older))
             .hint("bring every control plane to that version first");
-    const auto document = agent_.step(name, with_kubeadm({"kubelet", "--target", target.text()}), deadline);
+    std::vector<std::string> words{"kubelet", "--target", target.text(), "--prune-before",
+                                   read(recorder_.node(name)).backup};
+    if (words.back().empty()) words.resize(3);  // of a record that has none
+    const auto document = agent_.step(name, with_kubeadm(std::move(words)), deadline);
     prove_kubelet(name, target, document.get_string({"outcome"}) != "already", deadline);
     return done_as_seen(name, message_of(document), deadline);
 }
@@ -413,8 +415,7 @@ void KubernetesActor::explain(const upgrade::NodeStep& step, const Error& error,
 }
 
 std::optional<Error> KubernetesActor::lost_for_good(const upgrade::NodeStep& step, const Error& /*error*/) {
-    if (is_control_plane(step.node)) return std::nullopt;
-    if (!view_.about(step.node).nodes.empty()) return std::nullopt;
+    if (is_control_plane(step.node) || !view_.about(step.node).nodes.empty()) return std::nullopt;
     return Error(Exit::not_found, "node-not-found", fmt::format("there is no Node {}", step.node));
 }
 

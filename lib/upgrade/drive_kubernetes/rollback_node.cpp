@@ -25,11 +25,13 @@ bool is_etcd_newer(const upgrade::kubernetes::Node& node, const NodeSight& seen)
 }
 
 /// `way` is what can be done instead.
-Error etcd_differs(std::string message, std::string_view way) {
+Error etcd_differs(std::string message, std::string_view way, bool is_without_snapshot) {
     return Error(Exit::checks_failed, "etcd-differs", std::move(message))
-        .hint(fmt::format("an older etcd cannot read what a newer one has written: {}; or go back to the snapshot and "
-                          "lose what was written since: kmm-upgrade abort --rollback all --restore-etcd",
-                          way));
+        .hint(fmt::format("an older etcd cannot read what a newer one has written{}: {}{}",
+                          is_without_snapshot ? ", and there is no snapshot" : "", way,
+                          is_without_snapshot ? ""
+                                              : "; or go back to the snapshot and lose what was written since: "
+                                                "kmm-upgrade abort --rollback all --restore-etcd"));
 }
 
 }  // namespace
@@ -50,7 +52,7 @@ void KubernetesActor::require_way_back(const std::vector<std::string>& nodes) {
     }
     if (!found.empty())
         throw etcd_differs(fmt::format("there is no way back: {}", base::join(found, "; ")),
-                           "kmm-upgrade resume goes on to the target");
+                           "kmm-upgrade resume goes on to the target", subject_.is_without_snapshot);
 }
 
 Done KubernetesActor::roll_back(const std::string& name, const NodeSight& seen, const Deadline& deadline) {
@@ -59,7 +61,8 @@ Done KubernetesActor::roll_back(const std::string& name, const NodeSight& seen, 
     if (!subject_.control_plane.empty() && is_etcd_newer(node, seen))
         throw etcd_differs(fmt::format("node {} runs etcd {}, its backup is of etcd {}", name, base::escape(seen.etcd),
                                        base::escape(node.etcd)),
-                           "kmm-upgrade abort --rollback none, then start again with --ignore-checks versions-uniform");
+                           "kmm-upgrade abort --rollback none, then start again with --ignore-checks versions-uniform",
+                           subject_.is_without_snapshot);
     // Neither is its kubelet, then.
     if (!subject_.control_plane.empty() && node.is_control_plane &&
         seen.control_plane != Version::parse(node.from_control_plane))

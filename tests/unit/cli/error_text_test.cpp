@@ -49,6 +49,19 @@ TEST_SUITE("cli::unit") {
         const auto same =
             Error(Exit::checks_failed, "c", "m").detail("node-a", "node-a is away").detail("node-b", "node-b is away");
         CHECK(error_text(same, false) == "error: m\n  node-a, node-b: NODE is away\n  code:    c\n");
+        // A key that comes again is of what stands before it.
+        const auto fixes = Error(Exit::checks_failed, "c", "m")
+                               .detail("a", "gone")
+                               .detail("fix", "look")
+                               .detail("b", "gone")
+                               .detail("fix", "look")
+                               .detail("d", "else")
+                               .detail("fix", "run")
+                               .detail("e", "other")
+                               .detail("fix", "look");
+        CHECK(error_text(fixes, false) ==
+              "error: m\n  a, b:    gone\n  fix:     look\n  d:       else\n  fix:     run\n  e:       other\n"
+              "  fix:     look\n  code:    c\n");
     }
 
     TEST_CASE("a cause is named unless the message has it") {

@@ -7,8 +7,11 @@
 #include "base/text.hpp"
 #include "kubeadm/backup.hpp"
 #include "kubeadm/processes.hpp"
+#include "kubeadm/steps.hpp"
+#include "net/http.hpp"
 #include "place.hpp"
 #include "sys/file_ops.hpp"
+#include "value/reader.hpp"
 
 using namespace kmm;
 using namespace kmm::kubeadm;
@@ -35,6 +38,25 @@ void add_process(const Made& made, const std::string& pid, const std::string& na
     made.write("/proc/" + pid + "/status", "Name:\t" + name + "\nUid:\t" + uid + "\t0\t0\t0\n");
     std::filesystem::create_directories(made.path("/proc/" + pid + "/ns"));
     std::filesystem::create_symlink(space, made.path("/proc/" + pid + "/ns/mnt"));
+}
+
+/// Answers every request with ok, and keeps its URL.
+class Healthy final : public net::HttpClient {
+public:
+    net::Response send(const net::Request& request, const net::BodySink& sink) override {
+        url = request.url;
+        net::Response response;
+        response.status = status;
+        if (sink) static_cast<void>(sink(response, "ok"));
+        return response;
+    }
+    std::string url;
+    int status = 200;
+};
+
+value::Node kubelet_config(const std::string& text) {
+    Diagnostics faults;
+    return std::move(value::read_yaml(text, "config", faults).front().root);
 }
 
 }  // namespace
@@ -158,6 +180,96 @@ TEST_SUITE("kubeadm::unit") {
               std::vector<std::string>{"SystemVerification: missing required cgroups: cpu", "CoreDNSMigration: a: b"});
         CHECK(found.warnings == std::vector<std::string>{"SystemVerification: missing optional cgroups: hugetlb io"});
         CHECK(read_preflight("").errors.empty());
+    }
+
+    TEST_CASE("the kubelet is asked where it listens") {
+        Healthy client;
+        const auto url = [&](const std::string& config) {
+            CHECK(kubelet_health(kubelet_config("kind: KubeletConfiguration\n" + config), client).empty());
+            return client.url;
+        };
+        CHECK(url("") == "http://127.0.0.1:10248/healthz");
+        CHECK(url("healthzBindAddress: 0.0.0.0\nhealthzPort: 11\n") == "http://127.0.0.1:11/healthz");
+        CHECK(url("healthzBindAddress: 10.0.0.7\n") == "http://10.0.0.7:10248/healthz");
+        CHECK(url("healthzBindAddress: '::1'\n") == "http://[::1]:10248/healthz");
+        CHECK(url("healthzBindAddress: 'fd00::7'\nhealthzPort: 11\n") == "http://[fd00::7]:11/healthz");
+        // It listens on the addresses of both families, unless there is only one of them.
+        CHECK(url("healthzBindAddress: '::'\n") == "http://[::1]:10248/healthz");
+        client.status = 500;
+        CHECK(kubelet_health(kubelet_config("healthzBindAddress: '::1'\n"), client) ==
+              "http://[::1]:10248/healthz answers 500: ok");
+        CHECK(fault([&] { static_cast<void>(kubelet_health(kubelet_config("healthzPort: 0\n"), client)); }) ==
+              "healthzPort is 0: it is switched off");
+    }
+
+    TEST_CASE("images are where the configuration of the runtime says") {
+        Made made;
+        const auto directory = [&](const std::string& socket) { return image_directory(made.place(), socket); };
+        CHECK(directory("/run/containerd/containerd.sock") == "/var/lib/containerd");
+        CHECK(directory("/var/run/crio/crio.sock") == "/var/lib/containers/storage");
+        CHECK(directory("/run/cri-dockerd.sock") == "/var/lib/docker");
+        made.write("/etc/containerd/config.toml",
+                   "# root = '/no'\nversion = 3\nroot = '/data/c' # here\n[plugins.'io.x']\n  root = '/no'\n");
+        made.write("/etc/docker/daemon.json", R"({"data-root": "/data/d"})");
+        made.write("/etc/containers/storage.conf", "[storage]\ndriver = \"overlay\"\ngraphroot = \"/data/s\"\n");
+        CHECK(directory("/run/containerd/containerd.sock") == "/data/c");
+        CHECK(directory("/run/cri-dockerd.sock") == "/data/d");
+        CHECK(directory("/run/crio/crio.sock") == "/data/s");
+        made.write("/etc/crio/crio.conf",
+                   "[crio]\n#root = \"/no\"\nroot = \"/data/o\"\n[crio.image]\nroot = \"/no\"\n");
+        CHECK(directory("/run/crio/crio.sock") == "/data/o");
+        made.write("/etc/crio/crio.conf.d/20.conf", "[crio]\nroot=\"/data/n\"\n");
+        made.write("/etc/crio/crio.conf.d/30.conf", "[crio.runtime]\nlog_level = \"info\"\n");
+        CHECK(directory("/run/crio/crio.sock") == "/data/n");
+        made.write("/etc/docker/daemon.json", "{");
+        CHECK(directory("/run/cri-dockerd.sock") == "/var/lib/docker");
+    }
+
+    TEST_CASE("old copies of kubeadm go, but for the newest of each kind and what a manifest is restored from") {
+        Made made;
+        const std::string tmp = "/etc/kubernetes/tmp/";
+        const auto at = [&](const std::string& name, int hours_ago) {
+            std::filesystem::last_write_time(
+                made.path(name), std::filesystem::file_time_type::clock::now() - std::chrono::hours(hours_ago));
+        };
+        const auto manifest = [](const std::string& component, const std::string& image) {
+            return "apiVersion: v1\nkind: Pod\nmetadata: {name: " + component +
+                   ", namespace: kube-system}\nspec: {containers: [{name: " + component + ", image: 'r/" + image +
+                   "', command: [" + component + "]}]}\n";
+        };
+        made.write(tmp + "kubeadm-backup-manifests-2026-01-01-00-00-00/etcd.yaml", manifest("etcd", "etcd:3.5.24-0"));
+        made.write(tmp + "kubeadm-backup-manifests-2026-02-01-00-00-00/kube-scheduler.yaml",
+                   manifest("kube-scheduler", "kube-scheduler:v1.33.1"));
+        made.write(tmp + "kubeadm-backup-manifests-2026-03-01-00-00-00/kube-scheduler.yaml",
+                   manifest("kube-scheduler", "kube-scheduler:v1.34.1"));
+        for (const char* name : {"kubeadm-backup-etcd-2026-01-01-00-00-00", "kubeadm-backup-etcd-2026-03-01-00-00-00",
+                                 "kubeadm-backup-etcd-2026-11-01-00-00-00", "kubeadm-kubelet-config123"})
+            made.write(tmp + name + "/file", "x");
+        made.write(tmp + "mine", "x");
+        made.write("/var/lib/kmm-node/backups/before/backup.json", "{}");
+        at(tmp + "kubeadm-backup-manifests-2026-01-01-00-00-00", 90);
+        at(tmp + "kubeadm-backup-manifests-2026-02-01-00-00-00", 80);
+        at(tmp + "kubeadm-backup-manifests-2026-03-01-00-00-00", 70);
+        at(tmp + "kubeadm-backup-etcd-2026-01-01-00-00-00", 90);
+        at(tmp + "kubeadm-backup-etcd-2026-03-01-00-00-00", 70);
+        at(tmp + "kubeadm-backup-etcd-2026-11-01-00-00-00", 1);
+        at(tmp + "kubeadm-kubelet-config123", 60);
+        at(tmp + "mine", 90);
+        at("/var/lib/kmm-node/backups/before", 2);
+        StepResult result;
+        prune_copies(made.node(), "another", result);
+        CHECK(result.message.empty());
+        prune_copies(made.node(), "before", result);
+        CHECK(result.warnings.empty());
+        CHECK(result.message == "; removed 3 old copies of kubeadm in /etc/kubernetes/tmp");
+        CHECK(made.place().list("/etc/kubernetes/tmp") ==
+              std::vector<std::string>{"kubeadm-backup-etcd-2026-11-01-00-00-00",
+                                       "kubeadm-backup-manifests-2026-01-01-00-00-00",
+                                       "kubeadm-backup-manifests-2026-03-01-00-00-00", "kubeadm-kubelet-config123",
+                                       "mine"});
+        StepResult again;
+        prune_copies(made.node(), "before", again);
+        CHECK(again.message.empty());
     }
 
     TEST_CASE("names of backups stay below their directory") {

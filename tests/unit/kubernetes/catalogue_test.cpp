@@ -166,6 +166,22 @@ TEST_CASE("ways over several minors") {
           "no: no way from v1.27.0 to v1.31.14 is known: kubeadm upgrades one minor at a time");
 }
 
+TEST_CASE("a way that upgrade_from ends is told apart from one that lacks a minor; tags of images are known anyway") {
+    auto catalogue = catalogue_of(
+        "versions:\n- version: v1.34.4\n- {version: v1.35.4, upgrade_from: [v1.34.3, v1.34.2]}\n- {version: v1.35.5, "
+        "upgrade_from: []}\n");
+    CHECK(way(catalogue, "1.34.4", "1.34.4", "1.35.4") ==
+          "no: no way from v1.34.4 to v1.35.4 is known: its upgrade_from names v1.34.3, v1.34.2");
+    CHECK(way(catalogue, "1.34.4", "1.34.4", "1.35.5") ==
+          "no: no way from v1.34.4 to v1.35.5 is known: its upgrade_from names no version");
+    catalogue.versions.front().coredns = "v9";
+    add_known(catalogue, builtin_catalogue());
+    CHECK(catalogue.find(version_at("1.35.4"))->etcd == builtin_catalogue().find(version_at("1.35.4"))->etcd);
+    CHECK(catalogue.find(version_at("1.34.4"))->coredns == "v9");
+    CHECK(catalogue.find(version_at("1.34.4"))->pause == builtin_catalogue().find(version_at("1.34.4"))->pause);
+    CHECK(catalogue.find(version_at("1.35.5"))->etcd.empty());
+}
+
 TEST_CASE("ways follow upgrade_from and prefer high patches") {
     const auto catalogue = catalogue_of(
         "versions:\n- version: v1.30.1\n- version: v1.30.9\n- {version: v1.31.1, upgrade_from: [v1.30.1]}\n- version: "

@@ -31,6 +31,7 @@ rebootRequired: false
 packages: {installed: [kubectl, kubelet], held: [kubelet]}
 updaters: [unattended-upgrades]
 time: '2026-01-02T00:00:00Z'
+disks: [{purpose: kubernetes, path: /etc/kubernetes, freeBytes: 2000000000, totalBytes: 3000000000}, {purpose: images, path: /var/lib/containers/storage, freeBytes: 2000000001, totalBytes: 3000000000}]
 )";
     const std::string drift = member == 0 ? "null" : "[]";
     text +=
@@ -100,7 +101,7 @@ TEST_CASE("an issue that meets Nodes of another name than their host") {
     const auto catalogue = [] {
         Diagnostics faults;
         auto made = read_catalogue("versions:\n- version: v1.34.1\n", "versions.yaml", faults);
-        add_minors(made, builtin_catalogue());
+        add_known(made, builtin_catalogue());
         return made;
     }();
     const auto inventory = inventory_of(control_plane("a", "v1.33.9") + worker("w", "v1.33.9"));
@@ -160,6 +161,18 @@ TEST_CASE("what services of nodes say trips their checks") {
     trips("removed-kubelet-flags",
           {{"w", {"ownFlags: []", "ownFlags: [--pod-infra-container-image=q]"}}},
           "w: flag --pod-infra-container-image (gone in v1.35)");
+}
+
+TEST_CASE("space on nodes: for images wherever they are, for copies of etcd's data as large as it is") {
+    trips("disk-space", {{"w", {"freeBytes: 2000000001", "freeBytes: 1000000000"}}},
+          "w: /var/lib/containers/storage has 953.7 MiB free, expected 1.0 GiB");
+    trips("disk-space", {{"w", {"freeBytes: 2000000000", "freeBytes: 100000000"}}},
+          "w: /etc/kubernetes has 95.4 MiB free, expected 100.0 MiB");
+    trips("disk-space", {{"b", {"sizeBytes: 100,", "sizeBytes: 1000000000,"}}},
+          "b: /etc/kubernetes has 1.9 GiB free, expected 2.0 GiB, with 2 copies of the data of etcd");
+    trips("disk-space", {{"w", {"cgroup: v2", "cgroup: v2\nunread: [{field: disk images, reason: no access}]"}}},
+          "not known: w (no access)", Outcome::skip);
+    CHECK(node_results().at("backup-valid").outcome == Outcome::skip);
 }
 
 TEST_CASE("what an upgrade would find on nodes trips its checks") {

@@ -23,13 +23,13 @@ Catalogue catalogue_in(std::string_view text) {
     return catalogue;
 }
 
-std::string states_of(std::string_view versions, std::string_view dump) {
+std::string states_of(std::string_view versions, std::string_view dump, std::string_view upgraded_to = {}) {
     const auto catalogue = catalogue_in(versions);
     const auto inventory = inventory_of(dump);
     const auto seen = observe(inventory);
     CHECK(seen.faults.empty());
     std::string text;
-    for (const auto& row : version_rows(catalogue, seen)) {
+    for (const auto& row : version_rows(catalogue, seen, Version::parse(upgraded_to))) {
         text += row.version.text() + (row.is_target ? "* " : " ") + std::string(to_string(row.state)) + "\n";
     }
     return text;
@@ -90,6 +90,11 @@ TEST_CASE("states of versions") {
     CHECK(states_of(versions, control_plane("a", "v1.43.1") + worker("b", "v1.42.9")) ==
           "v1.42.2 unavailable\nv1.42.9 partial\nv1.43.1 partial\nv1.43.2 unavailable\n");
     CHECK(states_of("versions: []", control_plane("a", "v1.43.1")) == "v1.43.1* active\n");
+    // While an upgrade is under way its target is, whatever runs.
+    CHECK(states_of(versions, control_plane("a", "v1.43.1") + control_plane("b", "v1.43.2"), "v1.43.2") ==
+          "v1.42.2 unavailable\nv1.43.1 partial\nv1.43.2* partial\n");
+    CHECK(states_of(versions, control_plane("a", "v1.43.1"), "v1.43.2") ==
+          "v1.42.2 unavailable\nv1.43.1 active\nv1.43.2* available\n");
 }
 
 TEST_CASE("a list is taken object by object as it is taken whole") {
@@ -149,6 +154,18 @@ TEST_CASE("requirements are satisfied by every instance or not at all") {
     CHECK(offenders("kubelet < v1.35.4,kubelet != v1.34.4") == "kubelet/b=v1.35.4 kubelet/a=v1.34.4 ");
     CHECK(offenders("etcd == v3.6.5-0") == "etcd/=none was found ");
     CHECK(evaluate({}, seen).offenders.empty());
+    // The number of a build at the end of an image's tag is no part of etcd's version.
+    const auto with_etcd = inventory_of(
+        control_plane("a", "v1.34.4") +
+        "---\n{kind: Pod, apiVersion: v1, metadata: {name: etcd-a, namespace: kube-system, labels: {component: etcd}, "
+        "annotations: {kubernetes.io/config.mirror: x}}, spec: {nodeName: a, containers: [{name: etcd, image: "
+        "'r/etcd:3.6.5-0'}]}}\n");
+    const auto observed = observe(with_etcd);
+    const auto holds = [&](const char* text) { return evaluate(parse_requirements(text), observed).offenders.empty(); };
+    for (const char* text : {"etcd == 3.6.5", "etcd <= 3.6.5", "etcd >= 3.6.5", "etcd == 3.6.5-0", "etcd < 3.6.5-1"})
+        CHECK_MESSAGE(holds(text), text);
+    for (const char* text : {"etcd > 3.6.5", "etcd < 3.6.5", "etcd != 3.6.5", "etcd == 3.6.5-1"})
+        CHECK_MESSAGE(!holds(text), text);
 }
 
 }

@@ -16,11 +16,6 @@ namespace {
 constexpr std::chrono::milliseconds k_command_grace{60'000};  ///< of a command that is to end
 constexpr int k_signal_base = 128;
 
-/// Whether the local record is of a Kubernetes upgrade that has not ended.
-bool has_kubernetes_run(const std::optional<upgrade::Run>& run) {
-    return run && !upgrade::is_final_run_state(run->state) && upgrade::describe(*run).kind == "cluster";
-}
-
 void require_no_upgrade(Access& access, const std::optional<drive::FreezeNotice>& notice) {
     if (const auto run = access.record.load(); run && !upgrade::is_final_run_state(run->state)) {
         const auto text = upgrade::describe(*run);
@@ -41,6 +36,8 @@ void require_no_upgrade(Access& access, const std::optional<drive::FreezeNotice>
 }
 
 }  // namespace
+
+bool is_kubernetes_run(const upgrade::Run& run) { return upgrade::describe(run).kind == "cluster"; }
 
 Exit run_guard(const cli::Args& args, cli::Context& context) {
     const auto words = args.positionals("COMMAND");
@@ -75,7 +72,7 @@ Exit run_unfreeze(const cli::Args& args, cli::Context& context) {
     Access access(args, context);
     auto& call = access.call;
     const auto run = access.record.load();
-    const bool is_under_way = has_kubernetes_run(run);
+    const bool is_under_way = run && !upgrade::is_final_run_state(run->state) && is_kubernetes_run(*run);
     auto& cluster = access.cluster.open(access.cluster.place(is_under_way ? &*run : nullptr));
     if (cluster.server == nullptr)
         throw Error(Exit::usage, "bad-value", "only an API server can freeze applications, found a directory cluster")

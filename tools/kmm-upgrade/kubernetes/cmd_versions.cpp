@@ -10,11 +10,15 @@
 #include "cli/text.hpp"
 #include "kmm-upgrade/kubernetes/craft.hpp"
 #include "kmm-upgrade/kubernetes/source.hpp"
+#include "kmm-upgrade/record/access.hpp"
+#include "kmm-upgrade/session/cluster_access.hpp"
 #include "kmm-upgrade/verbs.hpp"
 #include "kubernetes/observe.hpp"
 #include "kubernetes/path.hpp"
 #include "kubernetes/require.hpp"
 #include "kubernetes/states.hpp"
+#include "upgrade/engine/replay.hpp"
+#include "upgrade/kubernetes/subject.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
@@ -221,6 +225,47 @@ void require_known(const kubernetes::Observation& seen) {
     if (!seen.faults.empty()) throw Error::from_diagnostics(seen.faults);
 }
 
+/// The run on record of this cluster, if it is of Kubernetes. Dumps do not tell which cluster they are of.
+std::optional<upgrade::Run> own_run(Call& call) {
+    if (!call.args().all("filename").empty()) return std::nullopt;
+    try {
+        RecordAccess record(call);
+        auto run = record.load();
+        if (!run || !is_kubernetes_run(*run)) return std::nullopt;
+        ClusterAccess access(record);
+        if (access.open(access.place()).store->identity(false) != run->cluster_identity) return std::nullopt;
+        return run;
+    } catch (const Error& error) {
+        call.note(fmt::format("the record is left out of account: {}", error.message()));
+        return std::nullopt;
+    }
+}
+
+/// The target of an upgrade that is under way, and not on its way back.
+std::optional<Version> upgraded_to(const upgrade::Run& run) {
+    if (upgrade::is_final_run_state(run.state) || run.rollback) return std::nullopt;
+    return Version::parse(upgrade::kubernetes::subject_of(run).target);
+}
+
+/// Notes for nodes that run what the record does not say of them. While a step is under way it says nothing; a node
+/// that has left the cluster runs nothing.
+void note_contradictions(Call& call, const upgrade::Run& run, const kubernetes::Observation& seen) {
+    const bool has_kubelets = !upgrade::kubernetes::subject_of(run).kubelet.empty();
+    for (const auto& record : run.nodes) {
+        if (record.open || !record.current_known) continue;
+        const auto found = std::find_if(seen.kubelets.begin(), seen.kubelets.end(),
+                                        [&](const auto& each) { return each.node == record.name; });
+        if (found == seen.kubelets.end()) continue;
+        const auto compare = [&](const char* part, const std::optional<Version>& runs, const std::string& recorded) {
+            if (recorded.empty() || (runs && runs->text() == recorded)) return;
+            call.note(fmt::format("{} of {}: {} runs, the record says {}", part, record.name,
+                                  runs ? runs->text() : "an unknown version", base::escape(recorded)));
+        };
+        if (has_kubelets) compare("kubelet", found->version, record.current_version);
+        compare("control plane", seen.control_plane_of(record.name), upgrade::kubernetes::read(record).control_plane);
+    }
+}
+
 }  // namespace
 
 Exit run_versions(const cli::Args& args, cli::Context& context) {
@@ -235,7 +280,9 @@ Exit run_versions(const cli::Args& args, cli::Context& context) {
     const auto inventory = read_inventory(call, drive::ReadExtent::control_plane);
     const auto seen = kubernetes::observe(inventory);
     require_known(seen);
-    const auto rows = kubernetes::version_rows(catalogue, seen);
+    const auto run = own_run(call);
+    const auto rows = kubernetes::version_rows(catalogue, seen, run ? upgraded_to(*run) : std::nullopt);
+    if (run) note_contradictions(call, *run, seen);
     if (!wanted) return list_versions(context, catalogue, rows, args.flag("stx"));
     const auto* row = kubernetes::find_row(rows, *wanted);
     if (row == nullptr) {

@@ -43,6 +43,9 @@ void hold_kubernetes_lease(Access& access, const upgrade::Options& options);
                              const kubernetes::Observation& seen, const std::vector<drive::Hop>& hops,
                              std::unique_ptr<cluster::NodeRunner> runner);
 
+/// A run of kubernetes_craft.
+[[nodiscard]] bool is_kubernetes_run(const upgrade::Run& run);
+
 Exit run_scan(const cli::Args& args, cli::Context& context);
 Exit run_guard(const cli::Args& args, cli::Context& context);
 Exit run_unfreeze(const cli::Args& args, cli::Context& context);
