@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adapter of ISA-L and zlib (gzip), liblzma (xz) and libzstd (zstd).
+// Adapter of ISA-L (gzip), liblzma (xz) and libzstd (zstd).
 #include "kmod/inflate.hpp"
 
 #include <isa-l/igzip_lib.h>
 #include <lzma.h>
-#include <zlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 
@@ -17,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/gzip.hpp"
 #include "base/text.hpp"
 
 namespace kmm::kmod {
@@ -172,24 +172,6 @@ std::string plain_of_zstd(const std::string& bytes, const std::string& file) {
 constexpr std::uint32_t k_xz_dictionary = 2U << 20U;
 constexpr int k_module_zstd_level = 9;
 
-std::string gzip_module(const std::string& plain) {
-    z_stream stream{};
-    constexpr int window_and_gzip = 15 + 16;
-    constexpr int memory = 9;
-    if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, window_and_gzip, memory, Z_DEFAULT_STRATEGY) != Z_OK)
-        throw bug("zlib could not be set up");
-    std::string out(deflateBound(&stream, static_cast<uLong>(plain.size())), '\0');
-    stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(plain.data()));  // zlib only reads
-    stream.avail_in = static_cast<uInt>(plain.size());
-    stream.next_out = reinterpret_cast<Bytef*>(out.data());
-    stream.avail_out = static_cast<uInt>(out.size());
-    const int answer = deflate(&stream, Z_FINISH);
-    out.erase(out.size() - stream.avail_out);
-    deflateEnd(&stream);
-    if (answer != Z_STREAM_END) throw bug("zlib failed");
-    return out;
-}
-
 std::string xz_module(const std::string& plain) {
     lzma_options_lzma options{};
     if (lzma_lzma_preset(&options, LZMA_PRESET_DEFAULT) != 0) throw bug("liblzma could not be set up");
@@ -234,7 +216,7 @@ std::string plain_module(std::string bytes, const std::string& file) {
 }
 
 std::string packed_module(std::string plain, const std::string& how) {
-    if (how == "gzip") return gzip_module(plain);
+    if (how == "gzip") return base::to_gzip(plain);
     if (how == "xz") return xz_module(plain);
     if (how == "zstd") return zstd_module(plain);
     return plain;

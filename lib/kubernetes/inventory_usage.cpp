@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What objects say of APIs that go, and of CoreDNS.
-#include <zlib.h>
-
 #include <algorithm>
-#include <array>
 #include <initializer_list>
 
+#include "base/gzip.hpp"
 #include "kubernetes/object_reader.hpp"
 #include "kubernetes/removed_apis.hpp"
 #include "value/reader.hpp"
@@ -74,34 +72,13 @@ void read_rules(const Node& webhook, const std::string& object, std::vector<Used
     }
 }
 
-/// nullopt if it is no gzip stream, or not whole, or larger than k_release_max.
-std::optional<std::string> gunzip(std::string_view packed) {
-    z_stream stream{};
-    constexpr int k_gzip_window = 15 + 16;
-    if (::inflateInit2(&stream, k_gzip_window) != Z_OK) { return std::nullopt; }
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
-    stream.avail_in = static_cast<uInt>(packed.size());
-    std::string plain;
-    std::array<char, 1U << 16U> piece{};
-    int result = Z_OK;
-    while (result == Z_OK && plain.size() <= k_release_max) {
-        stream.next_out = reinterpret_cast<Bytef*>(piece.data());
-        stream.avail_out = static_cast<uInt>(piece.size());
-        result = ::inflate(&stream, Z_NO_FLUSH);
-        plain.append(piece.data(), piece.size() - stream.avail_out);
-    }
-    (void)::inflateEnd(&stream);
-    return result == Z_STREAM_END ? std::optional(std::move(plain)) : std::nullopt;
-}
-
 /// The text of a revision, nullopt if it is not one.
 std::optional<std::string> release_text(const std::string& encoded, bool is_secret) {
     auto bytes = base::from_base64(encoded);
     if (bytes && is_secret) { bytes = base::from_base64(*bytes); }
     if (!bytes) { return std::nullopt; }
-    constexpr std::string_view k_gzip_magic{"\x1f\x8b\x08", 3};
     // Helm 2 and early betas of 3 did not pack it.
-    return bytes->starts_with(k_gzip_magic) ? gunzip(*bytes) : bytes;
+    return base::is_gzip(*bytes) ? base::from_gzip(*bytes, k_release_max) : bytes;
 }
 
 /// Whether the member is absent, or equal to the JSON text.

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/gzip.hpp"
 #include "base/text.hpp"
-#include "upgrade/drive_recipe/release_packing.hpp"
 #include "value/reader.hpp"
 #include "value/writer.hpp"
 
@@ -22,6 +22,8 @@ constexpr std::string_view k_label_release = "kmmtools.dev/release-of";
 constexpr std::string_view k_type = "kmmtools.dev/release";
 constexpr const char* k_data = "release";
 constexpr std::size_t k_size_max = 1'000'000;
+constexpr std::size_t k_readable_max = 256U << 10U;  ///< a longer one is gzip, the same bytes for the same release
+constexpr std::size_t k_plain_max = 64U << 20U;
 
 std::string name_of(const Release& release) {
     return fmt::format("kmm-upgrade.recipe.{}.v{}", release.recipe, release.revision);
@@ -31,7 +33,7 @@ Release decode_secret(const Node& secret) {
     const auto place = fmt::format("Secret {}/{}", secret.get_string({"metadata", "namespace"}),
                                    secret.get_string({"metadata", "name"}));
     auto text = base::from_base64(secret.get_string({"data", k_data}));
-    if (text) text = unpack_release(std::move(*text));
+    if (text && base::is_gzip(*text)) text = base::from_gzip(*text, k_plain_max);
     if (!text || text->empty()) throw Error(Exit::io, "state-damaged", place + " holds no release of a recipe");
     Diagnostics faults;
     const auto documents = value::read_json(*text, place, faults);
@@ -66,7 +68,9 @@ std::vector<Release> ReleaseStore::of_others(const std::string& recipe) {
 std::vector<Release> ReleaseStore::all() { return read(std::string(k_label_release)); }
 
 void ReleaseStore::put(const Release& release) {
-    auto text = base::to_base64(pack_release(value::to_json(upgrade::recipe::encode(release))));
+    auto plain = value::to_json(upgrade::recipe::encode(release));
+    if (plain.size() > k_readable_max) plain = base::to_gzip(plain);
+    auto text = base::to_base64(plain);
     if (text.size() > k_size_max)
         throw Error(Exit::data, "release-too-large",
                     fmt::format("recipe {}: its objects take {} in a Secret, expected at most {}", release.recipe,

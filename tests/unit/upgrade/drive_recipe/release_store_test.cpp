@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include "unit/upgrade/drive_recipe/memory_api.hpp"
-#include "upgrade/drive_recipe/release_packing.hpp"
 #include "upgrade/drive_recipe/release_store.hpp"
 
 using namespace kmm;
@@ -36,23 +35,6 @@ upgrade::recipe::Release large_release(std::size_t kernels, std::size_t bytes) {
 }  // namespace
 
 TEST_SUITE("drive::recipe") {
-
-TEST_CASE("a small release stays readable, a large one is packed") {
-    CHECK(pack_release("{}") == "{}");
-    CHECK(unpack_release("{}") == "{}");
-    std::string text;
-    for (int i = 0; i < 200'000; ++i) text += std::to_string(i) + ",";
-    const auto packed = pack_release(text);
-    CHECK(packed.size() < text.size() / 2);
-    CHECK(pack_release(text) == packed);
-    CHECK(unpack_release(packed) == text);
-    CHECK_FALSE(unpack_release(packed.substr(0, packed.size() / 2)));
-    CHECK_FALSE(unpack_release(packed + "x"));
-    auto damaged = packed;
-    damaged[damaged.size() / 2] ^= 1;
-    CHECK_FALSE(unpack_release(damaged));
-    CHECK_FALSE(unpack_release(pack_release(std::string(80U << 20U, ' '))));
-}
 
 TEST_CASE("a release with copies for many kernels fits a Secret") {
     MemoryApi api;
