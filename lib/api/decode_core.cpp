@@ -72,7 +72,10 @@ void check_name(const Fields& metadata, const ObjectMeta& meta) {
     const value::Node* name = metadata.node().find("name");
     if (name != nullptr && name->is_string() && !is_dns1123_subdomain(meta.name)) {
         metadata.scope().fault("bad-value", fmt::format("metadata.name \"{}\" is not valid", base::escape(meta.name)),
-                               name->mark(), "a name has lower-case letters, digits, '-' and '.', at most 253 of them");
+                               name->mark(),
+                               meta.name.find("{{") == std::string::npos
+                                   ? "a name has lower-case letters, digits, '-' and '.', at most 253 of them"
+                                   : "this looks like a template: fill it first");
     }
 }
 

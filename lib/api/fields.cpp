@@ -2,7 +2,9 @@
 #include "api/fields.hpp"
 
 #include <algorithm>
+#include <array>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -30,6 +32,34 @@ std::string describe(const value::Document& document, const value::Node& node) {
     return node.is_string() ? fmt::format("string \"{}\"", shown) : fmt::format("{} {}", kind, shown);
 }
 
+/// What a text may be meant as where another type is expected; "" if that cannot be said.
+std::string hint_of_text(std::string_view text, std::string_view expected) {
+    if (expected == "boolean" && (text == "true" || text == "false")) {
+        return fmt::format("write {} without quotes", text);
+    }
+    const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+    if (expected == "integer" && digits) { return fmt::format("write {} without quotes", text); }
+    if (expected != "mapping" || text.size() > k_shown_length_max) { return ""; }
+    constexpr std::string_view k_no_break_space = "\xC2\xA0";
+    if (text.find(k_no_break_space) != std::string_view::npos) {
+        return "there is a no-break space (U+00A0) in it: write a plain blank";
+    }
+    return "";
+}
+
+/// Names that fields have elsewhere, or had in earlier releases.
+std::string_view usual_name(std::string_view key) {
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 5> k_names{
+        {{"imagePullSecrets", "imageRepoSecret"},
+         {"imagePullSecret", "imageRepoSecret"},
+         {"pullSecret", "imageRepoSecret"},
+         {"pull", "registryTLS"},
+         {"params", "parameters"}}};
+    const auto found =
+        std::find_if(k_names.begin(), k_names.end(), [&](const auto& row) { return row.first == key; });
+    return found == k_names.end() ? std::string_view() : found->second;
+}
+
 /// The nearest known field; a difference of case alone always counts as near.
 std::optional<std::string> suggestion(std::string_view key, const std::vector<std::string_view>& known) {
     std::vector<std::string> candidates(known.begin(), known.end());
@@ -37,18 +67,26 @@ std::optional<std::string> suggestion(std::string_view key, const std::vector<st
     for (const auto& candidate : candidates) {
         if (base::to_lower(candidate) == base::to_lower(key)) { return candidate; }
     }
-    if (auto near = base::nearest(key, candidates)) { return near; }
-    // nodeSelector for selector, image for containerImage; not if two come into question.
-    constexpr std::size_t k_common_min = 4;
-    std::optional<std::string> found;
-    for (const auto& candidate : candidates) {
-        const std::string a = base::to_lower(candidate), b = base::to_lower(key);
-        const auto& [shorter, longer] = a.size() < b.size() ? std::tie(a, b) : std::tie(b, a);
-        if (shorter.size() < k_common_min || !longer.ends_with(shorter)) { continue; }
-        if (found) { return std::nullopt; }
-        found = candidate;
+    if (const auto usual = std::find(candidates.begin(), candidates.end(), usual_name(key));
+        usual != candidates.end()) {
+        return *usual;
     }
-    return found;
+    if (auto near = base::nearest(key, candidates)) { return near; }
+    // nodeSelector for selector, image for containerImage, else dockerfile for dockerfileConfigMap; not if two come
+    // into question.
+    constexpr std::size_t k_common_min = 4;
+    for (const bool at_end : {true, false}) {
+        std::vector<std::string> found;
+        for (const auto& candidate : candidates) {
+            const std::string a = base::to_lower(candidate), b = base::to_lower(key);
+            const auto& [shorter, longer] = a.size() < b.size() ? std::tie(a, b) : std::tie(b, a);
+            const bool is_part = at_end ? longer.ends_with(shorter) : longer.starts_with(shorter);
+            if (shorter.size() >= k_common_min && is_part) { found.push_back(candidate); }
+        }
+        if (found.size() == 1) { return found.front(); }
+        if (!found.empty()) { break; }
+    }
+    return std::nullopt;
 }
 
 }  // namespace
@@ -115,6 +153,10 @@ void Scope::wrong_type(const value::Node& found, std::string_view path, std::str
     }
     if (expected == "list") {
         hint = found.is_mapping() ? "begin each entry with \"- \"" : "write it as a list: one \"- \" line per entry";
+    }
+    if (hint.empty() && found.is_string() && !secret) { hint = hint_of_text(found.text(), expected); }
+    if (hint.empty() && expected == "mapping" && found.is_sequence()) {
+        hint = "write KEY: VALUE below it, without \"- \"";
     }
     fault("wrong-type",
           fmt::format("{}: expected {}, found {}", path.empty() ? "document" : path, expected,

@@ -119,7 +119,7 @@ private:
                 if (std::find(others.begin(), others.end(), member.key) != others.end()) { continue; }
                 for (const auto& one : type.members) { others.push_back(one.name); }
                 scope_.unknown_field(member, SchemaPlace{&place, member.key, {}, 0, SchemaPlace::Step::member}.text(),
-                                     others, hint_of_indentation(member.key, type, place));
+                                     others, hint_of_indentation(node, member.key, type, place));
                 others.resize(others.size() - type.members.size());
                 continue;
             }
@@ -137,12 +137,22 @@ private:
         for (const auto& rule : type.one_of) { check_one_of(node, rule, place); }
     }
 
+    /// Whether `field` may be an entry of `map`, which has none in `node`.
+    [[nodiscard]] static bool is_left_empty(const value::Node& node, const SchemaMember& map, std::string_view field) {
+        const value::Node* found = node.find(map.name);
+        return map.type->form == Form::map && found != nullptr && found->is_null() &&
+               field.find_first_of("./") != std::string_view::npos;
+    }
+
     /// Where a field is known that stands in the wrong mapping, mostly for some blanks: within one of the fields there,
     /// or in a mapping around it; "" if nowhere near.
-    [[nodiscard]] std::string hint_of_indentation(std::string_view field, const SchemaType& type,
-                                                  const SchemaPlace& place) const {
+    [[nodiscard]] std::string hint_of_indentation(const value::Node& node, std::string_view field,
+                                                  const SchemaType& type, const SchemaPlace& place) const {
         std::vector<std::string> within;
         for (const auto& one : type.members) {
+            if (is_left_empty(node, one, field)) {
+                within.push_back(SchemaPlace{&place, one.name, {}, 0, SchemaPlace::Step::member}.text());
+            }
             if (one.name == "status" || one.type->form != Form::object) { continue; }
             const SchemaPlace inner{&place, one.name, {}, 0, SchemaPlace::Step::member};
             if (one.type->find(field) != nullptr) { within.push_back(inner.text()); }
@@ -183,6 +193,21 @@ private:
                      first->mark(), "keep one of them");
     }
 
+    /// What a text in the place of a mapping is meant as: "moduleName:drv", where the blank is missing, or a label
+    /// as kubectl takes it, "role=worker"; "" if it is neither.
+    [[nodiscard]] std::string hint_of_entry(const value::Node& node, const SchemaType& type) const {
+        constexpr std::size_t k_length_max = 80;
+        if (!node.is_string() || scope_.secret || node.text().size() > k_length_max) { return ""; }
+        const std::string_view text = node.text();
+        const std::size_t at = text.find(type.form == Form::map ? '=' : ':');
+        const auto is_odd = [](char c) { return c <= ' ' || c > '~'; };  // among them the no-break space
+        if (at == std::string_view::npos || std::any_of(text.begin(), text.end(), is_odd)) { return ""; }
+        const std::string_view key = text.substr(0, at), value = text.substr(at + 1);
+        if (type.form != Form::map && type.find(key) == nullptr) { return ""; }
+        return value.empty() ? fmt::format("write {}: \"\"", base::escape(key))
+                             : fmt::format("write {}: {}", base::escape(key), base::escape(value));
+    }
+
     void check_mapping(const value::Node& node, const SchemaType& type, const SchemaPlace& place,
                        const SchemaMember& owner) {
         if (!node.is_mapping()) {
@@ -190,7 +215,8 @@ private:
             const bool is_name = is_reference && node.is_string() && !node.text().empty();
             return wrong_type(
                 node, place, "mapping", owner,
-                is_name ? fmt::format("write {}: {{name: {}}}", owner.name, found_text(scope_, node)) : "");
+                is_name ? fmt::format("write {}: {{name: {}}}", owner.name, found_text(scope_, node))
+                        : hint_of_entry(node, type));
         }
         if (type.form == Form::any) { return; }
         std::vector<std::string_view> none;
@@ -202,7 +228,7 @@ private:
 
     void check_map(const value::Node& node, const SchemaType& type, const SchemaPlace& place,
                    const SchemaMember& owner) {
-        if (!node.is_mapping()) { return wrong_type(node, place, "mapping", owner); }
+        if (!node.is_mapping()) { return wrong_type(node, place, "mapping", owner, hint_of_entry(node, type)); }
         for (const auto& member : node.members()) {
             const SchemaPlace inner{&place, {}, member.key, 0, SchemaPlace::Step::key};
             if (member.value.is_null()) {

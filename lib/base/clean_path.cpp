@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clean_path.hpp"
 
+#include <utility>
 #include <vector>
 
 #include "base/text.hpp"
@@ -36,6 +37,13 @@ std::string join_paths(std::initializer_list<std::string_view> parts) {
         joined += part;
     }
     return joined.empty() ? joined : clean_path(joined);
+}
+
+std::optional<std::string> path_below(std::string_view path) {
+    while (path.starts_with('/')) { path.remove_prefix(1); }
+    std::string clean = clean_path(path);  // as a relative path: what leads out keeps its ".."
+    if (clean == ".." || clean.starts_with("../")) { return std::nullopt; }
+    return clean == "." ? std::string() : std::move(clean);
 }
 
 }  // namespace kmm::base

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,5 +16,9 @@ namespace kmm::base {
 
 /// Go's filepath.Join: the non-empty parts with '/' between them, cleaned. "" if all parts are empty.
 [[nodiscard]] std::string join_paths(std::initializer_list<std::string_view> parts);
+
+/// What `path` is below a root, "opt/x" for "/opt//x/" and "opt/y/../x", "" for the root itself; nullopt if it leads
+/// out of it.
+[[nodiscard]] std::optional<std::string> path_below(std::string_view path);
 
 }  // namespace kmm::base

@@ -353,8 +353,12 @@ private:
             return;
         }
         Diagnostics faults;
-        for (const auto& document : value::read_any(*text, file, faults)) { target_.take(document, faults); }
-        hint_at_template(*text, faults);
+        const auto documents = value::read_any(*text, file, faults);
+        if (const Diagnostic* found = hint_at_template(*text, faults)) {
+            diagnostics_.push_back(*found);
+            return;
+        }
+        for (const auto& document : documents) { target_.take(document, faults); }
         constexpr std::string_view k_limit = "document-limit";
         constexpr std::size_t k_large = std::size_t{16} << 20U;
         // A dump that is too large for a tree has a first doubt that says more.
@@ -410,14 +414,21 @@ void overlay_marks(api::Objects& base, const api::Objects& over) {
 
 }  // namespace
 
-void hint_at_template(std::string_view text, std::span<Diagnostic> faults) {
+Diagnostic* hint_at_template(std::string_view text, std::span<Diagnostic> faults) {
     // A template is no YAML before its tool has filled it.
-    if (text.find("{{") == std::string_view::npos || text.find("}}") == std::string_view::npos) { return; }
+    const auto has = [&](std::string_view open, std::string_view close) {
+        return text.find(open) != std::string_view::npos && text.find(close) != std::string_view::npos;
+    };
+    const bool is_jinja = has("{%", "%}");
+    if (!is_jinja && !has("{{", "}}")) { return nullptr; }
     for (auto& fault : faults) {
-        if (fault.code != "yaml-syntax" && fault.code != "bad-key") { continue; }
-        fault.hint = "this looks like a template of a Helm chart: helm template DIR | kmm-plan validate -f -";
-        return;
+        if (fault.code != "yaml-syntax" && fault.code != "bad-key" && fault.code != "json-syntax") { continue; }
+        fault.hint = is_jinja
+                         ? "this looks like a template of Jinja: fill it, and give the result to kmm-plan validate -f -"
+                         : "this looks like a template of a Helm chart: helm template DIR | kmm-plan validate -f -";
+        return &fault;
     }
+    return nullptr;
 }
 
 std::vector<std::string> read_documents(const std::vector<std::string>& names, api::Objects& objects,

@@ -46,8 +46,9 @@ std::vector<std::string> read_documents(const std::vector<std::string>& names, a
                                         Diagnostics& diagnostics, const std::string& given_namespace = {},
                                         const std::function<bool(std::string_view path)>& is_ignored = {});
 
-/// Gives the first fault of syntax in `text` the hint that it is a template of a Helm chart, if it looks like one.
-void hint_at_template(std::string_view text, std::span<Diagnostic> faults);
+/// Gives the first fault of syntax in `text` the hint that it is a template, if it looks like one; that fault, else
+/// nullptr. Other findings about such a text say nothing.
+Diagnostic* hint_at_template(std::string_view text, std::span<Diagnostic> faults);
 
 /// Puts `over` on top of `base`: objects of the same kind, namespace and name are replaced, others added. Both must be
 /// finished; the result is sorted.

@@ -159,12 +159,12 @@ constexpr std::array k_finding_texts{
              "KMM takes any text, and hands it to modprobe, which finds no such module; "
              "kmm-worker refuses it.",
              "write the module's name, which is that of its file without .ko"},
-    CodeText{"dir-name", "finding", "dirName is not absolute",
+    CodeText{"dir-name", "finding", "dirName is not absolute, or leads out of the image",
              "KMM copies from the image's working directory, which is the root unless the image sets another.",
-             "begin it with '/'"},
-    CodeText{"firmware-path", "finding", "firmwarePath is not absolute",
+             "begin it with '/', and let no .. lead above the root"},
+    CodeText{"firmware-path", "finding", "firmwarePath is not absolute, or leads out of the image",
              "KMM copies from the image's working directory, which is the root unless the image sets another.",
-             "begin it with '/'"},
+             "begin it with '/', and let no .. lead above the root"},
     CodeText{"pull-policy", "finding", "imagePullPolicy is none of Kubernetes' words",
              "KMM takes any word; Pods with it are refused, so nothing is ever "
              "loaded.",
@@ -192,6 +192,11 @@ constexpr std::array k_finding_texts{
              "let their selectors exclude each other"},
     CodeText{"bad-unload-policy", "finding", "the annotation kmmtools.dev/unload-policy has an unknown value", "",
              "write always, on-delete or never"},
+    CodeText{
+        "regexp-impossible", "finding", "a regexp that no kernel version can match",
+        "It has a blank, a quotation mark or a character beyond ASCII: often quotes within quotes, or curly ones of a "
+        "word processor.",
+        "write it without them"},
     CodeText{"regexp-unanchored", "finding", "a regexp of a kernel mapping matches more than it seems",
              "KMM searches for it anywhere in the "
              "kernel version: 6.1 is found in 5.16.1, and ^6.1.0-5 in 6.1.0-56.",

@@ -148,6 +148,12 @@ private:
         const std::string& text = container_.kernel_mappings[index].regexp;
         if (text.empty() || takes_everything(text) || !Regexp(text).error().empty()) { return; }
         const std::string field = fmt::format("kernelMappings[{}].regexp", index);
+        if (const std::string why = never_matches(text); !why.empty()) {
+            report(Severity::warning, field, "regexp-impossible",
+                   fmt::format("regexp \"{}\" never matches: {}", base::escape(text), why),
+                   "write it without; a kernel version is what uname -r prints");
+            return;
+        }
         if (open_at_start(text) && !names_the_end(text)) {
             report(Severity::warning, field, "regexp-unanchored",
                    fmt::format("regexp \"{}\" is found anywhere in a kernel version, not only at its beginning", text),
@@ -169,6 +175,31 @@ private:
                    fmt::format("regexp \"{}\" has a '.' between digits, which stands for any character", text),
                    "write [.] for a dot");
         }
+    }
+
+    /// Why no kernel version can match: a character that none has, outside of classes, groups and alternatives; "" if
+    /// there is none such.
+    static std::string never_matches(std::string_view text) {
+        if (text.find('|') != std::string_view::npos) { return ""; }
+        text = text.substr(0, std::min(text.find('('), text.find("\\Q")));
+        for (std::size_t i = 0; i < text.size(); ++i) {
+            if (text[i] == '\\') {
+                ++i;
+                continue;
+            }
+            if (text[i] == '[') {
+                i = text.find(']', i + (text.substr(i + 1).starts_with('^') ? 3 : 2));  // a ']' may be the first in it
+                if (i == std::string_view::npos) { break; }
+                continue;
+            }
+            const std::string_view next = text.substr(i + 1, 1);
+            if (next == "?" || next == "*" || next == "{") { continue; }
+            const char c = text[i];
+            if (static_cast<unsigned char>(c) >= 0x80) { return "no kernel version has a character beyond ASCII"; }
+            if (c == ' ' || c == '\t' || c == '\n') { return "no kernel version has a blank or a line end"; }
+            if (c == '"' || c == '\'' || c == '`') { return "no kernel version has a quotation mark"; }
+        }
+        return "";
     }
 
     static bool open_at_start(std::string_view text) {

@@ -16,9 +16,9 @@
 
 namespace kmm::plan {
 
-/// Traps of one Module's loader. Warnings: regexp-unanchored, regexp-bare-dot, regexp-plus, mapping-unreachable (after
-/// a regexp that takes everything), image-port-tag, path-characters, sign-outside, sign-same-image. Notes: image-by-tag
-/// (where a digest can stand), name-too-long (by the documents' limit).
+/// Traps of one Module's loader. Warnings: regexp-unanchored, regexp-bare-dot, regexp-plus, regexp-impossible,
+/// mapping-unreachable (after a regexp that takes everything), image-port-tag, path-characters, sign-outside,
+/// sign-same-image. Notes: image-by-tag (where a digest can stand), name-too-long (by the documents' limit).
 void lint_module(const api::Module& module, Diagnostics& diagnostics);
 
 /// lint_module for all Modules and ManagedClusterModules, check_policy and check_needs for all Modules,

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
 #include "api/names.hpp"
+#include "base/clean_path.hpp"
 #include "base/module_name.hpp"
 #include "base/printable.hpp"
 #include "base/text.hpp"
@@ -360,17 +362,21 @@ void check_modprobe(Findings& findings, const api::ModprobeSpec& modprobe) {
     }
     check_module_name(findings, modprobe);
     check_loading_order(findings, modprobe);
-    if (!modprobe.dir_name.empty() && !modprobe.dir_name.starts_with('/')) {
-        findings.warning(
-            container_path("modprobe.dirName"), "dir-name",
-            fmt::format("dirName \"{}\" is not absolute", base::escape(modprobe.dir_name)),
-            "KMM copies from the image's working directory, which may be another than the root: begin it with '/'");
-    }
-    if (!modprobe.firmware_path.empty() && !modprobe.firmware_path.starts_with('/')) {
-        findings.warning(
-            container_path("modprobe.firmwarePath"), "firmware-path",
-            fmt::format("firmwarePath \"{}\" is not absolute", base::escape(modprobe.firmware_path)),
-            "KMM copies from the image's working directory, which may be another than the root: begin it with '/'");
+    for (const auto& [field, path, code] :
+         {std::tuple("dirName", &modprobe.dir_name, "dir-name"),
+          std::tuple("firmwarePath", &modprobe.firmware_path, "firmware-path")}) {
+        const std::string place = container_path(fmt::format("modprobe.{}", field));
+        if (!base::path_below(*path)) {
+            findings.warning(place, code,
+                             fmt::format("{} \"{}\" leads out of the image: KMM copies it to where its worker does not "
+                                         "look",
+                                         field, base::escape(*path)),
+                             "write the path as it is in the image, without .. that leads above it");
+        } else if (!path->empty() && !path->starts_with('/')) {
+            findings.warning(
+                place, code, fmt::format("{} \"{}\" is not absolute", field, base::escape(*path)),
+                "KMM copies from the image's working directory, which may be another than the root: begin it with '/'");
+        }
     }
 }
 

@@ -2,12 +2,15 @@
 #include "plan/verdict.hpp"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "api/names.hpp"
+#include "base/text.hpp"
 #include "plan/observe.hpp"
 #include "plan/policy.hpp"
 #include "plan/reasons.hpp"
@@ -51,6 +54,40 @@ Resolution resolve_for(const api::Node& node, const Resolver& resolver) {
 bool is_missing(const Options& options, const std::string& image) {
     return std::any_of(options.missing_images.begin(), options.missing_images.end(),
                        [&](const std::string& pattern) { return glob_matches(pattern, image); });
+}
+
+/// "same image, other settings: …" with the names of those that differ.
+std::string changed_settings(const api::ModuleConfig& was, const api::ModuleConfig& now) {
+    const auto all = [](const api::ModuleConfig& config) {
+        const auto& probe = config.modprobe;
+        return std::tie(config.image_pull_policy, config.insecure_pull, config.kernel_version,
+                        config.in_tree_modules_to_remove, config.in_tree_module_to_remove, probe.module_name,
+                        probe.parameters, probe.dir_name, probe.args, probe.raw_args, probe.firmware_path,
+                        probe.modules_loading_order, probe.modprobed_dir);
+    };
+    static constexpr std::array<std::string_view, std::tuple_size_v<decltype(all(was))>> k_names{
+        "imagePullPolicy",
+        "insecurePull",
+        "kernelVersion",
+        "inTreeModulesToRemove",
+        "inTreeModuleToRemove",
+        "moduleName",
+        "parameters",
+        "dirName",
+        "args",
+        "rawArgs",
+        "firmwarePath",
+        "modulesLoadingOrder",
+        "modprobedDir"};
+    std::vector<std::string> differing;
+    const auto before = all(was), after = all(now);
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+        const auto note = [&](bool differs, std::string_view name) {
+            if (differs) { differing.emplace_back(name); }
+        };
+        (note(std::get<I>(before) != std::get<I>(after), k_names[I]), ...);
+    }(std::make_index_sequence<k_names.size()>{});
+    return "same image, other settings: " + base::join(differing, ", ");
 }
 
 /// Turns what the passes did into the line of the plan.
@@ -325,8 +362,10 @@ private:
             conclude(Action::reload, "worker-running", "a running unloader is never cancelled");
         } else {
             const bool image = status->config->container_image != state_.spec->config->container_image;
+            const std::string what =
+                image ? "another image" : changed_settings(*status->config, *state_.spec->config);
             conclude(options_.next ? Action::unload : Action::reload, "config-changed",
-                     fmt::format("{}{}", image ? "another image" : "same image, other settings",
+                     fmt::format("{}{}", what,
                                  options_.next ? "; the load follows in a later pass" : ""));
             if (options_.next) { show(*status); }
         }

@@ -128,7 +128,8 @@ private:
             if (++bad_ranges_ > 1) {
                 throw Error(Exit::integrity, "size-mismatch",
                             "the registry answers range requests with other ranges than asked for")
-                    .detail("blob", wanted_.digest.to_string());
+                    .detail("blob", wanted_.digest.to_string())
+                    .hint("look at the registry, or at a proxy or cache in front of it");
             }
             return false;
         }
@@ -136,6 +137,7 @@ private:
     }
 
     void check_start(const net::Response& head, std::uint64_t start) {
+        coding_ = content_coding(head);
         if (head.status == 206) {
             const auto range = parse_content_range(head.header("content-range").value_or(""));
             if (start == 0 || !range || range->first != start || range->total.value_or(wanted_.size) != wanted_.size) {
@@ -156,8 +158,8 @@ private:
     void take(std::string_view piece) {
         session_.check_deadline();
         if (piece.size() > wanted_.size - have_) {
-            throw Error(Exit::integrity, "size-mismatch",
-                        fmt::format("expected {} bytes, found more", wanted_.size))
+            throw other_bytes(Error(Exit::integrity, "size-mismatch",
+                                    fmt::format("expected {} bytes, found more", wanted_.size)))
                 .detail("blob", wanted_.digest.to_string());
         }
         hasher_.update(piece);
@@ -180,10 +182,11 @@ private:
             return true;
         }
         if (++wrong_digests_ > 1) {
-            throw Error(Exit::integrity, "digest-mismatch", "the registry sent other bytes than the image names")
-                .detail("expected", wanted_.digest.to_string())
-                .detail("found", found.to_string())
-                .hint("the registry's storage is damaged or the image was tampered with: push the image again");
+            throw other_bytes(
+                Error(Exit::integrity, "digest-mismatch", "the registry sent other bytes than the image names")
+                    .detail("expected", wanted_.digest.to_string())
+                    .detail("found", found.to_string())
+                    .hint("the registry's storage is damaged or the image was tampered with: push the image again"));
         }
         return false;
     }
@@ -196,11 +199,17 @@ private:
     }
 
     [[nodiscard]] Error short_error() const {
-        return Error(Exit::integrity, "size-mismatch",
-                     fmt::format("expected {} bytes, found only {}", wanted_.size, std::max(most_, have_)))
+        return other_bytes(Error(Exit::integrity, "size-mismatch",
+                                 fmt::format("expected {} bytes, found only {}", wanted_.size, std::max(most_, have_))))
             .detail("blob", wanted_.digest.to_string());
     }
 
+    /// `error`, unless the bytes came in a coding: then that is what is wrong with them.
+    [[nodiscard]] Error other_bytes(Error error) const {
+        return coding_.empty() ? std::move(error) : coded_error("blob", coding_);
+    }
+
+    std::string coding_;  ///< of the last answer, "" for none
     Session& session_;
     const image::Descriptor& wanted_;
     BlobTarget& target_;

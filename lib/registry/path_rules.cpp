@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <utility>
 
+#include "base/clean_path.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "registry/source.hpp"
@@ -21,20 +23,14 @@ std::string shown_name(std::string_view name) {
     return "\"" + base::escape(name.substr(0, k_shown_max)) + (name.size() > k_shown_max ? "…" : "") + "\"";
 }
 
-/// A directory of the image that the user named, as a relative path.
+/// A directory of the image that the user named, as a relative path; KMM joins and cleans such paths, too.
 std::string user_path(std::string_view text, const char* what) {
-    std::string result;
-    for (const std::string_view piece : base::split(text, '/')) {
-        if (piece.empty() || piece == ".") {
-            continue;
-        }
-        if (piece == ".." || piece.find('\0') != std::string_view::npos) {
-            throw Error(Exit::data, "bad-path", fmt::format("{}: expected a path without \"..\", found {}", what,
-                                                            shown_name(text)));
-        }
-        result += (result.empty() ? "" : "/") + std::string(piece);
+    auto below = base::path_below(text);
+    if (!below || text.find('\0') != std::string_view::npos) {
+        throw Error(Exit::data, "bad-path", fmt::format("{}: expected a path that stays in the image, found {}", what,
+                                                        shown_name(text)));
     }
-    return result;
+    return std::move(*below);
 }
 
 }  // namespace

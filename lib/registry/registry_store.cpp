@@ -16,7 +16,6 @@ namespace kmm::registry {
 
 namespace {
 
-constexpr std::size_t k_coding_shown_max = 40;
 
 /// True for faults of the one who was asked: somebody else may do better. What our own disk or user says is none.
 bool is_theirs(const Error& error) {
@@ -116,16 +115,21 @@ private:
         bool given_up = false;
     };
 
-    /// No coding is asked for: one that comes all the same is the doing of a proxy, and not a fault of the image.
+    /// What is plainly no manifest is the doing of a proxy, and not a fault of the image.
     static void expect_plain(const net::Response& response, std::string_view body) {
-        const std::string coding = response.header("content-encoding").value_or("");
-        if (coding.empty() || base::to_lower(coding) == "identity" || base::trim(body).starts_with('{')) {
+        const std::string_view text = base::trim(body);
+        if (text.starts_with('{')) {
             return;
         }
-        throw Error(Exit::unavailable, "registry-error",
-                    fmt::format("expected the manifest as it is stored, found it in the content coding \"{}\"",
-                                base::escape(coding.substr(0, k_coding_shown_max))))
-            .hint("a proxy or cache in front of the registry compresses what it passes on: disable that there");
+        if (const std::string coding = content_coding(response); !coding.empty()) {
+            throw coded_error("manifest", coding);
+        }
+        if (text.empty() || text.starts_with('<')) {
+            throw Error(Exit::data, "bad-manifest",
+                        fmt::format("expected a manifest, found {}", text.empty() ? "an empty answer" : "an HTML page"))
+                .hint("a proxy, a login page or another server answers in the place of the registry: look at the "
+                      "address with a browser");
+        }
     }
 
     static ManifestText manifest_of(Session& session, const std::string& name, std::uint64_t cap) {

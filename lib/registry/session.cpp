@@ -437,4 +437,17 @@ net::Response Session::converse(const Outgoing& outgoing, const net::BodySink& s
     }
 }
 
+std::string content_coding(const net::Response& response) {
+    std::string coding = response.header("content-encoding").value_or("");
+    return base::to_lower(coding) == "identity" ? std::string() : coding;
+}
+
+Error coded_error(std::string_view what, std::string_view coding) {
+    constexpr std::size_t k_shown_max = 40;
+    return Error(Exit::unavailable, "registry-error",
+                 fmt::format("expected the {} as it is stored, found it in the content coding \"{}\"", what,
+                             base::escape(coding.substr(0, k_shown_max))))
+        .hint("a proxy or cache in front of the registry compresses what it passes on: disable that there");
+}
+
 }  // namespace kmm::registry

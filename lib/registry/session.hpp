@@ -108,4 +108,10 @@ private:
     std::minstd_rand random_;
 };
 
+/// The content coding of an answer, "" for none. None is asked for: one that comes is the doing of a proxy.
+[[nodiscard]] std::string content_coding(const net::Response& response);
+
+/// That `what`, "blob" or "manifest", came in `coding`, and is not what is stored: unavailable 69 "registry-error".
+[[nodiscard]] Error coded_error(std::string_view what, std::string_view coding);
+
 }  // namespace kmm::registry

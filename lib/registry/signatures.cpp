@@ -37,6 +37,11 @@ public:
         : image_(image), request_(request), warnings_(warnings) {
         if (image_ != nullptr) {
             subject_.name = trust::named_image(image_->name);
+            for (const std::string& manifest : image_->manifests) {
+                for (const auto algorithm : algorithms()) {
+                    tags_.push_back(trust::signature_tag(digest_of(manifest, algorithm)));
+                }
+            }
         }
         subject_.has_digest = [this](const image::Digest& digest) {
             return std::any_of(image_->manifests.begin(), image_->manifests.end(),
@@ -157,11 +162,21 @@ private:
             "sign the image with the key and the name that are expected, or correct the policy");
     }
 
-    /// Fetches the signatures of the next manifest that has any; false if there is none.
+    /// Of the digests that tags of signatures are made of: SHA-256, as cosign and skopeo compute it, and that of the
+    /// reference.
+    [[nodiscard]] std::vector<image::DigestAlgorithm> algorithms() const {
+        std::vector<image::DigestAlgorithm> made{image::DigestAlgorithm::sha256};
+        if (image_->name.digest && image_->name.digest->algorithm != made.front()) {
+            made.push_back(image_->name.digest->algorithm);
+        }
+        return made;
+    }
+
+    /// Fetches the signatures of the next tag that has any; false if there is none.
     bool fetch_more() {
         const std::size_t before = signatures_.size();
-        while (image_ != nullptr && signatures_.size() == before && looked_at_ < image_->manifests.size()) {
-            fetch(trust::signature_tag(digest_of(image_->manifests[looked_at_++])));
+        while (signatures_.size() == before && looked_at_ < tags_.size()) {
+            fetch(tags_[looked_at_++]);
         }
         return signatures_.size() != before;
     }
@@ -216,7 +231,8 @@ private:
     trust::Subject subject_;
     std::vector<FetchedSignature> signatures_;
     std::string bundle_;         ///< media type of a sigstore bundle that refers to the image, "" if none is known
-    std::size_t looked_at_ = 0;  ///< manifests whose signatures have been fetched
+    std::vector<std::string> tags_;  ///< of signatures of the image, and of indexes it is in
+    std::size_t looked_at_ = 0;      ///< tags whose signatures have been fetched
 };
 
 }  // namespace

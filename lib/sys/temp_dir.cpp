@@ -72,7 +72,8 @@ TempDir::TempDir(const std::string& prefix, const std::string& base) {
                     .cause_errno(saved)
                     .hint("set TMPDIR to a directory that exists, or make this one");
             }
-            throw from_errno(saved, what);
+            const bool may_not = saved == EROFS || saved == EACCES || saved == EPERM;
+            throw from_errno(saved, what).hint(may_not ? "set TMPDIR to a directory that this user can write" : "");
         }
         lock_ = claim(path);
         if (lock_) {

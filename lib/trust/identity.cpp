@@ -125,6 +125,34 @@ std::vector<std::string> scopes_of(const NamedImage& image) {
     return scopes;
 }
 
+bool is_image_scope(std::string_view scope) {
+    if (scope.starts_with("*.")) {
+        const std::string_view domain = scope.substr(2);
+        return domain.find_first_of("/:*@[") == std::string_view::npos && is_identity_prefix(domain);
+    }
+    const std::string below = std::string(scope) + "/x/x";  // "docker.io/x" would be "docker.io/library/x"
+    if (const auto image = named_image(below)) {
+        return image->to_string() == below;
+    }
+    const auto image = named_image(scope);
+    return image && image->tag.empty() != image->digest.empty() && image->to_string() == scope;
+}
+
+std::optional<std::string> probable_image_scope(std::string_view scope) {
+    if (const std::size_t scheme = scope.find("://"); scheme != std::string_view::npos) {
+        scope.remove_prefix(scheme + 3);
+    }
+    std::string text = base::to_lower(base::trim(scope));
+    while (!text.empty() && std::string_view("/*:@").find(text.back()) != std::string_view::npos) {
+        text.pop_back();
+    }
+    if (const auto image = named_image(text); image && !is_image_scope(text)) {
+        text = image->name + (image->digest.empty() ? image->to_string().substr(image->name.size())
+                                                    : "@" + image->digest);
+    }
+    return is_image_scope(text) ? std::optional(text) : std::nullopt;
+}
+
 std::vector<std::string> scopes_of_path(std::string_view path) {
     std::vector<std::string> scopes;
     while (path.size() > 1 && path.starts_with('/')) {

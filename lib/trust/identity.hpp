@@ -52,4 +52,11 @@ struct SignedIdentity {
 /// above it, without "/".
 [[nodiscard]] std::vector<std::string> scopes_of_path(std::string_view path);
 
+/// True if an image of a registry can fall under `scope`, one that is not empty.
+[[nodiscard]] bool is_image_scope(std::string_view scope);
+
+/// The scope that is probably meant by one no image can fall under: "team/x" is "docker.io/team/x", "HOST/team/*" is
+/// "HOST/team"; nullopt if that cannot be said.
+[[nodiscard]] std::optional<std::string> probable_image_scope(std::string_view scope);
+
 }  // namespace kmm::trust

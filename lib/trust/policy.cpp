@@ -21,6 +21,14 @@ using value::Node;
 constexpr std::size_t k_policy_bytes = 4U << 20U;
 constexpr std::string_view k_path_transports[] = {"oci", "oci-archive", "dir"};
 
+/// Those that skopeo and podman have.
+const std::vector<std::string>& known_transports() {
+    static const std::vector<std::string> k_names{"docker", "oci", "oci-archive", "dir", "docker-archive",
+                                                  "docker-daemon", "containers-storage", "atomic", "ostree", "sif",
+                                                  "tarball"};
+    return k_names;
+}
+
 class PolicyReader {
 public:
     explicit PolicyReader(const value::Document& document) : document_(document) {}
@@ -108,7 +116,24 @@ private:
         return result;
     }
 
+    /// As containers/image, which says nothing of transports that it does not know: a later one is not refused here,
+    /// a misspelt one is, as what it forbids would be allowed.
+    void check_transport(const value::Member& transport) {
+        const auto& known = known_transports();
+        const std::string& name = transport.key;
+        if (std::find(known.begin(), known.end(), name) != known.end()) {
+            return;
+        }
+        const auto near = base::nearest(base::to_lower(name), known);
+        if (near || name.empty()) {
+            fault("unknown-field", fmt::format("transports: unknown transport \"{}\"", base::escape(name)),
+                  transport.key_mark,
+                  near ? fmt::format("did you mean {}?", *near) : "known are " + base::join(known, ", "));
+        }
+    }
+
     void read_transport(const value::Member& transport, Policy& policy) {
+        check_transport(transport);
         auto& scopes = policy.transports[transport.key];
         if (!is_object(transport.value, transport.key)) {
             return;
@@ -143,6 +168,15 @@ private:
              (scope + "/").find("/./") != std::string::npos || (scope + "/").find("/../") != std::string::npos)) {
             fault("bad-value", what + ": expected an absolute path without . and .. and without / at the end",
                   member.key_mark, "the empty scope \"\" is for every image of the transport");
+        }
+        if (transport == "docker" && !is_image_scope(lower_host(scope))) {
+            const auto meant = probable_image_scope(scope);
+            fault("bad-value",
+                  what + ": expected HOST[:PORT][/NAMESPACE], a full image name with a tag or a digest, or *.DOMAIN; "
+                         "no image falls under this",
+                  member.key_mark,
+                  meant ? fmt::format("did you mean {}?", *meant)
+                        : "the empty scope \"\" is for every image of the transport");
         }
         if (transport == "docker-archive") {
             fault("bad-value", what + ": expected the empty scope, the only one of this transport", member.key_mark);
@@ -401,7 +435,12 @@ Requirements signed_with(std::vector<PublicKey> keys) {
 void load_keys(Requirements& requirements, const std::function<std::string(const std::string&)>& read) {
     for (Requirement& requirement : requirements) {
         for (const std::string& file : std::exchange(requirement.key_files, {})) {
-            requirement.keys.emplace_back(read(file), file);
+            try {
+                requirement.keys.emplace_back(read(file), file);
+            } catch (Error& error) {
+                error.detail("policy", requirement.position.to_string());
+                throw;
+            }
         }
     }
 }

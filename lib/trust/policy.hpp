@@ -37,7 +37,8 @@ struct Policy {
     std::map<std::string, std::map<std::string, Requirements>> transports;  ///< by transport and scope
 };
 
-/// Reads a policy. As in containers/image, everything that is not known, or there twice, is a fault.
+/// Reads a policy. As in containers/image, everything that is not known, or there twice, is a fault; so are
+/// scopes that no image can fall under and misspelt transports.
 /// Errors: all faults with their places: data "unknown-field", "bad-value", "missing-field", "bad-key" and those of the
 /// reader.
 [[nodiscard]] Policy read_policy(std::string_view text, std::string_view file);
@@ -50,7 +51,8 @@ struct Policy {
 /// One requirement: a signature by `key` for the image's repository, whatever its tag, as cosign makes them.
 [[nodiscard]] Requirements signed_with(std::vector<PublicKey> keys);
 
-/// Reads the files of keys that `requirements` name. Errors: those of `read`; data "bad-key".
+/// Reads the files of keys that `requirements` name. Errors: those of `read`; data "bad-key"; with the place in the
+/// policy.
 void load_keys(Requirements& requirements, const std::function<std::string(const std::string&)>& read);
 
 }  // namespace kmm::trust

@@ -71,6 +71,12 @@ void check_optional(const Node& optional) {
     }
 }
 
+/// True if `claimed` is the repository of the subject, without a tag and a digest.
+bool lacks_tag_alone(const std::string& claimed, const Subject& subject) {
+    const auto name = named_image(claimed);
+    return name && subject.name && name->tag.empty() && name->digest.empty() && name->name == subject.name->name;
+}
+
 }  // namespace
 
 std::string signature_tag(const image::Digest& digest) {
@@ -150,9 +156,13 @@ std::optional<std::string> signature_fault(const Requirement& requirement, std::
             return fmt::format("it is for another image, {}", said.digest.to_string());
         }
         if (!requirement.identity.accepts(subject.name, said.reference)) {
-            return fmt::format("it is for the name \"{}\", which the requirement does not accept for {}",
+            return fmt::format("it is for the name \"{}\", which the requirement does not accept for {}{}",
                                base::escape(said.reference),
-                               subject.name ? subject.name->to_string() : "an image of a file");
+                               subject.name ? subject.name->to_string() : "an image of a file",
+                               lacks_tag_alone(said.reference, subject)
+                                   ? "; signedIdentity {\"type\": \"matchRepository\"} accepts names without a tag, "
+                                     "which cosign signs"
+                                   : "");
         }
     } catch (const Error& error) {
         if (error.exit() != Exit::data) {

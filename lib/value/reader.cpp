@@ -126,7 +126,9 @@ std::vector<Document>
 read_any(std::string_view text, std::string_view file, Diagnostics& diagnostics, const ReadLimits& limits) {
     const auto body = without_bom(text);
     const auto first = body.find_first_not_of(" \t\r\n");
-    if (first == std::string_view::npos || (body[first] != '{' && body[first] != '[')) {
+    const auto begins_with = [&](std::string_view what) { return body.substr(first).starts_with(what); };
+    if (first == std::string_view::npos || (body[first] != '{' && body[first] != '[') || begins_with("{{") ||
+        begins_with("{%")) {  // JSON begins with neither, templates do
         if (auto documents = read_plain_yaml(body, file, limits)) { return std::move(*documents); }
         return read_yaml(text, file, diagnostics, limits);
     }

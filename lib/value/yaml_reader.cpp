@@ -143,6 +143,7 @@ private:
         std::unordered_map<std::string, Mark> seen;
         Mark merge_mark;               ///< of that key
         std::vector<std::pair<Node, Mark>> merged;  ///< what "<<" keys stand for, and their places
+        bool runs_on = false;  ///< a second object began in it, without a line "---"
     };
 
     void report(std::string code, std::string message, Mark mark, std::string hint = {}) {
@@ -211,7 +212,7 @@ private:
         const bool plain_tag = tag.empty() || tag == "?" || tag == "!" || is_core(tag, "map") || is_core(tag, "seq");
         if (!plain_tag) report_tag(tag, mark);
         node.set_mark(mark);
-        stack_.push_back(Frame{std::move(node), anchor, false, false, false, std::nullopt, {}, {}, {}});
+        stack_.push_back(Frame{std::move(node), anchor, false, false, false, std::nullopt, {}, {}, {}, false});
         spend(Weight{1, 0, 0}, mark);
     }
 
@@ -305,9 +306,14 @@ private:
             frame.merge_mark = mark;
             return std::nullopt;
         }
+        if (frame.runs_on) return std::nullopt;  // of the second object its first key says enough
         const auto [old, fresh] = frame.seen.emplace(node.text(), mark);
         if (!fresh) {
             diagnostics_.push_back(duplicate_key(node.text(), file_, mark, old->second));
+            if (node.text() == "apiVersion" && mark.column == 1) {
+                frame.runs_on = true;
+                diagnostics_.back().hint = "if the next object begins here, put a line --- before it";
+            }
             return std::nullopt;
         }
         return Member{node.text(), mark, {}};

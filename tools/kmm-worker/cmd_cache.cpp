@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -20,6 +21,11 @@ namespace kmm::tool_worker {
 
 namespace {
 
+bool is_empty(const std::string& directory) {
+    std::error_code fault;
+    return std::filesystem::is_empty(directory, fault) && std::filesystem::is_directory(directory, fault);
+}
+
 /// The cache that the options name. It is not made here: a directory that is none stays as it is. Errors: not_found
 /// (66) "no-cache"; io (77) if this user may not look into it.
 registry::Cache open_cache(const cli::Args& args) {
@@ -33,7 +39,9 @@ registry::Cache open_cache(const cli::Args& args) {
         }
         throw Error(Exit::not_found, "no-cache",
                     fmt::format("expected a cache at {}, found {}", base::escape(directory),
-                                *part == 0 ? "nothing" : "something else"))
+                                *part == 0             ? "nothing"
+                                : is_empty(directory) ? "an empty directory"
+                                                       : "something else"))
             .hint("--cache-dir DIR names another one; a pull with --cache-dir makes it");
     }
     return registry::Cache(directory);

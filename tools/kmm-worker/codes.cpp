@@ -39,7 +39,7 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"bad-parameter", Exit::checks_failed, "a parameter is malformed or does not fit its type",
      "correct it; modinfo -p shows the types"},
     {"bad-path", Exit::data, "a path of the command line cannot be inside an image",
-     "give an absolute path without .."},
+     "give an absolute path; .. must not lead out of the image"},
     {"bad-reference", Exit::data, "that is no image reference", "write REGISTRY/REPOSITORY:TAG or @sha256:DIGEST"},
     {"bad-signature", Exit::checks_failed, "the signature at the end of the module is damaged",
      "sign it again, and do not strip it afterwards"},

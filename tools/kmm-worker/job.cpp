@@ -12,6 +12,7 @@
 
 #include "api/codec.hpp"
 #include "api/names.hpp"
+#include "base/clean_path.hpp"
 #include "base/module_name.hpp"
 #include "base/text.hpp"
 #include "sys/file_ops.hpp"
@@ -242,8 +243,8 @@ void check_order(const api::ModprobeSpec& modprobe, const std::string& input) {
     }
 }
 
-void check_config(const Job& job, const std::string& input, Needs needs) {
-    const auto& modprobe = job.config.modprobe;
+void check_config(Job& job, const std::string& input, Needs needs) {
+    auto& modprobe = job.config.modprobe;
     const auto missing = [&](const char* field, const char* flag) {
         return Error(Exit::data, "missing-field", fmt::format("{}: expected {}, found none", input, field))
             .hint(fmt::format("set {} or {}", field, flag));
@@ -253,7 +254,7 @@ void check_config(const Job& job, const std::string& input, Needs needs) {
         throw Error(Exit::data, "bad-value", fmt::format("'{}' {}", base::escape(modprobe.module_name), problem))
             .hint(base::k_module_name_hint);
     }
-    const std::vector<std::string> removals = in_tree_removals(job.config);
+    std::vector<std::string> removals = in_tree_removals(job.config);
     const char* removal =
         job.config.in_tree_modules_to_remove.empty() ? "inTreeModuleToRemove" : "inTreeModulesToRemove";
     for (const auto& [field, names] :
@@ -269,10 +270,13 @@ void check_config(const Job& job, const std::string& input, Needs needs) {
     if (needs == Needs::image) check_order(modprobe, input);
     for (const auto& [field, path] : {std::pair("modprobe.dirName", &modprobe.dir_name),
                                       std::pair("modprobe.firmwarePath", &modprobe.firmware_path)}) {
-        if (("/" + *path + "/").find("/../") == std::string::npos) continue;
-        throw Error(
-            Exit::data, "bad-path",
-            fmt::format("{}: {}: expected a path without \"..\", found '{}'", input, field, base::escape(*path)));
+        const auto below = base::path_below(*path);
+        if (!below) {
+            throw Error(Exit::data, "bad-path",
+                        fmt::format("{}: {}: expected a path that stays in the image, found '{}'", input, field,
+                                    base::escape(*path)));
+        }
+        if (("/" + *path + "/").find("/../") != std::string::npos) *path = "/" + *below;
     }
     if (needs == Needs::image && job.config.container_image.empty() && job.modules == Job::Modules::of_image)
         throw missing("containerImage", "--image");

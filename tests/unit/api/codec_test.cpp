@@ -140,7 +140,7 @@ TEST_SUITE("api::unit") {
                  Row{swap("insecure: true,", "insecure: 'true',"),
                      "18:31 wrong-type: spec.moduleLoader.container.registryTLS.insecure: expected boolean, found "
                      "string "
-                     "\"true\""},
+                     "\"true\" | write true without quotes"},
                  Row{swap("parameters: [a=b]", "parameters: a=b"),
                      "35:21 wrong-type: spec.moduleLoader.container.modprobe.parameters: expected list, found string "
                      "\"a=b\" | write it as a list: one \"- \" line per entry"},

@@ -66,4 +66,19 @@ TEST_SUITE("base::clean_path") {
         CHECK(join_paths({"/tmp", "/fw/.."}) == "/tmp");
         CHECK(join_paths({"/tmp", "../../etc"}) == "/etc");
     }
+
+    TEST_CASE("what a path is below a root") {
+        for (const auto& [path, below] : std::vector<std::pair<std::string, std::string>>{{"/opt", "opt"},
+                                                                                          {"opt//x/", "opt/x"},
+                                                                                          {"/opt/../usr/./x", "usr/x"},
+                                                                                          {"a/..", ""},
+                                                                                          {"/", ""},
+                                                                                          {"", ""},
+                                                                                          {"/..x/y", "..x/y"}}) {
+            CHECK(path_below(path) == below);
+        }
+        for (const char* out : {"..", "/..", "../x", "/../opt", "a/../../b", "//../.."}) {
+            CHECK_FALSE(path_below(out));
+        }
+    }
 }

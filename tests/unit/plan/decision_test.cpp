@@ -74,6 +74,11 @@ TEST_SUITE("plan::unit") {
         module.module_loader->container.modprobe.parameters = {"debug=1"};
         check(judge(node, module, &config), 4, Action::reload, "config-changed");
         check(judge(node, module, &config, true), 4, Action::unload, "config-changed");
+        CHECK(judge(node, module, &config).entry.message.ends_with("same image, other settings: parameters"));
+        module.module_loader->container.in_tree_modules_to_remove = std::vector<std::string>{"old"};
+        CHECK(judge(node, module, &config)
+                  .entry.message.ends_with("same image, other settings: inTreeModulesToRemove, parameters"));
+        module.module_loader->container.in_tree_modules_to_remove.reset();
         module.module_loader->container.modprobe.parameters.clear();
         node.boot_id = "b2";
         check(judge(node, module, &config), 4, Action::load, "node-rebooted");

@@ -88,6 +88,24 @@ TEST_SUITE("plan::unit") {
         }
     }
 
+    TEST_CASE("a regexp with a character that no kernel version has") {
+        const auto of = [](const char* text) {
+            api::Module module = build::module();
+            module.module_loader->container.kernel_mappings = {build::regexp(text)};
+            return lint(module);
+        };
+        for (const char* never :
+             {"\u2018^.+$\u2019", "'^6[.]1[.].+$'", "\"^.+$\"", "^6[.]1 ", "^6 ", " ^6", "^6\n", "^6\u2011rt"}) {
+            CAPTURE(never);
+            CHECK(of(never) == Codes{"regexp-impossible"});
+        }
+        for (const char* other : {"^6[.]1[.] ?", "^6 *[.]", "^(6 |5)[.]", "^6[ .]1[.]", "^6[.]1[.]| 7", "^6\\ ?"}) {
+            CAPTURE(other);
+            const Codes found = of(other);
+            CHECK(std::find(found.begin(), found.end(), "regexp-impossible") == found.end());
+        }
+    }
+
     TEST_CASE("parameters that the kernel takes otherwise than they are meant") {
         const auto of = [](std::vector<std::string> parameters) {
             api::Module module = build::module();

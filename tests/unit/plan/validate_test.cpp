@@ -257,6 +257,7 @@ TEST_SUITE("plan::unit") {
                  Row{0, "pull-policy", loader(k_named, "      imagePullPolicy: always\n", k_mapping), 9, 24},
                  Row{0, "bad-value", loader(k_named, "", k_mapping) + "    serviceAccountName: a_b\n", 11, 25},
                  Row{0, "dir-name", loader("{moduleName: m, dirName: opt}", "", k_mapping), 8, 42, Severity::warning},
+                 Row{0, "dir-name", loader("{moduleName: m, dirName: /../x}", "", k_mapping), 8, 42, Severity::warning},
                  Row{0, "firmware-path", loader("{moduleName: m, firmwarePath: fw}", "", k_mapping), 8, 47,
                      Severity::warning},
              }) {

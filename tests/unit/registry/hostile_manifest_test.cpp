@@ -207,6 +207,40 @@ TEST_CASE("M16 a content coding that was not asked for is the doing of a proxy")
     CHECK_MESSAGE(coded.message().find("\"gzip\"") != std::string::npos, coded.message());
 }
 
+TEST_CASE("blobs in a content coding, and pages in the place of manifests, are not called damaged images") {
+    FakeRegistry registry;
+    registry.add_image("v1", {sound_layer()});
+    std::string part = "/blobs/", coding = "gzip", body;
+    registry.intercept = [&](const FakeRequest& request) -> std::optional<FakeReply> {
+        if (request.target.find(part) == std::string::npos) {
+            return std::nullopt;
+        }
+        FakeReply reply = registry.usual(request);
+        if (!coding.empty()) {
+            reply.headers.emplace_back("Content-Encoding", coding);
+        }
+        reply.body = body;
+        return reply;
+    };
+    for (const std::string& bytes : {std::string("short"), std::string(5000, 'l')}) {
+        body = bytes;
+        const Outcome coded = pull_from(registry);
+        CHECK(coded.code() == "registry-error");
+        CHECK_MESSAGE(coded.message().find("the blob as it is stored") != std::string::npos, coded.message());
+    }
+    coding = "identity";
+    CHECK(pull_from(registry).code() == "size-mismatch");
+    part = "/manifests/";
+    for (const char* page : {"<html>login</html>", "", " \n<!DOCTYPE html>"}) {
+        body = page;
+        const Outcome other = pull_from(registry);
+        CHECK_MESSAGE(other.code() == "bad-manifest", page);
+        REQUIRE(other.error);
+        CHECK_MESSAGE(other.error->hint().find("a proxy, a login page") != std::string::npos, other.error->hint());
+        CHECK_MESSAGE(other.message().find("expected a manifest, found ") != std::string::npos, other.message());
+    }
+}
+
 TEST_CASE("M17 nested indexes") {
     FakeRegistry registry;
     const std::string manifest = registry.image_manifest({sound_layer()});

@@ -111,4 +111,20 @@ TEST_CASE("the digest of the standard's test vector") {
           "ddaf35a193617abacc417349ae204131");
 }
 
+TEST_CASE("pull: directories of the image are joined as KMM joins them") {
+    TarBuilder tar;
+    tar.file(k_modules + "/a.ko", "a").file("firmware/x", "x");
+    const std::string text = tar.finish();
+    for (const char* path : {"/firmware/../firmware", "/opt/../firmware/", "./firmware//x/.."}) {
+        CHECK_MESSAGE(pull_tar(text, [&](auto& request) {
+                          request.firmware_path = path;
+                          request.dir_name = "/opt/none/..";
+                      }).code() == "ok",
+                      path);
+    }
+    for (const char* path : {"/firmware/..", "../firmware"}) {
+        CHECK_MESSAGE(pull_tar(text, [&](auto& request) { request.firmware_path = path; }).code() == "bad-path", path);
+    }
+}
+
 }

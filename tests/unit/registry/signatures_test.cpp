@@ -115,6 +115,27 @@ TEST_CASE("signed image: the signature is asked for before any layer, and only w
     CHECK(other.detail("signature 3") == "it was not made with the key, or what was signed has changed");
 }
 
+TEST_CASE("signed image: a reference by a SHA-512 digest finds signatures under either digest") {
+    for (const auto algorithm : {image::DigestAlgorithm::sha256, image::DigestAlgorithm::sha512}) {
+        FakeRegistry registry;
+        const SigningKey key;
+        TarBuilder tar;
+        tar.file(k_modules + "/a.ko", "module");
+        const std::string manifest = registry.image_manifest({gzip_layer(tar.finish())});
+        const std::string asked = registry::digest_of(manifest, image::DigestAlgorithm::sha512).to_string();
+        static_cast<void>(registry.add_manifest(asked, std::string(image::k_oci_manifest), manifest));
+        const auto pull = [&] {
+            return pull_from(registry, [&](registry::PullRequest& request) {
+                request.reference = registry.reference("@" + asked);
+                request.requirements = key.required();
+            });
+        };
+        CHECK(pull().code() == "image-unsigned");
+        attach(registry, key, registry::digest_of(manifest, algorithm).to_string());
+        CHECK_MESSAGE(pull().code() == "ok", image::to_string(algorithm));
+    }
+}
+
 TEST_CASE("signed image: a signature in a form that is not read is not called none") {
     const std::string k_index = "application/vnd.oci.image.index.v1+json";
     const auto list_of = [](const std::string& type) {

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -143,5 +144,20 @@ TEST_CASE(
             CHECK(error.hint().find("TMPDIR") != std::string::npos);
             CHECK(error.message().find(place) != std::string::npos);
         }
+    }
+}
+
+TEST_CASE("a temporary directory where nobody may write: the hint names TMPDIR") {
+    struct statfs facts {};
+    constexpr long k_sysfs = 0x62656572;
+    if (::statfs("/sys", &facts) != 0 || facts.f_type != k_sysfs) {
+        return;
+    }  // nothing can be made in it, not even by root
+    try {
+        const sys::TempDir never("kmm-test-", "/sys");
+        FAIL("was made");
+    } catch (const Error& error) {
+        CHECK(error.hint() == "set TMPDIR to a directory that this user can write");
+        CHECK(error.message().find("/sys") != std::string::npos);
     }
 }

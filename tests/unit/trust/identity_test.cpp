@@ -45,6 +45,39 @@ TEST_CASE("scopes of an image, the most specific first") {
     CHECK(trust::scopes_of_path("relative").empty());
 }
 
+TEST_CASE("scopes that no image can fall under, and what is probably meant") {
+    const std::string digest = "@" + k_digest;
+    for (const std::string& scope :
+         {std::string("reg.example"), std::string("reg.example:5000"), std::string("localhost"),
+          std::string("reg:5000"), std::string("docker.io"), std::string("docker.io/library"),
+          std::string("docker.io/busybox"), std::string("127.0.0.1:5000/team/x"), std::string("[fd00::1]:5000/team"),
+          std::string("reg.example/x:1"), "reg.example/x" + digest, std::string("*.example"),
+          std::string("*.a.example"), std::string("*.0.0.1")}) {
+        CHECK_MESSAGE(trust::is_image_scope(scope), scope);
+    }
+    const auto meant = [](const std::string& scope) {
+        CHECK_MESSAGE(!trust::is_image_scope(scope), scope);
+        return trust::probable_image_scope(scope).value_or("");
+    };
+    CHECK(meant("busybox") == "docker.io/library/busybox");
+    CHECK(meant("busybox:latest") == "docker.io/library/busybox:latest");
+    CHECK(meant("team/driver") == "docker.io/team/driver");
+    CHECK(meant("docker.io/busybox:1") == "docker.io/library/busybox:1");
+    CHECK(meant("index.docker.io/team/x") == "docker.io/team/x");
+    CHECK(meant("reg.example/team/*") == "reg.example/team");
+    CHECK(meant("reg.example/team/") == "reg.example/team");
+    CHECK(meant("reg.example/x:") == "reg.example/x");
+    CHECK(meant("reg.example/x:1" + digest) == "reg.example/x" + digest);
+    CHECK(meant("reg.example/Team") == "reg.example/team");
+    CHECK(meant("docker://reg.example/team") == "reg.example/team");
+    CHECK(meant("https://reg.example/") == "reg.example");
+    CHECK(meant(" reg.example") == "reg.example");
+    for (const char* const scope : {"*", "**.example", "*example", "*.example/team", "*.example:5000", "*.", "/", "a b",
+                                    "reg.example/x@sha256:abc", "reg.example//x"}) {
+        CHECK_MESSAGE(meant(scope).empty(), scope);
+    }
+}
+
 TEST_CASE("which signed names are accepted") {
     const trust::SignedIdentity usual;
     CHECK(accepts(usual, "reg.example/x:1", "reg.example/x:1"));

@@ -102,6 +102,27 @@ TEST_CASE("every fault of a policy is found, with its place") {
               .size() == 1);
 }
 
+TEST_CASE("what a policy says of no image is a fault, not a permission") {
+    const auto said = [](const std::string& transport, const std::string& scope) {
+        const auto found = faults_of(R"({"default": [{"type": "insecureAcceptAnything"}], "transports": {")" +
+                                     transport + R"(": {")" + scope + R"(": [{"type": "reject"}]}}})");
+        return found.empty() ? std::string() : found.front();
+    };
+    CHECK(said("docker", "reg.example/team").empty());
+    CHECK(said("docker", "Reg.Example/team").empty());
+    CHECK(
+        said("docker", "reg.example/team/*") ==
+        "bad-value 1:77 docker scope \"reg.example/team/*\": expected HOST[:PORT][/NAMESPACE], a full image name with "
+        "a tag or a digest, or *.DOMAIN; no image falls under this");
+    for (const char* const known : {"docker-daemon", "containers-storage", "atomic", "a-later-one"}) {
+        CHECK_MESSAGE(said(known, "").empty(), known);
+    }
+    CHECK(said("dokcer", "") == "unknown-field 1:66 transports: unknown transport \"dokcer\"");
+    for (const char* const wrong : {"Docker", "docker ", "", "oci_archive", "docker-arhive"}) {
+        CHECK_MESSAGE(!said(wrong, "").empty(), wrong);
+    }
+}
+
 TEST_CASE("every fault of a requirement") {
     CHECK(fault_of(R"({"type": "reject"})").empty());
     CHECK(fault_of(R"({"type": "reject", "more": 1})") == "unknown-field 1:33 reject: unknown key more");
@@ -171,6 +192,17 @@ TEST_CASE("keys are public ones, of kinds and lengths that can be trusted") {
     CHECK(requirements[0].keys.empty());
     REQUIRE(requirements[1].keys.size() == 2);
     CHECK(requirements[1].keys[1].name() == "b");
+    requirements[1].key_files = {"gone"};
+    requirements[1].position = {"policy.json", 3, 4};
+    try {
+        trust::load_keys(requirements, [](const std::string&) -> std::string {
+            throw Error(Exit::not_found, "io", "cannot open gone");
+        });
+        FAIL("expected the error of the reader");
+    } catch (const Error& error) {
+        REQUIRE(error.details().size() == 1);
+        CHECK(error.details().front().second == "policy.json:3:4");
+    }
 }
 
 }

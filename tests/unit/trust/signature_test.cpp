@@ -126,6 +126,22 @@ TEST_CASE("signatures of other programs, and every byte of them") {
     CHECK(trust::signature_fault(several, k_payload, k_makers[0].signature, image));
 }
 
+TEST_CASE("a signed name that only lacks the tag is told how it can be accepted") {
+    const std::string advice =
+        "; signedIdentity {\"type\": \"matchRepository\"} accepts names without a tag, which cosign signs";
+    trust::Requirement requirement = require_key(k_makers[0]);
+    const auto said = [&](const std::string& claimed) {
+        const std::string payload = replaced(k_payload, "127.0.0.1:38105/team/driver:signed", claimed);
+        return trust::signature_fault(requirement, k_payload, k_makers[0].signature,
+                                      subject("127.0.0.1:38105/team/driver:v1"),
+                                      [&](std::string_view) { return trust::read_payload(payload); })
+            .value_or("accepted");
+    };
+    CHECK(said("127.0.0.1:38105/team/driver").ends_with(advice));
+    CHECK_FALSE(said("127.0.0.1:38105/team/driver:signed").ends_with(advice));
+    CHECK_FALSE(said("127.0.0.1:38105/team/other").ends_with(advice));
+}
+
 TEST_CASE("payloads wrong in each member") {
     const std::string good = k_payload;
     CHECK(payload_fault(good) == "accepted");

@@ -82,8 +82,10 @@ std::string counts_text(const std::vector<KindNames>& kinds) {
 void tell_of_selections(const cli::Args& args, cli::Context& context) {
     for (const auto* name : {"namespace", "selector"}) {
         if (args.source(name) != "option" || context.verbosity < 0) { continue; }
+        const bool is_namespace = std::string_view(name) == "namespace";
         context.console.err(
-            fmt::format("note: --{} leaves nothing out here: validate checks everything that it reads\n", name));
+            fmt::format("note: --{} leaves nothing out here{}: validate checks everything that it reads\n", name,
+                        is_namespace ? ", it is for objects that name no namespace" : ""));
     }
 }
 
@@ -213,8 +215,7 @@ Exit run_validate(const cli::Args& args, cli::Context& context) {
     options.release = asked_release(args);
     soften_doubles(source);
     check_operator_configs(source, OperatorConfigUse::checked);
-    if (options.release && options.release->major == plan::k_last_known.major &&
-        *options.release >= plan::k_after_last_known) {
+    if (options.release && *options.release != plan::k_main && *options.release >= plan::k_after_last_known) {
         source.diagnostics.push_back(unknown_release(*options.release));
     }
     plan::check_node_labels(source.objects, source.diagnostics);
