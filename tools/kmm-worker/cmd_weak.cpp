@@ -2,6 +2,7 @@
 // weak-updates: links to modules of another kernel release that fit this one by every symbol version.
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -35,12 +36,20 @@ struct WeakKernel {
     std::string depmod = "not-run";
 };
 
-/// What is to be done for one kernel. `all`: the modules of every release.
-WeakKernel plan_kernel_links(const kubeadm::Place& place, const std::string& release,
+/// What is to be done for one kernel. `all`: the modules of every release. Errors: data "bad-symvers" of a kernel that
+/// somebody named.
+WeakKernel plan_kernel_links(const kubeadm::Place& place, const std::string& release, bool is_named,
                              const std::vector<kernel::WeakCandidate>& all) {
     WeakKernel made;
     made.release = release;
-    const auto interface = read_kernel(place, release, made.why);
+    std::optional<kernel::Interface> interface;
+    try {
+        interface = read_kernel(place, release, made.why);
+    } catch (const Error& error) {
+        // One that is damaged keeps no other kernel from its links.
+        if (is_named || error.code() != "bad-symvers") throw;
+        made.why = error.message();
+    }
     if (!interface) return made;
     made.source = interface->source;
     std::vector<kernel::WeakCandidate> others;
@@ -202,7 +211,8 @@ Exit run_weak_updates(const cli::Args& args, cli::Context& context) {
     if (context.verbosity >= 0)
         for (const auto& warning : warnings) context.console.err(fmt::format("warning: {}\n", base::escape(warning)));
     std::vector<WeakKernel> kernels;
-    for (const auto& release : chosen) kernels.push_back(plan_kernel_links(place, release, all));
+    const bool are_named = !args.all("kernel").empty();
+    for (const auto& release : chosen) kernels.push_back(plan_kernel_links(place, release, are_named, all));
     if (!args.all("kernel").empty())
         for (const auto& one : kernels)
             if (!one.why.empty())

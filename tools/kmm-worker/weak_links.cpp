@@ -121,6 +121,17 @@ void take_from_module(const kubeadm::Place& place, const std::string& release, k
         }));
 }
 
+/// What unpacks modules speaks of a module of an image.
+std::string plain_symvers(std::string bytes, const std::string& path) {
+    try {
+        return kmod::plain_module(std::move(bytes), path);
+    } catch (const Error& error) {
+        if (error.code() != "module-format" && error.code() != "image-limit") throw;
+        throw Error(Exit::data, "bad-symvers", path + " cannot be unpacked: it is damaged")
+            .hint("install the package of this kernel again");
+    }
+}
+
 std::string link_text(int directory, const std::string& name, const std::string& path) {
     std::array<char, PATH_MAX> text{};
     const ssize_t size = ::readlinkat(directory, name.c_str(), text.data(), text.size());
@@ -252,7 +263,7 @@ std::optional<kernel::Interface> read_kernel(const kubeadm::Place& place, const 
         const auto bytes = place.read_if_there(path);
         if (!bytes) continue;
         interface.source = path;
-        kernel::read_symvers(kmod::plain_module(*bytes, path), path, interface);
+        kernel::read_symvers(plain_symvers(*bytes, path), path, interface);
         break;
     }
     if (interface.source.empty()) {

@@ -51,6 +51,11 @@ std::string own_annotation(const Value& object, std::string_view name) {
     return text_at(object, {"metadata", "annotations", fmt::format("specialresource.openshift.io/{}", name)});
 }
 
+bool is_waited_for(const Value& object) {
+    return own_annotation(object, "wait") == "true" || text_at(object, {"kind"}) == "CustomResourceDefinition" ||
+           !text_at(object, {"metadata", "annotations", "helm.sh/hook"}).empty();
+}
+
 std::string name_of(const Value& object) {
     return fmt::format("{} {}", text_at(object, {"kind"}), text_at(object, {"metadata", "name"}));
 }

@@ -17,6 +17,8 @@ namespace kmm::recipe::decide {
 [[nodiscard]] std::string text_at(const tmpl::Value& object, std::initializer_list<std::string_view> path);
 /// The annotation specialresource.openshift.io/NAME.
 [[nodiscard]] std::string own_annotation(const tmpl::Value& object, std::string_view name);
+/// Whether a rollout waits until the object is ready: it says so, or is a definition of a kind or a hook of Helm.
+[[nodiscard]] bool is_waited_for(const tmpl::Value& object);
 /// "DaemonSet hello".
 [[nodiscard]] std::string name_of(const tmpl::Value& object);
 

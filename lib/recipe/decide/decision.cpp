@@ -131,7 +131,7 @@ std::vector<StateLine> state_lines(const plan::RenderedRecipes& rendered, const 
         }
         const std::string name = name_of(one.object);
         found->objects.push_back(name);
-        if (own_annotation(one.object, "wait") == "true") { found->gates.push_back(name + " is ready"); }
+        if (is_waited_for(one.object)) { found->gates.push_back(name + " is ready"); }
         if (const std::string logs = own_annotation(one.object, "wait-for-logs"); !logs.empty()) {
             found->gates.push_back(fmt::format("logs of {} match {}", name, base::escape(logs)));
         }

@@ -49,7 +49,7 @@ std::string why_text(std::span<const plan::SpecialResource> all, const std::stri
         if (one.state != state) { text += fmt::format("state {}\n", one.state); }
         state = one.state;
         text += fmt::format("  {}{}{}\n", name_of(one.object), one.kernel.empty() ? "" : " for ", one.kernel);
-        if (own_annotation(one.object, "wait") == "true") { text += "    wait until it is ready\n"; }
+        if (is_waited_for(one.object)) { text += "    wait until it is ready\n"; }
         if (const std::string logs = own_annotation(one.object, "wait-for-logs"); !logs.empty()) {
             text += fmt::format("    wait until the logs match {}\n", base::escape(logs));
         }

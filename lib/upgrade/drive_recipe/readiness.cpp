@@ -85,7 +85,8 @@ std::string job_problem(const Node& job) {
 }  // namespace
 
 bool is_gated(const Node& object) {
-    return annotation(object, "wait") == "true" || object.get_string({"kind"}) == "CustomResourceDefinition";
+    return annotation(object, "wait") == "true" || object.get_string({"kind"}) == "CustomResourceDefinition" ||
+           !cluster::annotation_of(object, "helm.sh/hook").empty();
 }
 
 std::string driver_vendor(const Node& object) { return annotation(object, "driver-container-vendor"); }

@@ -11,7 +11,7 @@
 namespace kmm::drive {
 
 /// Whether the rollout waits for the object: the annotation specialresource.openshift.io/wait is "true", or it is a
-/// definition of a kind.
+/// definition of a kind or a hook of Helm.
 [[nodiscard]] bool is_gated(const value::Node& object);
 
 /// The annotation driver-container-vendor, "" for none: it pairs drivers with what builds their image.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include "recipe/decide/containers.hpp"
 #include "recipe/decide/decision.hpp"
 #include "recipe/decide/upgradeable.hpp"
 
@@ -46,6 +47,18 @@ TEST_CASE("pull first, build second, else wait") {
         CHECK(made.action == row.action);
         CHECK(made.reason == row.reason);
     }
+}
+
+TEST_CASE("a rollout waits for what says so, for definitions of kinds, and for hooks") {
+    const auto object = [](const char* kind, const char* annotation, const char* text) {
+        using recipe::tmpl::Value;
+        const auto annotations = Value::map({{annotation, Value::string(text)}});
+        return Value::map({{"kind", Value::string(kind)}, {"metadata", Value::map({{"annotations", annotations}})}});
+    };
+    CHECK(is_waited_for(object("Job", "specialresource.openshift.io/wait", "true")));
+    CHECK_FALSE(is_waited_for(object("Job", "specialresource.openshift.io/wait", "false")));
+    CHECK(is_waited_for(object("CustomResourceDefinition", "a", "b")));
+    CHECK(is_waited_for(object("Job", "helm.sh/hook", "pre-install")));
 }
 
 TEST_CASE("one driver that is not ready blocks the cluster") {

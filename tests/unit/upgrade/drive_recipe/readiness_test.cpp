@@ -105,6 +105,7 @@ TEST_CASE("other kinds are ready when they exist and no condition denies it") {
 }
 
 TEST_CASE("what is waited for, and which logs") {
+    CHECK(is_gated(yaml("{kind: Job, metadata: {annotations: {helm.sh/hook: pre-install}}}")));
     CHECK(is_gated(yaml("{kind: DaemonSet, metadata: {annotations: {specialresource.openshift.io/wait: 'true'}}}")));
     CHECK_FALSE(
         is_gated(yaml("{kind: DaemonSet, metadata: {annotations: {specialresource.openshift.io/wait: 'false'}}}")));

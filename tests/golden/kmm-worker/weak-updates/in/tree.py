@@ -65,3 +65,4 @@ weak = MODULES / NEW / "weak-updates"
 (weak / "extra").mkdir()
 (weak / "extra/base.ko").symlink_to(f"/lib/modules/{MIDDLE}/extra/kmm/base.ko")
 (extra / "linked.ko").symlink_to("kmm/base.ko")
+put(MODULES / "6.0.0-damaged/symvers.gz", b"\x1f\x8b\x08no gzip")
