@@ -211,6 +211,12 @@ bool is_operator_config(const value::Node& root) {
            std::any_of(members.begin(), members.end(), [&](const auto& member) { return is_key(keys, member); });
 }
 
+/// Whether a kind is one of the Special Resource Operator.
+bool is_recipe_kind(std::string_view api_version, std::string_view kind) {
+    constexpr std::array<std::string_view, 3> kinds{"SpecialResource", "SpecialResourceModule", "PreflightValidation"};
+    return group_of(api_version) == "sro.openshift.io" && std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+}
+
 void decode_any(Scope& scope, const value::Node& root, const Inherited& inherited, Objects& objects);
 
 void decode_list(Scope& scope, const value::Node& root, const std::string& api_version, const std::string& kind,
@@ -272,6 +278,10 @@ void decode_any(Scope& scope, const value::Node& root, const Inherited& inherite
         decode_list(scope, root, api_version, kind, objects);
         return;
     }
+    if (is_recipe_kind(api_version, kind)) {
+        objects.recipes.push_back({scope.document.file, root, scope.document.index, scope.document.written});
+        return;
+    }
     const auto* known =
         std::find_if(k_kinds.begin(), k_kinds.end(), [&](const KnownKind& row) { return row.kind == kind; });
     const bool other_version =
@@ -312,14 +322,14 @@ void decode_any(Scope& scope, const value::Node& root, const Inherited& inherite
 /// Calls `take` with the member of each kind.
 template <typename Take>
 void each_list(Take&& take) {
-    static_assert(sizeof(Objects) == 20 * sizeof(std::vector<Node>), "every kind must be here");
+    static_assert(sizeof(Objects) == 21 * sizeof(std::vector<Node>), "every kind must be here");
     const auto each = [&](auto... lists) { (take(lists), ...); };
     each(&Objects::nodes, &Objects::modules, &Objects::node_modules_configs, &Objects::secrets, &Objects::config_maps,
          &Objects::managed_cluster_modules, &Objects::managed_clusters, &Objects::preflight_validations,
          &Objects::namespaces, &Objects::pods, &Objects::custom_resource_definitions, &Objects::daemon_sets,
          &Objects::device_classes, &Objects::module_images_configs, &Objects::module_build_sign_configs,
-         &Objects::boot_module_configs, &Objects::operator_configs, &Objects::release_marks, &Objects::doubles,
-         &Objects::wrapped);
+         &Objects::boot_module_configs, &Objects::operator_configs, &Objects::recipes, &Objects::release_marks,
+         &Objects::doubles, &Objects::wrapped);
 }
 
 template <typename T>
@@ -456,7 +466,8 @@ void append(Objects& to, const Objects& from) {
         &Objects::managed_cluster_modules, &Objects::managed_clusters, &Objects::preflight_validations,
         &Objects::namespaces, &Objects::pods, &Objects::custom_resource_definitions, &Objects::daemon_sets,
         &Objects::device_classes, &Objects::module_images_configs, &Objects::module_build_sign_configs,
-        &Objects::boot_module_configs, &Objects::operator_configs, &Objects::doubles, &Objects::wrapped);
+        &Objects::boot_module_configs, &Objects::operator_configs, &Objects::recipes, &Objects::doubles,
+        &Objects::wrapped);
 }
 
 }  // namespace kmm::api

@@ -326,6 +326,7 @@ struct Objects {
     std::vector<BootModuleConfig> boot_module_configs;
     std::vector<value::Document>
         operator_configs;  ///< documents that are the operator's controller_config.yaml, in reading order
+    std::vector<value::Document> recipes;      ///< SpecialResources and their like, in reading order: not decoded
     std::vector<ReleaseMark> release_marks;    ///< in reading order
     std::vector<Module> doubles;  ///< Modules that another document had defined: checked, never planned
     std::vector<WrappedObject> wrapped;  ///< in reading order: checked, never planned

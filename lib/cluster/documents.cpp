@@ -466,6 +466,7 @@ void overlay(api::Objects& base, api::Objects over) {
     overlay_kind(base.boot_module_configs, std::move(over.boot_module_configs));
     base.operator_configs.insert(base.operator_configs.end(), over.operator_configs.begin(),
                                  over.operator_configs.end());
+    base.recipes.insert(base.recipes.end(), over.recipes.begin(), over.recipes.end());
     base.doubles.insert(base.doubles.end(), over.doubles.begin(), over.doubles.end());
     base.wrapped.insert(base.wrapped.end(), over.wrapped.begin(), over.wrapped.end());
 }

@@ -95,25 +95,9 @@ void read_document_file(const std::string& name, std::vector<value::Document>& a
     }
 }
 
-RecipeDocuments read_recipe_documents(const cli::Args& args, kube::Client* client) {
-    const auto names = args.all("filename");
-    if (names.empty() && client == nullptr) {
-        throw Error(Exit::usage, "no-source", "no documents given, expected -f FILE with SpecialResources")
-            .hint("add -f FILE; - is standard input");
-    }
+RecipeDocuments decode_documents(std::vector<value::Document> all, Diagnostics& faults) {
     RecipeDocuments documents;
-    Diagnostics faults;
-    for (const auto& name : names) {
-        if (name == "-" || !fs::is_directory(name)) {
-            read_document_file(name, documents.all, faults);
-            continue;
-        }
-        const auto files = cluster::object_files(name, faults);
-        for (const auto& file : files) {
-            if (!is_in_chart(file, files)) { read_document_file(file, documents.all, faults); }
-        }
-    }
-    if (client != nullptr) { add_cluster_resources(*client, documents.all); }
+    documents.all = std::move(all);
     for (const auto& document : documents.all) {
         if (rp::is_special_resource_module(document)) {
             documents.modules.push_back(rp::decode_special_resource_module(document, faults));
@@ -142,6 +126,29 @@ RecipeDocuments read_recipe_documents(const cli::Args& args, kube::Client* clien
                               same->resource.origin.to_string()),
                   one->resource.origin, "remove one of them");
     }
+    return documents;
+}
+
+RecipeDocuments read_recipe_documents(const cli::Args& args, kube::Client* client) {
+    const auto names = args.all("filename");
+    if (names.empty() && client == nullptr) {
+        throw Error(Exit::usage, "no-source", "no documents given, expected -f FILE with SpecialResources")
+            .hint("add -f FILE; - is standard input");
+    }
+    RecipeDocuments documents;
+    Diagnostics faults;
+    for (const auto& name : names) {
+        if (name == "-" || !fs::is_directory(name)) {
+            read_document_file(name, documents.all, faults);
+            continue;
+        }
+        const auto files = cluster::object_files(name, faults);
+        for (const auto& file : files) {
+            if (!is_in_chart(file, files)) { read_document_file(file, documents.all, faults); }
+        }
+    }
+    if (client != nullptr) { add_cluster_resources(*client, documents.all); }
+    documents = decode_documents(std::move(documents.all), faults);
     sort_and_merge(faults);
     if (has_errors(faults)) { throw Error::from_diagnostics(std::move(faults)); }
     return documents;

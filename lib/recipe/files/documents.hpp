@@ -30,6 +30,10 @@ struct RecipeDocuments {
     std::vector<recipe::plan::ReleaseValidation> validations;
 };
 
+/// Decodes those of `all` that are of recipes. All faults are appended, two resources of one name among them; with an
+/// error among them, what comes back is not usable.
+[[nodiscard]] RecipeDocuments decode_documents(std::vector<value::Document> all, Diagnostics& faults);
+
 /// -f, --facts and --fact. Documents without SpecialResources are among `all` only. With a `client`, SpecialResources
 /// of the server follow, but for names that -f has, with the ConfigMaps that their charts are in. Errors: usage
 /// "no-source" without -f and client; data or not_found with all faults of all files, two resources of one name among

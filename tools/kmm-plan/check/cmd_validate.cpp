@@ -15,6 +15,7 @@
 #include "plan/lines.hpp"
 #include "plan/lint.hpp"
 #include "plan/validate.hpp"
+#include "recipe/files/documents.hpp"
 
 namespace kmm::tool_plan {
 
@@ -45,6 +46,16 @@ std::vector<std::string> operator_config_names(const api::Objects& objects) {
     return names;
 }
 
+std::vector<std::string> recipe_names(const api::Objects& objects, std::string_view kind) {
+    std::vector<std::string> names;
+    for (const auto& document : objects.recipes) {
+        if (document.root.get_string({"kind"}) == kind) {
+            names.push_back(document.root.get_string({"metadata", "name"}));
+        }
+    }
+    return names;
+}
+
 /// What was read. The first five are always told, the others, which few clusters have, where there are any.
 std::vector<KindNames> names_of(const api::Objects& objects) {
     return {{"Node", names_of(objects.nodes)},
@@ -63,7 +74,9 @@ std::vector<KindNames> names_of(const api::Objects& objects) {
             {"ModuleImagesConfig", names_of(objects.module_images_configs)},
             {"ModuleBuildSignConfig", names_of(objects.module_build_sign_configs)},
             {"BootModuleConfig", names_of(objects.boot_module_configs)},
-            {"OperatorConfig", operator_config_names(objects)}};
+            {"OperatorConfig", operator_config_names(objects)},
+            {"SpecialResource", recipe_names(objects, "SpecialResource")},
+            {"SpecialResourceModule", recipe_names(objects, "SpecialResourceModule")}};
 }
 
 std::string counts_text(const std::vector<KindNames>& kinds) {
@@ -124,7 +137,7 @@ void require_objects(Source& source) {
         std::any_of(kinds.begin(), kinds.end(), [](const KindNames& kind) { return !kind.names.empty(); });
     const bool has_wrapped = std::any_of(source.objects.wrapped.begin(), source.objects.wrapped.end(),
                                          [](const api::WrappedObject& object) { return !object.is_template; });
-    if (has_objects || has_wrapped || has_errors(source.diagnostics)) { return; }
+    if (has_objects || has_wrapped || !source.objects.recipes.empty() || has_errors(source.diagnostics)) { return; }
     for (auto& diagnostic : source.diagnostics) {
         if (diagnostic.code != "no-documents") { continue; }
         diagnostic.severity = Severity::error;
@@ -213,6 +226,7 @@ Exit run_validate(const cli::Args& args, cli::Context& context) {
     plan::Options planned;
     planned.schedule_key = asked_schedule_key(args);
     options.release = asked_release(args);
+    static_cast<void>(recipe::files::decode_documents(source.objects.recipes, source.diagnostics));
     soften_doubles(source);
     check_operator_configs(source, OperatorConfigUse::checked);
     if (options.release && *options.release != plan::k_main && *options.release >= plan::k_after_last_known) {
@@ -262,7 +276,7 @@ cli::Verb validate_verb() {
     verb.summary = "report all faults of documents, with line and column";
     verb.description =
         "Checks syntax, and fields and types of every document against the definitions of the KMM release, its "
-        "admission rules, and traps that it admits. Documents on top of --cluster are checked as a change to it. "
+        "admission rules, and traps that it admits; SpecialResources against their own. Documents on top of --cluster are checked as a change to it. "
         "Errors exit 65, or 66 if files are missing; warnings alone exit 0, unless --fail-on warning is given. It "
         "is an error if nothing can be checked. `kmm-plan explain CODE` describes a finding.";
     verb.examples = {

@@ -313,7 +313,9 @@ std::vector<std::string> read_files(const Source& source) {
     add(objects.module_images_configs);
     add(objects.module_build_sign_configs);
     add(objects.boot_module_configs);
-    for (const auto& document : objects.operator_configs) { files.insert(document.file); }
+    for (const auto* documents : {&objects.operator_configs, &objects.recipes}) {
+        for (const auto& document : *documents) { files.insert(document.file); }
+    }
     for (const auto& finding : source.diagnostics) {
         if (finding.position) { files.insert(finding.position->file); }
     }
