@@ -78,7 +78,10 @@ Finding nodes_ready(const CheckInput& input) {
                 fmt::format("Ready, but tainted by who starts and removes nodes: {}", name_some(tainted)),
                 "pause the autoscaler, or wait until it is done with the node"};
     }
-    if (!cordoned.empty()) { return {Outcome::warn, fmt::format("Ready, but cordoned: {}", name_some(cordoned))}; }
+    if (!cordoned.empty()) {
+        return {Outcome::warn, fmt::format("Ready, but cordoned: {}", name_some(cordoned)),
+                "kubectl uncordon, unless somebody works on the node; an upgrade lifts no cordon but its own"};
+    }
     return {Outcome::ok, fmt::format("nodes Ready: {}", input.inventory.nodes.size())};
 }
 

@@ -61,6 +61,9 @@ class Walked(Case):
                 self.assertIn(node, shown)
                 self.assertEqual(self.run_states()[-1], f"{state}-failed", shown)
                 self.assertIn(f"{state}-failed", self.must("show"))
+                framed = self.must("show", "--stx")
+                self.assertRegex(framed, r"\| state +\| upgrade-failed +\|\n"
+                                         rf"\| failed_step +\| {state} +\|\n\| created_at ")
                 self.assertEqual("--ignore-preflight-errors NAMES" in shown, "preflight" in fault, shown)
                 # Nothing has been repaired: it stops at the same place.
                 self.must("retry", node, exit_code=11)
@@ -121,6 +124,12 @@ class Steered(Case):
         self.must(*START, "--until", "upgraded-first-master", exit_code=11)
         self.assertEqual((fleet.control_plane("cp1"), fleet.control_plane("cp2")), (NEW, OLD))
         self.assertEqual(fleet.states(), {FROM: "partial", TARGET: "partial"})
+        hosts = self.must("nodes", "--stx")
+        self.assertRegex(hosts, r"\| id \| hostname \| personality \| target_version \| control_plane_version \| "
+                                r"kubelet_version \| status \|\n")
+        for row in (f"1 cp1 controller {TARGET} {TARGET} {FROM} None", f"2 cp2 controller {FROM} {FROM} {FROM} None",
+                    f"3 w1 worker {FROM} N/A {FROM} None"):
+            self.assertRegex(hosts, r"\| " + r" +\| ".join(row.split()) + r" +\|\n")
         self.assertRegex(self.must("versions"), rf"{FROM} +False +partial\n(v.*\n)*{TARGET} +True +partial\n")
         self.must("resume")
         self.require_complete()

@@ -27,6 +27,12 @@ void Craft::restore_data(Access& access) const {
         .hint("leave it out");
 }
 
+std::string Craft::frame(const upgrade::Run& run, Frame which) const {
+    static_cast<void>(run);
+    static_cast<void>(which);
+    throw Error(Exit::usage, "bad-value", "--stx is for the upgrade of a Kubernetes cluster").hint("leave it out");
+}
+
 const Crafts& crafts_of(const cli::Context& context) {
     const auto* crafts = std::any_cast<Crafts>(&context.program.own);
     if (crafts == nullptr) throw bug("a program without procedures");

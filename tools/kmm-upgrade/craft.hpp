@@ -57,6 +57,10 @@ public:
     /// abort --restore-etcd of `run`, and going on with it. Errors: usage "bad-value" where a procedure has no such
     /// data.
     virtual void restore_data(Access& access) const;
+    /// Tables of StarlingX's `system` command, for --stx of show and nodes. Errors: usage "bad-value" where a procedure
+    /// has none.
+    enum class Frame { upgrade, hosts };
+    [[nodiscard]] virtual std::string frame(const upgrade::Run& run, Frame which) const;
     /// A restore of data has begun that must be gone on with before anything else.
     [[nodiscard]] virtual bool is_restoring(const upgrade::Run& run) const {
         static_cast<void>(run);

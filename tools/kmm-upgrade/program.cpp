@@ -25,6 +25,10 @@ std::vector<cli::Option> onward_options() {
             metrics_option()};
 }
 
+cli::Option stx_option() {
+    return option("stx", "", "of a Kubernetes upgrade: draw the table of StarlingX's system command");
+}
+
 }  // namespace
 
 cli::Program program(const Crafts& crafts) {
@@ -62,12 +66,12 @@ cli::Program program(const Crafts& crafts) {
              {{"kmm-upgrade show", "the state of the upgrade"},
               {"kmm-upgrade show --watch", "refresh until the upgrade ends"},
               {"kmm-upgrade show -o name --metrics /var/lib/node_exporter/kmm-upgrade.prom", "for node_exporter"}},
-             {option("watch", "", "refresh until the upgrade ends"), metrics_option()}, run_show)));
+             {option("watch", "", "refresh until the upgrade ends"), stx_option(), metrics_option()}, run_show)));
     program.verbs.push_back(
         about_record(verb("nodes", "list the nodes of the upgrade",
                           "CURRENT is the version that was last seen on the node: \"-\" for none, \"?\" during a "
                           "step or if the node did not answer.",
-                          {{"kmm-upgrade nodes -o wide", "with full messages"}}, {}, run_nodes)));
+                          {{"kmm-upgrade nodes -o wide", "with full messages"}}, {stx_option()}, run_nodes)));
     auto step = verb("step", "do one step or one stage",
                      "Does the next step of one node and stops. --node chooses the node; it is refused if more than "
                      "--max-unavailable nodes would "

@@ -107,6 +107,18 @@ TEST_CASE("who is no administrator needs the rights of an upgrade") {
     CHECK(found().detail == "this user may not create pods/eviction, list nodes");
 }
 
+TEST_CASE("what a cordoned node needs is no repair") {
+    auto inventory = inventory_of(control_plane("a", "v1.34.4") + worker("w", "v1.34.4"));
+    for (auto& node : inventory.nodes) {
+        node.conditions = {{"Ready", "True", "", ""}};
+        node.unschedulable = node.meta.name == "w";
+    }
+    const auto found = results_of(inventory).at("nodes-ready");
+    CHECK(found.outcome == Outcome::warn);
+    CHECK(found.detail == "Ready, but cordoned: w");
+    CHECK(found.fix.starts_with("kubectl uncordon"));
+}
+
 TEST_CASE("nothing is OK where nothing was observed") {
     for (const bool is_live : {false, true}) {
         Inventory inventory;

@@ -10,6 +10,7 @@
 #include "cli/text.hpp"
 #include "kmm-upgrade/kubernetes/craft.hpp"
 #include "kmm-upgrade/kubernetes/source.hpp"
+#include "kmm-upgrade/kubernetes/stx.hpp"
 #include "kmm-upgrade/record/access.hpp"
 #include "kmm-upgrade/session/cluster_access.hpp"
 #include "kmm-upgrade/verbs.hpp"
@@ -45,25 +46,6 @@ std::vector<std::string> upgrade_from(const Catalogue& catalogue, const VersionR
 }
 
 const char* true_or_false(bool flag) { return flag ? "True" : "False"; }
-
-/// A frame as prettytable draws it.
-std::string framed(const std::vector<std::string>& headers, const std::vector<std::vector<std::string>>& rows) {
-    std::vector<std::size_t> widths;
-    for (const auto& header : headers) widths.push_back(cli::display_width(header));
-    for (const auto& row : rows)
-        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], cli::display_width(row[i]));
-    std::string rule = "+";
-    for (const auto width : widths) rule += std::string(width + 2, '-') + "+";
-    rule += "\n";
-    const auto line = [&](const std::vector<std::string>& cells) {
-        std::string text = "|";
-        for (std::size_t i = 0; i < cells.size(); ++i) text += " " + cli::pad(cells[i], widths[i]) + " |";
-        return text + "\n";
-    };
-    std::string text = rule + line(headers) + rule;
-    for (const auto& row : rows) text += line(row);
-    return text + rule;
-}
 
 /// The seed's fields.
 Node row_node(const Catalogue& catalogue, const VersionRow& row) {

@@ -9,6 +9,7 @@
 #include "cluster/pod_runner.hpp"
 #include "kmm-upgrade/kubernetes/freezing.hpp"
 #include "kmm-upgrade/kubernetes/source.hpp"
+#include "kmm-upgrade/kubernetes/stx.hpp"
 #include "kmm-upgrade/kubernetes/verbs.hpp"
 #include "kmm-upgrade/kubernetes/way_back.hpp"
 #include "kmm-upgrade/session/newcomers.hpp"
@@ -132,6 +133,9 @@ public:
         return true;
     }
     void restore_data(Access& access) const override { restore_etcd(access); }
+    [[nodiscard]] std::string frame(const upgrade::Run& run, Frame which) const override {
+        return which == Frame::hosts ? framed_hosts(run) : framed_upgrade(run);
+    }
     [[nodiscard]] bool is_restoring(const upgrade::Run& run) const override {
         return upgrade::kubernetes::is_restoring_etcd(run);
     }

@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/table.hpp"
+#include "kmm-upgrade/craft.hpp"
 #include "kmm-upgrade/session/board.hpp"
 #include "kmm-upgrade/record/access.hpp"
 #include "kmm-upgrade/record/trust.hpp"
@@ -142,7 +143,8 @@ Exit run_show(const cli::Args& args, cli::Context& context) {
         context.console.out("upgrade/" + upgrade::describe(*run).subject() + "\n");
         return Exit::ok;
     }
-    context.console.out(show_text(record, *run, table_width(context)));
+    context.console.out(args.flag("stx") ? craft_of(context, *run).frame(*run, Craft::Frame::upgrade)
+                                         : show_text(record, *run, table_width(context)));
     return Exit::ok;
 }
 
@@ -161,7 +163,8 @@ Exit run_nodes(const cli::Args& args, cli::Context& context) {
         for (const auto& node : run.nodes) context.console.out("node/" + node.name + "\n");
         return Exit::ok;
     }
-    context.console.out(node_table(run, table_width(context)));
+    context.console.out(args.flag("stx") ? craft_of(context, run).frame(run, Craft::Frame::hosts)
+                                         : node_table(run, table_width(context)));
     return Exit::ok;
 }
 

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmm-upgrade/kubernetes/stx.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/text.hpp"
+#include "cli/text.hpp"
+#include "upgrade/kubernetes/subject.hpp"
+
+namespace kmm::tool_upgrade {
+namespace {
+
+constexpr std::string_view k_failed = "-failed";
+
+bool begins_with(const std::string& state, std::initializer_list<std::string_view> words) {
+    return std::any_of(words.begin(), words.end(), [&](auto word) { return state.starts_with(word); });
+}
+
+/// A host's status is what is done to it, and that its kubelet is through until the upgrade is complete.
+std::string status_of(const upgrade::Run& run, const upgrade::NodeRecord& node) {
+    if (begins_with(node.state, {"upgrading-"})) return node.state;
+    const bool is_through = begins_with(node.state, {"kubelet-upgraded", "validating", "uncordoning", "done"});
+    const bool has_kubelets = !upgrade::kubernetes::subject_of(run).kubelet.empty();
+    return is_through && has_kubelets && run.state != upgrade::k_run_complete ? "upgraded-kubelet" : "None";
+}
+
+std::vector<std::string> host_of(const upgrade::Run& run, const upgrade::NodeRecord& record, std::size_t id) {
+    const auto node = upgrade::kubernetes::read(record);
+    const bool has_begun = !begins_with(record.state, {"pending", "prepar"});
+    const auto known = [](const std::string& version) { return version.empty() ? std::string("unknown") : version; };
+    // Where only control planes are upgraded, theirs is the version that is kept.
+    const bool is_kubelet = !upgrade::kubernetes::subject_of(run).kubelet.empty() || !node.is_control_plane;
+    const auto kubelet = is_kubelet ? record.current_version : record.from_version;
+    return {std::to_string(id),
+            base::escape(record.name),
+            node.is_control_plane ? "controller" : "worker",
+            has_begun ? run.to_version : known(record.from_version),
+            node.is_control_plane ? known(node.control_plane) : "N/A",
+            is_kubelet && !record.current_known ? "unknown" : known(kubelet),
+            status_of(run, record)};
+}
+
+}  // namespace
+
+std::string framed(const std::vector<std::string>& headers, const std::vector<std::vector<std::string>>& rows) {
+    std::vector<std::size_t> widths;
+    for (const auto& header : headers) widths.push_back(cli::display_width(header));
+    for (const auto& row : rows)
+        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], cli::display_width(row[i]));
+    std::string rule = "+";
+    for (const auto width : widths) rule += std::string(width + 2, '-') + "+";
+    rule += "\n";
+    const auto line = [&](const std::vector<std::string>& cells) {
+        std::string text = "|";
+        for (std::size_t i = 0; i < cells.size(); ++i) text += " " + cli::pad(cells[i], widths[i]) + " |";
+        return text + "\n";
+    };
+    std::string text = rule + line(headers) + rule;
+    for (const auto& row : rows) text += line(row);
+    return text + rule;
+}
+
+std::string framed_upgrade(const upgrade::Run& run) {
+    const bool is_failed = run.state.ends_with(k_failed);
+    const auto step = is_failed ? run.state.substr(0, run.state.size() - k_failed.size()) : std::string();
+    std::vector<std::vector<std::string>> rows{
+        {"uuid", run.lineage},
+        {"from_version", run.from_version},
+        {"to_version", run.to_version},
+        {"state", is_failed ? "upgrade-failed" : run.state == "upgraded-kubelets" ? "upgrading-kubelets" : run.state},
+        {"created_at", run.created},
+        {"updated_at", run.since}};
+    if (is_failed) rows.insert(rows.begin() + 4, {"failed_step", step});
+    return framed({"Property", "Value"}, rows);
+}
+
+std::string framed_hosts(const upgrade::Run& run) {
+    std::vector<std::vector<std::string>> rows;
+    for (const auto& node : run.nodes) rows.push_back(host_of(run, node, rows.size() + 1));
+    return framed(
+        {"id", "hostname", "personality", "target_version", "control_plane_version", "kubelet_version", "status"},
+        rows);
+}
+
+}  // namespace kmm::tool_upgrade
