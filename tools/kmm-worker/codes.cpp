@@ -43,6 +43,7 @@ constexpr auto k_codes = std::to_array<CodeRow>({
     {"bad-reference", Exit::data, "that is no image reference", "write REGISTRY/REPOSITORY:TAG or @sha256:DIGEST"},
     {"bad-signature", Exit::checks_failed, "the signature at the end of the module is damaged",
      "sign it again, and do not strip it afterwards"},
+    {"bad-symvers", Exit::data, "the symvers of a kernel is damaged", "install the package of this kernel again"},
     {"bad-url", Exit::data, "a registry answered with an address that cannot be used", "look at its configuration"},
     {"bad-value", Exit::data, "a value is not what its field takes; of an option or argument the exit code is 64",
      "see the message for what was expected"},
