@@ -25,6 +25,8 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import oci_image  # noqa: E402
+import pull_bench  # noqa: E402
 import worker_case  # noqa: E402
 
 PR_SET_CHILD_SUBREAPER = 36  # Linux include/uapi/linux/prctl.h
@@ -163,12 +165,28 @@ class Loads:
         return min(rows[1:]), system_calls(traced, self.environment)  # the first one fills the cache
 
 
-def print_ratios(worker, other, runs, command, environment, loads, large):
+class Layer:
+    """Pulls of the layer of pull_bench.py, which has the modules of ten kernels."""
+
+    def __init__(self, top):
+        plain, packed = pull_bench.make_layer(391)
+        self.server, self.repository = oci_image.serve(plain, packed)
+        self.out = top / "layer-out"
+
+    def pull(self, worker, kernel):
+        shutil.rmtree(self.out, ignore_errors=True)
+        command = [worker, "pull", f"{self.repository}:v1", "--insecure", "--out", str(self.out), "-q"]
+        return run_once([*command, "--kernel", kernel], dict(os.environ))
+
+
+def print_ratios(worker, other, runs, command, environment, loads, large, layer):
     """The best of `runs` runs of each, one after the other, so that what else the machine does hits both."""
     ways = {"check": lambda program, _: run_once([program, *command[1:]], environment),
             "load of a cached module": loads.once,
+            "pull of 116 MB, everything": lambda program, _: layer.pull(program, "all"),
+            "pull of 116 MB, one kernel of ten": lambda program, _: layer.pull(program, pull_bench.KERNELS[3]),
             "pull of a small image": lambda program, _: loads.pull(program),
-            "pull of 100 MB": lambda program, _: large.pull(program),
+            "pull of one file of 100 MB that gzip cannot shrink": lambda program, _: large.pull(program),
             "pull of a cached image": lambda program, whose: loads.pull(program, "--cache-dir", str(loads.top / whose))}
     print("| what | seconds | ratio | processor seconds | ratio |\n| --- | ---: | ---: | ---: | ---: |")
     for what, way in ways.items():
@@ -187,7 +205,7 @@ def main():
         command, environment = check_command(worker, module, count, top)
         if len(sys.argv) > 5:
             return print_ratios(worker, sys.argv[4], int(sys.argv[5]), command, environment, Loads(build, top, 0),
-                                Loads(build, top, 100))
+                                Loads(build, top, 100), Layer(top))
         checked = best(command, environment)
         loads = [(beside, *Loads(build, top, beside).row(worker)) for beside in (0, 100)]
     print("| what | seconds | processor seconds | phases in ms |\n| --- | --- | --- | --- |")
