@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "kubeadm/facts.hpp"
 #include "value/reader.hpp"
+#include "value/toml_reader.hpp"
 
 namespace kmm::kubeadm {
 namespace {
@@ -44,24 +45,12 @@ std::string endpoint_in_flags(const Place& place) {
     return std::string(rest.substr(0, rest.find_first_of(" \"'\n")));
 }
 
-/// The text of `key` in a table ("" for none) of a TOML file; "" if the file is absent or does not say. The last one
-/// counts.
-std::string toml_text(const Place& place, const std::string& path, std::string_view table, std::string_view key) {
+/// The text at `keys` of a TOML file; "" if the file is absent, is none, or does not say.
+std::string toml_text(const Place& place, const std::string& path, std::initializer_list<std::string_view> keys) {
     const auto text = place.read_if_there(path);
-    std::string found;
-    std::string_view here;
-    for (auto line : base::split(text ? std::string_view(*text) : std::string_view(), '\n')) {
-        line = base::trim(line);
-        if (line.starts_with('[')) here = line.substr(0, line.find(']') + 1);
-        const bool is_there = table.empty() ? here.empty() : here == fmt::format("[{}]", table);
-        const auto equals = line.find('=');
-        if (!is_there || equals == std::string_view::npos || base::trim(line.substr(0, equals)) != key) continue;
-        const auto value = base::trim(line.substr(equals + 1));
-        if (value.empty() || (value.front() != '"' && value.front() != '\'')) continue;
-        const auto end = value.find(value.front(), 1);
-        if (end != std::string_view::npos) found = value.substr(1, end - 1);
-    }
-    return found;
+    Diagnostics faults;
+    const auto document = text ? value::read_toml(*text, path, faults) : std::nullopt;
+    return document ? document->root.get_string(keys) : std::string();
 }
 
 std::string docker_root(const Place& place) {
@@ -154,14 +143,14 @@ std::string image_directory(const Place& place, const std::string& socket) {
     };
     if (socket.find("docker") != std::string::npos) return first({docker_root(place), "/var/lib/docker"});
     if (socket.find("crio") == std::string::npos)
-        return first({toml_text(place, "/etc/containerd/config.toml", "", "root"), "/var/lib/containerd"});
+        return first({toml_text(place, "/etc/containerd/config.toml", {"root"}), "/var/lib/containerd"});
     // Files of crio.conf.d win over crio.conf, the last one over all; without any of them, the containers' own.
-    std::string root = toml_text(place, "/etc/crio/crio.conf", "crio", "root");
+    std::string root = toml_text(place, "/etc/crio/crio.conf", {"crio", "root"});
     constexpr const char* k_more = "/etc/crio/crio.conf.d";
     for (const auto& name : place.list(k_more))
-        if (auto found = toml_text(place, fmt::format("{}/{}", k_more, name), "crio", "root"); !found.empty())
+        if (auto found = toml_text(place, fmt::format("{}/{}", k_more, name), {"crio", "root"}); !found.empty())
             root = std::move(found);
-    return first({root, toml_text(place, "/etc/containers/storage.conf", "storage", "graphroot"),
+    return first({root, toml_text(place, "/etc/containers/storage.conf", {"storage", "graphroot"}),
                   "/var/lib/containers/storage"});
 }
 

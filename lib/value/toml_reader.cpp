@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <set>
 #include <string>
 
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "value/text_index.hpp"
+#include "value/toml_scalar.hpp"
 
 namespace kmm::value {
 
@@ -38,7 +41,7 @@ public:
             if (text_[at_] == '[') {
                 header();
             } else {
-                assignment();
+                assignment(current_, 0);
             }
             end_of_line();
         }
@@ -74,9 +77,32 @@ private:
         }
     }
 
+    /// A character that stands nowhere: none of strings, comments or between them.
+    [[nodiscard]] bool is_control() const {
+        const auto c = static_cast<unsigned char>(text_[at_]);
+        return (c < 0x20 && c != '\t' && !is_line_end()) || c == 0x7F;
+    }
+
+    [[nodiscard]] bool is_line_end() const { return peek() == '\n' || text_.substr(at_).starts_with("\r\n"); }
+
+    /// Over a line end, if one is here.
+    bool skip_line_end() {
+        const bool found = is_line_end();
+        if (found) {
+            at_ += peek() == '\r' ? 2U : 1U;
+        }
+        return found;
+    }
+
     void skip_comment() {
-        if (peek() == '#') {
-            at_ = std::min(text_.find('\n', at_), text_.size());
+        if (peek() != '#') {
+            return;
+        }
+        while (at_ < text_.size() && !is_line_end()) {
+            if (is_control()) {
+                throw expected("a comment without control characters");
+            }
+            ++at_;
         }
     }
 
@@ -85,21 +111,16 @@ private:
         while (true) {
             skip_blanks();
             skip_comment();
-            if (peek() == '\r' || peek() == '\n') {
-                ++at_;
-                continue;
+            if (!skip_line_end()) {
+                return at_ < text_.size();
             }
-            return at_ < text_.size();
         }
     }
 
     void end_of_line() {
         skip_blanks();
         skip_comment();
-        if (peek() == '\r') {
-            ++at_;
-        }
-        if (at_ < text_.size() && peek() != '\n') {
+        if (at_ < text_.size() && !is_line_end()) {
             throw expected("the end of the line");
         }
     }
@@ -118,71 +139,97 @@ private:
         return std::string(text_.substr(start, at_ - start));
     }
 
-    void header() {
-        const std::size_t start = at_;
-        const bool list = text_.substr(at_).starts_with("[[");
-        at_ += list ? 2 : 1;
-        Path path;
+    /// Names with '.' between them.
+    Path path() {
+        Path made;
         while (true) {
             skip_blanks();
             const std::size_t here = at_;
-            path.emplace_back(key(), here);
+            made.emplace_back(key(), here);
             skip_blanks();
             if (peek() != '.') {
                 break;
             }
             ++at_;
         }
+        if (made.size() > limits_.depth_max) {
+            throw TomlFault{made.front().second, "expected fewer levels of tables", {}};
+        }
+        return made;
+    }
+
+    void header() {
+        const std::size_t start = at_;
+        const bool list = text_.substr(at_).starts_with("[[");
+        at_ += list ? 2 : 1;
+        const Path names = path();
         if (!text_.substr(at_).starts_with(list ? "]]" : "]")) {
             throw expected(list ? "\"]]\"" : "\"]\"");
         }
         at_ += list ? 2 : 1;
-        open_table(path, list, start);
+        open_table(names, list, start);
     }
 
-    /// The mapping `name` of `table`, or the last of a list of that name; made if it is not there.
-    static Node& descend(Node& table, const std::string& name, std::size_t offset, Mark mark) {
-        Node* found = table.find(name);
+    /// What is written in one place is whole: an inline table, a list of values.
+    [[noreturn]] static void cannot_be_table(const std::string& name, std::size_t offset) {
+        throw TomlFault{offset, fmt::format("\"{}\" has a value already and cannot be a table", base::escape(name)), {}};
+    }
+
+    /// A table, and how its place is written in the sets below.
+    struct Place {
+        Node* table;
+        std::string text;
+    };
+
+    /// The mapping `name` of a table, or the last of a list of tables of that name; made if it is not there.
+    Place descend(const Place& from, const std::string& name, std::size_t offset, Mark mark) {
+        std::string text = from.text + '\0' + name;
+        Node* found = from.table->find(name);
         if (found == nullptr) {
+            count_node(offset);
             Node made = Node::mapping();
             made.set_mark(mark);
-            Node& placed = table.set(name, std::move(made));
-            table.members().back().key_mark = mark;
-            return placed;
+            Node& placed = from.table->set(name, std::move(made));
+            from.table->members().back().key_mark = mark;
+            return {&placed, std::move(text)};
+        }
+        if (whole_.contains(text)) {
+            cannot_be_table(name, offset);
         }
         if (found->is_sequence() && !found->items().empty() && found->items().back().is_mapping()) {
-            return found->items().back();
+            text += '\0' + std::to_string(found->items().size());
+            return {&found->items().back(), std::move(text)};
         }
         if (!found->is_mapping()) {
-            throw TomlFault{
-                offset, fmt::format("\"{}\" has a value already and cannot be a table", base::escape(name)), {}};
+            cannot_be_table(name, offset);
         }
-        return *found;
+        return {found, std::move(text)};
     }
 
     void open_table(const Path& path, bool list, std::size_t start) {
-        if (path.size() > limits_.depth_max) {
-            throw TomlFault{start, "expected fewer levels of tables", {}};
-        }
-        Node* table = &root_;
+        Place place{&root_, {}};
         for (std::size_t i = 0; i + 1 < path.size(); ++i) {
-            table = &descend(*table, path[i].first, path[i].second, index_.mark(path[i].second));
+            place = descend(place, path[i].first, path[i].second, index_.mark(path[i].second));
         }
         const auto& [name, offset] = path.back();
         const Mark mark = index_.mark(start);
-        Node* found = table->find(name);
+        std::string text = place.text + '\0' + name;
+        Node* found = place.table->find(name);
         if (!list) {
-            if (found != nullptr) {
+            // A table that only the names of others have made so far may follow them.
+            if (found != nullptr && (!found->is_mapping() || whole_.contains(text) || headed_.contains(text) ||
+                                     dotted_.contains(text))) {
                 repeated(name, offset, *found);
             }
-            current_ = &descend(*table, name, offset, mark);
+            current_ = descend(place, name, offset, mark);
+            headed_.insert(std::move(text));
             return;
         }
         if (found == nullptr) {
-            found = &table->set(name, Node::sequence());
+            found = &place.table->set(name, Node::sequence());
             found->set_mark(mark);
-            table->members().back().key_mark = mark;
-        } else if (!found->is_sequence() || (!found->items().empty() && !found->items().back().is_mapping())) {
+            place.table->members().back().key_mark = mark;
+        } else if (!found->is_sequence() || whole_.contains(text)) {
             throw TomlFault{
                 offset,
                 fmt::format("\"{}\" has a value already and cannot be a list of tables", base::escape(name)),
@@ -190,29 +237,41 @@ private:
         }
         count_node(start);
         found->push_back(Node::mapping());
-        current_ = &found->items().back();
-        current_->set_mark(mark);
+        text += '\0' + std::to_string(found->items().size());
+        current_ = {&found->items().back(), std::move(text)};
+        current_.table->set_mark(mark);
     }
 
-    void assignment() {
-        const std::size_t start = at_;
-        const std::string name = key();
-        skip_blanks();
-        if (peek() == '.') {
-            throw TomlFault{at_, "expected \"=\", found a dotted key", "write a [table] instead"};
-        }
+    void assignment(const Place& to, std::size_t depth) {
+        const Path names = path();
         if (peek() != '=') {
             throw expected("\"=\"");
         }
         ++at_;
         skip_blanks();
-        Node made = any_value(0);
-        Node& table = current_ == nullptr ? root_ : *current_;
-        if (const Node* found = table.find(name); found != nullptr) {
+        Place place = to;
+        for (std::size_t i = 0; i + 1 < names.size(); ++i) {
+            const auto& [name, offset] = names[i];
+            const Node* found = place.table->find(name);
+            if (found != nullptr && !found->is_mapping()) {
+                cannot_be_table(name, offset);
+            }
+            place = descend(place, name, offset, index_.mark(offset));
+            if (headed_.contains(place.text)) {
+                cannot_be_table(name, offset);
+            }
+            dotted_.insert(place.text);
+        }
+        const auto& [name, start] = names.back();
+        if (const Node* found = place.table->find(name); found != nullptr) {
             repeated(name, start, *found);
         }
-        table.set(name, std::move(made));
-        table.members().back().key_mark = index_.mark(start);
+        Node made = any_value(depth);
+        if (made.is_mapping() || made.is_sequence()) {
+            whole_.insert(place.text + '\0' + name);
+        }
+        place.table->set(name, std::move(made));
+        place.table->members().back().key_mark = index_.mark(start);
     }
 
     [[noreturn]] void repeated(const std::string& name, std::size_t offset, const Node& first) {
@@ -237,7 +296,7 @@ private:
     Node scalar_or_list(std::size_t depth) {
         const std::string_view rest = text_.substr(at_);
         if (rest.starts_with("\"\"\"") || rest.starts_with("'''")) {
-            throw TomlFault{at_, "expected a string on one line", {}};
+            return Node(long_string());
         }
         if (peek() == '"' || peek() == '\'') {
             return Node(string());
@@ -245,19 +304,55 @@ private:
         if (peek() == '[') {
             return list(depth);
         }
+        if (peek() == '{') {
+            return inline_table(depth);
+        }
         const std::size_t start = at_;
+        skip_word();
+        // A blank may stand between a date and a time.
+        if (is_toml_date(text_.substr(start, at_ - start)) && peek() == ' ' && at_ + 1 < text_.size() &&
+            text_[at_ + 1] >= '0' && text_[at_ + 1] <= '9') {
+            ++at_;
+            skip_word();
+        }
+        if (auto made = toml_word(text_.substr(start, at_ - start))) {
+            return std::move(*made);
+        }
+        at_ = start;
+        throw expected("a string, true, false, a number, a date, a list or a table");
+    }
+
+    void skip_word() {
         while (is_bare_key(peek()) || peek() == '+' || peek() == '.' || peek() == ':') {
             ++at_;
         }
-        const std::string_view word = text_.substr(start, at_ - start);
-        if (word == "true" || word == "false") {
-            return Node(word == "true");
+    }
+
+    Node inline_table(std::size_t depth) {
+        if (depth >= limits_.depth_max) {
+            throw TomlFault{at_, "expected fewer levels of tables", {}};
         }
-        if (const auto number = base::parse_number<std::int64_t>(word)) {
-            return Node(*number);
+        ++at_;
+        Node made = Node::mapping();
+        const Place place{&made, fmt::format("{}{{", nodes_)};
+        skip_blanks();
+        if (peek() == '}') {
+            ++at_;
+            return made;
         }
-        at_ = start;
-        throw expected("a string, true, false, an integer or a list");
+        while (true) {
+            assignment(place, depth + 1);
+            skip_blanks();
+            if (peek() == '}') {
+                ++at_;
+                return made;
+            }
+            if (peek() != ',') {
+                throw expected("\",\" or \"}\"");
+            }
+            ++at_;
+            skip_blanks();
+        }
     }
 
     Node list(std::size_t depth) {
@@ -288,10 +383,12 @@ private:
         const std::size_t start = at_;
         const char quote = text_[at_++];
         std::string made;
-        while (at_ < text_.size() && text_[at_] != quote && text_[at_] != '\n') {
+        while (at_ < text_.size() && text_[at_] != quote && !is_line_end()) {
             if (quote == '"' && text_[at_] == '\\') {
                 ++at_;
                 escape_into(made);
+            } else if (is_control()) {
+                throw expected("a string without control characters");
             } else {
                 made += text_[at_++];
             }
@@ -303,12 +400,60 @@ private:
         return made;
     }
 
+    /// On several lines, between three quotes of a kind.
+    std::string long_string() {
+        const std::size_t start = at_;
+        const std::string end(3, text_[at_]);
+        const bool has_escapes = end[0] == '"';
+        at_ += end.size();
+        skip_line_end();
+        std::string made;
+        while (!text_.substr(at_).starts_with(end)) {
+            if (at_ >= text_.size()) {
+                throw TomlFault{start, "expected three closing quotes, found none", {}};
+            }
+            if (is_control()) {
+                throw expected("a string without control characters");
+            }
+            if (!has_escapes || text_[at_] != '\\') {
+                made += text_[at_++];
+                continue;
+            }
+            ++at_;
+            // At the end of a line, it joins the lines.
+            const std::size_t escaped = at_;
+            skip_blanks();
+            if (skip_line_end()) {
+                do {
+                    skip_blanks();
+                } while (skip_line_end());
+                continue;
+            }
+            at_ = escaped;
+            escape_into(made);
+        }
+        at_ += end.size();
+        for (int more = 0; more < 2 && peek() == end[0]; ++more) {
+            made += text_[at_++];  // up to two quotes may stand before the end
+        }
+        return made;
+    }
+
     void escape_into(std::string& made) {
         static constexpr std::string_view k_names = "btnfr\"\\";
         static constexpr std::string_view k_bytes = "\b\t\n\f\r\"\\";
+        if (peek() == 'u' || peek() == 'U') {
+            const std::size_t size = peek() == 'u' ? 4 : 8;
+            const auto code = base::parse_number<std::uint32_t>(text_.substr(at_ + 1, size), 16);
+            if (text_.size() - at_ <= size || !code || !append_character(made, *code)) {
+                throw TomlFault{at_, fmt::format("expected {} hexadecimal digits of a character", size), {}};
+            }
+            at_ += size + 1;
+            return;
+        }
         const std::size_t which = k_names.find(peek());
         if (at_ >= text_.size() || which == std::string_view::npos) {
-            throw expected("one of the escapes b, t, n, f, r, \" and \\");
+            throw expected("one of the escapes b, t, n, f, r, u, U, \" and \\");
         }
         made += k_bytes[which];
         ++at_;
@@ -319,7 +464,10 @@ private:
     const ReadLimits& limits_;
     TextIndex index_;
     Node root_;
-    Node* current_ = nullptr;  ///< the open table; nullptr is the root. Only the last element of any list ever grows.
+    Place current_{&root_, {}};  ///< the open table. Only the last element of any list ever grows.
+    std::set<std::string> headed_;  ///< places of tables that have a header
+    std::set<std::string> dotted_;  ///< places of tables that keys with '.' have made
+    std::set<std::string> whole_;   ///< places of lists and inline tables, which nothing can be added to
     std::size_t at_ = 0;
     std::size_t nodes_ = 0;
     std::optional<Diagnostic> duplicate_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reader of the part of TOML that configuration files of container tools use.
+// Reader of TOML 1.0, in which container tools have their configuration.
 #pragma once
 
 #include <optional>
@@ -10,10 +10,8 @@
 
 namespace kmm::value {
 
-/// Reads TOML of this subset: comments, [table], [[list of tables]] (dotted names go below the last table of each
-/// name), and `key = VALUE` with bare or quoted keys and VALUE a one-line string ("…" with escapes or '…'), a decimal
-/// integer, true, false, or a list of values. A list of tables becomes a sequence of mappings. nullopt, with one
-/// diagnostic, for anything else. Codes: toml-syntax, duplicate-key, not-utf8, document-limit.
+/// Reads TOML. A list of tables becomes a sequence of mappings; a date, a time, inf and nan are texts. nullopt, with one
+/// diagnostic, for what is none. Codes: toml-syntax, duplicate-key, not-utf8, document-limit.
 [[nodiscard]] std::optional<Document> read_toml(std::string_view text, std::string_view file, Diagnostics& diagnostics,
                                                 const ReadLimits& limits = {});
 
