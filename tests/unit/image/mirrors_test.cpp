@@ -90,6 +90,14 @@ TEST_CASE("registries.conf: keys that mean nothing here are no faults") {
                         "[[registry]]\nlocation = 'a.io'\n[aliases]\n'ubi' = 'registry.example.com/ubi'\n") == "none");
 }
 
+TEST_CASE("registries.conf: mirrors in the line of their registry") {
+    const std::string config =
+        "registry = [{prefix = 'q.io', mirror = [{location = 'm.io', insecure = true}]},\n  {location = 'r.io'}]\n";
+    CHECK(endpoints_text("q.io/a:1", config) == "m.io/a:1! q.io/a:1");
+    CHECK(mirror_faults("registry = [{prefix = 'q.io', miror = []}]\n") ==
+          "m.conf:1:31 unknown-field: registry: unknown key miror");
+}
+
 TEST_CASE("registries.conf: mirrors only for digests or only for tags") {
     const std::string config =
         "[[registry]]\nprefix = \"q.io\"\nmirror-by-digest-only = true\n[[registry.mirror]]\nlocation = \"d.io\"\n"
