@@ -293,6 +293,11 @@ Error classify(CURLcode code, const std::string& text, const Exchange& exchange)
                      fmt::format("no complete answer within {}", base::format_duration(request.timeout)))
             .detail("url", url);
     }
+    if (code == CURLE_OUT_OF_MEMORY) {  // mostly libcurl's limit of 100 kB, which has no code of its own before 8.6
+        return Error(Exit::unavailable, "network", "a header of the answer is too long, or memory is short")
+            .detail("url", url)
+            .hint("ask the address with curl -v: a proxy or another server may answer there");
+    }
     return Error(Exit::unavailable, "network", reason).detail("url", url).retryable();
 }
 

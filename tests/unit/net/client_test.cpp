@@ -125,6 +125,14 @@ TEST_CASE("failures are classified") {
         nobody.url = url;
         CHECK(error_of(http, nobody).code() == "bad-url");
     }
+    FakeServer talker([](const FakeRequest&) {
+        FakeReply reply;
+        reply.headers = {{"X-Long", std::string(200'000, 'x')}};
+        return reply;
+    });
+    const Error endless = error_of(http, request_to(talker));
+    CHECK(endless.message() == "a header of the answer is too long, or memory is short");
+    CHECK_FALSE(endless.is_retryable());
     net::Request split = request_to(cut);
     split.headers = {{"X", "a\r\nEvil: 1"}};
     CHECK(error_of(http, split).exit() == Exit::data);
