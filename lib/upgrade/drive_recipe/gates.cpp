@@ -26,11 +26,6 @@ std::string selector_text(const Node* labels) {
     return text;
 }
 
-std::int64_t desired_pods(const Node& daemon_set) {
-    const auto* desired = daemon_set.find_path({"status", "desiredNumberScheduled"});
-    return desired == nullptr ? 0 : desired->as_int().value_or(0);
-}
-
 }  // namespace
 
 std::string Gates::problem(const ReleaseObject& wanted) {
@@ -58,7 +53,7 @@ std::string Gates::problem(const ReleaseObject& wanted) {
                     wanted.kernel, base::join(names, ", "), k_kernel_label);
         }
     }
-    if (resource->kind == "DaemonSet" && desired_pods(*live) == 0) idle_.push_back(object_text(object) + " wants");
+    if (resource->kind == "DaemonSet" && wanted_pods(*live) == 0) idle_.push_back(object_text(object) + " wants");
     return pattern.empty() ? "" : log_problem(*live, pattern);
 }
 
@@ -112,7 +107,7 @@ std::string Gates::log_problem(const Node& live, const std::string& pattern) {
         if (pod.get_string({"metadata", "deletionTimestamp"}).empty()) pods.push_back(std::move(pod));
     if (live.get_string({"kind"}) == "DaemonSet")
         std::erase_if(pods, [&](const Node& pod) { return !is_owned_by(pod, live); });
-    const auto wanted = live.get_string({"kind"}) != "DaemonSet" ? 1 : desired_pods(live);
+    const auto wanted = wanted_pods(live);
     if (static_cast<std::int64_t>(pods.size()) < wanted)
         return fmt::format("{}: {} of {} Pods whose logs are waited for exist", object_text(live), pods.size(), wanted);
     for (const auto& pod : pods)

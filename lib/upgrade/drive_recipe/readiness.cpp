@@ -137,6 +137,13 @@ bool log_matches(const std::string& pattern, std::string_view log) {
     return recipe::tmpl::regex_matches(pattern, std::string(log.substr(log.size() - std::min(log.size(), k_log_end))));
 }
 
+std::int64_t wanted_pods(const Node& live) {
+    const bool is_daemon_set = live.get_string({"kind"}) == "DaemonSet";
+    const auto* found =
+        is_daemon_set ? live.find_path({"status", "desiredNumberScheduled"}) : live.find_path({"spec", "replicas"});
+    return found == nullptr ? (is_daemon_set ? 0 : 1) : found->as_int().value_or(0);
+}
+
 std::string readiness_problem(const Node& live, const std::vector<Node>& builds) {
     const auto kind = live.get_string({"kind"});
     if (!live.get_string({"metadata", "deletionTimestamp"}).empty()) return object_text(live) + " is being deleted";

@@ -2,6 +2,7 @@
 // When an object of a recipe is ready, by its kind. Pure: what it looks at was read before.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,10 @@ namespace kmm::drive {
 /// objects are ready when they exist and no condition Ready or Available denies it. Errors: unhealthy "gate-failed" for
 /// what will not become ready: a failed Job, Pod or Build.
 [[nodiscard]] std::string readiness_problem(const value::Node& live, const std::vector<value::Node>& builds);
+
+/// How many Pods a live object wants: none where a DaemonSet selects no node, or a Deployment is scaled to 0; one where
+/// nothing says it.
+[[nodiscard]] std::int64_t wanted_pods(const value::Node& live);
 
 /// The label of nodes with their kernel, that of the node feature discovery.
 inline constexpr std::string_view k_kernel_label = "feature.node.kubernetes.io/kernel-version.full";

@@ -123,6 +123,15 @@ TEST_CASE("what is waited for, and which logs") {
     CHECK(log_matches("loaded", "loaded" + std::string(94, '.')));
 }
 
+TEST_CASE("how many Pods there must be before their logs count") {
+    CHECK(wanted_pods(yaml("{kind: DaemonSet, status: {desiredNumberScheduled: 3}}")) == 3);
+    CHECK(wanted_pods(yaml("{kind: DaemonSet}")) == 0);
+    CHECK(wanted_pods(yaml("{kind: Deployment, spec: {replicas: 0}}")) == 0);
+    CHECK(wanted_pods(yaml("{kind: StatefulSet, spec: {replicas: 2}}")) == 2);
+    CHECK(wanted_pods(yaml("{kind: Deployment, spec: {}}")) == 1);
+    CHECK(wanted_pods(yaml("{kind: Job, spec: {}}")) == 1);
+}
+
 TEST_CASE("a copy for a kernel whose nodes lack the label of the kernel covers nothing") {
     const auto set = yaml(
         "{spec: {template: {spec: {nodeSelector: {gpu: 'yes', feature.node.kubernetes.io/kernel-version.full: k1}}}}}");
