@@ -76,10 +76,13 @@ Walk walk(std::span<const SpecialResource> all, const std::vector<std::string>& 
     return walk;
 }
 
+/// Each once, in order.
 std::vector<std::string> needed_by(std::span<const SpecialResource> all, const std::string& name) {
     std::vector<std::string> made;
     if (const SpecialResource* resource = find_resource(all, name)) {
-        for (const auto& dependency : resource->dependencies) { made.push_back(dependency.name); }
+        for (const auto& dependency : resource->dependencies) {
+            if (std::find(made.begin(), made.end(), dependency.name) == made.end()) { made.push_back(dependency.name); }
+        }
     }
     return made;
 }

@@ -208,13 +208,14 @@ TEST_CASE("texts of a resource without a chart are expanded for each kernel") {
 
 TEST_CASE("dependencies of any depth, in waves; a circle is named with its path") {
     Diagnostics faults;
-    auto all = resources_of(alpha("a", "  dependsOn: [{name: b}, {name: c}]") + alpha("b", "  dependsOn: [{name: d}]") +
+    auto all = resources_of(alpha("a", "  dependsOn: [{name: b}, {name: c}, {name: b}]") +
+                                alpha("b", "  dependsOn: [{name: d}]") +
                                 alpha("c", "  dependsOn: [{name: d}]") + alpha("d", "  {}") + alpha("e", "  {}"),
                             faults);
     CHECK(rp::apply_order(all, {}) == std::vector<std::string>{"d", "b", "c", "a", "e"});
     CHECK(rp::apply_order(all, {"c"}) == std::vector<std::string>{"d", "c"});
     CHECK(rp::apply_waves(all, {}) == std::vector<std::vector<std::string>>{{"d", "e"}, {"b", "c"}, {"a"}});
-    CHECK(has(rp::graph_text(all, {"a"}, rp::GraphForm::dot), "\"a\" -> \"b\";"));
+    CHECK(count(rp::graph_text(all, {"a"}, rp::GraphForm::dot), "\"a\" -> \"b\";") == 1);
     const Error unknown = error_of([&] { (void)rp::apply_order(all, {"aa"}); });
     CHECK(unknown.exit() == Exit::not_found);
     CHECK(has(unknown.hint(), "did you mean"));
