@@ -172,7 +172,8 @@ private:
 
     /// What is written in one place is whole: an inline table, a list of values.
     [[noreturn]] static void cannot_be_table(const std::string& name, std::size_t offset) {
-        throw TomlFault{offset, fmt::format("\"{}\" has a value already and cannot be a table", base::escape(name)), {}};
+        throw TomlFault{
+            offset, fmt::format("\"{}\" has a value already and cannot be a table", base::escape(name)), {}};
     }
 
     /// A table, and how its place is written in the sets below.
