@@ -16,7 +16,6 @@ namespace kmm::registry {
 
 namespace {
 
-
 /// True for faults of the one who was asked: somebody else may do better. What our own disk or user says is none.
 bool is_theirs(const Error& error) {
     switch (error.exit()) {

@@ -16,8 +16,8 @@ namespace kmm::tool_worker {
 /// Releases that have a directory in /lib/modules, sorted.
 [[nodiscard]] std::vector<std::string> kernel_releases(const kubeadm::Place& place);
 
-/// The modules below extra and updates of a release; files that are no modules, and links, are
-/// told in `warnings` and left out.
+/// The modules below extra and updates of a release; files that are no modules, and links, are told in `warnings` and
+/// left out.
 [[nodiscard]] std::vector<kernel::WeakCandidate> read_addons(const kubeadm::Place& place, const std::string& release,
                                                              std::vector<std::string>& warnings);
 

@@ -20,6 +20,14 @@ std::string alpha(const std::string& name, const std::string& spec) {
            spec + "\n---\n";
 }
 
+/// Two kernels of a cluster with builds, where `vendor` needs one.
+rp::Facts kernels_that_build(const std::string& vendor) {
+    auto facts = two_kernels();
+    facts.api_versions = {"build.openshift.io/v1", "image.openshift.io/v1"};
+    facts.update_vendor = vendor;
+    return facts;
+}
+
 }  // namespace
 
 TEST_CASE("suffixes of copies are the operator's") {
@@ -151,9 +159,7 @@ TEST_CASE("v1alpha1 uses the built-in recipe") {
 
 TEST_CASE("a resource of v1beta1 as it was before charts is one of v1alpha1") {
     Diagnostics faults;
-    auto facts = two_kernels();
-    facts.api_versions = {"build.openshift.io/v1", "image.openshift.io/v1"};
-    facts.update_vendor = "kmod";
+    auto facts = kernels_that_build("kmod");
     const auto resources = resources_of(
         "apiVersion: sro.openshift.io/v1beta1\nkind: SpecialResource\nmetadata: {name: kmod}\nspec:\n"
         "  namespace: mods\n  environment: [{key: mig, value: none}]\n  configuration: [{name: NAMES, value: [a, b]}]\n"
@@ -184,9 +190,7 @@ TEST_CASE("a resource of v1beta1 as it was before charts is one of v1alpha1") {
 
 TEST_CASE("texts of a resource without a chart are expanded for each kernel") {
     Diagnostics faults;
-    auto facts = two_kernels();
-    facts.api_versions = {"build.openshift.io/v1", "image.openshift.io/v1"};
-    facts.update_vendor = "kmod";
+    auto facts = kernels_that_build("kmod");
     const auto resources = resources_of(
         alpha("kmod", "  driverContainer:\n    source: {git: {ref: 'v{{.OperatingSystemDecimal}}', uri: "
                       "'https://g.example.test/k.git'}}\n    buildArgs:\n    - {name: A, value: '{{.KernelVersion}}'}\n"
