@@ -156,7 +156,10 @@ Node builder_pod(Scene& scene, const WantedImage& wanted, BuilderPod pod, const 
     annotations.set(std::string(k_hash_annotation),
                     tree_hash(Node::mapping({{"annotations", annotations}, {"spec", spec}})));
     const Node labels =
-        Node::mapping({{std::string(api::k_label_module_name), wanted.module->meta.name},
+        Node::mapping({{"app.kubernetes.io/component", type},
+                       {"app.kubernetes.io/name", "kmm"},
+                       {"app.kubernetes.io/part-of", "kmm"},
+                       {std::string(api::k_label_module_name), wanted.module->meta.name},
                        {"kmm.node.kubernetes.io/resource-type", type},
                        {"kmm.node.kubernetes.io/target-kernel", kernel.substr(0, api::k_label_length_max)}});
     const std::string name = fmt::format("{}-{}-{}", wanted.module->meta.name, builds ? "build" : "sign", kernel);
