@@ -88,9 +88,6 @@ const std::string& loader_version(const api::Module& module) {
     return module.module_loader ? module.module_loader->container.version : none;
 }
 
-/// KMM up to v2.6.0 knows neither the label of the role nor that of the target. A DaemonSet's selector never changes.
-bool is_released(const Scene& scene) { return scene.schedule_key == api::ScheduleKey::device_plugin; }
-
 void set_version_label(const Scene& scene, const api::Module& module, api::Labels& labels) {
     const std::string& version = loader_version(module);
     if (version.empty()) { return; }
@@ -99,7 +96,7 @@ void set_version_label(const Scene& scene, const api::Module& module, api::Label
 
 api::Labels plugin_labels(const Scene& scene, const api::Module& module, const PluginRole& role) {
     api::Labels labels{{std::string(api::k_label_module_name), module.meta.name}};
-    if (!is_released(scene)) { labels[std::string(api::k_label_role)] = role.name; }
+    if (!scene.is_released()) { labels[std::string(api::k_label_role)] = role.name; }
     set_version_label(scene, module, labels);
     return labels;
 }
@@ -110,7 +107,7 @@ api::Labels plugin_node_selector(const Scene& scene, const api::Module& module, 
     const std::string& ns = module.meta.namespace_;
     const std::string& name = module.meta.name;
     api::Labels labels{{api::label_ready(ns, name), ""}};
-    if (role.name == "device-plugin" && !is_released(scene)) { labels[api::label_device_plugin_target(ns, name)] = ""; }
+    if (role.name == "device-plugin" && !scene.is_released()) { labels[api::label_device_plugin_target(ns, name)] = ""; }
     set_version_label(scene, module, labels);
     return labels;
 }

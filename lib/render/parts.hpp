@@ -24,6 +24,8 @@ struct Scene {
     std::vector<plan::Verdict> verdicts{};  ///< of options.plan; empty where nothing that is rendered looks at them
     Diagnostics findings{};
 
+    /// Whether the objects are of a KMM up to v2.6.0.
+    [[nodiscard]] bool is_released() const { return schedule_key == api::ScheduleKey::device_plugin; }
     /// Appends a warning about `module` at the place of `field` (a path like "spec.imageRepoSecret"), if it is known.
     void warn(const api::Module* module, std::string_view field, std::string code, std::string message,
               std::string hint = "");
