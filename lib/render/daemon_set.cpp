@@ -107,7 +107,9 @@ api::Labels plugin_node_selector(const Scene& scene, const api::Module& module, 
     const std::string& ns = module.meta.namespace_;
     const std::string& name = module.meta.name;
     api::Labels labels{{api::label_ready(ns, name), ""}};
-    if (role.name == "device-plugin" && !scene.is_released()) { labels[api::label_device_plugin_target(ns, name)] = ""; }
+    if (role.name == "device-plugin" && !scene.is_released()) {
+        labels[api::label_device_plugin_target(ns, name)] = "";
+    }
     set_version_label(scene, module, labels);
     return labels;
 }

@@ -39,7 +39,7 @@ struct WorkerJob {
     [[nodiscard]] bool pulls() const { return scene->options.worker_style == WorkerStyle::pull; }
     [[nodiscard]] bool loads() const { return action == WorkerAction::load; }
     [[nodiscard]] bool with_firmware() const { return !entry->config->modprobe.firmware_path.empty(); }
-    /// KMM's worker up to v2.6.0 unloads the modules by their soft dependencies, too; later ones by one call with all names.
+    /// KMM's worker up to v2.6.0 unloads the modules by their soft dependencies, later ones by one call with all names.
     [[nodiscard]] bool with_order() const {
         return (loads() || scene->is_released()) && !entry->config->modprobe.modules_loading_order.empty();
     }
