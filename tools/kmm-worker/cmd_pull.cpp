@@ -105,6 +105,7 @@ WorkerResult pull(const cli::Args& args, cli::Context& context) {
     // Prepared for layers it reads manifests, too; where layers are cached, it is never asked for one.
     parser->begin((request.cache_dir.empty() ? registry::layer_service() : registry::document_service()).number);
     if (!args.get("platform")) request.architecture = result.node.architecture;
+    if (args.all("kernel").empty()) require_release(host, result.node);
     want_kernels(request,
                  args.all("kernel").empty() ? std::vector<std::string>{result.node.kernel} : args.all("kernel"));
     const bool created = prepare(*out);
