@@ -18,6 +18,7 @@
 #include "registry/path_rules.hpp"
 #include "sys/directory.hpp"
 #include "sys/sandbox.hpp"
+#include "sys/trust.hpp"
 
 namespace kmm::tool_worker {
 
@@ -52,7 +53,7 @@ bool prepare(const std::string& directory) {
 /// done to the one above.
 void close_sandbox_of_pull(const registry::PullRequest& request, const std::string& out, cli::Context& context) {
     std::vector<std::string> writable{out, "/dev/null"};
-    if (!request.cache_dir.empty()) {
+    if (!request.cache_dir.empty() && !sys::trust_fault(request.cache_dir)) {  // the pull refuses another one
         try {
             sys::make_directories(request.cache_dir, 0700);
             writable.push_back(request.cache_dir);
