@@ -28,6 +28,7 @@ constexpr std::uint32_t k_has_values = 0x40000000;
 constexpr std::uint32_t k_has_children = 0x20000000;
 constexpr std::uint32_t k_place = 0x0FFFFFFF;
 constexpr std::string_view k_wild = "*?[";
+constexpr unsigned k_letter_max = 127;  // libkmod takes a greater one for a negative number
 
 /// The bytes of an index from a place on. `whole` is false once one was asked for behind the end of the file.
 class IndexBytes {
@@ -125,7 +126,7 @@ private:
         if ((where & k_has_children) != 0) {
             node.first = bytes_.byte();
             node.last = bytes_.byte();
-            if (node.last < node.first) return false;
+            if (node.last < node.first || node.last > k_letter_max) return false;
             node.children.resize(node.last - node.first + 1);
             for (std::uint32_t& child : node.children) child = bytes_.number();
         }

@@ -182,6 +182,7 @@ TEST_CASE("an index that leads in a circle, or says that it has four billion ent
              {"the way of another name leads to itself", 12U | k_children, "zz" + number(12U | k_children), false},
              {"the way of the name leads to itself", 12U | k_children, "nn" + number(12U | k_children), true},
              {"too many values", 17U | k_children, number(0xFFFFFFFFU) + "x" + "nn" + number(12U | k_values), true},
+             {"a letter that is none", 12U | k_children, "n\xba" + std::string(4U * (0xba - 'n' + 1), '\0'), true},
              {"letters from behind", 12U | k_children, "zn", true},
              {"a wildcard in the prefix", 14U | k_prefix | k_children,
               "xx" + (std::string("*") + '\0') + "xx" + number(14U | k_children), true},
