@@ -160,6 +160,7 @@ Error from_errno(int saved_errno, std::string what, std::string code) {
                 fmt::format("{}: {} ({})", what, errno_text(saved_errno), errno_name(saved_errno)));
     error.cause_errno(saved_errno);
     if (saved_errno == EMFILE) error.hint("raise the limit of open files of this process: ulimit -n");
+    if (saved_errno == EFBIG) error.hint("the limit of the size of files is too low: ulimit -f");
     if (saved_errno == ENFILE) error.hint("raise the limit of open files of this host: sysctl fs.file-max");
     return error;
 }

@@ -29,6 +29,7 @@ constexpr std::array k_rows = {
     ExitCodeRow{Exit::no_permission, "no-permission", "missing permission or credentials"},
     ExitCodeRow{Exit::config, "config", "bad configuration, or state of a newer program"},
     ExitCodeRow{Exit::timeout, "timeout", "--timeout was reached"},
+    ExitCodeRow{Exit::hangup, "hangup", "ended by SIGHUP, state saved"},
     ExitCodeRow{Exit::interrupted, "interrupted", "interrupted by SIGINT, state saved"},
     ExitCodeRow{Exit::terminated, "terminated", "ended by SIGTERM, state saved"},
 };
@@ -36,6 +37,10 @@ constexpr std::array k_rows = {
 }  // namespace
 
 std::span<const ExitCodeRow> exit_code_table() noexcept { return k_rows; }
+
+bool is_interruption(Exit code) noexcept {
+    return code == Exit::hangup || code == Exit::interrupted || code == Exit::terminated;
+}
 
 std::string_view exit_name(Exit code) noexcept {
     for (const auto& row : k_rows) {

@@ -8,7 +8,7 @@
 namespace kmm {
 
 /// Process exit codes. The numbers are a contract: they never change meaning between releases.
-/// Source: ARCHITECTURE.md "Exit codes"; sysexits(3) for 64..78, timeout(1) for 124, shells for 130 and 143.
+/// Source: ARCHITECTURE.md "Exit codes"; sysexits(3) for 64..78, timeout(1) for 124, shells for 129, 130 and 143.
 enum class Exit : int {
     ok = 0,              ///< done, or nothing to do
     other = 1,           ///< anything not listed
@@ -32,6 +32,7 @@ enum class Exit : int {
     no_permission = 77,  ///< missing capability, file permission or registry credentials
     config = 78,         ///< configuration, or a state format newer than this program
     timeout = 124,       ///< --timeout reached
+    hangup = 129,        ///< SIGHUP, state saved
     interrupted = 130,   ///< SIGINT, state saved
     terminated = 143,    ///< SIGTERM, state saved
 };
@@ -45,6 +46,9 @@ struct ExitCodeRow {
 
 /// All rows in ascending order of the number. Static storage.
 [[nodiscard]] std::span<const ExitCodeRow> exit_code_table() noexcept;
+
+/// True for the codes of a program that a signal has ended: 129, 130 and 143.
+[[nodiscard]] bool is_interruption(Exit code) noexcept;
 
 /// The short name of `code`, or "unknown" if it is not in the table.
 [[nodiscard]] std::string_view exit_name(Exit code) noexcept;

@@ -76,8 +76,8 @@ Error with_code(const Error& error, Exit exit, const std::string& code) {
 Error by_cause(const Error& error) {
     if (error.exit() == Exit::timeout && error.code() == "interrupted")
         return with_code(error, Exit::timeout, "timeout");
-    if (error.exit() != Exit::interrupted || sys::interrupt_signal() != SIGTERM) return error;
-    return with_code(error, Exit::terminated, error.code());
+    if (error.exit() != Exit::interrupted || sys::interrupt_signal() == 0) return error;
+    return with_code(error, sys::interrupt_exit(), error.code());
 }
 
 Exit run_command(const Program& program, const Command& command, const Surroundings& surroundings, Console& console) {
@@ -90,6 +90,7 @@ Exit run_command(const Program& program, const Command& command, const Surroundi
         console.out(group ? group_help_text(program, command.group) : help_text(program, command.verb));
         return Exit::ok;
     }
+    sys::require_open_files();
     const Args& args = command.args;
     const std::string color = args.get("color").value_or("auto");
     Context context{console, program, *command.verb, args.get("output").value_or("table"), 0, false, false};

@@ -20,6 +20,7 @@ using value::Node;
 
 constexpr int k_killed = 137;      // SIGKILL
 constexpr int k_terminated = 143;  // SIGTERM
+constexpr int k_hung_up = 129;     // SIGHUP
 constexpr int k_lost = 255;        // what container runtimes say of a container that a reboot ended
 
 /// Waiting reasons of the kubelet that do not mend themselves soon.
@@ -81,8 +82,8 @@ WorkerReply ended(const Node& pod, const Node& terminated) {
     }
     Node document = worker_document(message);
     if (document.is_null()) {
-        const bool is_killed = exit_code == k_killed || exit_code == k_terminated || exit_code == k_lost ||
-                               reason == "Unknown" || reason == "ContainerStatusUnknown";
+        const bool is_killed = exit_code == k_killed || exit_code == k_terminated || exit_code == k_hung_up ||
+                               exit_code == k_lost || reason == "Unknown" || reason == "ContainerStatusUnknown";
         if (is_killed && reason != "OOMKilled") {
             const std::string why = reason_and_message(*pod.find("status"));
             return killed(pod, fmt::format("the worker was killed{}{}", why.empty() ? "" : ": ", why));

@@ -219,7 +219,7 @@ WorkerReply SshRunner::run(const WorkerCall& call) {
     try {
         return run_bundle(call, options_.bundle());
     } catch (const Error& error) {
-        if (error.exit() == Exit::interrupted) throw;
+        if (is_interruption(error.exit())) throw;
         return error_reply(error);
     }
 }

@@ -23,6 +23,7 @@ namespace kmm::kmod {
 
 namespace {
 
+constexpr const char* k_listed = "module_blacklist= on the kernel command line names it";
 constexpr std::string_view k_own_answer = "the module's own init function returned it";
 
 Applies yes_if(bool is) { return is ? Applies::yes : Applies::no; }
@@ -63,11 +64,18 @@ private:
         causes_.push_back({std::move(text), applies, std::move(evidence)});
     }
 
+    /// What was read from `path`: nothing is known without it.
+    void add_seen(std::string text, const std::string& path, bool is, std::string evidence) {
+        const bool read = read_text(path).has_value();
+        if (!read) evidence = path + " cannot be read";
+        add(std::move(text), read ? yes_if(is) : Applies::unknown, std::move(evidence));
+    }
+
     void permission() {
-        add("this process has no CAP_SYS_MODULE", yes_if(!state_.cap_sys_module),
-            state_.cap_sys_module ? "it has" : "CapEff of this process");
-        add("loading of modules is switched off until the next boot", yes_if(state_.modules_disabled),
-            fmt::format("modules_disabled is {}", state_.modules_disabled ? 1 : 0));
+        add_seen("this process has no CAP_SYS_MODULE", host_.proc + "/self/status", !state_.cap_sys_module,
+                 state_.cap_sys_module ? "it has" : "CapEff of this process");
+        add_seen("loading of modules is switched off until the next boot", host_.proc + "/sys/kernel/modules_disabled",
+                 state_.modules_disabled, fmt::format("modules_disabled is {}", state_.modules_disabled ? 1 : 0));
         const bool locked = state_.lockdown == "integrity" || state_.lockdown == "confidentiality";
         std::string evidence = fmt::format("lockdown is {}", state_.lockdown);
         if (file_ != nullptr) evidence += file_->is_signed ? ", the module is signed" : ", the module is not signed";
@@ -75,9 +83,12 @@ private:
         const auto listed = read_modprobe_config(host_).kernel_blacklist;
         const std::vector<std::string> names(listed.begin(), listed.end());
         const bool named = file_ != nullptr && listed.contains(file_->name);
-        add("module_blacklist= on the kernel command line names it",
-            file_ != nullptr || names.empty() ? yes_if(named) : Applies::unknown,
-            names.empty() ? "there is no module_blacklist=" : "it holds " + first_of(names));
+        if (file_ == nullptr && !names.empty()) {
+            add(k_listed, Applies::unknown, "it holds " + first_of(names));
+        } else {
+            add_seen(k_listed, host_.proc + "/cmdline", named,
+                     names.empty() ? "there is no module_blacklist=" : "it holds " + first_of(names));
+        }
         std::string profile = read_text(host_.proc + "/self/attr/apparmor/current")
                                   .value_or(read_text(host_.proc + "/self/attr/current").value_or(""));
         profile = base::escape(base::trim(profile));

@@ -120,7 +120,11 @@ sys::Fd sealed_file(std::string_view bytes, const std::string& name) {
         throw LastErrno().error(fmt::format("cannot seal the memory file for module {}", name));
     }
     sys::Fd read_only(::open(fmt::format("/proc/self/fd/{}", writable.get()).c_str(), O_RDONLY | O_CLOEXEC));
-    if (!read_only) throw LastErrno().error(fmt::format("cannot reopen the memory file for module {}", name));
+    if (!read_only) {
+        const int saved = errno;
+        throw from_errno(saved, fmt::format("cannot reopen the memory file for module {}", name))
+            .hint(saved == ENOENT ? "mount /proc here" : "");
+    }
     return read_only;
 }
 

@@ -7,12 +7,13 @@
 
 namespace kmm::kmod {
 
-/// Whether the index at `path` was cut off, as on a full disk or when power went: libkmod would read on behind its end
-/// for ever. depmod writes each node after those below it, so that the root is the last. False for no file and for what
-/// is no index, which libkmod refuses by itself.
-[[nodiscard]] bool is_cut_off(const std::string& path);
+/// Whether libkmod must not search the index at `path` for `name`: on its way are nodes that are cut off, as on a full
+/// disk or when power went, or that lead in a circle, as where bits have flipped. It would read on for ever, or until
+/// its stack ends. depmod writes each node after those below it, and each once. Only what that search reads is looked
+/// at, so that it costs a few reads. False for no file and for what is no index, which libkmod refuses by itself.
+[[nodiscard]] bool is_damaged_for(const std::string& path, const std::string& name);
 
-/// The same of any of the indexes in `directory` that a search for a module goes through.
-[[nodiscard]] bool has_cut_index(const std::string& directory);
+/// The same of any of the indexes in `directory` that a search for a module or alias goes through.
+[[nodiscard]] bool has_damaged_index(const std::string& directory, const std::string& name);
 
 }  // namespace kmm::kmod

@@ -137,15 +137,19 @@ HostNeed need_of(const std::string& directory, const kmod_module* module) {
     return need;
 }
 
-/// What the index has for `name`, a module or an alias; nothing of one that was cut off.
+/// What the index has for `name`, a module or an alias; nothing of one that is damaged there.
 std::vector<ModulePtr> looked_up(const std::string& directory, kmod_ctx* context, const std::string& name) {
     std::vector<ModulePtr> modules;
-    if (has_cut_index(directory)) return modules;
+    if (has_damaged_index(directory, name)) return modules;
     kmod_list* list = nullptr;
     if (kmod_module_new_from_lookup(context, name.c_str(), &list) < 0) return modules;
     kmod_list* entry = nullptr;
     kmod_list_foreach(entry, list) modules.emplace_back(kmod_module_get_module(entry));
     kmod_module_unref_list(list);
+    std::erase_if(modules, [&](const ModulePtr& module) {  // its file is searched for by its own name
+        const std::string own = kmod_module_get_name(module.get());
+        return own != name && is_damaged_for(directory + "/modules.dep.bin", own);
+    });
     return modules;
 }
 

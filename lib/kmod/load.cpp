@@ -284,7 +284,7 @@ private:
     /// is not there.
     bool goes_without(const std::string& name, const Error& error) {
         if (!checked_.order.optional.contains(name) || error.exit() == Exit::hung || error.exit() == Exit::unhealthy ||
-            error.exit() == Exit::integrity || error.exit() == Exit::interrupted)
+            error.exit() == Exit::integrity || is_interruption(error.exit()))
             return false;
         report_.warnings.push_back(fmt::format(
             "soft-dependency-failed: module {} is wished for by a softdep and not loaded: {}", name, error.message()));

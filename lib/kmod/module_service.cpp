@@ -106,7 +106,7 @@ void put_module(sys::MessageWriter& out, const ModuleFile& file, Signatures sign
 
 /// Errors that say something of a file, unlike an interruption, name it.
 void add_file(Error& error, const std::string& shown) {
-    if (error.exit() != Exit::interrupted && error.exit() != Exit::terminated) error.add_context(shown);
+    if (!is_interruption(error.exit())) error.add_context(shown);
 }
 
 /// A signature that is not in the message is read in `parser` where it is asked for.

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <csignal>
 
 #include <fmt/format.h>
 
@@ -228,7 +227,7 @@ JobView JobSlot::wait(std::optional<std::chrono::milliseconds> deadline) const {
         JobView job = look();
         if (job.state != JobState::running) return job;
         if (sys::interrupt_requested()) {
-            throw Error(sys::interrupt_signal() == SIGTERM ? Exit::terminated : Exit::interrupted, "interrupted",
+            throw Error(sys::interrupt_exit(), "interrupted",
                         fmt::format("interrupted; the job '{}' goes on", base::escape(job.key)))
                 .hint("the same command waits for it again");
         }

@@ -98,7 +98,7 @@ public:
             answer.findings = ask(answer);
             answer.reached = true;
         } catch (const Error& error) {
-            if (error.exit() == Exit::interrupted || error.exit() == Exit::terminated) throw;
+            if (is_interruption(error.exit())) throw;
             answer.reached = error.code() == "registry-blocked" || !is_unknown(error.exit());
             answer.findings.push_back(refusal(error));
         }

@@ -233,7 +233,7 @@ void FileTarget::put(std::string_view bytes) {
             if (saved == EINTR) {
                 continue;
             }
-            throw from_errno(saved, "writing a downloaded layer");
+            throw from_errno(saved, "writing a layer");
         }
         bytes.remove_prefix(static_cast<std::size_t>(put));
     }
@@ -242,7 +242,7 @@ void FileTarget::put(std::string_view bytes) {
 void FileTarget::restart() {
     if (::ftruncate(fd_, 0) != 0 || ::lseek(fd_, 0, SEEK_SET) != 0) {
         const int saved = errno;
-        throw from_errno(saved, "writing a downloaded layer");
+        throw from_errno(saved, "writing a layer");
     }
 }
 

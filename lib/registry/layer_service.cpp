@@ -103,7 +103,8 @@ void serve_layer(const std::string& message, sys::Channel& channel, sys::Channel
     } catch (const std::bad_alloc&) {
         fault = Error(Exit::unsafe, "image-limit", fmt::format("the {} takes more memory than it may", what));
     } catch (const std::system_error&) {
-        fault = Error(Exit::io, "io", fmt::format("no thread can be started to inflate the {}", what));
+        fault = Error(Exit::io, "io", fmt::format("no thread can be started to inflate the {}", what))
+                    .hint("a limit of processes or memory is too low: ulimit -a");
     }
     try {
         if (fault) {

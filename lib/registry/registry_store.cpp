@@ -18,12 +18,7 @@ namespace {
 
 /// True for faults of the one who was asked: somebody else may do better. What our own disk or user says is none.
 bool is_theirs(const Error& error) {
-    switch (error.exit()) {
-        case Exit::io:
-        case Exit::interrupted:
-        case Exit::terminated: return false;
-        default: return error.code() != "pull-timeout";
-    }
+    return error.exit() != Exit::io && !is_interruption(error.exit()) && error.code() != "pull-timeout";
 }
 
 /// True for a host that no other machine can answer for.

@@ -15,6 +15,7 @@
 #include <exception>
 #include <filesystem>
 #include <initializer_list>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -33,6 +34,7 @@ constexpr std::size_t k_report_max = 64U << 10U;
 constexpr std::chrono::milliseconds k_end_patience{1000};
 constexpr std::chrono::minutes k_patience{10};
 constexpr int k_first = 3;  ///< the number of the first descriptor that a process keeps
+constexpr int k_lacks_memory = 2;    ///< the exit code of a process that could not even begin for want of memory
 
 /// What the starter is asked for. `start` is followed by the place of the first service.
 enum class Order : std::uint64_t { start, end, status, twin };
@@ -61,7 +63,9 @@ void keep_only(std::initializer_list<int> kept) {
 #else
     constexpr int standard = 3;
 #endif
-    for (int fd = 0; fd < standard; ++fd) static_cast<void>(::dup2(nothing, fd));
+    for (int fd = 0; fd < standard; ++fd) {
+        if (::dup2(nothing, fd) < 0) static_cast<void>(::close(fd));  // without /dev; they are the parent's
+    }
     int next = k_first;
     for (const int fd : kept) static_cast<void>(::dup2(fd, next++));
     if (::syscall(SYS_close_range, static_cast<unsigned>(next), ~0U, 0U) == 0) return;
@@ -147,6 +151,8 @@ pid_t start_one(const Prepared& prepared, const Fd& socket, const Fd& answers) {
         Channel channel{Fd(k_first)};
         Channel asked{Fd(k_first + 1)};
         serve_all(prepared, channel, asked);
+    } catch (const std::bad_alloc&) {
+        code = k_lacks_memory;
     } catch (const std::exception&) {
         code = 1;  // what may go wrong with foreign bytes, services answer themselves
     }
@@ -196,6 +202,35 @@ bool send_socket(Channel& parent, const Fd& socket) {
     return parent.send(order(Order::start), {}, {&descriptor, 1});
 }
 
+/// In place of the sockets: the errno of why there are none.
+bool send_fault(Channel& parent, const Error& fault) {
+    return parent.send(order(Order::start, static_cast<std::size_t>(fault.errno_cause().value_or(EIO))));
+}
+
+/// Starts a process that serves and sends its sockets. False if the parent is gone.
+bool start_for(Channel& parent, Prepared& prepared, pid_t& process) {
+    end_one(process);
+    try {
+        const auto [ours, theirs] = connected_sockets();
+        const auto [our_answers, their_answers] = connected_sockets();
+        process = start_one(prepared, theirs, their_answers);
+        return send_socket(parent, ours) && send_socket(parent, our_answers);
+    } catch (const Error& fault) {
+        return send_fault(parent, fault);
+    }
+}
+
+/// The same for another starter.
+bool start_twin_for(Channel& parent, Prepared& prepared) {
+    try {
+        const auto [ours, theirs] = connected_sockets();
+        start_twin(prepared, theirs);
+        return send_socket(parent, ours);
+    } catch (const Error& fault) {
+        return send_fault(parent, fault);
+    }
+}
+
 /// The copy of the program: it sees no foreign byte, and so can always start a process that has seen none.
 void work_as_starter(Prepared& prepared, Channel& parent) {
     pid_t process = -1;
@@ -203,21 +238,11 @@ void work_as_starter(Prepared& prepared, Channel& parent) {
     for (std::string message; open && parent.receive(message, k_request_max);) {
         MessageReader reader(message);
         switch (static_cast<Order>(reader.number())) {
-            case Order::start: {
+            case Order::start:
                 prepare_from(reader.number(), prepared);
-                end_one(process);
-                const auto [ours, theirs] = connected_sockets();
-                const auto [our_answers, their_answers] = connected_sockets();
-                process = start_one(prepared, theirs, their_answers);
-                open = send_socket(parent, ours) && send_socket(parent, our_answers);
+                open = start_for(parent, prepared, process);
                 break;
-            }
-            case Order::twin: {
-                const auto [ours, theirs] = connected_sockets();
-                start_twin(prepared, theirs);
-                open = send_socket(parent, ours);
-                break;
-            }
+            case Order::twin: open = start_twin_for(parent, prepared); break;
             case Order::end: end_one(process); break;
             case Order::status: open = parent.send(status_of(process)); break;
         }
@@ -242,7 +267,8 @@ Confined::Confined(std::vector<Service> services, std::function<void()> stop)
     const Fd socket = above_the_rest(theirs);
     const pid_t parent = ::getpid();
     starter_process_ = ::fork();
-    if (starter_process_ < 0) throw LastErrno().error("starting a process");
+    if (starter_process_ < 0)
+        throw LastErrno().error("starting a process").hint("a limit of processes or memory is too low: ulimit -a");
     if (starter_process_ == 0) {
         // Signals from the terminal concern the parent; this process ends when the socket closes.
         for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) static_cast<void>(::signal(number, SIG_IGN));
@@ -302,8 +328,11 @@ Fd Confined::take_socket() {
     std::string message;
     if (!starter_.receive(message, k_request_max)) throw starter_is_gone();
     Fd socket = starter_.take_descriptor();
-    if (!socket) throw starter_is_gone();
-    return socket;
+    if (socket) return socket;
+    MessageReader reader(message);
+    static_cast<void>(reader.number());
+    const auto fault = static_cast<int>(reader.number());
+    throw from_errno(fault == 0 ? EMFILE : fault, "starting the process that parses foreign bytes");
 }
 
 void Confined::start(std::size_t first) {
@@ -315,8 +344,14 @@ void Confined::start(std::size_t first) {
 
 void Confined::connect() {
     if (connected_) return;
-    channel_ = Channel(take_socket());
-    answers_ = Channel(take_socket());
+    try {
+        channel_ = Channel(take_socket());
+        answers_ = Channel(take_socket());
+    } catch (const Error&) {
+        running_ = false;
+        starter_.shut();  // what else it sends would be taken for an answer to the next order
+        throw;
+    }
     connected_ = true;
 }
 
@@ -398,6 +433,9 @@ Error Confined::lost() {
     } else if (how == k_ended && signal == SIGKILL) {
         lost_ = Error(Exit::io, "parser-killed", "the process that parses foreign bytes was killed")
                     .hint("the kernel does that when memory runs out: see its log, and try again with more memory");
+    } else if (how == k_ended && WIFEXITED(status) && WEXITSTATUS(status) == k_lacks_memory) {
+        lost_ = Error(Exit::io, "parser-killed", "the process that parses foreign bytes got no memory")
+                    .hint("see the limits of memory: ulimit -v, the memory limit of the Pod");
     } else if (how == k_ended && signal != 0) {
         const char* name = ::sigabbrev_np(signal);
         lost_ =

@@ -12,11 +12,13 @@ namespace kmm::sys {
 namespace {
 
 Error library_missing(const char* name, const char* package, const char* wanted) {
-    const char* reason = ::dlerror();
-    return Error(Exit::io, "library-missing",
-                 fmt::format("expected {} in {}: {}", wanted, name,
-                             base::escape(reason == nullptr ? "no reason given" : reason)))
-        .hint(fmt::format("install the package that holds it; in Debian 12: {}", package));
+    const char* said = ::dlerror();
+    const std::string reason = said == nullptr ? "no reason given" : said;
+    const bool lacks_memory = reason.find("failed to map") != std::string::npos ||
+                              reason.find("annot allocate") != std::string::npos;
+    return Error(Exit::io, "library-missing", fmt::format("expected {} in {}: {}", wanted, name, base::escape(reason)))
+        .hint(lacks_memory ? "it is there, and memory is short: see the limit of memory, ulimit -v"
+                           : fmt::format("install the package that holds it; in Debian 12: {}", package));
 }
 
 }  // namespace

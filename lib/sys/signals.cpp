@@ -3,32 +3,34 @@
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <string>
+
+#include "base/error.hpp"
 
 namespace kmm::sys {
 namespace {
-
-constexpr int k_exit_interrupted = 130;
-constexpr int k_exit_terminated = 143;
 
 // Signal handlers can only reach static storage; these three are the only such state of the toolkit.
 std::atomic<int> g_signal{0};
 std::atomic<int> g_event_fd{-1};
 static_assert(std::atomic<int>::is_always_lock_free);
 
-int counted_as(int signal) noexcept {
-    return signal == SIGINT ? SIGINT : SIGTERM;
+Exit exit_of(int signal) noexcept {
+    return signal == SIGINT ? Exit::interrupted : signal == SIGHUP ? Exit::hangup : Exit::terminated;
 }
 
 extern "C" void on_signal(int signal) {
     const int saved = errno;
     if (g_signal.load() != 0) {
-        ::_exit(counted_as(signal) == SIGINT ? k_exit_interrupted : k_exit_terminated);
+        ::_exit(static_cast<int>(exit_of(signal)));
     }
     request_interrupt(signal);
     errno = saved;
@@ -59,6 +61,26 @@ void open_standard_descriptors() {
     }
 }
 
+void require_open_files() {
+    constexpr rlim_t k_files_min = 64;
+    constexpr rlim_t k_files_good = 256;  // a tree is removed with two for each level
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= k_files_good) {
+        return;
+    }
+    const rlim_t found = limit.rlim_cur;
+    limit.rlim_cur = std::min(k_files_good, limit.rlim_max);
+    if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+        limit.rlim_cur = found;
+    }
+    if (limit.rlim_cur < k_files_min) {
+        throw Error(Exit::io, "io",
+                    "expected a limit of at least " + std::to_string(k_files_min) + " open files, found " +
+                        std::to_string(limit.rlim_cur))
+            .hint("raise it: ulimit -n 1024 in a shell, LimitNOFILE=1024 in a unit of systemd");
+    }
+}
+
 void install_signal_handlers() {
     open_standard_descriptors();
     if (g_event_fd.load() < 0) {
@@ -80,8 +102,12 @@ int interrupt_signal() noexcept {
     return g_signal.load();
 }
 
+Exit interrupt_exit() noexcept {
+    return exit_of(g_signal.load());
+}
+
 void request_interrupt(int signal) noexcept {
-    g_signal.store(counted_as(signal));
+    g_signal.store(signal);
     const int fd = g_event_fd.load();
     if (fd >= 0) {
         const std::uint64_t one = 1;

@@ -6,8 +6,10 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -18,6 +20,7 @@ namespace {
 
 constexpr int k_rsa_bits_min = 2048;
 constexpr std::size_t k_type_shown = 40;
+constexpr std::string_view k_begin = "-----BEGIN ";
 
 EVP_PKEY* key_of(const std::shared_ptr<void>& key) { return static_cast<EVP_PKEY*>(key.get()); }
 
@@ -26,15 +29,14 @@ Error bad_public_key(const std::string& name, const std::string& found) {
                  fmt::format("{}: expected a public key in PEM form, found {}", base::escape(name), found));
 }
 
-/// The words between "-----BEGIN " and "-----" of the first block; "" without one.
-std::string_view block_type(std::string_view text) {
-    static constexpr std::string_view k_begin = "-----BEGIN ";
-    const std::size_t begin = text.find(k_begin);
-    if (begin == std::string_view::npos) {
-        return {};
+/// The words between "-----BEGIN " and "-----" of each block.
+std::vector<std::string_view> block_types(std::string_view text) {
+    std::vector<std::string_view> types;
+    for (std::size_t at = text.find(k_begin); at != std::string_view::npos; at = text.find(k_begin)) {
+        text.remove_prefix(at + k_begin.size());
+        types.push_back(text.substr(0, text.find("-----")));
     }
-    const std::string_view rest = text.substr(begin + k_begin.size());
-    return rest.substr(0, rest.find("-----"));
+    return types;
 }
 
 std::shared_ptr<void> decode_key(std::string_view text) {
@@ -53,7 +55,8 @@ std::shared_ptr<void> decode_key(std::string_view text) {
 }  // namespace
 
 PublicKey::PublicKey(std::string_view text, std::string name) : name_(std::move(name)) {
-    const std::string_view type = block_type(text);
+    const std::vector<std::string_view> types = block_types(text);
+    const std::string_view type = types.empty() ? std::string_view() : types.front();
     if (type.empty()) {
         throw bad_public_key(name_, "no PEM block")
             .hint("cosign public-key --key KEY, or openssl pkey -in KEY -pubout, writes one");
@@ -69,7 +72,16 @@ PublicKey::PublicKey(std::string_view text, std::string name) : name_(std::move(
         }
         throw error;
     }
-    key_ = decode_key(text.substr(text.find("-----BEGIN ")));
+    if (types.size() > 1) {  // skopeo and cosign read the first and say nothing of the others
+        const bool keys = std::all_of(types.begin(), types.end(), [&](std::string_view each) { return each == type; });
+        throw Error(Exit::data, "bad-key",
+                    keys ? fmt::format("{}: expected one public key, found {}", base::escape(name_), types.size())
+                         : fmt::format("{}: expected one public key alone, found a block \"{}\" after it",
+                                       base::escape(name_), base::escape(types[1].substr(0, k_type_shown))))
+            .hint(keys ? "give each key a file: --signature-key once for each, keyPaths or keyDatas in a policy"
+                       : "leave only the block of the public key in the file");
+    }
+    key_ = decode_key(text.substr(text.find(k_begin)));
     if (!key_) {
         throw bad_public_key(name_, "a damaged one");
     }

@@ -11,8 +11,8 @@ namespace kmm::trust {
 /// An RSA, EC or Ed25519 key. Copies share the key.
 class PublicKey {
 public:
-    /// Reads the first PEM block of `text`: PUBLIC KEY or RSA PUBLIC KEY. `name` is what messages call it.
-    /// Errors: data "bad-key": not such a block, another kind of key, an RSA key below 2048 bits.
+    /// Reads the only PEM block of `text`: PUBLIC KEY or RSA PUBLIC KEY. `name` is what messages call it.
+    /// Errors: data "bad-key": not such a block, several blocks, another kind of key, an RSA key below 2048 bits.
     PublicKey(std::string_view text, std::string name);
 
     /// True if `signature` was made of `message` with this key's private key: SHA-256 with PKCS #1 v1.5 (RSA) or in DER

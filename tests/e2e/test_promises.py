@@ -140,7 +140,7 @@ class Signals(E2eCase):
         moments = self.moments(self.fleet, lambda world: world.start(), 30)
         cases = [
             (number, code, moment)
-            for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143))
+            for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129))
             for moment in moments
         ]
 

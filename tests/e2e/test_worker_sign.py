@@ -208,7 +208,7 @@ class Signing(unittest.TestCase):
             "--cert",
             "cert.pem",
         ]
-        for signal, code in (("TERM", 143), ("INT", 130)):
+        for signal, code in (("TERM", 143), ("INT", 130), ("HUP", 129)):
             ran = subprocess.Popen(
                 ["env", f"--default-signal={signal}", *words],
                 cwd=self.root,

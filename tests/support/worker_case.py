@@ -152,6 +152,7 @@ def make_host(root, spec):
     put(kernel / "tainted", f"{spec.get('tainted', 0)}\n")
     put(kernel / "modules_disabled", "0\n")
     put(kernel / "random/boot_id", "11111111-2222-3333-4444-555555555555\n")
+    put(root / "proc/cmdline", "quiet\n")
     put(root / "proc/self/status", "CapEff:\t0000000000010000\n")
     put(root / "proc/kallsyms", "0000000000000000 r __ksymtab__printk\n")
     put(root / "etc/os-release", 'PRETTY_NAME="Demo Linux 1"\n')

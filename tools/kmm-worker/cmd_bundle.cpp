@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -150,6 +151,10 @@ std::string make_bundle() {
     }
     files.emplace("ca-certificates.crt", file_at("ca-certificates.crt", authorities, false));
     files.emplace("kmm-worker", file_at("kmm-worker", loaded.loader, true));
+    if (::access("/proc/self/exe", F_OK) != 0) {
+        const int saved = errno;
+        throw from_errno(saved, "cannot find this program in /proc/self/exe").hint("mount /proc here");
+    }
     files.emplace("program", file_at("program", "/proc/self/exe", true));
     std::vector<registry::LayerFile> sorted;
     for (auto& [name, file] : files) sorted.push_back(std::move(file));

@@ -112,7 +112,10 @@ std::vector<std::string> status_names(const cli::Args& args, const kmod::HostPat
         name = kmod::normalise_name(name);
     }
     if (!names.empty()) return names;
-    if (!expected) return kmod::live_modules(host);
+    if (!expected) {
+        require_release(host, this_node(host));  // without /proc no module would seem to be live
+        return kmod::live_modules(host);
+    }
     for (const auto& [name, module] : expected->index.modules()) names.push_back(name);
     return names;
 }

@@ -18,6 +18,7 @@
 #include "registry/path_rules.hpp"
 #include "sys/directory.hpp"
 #include "sys/sandbox.hpp"
+#include "sys/trust.hpp"
 
 namespace kmm::tool_worker {
 
@@ -52,7 +53,7 @@ bool prepare(const std::string& directory) {
 /// done to the one above.
 void close_sandbox_of_pull(const registry::PullRequest& request, const std::string& out, cli::Context& context) {
     std::vector<std::string> writable{out, "/dev/null"};
-    if (!request.cache_dir.empty()) {
+    if (!request.cache_dir.empty() && !sys::trust_fault(request.cache_dir)) {  // the pull refuses another one
         try {
             sys::make_directories(request.cache_dir, 0700);
             writable.push_back(request.cache_dir);
@@ -105,6 +106,7 @@ WorkerResult pull(const cli::Args& args, cli::Context& context) {
     // Prepared for layers it reads manifests, too; where layers are cached, it is never asked for one.
     parser->begin((request.cache_dir.empty() ? registry::layer_service() : registry::document_service()).number);
     if (!args.get("platform")) request.architecture = result.node.architecture;
+    if (args.all("kernel").empty()) require_release(host, result.node);
     want_kernels(request,
                  args.all("kernel").empty() ? std::vector<std::string>{result.node.kernel} : args.all("kernel"));
     const bool created = prepare(*out);

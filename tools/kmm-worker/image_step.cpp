@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -136,7 +135,7 @@ registry::PullPolicy pull_policy(const std::string& text, const std::optional<Po
 namespace {
 
 Error interrupted_error() {
-    return Error(sys::interrupt_signal() == SIGINT ? Exit::interrupted : Exit::terminated, "interrupted",
+    return Error(sys::interrupt_exit(), "interrupted",
                  "interrupted while pulling; nothing was changed");
 }
 

@@ -343,7 +343,7 @@ std::vector<RecipeVerdict> RecipePreflight::judge(const std::vector<std::string>
                 one.containers = decide::driver_containers(rendered);
                 one.objects = rp::recipe_json(rendered);
             } catch (const Error& error) {
-                if (error.exit() == Exit::interrupted || error.exit() == Exit::terminated) { throw; }
+                if (is_interruption(error.exit())) { throw; }
                 one.fault = error;
             }
             std::erase_if(one.containers, [&](const decide::DriverContainer& container) {

@@ -20,13 +20,14 @@ TEST_SUITE("base::error") {
             CHECK_FALSE(row.meaning.empty());
             CHECK(exit_name(row.code) == row.name);
         }
-        CHECK(exit_code_table().size() == 24);
+        CHECK(exit_code_table().size() == 25);
         CHECK(exit_name(static_cast<Exit>(99)) == "unknown");
     }
 
     TEST_CASE("numbers that users script against do not move") {
         CHECK(static_cast<int>(Exit::checks_failed) == 10);
         CHECK(static_cast<int>(Exit::paused) == 11);
+        CHECK(static_cast<int>(Exit::hangup) == 129);
         CHECK(static_cast<int>(Exit::refused) == 13);
         CHECK(static_cast<int>(Exit::unsafe) == 16);
         CHECK(static_cast<int>(Exit::usage) == 64);
@@ -78,6 +79,7 @@ TEST_SUITE("base::error") {
         CHECK(from_errno(EPERM, "x").exit() == Exit::no_permission);
         CHECK(from_errno(ENOSPC, "x").exit() == Exit::io);
         CHECK(from_errno(EMFILE, "x").hint() == "raise the limit of open files of this process: ulimit -n");
+        CHECK(from_errno(EFBIG, "x").hint().find("ulimit -f") != std::string::npos);
         CHECK(from_errno(ENFILE, "x").hint() == "raise the limit of open files of this host: sysctl fs.file-max");
         CHECK(from_errno(ENOENT, "x").hint().empty());
         CHECK(errno_name(4711) == "errno 4711");

@@ -56,6 +56,7 @@ TEST_SUITE("cli::unit") {
         };
         CHECK(exit_after(SIGINT) == 130);
         CHECK(exit_after(SIGTERM) == 143);
+        CHECK(exit_after(SIGHUP) == 129);
     }
 
     TEST_CASE("a wait that --timeout ended is reported as such, not as an interrupt") {

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cerrno>
+#include <filesystem>
 
 #include "base/error.hpp"
 #include "unit/kmod/fixtures.hpp"
@@ -55,6 +56,11 @@ TEST_CASE("the cause of EPERM is read from the kernel, in its order") {
     CHECK(cause_of(EPERM, host) == "loading of modules is switched off until the next boot: modules_disabled is 1");
     put(host.paths.proc + "/self/status", "CapEff:\t0000000000000000\n");
     CHECK(cause_of(EPERM, host) == "this process has no CAP_SYS_MODULE: CapEff of this process");
+    std::filesystem::remove_all(host.paths.proc);
+    for (const auto& cause : kmod::load_causes(EPERM, host.paths, kmod::kernel_state(host.paths), {})) {
+        if (cause.evidence.find("lockdown") == std::string::npos)  // which is not in /proc
+            CHECK_MESSAGE(cause.applies == kmod::Applies::unknown, cause.text);
+    }
 }
 
 TEST_CASE("causes say what they compared") {

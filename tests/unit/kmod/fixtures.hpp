@@ -175,6 +175,7 @@ struct FakeHost {
         paths = kmod::HostPaths{root + "/proc", root + "/sys", root + "/lib/modules",
                                 root + "/kmsg", root + "/run", root + "/etc"};
         put(paths.proc + "/modules", "");
+        put(paths.proc + "/cmdline", "quiet\n");
         put(paths.proc + "/sys/kernel/osrelease", std::string(k_release) + "\n");
         put(paths.proc + "/sys/kernel/hostname", "node-a\n");
         put(paths.proc + "/sys/kernel/tainted", "0\n");

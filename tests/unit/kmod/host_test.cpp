@@ -136,25 +136,67 @@ TEST_CASE("an index that was cut off is none, and nobody reads behind its end") 
         return kmod::find_host_module(directory, "named").has_value();
     };
     const bool whole = found(index);
-    CHECK_FALSE(kmod::has_cut_index(directory));
+    CHECK_FALSE(kmod::has_damaged_index(directory, "named"));
     CHECK(whole);  // by the index alone: no file has that name
     for (std::size_t length = 12; length < index.size(); ++length) {
         CAPTURE(length);
         CHECK_FALSE(found(index.substr(0, length)));
-        CHECK(kmod::has_cut_index(directory));
+        CHECK(kmod::has_damaged_index(directory, "named"));
     }
     CHECK_FALSE(
         found(header.substr(0, 8) + number(12U | 0x20000000U) + "az" + number(12), "modules.builtin.alias.bin"));
-    CHECK(kmod::has_cut_index(directory));
+    CHECK(kmod::has_damaged_index(directory, "named"));
     std::filesystem::remove(directory + "/modules.dep.bin");
     for (const std::string& other_bytes : {std::string(), std::string("abc"), number(1) + number(2) + number(99),
                                            number(0xB007F457) + number(0x00020001) + number(0)}) {
         CHECK_FALSE(found(other_bytes, "modules.builtin.alias.bin"));
-        CHECK_FALSE(kmod::has_cut_index(directory));
+        CHECK_FALSE(kmod::has_damaged_index(directory, "named"));
     }
     // What depmod writes where no module exports a symbol: the root has no parts, and is where the file ends.
     put(directory + "/modules.symbols.bin", number(0xB007F457) + number(0x00020001) + number(12));
-    CHECK_FALSE(kmod::has_cut_index(directory));
+    CHECK_FALSE(kmod::has_damaged_index(directory, "named"));
+}
+
+TEST_CASE("an index that leads in a circle, or says that it has four billion entries, is none where it does so") {
+    FakeHost host;
+    const std::string directory = host.paths.lib_modules + "/" + k_release;
+    std::filesystem::create_directories(directory);
+    const auto number = [](std::uint32_t value) {
+        std::string text;
+        for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(value >> static_cast<unsigned>(shift));
+        return text;
+    };
+    constexpr std::uint32_t k_prefix = 0x80000000U, k_values = 0x40000000U, k_children = 0x20000000U;
+    const auto file = [&](std::uint32_t root, const std::string& nodes) {
+        put(directory + "/modules.alias.bin", number(0xB007F457) + number(0x00020001) + number(root) + nodes);
+    };
+    struct Row {
+        const char* what;
+        std::uint32_t root;
+        std::string nodes;
+        bool damaged;
+    };
+    const std::string value = number(1) + number(0) + "other" + '\0';
+    for (const Row& row : std::vector<Row>{
+             {"a wildcard leads to itself", 12U | k_children, "**" + number(12U | k_children), true},
+             {"the way of another name leads to itself", 12U | k_children, "zz" + number(12U | k_children), false},
+             {"the way of the name leads to itself", 12U | k_children, "nn" + number(12U | k_children), true},
+             {"too many values", 17U | k_children, number(0xFFFFFFFFU) + "x" + "nn" + number(12U | k_values), true},
+             {"a letter that is none", 12U | k_children, "n\xba" + std::string(4U * (0xba - 'n' + 1), '\0'), true},
+             {"letters from behind", 12U | k_children, "zn", true},
+             {"a wildcard in the prefix", 14U | k_prefix | k_children,
+              "xx" + (std::string("*") + '\0') + "xx" + number(14U | k_children), true},
+             {"in order", (12U + 14U + 4U) | k_children, value + std::string(4, 'x') + "nn" + number(12U | k_values),
+              false},
+         }) {
+        CAPTURE(row.what);
+        file(row.root, row.nodes);
+        CHECK(kmod::has_damaged_index(directory, "named") == row.damaged);
+        CHECK_FALSE(kmod::find_host_module(directory, "named"));
+        CHECK(kmod::host_modules_with_alias(directory, "named").empty());
+    }
+    file((12U + 14U) | k_children, value + "nn" + number(12U | k_values));
+    CHECK(kmod::host_modules_with_alias(directory, "n") == std::vector<std::string>{"other"});
 }
 
 TEST_CASE("exports of the kernel") {

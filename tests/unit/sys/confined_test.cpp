@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -347,4 +348,25 @@ TEST_CASE("confined: what is not a message is the error of a crash") {
     CHECK(error.hint() == "b?");
     CHECK(error.details().front().second == "v");
     CHECK(reader.at_end());
+}
+
+TEST_CASE("confined: where no more files can be opened, that is said, and not that something was killed") {
+    const pid_t child = ::fork();
+    if (child == 0) {
+        int code = 1;
+        try {
+            sys::Confined process({service()});
+            std::vector<sys::Fd> others;
+            for (sys::Fd next(::dup(2)); next; next = sys::Fd(::dup(2))) others.push_back(std::move(next));
+            code = fault_of(process, "ids").starts_with("io: starting the process that parses foreign bytes: Too many")
+                       ? 0
+                       : 2;
+        } catch (const Error&) {
+            code = 3;
+        }
+        ::_exit(code);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
 }

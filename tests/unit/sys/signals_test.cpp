@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,14 +44,14 @@ TEST_SUITE("sys::unit") {
             int first, second, exit_code;
         };
         for (const Row& row : {Row{SIGINT, SIGINT, 130}, Row{SIGTERM, SIGTERM, 143}, Row{SIGINT, SIGTERM, 143},
-                               Row{SIGHUP, SIGHUP, 143}}) {
+                               Row{SIGHUP, SIGHUP, 129}, Row{SIGTERM, SIGHUP, 129}}) {
             CAPTURE(row.first);
             const int status = in_child([&] {
                 std::signal(row.first, SIG_DFL);
                 sys::install_signal_handlers();
                 std::raise(row.first);
-                const int wanted = row.first == SIGINT ? SIGINT : SIGTERM;
-                if (!sys::interrupt_requested() || sys::interrupt_signal() != wanted) {
+                if (!sys::interrupt_requested() || sys::interrupt_signal() != row.first ||
+                    static_cast<int>(sys::interrupt_exit()) != 128 + row.first) {
                     return 1;
                 }
                 std::raise(row.second);
@@ -169,6 +170,31 @@ TEST_SUITE("sys::unit") {
             return ::dup(0) > 2 ? 0 : 3;
         });
         CHECK(WEXITSTATUS(status) == 0);
+    }
+
+    TEST_CASE("a limit of too few open files is raised, or is the error before anything is done") {
+        struct Row {
+            rlim_t soft, hard, then;
+            std::string said;
+        };
+        const std::string few = "expected a limit of at least 64 open files, found ";
+        for (const Row& row : {Row{13, 64, 64, ""}, Row{13, 1024, 256, ""}, Row{300, 300, 300, ""}, Row{64, 64, 64, ""},
+                               Row{13, 13, 13, few + "13"}, Row{3, 63, 63, few + "63"}}) {
+            CAPTURE(row.hard);
+            const int status = in_child([&] {
+                rlimit limit{row.soft, row.hard};
+                if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) { return 2; }
+                std::string said;
+                try {
+                    sys::require_open_files();
+                } catch (const Error& error) {
+                    said = error.message();
+                }
+                ::getrlimit(RLIMIT_NOFILE, &limit);
+                return said == row.said && limit.rlim_cur == row.then ? 0 : 1;
+            });
+            CHECK(status == 0);
+        }
     }
 
     TEST_CASE("uuids are of version 4 and differ") {

@@ -169,6 +169,10 @@ TEST_CASE("keys are public ones, of kinds and lengths that can be trusted") {
     };
     CHECK(said(k_ec_key).empty());
     CHECK(said("words before it\n" + std::string(k_ec_key)).empty());
+    CHECK(said(std::string(k_ec_key) + "words behind it\n").empty());
+    CHECK(said(std::string(k_ec_key) + std::string(k_ec_key)) == "bad-key: key.pub: expected one public key, found 2");
+    CHECK(said(std::string(k_ec_key) + "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n") ==
+          "bad-key: key.pub: expected one public key alone, found a block \"CERTIFICATE\" after it");
     CHECK(said("") == "bad-key: key.pub: expected a public key in PEM form, found no PEM block");
     CHECK(said("-----BEGIN EC PRIVATE KEY-----\nMAA=\n-----END EC PRIVATE KEY-----\n") ==
           "bad-key: key.pub: expected a public key in PEM form, found a block \"EC PRIVATE KEY\"");

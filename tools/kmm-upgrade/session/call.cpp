@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmm-upgrade/session/call.hpp"
 
-#include <csignal>
 #include <filesystem>
 #include <system_error>
 
@@ -30,7 +29,7 @@ bool Call::stopped() const { return sys::interrupt_requested() || (deadline_ && 
 
 Exit Call::stop_exit() const {
     if (!sys::interrupt_requested()) return Exit::timeout;
-    return sys::interrupt_signal() == SIGINT ? Exit::interrupted : Exit::terminated;
+    return sys::interrupt_exit();
 }
 
 void Call::require_going_on() const {

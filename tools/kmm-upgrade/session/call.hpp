@@ -22,7 +22,7 @@ public:
 
     /// True once a signal asked to stop or --timeout passed.
     [[nodiscard]] bool stopped() const;
-    /// The exit code of having stopped: 130, 143 or 124.
+    /// The exit code of having stopped: 129, 130, 143 or 124.
     [[nodiscard]] Exit stop_exit() const;
     /// Errors: "interrupted", with stop_exit(), once stopped.
     void require_going_on() const;
