@@ -56,8 +56,7 @@ std::string read_entry(const std::string& place, archive* reader, const std::str
         const la_ssize_t size = archive_read_data(reader, buffer, sizeof buffer);
         if (size == 0) { break; }
         if (size < 0) {
-            throw bad_archive(
-                place, fmt::format("the archive is damaged: {}", reason_of(reader)), name);
+            throw bad_archive(place, fmt::format("the archive is damaged: {}", reason_of(reader)), name);
         }
         data.append(buffer, static_cast<std::size_t>(size));
         if (data.size() > k_file_size_max || data.size() > left) {
@@ -85,8 +84,8 @@ std::vector<File> read_archive(std::string_view bytes, const std::string& place)
     archive_read_support_filter_gzip(reader.get());
     archive_read_support_format_tar(reader.get());
     if (archive_read_open_memory(reader.get(), bytes.data(), bytes.size()) != ARCHIVE_OK) {
-        throw bad_archive(place, fmt::format("the file cannot be read as an archive: {}",
-                                             reason_of(reader.get())));
+        throw bad_archive(place,
+                          fmt::format("the file cannot be read as an archive: {}", reason_of(reader.get())));
     }
     std::vector<File> files;
     std::size_t left = k_chart_size_max;
@@ -95,8 +94,7 @@ std::vector<File> read_archive(std::string_view bytes, const std::string& place)
         const int result = archive_read_next_header(reader.get(), &entry);
         if (result == ARCHIVE_EOF) { break; }
         if (result != ARCHIVE_OK && result != ARCHIVE_WARN) {
-            throw bad_archive(
-                place, fmt::format("the archive is damaged: {}", reason_of(reader.get())));
+            throw bad_archive(place, fmt::format("the archive is damaged: {}", reason_of(reader.get())));
         }
         const char* given = archive_entry_pathname(entry);
         const std::string name = given == nullptr ? "" : given;

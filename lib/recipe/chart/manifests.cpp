@@ -239,9 +239,8 @@ Manifests sort_manifests(const std::vector<RenderedFile>& files) {
     for (const auto& file : files) {
         if (tmpl::base_path(file.name).starts_with('_') || tmpl::trim_space(file.text).empty()) { continue; }
         for (auto& [manifest, is_hook] : documents_of(file)) {
-            auto& list = !is_hook                         ? all.objects
-                         : unknown_event(manifest.hooks) ? all.left_out
-                                                         : all.hooks;
+            const bool is_known = !is_hook || !unknown_event(manifest.hooks);
+            auto& list = !is_known ? all.left_out : is_hook ? all.hooks : all.objects;
             list.push_back(std::move(manifest));
         }
     }

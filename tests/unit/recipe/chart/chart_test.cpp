@@ -128,7 +128,8 @@ TEST_CASE("a file of crds/ with text that a CI system would take for a command i
     CHECK(text_of("kind: C\n---\nkind: D\n") == "---\n# Source: top/crds/a.yaml\nkind: C\n---\nkind: D\n\n" + a);
     const std::string source = "---\n# Source: top/crds/_a.yaml\n";
     CHECK(text_of("metadata: {annotations: {helm.sh/hook: x}}\nd: |\n  ::x\n---\nkind: C\n", "crds/_a.yaml") ==
-          source + "{\"d\":\"::x\\n\",\"metadata\":{\"annotations\":{\"helm.sh/hook\":\"x\"}}}\n" + source + "kind: C\n" + a);
+          source + "{\"d\":\"::x\\n\",\"metadata\":{\"annotations\":{\"helm.sh/hook\":\"x\"}}}\n" + source +
+              "kind: C\n" + a);
     CHECK(error_of([&] { (void)text_of("a: b\n::x: [\n"); }).code() == "bad-manifest");
     CHECK(text_of("kind: C\n", "crds/a\n::x.yaml").find("# Source: top/crds/a\\n::x.yaml\n") != std::string::npos);
 }
