@@ -126,6 +126,15 @@ const MachinePool* pool_of(const std::vector<MachinePool>& pools, const Node& no
     return found;
 }
 
+std::string pause_text(const MachinePool& pool) {
+    std::string text = fmt::format("MachineConfigPool {} is paused", pool.name);
+    if (pool.paused_since) text += " since " + base::format_rfc3339(*pool.paused_since);
+    if (pool.owner.empty()) return text + ": it stays so";
+    return text + fmt::format(" by {} (annotation {}): it stays so; if that run is gone: kubectl patch "
+                              "machineconfigpool {} --type merge -p '{{\"spec\":{{\"paused\":false}}}}'",
+                              base::escape(pool.owner), k_owner, pool.name);
+}
+
 std::string signer_warning(const MachinePool& pool, const Signer& signer, std::int64_t now) {
     const auto rotation = signer.not_before + k_rotated_on * k_day;
     if (pool.paused && pool.paused_since && *pool.paused_since < signer.not_before)

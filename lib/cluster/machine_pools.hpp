@@ -51,6 +51,10 @@ private:
 /// The pool of a Node: of those that select it master first, then any but worker. nullptr if none does.
 [[nodiscard]] const MachinePool* pool_of(const std::vector<MachinePool>& pools, const value::Node& node);
 
+/// That a paused pool stays paused, for people: since when, and for a run of kmm-upgrade, which may be gone, its mark
+/// and the command that unpauses the pool.
+[[nodiscard]] std::string pause_text(const MachinePool& pool);
+
 /// Why a pool should not be, or stay, paused, for people: on day 292 of a signer OpenShift makes a new one, and drops
 /// the old one on day 365; nodes of a pool that was paused all the time lose the API server then. "" if there is time
 /// enough: more than 30 days.

@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
-#include <tuple>
 
 #include "base/text.hpp"
+#include "image/mirror_sets.hpp"
 #include "value/reader.hpp"
 #include "value/toml_reader.hpp"
 
@@ -264,19 +264,27 @@ constexpr MirrorKind k_kinds[] = {
     {"ImageContentSourcePolicy", "repositoryDigestMirrors", MirrorUse::digest_only},
 };
 
-void read_set(const value::Document& document, const Node& root, std::vector<MirrorRule>& rules, Diagnostics& faults) {
+/// nullptr for an object of another kind.
+const MirrorKind* kind_of(const Node& root) {
+    const std::string kind = root.get_string({"kind"});
+    const auto row =
+        std::find_if(std::begin(k_kinds), std::end(k_kinds), [&](const MirrorKind& r) { return r.kind == kind; });
+    return row == std::end(k_kinds) ? nullptr : row;
+}
+
+void read_set(const value::Document& document, const Node& root, std::vector<MirrorSetEntry>& entries,
+              Diagnostics& faults) {
     const std::string kind = root.get_string({"kind"});
     if (kind == "List") {
         MirrorFields fields(document, root, "List", faults);
         for (const Node* item : items_of(fields, "items")) {
-            read_set(document, *item, rules, faults);
+            read_set(document, *item, entries, faults);
         }
         return;
     }
-    const auto row =
-        std::find_if(std::begin(k_kinds), std::end(k_kinds), [&](const MirrorKind& r) { return r.kind == kind; });
+    const MirrorKind* row = kind_of(root);
     MirrorFields top(document, root, kind.empty() ? "document" : base::escape(kind), faults);
-    if (row == std::end(k_kinds)) {
+    if (row == nullptr) {
         if (root.is_mapping()) {
             top.fault(
                 "unknown-kind",
@@ -298,8 +306,9 @@ void read_set(const value::Document& document, const Node& root, std::vector<Mir
     MirrorFields fields(document, *spec, "spec", faults);
     for (const Node* item : items_of(fields, row->list)) {
         MirrorFields entry(document, *item, std::string(row->list), faults);
-        MirrorRule rule;
-        rule.prefix = entry.location("source", true);
+        MirrorSetEntry made;
+        made.use = row->use;
+        made.source = entry.location("source", true);
         if (item->is_mapping() && item->find("source") == nullptr) {
             entry.missing("source");
         }
@@ -309,14 +318,15 @@ void read_set(const value::Document& document, const Node& root, std::vector<Mir
             if (!normal) {
                 entry.wrong("mirrors", *mirror, "HOST[:PORT][/PATH]");
             } else {
-                rule.mirrors.push_back({*normal, false, row->use});
+                made.mirrors.push_back(*normal);
             }
         }
         if (row->kind != "ImageContentSourcePolicy") {
-            rule.blocked = entry.choice("mirrorSourcePolicy", {"AllowContactingSource", "NeverContactSource"}) == 1;
+            made.never_source =
+                entry.choice("mirrorSourcePolicy", {"AllowContactingSource", "NeverContactSource"}) == 1;
         }
         entry.done();
-        static_cast<void>(join_rule(rules, std::move(rule)));  // without a location
+        entries.push_back(std::move(made));
     }
     fields.done();
 }
@@ -331,33 +341,6 @@ bool is_toml(std::string_view text) {
         }
     }
     return true;
-}
-
-/// What of `name` follows `prefix`: "" or "/…"; nullopt if the prefix is not one.
-std::optional<std::string> rest_of(const std::string& name, const std::string& prefix) {
-    if (prefix.starts_with(k_wildcard)) {
-        const std::string_view pattern = std::string_view(prefix).substr(1);
-        const std::string_view domain = pattern.substr(0, pattern.find('/'));
-        const std::size_t slash = std::min(name.find('/'), name.size());
-        std::string_view host = std::string_view(name).substr(0, slash);
-        if (domain.find(':') == std::string_view::npos) {
-            host = host.substr(0, host.find(':'));  // whatever its port, as containers/image reads it
-        }
-        return host.ends_with(domain) ? rest_of(name.substr(slash), std::string(pattern.substr(domain.size())))
-                                      : std::nullopt;
-    }
-    if (!name.starts_with(prefix) || (name.size() > prefix.size() && name[prefix.size()] != '/')) {
-        return std::nullopt;
-    }
-    return name.substr(prefix.size());
-}
-
-Reference moved(const Reference& reference, const std::string& name) {
-    Reference result = reference;
-    const std::size_t slash = name.find('/');
-    result.registry = name.substr(0, slash);
-    result.repository = slash == std::string::npos ? std::string() : name.substr(slash + 1);
-    return result;
 }
 
 /// The configuration of another program about the same subject; "" if `root` is none that is known.
@@ -406,11 +389,13 @@ std::vector<MirrorRule> read_mirrors(std::string_view text, std::string_view fil
             read_toml_rules(*document, rules, faults);
         }
     } else {
+        std::vector<MirrorSetEntry> entries;
         for (const value::Document& document : value::read_any(text, file, faults, limits)) {
             if (!is_foreign(document, faults)) {
-                read_set(document, document.root, rules, faults);
+                read_set(document, document.root, entries, faults);
             }
         }
+        rules = rules_of(entries);
     }
     if (has_errors(faults)) {
         throw Error::from_diagnostics(std::move(faults));
@@ -419,16 +404,13 @@ std::vector<MirrorRule> read_mirrors(std::string_view text, std::string_view fil
 }
 
 std::vector<MirrorRule> read_mirror_sets(std::span<const value::Document> objects, Diagnostics& faults) {
-    std::vector<MirrorRule> rules;
+    std::vector<MirrorSetEntry> entries;
     for (const auto& document : objects) {
-        const std::string kind = document.root.get_string({"kind"});
-        const bool is_set = std::any_of(std::begin(k_kinds), std::end(k_kinds),
-                                        [&](const MirrorKind& row) { return row.kind == kind; });
-        if (is_set) {
-            read_set(document, document.root, rules, faults);
+        if (kind_of(document.root) != nullptr) {
+            read_set(document, document.root, entries, faults);
         }
     }
-    return rules;
+    return rules_of(entries);
 }
 
 bool join_rule(std::vector<MirrorRule>& rules, MirrorRule rule) {
@@ -448,38 +430,6 @@ bool join_rule(std::vector<MirrorRule>& rules, MirrorRule rule) {
     same->blocked = same->blocked || rule.blocked;
     std::move(rule.mirrors.begin(), rule.mirrors.end(), std::back_inserter(same->mirrors));
     return true;
-}
-
-std::vector<Endpoint> endpoints_of(const Reference& reference, const std::vector<MirrorRule>& rules) {
-    const MirrorRule* rule = nullptr;
-    std::string rest;
-    // As containers/image has it, how much of the name a prefix stands for decides; of equals, the one that says more
-    // itself.
-    const auto rank = [](const MirrorRule& one, const std::string& tail) {
-        return std::tuple(-static_cast<std::ptrdiff_t>(tail.size()), !one.prefix.starts_with(k_wildcard),
-                          one.prefix.size());
-    };
-    for (const MirrorRule& candidate : rules) {
-        const auto tail = rest_of(reference.name(), candidate.prefix);
-        if (tail && (rule == nullptr || rank(candidate, *tail) > rank(*rule, rest))) {
-            rule = &candidate;
-            rest = *tail;
-        }
-    }
-    if (rule == nullptr) {
-        return {{reference, false, false}};
-    }
-    std::vector<Endpoint> result;
-    for (const Mirror& mirror : rule->mirrors) {
-        if (mirror.use == MirrorUse::all || (mirror.use == MirrorUse::digest_only) == reference.digest.has_value()) {
-            result.push_back({moved(reference, mirror.location + rest), mirror.insecure, true});
-        }
-    }
-    if (!rule->blocked) {
-        result.push_back(
-            {rule->location.empty() ? reference : moved(reference, rule->location + rest), rule->insecure, false});
-    }
-    return result;
 }
 
 }  // namespace kmm::image

@@ -22,12 +22,16 @@ Error bad_archive(const std::string& place, std::string message, std::string_vie
     return error;
 }
 
-/// The name below the chart's directory.
+/// What libarchive says of its last fault. It says nothing of an archive that ends behind its last file.
+std::string reason_of(archive* reader) {
+    const char* text = archive_error_string(reader);
+    return text == nullptr ? "it ends too early" : base::escape(text);
+}
+
+/// The name below the chart's directory. In a name of Windows, '\\' alone stands between directories.
 std::string inner_name(const std::string& place, std::string name) {
-    if (name.find('\\') != std::string::npos) {
-        for (char& c : name) { c = c == '\\' ? '/' : c; }
-    }
-    const std::size_t slash = name.find('/');
+    const std::size_t slash = name.find(name.find('\\') == std::string::npos ? '/' : '\\');
+    for (char& c : name) { c = c == '\\' ? '/' : c; }
     const std::string inner = slash == std::string::npos ? "" : name.substr(slash + 1);
     if (name.starts_with('/') || inner.starts_with('/')) {
         throw bad_archive(place, "the archive has an absolute path", name);
@@ -52,8 +56,7 @@ std::string read_entry(const std::string& place, archive* reader, const std::str
         const la_ssize_t size = archive_read_data(reader, buffer, sizeof buffer);
         if (size == 0) { break; }
         if (size < 0) {
-            throw bad_archive(
-                place, fmt::format("the archive is damaged: {}", base::escape(archive_error_string(reader))), name);
+            throw bad_archive(place, fmt::format("the archive is damaged: {}", reason_of(reader)), name);
         }
         data.append(buffer, static_cast<std::size_t>(size));
         if (data.size() > k_file_size_max || data.size() > left) {
@@ -81,8 +84,8 @@ std::vector<File> read_archive(std::string_view bytes, const std::string& place)
     archive_read_support_filter_gzip(reader.get());
     archive_read_support_format_tar(reader.get());
     if (archive_read_open_memory(reader.get(), bytes.data(), bytes.size()) != ARCHIVE_OK) {
-        throw bad_archive(place, fmt::format("the file cannot be read as an archive: {}",
-                                             base::escape(archive_error_string(reader.get()))));
+        throw bad_archive(place,
+                          fmt::format("the file cannot be read as an archive: {}", reason_of(reader.get())));
     }
     std::vector<File> files;
     std::size_t left = k_chart_size_max;
@@ -91,8 +94,7 @@ std::vector<File> read_archive(std::string_view bytes, const std::string& place)
         const int result = archive_read_next_header(reader.get(), &entry);
         if (result == ARCHIVE_EOF) { break; }
         if (result != ARCHIVE_OK && result != ARCHIVE_WARN) {
-            throw bad_archive(
-                place, fmt::format("the archive is damaged: {}", base::escape(archive_error_string(reader.get()))));
+            throw bad_archive(place, fmt::format("the archive is damaged: {}", reason_of(reader.get())));
         }
         const char* given = archive_entry_pathname(entry);
         const std::string name = given == nullptr ? "" : given;

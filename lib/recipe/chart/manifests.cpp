@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -207,36 +208,53 @@ bool installs_before(std::string_view kind, std::string_view other) {
     return a < b;
 }
 
+namespace {
+
+/// The documents of a file, in their order, each with whether it has the annotation of hooks.
+std::vector<std::pair<Manifest, bool>> documents_of(const RenderedFile& file) {
+    std::vector<std::pair<Manifest, bool>> all;
+    for (const auto& piece : split_documents(file.text)) {
+        Manifest manifest;
+        manifest.source = file.name;
+        manifest.content = piece.text;
+        manifest.line = static_cast<std::size_t>(std::count(
+                            file.text.begin(), file.text.begin() + static_cast<std::ptrdiff_t>(piece.at), '\n')) +
+                        1;
+        manifest.origin = [origin = file.origin, name = file.name, start = manifest.line](std::size_t line) {
+            Position place = origin ? origin(start + line - 1) : Position{name, 0, 0};
+            place.column = 0;  // an object is more than the start of its line
+            return place;
+        };
+        Head head(manifest, file);
+        head.read();
+        all.emplace_back(std::move(manifest), head.has_hooks());
+    }
+    return all;
+}
+
+}  // namespace
+
 Manifests sort_manifests(const std::vector<RenderedFile>& files) {
     Manifests all;
     for (const auto& file : files) {
         if (tmpl::base_path(file.name).starts_with('_') || tmpl::trim_space(file.text).empty()) { continue; }
-        for (const auto& piece : split_documents(file.text)) {
-            Manifest manifest;
-            manifest.source = file.name;
-            manifest.content = piece.text;
-            manifest.line = static_cast<std::size_t>(std::count(
-                                file.text.begin(), file.text.begin() + static_cast<std::ptrdiff_t>(piece.at), '\n')) +
-                            1;
-            manifest.origin = [origin = file.origin, name = file.name, start = manifest.line](std::size_t line) {
-                Position place = origin ? origin(start + line - 1) : Position{name, 0, 0};
-                place.column = 0;  // an object is more than the start of its line
-                return place;
-            };
-            Head head(manifest, file);
-            head.read();
-            if (!head.has_hooks()) {
-                all.objects.push_back(std::move(manifest));
-            } else if (!unknown_event(manifest.hooks)) {
-                all.hooks.push_back(std::move(manifest));
-            } else {
-                all.left_out.push_back(std::move(manifest));
-            }
+        for (auto& [manifest, is_hook] : documents_of(file)) {
+            const bool is_known = !is_hook || !unknown_event(manifest.hooks);
+            auto& list = !is_known ? all.left_out : is_hook ? all.hooks : all.objects;
+            list.push_back(std::move(manifest));
         }
     }
     for (auto* list : {&all.objects, &all.hooks}) {
         std::stable_sort(list->begin(), list->end(),
                          [](const Manifest& a, const Manifest& b) { return installs_before(a.kind, b.kind); });
+    }
+    return all;
+}
+
+std::vector<Manifest> definitions_of(const Manifest& file) {
+    std::vector<Manifest> all;
+    for (auto& [manifest, is_hook] : documents_of({file.source, file.content, nullptr})) {
+        all.push_back(std::move(manifest));
     }
     return all;
 }

@@ -42,6 +42,9 @@ struct Manifests {
     std::vector<Manifest> left_out;  ///< hooks with an event that Helm does not know: it installs them never
 };
 [[nodiscard]] Manifests sort_manifests(const std::vector<RenderedFile>& files);
+/// The documents of a file of crds/ in their order: no template, whatever its name, and without hooks. Error: as
+/// sort_manifests.
+[[nodiscard]] std::vector<Manifest> definitions_of(const Manifest& file);
 
 /// The first event of an annotation helm.sh/hook that Helm does not know, as it stands there; nullopt if it knows
 /// all.

@@ -354,14 +354,21 @@ std::string render_bare(Chart chart, const Value& values, const Release& release
 
 std::string release_text(const Rendered& rendered, bool include_crds, Inert inert) {
     std::string text;
-    const auto put = [&](const Manifest& manifest) {
-        const bool is_kept =
-            inert == Inert::no || !manifest.object.is_map() || !base::has_ci_command(manifest.content);
-        text += fmt::format("---\n# Source: {}\n{}\n", manifest.source,
-                            is_kept ? manifest.content : tmpl::write_inert_json(manifest.object));
+    const auto is_obeyed = [&](const Manifest& manifest) {
+        return inert == Inert::yes && base::has_ci_command(manifest.content);
     };
-    if (include_crds) {
-        for (const auto& crd : rendered.crds) { put(crd); }
+    const auto put = [&](const Manifest& manifest) {
+        if (is_obeyed(manifest) && !manifest.object.is_map()) { return; }  // comments alone
+        text += fmt::format("---\n# Source: {}\n{}\n",
+                            inert == Inert::yes ? base::escape(manifest.source) : manifest.source,
+                            is_obeyed(manifest) ? tmpl::write_inert_json(manifest.object) : manifest.content);
+    };
+    for (const auto& crd : include_crds ? rendered.crds : std::vector<Manifest>()) {
+        if (!is_obeyed(crd)) {
+            put(crd);
+            continue;
+        }
+        for (const auto& one : definitions_of(crd)) { put(one); }
     }
     for (const auto& object : rendered.objects) { put(object); }
     text = std::string(tmpl::trim_space(text)) + '\n';

@@ -62,9 +62,9 @@ struct Rendered {
                                       const std::string& name);
 
 /// Whether objects with text that a CI system would take for a command (base/ci_text.hpp) are written as JSON without
-/// such text: the same object.
+/// such text: the same object. Documents of crds/, too.
 enum class Inert { no, yes };
-/// The output of `helm template`.
+/// The output of `helm template`. Error: data "bad-manifest" for a file of crds/ with such text that is not YAML.
 [[nodiscard]] std::string release_text(const Rendered& rendered, bool include_crds, Inert inert = Inert::no);
 
 /// Whether Helm takes a name for a release: at most 53 characters, as DNS has them.

@@ -57,8 +57,7 @@ Position place_of(const Manifest& manifest) {
 std::vector<Manifest> definitions(const chart::Rendered& rendered) {
     std::vector<Manifest> all;
     for (const auto& file : rendered.crds) {
-        auto parts = chart::sort_manifests({chart::RenderedFile{file.source, file.content, nullptr}});
-        for (auto* list : {&parts.objects, &parts.hooks}) { all.insert(all.end(), list->begin(), list->end()); }
+        for (auto& one : chart::definitions_of(file)) { all.push_back(std::move(one)); }
     }
     return all;
 }

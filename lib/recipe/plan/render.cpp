@@ -357,9 +357,9 @@ std::string recipe_text(const RenderedRecipes& rendered, const base::RunTogether
     base::share_work(parts.size(), run, [&](std::size_t i) {
         std::string& text = parts[i];
         for (const auto& one : all.subspan(i * k_objects, std::min(k_objects, all.size() - i * k_objects))) {
-            text += fmt::format("---\n# state: {}\n", one.state);
-            if (!one.kernel.empty()) { text += fmt::format("# kernel: {}\n", one.kernel); }
-            if (one.cr != rendered.main) { text += fmt::format("# cr: {}\n", one.cr); }
+            text += fmt::format("---\n# state: {}\n", base::escape(one.state));
+            if (!one.kernel.empty()) { text += fmt::format("# kernel: {}\n", base::escape(one.kernel)); }
+            if (one.cr != rendered.main) { text += fmt::format("# cr: {}\n", base::escape(one.cr)); }
             const std::string object = tmpl::write_yaml(one.object);
             text += base::has_ci_command(object) ? tmpl::write_inert_json(one.object) + '\n' : object;
         }

@@ -207,6 +207,12 @@ private:
         } else if (can_build) {
             made.reason = "buildable";
             made.message = fmt::format("{} builds {}", container.builder, container.image);
+        } else if (const auto unread = unread_image(one, container); !unread.empty()) {
+            made.unknown = true;
+            fail(made, "registry-unreachable",
+                 fmt::format("{} is not there, and whether the modules of {} fit could not be found out",
+                             container.image, unread),
+                 container.origin, "try again when the registry answers");
         } else if (there == nullptr) {
             made.unknown = true;
             fail(made, "image-not-checked", fmt::format("whether {} is there was not checked", container.image),
@@ -221,6 +227,16 @@ private:
         }
         made.inputs = hash_of(seen);
         return made;
+    }
+
+    /// An image of a kernel that runs now whose registry did not answer: its modules may fit the new one. "" if there
+    /// is none.
+    std::string unread_image(const Rendering& one, const decide::DriverContainer& container) const {
+        for (const auto& question : weak_questions(one, container)) {
+            const preflight::ImageAnswer* judged = answer(question);
+            if (judged != nullptr && !judged->reached) { return question.reference; }
+        }
+        return "";
     }
 
     /// Whether the modules of an image that is there fit the new kernel.

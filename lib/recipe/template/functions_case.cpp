@@ -61,12 +61,14 @@ std::string each_rune(std::string_view text) {
     return utf8(out);
 }
 
+/// As goutils has it: each byte is taken for a character, unless none is a blank.
 std::string without_blanks(std::string_view text) {
     std::u32string out;
-    for (const char32_t rune : runes(text)) {
+    for (const char c : text) {
+        const char32_t rune = static_cast<unsigned char>(c);
         if (!is_space(rune)) { out += rune; }
     }
-    return utf8(out);
+    return out.size() == text.size() ? std::string(text) : utf8(out);
 }
 
 std::string initials_of(std::string_view text) {

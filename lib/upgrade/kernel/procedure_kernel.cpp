@@ -110,7 +110,8 @@ public:
         description.elsewhere = "kmm-upgrade start kernel --to RELEASE";
         description.commands.emplace_back("install", command);
         if (const auto pools = subject_of(run).pools; !pools.empty())
-            description.notes.emplace_back("pools", base::join(pools, ", ") + ": paused while nodes are updated");
+            description.notes.emplace_back(
+                "pools", base::join(pools, ", ") + ": paused until the run ends, fails or is aborted");
         return description;
     }
 

@@ -114,7 +114,8 @@ public:
                 "release", subject.previous == 0 ? fmt::format("{}", subject.revision)
                                                  : fmt::format("{}, after {}", subject.revision, subject.previous));
         if (const auto pools = subject.pools; !pools.empty())
-            description.notes.emplace_back("pools", base::join(pools, ", ") + ": paused during the rollout");
+            description.notes.emplace_back(
+                "pools", base::join(pools, ", ") + ": paused until the run ends, fails or is aborted");
         return description;
     }
 

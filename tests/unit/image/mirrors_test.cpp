@@ -156,6 +156,50 @@ TEST_CASE("the documents of OpenShift") {
           "t.io/x:1");
 }
 
+TEST_CASE("the documents of OpenShift: an entry without a mirror has no effect") {
+    const auto set = [](const std::string& entry) {
+        return "kind: ImageDigestMirrorSet\nspec: {imageDigestMirrors: [" + entry + "]}\n";
+    };
+    for (const char* mirrors : {"", ", mirrors: []", ", mirrors: [q.io/a]"}) {
+        CAPTURE(mirrors);
+        const std::string none =
+            set(std::string("{source: q.io/a, mirrorSourcePolicy: NeverContactSource") + mirrors + "}");
+        CHECK(endpoints_text("q.io/a/x:1", none) == "q.io/a/x:1");
+        // Nor does it hide the mirrors of what it is a part of.
+        CHECK(endpoints_text("q.io/a/x" + k_pinned, none + "---\n" + set("{source: q.io, mirrors: [m.io]}")) ==
+              "m.io/a/x" + k_pinned + " q.io/a/x" + k_pinned);
+    }
+}
+
+TEST_CASE("the documents of OpenShift: the mirrors of one source in an order that agrees with each entry") {
+    const auto order = [](const std::string& first, const std::string& second) {
+        return endpoints_text("q.io/x" + k_pinned,
+                              "kind: ImageDigestMirrorSet\nspec: {imageDigestMirrors: [{source: q.io, mirrors: [" +
+                                  first +
+                                  "]}]}\n---\nkind: ImageContentSourcePolicy\nspec: {repositoryDigestMirrors: "
+                                  "[{source: q.io, mirrors: [" +
+                                  second + "]}]}\n");
+    };
+    const std::string a = "a.io/x" + k_pinned, b = " b.io/x" + k_pinned, c = " c.io/x" + k_pinned,
+                      q = " q.io/x" + k_pinned;
+    CHECK(order("b.io, c.io", "a.io, b.io") == a + b + c + q);
+    CHECK(order("a.io, b.io", "a.io, b.io") == a + b + q);
+    CHECK(order("b.io", "a.io") == a + b + q);
+    CHECK(order("a.io, b.io", "b.io, a.io") == a + b + q);
+    CHECK(order("a.io, q.io, b.io", "a.io") == a + q + b + q);
+    CHECK(order("a.io, q.io", "a.io") == a + q);
+}
+
+TEST_CASE("a mirror that is blocked itself is not asked") {
+    const std::string config =
+        "[[registry]]\nlocation = 'a.io'\nblocked = true\n[[registry.mirror]]\nlocation = 'm.io/bad'\n"
+        "[[registry.mirror]]\nlocation = 'm.io/good'\n[[registry]]\nlocation = 'm.io/bad'\nblocked = true\n";
+    CHECK(endpoints_text("a.io/x:1", config) == "m.io/good/x:1");
+    CHECK(endpoints_text("q.io/x" + k_pinned,
+                         "kind: ImageDigestMirrorSet\nspec: {imageDigestMirrors: [{source: q.io, mirrors: [q.io, "
+                         "m.io], mirrorSourcePolicy: NeverContactSource}]}\n") == "m.io/x" + k_pinned);
+}
+
 TEST_CASE("faults of a mirror configuration are all named with their places") {
     CHECK(mirror_faults("[[registry]]\nlocaton = \"a.io\"\nblocked = \"yes\"\n")
               .starts_with("m.conf:1:1 missing-field m.conf:2:1 unknown-field m.conf:3:11 bad-value: registry: "

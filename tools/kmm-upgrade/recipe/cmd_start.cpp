@@ -171,9 +171,12 @@ bool is_lower(const std::string& version, const std::string& than) {
 /// What would be done, in order.
 void print_plan(cli::Context& context, const Release& now, const Release* before,
                 const std::vector<drive::Judged>& judged, const std::vector<upgrade::recipe::DriverNode>& nodes,
-                const upgrade::recipe::Leftovers& left, const std::map<std::string, std::int64_t>& waves) {
+                const upgrade::recipe::Leftovers& left, const drive::RecipeRequest& request) {
+    const auto& waves = request.waves;
+    const auto& pools = request.subject.pools;
     auto states = Node::sequence();
     std::string text;
+    if (!pools.empty()) text += fmt::format("pause MachineConfigPool {}\n", base::join(pools, ", "));
     for (const auto& state : now.states) {
         auto objects = Node::sequence(), downgraded = Node::sequence();
         const auto wave = waves.find(state.resource);
@@ -214,13 +217,17 @@ void print_plan(cli::Context& context, const Release& now, const Release* before
         obsolete.push_back(object_node(one, "keep"));
         text += object_line(one, "keep");
     }
-    const auto document = Node::mapping({{"apiVersion", "kmmtools/v1"},
-                                         {"kind", "RecipeRolloutPlan"},
-                                         {"recipe", now.recipe},
-                                         {"from", before == nullptr ? "" : before->version},
-                                         {"to", now.version},
-                                         {"states", std::move(states)},
-                                         {"obsolete", std::move(obsolete)}});
+    auto document = Node::mapping({{"apiVersion", "kmmtools/v1"},
+                                   {"kind", "RecipeRolloutPlan"},
+                                   {"recipe", now.recipe},
+                                   {"from", before == nullptr ? "" : before->version},
+                                   {"to", now.version},
+                                   {"states", std::move(states)},
+                                   {"obsolete", std::move(obsolete)}});
+    if (!pools.empty()) {
+        document.set("pausedPools", Node::strings(pools));
+        text += fmt::format("unpause MachineConfigPool {}\n", base::join(pools, ", "));
+    }
     if (cli::print_document(context, document)) return;
     if (context.output == "name") {
         for (const auto& state : now.states) context.console.out("state/" + state.name + "\n");
@@ -229,22 +236,26 @@ void print_plan(cli::Context& context, const Release& now, const Release* before
     context.console.out(text + "nothing was done; next: the same command without --dry-run\n");
 }
 
-/// Of a rehearsal: what earlier rollouts have left, and pools that keep nodes from their updates.
-void write_rehearsal_metrics(Access& access, const std::string& name, const upgrade::recipe::Leftovers& left) {
+/// Of a rehearsal: what earlier rollouts have left, and pools that keep nodes from their updates. Without a cluster,
+/// nullopt, neither is known: the metrics have no series.
+void write_rehearsal_metrics(Access& access, const std::string& name,
+                             const std::optional<upgrade::recipe::Leftovers>& left) {
     const auto file = access.call.args().get("metrics");
     if (!file) return;
     auto obsolete = report::obsolete_daemon_sets(), paused = report::pool_paused_seconds();
-    obsolete.samples[{name}] =
-        static_cast<std::uint64_t>(std::count_if(left.obsolete.begin(), left.obsolete.end(), [](const auto& one) {
-            return upgrade::recipe::id_of(one.object).kind == "DaemonSet";
-        }));
-    const auto now = access.call.clock().now_unix();
-    for (const auto& pool : cluster::MachinePools(recipe_server(access).client()).read())
-        if (pool.paused && pool.paused_since)
-            paused.samples[{pool.name}] =
-                static_cast<std::uint64_t>(std::max<std::int64_t>(0, now - *pool.paused_since));
-        else if (!pool.paused)
-            paused.samples[{pool.name}] = 0;
+    if (left) {
+        obsolete.samples[{name}] =
+            static_cast<std::uint64_t>(std::count_if(left->obsolete.begin(), left->obsolete.end(), [](const auto& one) {
+                return upgrade::recipe::id_of(one.object).kind == "DaemonSet";
+            }));
+        const auto now = access.call.clock().now_unix();
+        for (const auto& pool : cluster::MachinePools(recipe_server(access).client()).read())
+            if (pool.paused && pool.paused_since)
+                paused.samples[{pool.name}] =
+                    static_cast<std::uint64_t>(std::max<std::int64_t>(0, now - *pool.paused_since));
+            else if (!pool.paused)
+                paused.samples[{pool.name}] = 0;
+    }
     cli::write_report(access.call.context(), *file, report::openmetrics_text({obsolete, paused}));
 }
 
@@ -267,7 +278,8 @@ Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
     const auto place = place_of(access, dry);
     if (!place) {
         const auto release = render(access, name, nullptr, request.waves);
-        print_plan(context, release, nullptr, unjudged(release), {}, {}, request.waves);
+        write_rehearsal_metrics(access, name, std::nullopt);
+        print_plan(context, release, nullptr, unjudged(release), {}, {}, request);
         return Exit::ok;
     }
     if (!dry) access.record.open_locked("start recipe " + name);
@@ -302,7 +314,7 @@ Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
     if (dry) {
         const auto left = upgrade::recipe::leftovers(all, release, drive::needed_kernels(client, request.subject, all));
         write_rehearsal_metrics(access, name, left);
-        print_plan(context, release, previous, judged, nodes, left, request.waves);
+        print_plan(context, release, previous, judged, nodes, left, request);
         return Exit::ok;
     }
     if (!nodes.empty()) recipe_server(access).require_rights(drive::Downgrade::rules());

@@ -33,9 +33,7 @@ std::vector<std::string> pools_to_pause(Access& access, const std::function<bool
         for (const auto& pool : pools) {
             if (!used.contains(pool.name) || (!pool.paused && !is_asked)) continue;
             if (pool.paused)
-                access.call.note(
-                    fmt::format("MachineConfigPool {} is paused{}: it stays so", pool.name,
-                                pool.paused_since ? " since " + base::format_rfc3339(*pool.paused_since) : ""));
+                access.call.note(cluster::pause_text(pool));
             else names.push_back(pool.name);
             const auto warning = signer ? signer_warning(pool, *signer, access.call.clock().now_unix()) : std::string();
             if (!warning.empty()) access.call.note("warning: " + warning);

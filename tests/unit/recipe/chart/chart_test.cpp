@@ -116,6 +116,24 @@ TEST_CASE("text that a CI system would take for a command is printed as JSON, an
     CHECK_FALSE(base::has_ci_command(text));
 }
 
+TEST_CASE("a file of crds/ with text that a CI system would take for a command is printed as JSON") {
+    const auto text_of = [](const std::string& crd, const std::string& name = "crds/a.yaml") {
+        const std::vector<File> files{k_chart,
+                                      {name, crd},
+                                      {"templates/a.yaml", "kind: A\n---\n# ##[error]comment alone\n"}};
+        const auto made = recipe::chart::render_chart(recipe::chart::load_chart(files, "d"), Value::map({}), {});
+        return recipe::chart::release_text(made, true, recipe::chart::Inert::yes);
+    };
+    const std::string a = "---\n# Source: top/templates/a.yaml\nkind: A\n";
+    CHECK(text_of("kind: C\n---\nkind: D\n") == "---\n# Source: top/crds/a.yaml\nkind: C\n---\nkind: D\n\n" + a);
+    const std::string source = "---\n# Source: top/crds/_a.yaml\n";
+    CHECK(text_of("metadata: {annotations: {helm.sh/hook: x}}\nd: |\n  ::x\n---\nkind: C\n", "crds/_a.yaml") ==
+          source + "{\"d\":\"::x\\n\",\"metadata\":{\"annotations\":{\"helm.sh/hook\":\"x\"}}}\n" + source +
+              "kind: C\n" + a);
+    CHECK(error_of([&] { (void)text_of("a: b\n::x: [\n"); }).code() == "bad-manifest");
+    CHECK(text_of("kind: C\n", "crds/a\n::x.yaml").find("# Source: top/crds/a\\n::x.yaml\n") != std::string::npos);
+}
+
 TEST_CASE("--set") {
     CHECK(set("a.b=1,c={x,y},d[1].e=z,t=true,n=null,z=0123,e=") ==
           R"({"a":{"b":1},"c":["x","y"],"d":[null,{"e":"z"}],"e":"","n":null,"t":true,"z":"0123"})");

@@ -117,6 +117,28 @@ TEST_CASE("functions that are not there, or give something else each time") {
     CHECK(error_of("{{ randAlphaNum }}").message() == "wrong number of args for randAlphaNum: want 1 got 0");
 }
 
+TEST_CASE("decoding and blanks as Go has them, faults in place of the value") {
+    const auto print = [](const std::string& text) {
+        recipe::tmpl::ParsedFiles parsed;
+        recipe::tmpl::Engine engine(parsed, {}, {});
+        engine.add("c/templates/t.yaml", "{{ " + text + " }}");
+        return engine.render("c/templates/t.yaml", values_of("{}")).text;
+    };
+    const std::string fault32 = "illegal base32 data at input byte ", fault64 = "illegal base64 data at input byte ";
+    CHECK(print("b32dec \"EBBUG===\"") == " CC");
+    CHECK(print("b32dec \"IE======\"") == "A");
+    CHECK(print("b32dec \"IFBA======\"") == "AB");  // more of it than it takes
+    CHECK(print("b32dec \"B\"") == fault32 + "0");
+    CHECK(print("b32dec \"IE=====\"") == fault32 + "7");
+    CHECK(print("b32dec \"DC=3====\"") == fault32 + "2");
+    CHECK(print("b64dec \"QUI=\"") == "AB");
+    CHECK(print("b64dec \"2\\nD\"") == fault64 + "1");
+    CHECK(print("b64dec \"QQ=\"") == fault64 + "3");
+    CHECK(print("b64dec \"QQ==A\"") == fault64 + "4");
+    CHECK(print("nospace \"é\"") == "é");
+    CHECK(print("nospace \"é x\"") == "Ã©x");
+}
+
 TEST_CASE("placeholders stand for what is random") {
     std::vector<Diagnostic> notices;
     const auto print = [&](const std::string& text) {

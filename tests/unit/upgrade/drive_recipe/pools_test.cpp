@@ -137,6 +137,20 @@ TEST_CASE(
     CHECK(signer_warning(pool, signer, 1'001 * k_day).empty());
 }
 
+TEST_CASE("of a pool that another run has paused, its mark and the way out are named") {
+    cluster::MachinePool pool;
+    pool.name = "worker";
+    pool.paused = true;
+    CHECK(pause_text(pool) == "MachineConfigPool worker is paused: it stays so");
+    pool.paused_since = 1'767'571'200;
+    CHECK(pause_text(pool) == "MachineConfigPool worker is paused since 2026-01-05T00:00:00Z: it stays so");
+    pool.owner = "kmm-upgrade x";
+    CHECK(pause_text(pool) ==
+          "MachineConfigPool worker is paused since 2026-01-05T00:00:00Z by kmm-upgrade x (annotation "
+          "kmmtools.dev/paused-by): it stays so; if that run is gone: kubectl patch machineconfigpool worker --type "
+          "merge -p '{\"spec\":{\"paused\":false}}'");
+}
+
 TEST_CASE("copies for a kernel are kept while a paused pool has no node") {
     Pools world;
     world.api.put(

@@ -9,3 +9,6 @@ kmm-plan preflight -f - --facts facts.yaml --chart demo=demo --chart plain=demo 
 kmm-plan preflight -f - --facts facts.yaml --chart demo=demo --chart plain=demo --insecure --kernel 6.1.0-101-demo --check-images < stdin.yaml 2>&1 || echo "exit $?"
 kmm-plan preflight -f - --facts facts.yaml --chart demo=demo --chart plain=demo --insecure --kernel 6.1.0-100-demo --check-images -o name < stdin.yaml 2>&1 || echo "exit $?"
 kmm-plan preflight -f - --facts facts.yaml --chart demo=demo --chart plain=demo --insecure --kernel 6.1.0-98-demo --fact kernels=6.1.0-98-demo < stdin.yaml 2>&1 || echo "exit $?"
+# Whether the modules of the images that are there fit cannot be found out.
+sed "s#repository: $1/#repository: '{{ if eq .Values.kernelFullVersion \"6.1.0-100-demo\" }}$1{{ else }}registry.invalid{{ end }}/#; s#\(registry.invalid.*\)#\1'#" stdin.yaml > unread.yaml
+kmm-plan preflight -f - --facts facts.yaml --chart demo=demo --chart plain=demo --insecure --kernel 6.1.0-100-demo --kernel-devel fits < unread.yaml 2>&1 || echo "exit $?"

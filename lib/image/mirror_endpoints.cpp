@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <tuple>
+
+#include "image/mirrors.hpp"
+
+namespace kmm::image {
+
+namespace {
+
+constexpr std::string_view k_any_below = "*.";
+
+/// What of `name` follows `prefix`: "" or "/…"; nullopt if the prefix is not one.
+std::optional<std::string> rest_of(const std::string& name, const std::string& prefix) {
+    if (prefix.starts_with(k_any_below)) {
+        const std::string_view pattern = std::string_view(prefix).substr(1);
+        const std::string_view domain = pattern.substr(0, pattern.find('/'));
+        const std::size_t slash = std::min(name.find('/'), name.size());
+        std::string_view host = std::string_view(name).substr(0, slash);
+        if (domain.find(':') == std::string_view::npos) {
+            host = host.substr(0, host.find(':'));  // whatever its port, as containers/image reads it
+        }
+        return host.ends_with(domain) ? rest_of(name.substr(slash), std::string(pattern.substr(domain.size())))
+                                      : std::nullopt;
+    }
+    if (!name.starts_with(prefix) || (name.size() > prefix.size() && name[prefix.size()] != '/')) {
+        return std::nullopt;
+    }
+    return name.substr(prefix.size());
+}
+
+struct Applying {
+    const MirrorRule* rule = nullptr;  ///< nullptr if none applies
+    std::string rest;                  ///< what of the name follows its prefix
+};
+
+/// As containers/image has it, how much of the name a prefix stands for decides; of equals, the one that says more
+/// itself.
+Applying applying(const std::vector<MirrorRule>& rules, const std::string& name) {
+    Applying best;
+    const auto rank = [](const MirrorRule& one, const std::string& tail) {
+        return std::tuple(-static_cast<std::ptrdiff_t>(tail.size()), !one.prefix.starts_with(k_any_below),
+                          one.prefix.size());
+    };
+    for (const MirrorRule& candidate : rules) {
+        const auto tail = rest_of(name, candidate.prefix);
+        if (tail && (best.rule == nullptr || rank(candidate, *tail) > rank(*best.rule, best.rest))) {
+            best = {&candidate, *tail};
+        }
+    }
+    return best;
+}
+
+Reference moved(const Reference& reference, const std::string& name) {
+    Reference result = reference;
+    const std::size_t slash = name.find('/');
+    result.registry = name.substr(0, slash);
+    result.repository = slash == std::string::npos ? std::string() : name.substr(slash + 1);
+    return result;
+}
+
+}  // namespace
+
+std::vector<Endpoint> endpoints_of(const Reference& reference, const std::vector<MirrorRule>& rules) {
+    const auto [rule, rest] = applying(rules, reference.name());
+    if (rule == nullptr) {
+        return {{reference, false, false}};
+    }
+    std::vector<Endpoint> result;
+    for (const Mirror& mirror : rule->mirrors) {
+        const bool serves =
+            mirror.use == MirrorUse::all || (mirror.use == MirrorUse::digest_only) == reference.digest.has_value();
+        const Reference there = moved(reference, mirror.location + rest);
+        const MirrorRule* own = applying(rules, there.name()).rule;
+        if (serves && (own == nullptr || !own->blocked)) {
+            result.push_back({there, mirror.insecure, true});
+        }
+    }
+    if (!rule->blocked) {
+        result.push_back(
+            {rule->location.empty() ? reference : moved(reference, rule->location + rest), rule->insecure, false});
+    }
+    return result;
+}
+
+}  // namespace kmm::image
