@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """kmm-upgrade start kubernetes on a kubeadm cluster of files: what it does, in which order, and where it stops."""
+import json
 import os
 import shutil
 
@@ -138,7 +139,16 @@ class Steered(Case):
         self.assertNotIn("the record says", told)
         node = fleet.cluster / "nodes/w1.yaml"
         node.write_text(node.read_text().replace(TARGET, FROM))
-        self.assertIn(f"kubelet of w1: {FROM} runs, the record says {TARGET}", self.must("versions"))
+        differs = f"kubelet of w1: {FROM} runs, the record says {TARGET}"
+        for verb in ("versions", "show", "nodes"):
+            self.assertIn(differs, self.must(verb))
+        for verb in ("show", "nodes"):
+            self.assertEqual(json.loads(self.must(verb, "-o", "json"))["differences"],
+                             [{"node": "w1", "part": "kubelet", "recorded": TARGET, "runs": FROM}])
+        fleet.cluster.rename(fleet.cluster.with_name("away"))
+        self.assertRegex(self.must("show"), r"note: the cluster could not be asked what runs: .*\n")
+        self.assertIn("cluster", json.loads(self.must("nodes", "-o", "json"))["clusterProblem"])
+        fleet.cluster.with_name("away").rename(fleet.cluster)
 
     def test_step_by_step(self):
         self.must(*START, "--manual", exit_code=11)
