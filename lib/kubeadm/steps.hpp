@@ -100,10 +100,10 @@ struct KubeletOptions {
 /// Where kubeadm keeps copies of what it changes.
 inline constexpr const char* k_kubeadm_copies = "/etc/kubernetes/tmp";
 /// Removes what earlier upgrades have left: backups that they made, but for `backup`, the newest whole ones up to
-/// `keep` in all, and at least one that is whole and one with a whole snapshot of etcd, if there are any; in k_kubeadm_copies
-/// what is older than `backup`, but for the newest of each kind and the newest manifest of each component, from which
-/// repair_manifests restores. Backups made by hand stay. What cannot be removed is a warning "not-pruned". Errors:
-/// not_found "backup-not-found"; job-running; locked "etcd-restore-under-way".
+/// `keep` in all, and at least one that is whole and one with a whole snapshot of etcd, if there are any; in
+/// k_kubeadm_copies what is older than `backup`, but for the newest of each kind and the newest manifest of each
+/// component, from which repair_manifests restores. Backups made by hand stay. What cannot be removed is a warning
+/// "not-pruned". Errors: not_found "backup-not-found"; job-running; locked "etcd-restore-under-way".
 [[nodiscard]] StepResult prune_node(const Node& node, const std::string& backup, std::size_t keep);
 
 /// The newest of kubeadm's own backups that has a whole manifest of the component.
