@@ -33,8 +33,8 @@ class Walked(Case):
         self.assertEqual([state for state in self.run_states() if state in STATES], STATES)
         calls = [call[1:3] for call in fleet.calls() if call[0] == "begin"
                  and call[2] not in ("facts", "backup", "images")]
-        self.assertEqual(calls, [[node, "control-plane"] for node in ("cp1", "cp2", "cp3")] + [[node, "kubelet"]
-            for node in fleet.names()])
+        self.assertEqual(calls, [[node, "control-plane"] for node in ("cp1", "cp2", "cp3")] + [
+            [node, verb] for node in fleet.names() for verb in ("kubelet", "prune")])
         self.assertEqual([line for line in fleet.log("cp1") if "upgrade" in line],
                          [f"kubeadm upgrade apply {TARGET} --yes"])
         for node in fleet.names()[1:]:
