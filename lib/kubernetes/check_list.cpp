@@ -23,7 +23,7 @@ constexpr CheckInfo k_checks[] = {
      "upgrade the older kubelets first", ""},
     {"kubelet-not-newer", true, Weight::fatal, "no kubelet is newer than an API server",
      "bring the kubelet back to the version of the control plane", ""},
-    {"node-reach", false, Weight::fatal, "every node answers",
+    {"node-reach", true, Weight::fatal, "every node answers",
      "kmm-worker kubernetes facts must print on the node what it is; workers that cannot be reached may stay as they "
      "are: --leave-out",
      ""},

@@ -96,7 +96,7 @@ Finding etcd_members(const CheckInput& input) {
         });
     if (!view.silent.empty() && view.unknown.empty()) {
         if (found.outcome != Outcome::fail) {
-            found.fix = "repair the etcd that does not answer: crictl ps -a, crictl logs";
+            found.fix = "where the node gave no answer see node-reach; else repair its etcd: crictl ps -a, crictl logs";
         }
         found.detail = fmt::format("{}{}not heard: {}", found.outcome == Outcome::fail ? found.detail : "",
                                    found.outcome == Outcome::fail ? ", " : "", name_some(view.silent));
