@@ -109,7 +109,8 @@ class Walked(Case):
         fleet.fault("w2", "* unreachable")
         self.refused(10, "nodes-ready", "w3", "manifests-present", "cp3", "node-reach", "w2", "No route to host")
         fleet.fault("w2", "* unreachable")
-        self.assertRegex(self.must("health", "--via", "ssh", exit_code=17), r"node-reach \[FAIL\] .*w2.*No route to host")
+        shown = self.must("health", "--via", "ssh", exit_code=17)
+        self.assertRegex(shown, r"node-reach \[FAIL\] .*w2.*No route to host")
 
     def test_what_cannot_be_asked_for(self):
         self.refused(10, "v1.36.9", words=("start", "kubernetes", "v1.36.9", *HOW))
