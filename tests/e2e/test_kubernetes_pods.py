@@ -52,6 +52,17 @@ class Podded(Frozen):
         self.require_upgraded(self.walked("GO"))
         self.assertEqual(self.changes(), [["cp1", "control-plane"], ["cp1", "kubelet"], ["w1", "kubelet"]])
 
+    def test_a_server_that_hangs_keeps_nobody_from_the_record(self):
+        listen = ('import socket, time; s = socket.create_server(("127.0.0.1", 0)); '
+                  'open("port.new", "w").write(str(s.getsockname()[1])); time.sleep(600)')
+        shown = self.walked(
+            f"GO --manual || test $? = 11\npython3 -c '{listen}' > /dev/null 2>&1 &\n"
+            "until [ -s port.new ]; do sleep 0.1; done\n"
+            'sed -i -E "s/(127.0.0.1:)[0-9]+/\\1$(cat port.new)/" "$KUBECONFIG"\n'
+            "timeout 40 kmm-upgrade show; echo \"exit $?\"; kill $!")
+        self.assertRegex(shown, r"note: the cluster could not be asked what runs: .*no answer from .*\n"
+                                r"cluster .*\nstate +upgrade-started .*\n[\s\S]*exit 0\n")
+
     def test_questions_alone(self):
         shown = self.walked(f"kmm-upgrade check kubernetes {TARGET} --switch binaries {SELF} -o json")
         results = {each["id"]: each for each in json.loads(shown[shown.index("{"):])["checks"]}

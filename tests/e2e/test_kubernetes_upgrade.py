@@ -76,6 +76,15 @@ class Walked(Case):
                           and state != "upgrading-images"][-1],
                          "upgrade-complete")
 
+    def test_a_kubelet_that_fails_says_what_to_do(self):
+        self.fleet.behave("w1", fail="systemctl")
+        self.must(*START, exit_code=11)
+        self.assertIn("journalctl -u kubelet -n 50 on the node; correct it, then kmm-upgrade retry w1",
+                      self.must("show"))
+        self.fleet.behave("w1")
+        self.must("retry", "w1")
+        self.require_complete()
+
     def test_kubeadm_is_told_to_go_on(self):
         fleet = self.fleet
         for node in ("cp1", "cp3"):

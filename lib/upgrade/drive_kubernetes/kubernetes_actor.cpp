@@ -404,9 +404,11 @@ void KubernetesActor::explain(const upgrade::NodeStep& step, const Error& error,
         failed.facts.set("hint", fmt::format("kmm-upgrade retry {} repairs the manifests first, then tries again; see "
                                              "kmm-worker kubernetes facts on the node",
                                              step.node));
+    if (code == "kubelet-failed" || code == "kubelet-not-switched")
+        failed.facts.set("hint", fmt::format("journalctl -u kubelet -n 50 on the node; correct it, then kmm-upgrade "
+                                             "retry {}", step.node));
     // What runs there now: only a look can tell.
-    if (step.node.empty() || is_by_api_alone(step.step) || error.code() == "node-unreachable" ||
-        error.code() == "node-name-differs")
+    if (step.node.empty() || is_by_api_alone(step.step) || code == "node-unreachable" || code == "node-name-differs")
         return;
     const auto facts = glance(step.node);
     for (const auto& member : facts.members()) failed.facts.set(member.key, member.value);

@@ -80,6 +80,10 @@ cluster::Place ClusterAccess::place(const upgrade::Run* recorded) const {
 cluster::Cluster& ClusterAccess::open(const cluster::Place& place, std::optional<std::chrono::milliseconds> patience) {
     kube::ClientOptions options;
     options.api_timeout = patience.value_or(call_.api_timeout());
+    if (patience) {
+        options.request_timeout = *patience;
+        options.cancelled = [this] { return call_.stopped(); };
+    }
     if (call_.context().verbosity >= 0 && !patience)
         kube::tell_all(options,
                        [&console = call_.context().console](const std::string& line) { console.err(line + "\n"); });
