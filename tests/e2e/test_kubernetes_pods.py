@@ -2,6 +2,7 @@
 """kmm-upgrade start kubernetes --via self: worker Pods in place of ssh, on an API server of fake_api.py whose kubelets
 play the nodes of a kubeadm cluster; also killed, and with the API server away."""
 import json
+import pathlib
 
 from kubernetes_fleet import COMPONENTS, FROM, START, TARGET
 from test_kubernetes_attended import Frozen
@@ -51,6 +52,9 @@ class Podded(Frozen):
     def test_the_whole_upgrade(self):
         self.require_upgraded(self.walked("GO"))
         self.assertEqual(self.changes(), [["cp1", "control-plane"], ["cp1", "kubelet"], ["w1", "kubelet"]])
+        admitted = (pathlib.Path(__file__).parents[2] / "manifests/admission/worker-pods.yaml").read_text()
+        for verb in {call[2] for call in self.fleet.calls() if call[0] == "begin"}:
+            self.assertIn(f"'kubernetes-{verb}'", admitted)
 
     def test_a_server_that_hangs_keeps_nobody_from_the_record(self):
         listen = ('import socket, time; s = socket.create_server(("127.0.0.1", 0)); '
