@@ -8,7 +8,7 @@ function __kmm_upgrade_words -d 'words before the cursor that are no options and
             continue
         end
         switch $word
-            case --api-timeout --app-check --authfile --between --break-lock --ca-file --canary --canary-image --cert --chart --check --cluster --color --command --confirm --context --fact --facts --failure-budget --filename --freeze-except --freeze-for --from --from-daemonset --grace-period --hook-dir --html --ignore-checks --ignore-preflight-errors --install --keep-kernel --kernel-devel --kubeconfig --kubelet-switch --lease-namespace --leave-out --max-unavailable --metrics --mirror-config --namespace --networking --next-kernel --node --node-timeout --on-event --operator --order --output --patch-query --patches --pause-after --plan --policy --reason --release-namespace --report --resource --rollback --run --selector --signature-key --skip-phases --soak --ssh-config --state-dir --switch --timeout --to --tz --uncordon --until --versions --via --worker --worker-image --worker-namespace -f -l -n -o
+            case --api-timeout --app-check --authfile --between --break-lock --ca-file --canary --canary-image --cert --chart --check --cluster --color --command --confirm --context --fact --facts --failure-budget --filename --freeze-except --freeze-for --from --from-daemonset --grace-period --hook-dir --html --ignore-checks --ignore-preflight-errors --install --keep-backups --keep-kernel --kernel-devel --kubeconfig --kubelet-switch --lease-namespace --leave-out --max-unavailable --metrics --mirror-config --namespace --networking --next-kernel --node --node-timeout --on-event --operator --order --output --patch-query --patches --pause-after --plan --policy --reason --release-namespace --report --resource --rollback --run --selector --signature-key --skip-phases --soak --ssh-config --state-dir --switch --timeout --to --tz --uncordon --until --versions --via --worker --worker-image --worker-namespace -f -l -n -o
                 set value 1
             case '-*'
             case '*'
@@ -174,6 +174,7 @@ complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l ignore-prefl
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l skip-phases -x -d 'phases of kubeadm to leave out, as addon/kube-proxy'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l patches -x -a '(__fish_complete_directories)' -d 'directory of kubeadm\'s patches on the nodes'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l no-etcd-snapshot -d 'back up control planes without the data of etcd'
+complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l keep-backups -x -d 'backups of upgrades kept on each node at the end'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l no-drain -d 'switch kubelets without emptying nodes'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l force -d 'also evict Pods without a controller'
 complete -c kmm-upgrade -n '__kmm_upgrade_verb start kubernetes' -l delete-emptydir-data -d 'also evict Pods with an emptyDir'

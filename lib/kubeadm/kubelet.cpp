@@ -122,7 +122,9 @@ nodejob::JobSpec kubelet_job(const Node& node, const KubeletOptions& options, bo
     return spec;
 }
 
-StepResult bring_kubelet(const Node& node, const KubeletOptions& options) {
+}  // namespace
+
+StepResult switch_kubelet(const Node& node, const KubeletOptions& options) {
     StepResult result;
     result.step = "kubelet";
     auto slot = node.slot();
@@ -151,14 +153,6 @@ StepResult bring_kubelet(const Node& node, const KubeletOptions& options) {
     }
     run_job(node, slot, kubelet_job(node, options, !manifests.control_plane), result, failed);
     prove_job(node, slot, result, proof);
-    return result;
-}
-
-}  // namespace
-
-StepResult switch_kubelet(const Node& node, const KubeletOptions& options) {
-    auto result = bring_kubelet(node, options);
-    if (!options.prune_before.empty()) prune_copies(node, options.prune_before, result);
     return result;
 }
 

@@ -80,7 +80,6 @@ struct KubeletOptions {
     kubernetes::Version target;
     Switch how;
     std::string ignored_preflight;    ///< checks of kubeadm whose failure is a warning, separated by commas
-    std::string prune_before;         ///< name of a backup: prune_copies afterwards; "" for none
 };
 /// On a worker `kubeadm upgrade node` runs before the kubelet changes. Errors: manifests-damaged, kubelet-newer (10),
 /// kubelet-failed (1), kubelet-not-switched (17), job-lost, job-running, kubeadm-running, and those of
@@ -100,9 +99,12 @@ struct KubeletOptions {
 
 /// Where kubeadm keeps copies of what it changes.
 inline constexpr const char* k_kubeadm_copies = "/etc/kubernetes/tmp";
-/// Removes the copies there that are older than that backup, but for the newest of each kind and the newest manifest of
-/// each component, from which repair_manifests restores. What cannot be removed is a warning "not-pruned".
-void prune_copies(const Node& node, const std::string& backup, StepResult& result);
+/// Removes what earlier upgrades have left: backups that they made, but for `backup`, the newest whole ones up to
+/// `keep` in all, and at least one that is whole and one with a whole snapshot of etcd, if there are any; in
+/// k_kubeadm_copies what is older than `backup`, but for the newest of each kind and the newest manifest of each
+/// component, from which repair_manifests restores. Backups made by hand stay. What cannot be removed is a warning
+/// "not-pruned". Errors: not_found "backup-not-found"; job-running; locked "etcd-restore-under-way".
+[[nodiscard]] StepResult prune_node(const Node& node, const std::string& backup, std::size_t keep);
 
 /// The newest of kubeadm's own backups that has a whole manifest of the component.
 struct KubeadmBackup {

@@ -62,12 +62,23 @@ std::string blocked_by(const BudgetObject& budget, const PodObject& pod) {
                                                      budget.current_healthy, budget.desired_healthy);
 }
 
+std::string fix_of_budget(const BudgetObject& budget) {
+    if (!budget.disruptions_allowed || budget.observed_generation < budget.generation) {
+        return "see why kube-controller-manager does not keep the status of the budget";
+    }
+    if (!budget.problem.empty()) { return "correct what the budget selects, or delete it"; }
+    // With maxUnavailable: 0 or minAvailable: 100% all are required, however many there are.
+    return "make Pods Ready, add replicas (where minAvailable is a number), or relax the budget for the time of the "
+           "upgrade";
+}
+
 Finding pdb_blocks_drain(const CheckInput& input) {
     if (auto reason = drain_unknown_reason(input); !reason.empty()) { return {Outcome::skip, std::move(reason)}; }
     if (auto reason = input.inventory.unknown_reason("PodDisruptionBudget", "poddisruptionbudgets"); !reason.empty()) {
         return {Outcome::skip, std::move(reason)};
     }
     std::vector<std::string> bad;
+    std::set<std::string> fixes;
     for (const auto* pod : evicted_pods(input.inventory)) {
         if (pod->phase == "Pending") { continue; }  // evicted whatever a budget says
         std::vector<const BudgetObject*> over;
@@ -77,14 +88,21 @@ Finding pdb_blocks_drain(const CheckInput& input) {
             }
         }
         if (over.size() > 1) {
-            bad.push_back(fmt::format("{}: {} budgets select it, eviction is refused", place_of(*pod), over.size()));
+            std::vector<std::string> names;
+            for (const auto* budget : over) { names.push_back(base::escape(budget->meta.name)); }
+            bad.push_back(fmt::format("{}: {} budgets select it ({}), eviction is refused", place_of(*pod), over.size(),
+                                      name_some(names)));
+            fixes.insert("narrow the selectors of budgets, or delete all but one, so that one selects each Pod");
         }
         if (over.size() != 1) { continue; }
         if (const auto why = blocked_by(*over.front(), *pod); !why.empty()) {
             bad.push_back(fmt::format("{}: {}", place_of(*pod), why));
+            fixes.insert(fix_of_budget(*over.front()));
         }
     }
-    return fail_if_any(bad, fmt::format("budgets that allow an eviction: {}", input.inventory.budgets.size()));
+    auto finding = fail_if_any(bad, fmt::format("budgets that allow an eviction: {}", input.inventory.budgets.size()));
+    finding.fix = base::join(std::vector<std::string>(fixes.begin(), fixes.end()), "; ");
+    return finding;
 }
 
 Finding drain_local_data(const CheckInput& input) {

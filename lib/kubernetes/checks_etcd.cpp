@@ -95,6 +95,9 @@ Finding etcd_members(const CheckInput& input) {
             return base::join(problems, ", ");
         });
     if (!view.silent.empty() && view.unknown.empty()) {
+        if (found.outcome != Outcome::fail) {
+            found.fix = "where the node gave no answer see node-reach; else repair its etcd: crictl ps -a, crictl logs";
+        }
         found.detail = fmt::format("{}{}not heard: {}", found.outcome == Outcome::fail ? found.detail : "",
                                    found.outcome == Outcome::fail ? ", " : "", name_some(view.silent));
         found.outcome = Outcome::fail;

@@ -24,9 +24,19 @@ constexpr Space k_spaces[] = {
 constexpr std::int64_t k_copies = 2;
 
 Finding node_reach(const CheckInput& input) {
-    std::vector<std::string> problems;
+    std::vector<std::string> problems, foreign;
     for (const auto& [name, answer] : *input.nodes) {
-        if (!answer.problem.empty()) { problems.push_back(answer.problem); }
+        if (answer.problem.empty()) { continue; }
+        // Without an upgrade nobody has to leave out what cannot run kmm-worker.
+        const auto& nodes = input.inventory.nodes;
+        const auto node =
+            std::find_if(nodes.begin(), nodes.end(), [&](const auto& each) { return each.meta.name == name; });
+        const auto system = input.target || node == nodes.end() ? std::string() : foreign_system(*node);
+        if (system.empty()) { problems.push_back(answer.problem);
+        } else { foreign.push_back(fmt::format("{} ({})", base::escape(name), system)); }
+    }
+    if (problems.empty() && !foreign.empty()) {
+        return {Outcome::skip, fmt::format("kmm-worker runs on Linux only: {}", name_some(foreign))};
     }
     return fail_if_any(problems, fmt::format("{} nodes have answered", input.nodes->size()));
 }

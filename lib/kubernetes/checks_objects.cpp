@@ -34,18 +34,12 @@ std::string passing_taint(const NodeObject& node) {
     return {};
 }
 
-/// What a Node is instead of a machine with Linux, "" if it is one.
-std::string foreign_system(const NodeObject& node) {
-    const auto* type = find_label(node.meta.labels, "type");
-    if (type != nullptr && *type == "virtual-kubelet") { return "a virtual kubelet"; }
-    if (find_label(node.meta.annotations, "kwok.x-k8s.io/node") != nullptr) { return "played by KWOK"; }
-    return node.system.empty() || node.system == "linux" ? std::string() : base::escape(node.system);
-}
-
 /// Without answers: nodes that cannot give one.
 Finding nodes_answerable(const CheckInput& input) {
     std::vector<std::string> bad;
-    for (const auto& node : input.inventory.nodes) {
+    const auto& nodes = input.inventory.nodes;
+    // Only an upgrade has to ask them.
+    for (const auto& node : input.target ? std::span<const NodeObject>(nodes) : std::span<const NodeObject>()) {
         const auto system = foreign_system(node);
         if (!system.empty()) { bad.push_back(fmt::format("{} ({})", base::escape(node.meta.name), system)); }
     }

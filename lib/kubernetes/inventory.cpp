@@ -250,7 +250,8 @@ void take_object(const value::Document& document, const Node& object, const std:
         reader.fault(object.mark(), "kind is missing, expected an object of Kubernetes", k_document_hint);
         return;
     }
-    if (list_kind.empty() && is_list_kind(kind) && object.find("items") != nullptr) {
+    // Lists may be in lists; what has a name is an object of a kind that is called so.
+    if (is_list_kind(kind) && object.find("items") != nullptr && object.find_path({"metadata", "name"}) == nullptr) {
         for (const auto& item : reader.list(&object, "items")) { take_object(document, item, kind, taken, faults); }
         return;
     }

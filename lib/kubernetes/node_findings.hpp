@@ -63,6 +63,14 @@ template <typename Problem>
                : found;
 }
 
+/// What a Node is instead of a machine with Linux, "" if it is one.
+[[nodiscard]] inline std::string foreign_system(const NodeObject& node) {
+    const auto* type = find_label(node.meta.labels, "type");
+    if (type != nullptr && *type == "virtual-kubelet") { return "a virtual kubelet"; }
+    if (find_label(node.meta.annotations, "kwok.x-k8s.io/node") != nullptr) { return "played by KWOK"; }
+    return node.system.empty() || node.system == "linux" ? std::string() : base::escape(node.system);
+}
+
 /// Has the label of a control plane.
 [[nodiscard]] inline bool is_control_plane_node(const CheckInput& input, const std::string& name) {
     const auto& all = input.seen.control_plane_nodes;

@@ -4,9 +4,12 @@ import base64
 import hashlib
 import http.server
 import json
+import os
+import shutil
 import threading
+import time
 
-from kubernetes_fleet import FROM, HOW, TARGET
+from kubernetes_fleet import FROM, HOW, START, TARGET
 from kubernetes_case import OLD, Case
 
 OLD_PATCH = "v1.35.3"
@@ -165,6 +168,64 @@ class Led(Backed):
             for node in ("cp1", "cp2")
         }
         self.assertEqual(applied, {"cp1": ["v1.35.1"], "cp2": [TARGET]})
+
+
+class Pruned(Case):
+    """Backups of earlier upgrades do not pile up."""
+    needs_tracing = False
+    versions = (FROM, "v1.35.1", TARGET)
+    OLDER = ("before-v1.32.1-00000001", "before-v1.33.1-00000002", "mine")
+
+    def setUp(self):
+        super().setUp()
+        for node in self.fleet.names():
+            for days, name in zip((90, 60, 60), self.OLDER):
+                done = self.fleet.ssh(node, "backup", "--name", name)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                then = time.time() - days * 86400
+                os.utime(self.backups(node) / name, (then, then))
+
+    def backups(self, node):
+        return self.fleet.nodes / node / "var/lib/kmm-node/backups"
+
+    def kept(self, node):
+        return sorted(path.name.rsplit("-", 1)[0] for path in self.backups(node).iterdir())
+
+    def test_at_the_end(self):
+        self.assertIn("backups: the newest 2 of upgrades stay on each node", self.must(*START, "--dry-run"))
+        said = self.must(*START)
+        for node in self.fleet.names():
+            self.assertEqual(self.kept(node), ["before-v1.33.1", f"before-{TARGET}", "mine"], node)
+            self.assertRegex(said, rf"{node} .*kubelet {TARGET}; removed 1 old backup")
+        self.require_complete()
+
+    def test_as_many_as_are_wanted(self):
+        self.assertIn("--keep-backups", self.must(*START, "--keep-backups", "0", exit_code=64))
+        self.assertIn("backups: only that of this upgrade stays", self.must(*START, "--keep-backups", "1", "--dry-run"))
+        self.must(*START, "--keep-backups", "1", "--until", "upgraded-second-master", exit_code=11)
+        self.assertEqual(self.kept("cp1"), ["before-v1.32.1", "before-v1.33.1", f"before-{TARGET}", "mine"])
+        self.must("resume")
+        self.assertEqual({tuple(self.kept(node)) for node in self.fleet.names()}, {(f"before-{TARGET}", "mine")})
+
+    def test_what_is_not_removed_fails_nothing(self):
+        self.fleet.fault("w1", "prune unreachable")
+        self.assertRegex(self.must(*START), r"w1 .*not-pruned: ")
+        self.require_complete()
+        self.assertEqual(len(self.kept("w1")), 4)
+
+    def test_control_planes_alone(self):
+        """kubelets follow in a later run: what kubeadm keeps goes after each one."""
+        file = self.work / "versions.yaml"
+        file.write_text(
+            f"versions:\n- version: {FROM}\n- version: v1.35.1\n- {{version: {TARGET}, upgrade_from: [v1.35.1]}}\n"
+        )
+        old = self.fleet.nodes / "cp1/etc/kubernetes/tmp/kubeadm-backup-etcd-2026-01-01-00-00-00"
+        (old / "etcd").mkdir(parents=True)
+        shutil.copytree(old, old.with_name("kubeadm-backup-etcd-2026-01-02-00-00-00"))
+        os.utime(old, (1, 1))
+        said = self.must(*START, "--versions", str(file))
+        self.assertFalse(old.exists())
+        self.assertRegex(said, r"cp1 .*control plane v1.35.1; removed 1 old backup, 1 old copy of kubeadm in ")
 
 
 class Relied(Case):

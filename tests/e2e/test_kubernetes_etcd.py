@@ -233,10 +233,22 @@ class Restored(EtcdCase):
             self.assertEqual(restored.partition(b"\n")[2], newest, name)
 
     def test_a_newer_kubelet_is_in_the_way(self):
-        self.fleet.behave("w1", fail="systemctl")
-        self.must("resume", exit_code=11)
-        self.assertIn("kubelet-newer", self.must(*ABORT, exit_code=10))
+        self.must("resume", "--until", "upgraded-kubelets", exit_code=11)
+        self.assertRegex(self.must("show"), r"back +none: etcd 3.6.5-0 -> 3.6.6-0, and kubelets were changed; ")
+        self.assertRegex(self.must("abort", "--rollback", "all", exit_code=10),
+                         r"kmm-upgrade resume goes on to the target; or .*--restore-etcd, once the kubelets .* back")
+        said = self.must(*ABORT, exit_code=10)
+        self.assertIn(f"kubelet-newer", said)
+        self.assertIn(f"cp1 runs {TARGET}, cp2 runs {TARGET}, cp3 runs {TARGET}, w1 runs {TARGET}", said)
+        self.assertIn(f"kmm-worker kubernetes kubelet --target {FROM} --switch binaries", said)
         self.assertEqual(self.data(), {name: f"as it was on {name}" for name in self.server.names})
+        # What the hint says helps.
+        for node in self.fleet.names():
+            done = self.fleet.ssh(node, "kubelet", "--target", FROM, "--switch", "binaries")
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.must(*ABORT, "--confirm", self.words_to_give())
+        self.assertEqual((self.back(), self.server.mixed), ("", []))
+        self.assertEqual({self.fleet.kubelet(node) for node in self.fleet.names()}, {FROM})
 
     def test_after_an_abort_that_found_no_way_back(self):
         (self.fleet.nodes / "faults").write_text("cp1 facts unreachable\n")

@@ -2,6 +2,7 @@
 """kmm-upgrade start kubernetes --via self: worker Pods in place of ssh, on an API server of fake_api.py whose kubelets
 play the nodes of a kubeadm cluster; also killed, and with the API server away."""
 import json
+import pathlib
 
 from kubernetes_fleet import COMPONENTS, FROM, START, TARGET
 from test_kubernetes_attended import Frozen
@@ -51,6 +52,20 @@ class Podded(Frozen):
     def test_the_whole_upgrade(self):
         self.require_upgraded(self.walked("GO"))
         self.assertEqual(self.changes(), [["cp1", "control-plane"], ["cp1", "kubelet"], ["w1", "kubelet"]])
+        admitted = (pathlib.Path(__file__).parents[2] / "manifests/admission/worker-pods.yaml").read_text()
+        for verb in {call[2] for call in self.fleet.calls() if call[0] == "begin"}:
+            self.assertIn(f"'kubernetes-{verb}'", admitted)
+
+    def test_a_server_that_hangs_keeps_nobody_from_the_record(self):
+        listen = ('import socket, time; s = socket.create_server(("127.0.0.1", 0)); '
+                  'open("port.new", "w").write(str(s.getsockname()[1])); time.sleep(600)')
+        shown = self.walked(
+            f"GO --manual || test $? = 11\npython3 -c '{listen}' > /dev/null 2>&1 &\n"
+            "until [ -s port.new ]; do sleep 0.1; done\n"
+            'sed -i -E "s/(127.0.0.1:)[0-9]+/\\1$(cat port.new)/" "$KUBECONFIG"\n'
+            "timeout 40 kmm-upgrade show; echo \"exit $?\"; kill $!")
+        self.assertRegex(shown, r"note: the cluster could not be asked what runs: .*no answer from .*\n"
+                                r"cluster .*\nstate +upgrade-started .*\n[\s\S]*exit 0\n")
 
     def test_questions_alone(self):
         shown = self.walked(f"kmm-upgrade check kubernetes {TARGET} --switch binaries {SELF} -o json")

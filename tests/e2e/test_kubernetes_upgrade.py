@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """kmm-upgrade start kubernetes on a kubeadm cluster of files: what it does, in which order, and where it stops."""
+import json
 import os
 import shutil
 
@@ -32,8 +33,8 @@ class Walked(Case):
         self.assertEqual([state for state in self.run_states() if state in STATES], STATES)
         calls = [call[1:3] for call in fleet.calls() if call[0] == "begin"
                  and call[2] not in ("facts", "backup", "images")]
-        self.assertEqual(calls, [[node, "control-plane"] for node in ("cp1", "cp2", "cp3")] + [[node, "kubelet"]
-            for node in fleet.names()])
+        self.assertEqual(calls, [[node, "control-plane"] for node in ("cp1", "cp2", "cp3")] + [
+            [node, verb] for node in fleet.names() for verb in ("kubelet", "prune")])
         self.assertEqual([line for line in fleet.log("cp1") if "upgrade" in line],
                          [f"kubeadm upgrade apply {TARGET} --yes"])
         for node in fleet.names()[1:]:
@@ -75,6 +76,15 @@ class Walked(Case):
                           and state != "upgrading-images"][-1],
                          "upgrade-complete")
 
+    def test_a_kubelet_that_fails_says_what_to_do(self):
+        self.fleet.behave("w1", fail="systemctl")
+        self.must(*START, exit_code=11)
+        self.assertIn("journalctl -u kubelet -n 50 on the node; correct it, then kmm-upgrade retry w1",
+                      self.must("show"))
+        self.fleet.behave("w1")
+        self.must("retry", "w1")
+        self.require_complete()
+
     def test_kubeadm_is_told_to_go_on(self):
         fleet = self.fleet
         for node in ("cp1", "cp3"):
@@ -107,6 +117,9 @@ class Walked(Case):
         fleet.follow("cp3")
         fleet.fault("w2", "* unreachable")
         self.refused(10, "nodes-ready", "w3", "manifests-present", "cp3", "node-reach", "w2", "No route to host")
+        fleet.fault("w2", "* unreachable")
+        shown = self.must("health", "--via", "ssh", exit_code=17)
+        self.assertRegex(shown, r"node-reach \[FAIL\] .*w2.*No route to host")
 
     def test_what_cannot_be_asked_for(self):
         self.refused(10, "v1.36.9", words=("start", "kubernetes", "v1.36.9", *HOW))
@@ -138,7 +151,16 @@ class Steered(Case):
         self.assertNotIn("the record says", told)
         node = fleet.cluster / "nodes/w1.yaml"
         node.write_text(node.read_text().replace(TARGET, FROM))
-        self.assertIn(f"kubelet of w1: {FROM} runs, the record says {TARGET}", self.must("versions"))
+        differs = f"kubelet of w1: {FROM} runs, the record says {TARGET}"
+        for verb in ("versions", "show", "nodes"):
+            self.assertIn(differs, self.must(verb))
+        for verb in ("show", "nodes"):
+            self.assertEqual(json.loads(self.must(verb, "-o", "json"))["differences"],
+                             [{"node": "w1", "part": "kubelet", "recorded": TARGET, "runs": FROM}])
+        fleet.cluster.rename(fleet.cluster.with_name("away"))
+        self.assertRegex(self.must("show"), r"note: the cluster could not be asked what runs: .*\n")
+        self.assertIn("cluster", json.loads(self.must("nodes", "-o", "json"))["clusterProblem"])
+        fleet.cluster.with_name("away").rename(fleet.cluster)
 
     def test_step_by_step(self):
         self.must(*START, "--manual", exit_code=11)

@@ -4,9 +4,16 @@
 #include <algorithm>
 #include <any>
 
+#include <fmt/format.h>
+
 #include "base/error.hpp"
 
 namespace kmm::tool_upgrade {
+
+std::string to_string(const Difference& difference) {
+    return fmt::format("{} of {}: {} runs, the record says {}", difference.part, difference.node,
+                       difference.runs.empty() ? "an unknown version" : difference.runs, difference.recorded);
+}
 
 Crafts all_crafts() { return {&module_craft(), &kubernetes_craft(), &kernel_craft(), &recipe_craft()}; }
 

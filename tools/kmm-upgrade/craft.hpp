@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "cli/app.hpp"
@@ -14,6 +15,15 @@
 namespace kmm::tool_upgrade {
 
 struct Access;
+class RecordAccess;
+
+/// A node that runs another version than the record says.
+struct Difference {
+    std::string node, part;      ///< part as "kubelet"
+    std::string runs, recorded;  ///< `runs` "": not known
+};
+/// "kubelet of w1: v1.35.4 runs, the record says v1.34.4".
+[[nodiscard]] std::string to_string(const Difference& difference);
 
 /// What a verb touches of a recorded run: the record alone; nodes, which on an API server needs rights and the Lease;
 /// `onward` brings nodes further, and needs the rights to drain them, too.
@@ -61,6 +71,12 @@ public:
     /// has none.
     enum class Frame { upgrade, hosts };
     [[nodiscard]] virtual std::string frame(const upgrade::Run& run, Frame which) const;
+    /// Asks the cluster of `run` what its nodes run; none where a procedure cannot tell. Errors: those of the cluster.
+    [[nodiscard]] virtual std::vector<Difference> differences(RecordAccess& record, const upgrade::Run& run) const {
+        static_cast<void>(record);
+        static_cast<void>(run);
+        return {};
+    }
     /// A restore of data has begun that must be gone on with before anything else.
     [[nodiscard]] virtual bool is_restoring(const upgrade::Run& run) const {
         static_cast<void>(run);

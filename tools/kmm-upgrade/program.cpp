@@ -61,7 +61,9 @@ cli::Program program(const Crafts& crafts) {
         {{"kmm-upgrade resume", "continue the recorded upgrade"}}, onward_options(), run_resume)));
     program.verbs.push_back(about_record(
         verb("show", "show progress and the next command",
-             "Reads the record only: takes no lock, changes nothing, needs no cluster. Times are UTC.\n\n"
+             "Reads the record: takes no lock, changes nothing, needs no cluster. Times are UTC. Of a Kubernetes "
+             "upgrade the cluster is asked, too, but for --watch: nodes that run what the record does not say of them "
+             "are noted.\n\n"
              "The exit code is 0 in every state of the upgrade. Scripts read state and summary of -o json.",
              {{"kmm-upgrade show", "the state of the upgrade"},
               {"kmm-upgrade show --watch", "refresh until the upgrade ends"},
@@ -70,7 +72,8 @@ cli::Program program(const Crafts& crafts) {
     program.verbs.push_back(
         about_record(verb("nodes", "list the nodes of the upgrade",
                           "CURRENT is the version that was last seen on the node: \"-\" for none, \"?\" during a "
-                          "step or if the node did not answer.",
+                          "step or if the node did not answer. Of a Kubernetes upgrade the cluster is asked, too: "
+                          "nodes that run what the record does not say of them are noted.",
                           {{"kmm-upgrade nodes -o wide", "with full messages"}}, {stx_option()}, run_nodes)));
     auto step = verb("step", "do one step or one stage",
                      "Does the next step of one node and stops. --node chooses the node; it is refused if more than "

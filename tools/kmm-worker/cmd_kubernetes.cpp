@@ -2,6 +2,7 @@
 // kubernetes: what a node of a kubeadm cluster is made of, and the steps of an upgrade on it.
 #include <fmt/format.h>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/table.hpp"
@@ -320,25 +321,39 @@ std::vector<cli::Verb> verbs_kubernetes() {
         "kubelet", "switch this node's kubelet to another version",
         std::string("On a worker node kubeadm upgrade node runs first. The kubelet is replaced and restarted, and must "
                     "run the new version for some seconds. Drain the "
-                    "node first. With --prune-before, old copies of kubeadm in /etc/kubernetes/tmp are removed then, "
-                    "but for the newest of each kind. ") +
+                    "node first. ") +
             k_job_words,
         {{"kmm-worker kubernetes kubelet --target v1.35.4 --switch packages", "with apt-get or dnf"},
          {"kmm-worker kubernetes kubelet --target v1.35.4 --switch binaries", "from /usr/local/kubernetes/1.35.4"}},
-        std::vector<cli::Option>{target_option(), ignore_option(),
-                                 cli::option("prune-before", "NAME",
-                                             "backup: remove copies of kubeadm that are older than it")} +
-            switch_options()));
+        std::vector<cli::Option>{target_option(), ignore_option()} + switch_options()));
     verbs.back().run = [](const cli::Args& args, cli::Context& context) {
         const Here here(args, context);
         const kubeadm::KubeletOptions options{target_of(args), switch_of(args),
-                                              args.get("ignore-preflight-errors").value_or(""),
-                                              args.get("prune-before").value_or("")};
+                                              args.get("ignore-preflight-errors").value_or("")};
         if (options.how.way == kubeadm::Switch::Way::none) {
             throw Error(Exit::usage, "missing-option", "expected --switch packages, binaries or command")
                 .hint("it says how the kubelet gets onto the node");
         }
         return report_step(kubeadm::switch_kubelet(here.node, options), here.node.slot(), context);
+    };
+
+    verbs.push_back(
+        step_verb("prune", "remove what earlier upgrades have left",
+                  "Removes backups that earlier upgrades made, but for NAME and the newest complete ones; a complete "
+                  "backup and a complete snapshot of etcd always remain. Removes copies of kubeadm in "
+                  "/etc/kubernetes/tmp that are older than NAME, but for the newest of each kind and what repair "
+                  "needs. Backups with other names than those of upgrades stay.",
+                  {{"kmm-worker kubernetes prune --name before-v1.35.4-0f3c9a12", "after the upgrade is complete"}},
+                  {name_option(),
+                   cli::with_default(cli::option("keep", "N", "backups of upgrades to keep, NAME included"), "2")}));
+    verbs.back().run = [](const cli::Args& args, cli::Context& context) {
+        const Here here(args, context);
+        const auto text = args.get("keep").value_or("");
+        const auto keep = base::parse_number<std::size_t>(text);
+        if (!keep || *keep == 0)
+            throw Error(Exit::usage, "bad-value",
+                        fmt::format("--keep: expected a number from 1 on, found '{}'", base::escape(text)));
+        return report_step(kubeadm::prune_node(here.node, name_of_backup(args), *keep), here.node.slot(), context);
     };
 
     verbs.push_back(step_verb("repair", "restore manifests that a killed kubeadm lost",

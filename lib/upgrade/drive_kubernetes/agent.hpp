@@ -50,6 +50,11 @@ public:
                                    const std::function<void()>& before_again = {}) {
         return steps_.step(node, words, deadline, input, before_again);
     }
+    /// As WorkerSteps::step_once.
+    [[nodiscard]] cluster::Reply<value::Node> step_once(const std::string& node, const std::vector<std::string>& words,
+                                                        std::chrono::milliseconds timeout) {
+        return steps_.step_once(node, words, timeout);
+    }
     /// As WorkerSteps::pause.
     void pause(std::chrono::milliseconds& wait) { steps_.pause(wait); }
 

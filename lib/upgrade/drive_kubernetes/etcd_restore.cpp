@@ -121,18 +121,37 @@ EtcdMemberSight EtcdRestorer::look_at(const std::string& node, const std::string
     return member;
 }
 
+std::string EtcdRestorer::kubelet_now(const upgrade::NodeRecord& node, const Deadline& deadline) {
+    constexpr std::chrono::milliseconds k_patience{15'000};
+    auto reply = agent_.facts_once(node.name, std::min(k_patience, deadline.left()));
+    const auto sight = reply.value ? read_sight(std::move(*reply.value)) : NodeSight{};
+    if (!sight.kubelet || (sight.node && *sight.node != node.name))
+        return node.current_known ? node.current_version : std::string();
+    auto text = sight.kubelet->text();
+    if (text == node.current_version && node.current_known) return text;
+    auto seen = node_event(recorder_, EventKind::observed, node.name, "");
+    seen.message = fmt::format("its kubelet runs {}", text);
+    seen.facts.set("currentVersion", text);
+    seen.facts.set("currentKnown", true);
+    recorder_.record(seen);
+    return text;
+}
+
 EtcdRestorePlan EtcdRestorer::look(const Deadline& deadline) {
     EtcdRestorePlan plan;
     plan.id = "run-" + recorder_.header().lineage.substr(0, 8);
     std::vector<std::string> newer, members;
     const auto run = recorder_.run();
-    const bool has_kubelets = !upgrade::kubernetes::subject_of(run).kubelet.empty();
+    const auto subject = upgrade::kubernetes::subject_of(run);
+    const bool has_kubelets = !subject.kubelet.empty();
     for (const auto& each : run.nodes) {
         const auto node = upgrade::kubernetes::read(each);
         // An API server must never be older than a kubelet.
-        if (has_kubelets && !node.from_version.empty() && node.current_version != node.from_version)
-            newer.push_back(
-                fmt::format("{} runs {}", node.name, node.current_known ? node.current_version : "unknown"));
+        if (has_kubelets && !node.from_version.empty() && node.current_version != node.from_version) {
+            const auto runs = kubelet_now(node, deadline);
+            if (runs != node.from_version)
+                newer.push_back(fmt::format("{} runs {}", node.name, runs.empty() ? "an unknown version" : runs));
+        }
         if (!node.is_control_plane) continue;
         if (node.backup.empty())
             throw Error(Exit::checks_failed, "backup-not-found",
@@ -143,8 +162,10 @@ EtcdRestorePlan EtcdRestorer::look(const Deadline& deadline) {
     if (!newer.empty() && !plan.is_under_way())
         throw Error(Exit::checks_failed, "kubelet-newer",
                     fmt::format("kubelets would be newer than their API servers: {}", base::join(newer, ", ")))
-            .hint("kmm-upgrade resume goes on to the target; or bring these kubelets back first, by kmm-worker "
-                  "kubernetes kubelet --target");
+            .hint(fmt::format("kmm-upgrade resume goes on to the target; or bring these kubelets back first, on each "
+                              "node: kmm-worker kubernetes kubelet --target {} --switch {}; then this command again",
+                              recorder_.header().from_version,
+                              subject.way.empty() ? "packages|binaries|command" : subject.way));
     if (plan.members.empty()) throw bug("a Kubernetes upgrade without a control plane");
     const auto& best = *std::max_element(plan.members.begin(), plan.members.end(),
                                          [](const EtcdMemberSight& left, const EtcdMemberSight& right) {

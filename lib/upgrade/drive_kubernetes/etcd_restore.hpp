@@ -56,6 +56,9 @@ public:
 private:
     [[nodiscard]] EtcdMemberSight look_at(const std::string& node, const std::string& backup, const std::string& id,
                                           const Deadline& deadline);
+    /// The version of a kubelet that the record calls changed, as its node says now; "" if nobody knows it. What is
+    /// news goes on record.
+    [[nodiscard]] std::string kubelet_now(const upgrade::NodeRecord& node, const Deadline& deadline);
     void bring_snapshot(const EtcdRestorePlan& plan, const EtcdMemberSight& to,
                         const std::function<Deadline()>& deadline);
     void record(const std::string& node, const std::string& phase, const std::string& text);

@@ -306,10 +306,7 @@ Done KubernetesActor::kubelet(const std::string& name, const Deadline& deadline)
         throw Error(Exit::checks_failed, "kubelet-newer",
                     fmt::format("a kubelet of {} would be newer than a control plane: {}", target.text(), older))
             .hint("bring every control plane to that version first");
-    std::vector<std::string> words{"kubelet", "--target", target.text(), "--prune-before",
-                                   read(recorder_.node(name)).backup};
-    if (words.back().empty()) words.resize(3);  // of a record that has none
-    const auto document = agent_.step(name, with_kubeadm(std::move(words)), deadline);
+    const auto document = agent_.step(name, with_kubeadm({"kubelet", "--target", target.text()}), deadline);
     prove_kubelet(name, target, document.get_string({"outcome"}) != "already", deadline);
     return done_as_seen(name, message_of(document), deadline);
 }
@@ -356,7 +353,8 @@ Done KubernetesActor::validate(const std::string& name, const NodeSight& seen, c
     Done done;
     done.facts = value::Node::mapping();
     set_current(seen, done.facts);
-    done.message = fmt::format("{} {}", subject_.kubelet.empty() ? "control plane" : "kubelet", header.to_version);
+    done.message = fmt::format("{} {}{}", subject_.kubelet.empty() ? "control plane" : "kubelet", header.to_version,
+                               prune(name, deadline));
     // Where a cordon is still to be lifted, a validated node is not done; it is watched when its Pods are back.
     if (cordons_.is_ours(name)) done.state = "validating";
     else watch(name, {});
@@ -406,9 +404,11 @@ void KubernetesActor::explain(const upgrade::NodeStep& step, const Error& error,
         failed.facts.set("hint", fmt::format("kmm-upgrade retry {} repairs the manifests first, then tries again; see "
                                              "kmm-worker kubernetes facts on the node",
                                              step.node));
+    if (code == "kubelet-failed" || code == "kubelet-not-switched")
+        failed.facts.set("hint", fmt::format("journalctl -u kubelet -n 50 on the node; correct it, then kmm-upgrade "
+                                             "retry {}", step.node));
     // What runs there now: only a look can tell.
-    if (step.node.empty() || is_by_api_alone(step.step) || error.code() == "node-unreachable" ||
-        error.code() == "node-name-differs")
+    if (step.node.empty() || is_by_api_alone(step.step) || code == "node-unreachable" || code == "node-name-differs")
         return;
     const auto facts = glance(step.node);
     for (const auto& member : facts.members()) failed.facts.set(member.key, member.value);

@@ -81,6 +81,9 @@ private:
                              const Deadline& deadline);
     /// Errors: unhealthy "version-changed" where the node itself says otherwise.
     void require_versions(const std::string& name, const NodeSight& seen) const;
+    /// Has the node remove what earlier upgrades have left there; what was removed, as "; removed 2 old backups", ""
+    /// for nothing. What cannot be removed is reported and fails nothing. Throws Leave.
+    [[nodiscard]] std::string prune(const std::string& name, const Deadline& deadline);
     /// Waits for as long as the run asks for, and looks at the node again. Errors: as require_versions; unhealthy
     /// "node-not-ready".
     void watch(const std::string& name, value::Node facts);

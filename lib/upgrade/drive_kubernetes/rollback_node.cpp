@@ -25,13 +25,17 @@ bool is_etcd_newer(const upgrade::kubernetes::Node& node, const NodeSight& seen)
 }
 
 /// `way` is what can be done instead.
-Error etcd_differs(std::string message, std::string_view way, bool is_without_snapshot) {
+Error etcd_differs(std::string message, std::string_view way, const upgrade::Run& run) {
+    const bool is_without_snapshot = upgrade::kubernetes::subject_of(run).is_without_snapshot;
     return Error(Exit::checks_failed, "etcd-differs", std::move(message))
-        .hint(fmt::format("an older etcd cannot read what a newer one has written{}: {}{}",
+        .hint(fmt::format("an older etcd cannot read what a newer one has written{}: {}{}{}",
                           is_without_snapshot ? ", and there is no snapshot" : "", way,
                           is_without_snapshot ? ""
                                               : "; or go back to the snapshot and lose what was written since: "
-                                                "kmm-upgrade abort --rollback all --restore-etcd"));
+                                                "kmm-upgrade abort --rollback all --restore-etcd",
+                          !is_without_snapshot && upgrade::kubernetes::has_changed_kubelet(run)
+                              ? ", once the kubelets that were changed are back"
+                              : ""));
 }
 
 }  // namespace
@@ -52,7 +56,7 @@ void KubernetesActor::require_way_back(const std::vector<std::string>& nodes) {
     }
     if (!found.empty())
         throw etcd_differs(fmt::format("there is no way back: {}", base::join(found, "; ")),
-                           "kmm-upgrade resume goes on to the target", subject_.is_without_snapshot);
+                           "kmm-upgrade resume goes on to the target", recorder_.run());
 }
 
 Done KubernetesActor::roll_back(const std::string& name, const NodeSight& seen, const Deadline& deadline) {
@@ -62,7 +66,7 @@ Done KubernetesActor::roll_back(const std::string& name, const NodeSight& seen, 
         throw etcd_differs(fmt::format("node {} runs etcd {}, its backup is of etcd {}", name, base::escape(seen.etcd),
                                        base::escape(node.etcd)),
                            "kmm-upgrade abort --rollback none, then start again with --ignore-checks versions-uniform",
-                           subject_.is_without_snapshot);
+                           recorder_.run());
     // Neither is its kubelet, then.
     if (!subject_.control_plane.empty() && node.is_control_plane &&
         seen.control_plane != Version::parse(node.from_control_plane))

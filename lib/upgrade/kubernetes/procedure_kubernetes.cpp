@@ -116,7 +116,8 @@ void add_way_back(const Run& run, const Subject& subject, Description& descripti
     if (is_restoring_etcd(run))
         description.notes.emplace_back("etcd", fmt::format("its data goes back: {}; no API server may run", restoring));
     else if (has_backup)
-        description.notes.emplace_back("back", way_back(etcd_before, etcd_now, subject.is_without_snapshot));
+        description.notes.emplace_back("back", way_back(etcd_before, etcd_now, subject.is_without_snapshot,
+                                                        has_changed_kubelet(run)));
 }
 
 class KubernetesProcedure final : public Procedure {

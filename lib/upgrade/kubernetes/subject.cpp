@@ -45,6 +45,8 @@ Subject subject_of(const Header& run) {
     subject.ignored_preflight = tree.get_string({"ignorePreflightErrors"});
     const auto* without = tree.find("noEtcdSnapshot");
     subject.is_without_snapshot = without != nullptr && without->as_bool() == true;
+    if (const auto* keep = tree.find("keepBackups"); keep != nullptr && keep->as_uint().value_or(0) != 0)
+        subject.keep_backups = *keep->as_uint();
     subject.ignored_checks = texts_of(tree, "ignoreChecks");
     subject.networking = tree.get_string({"networking"});
     subject.versions_file = tree.get_string({"versions"});
@@ -70,6 +72,7 @@ void set_subject(Header& run, const Subject& subject) {
     set_texts(tree, "workerOptions", subject.worker_options);
     set_text(tree, "ignorePreflightErrors", subject.ignored_preflight);
     if (subject.is_without_snapshot) tree.set("noEtcdSnapshot", true);
+    if (subject.keep_backups != k_keep_backups) tree.set("keepBackups", subject.keep_backups);
     set_texts(tree, "ignoreChecks", subject.ignored_checks);
     set_text(tree, "networking", subject.networking);
     set_text(tree, "versions", subject.versions_file);
@@ -100,9 +103,21 @@ Node read(const NodeRecord& record) {
     return node;
 }
 
-std::string way_back(const std::string& etcd_before, const std::string& etcd_now, bool is_without_snapshot) {
+bool has_changed_kubelet(const Run& run) {
+    if (subject_of(run).kubelet.empty()) return false;
+    return std::any_of(run.nodes.begin(), run.nodes.end(), [](const NodeRecord& node) {
+        return !node.from_version.empty() && node.current_version != node.from_version;
+    });
+}
+
+std::string way_back(const std::string& etcd_before, const std::string& etcd_now, bool is_without_snapshot,
+                     bool has_kubelets) {
     if (etcd_before.empty() || etcd_now.empty() || etcd_before == etcd_now) return "kmm-upgrade abort --rollback all";
     const auto changed = fmt::format("etcd {} -> {}", etcd_before, etcd_now);
+    if (has_kubelets && !is_without_snapshot)
+        return fmt::format("none: {}, and kubelets were changed; kmm-upgrade abort --rollback all --restore-etcd only "
+                           "once they are back",
+                           changed);
     return is_without_snapshot ? fmt::format("none: {}, and there is no snapshot", changed)
                                : fmt::format("kmm-upgrade abort --rollback all --restore-etcd: {}, what was written "
                                              "since the snapshot is lost",

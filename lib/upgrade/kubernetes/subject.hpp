@@ -3,6 +3,7 @@
 // trees.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,8 @@
 #include "upgrade/engine/run.hpp"
 
 namespace kmm::upgrade::kubernetes {
+
+inline constexpr std::uint64_t k_keep_backups = 2;
 
 /// What a run is about. A way over several minors is walked by several runs, one after the other.
 struct Subject {
@@ -34,6 +37,7 @@ struct Subject {
     std::string app_check;      ///< directory of programs that say whether applications support a version, "" for none
     std::string canary_image;   ///< of Pods that try the network after the manifests of networking, "" for none
     std::string hooks;          ///< directory of programs that run before and after states and nodes, "" for none
+    std::uint64_t keep_backups = k_keep_backups;  ///< on each node at the end, that of this run included
     friend bool operator==(const Subject&, const Subject&) = default;
 };
 
@@ -54,10 +58,13 @@ struct Node : NodeRecord {
 [[nodiscard]] Node read(const NodeRecord& record);
 /// read(record).is_control_plane, for less.
 [[nodiscard]] bool is_control_plane(const NodeRecord& record);
+/// A kubelet may run another version than before the run: an API server must never be older than that.
+[[nodiscard]] bool has_changed_kubelet(const Run& run);
 /// The command that brings control planes back while a run is not complete, or that there is none, for people. With
-/// `etcd_before` and `etcd_now`, where both are known and differ, etcd's data cannot stay.
+/// `etcd_before` and `etcd_now`, where both are known and differ, etcd's data cannot stay; with `has_kubelets`, of
+/// has_changed_kubelet, it cannot be restored either.
 [[nodiscard]] std::string way_back(const std::string& etcd_before, const std::string& etcd_now,
-                                   bool is_without_snapshot);
+                                   bool is_without_snapshot, bool has_kubelets);
 /// A restore of etcd's data has stopped, or is about to stop, a member, or is done and the run does not go back yet:
 /// there is no way but on with it.
 [[nodiscard]] bool is_restoring_etcd(const Run& run);

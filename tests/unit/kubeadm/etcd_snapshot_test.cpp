@@ -105,19 +105,6 @@ void write_manifests(const test::Made& made, const std::string& words) {
         made.write(std::string("/etc/kubernetes/pki/etcd/") + file, std::string("PEM of ") + file + "\n");
 }
 
-/// What a node has beside its manifests.
-void write_rest(const test::Made& made) {
-    made.write("/var/lib/kubelet/config.yaml", "kind: KubeletConfiguration\n");
-    made.write(
-        "/etc/kubernetes/kubelet.conf",
-        "current-context: a\ncontexts: [{name: a, context: {user: u}}]\nusers:\n- name: u\n  user: "
-        "{client-certificate-data: " +
-            base::to_base64(sys::read_file(std::string(KMM_SOURCE_DIR) + "/tests/support/kubeadm_certs/node.crt")) +
-            "}\n");
-    std::filesystem::create_directories(made.path("/proc"));
-    made.write("/proc/sys/kernel/random/boot_id", "11111111-2222-4333-8444-555555555555\n");
-}
-
 constexpr const char* k_listen = ", '--listen-client-urls=https://10.0.0.5:2379,https://127.0.0.1:2379'";
 
 }  // namespace
@@ -203,7 +190,7 @@ TEST_CASE("what etcd says of itself is read from its gateway") {
 TEST_CASE("certificates that kubeadm keeps elsewhere are asked with, and saved") {
     test::Made made;
     write_manifests(made, std::string(k_listen) + ", '--trusted-ca-file=/etc/ssl/k8s/etcd/ca.crt'");
-    write_rest(made);
+    made.write_rest();
     std::filesystem::create_directories(made.path("/etc/ssl"));
     std::filesystem::rename(made.path("/etc/kubernetes/pki"), made.path("/etc/ssl/k8s"));
     const auto node = made.node();
@@ -218,7 +205,7 @@ TEST_CASE("certificates that kubeadm keeps elsewhere are asked with, and saved")
 TEST_CASE("a backup with a snapshot of etcd is verified with it, and kept") {
     test::Made made;
     write_manifests(made, k_listen);
-    write_rest(made);
+    made.write_rest();
     const auto node = made.node();
     const auto whole = snapshot();
     Gateway gateway(200, answer(whole));

@@ -225,53 +225,6 @@ TEST_SUITE("kubeadm::unit") {
         CHECK(directory("/run/cri-dockerd.sock") == "/var/lib/docker");
     }
 
-    TEST_CASE("old copies of kubeadm go, but for the newest of each kind and what a manifest is restored from") {
-        Made made;
-        const std::string tmp = "/etc/kubernetes/tmp/";
-        const auto at = [&](const std::string& name, int hours_ago) {
-            std::filesystem::last_write_time(
-                made.path(name), std::filesystem::file_time_type::clock::now() - std::chrono::hours(hours_ago));
-        };
-        const auto manifest = [](const std::string& component, const std::string& image) {
-            return "apiVersion: v1\nkind: Pod\nmetadata: {name: " + component +
-                   ", namespace: kube-system}\nspec: {containers: [{name: " + component + ", image: 'r/" + image +
-                   "', command: [" + component + "]}]}\n";
-        };
-        made.write(tmp + "kubeadm-backup-manifests-2026-01-01-00-00-00/etcd.yaml", manifest("etcd", "etcd:3.5.24-0"));
-        made.write(tmp + "kubeadm-backup-manifests-2026-02-01-00-00-00/kube-scheduler.yaml",
-                   manifest("kube-scheduler", "kube-scheduler:v1.33.1"));
-        made.write(tmp + "kubeadm-backup-manifests-2026-03-01-00-00-00/kube-scheduler.yaml",
-                   manifest("kube-scheduler", "kube-scheduler:v1.34.1"));
-        for (const char* name : {"kubeadm-backup-etcd-2026-01-01-00-00-00", "kubeadm-backup-etcd-2026-03-01-00-00-00",
-                                 "kubeadm-backup-etcd-2026-11-01-00-00-00", "kubeadm-kubelet-config123"})
-            made.write(tmp + name + "/file", "x");
-        made.write(tmp + "mine", "x");
-        made.write("/var/lib/kmm-node/backups/before/backup.json", "{}");
-        at(tmp + "kubeadm-backup-manifests-2026-01-01-00-00-00", 90);
-        at(tmp + "kubeadm-backup-manifests-2026-02-01-00-00-00", 80);
-        at(tmp + "kubeadm-backup-manifests-2026-03-01-00-00-00", 70);
-        at(tmp + "kubeadm-backup-etcd-2026-01-01-00-00-00", 90);
-        at(tmp + "kubeadm-backup-etcd-2026-03-01-00-00-00", 70);
-        at(tmp + "kubeadm-backup-etcd-2026-11-01-00-00-00", 1);
-        at(tmp + "kubeadm-kubelet-config123", 60);
-        at(tmp + "mine", 90);
-        at("/var/lib/kmm-node/backups/before", 2);
-        StepResult result;
-        prune_copies(made.node(), "another", result);
-        CHECK(result.message.empty());
-        prune_copies(made.node(), "before", result);
-        CHECK(result.warnings.empty());
-        CHECK(result.message == "; removed 3 old copies of kubeadm in /etc/kubernetes/tmp");
-        CHECK(made.place().list("/etc/kubernetes/tmp") ==
-              std::vector<std::string>{"kubeadm-backup-etcd-2026-11-01-00-00-00",
-                                       "kubeadm-backup-manifests-2026-01-01-00-00-00",
-                                       "kubeadm-backup-manifests-2026-03-01-00-00-00", "kubeadm-kubelet-config123",
-                                       "mine"});
-        StepResult again;
-        prune_copies(made.node(), "before", again);
-        CHECK(again.message.empty());
-    }
-
     TEST_CASE("names of backups stay below their directory") {
         const std::vector<std::string> bad{"", ".", "..", "../x", "a/b", ".a", "a b", "a\n", std::string(129, 'a')};
         for (const std::string& name : bad) CHECK_THROWS_AS(static_cast<void>(backup_directory(name)), Error);

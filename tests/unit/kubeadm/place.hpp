@@ -8,7 +8,9 @@
 #include <fstream>
 #include <string>
 
+#include "base/text.hpp"
 #include "kubeadm/node.hpp"
+#include "sys/file_ops.hpp"
 #include "sys/temp_dir.hpp"
 
 namespace kmm::kubeadm::test {
@@ -25,6 +27,16 @@ struct Made {
     void write(const std::string& inside, const std::string& text) const {
         std::filesystem::create_directories(std::filesystem::path(path(inside)).parent_path());
         std::ofstream(path(inside)) << text;
+    }
+    /// What a node has beside manifests.
+    void write_rest() const {
+        write("/var/lib/kubelet/config.yaml", "kind: KubeletConfiguration\n");
+        const auto certificate = sys::read_file(std::string(KMM_SOURCE_DIR) + "/tests/support/kubeadm_certs/node.crt");
+        write("/etc/kubernetes/kubelet.conf",
+              "current-context: a\ncontexts: [{name: a, context: {user: u}}]\nusers:\n- name: u\n  user: "
+              "{client-certificate-data: " + base::to_base64(certificate) + "}\n");
+        std::filesystem::create_directories(path("/proc"));
+        write("/proc/sys/kernel/random/boot_id", "11111111-2222-4333-8444-555555555555\n");
     }
 };
 

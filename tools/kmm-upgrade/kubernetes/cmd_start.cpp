@@ -36,6 +36,7 @@ void take_switch(const cli::Args& args, upgrade::kubernetes::Subject& subject) {
                     "--switch WAY is missing: how kubeadm and kubelet of the version get onto the nodes")
             .hint("--switch packages uses apt-get or dnf, --switch binaries files below /usr/local/kubernetes/VERSION");
     subject.is_without_snapshot = args.flag("no-etcd-snapshot");
+    subject.keep_backups = static_cast<std::uint64_t>(count_option(args, "keep-backups", 2, 1));
     subject.ignored_preflight = args.get("ignore-preflight-errors").value_or("");
     if (const auto phases = args.get("skip-phases"))
         subject.worker_options.insert(subject.worker_options.end(), {"--skip-phases", *phases});

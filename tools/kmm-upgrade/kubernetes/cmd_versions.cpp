@@ -9,6 +9,7 @@
 #include "cli/table.hpp"
 #include "cli/text.hpp"
 #include "kmm-upgrade/kubernetes/craft.hpp"
+#include "kmm-upgrade/kubernetes/differences.hpp"
 #include "kmm-upgrade/kubernetes/source.hpp"
 #include "kmm-upgrade/kubernetes/stx.hpp"
 #include "kmm-upgrade/record/access.hpp"
@@ -229,25 +230,6 @@ std::optional<Version> upgraded_to(const upgrade::Run& run) {
     return Version::parse(upgrade::kubernetes::subject_of(run).target);
 }
 
-/// Notes for nodes that run what the record does not say of them. While a step is under way it says nothing; a node
-/// that has left the cluster runs nothing.
-void note_contradictions(Call& call, const upgrade::Run& run, const kubernetes::Observation& seen) {
-    const bool has_kubelets = !upgrade::kubernetes::subject_of(run).kubelet.empty();
-    for (const auto& record : run.nodes) {
-        if (record.open || !record.current_known) continue;
-        const auto found = std::find_if(seen.kubelets.begin(), seen.kubelets.end(),
-                                        [&](const auto& each) { return each.node == record.name; });
-        if (found == seen.kubelets.end()) continue;
-        const auto compare = [&](const char* part, const std::optional<Version>& runs, const std::string& recorded) {
-            if (recorded.empty() || (runs && runs->text() == recorded)) return;
-            call.note(fmt::format("{} of {}: {} runs, the record says {}", part, record.name,
-                                  runs ? runs->text() : "an unknown version", base::escape(recorded)));
-        };
-        if (has_kubelets) compare("kubelet", found->version, record.current_version);
-        compare("control plane", seen.control_plane_of(record.name), upgrade::kubernetes::read(record).control_plane);
-    }
-}
-
 }  // namespace
 
 Exit run_versions(const cli::Args& args, cli::Context& context) {
@@ -264,7 +246,8 @@ Exit run_versions(const cli::Args& args, cli::Context& context) {
     require_known(seen);
     const auto run = own_run(call);
     const auto rows = kubernetes::version_rows(catalogue, seen, run ? upgraded_to(*run) : std::nullopt);
-    if (run) note_contradictions(call, *run, seen);
+    if (run)
+        for (const auto& difference : differences(*run, seen)) call.note(to_string(difference));
     if (!wanted) return list_versions(context, catalogue, rows, args.flag("stx"));
     const auto* row = kubernetes::find_row(rows, *wanted);
     if (row == nullptr) {

@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "cluster/pod_runner.hpp"
+#include "kmm-upgrade/kubernetes/differences.hpp"
 #include "kmm-upgrade/kubernetes/freezing.hpp"
 #include "kmm-upgrade/kubernetes/source.hpp"
 #include "kmm-upgrade/kubernetes/stx.hpp"
@@ -135,6 +136,9 @@ public:
     void restore_data(Access& access) const override { restore_etcd(access); }
     [[nodiscard]] std::string frame(const upgrade::Run& run, Frame which) const override {
         return which == Frame::hosts ? framed_hosts(run) : framed_upgrade(run);
+    }
+    [[nodiscard]] std::vector<Difference> differences(RecordAccess& record, const upgrade::Run& run) const override {
+        return look_for_differences(record, run);
     }
     [[nodiscard]] bool is_restoring(const upgrade::Run& run) const override {
         return upgrade::kubernetes::is_restoring_etcd(run);

@@ -144,7 +144,7 @@ std::string etcd_that_runs(const kubernetes::Observation& seen) {
 /// Until when a run of this hop has a way back, and which; `etcd` is the one before it, "" if kubeadm manages none, and
 /// after it the one that it brings.
 std::string back_of(const PlannedUpgrade& planned, const upgrade::kubernetes::Subject& subject, std::string& etcd) {
-    const auto plain = upgrade::kubernetes::way_back("", "", false);
+    const auto plain = upgrade::kubernetes::way_back("", "", false, false);
     const auto always = plain + ", until this run is complete";
     if (subject.control_plane.empty() || etcd.empty()) return always;
     const auto version = kubernetes::Version::parse(subject.control_plane);
@@ -155,9 +155,12 @@ std::string back_of(const PlannedUpgrade& planned, const upgrade::kubernetes::Su
         return fmt::format("{}; the metadata does not say which etcd {} brings: if it is another one, its data must go "
                            "back to the snapshot with --restore-etcd",
                            always, subject.control_plane);
-    const auto after = upgrade::kubernetes::way_back(before, next, subject.is_without_snapshot);
+    const auto after = upgrade::kubernetes::way_back(before, next, subject.is_without_snapshot, false);
     if (after == plain) return always;
-    return fmt::format("{}, until the first etcd is changed; then, until this run is complete, {}", plain, after);
+    return fmt::format("{}, until the first etcd is changed; then, until {}, {}", plain,
+                       subject.kubelet.empty() || subject.is_without_snapshot ? "this run is complete"
+                                                                              : "the first kubelet is changed",
+                       after);
 }
 
 }  // namespace
@@ -213,11 +216,17 @@ void print_plan(cli::Context& context, const PlannedUpgrade& planned) {
                                       {"back", back},
                                       {"stages", std::move(stages)}}));
     }
+    const auto keep = request.subject.keep_backups;
+    text += fmt::format("backups: {} on each node after the upgrade (--keep-backups); those of older upgrades are "
+                        "removed, the last whole snapshot of etcd never\n",
+                        keep == 1 ? std::string("only that of this upgrade stays")
+                                  : fmt::format("the newest {} of upgrades stay", keep));
     const auto freeze = freeze_of(planned);
     auto document = Node::mapping({{"apiVersion", "kmmtools/v1"},
                                          {"kind", "KubernetesUpgradePlan"},
                                          {"target", request.subject.target},
                                          {"freeze", freeze_node(freeze, request.subject.freeze)},
+                                         {"keepBackups", keep},
                                          {"runs", std::move(runs)}});
     if (!request.left_out.empty()) {
         document.set("leftOut", Node::strings(request.left_out));

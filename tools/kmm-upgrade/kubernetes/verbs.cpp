@@ -212,6 +212,7 @@ cli::Verb start_kubernetes_verb() {
                 skipped,
                 option("patches", "DIR", "directory of kubeadm's patches on the nodes"),
                 option("no-etcd-snapshot", "", "back up control planes without the data of etcd"),
+                cli::with_default(option("keep-backups", "N", "backups of upgrades kept on each node at the end"), "2"),
                 option("no-drain", "", "switch kubelets without emptying nodes"),
                 option("force", "", "also evict Pods without a controller"),
                 option("delete-emptydir-data", "", "also evict Pods with an emptyDir"),

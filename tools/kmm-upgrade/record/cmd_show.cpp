@@ -29,6 +29,41 @@ std::optional<record::Owner> owner_of(RecordAccess& record, const upgrade::Run& 
     return record.directory().holder();
 }
 
+/// What the cluster says now of what the record says.
+struct Comparison {
+    std::vector<Difference> found;
+    std::string problem;  ///< why the cluster was not asked, "" if it was
+};
+
+Comparison compare(RecordAccess& record, const upgrade::Run& run) {
+    Comparison comparison;
+    try {
+        comparison.found = craft_of(record.call().context(), run).differences(record, run);
+    } catch (const Error& error) {
+        comparison.problem = error.message();
+    }
+    return comparison;
+}
+
+/// Where the output has no place for it.
+void note_comparison(const Call& call, const Comparison& comparison) {
+    const auto& output = call.context().output;
+    if (output == "json" || output == "yaml") return;
+    for (const auto& difference : comparison.found) call.note(to_string(difference));
+    if (!comparison.problem.empty()) call.note("the cluster could not be asked what runs: " + comparison.problem);
+}
+
+void add_comparison(value::Node& document, const Comparison& comparison) {
+    auto items = value::Node::sequence();
+    for (const auto& each : comparison.found) {
+        auto item = value::Node::mapping({{"node", each.node}, {"part", each.part}, {"recorded", each.recorded}});
+        if (!each.runs.empty()) item.set("runs", each.runs);
+        items.push_back(std::move(item));
+    }
+    if (!comparison.found.empty()) document.set("differences", std::move(items));
+    if (!comparison.problem.empty()) document.set("clusterProblem", comparison.problem);
+}
+
 std::string show_text(RecordAccess& record, const upgrade::Run& run, std::size_t width,
                       const std::string& follow = "kmm-upgrade show --watch") {
     std::string commands;
@@ -138,11 +173,15 @@ Exit run_show(const cli::Args& args, cli::Context& context) {
     if (args.flag("watch")) return watch(record);
     write_metrics(args, context, run);
     if (!run) return show_idle(record);
-    if (print_document(context, shown_document(*run))) return Exit::ok;
     if (context.output == "name") {
         context.console.out("upgrade/" + upgrade::describe(*run).subject() + "\n");
         return Exit::ok;
     }
+    const auto comparison = compare(record, *run);
+    auto shown = shown_document(*run);
+    add_comparison(shown, comparison);
+    note_comparison(call, comparison);
+    if (print_document(context, shown)) return Exit::ok;
     context.console.out(args.flag("stx") ? craft_of(context, *run).frame(*run, Craft::Frame::upgrade)
                                          : show_text(record, *run, table_width(context)));
     return Exit::ok;
@@ -158,11 +197,14 @@ Exit run_nodes(const cli::Args& args, cli::Context& context) {
     for (const auto& node : run.left_out)
         items.push_back(value::Node::mapping({{"name", node.name}, {"state", "left-out"}, {"reason", node.reason}}));
     list.set("items", std::move(items));
-    if (print_list(context, list)) return Exit::ok;
     if (context.output == "name") {
         for (const auto& node : run.nodes) context.console.out("node/" + node.name + "\n");
         return Exit::ok;
     }
+    const auto comparison = compare(record, run);
+    add_comparison(list, comparison);
+    note_comparison(call, comparison);
+    if (print_list(context, list)) return Exit::ok;
     context.console.out(args.flag("stx") ? craft_of(context, run).frame(run, Craft::Frame::hosts)
                                          : node_table(run, table_width(context)));
     return Exit::ok;

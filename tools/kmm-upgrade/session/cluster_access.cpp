@@ -77,10 +77,14 @@ cluster::Place ClusterAccess::place(const upgrade::Run* recorded) const {
         .hint("--cluster DIR");
 }
 
-cluster::Cluster& ClusterAccess::open(const cluster::Place& place) {
+cluster::Cluster& ClusterAccess::open(const cluster::Place& place, std::optional<std::chrono::milliseconds> patience) {
     kube::ClientOptions options;
-    options.api_timeout = call_.api_timeout();
-    if (call_.context().verbosity >= 0)
+    options.api_timeout = patience.value_or(call_.api_timeout());
+    if (patience) {
+        options.request_timeout = *patience;
+        options.cancelled = [this] { return call_.stopped(); };
+    }
+    if (call_.context().verbosity >= 0 && !patience)
         kube::tell_all(options,
                        [&console = call_.context().console](const std::string& line) { console.err(line + "\n"); });
     options.stop_waiting = [this] { return call_.stopped(); };

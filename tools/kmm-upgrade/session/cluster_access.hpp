@@ -38,8 +38,9 @@ public:
     /// those of kube::load_connection.
     [[nodiscard]] cluster::Place place(const upgrade::Run* recorded = nullptr) const;
     /// Opens the cluster in place of the one that is open; that one must not be in use any more. Errors: those of
-    /// kube::load_connection.
-    cluster::Cluster& open(const cluster::Place& place);
+    /// kube::load_connection. With `patience` nothing is waited for longer, and nothing is printed about it.
+    cluster::Cluster& open(const cluster::Place& place,
+                           std::optional<std::chrono::milliseconds> patience = std::nullopt);
     /// The open one.
     [[nodiscard]] cluster::Cluster& opened();
     /// Takes the lock of a directory cluster, which is kept until this object ends; nothing for others. Errors:

@@ -37,15 +37,6 @@ std::string leave_out(const std::string& name) {
     return "leave the option out for the usual one";
 }
 
-std::int64_t count_option(const cli::Args& args, const std::string& name, std::int64_t fallback, std::int64_t least) {
-    const auto text = args.get(name);
-    if (!text) return fallback;
-    const auto number = base::parse_number<std::int64_t>(*text);
-    if (!number || *number < least || *number > 1'000'000)
-        throw bad_value(name, *text, fmt::format("a number from {}", least)).hint(leave_out(name));
-    return *number;
-}
-
 std::int64_t duration_option(const cli::Args& args, const std::string& name, std::int64_t fallback_ms) {
     const auto text = args.get(name);
     if (!text) return fallback_ms;
@@ -55,6 +46,15 @@ std::int64_t duration_option(const cli::Args& args, const std::string& name, std
 }
 
 }  // namespace
+
+std::int64_t count_option(const cli::Args& args, const std::string& name, std::int64_t fallback, std::int64_t least) {
+    const auto text = args.get(name);
+    if (!text) return fallback;
+    const auto number = base::parse_number<std::int64_t>(*text);
+    if (!number || *number < least || *number > 1'000'000)
+        throw bad_value(name, *text, fmt::format("a number from {}", least)).hint(leave_out(name));
+    return *number;
+}
 
 std::string command_option(const cli::Args& args, const std::string& name) {
     const auto text = args.get(name).value_or("");

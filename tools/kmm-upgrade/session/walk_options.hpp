@@ -41,6 +41,9 @@ void sign_request(upgrade::Signature& request);
 /// which the run cannot stop any more.
 [[nodiscard]] std::optional<std::string> until_option(const cli::Args& args, const upgrade::Run& run);
 
+/// The number of an option, `fallback` if it is not given. Errors: usage "bad-value" below `least` or above a million.
+[[nodiscard]] std::int64_t count_option(const cli::Args& args, const std::string& name, std::int64_t fallback,
+                                        std::int64_t least);
 /// The text of an option that is a command line, "" if it is not given. Errors: usage "bad-value".
 [[nodiscard]] std::string command_option(const cli::Args& args, const std::string& name);
 

@@ -214,7 +214,8 @@ TEST_CASE("what a run keeps is read back, and a header without it is damaged") {
                          {"prod", "user:jane"},
                          "/srv/apps",
                          "registry.example/busybox:1.36",
-                         "/srv/hooks"};
+                         "/srv/hooks",
+                         5};
     set_subject(run, subject);
     const auto again = decode_run(encode(run), k8s::procedures());
     CHECK(k8s::subject_of(again) == subject);
