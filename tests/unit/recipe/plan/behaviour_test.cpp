@@ -59,7 +59,8 @@ TEST_CASE("a List is one object to the operator; here each of its items is one")
     Case one;
     const auto list = [&](const std::string& text) { one.files = {{"templates/1000-a.yaml", "apiVersion: " + text}}; };
     list("v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n"
-         "- apiVersion: v1\n  kind: ConfigMapList\n  items:\n  - {apiVersion: v1, kind: ConfigMap, metadata: {name: b}}\n");
+         "- apiVersion: v1\n  kind: ConfigMapList\n"
+         "  items: [{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}]\n");
     const std::string text = one.text();
     CHECK_FALSE(has(text, "List"));
     CHECK(has(text, "  name: a\n  namespace: demo\n"));
