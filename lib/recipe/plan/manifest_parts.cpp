@@ -21,9 +21,38 @@ std::int64_t weight(const Manifest& hook) {
     if (metadata == object.members().end()) { return 0; }
     const auto annotations = metadata->second.members().find("annotations");
     if (annotations == metadata->second.members().end()) { return 0; }
+    const std::string text = member_text(annotations->second, "helm.sh/hook-weight");
     try {
-        return std::stoll(member_text(annotations->second, "helm.sh/hook-weight"));
+        std::size_t end = 0;
+        const std::int64_t number = std::stoll(text, &end);
+        return end == text.size() && text.front() != ' ' ? number : 0;  // as Atoi of Go has it
     } catch (const std::exception&) { return 0; }
+}
+
+bool is_list(const Value& object) {
+    const auto items = object.members().find("items");
+    const auto metadata = object.members().find("metadata");
+    const bool is_named = metadata != object.members().end() && metadata->second.members().contains("name");
+    return member_text(object, "kind").ends_with("List") && !is_named && items != object.members().end() &&
+           (items->second.is_nil() || items->second.is_list()) &&
+           std::all_of(items->second.items().begin(), items->second.items().end(),
+                       [](const Value& item) { return item.is_map(); });
+}
+
+void put_opened(const Manifest& manifest, std::vector<Manifest>& opened) {
+    if (!is_list(manifest.object)) {
+        opened.push_back(manifest);
+        return;
+    }
+    for (const auto& item : manifest.object.members().at("items").items()) {
+        Manifest one = manifest;
+        one.object = item;
+        one.api_version = member_text(item, "apiVersion");
+        one.kind = member_text(item, "kind");
+        const auto metadata = item.members().find("metadata");
+        one.name = metadata == item.members().end() ? std::string() : member_text(metadata->second, "name");
+        put_opened(one, opened);
+    }
 }
 
 }  // namespace
@@ -54,11 +83,18 @@ Position place_of(const Manifest& manifest) {
     return manifest.origin ? manifest.origin(1) : Position{manifest.source, 0, 0};
 }
 
+void open_lists(std::vector<Manifest>& manifests) {
+    std::vector<Manifest> opened;
+    for (const auto& one : manifests) { put_opened(one, opened); }
+    manifests = std::move(opened);
+}
+
 std::vector<Manifest> definitions(const chart::Rendered& rendered) {
     std::vector<Manifest> all;
     for (const auto& file : rendered.crds) {
         for (auto& one : chart::definitions_of(file)) { all.push_back(std::move(one)); }
     }
+    open_lists(all);
     return all;
 }
 

@@ -26,6 +26,9 @@ namespace kmm::recipe::plan {
 /// Where the template of a manifest stands.
 [[nodiscard]] Position place_of(const chart::Manifest& manifest);
 
+/// Lists (kind List, ConfigMapList, ...) as what they hold: kubectl and Helm apply each item as an object of its own.
+void open_lists(std::vector<chart::Manifest>& manifests);
+
 /// The objects of `crds/`, in the order in which they are installed.
 [[nodiscard]] std::vector<chart::Manifest> definitions(const chart::Rendered& rendered);
 

@@ -112,7 +112,6 @@ private:
 
     /// The API server takes no object without a name, and none whose name is a number.
     void check_name() const {
-        if (find({"items"}) != nullptr) { return; }  // a List
         const Value* name = find({"metadata", "name"});
         if (name == nullptr || name->is_nil() || (name->is_text() && name->text().empty())) {
             throw bad(fmt::format("{}: metadata.name is missing", kind_), "give the object a name");

@@ -185,7 +185,7 @@ private:
         context_.kernel = release.kernel;
         context_.os = release.os;
         context_.expanded = &own;
-        auto rendered = chart_.render(step, own, chart_.values(own, values));
+        auto rendered = opened(chart_.render(step, own, chart_.values(own, values)));
         put_definitions(step.name, rendered);
         put_hooks(step.name, rendered, "pre-install");
         for (const auto& manifest : in_order(rendered)) {
@@ -240,7 +240,7 @@ private:
             known = values_.emplace(kernel.kernel, chart_.values(expanded(kernel.kernel), all)).first;
         }
         context_.expanded = &expanded(kernel.kernel);
-        return chart_.render(state, *context_.expanded, known->second);
+        return opened(chart_.render(state, *context_.expanded, known->second));
     }
 
     void put_all(const std::string& state, const std::string& kernel, const std::vector<Manifest>& manifests,
@@ -274,6 +274,15 @@ private:
         if (!object) { return std::nullopt; }
         made.object = std::move(*object);
         return made;
+    }
+
+    /// The operator takes a List for one object, which no API server takes.
+    chart::Rendered opened(chart::Rendered rendered) const {
+        if (!options_.operator_only) {
+            open_lists(rendered.objects);
+            open_lists(rendered.hooks);
+        }
+        return rendered;
     }
 
     std::vector<Manifest> in_order(chart::Rendered& rendered) const {

@@ -55,6 +55,25 @@ TEST_CASE("behaviour 3: pass 1 works on JSON text; a quote breaks it, a missing 
     CHECK(has(one.text(), "num: \"1\""));
 }
 
+TEST_CASE("a List is one object to the operator; here each of its items is one") {
+    Case one;
+    const auto list = [&](const std::string& text) { one.files = {{"templates/1000-a.yaml", "apiVersion: " + text}}; };
+    list("v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n"
+         "- apiVersion: v1\n  kind: ConfigMapList\n"
+         "  items: [{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}]\n");
+    const std::string text = one.text();
+    CHECK_FALSE(has(text, "List"));
+    CHECK(has(text, "  name: a\n  namespace: demo\n"));
+    CHECK(has(text, "  name: b\n  namespace: demo\n"));
+    one.compat = true;
+    CHECK(has(one.text(), "kind: List"));
+    one.compat = false;
+    list("v1\nkind: List\nitems: [{apiVersion: v1, kind: ConfigMap}]\n");
+    CHECK(error_of([&] { (void)one.text(); }).message() == "ConfigMap: metadata.name is missing");
+    list("x.io/v1\nkind: AllowList\nmetadata: {name: z}\nitems: [{a: b}]\n");
+    CHECK(has(one.text(), "kind: AllowList"));
+}
+
 TEST_CASE("behaviour 4: a state that is rendered once may fail where several kernels run") {
     Case one;
     one.files = {{"templates/1000-a.yaml", "{{ fail \"no\" }}"}, {"templates/2000-b.yaml", config_map("b")}};
