@@ -31,7 +31,7 @@ class Examined(ClusterCase):
             with proxy.turn:
                 proxy.hook = stop
                 child = fleet.begin(*fleet.start("v2"), "--kubeconfig", fleet.access(proxy.port))
-            said, _ = child.communicate(timeout=120)
+            said, _ = child.communicate(timeout=600)
         self.assertEqual(child.returncode, 143, said)
         module = f"{KMM}/namespaces/{fleet.namespace}/modules/{fleet.name}"
         self.api.patch(module, {"metadata": {"finalizers": ["kmm.node.kubernetes.io/module-finalizer"]}})

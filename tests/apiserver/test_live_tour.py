@@ -48,7 +48,7 @@ class Tour(ClusterCase):
                     text=True,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
-                    timeout=120,
+                    timeout=600,
                     check=False,
                 )
                 text += f"{line}\n{done.stdout}"

@@ -28,7 +28,7 @@ class Schema(ClusterCase):
             version = f"{group}/{spec['versions'][-1]['name']}"
             versions[spec["names"]["kind"]] = (version, f"/apis/{version}/{spec['names']['plural']}")
         for _, path in versions.values():
-            wait_for(f"{path} to be served", lambda path=path: self.api.raw("GET", path)[0] == 200, 30, 0.05)
+            wait_for(f"{path} to be served", lambda path=path: self.api.raw("GET", path)[0] == 200, 300, 0.05)
         return {kind: version for kind, (version, _) in versions.items()}
 
     def verdict(self, thing):

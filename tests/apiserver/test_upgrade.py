@@ -230,7 +230,7 @@ class Killer:
         with self.proxy.turn:  # no request before there is someone to kill
             self.proxy.hook = kill
             child = self.fleet.begin(*self.fleet.start("v2"), "--kubeconfig", self.access)
-        said, _ = child.communicate(timeout=120)
+        said, _ = child.communicate(timeout=600)
         self.proxy.hook = None
         if not hit:
             self.assertEqual(child.returncode, 0, said)

@@ -130,7 +130,7 @@ class Fleet:
         return {**os.environ, "PATH": f"{self.tools.fake}:{os.environ['PATH']}", "KMM_FAKE_NODES": str(self.nodes),
                 "XDG_CONFIG_HOME": str(self.root / "config"), "LC_ALL": "C.UTF-8", **more}
 
-    def run(self, *arguments, prefix=(), timeout=60, **more):
+    def run(self, *arguments, prefix=(), timeout=600, **more):
         """kmm-upgrade to its end; stdout and stderr together in .stdout."""
         options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "check": False,
                    "encoding": "utf-8", "errors": "replace", "timeout": timeout, "env": self.environment()}

@@ -58,12 +58,12 @@ class Podded(Frozen):
 
     def test_a_server_that_hangs_keeps_nobody_from_the_record(self):
         listen = ('import socket, time; s = socket.create_server(("127.0.0.1", 0)); '
-                  'open("port.new", "w").write(str(s.getsockname()[1])); time.sleep(600)')
+                  'open("port.new", "w").write(str(s.getsockname()[1])); time.sleep(3600)')
         shown = self.walked(
             f"GO --manual || test $? = 11\npython3 -c '{listen}' > /dev/null 2>&1 &\n"
             "until [ -s port.new ]; do sleep 0.1; done\n"
             'sed -i -E "s/(127.0.0.1:)[0-9]+/\\1$(cat port.new)/" "$KUBECONFIG"\n'
-            "timeout 40 kmm-upgrade show; echo \"exit $?\"; kill $!")
+            "timeout 600 kmm-upgrade show; echo \"exit $?\"; kill $!")
         self.assertRegex(shown, r"note: the cluster could not be asked what runs: .*no answer from .*\n"
                                 r"cluster .*\nstate +upgrade-started .*\n[\s\S]*exit 0\n")
 

@@ -40,7 +40,7 @@ class Locking(E2eCase):
         (self.fleet.nodes / "node-a" / "let-go").touch()
 
     def wait_for_call(self, verb, node="node-a"):
-        end = time.monotonic() + 120
+        end = time.monotonic() + 600
         while time.monotonic() < end:
             if any(call[:3] == ["begin", node, verb] for call in self.fleet.calls()):
                 return
@@ -121,7 +121,7 @@ class Locking(E2eCase):
         self.let_go()
         codes = []
         for process in processes:
-            process.communicate(timeout=60)
+            process.communicate(timeout=600)
             codes.append(process.returncode)
         self.assertEqual(codes.count(0), 1, codes)
         self.assertEqual(codes.count(75), 7, codes)
@@ -152,7 +152,7 @@ class Signals(E2eCase):
                 process = world.begin(*START, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
                 time.sleep(moment)
                 process.send_signal(number)
-                output = process.communicate(timeout=60)[0].decode()
+                output = process.communicate(timeout=600)[0].decode()
                 early = -number  # before the handlers were there
                 if process.returncode not in (0, code, early):
                     return f"exit {process.returncode}: {output}"
@@ -171,7 +171,7 @@ class Signals(E2eCase):
     def test_second_signal_leaves_at_once(self):
         self.fleet.fault("node-a", "load held")
         process = self.fleet.begin(*START)
-        end = time.monotonic() + 120
+        end = time.monotonic() + 600
         while not any(call[:3] == ["begin", "node-a", "load"] for call in self.fleet.calls()):
             self.assertLess(time.monotonic(), end)
             time.sleep(0.01)

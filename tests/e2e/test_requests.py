@@ -90,7 +90,7 @@ class World:
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=120,
+            timeout=600,
             check=False,
         )
 

@@ -94,7 +94,7 @@ class Errnos(unittest.TestCase):
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
-                timeout=60,
+                timeout=600,
                 check=False,
             )
             return done.returncode, json.loads(done.stdout), done.stdout + done.stderr

@@ -70,7 +70,7 @@ class Linked(unittest.TestCase):
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=600,
         )
 
     def test_whole(self):

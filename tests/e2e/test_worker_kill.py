@@ -328,7 +328,7 @@ class Killed(unittest.TestCase):
                         stdout=subprocess.PIPE,
                         stderr=subprocess.STDOUT,
                         text=True,
-                        timeout=60,
+                        timeout=600,
                         check=False,
                     )
                 finally:

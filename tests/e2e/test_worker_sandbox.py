@@ -47,7 +47,7 @@ def traced(where, calls, *command):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 
@@ -153,11 +153,11 @@ class Sandboxed(unittest.TestCase):
         self.addCleanup(worker.kill)
         parser = self.confined_below(worker)
         if parser is None:
-            return worker.communicate(timeout=120)[1]
+            return worker.communicate(timeout=600)[1]
         os.kill(parser, signal.SIGSTOP)
         said = worker.communicate(
             f"containerImage: dir:{where}/tree\nkernelVersion: {worker_case.RELEASE}\nmodprobe: {{moduleName: demo}}\n",
-            timeout=120,
+            timeout=600,
         )[1]
         self.assertEqual(worker.returncode, 124, said)
         self.assertFalse(pathlib.Path(f"/proc/{parser}").exists())

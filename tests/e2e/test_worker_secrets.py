@@ -105,7 +105,7 @@ class Secrets(unittest.TestCase):
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=60,
+            timeout=600,
             check=False,
         )
         self.assertIn(done.returncode, code if isinstance(code, tuple) else (code,), done.stdout)

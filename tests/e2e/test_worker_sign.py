@@ -220,7 +220,7 @@ class Signing(unittest.TestCase):
             while ran.poll() is None and not list(scratch.glob("kmm-sign-*/1/opt")):
                 time.sleep(0.001)
             subprocess.run(["kill", f"-{signal}", str(ran.pid)], check=False)
-            said = ran.communicate(timeout=120)[1]
+            said = ran.communicate(timeout=600)[1]
             self.assertEqual(ran.returncode, code, said)
             self.assertIn("interrupted while signing; nothing was written", said)
             self.assertFalse((self.root / "signed").exists())

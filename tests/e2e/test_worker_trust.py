@@ -98,7 +98,7 @@ class Registry(unittest.TestCase):
     def request(self, method, path, data=None, kind="application/octet-stream"):
         url = path if path.startswith("http") else f"http://{self.address}/v2/{path}"
         asked = urllib.request.Request(url, data=data, method=method, headers={"Content-Type": kind})
-        with urllib.request.urlopen(asked, timeout=30) as answer:
+        with urllib.request.urlopen(asked, timeout=600) as answer:
             return answer.headers
 
     def blob(self, repository, data, kind):

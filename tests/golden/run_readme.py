@@ -24,7 +24,7 @@ def run_block(block, work, env):
     for line in block.splitlines():
         if line.startswith("$ "):
             done = subprocess.run(["sh", "-c", line[2:]], cwd=work, env=env, stdin=subprocess.DEVNULL, text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False)
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600, check=False)
             text += line + "\n" + done.stdout
     return text
 

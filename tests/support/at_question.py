@@ -18,7 +18,7 @@ keys = sys.argv[1].encode().decode("unicode_escape").encode()
 pid, terminal = pty.fork()
 if pid == 0:
     os.execvp(sys.argv[2], sys.argv[2:])
-said, typed, end, pause = b"", False, time.monotonic() + 20, None
+said, typed, end, pause = b"", False, time.monotonic() + 300, None
 while time.monotonic() < end:
     if select.select([terminal], [], [], 0.1)[0]:
         try:

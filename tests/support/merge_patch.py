@@ -17,7 +17,7 @@ def main():
     request = urllib.request.Request(
         server + path, patch.encode(), {"Content-Type": "application/merge-patch+json"}, method="PATCH"
     )
-    with urllib.request.urlopen(request, timeout=60) as answer:
+    with urllib.request.urlopen(request, timeout=600) as answer:
         answer.read()
 
 

@@ -60,7 +60,7 @@ def measure(chromium, page, width, directory):
         f"file://{wrapper}",
     ]
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=300, env=dict(os.environ, HOME=str(directory))
+        command, capture_output=True, text=True, timeout=600, env=dict(os.environ, HOME=str(directory))
     )
     found = re.search(r'id="found">FOUND(.*?)END<', done.stdout, re.S)
     if not found:

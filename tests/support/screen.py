@@ -86,7 +86,7 @@ class Screen:
         return lines
 
 
-def run_on_screen(command, columns, rows, look, environment=None, timeout=120):
+def run_on_screen(command, columns, rows, look, environment=None, timeout=600):
     """Runs the command with all three streams on the terminal; calls look(screen, process) whenever something was
     written. Returns the screen and the exit code."""
     ours, its = pty.openpty()

@@ -97,7 +97,7 @@ class Cut(UpgradeCase):
         self.edit("v2")
         process = self.begin(*START, "--node", "node-b")
         self.wait_event(process, "node-b", "load")
-        end = time.monotonic() + 60
+        end = time.monotonic() + 600
         victims = []
         while not victims and process.poll() is None and time.monotonic() < end:
             victims = children(process.pid)

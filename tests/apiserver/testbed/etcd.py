@@ -13,7 +13,7 @@ def _call(cluster, verb, body):
         f"http://127.0.0.1:{cluster.state()['etcd']}/v3/kv/{verb}", json.dumps(body).encode()
     )
     # No proxy of the environment: etcd is on loopback.
-    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=600) as answer:
         return json.load(answer)
 
 

@@ -112,7 +112,7 @@ class Fleet:
         return subprocess.Popen(self.command(*arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", env=self.environment())
 
-    def run(self, *arguments, expect=0, timeout=120):
+    def run(self, *arguments, expect=0, timeout=600):
         """kmm-upgrade to its end: what it said."""
         child = self.begin(*arguments)
         try:

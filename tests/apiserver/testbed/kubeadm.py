@@ -168,7 +168,7 @@ class NodeSpace:
         with open(self.dir / "log", "ab") as log:
             self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
                                             preexec_fn=die_with_parent)
-        self.pid = wait_for(f"the first process of {self.name}", lambda: self.entered(), 20, 0.05)
+        self.pid = wait_for(f"the first process of {self.name}", lambda: self.entered(), 300, 0.05)
         link = f"lab-{self.name}"
         # It keeps its hardware's address.
         peer = ("name", "eth0", "address", f"02:00:0a:4d:00:{10 + self.number:02x}", "netns", str(self.pid))
@@ -356,7 +356,7 @@ class KubeadmLab:
                 cwd="/",
                 preexec_fn=die_with_parent,
             )
-        wait_for("the lab's first process", (self.dir / "world.ready").exists, 20, 0.05)
+        wait_for("the lab's first process", (self.dir / "world.ready").exists, 300, 0.05)
         self.pid = first_process(self.world.pid)
         for node in self.nodes.values():
             node.start()

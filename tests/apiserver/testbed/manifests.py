@@ -40,7 +40,7 @@ def install_definitions(api, root, directory="manifests/crd"):
         def established(path=path):
             conditions = api.get(path).get("status", {}).get("conditions") or []
             return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
-        wait_for(f"{path} to be established", established, 30, 0.05)
+        wait_for(f"{path} to be established", established, 300, 0.05)
         spec = definition["spec"]
         served = f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}"
-        wait_for(f"{served} to be served", lambda served=served: api.raw("GET", served)[0] == 200, 30, 0.05)
+        wait_for(f"{served} to be served", lambda served=served: api.raw("GET", served)[0] == 200, 300, 0.05)

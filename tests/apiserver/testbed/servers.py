@@ -164,7 +164,7 @@ class Cluster:
         """Starts the API server, on the port that it had; see wait_ready."""
         state, pki = self.state(), self.dir / "pki"
         # Threads of a killed one may still hold it, or a connection that somebody opened meanwhile.
-        wait_for(f"port {state['port']} to be free", lambda: is_free(state["port"]), 60, 0.02)
+        wait_for(f"port {state['port']} to be free", lambda: is_free(state["port"]), 300, 0.02)
         self._start(
             "kube-apiserver",
             [
@@ -204,7 +204,7 @@ class Cluster:
     def start_kubelet(self):
         self._start("kubelet", ["--dir", self.dir, "kubelet"])
 
-    def wait_ready(self, timeout=90):
+    def wait_ready(self, timeout=600):
         """Waits until the API server serves requests."""
         api = self.api()
 
@@ -270,7 +270,7 @@ class Cluster:
     def kill_apiserver(self):
         """As a crash would: SIGKILL."""
         stop_process(self.state()["pids"]["kube-apiserver"], grace=0)
-        wait_for("the API server to be gone", lambda: not alive(self.state()["pids"]["kube-apiserver"]), 10, 0.01)
+        wait_for("the API server to be gone", lambda: not alive(self.state()["pids"]["kube-apiserver"]), 300, 0.01)
 
     def down(self):
         pids = self.state().get("pids", {})

@@ -37,7 +37,7 @@ class ClusterCase(unittest.TestCase):
         name, *rest = map(str, arguments)
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("KMM_", "KUBE"))}
         done = subprocess.run([str(self.bin / name), *rest], input=stdin, capture_output=True, text=True, check=False,
-                              env=dict(environment, HOME="/nonexistent", **(env or {})), timeout=300)
+                              env=dict(environment, HOME="/nonexistent", **(env or {})), timeout=600)
         self.assertEqual(
             done.returncode, expect, f"{' '.join([name, *rest])}\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
         )
@@ -64,7 +64,7 @@ class ClusterCase(unittest.TestCase):
                 capture_output=True,
                 text=True,
                 check=False,
-                timeout=300,
+                timeout=600,
                 env={"PATH": os.environ["PATH"], "HOME": home},
             )
         said = [
@@ -75,7 +75,7 @@ class ClusterCase(unittest.TestCase):
         )
         return done.stdout
 
-    def wait(self, what, probe, timeout=120):
+    def wait(self, what, probe, timeout=600):
         return wait_for(what, probe, timeout, 0.05)
 
     def free(self, path):

@@ -79,7 +79,7 @@ class Registry:
             pids[{"port": "pid", "tls_port": "tls_pid"}[kind]] = spawn(
                 [need("docker-registry"), "serve", config], self.lab.path("registry", f"{kind}.log"), env=environment)
         self.lab.remember(registry={**ports, **pids})
-        wait_for("the registry", lambda: self._answers(ports["port"]), 20, 0.05)
+        wait_for("the registry", lambda: self._answers(ports["port"]), 300, 0.05)
         return self
 
     @staticmethod
