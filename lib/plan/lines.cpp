@@ -234,6 +234,7 @@ public:
             known_.emplace(module->meta.namespace_, module->meta.name);
         }
         selected_.resize(selectors_.size());
+        numbers_.resize(resolvers_.size());
     }
 
     Diagnostics run() && {
@@ -257,15 +258,16 @@ public:
 private:
     struct Known {
         std::shared_ptr<const Entry> entry;
-        FleetLint::Share lint;
         std::size_t number = k_own_entry;          ///< of the shared entry
         std::size_t kernel_module = k_own_entry;   ///< Conflicts' number
+        FleetLint::Share lint;
     };
 
     void visit(const NodeView& view) {
         const api::Node& node = *view.node;
         for (std::size_t i = 0; i < selectors_.size(); ++i) { selected_[i] = selects(selectors_[i], node.meta.labels); }
         const bool shares = situations_.look(view);
+        if (shares) { number_situations(); }
         const auto unknown = situations_.has_unknown() ? unknown_modules(view) : std::map<Name, Entry>();
         auto next = unknown.begin();
         for (std::size_t i = 0; i < resolvers_.size(); ++i) {
@@ -277,9 +279,7 @@ private:
                 own(node, judged(view, i));
                 continue;
             }
-            const std::size_t number = situations_.number(i, selected_[selector_of_[i]]);
-            if (number >= known_verdicts_.size()) { known_verdicts_.resize(number + 1); }
-            auto& known = known_verdicts_[number];
+            auto& known = known_verdicts_[numbers_[i]];
             if (known == nullptr) {
                 Verdict verdict = judged(view, i);
                 if (is_about_one_node(verdict)) {
@@ -294,6 +294,17 @@ private:
         lint_.end_node(node);
         needs_.end_node(node);
         own_lint_.clear();
+    }
+
+    /// Numbers the situations of the node with each Module. What is known of them lies all over the memory of a large
+    /// fleet, so it is fetched before it is needed.
+    void number_situations() {
+        for (std::size_t i = 0; i < resolvers_.size(); ++i) {
+            const std::size_t number = situations_.number(i, selected_[selector_of_[i]]);
+            if (number >= known_verdicts_.size()) { known_verdicts_.resize(number + 1); }
+            numbers_[i] = number;
+            __builtin_prefetch(known_verdicts_[number]);
+        }
     }
 
     /// Findings about such verdicts name the node.
@@ -315,8 +326,8 @@ private:
     const Known* share(const api::Node& node, Verdict verdict) {
         auto lint = lint_.see(node, verdict);
         auto& known =
-            shared_.emplace_back(Known{std::make_shared<const Entry>(std::move(verdict.entry)), std::move(lint),
-                                       shared_.size(), k_own_entry});
+            shared_.emplace_back(Known{std::make_shared<const Entry>(std::move(verdict.entry)), shared_.size(),
+                                       k_own_entry, std::move(lint)});
         if (const auto name = kept_kernel_module(*known.entry); !name.empty()) {
             known.kernel_module = conflicts_.number_of(name);
         }
@@ -396,6 +407,7 @@ private:
     std::vector<api::Labels> selectors_;      ///< each once
     std::vector<bool> selected_;              ///< for each selector, whether it matches the current node
     std::set<Name> known_;
+    std::vector<std::size_t> numbers_;          ///< for each resolver, that of the current node's situation
     std::vector<const Known*> known_verdicts_;  ///< by situation
     std::deque<Known> shared_;
     Conflicts conflicts_;

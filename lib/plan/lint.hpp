@@ -62,10 +62,13 @@ public:
     };
     /// What a verdict says about each node that shares it. Valid as long as the FleetLint.
     struct Share {
-        std::string module;                       ///< NAMESPACE/NAME
-        std::optional<api::ModuleConfig> wanted;  ///< as in the verdict
         Nodes* unmapped = nullptr;
-        Nodes* leftover = nullptr;                ///< of the label of an earlier KMM, where the node has it
+        Nodes* leftover = nullptr;               ///< of the label of an earlier KMM, where the node has it
+        bool is_wanted = false;
+        bool removes = false;                    ///< in-tree modules, and is wanted
+        std::string module;                      ///< NAMESPACE/NAME
+        std::vector<std::string> kernel_modules; ///< if wanted: what it loads, as the kernel names it
+        std::vector<std::string> removed;        ///< if wanted: in-tree modules, as the Module names them
     };
 
     /// `objects` must outlive the object.

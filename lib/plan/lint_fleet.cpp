@@ -90,7 +90,18 @@ FleetLint::Share FleetLint::see(const api::Node& node, const Verdict& verdict) {
     see_cordon(node, verdict);
     Share share;
     share.module = entry.namespace_ + "/" + entry.module;
-    if (verdict.wanted) { share.wanted = verdict.wanted->config; }
+    if (verdict.wanted) {
+        const auto& config = *verdict.wanted->config;
+        share.is_wanted = true;
+        share.removed = config.in_tree_modules_to_remove;
+        share.removes = !share.removed.empty();
+        for (const auto& name : config.modprobe.modules_loading_order) {
+            if (!name.empty()) { share.kernel_modules.push_back(base::kernel_module_name(name)); }
+        }
+        if (const auto& name = config.modprobe.module_name; !name.empty()) {
+            share.kernel_modules.push_back(base::kernel_module_name(name));
+        }
+    }
     const bool no_mapping = std::holds_alternative<NoMapping>(verdict.resolution);
     if (verdict.selected && verdict.row != nullptr && !entry.kernel.empty() && no_mapping) {
         share.unmapped = &unmapped_[{share.module, entry.kernel}];
@@ -105,9 +116,9 @@ FleetLint::Share FleetLint::see(const api::Node& node, const Verdict& verdict) {
 void FleetLint::add(const api::Node& node, const Share& share) {
     if (share.unmapped != nullptr) { count(*share.unmapped, node); }
     if (share.leftover != nullptr) { count(*share.leftover, node); }
-    if (!share.wanted) { return; }
+    if (!share.is_wanted) { return; }
     wanted_.push_back(&share);
-    removes_ = removes_ || !share.wanted->in_tree_modules_to_remove.empty();
+    removes_ = removes_ || share.removes;
 }
 
 /// In-tree modules that one Module removes and another one loads, or needs below its own, on the same node.
@@ -115,14 +126,10 @@ void FleetLint::end_node(const api::Node& node) {
     if (removes_) {
         std::map<std::string, std::set<std::string>> users;  // kernel module -> Modules
         for (const auto* share : wanted_) {
-            std::vector<std::string> names = share->wanted->modprobe.modules_loading_order;
-            names.push_back(share->wanted->modprobe.module_name);
-            for (const auto& name : names) {
-                if (!name.empty()) { users[base::kernel_module_name(name)].insert(share->module); }
-            }
+            for (const auto& name : share->kernel_modules) { users[name].insert(share->module); }
         }
         for (const auto* share : wanted_) {
-            for (const auto& name : share->wanted->in_tree_modules_to_remove) {
+            for (const auto& name : share->removed) {
                 const auto needed = users.find(base::kernel_module_name(name));
                 if (needed == users.end()) { continue; }
                 for (const auto& other : needed->second) {

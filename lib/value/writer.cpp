@@ -27,12 +27,28 @@ unsigned code_point(std::string_view sequence) noexcept {
     return (byte(0) & 0x0FU) << 12U | (byte(1) & 0x3FU) << 6U | (byte(2) & 0x3FU);
 }
 
+/// The first place from `at` on of a byte that is not printed as it is, or the size of the text.
+std::size_t end_of_plain(std::string_view text, std::size_t at) {
+    while (at < text.size()) {
+        const auto byte = static_cast<unsigned char>(text[at]);
+        if (byte < 0x20U || byte >= 0x7FU || byte == '"' || byte == '\\') { break; }
+        ++at;
+    }
+    return at;
+}
+
 /// A '[' that a CI system could take for the end of a command's start is escaped: a document may be printed in a log.
 void append_quoted(std::string& out, std::string_view text) {
     out += '"';
     base::CiFilter commands;
     const bool has_commands = text.find("##") != std::string_view::npos;
     for (std::size_t at = 0; at < text.size();) {
+        if (!has_commands) {
+            const auto end = end_of_plain(text, at);
+            out.append(text, at, end - at);
+            at = end;
+            if (at == text.size()) break;
+        }
         const auto lead = static_cast<unsigned char>(text[at]);
         if (lead < 0x80U) {
             const bool is_command = has_commands && commands.changes(text.substr(at, 1));
