@@ -63,10 +63,11 @@ void validate_pod_secrets(Findings& findings) {
         const auto& mapping = container.kernel_mappings[i];
         const std::string mapping_path = fmt::format("{}.kernelMappings[{}]", k_container_path, i);
         if (const auto build = merge_build(container.build, mapping.build)) {
-            if (build->dockerfile_config_map.empty())
-                report_nameless(findings,
-                                (mapping.build ? mapping_path : container_path) + ".build.dockerfileConfigMap",
-                                "ConfigMap", "build");
+            // Where the field is missing, the schema has said so.
+            const std::string place = (mapping.build ? mapping_path : container_path) + ".build.dockerfileConfigMap";
+            if (build->dockerfile_config_map.empty() && findings.present(place)) {
+                report_nameless(findings, place, "ConfigMap", "build");
+            }
             std::vector<NamedSecret> secrets = common;
             const auto add = [&](const std::optional<api::Build>& part, const std::string& path) {
                 for (std::size_t k = 0; part && k < part->secrets.size(); ++k) {
