@@ -151,10 +151,14 @@ class LabCase(unittest.TestCase):
                     except subprocess.TimeoutExpired:
                         child.kill()
                         code = None
-            if code is not None:
-                self.assertEqual(code, 0, (self.dir / "kills.log").read_text()[-6000:])
+            log = (self.dir / "kills.log").read_text()
+            if code is None:
+                met, words = met + 1, ("resume",)
+            elif code == 66 and " -> " not in log:
+                words = first  # it was killed before its record
+            else:
+                self.assertEqual(code, 0, log[-6000:])
                 return met
-            met, words = met + 1, ("resume",)
 
 
 class Upgraded(LabCase):
