@@ -27,8 +27,8 @@ TEST_CASE("a hint of a run that has ended names no command that needs a run") {
                "--ignore-preflight-errors NAMES") == "correct it on the node");
     CHECK(kept("kmm-upgrade retry cp1 repairs the manifests first, then tries again; see kmm-worker kubernetes facts "
                "on the node") == "see kmm-worker kubernetes facts on the node");
-    CHECK(kept("find out who; kmm-upgrade retry node-a sets it again, kmm-upgrade skip node-a --reason TEXT leaves it") ==
-          "find out who");
+    CHECK(kept("find out who; kmm-upgrade retry node-a sets it again, kmm-upgrade skip node-a --reason TEXT leaves "
+               "it") == "find out who");
     CHECK(kept("take the taint away and retry it, or: kmm-upgrade skip node-b --reason TEXT") == "take the taint away");
     CHECK(kept("unload it on the node, then retry") == "unload it on the node");
     CHECK(kept("kubectl get pods -A; then kmm-upgrade retry w1") == "kubectl get pods -A");
@@ -38,7 +38,8 @@ TEST_CASE("a hint of a run that has ended names no command that needs a run") {
     CHECK(kept("somebody has started the same recipe from another host: look who, then kmm-upgrade abort") ==
           "somebody has started the same recipe from another host: look who");
     CHECK(kept("an older etcd cannot read it: kmm-upgrade abort --rollback none, then start again with --ignore-checks "
-               "versions-uniform") == "an older etcd cannot read it: start again with --ignore-checks versions-uniform");
+               "versions-uniform") ==
+          "an older etcd cannot read it: start again with --ignore-checks versions-uniform");
     CHECK(kept("put the image back, then kmm-upgrade retry node-b; or kmm-upgrade abort, then start again") ==
           "put the image back; or start again");
     CHECK(kept("kmm-worker says: see the registry, then kmm-upgrade retry cp1") ==
