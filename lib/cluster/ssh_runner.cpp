@@ -32,10 +32,27 @@ constexpr int k_not_found = 127;
 /// How long a bundle of 15 MB may be on its way.
 constexpr std::chrono::minutes k_bring_time{10};
 
+/// Bytes that single quotes do not protect in every login shell: csh ends at a line feed and reads history at `!`, fish
+/// reads backslashes. As printf's %b reads them.
+std::string for_any_shell(std::string_view script) {
+    std::string text;
+    for (const char byte : script) {
+        if (byte == '\n' || byte == '!' || byte == '\\' || byte == '\'')
+            text += fmt::format("\\0{:03o}", static_cast<unsigned char>(byte));
+        else
+            text += byte;
+    }
+    return text;
+}
+
 /// One command line for whatever login shell the node has: a POSIX sh, called `name`, that runs `script` with `words`.
 std::string remote_command(const std::string& prefix, const std::string& script, const char* name,
                            const std::vector<std::string>& words) {
-    std::string command = fmt::format("exec {}sh -c {} {}", prefix, shell_quote(script), name);
+    constexpr std::string_view k_decoding = "s=$(printf %b \"$1\"); shift; eval \"$s\"";
+    const auto encoded = for_any_shell(script);
+    std::string command = encoded == script ? fmt::format("exec {}sh -c {} {}", prefix, shell_quote(script), name)
+                                            : fmt::format("exec {}sh -c {} {} {}", prefix, shell_quote(k_decoding),
+                                                          name, shell_quote(encoded));
     for (const auto& word : words) command += " " + shell_quote(word);
     return command;
 }

@@ -18,7 +18,7 @@ constexpr CheckInfo k_checks[] = {
     {"known-issues", false, Weight::ignorable, "no version on the way, and no etcd, has a known issue that harms",
      "name a version without it, and list versions without it in the metadata (--versions FILE)", ""},
     {"versions-uniform", true, Weight::ignorable, "all control planes and kubelets run one version",
-     "kmm-upgrade resume; without a record: start with --ignore-checks versions-uniform", ""},
+     "kmm-upgrade resume goes on with a run under way; else: start with --ignore-checks versions-uniform", ""},
     {"skew-after-step", true, Weight::fatal, "versions stay within the supported skew, now and after each step",
      "upgrade the older kubelets first", ""},
     {"kubelet-not-newer", true, Weight::fatal, "no kubelet is newer than an API server",

@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "kubernetes/checks.hpp"
+#include "kubernetes/node_findings.hpp"
 
 namespace kmm::kubernetes {
 namespace {
@@ -145,7 +146,7 @@ Finding drain_terminating(const CheckInput& input) {
         // When a dump was made is not known.
         if (!input.inventory.is_live) {
             ending.push_back(place_of(pod) + kept);
-        } else if (const auto late = input.now - *pod.ends_by; late > k_patience) {
+        } else if (const auto late = time_of_nodes(input) - *pod.ends_by; late > k_patience) {
             stuck.push_back(fmt::format("{}{}, for {}", place_of(pod), kept,
                                         base::format_duration(std::chrono::seconds(late))));
         }

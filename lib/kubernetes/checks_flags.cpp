@@ -88,21 +88,24 @@ const std::vector<std::string>& removed_flags_of(const Removals& removed, std::s
     return component == "kube-scheduler" ? removed.scheduler_flags : removed.controller_manager_flags;
 }
 
+/// The names in the value of `flag`, as A=true, B=false. Kubernetes takes blanks around them.
+std::vector<std::string> names_in(const std::map<std::string, std::string>& flags, const char* flag) {
+    std::vector<std::string> result;
+    const auto at = flags.find(flag);
+    if (at == flags.end()) { return result; }
+    for (const auto piece : base::split(at->second, ',')) {
+        result.emplace_back(base::trim(piece.substr(0, piece.find('='))));
+    }
+    return result;
+}
+
 /// What `flags` of a component have that is gone. `place`: where they are, as "kube-apiserver on cp1".
 void find_removed(std::string_view component, std::string_view place, const std::map<std::string, std::string>& flags,
                   const RemovedIn& removed_in, std::vector<std::string>& found) {
     const auto report = [&](std::string_view what, std::string_view name, const MinorFacts& facts) {
         found.push_back(fmt::format("{}: {} {} (gone in {})", place, what, name, facts.minor.text()));
     };
-    const auto words = [&](const char* flag) {
-        std::vector<std::string> result;
-        const auto at = flags.find(flag);
-        if (at == flags.end()) { return result; }
-        for (const auto piece : base::split(at->second, ',')) {
-            result.emplace_back(base::trim(piece.substr(0, piece.find('='))));
-        }
-        return result;
-    };
+    const auto words = [&](const char* flag) { return names_in(flags, flag); };
     for (const auto* facts : removed_in) {
         for (const auto& flag : removed_flags_of(facts->removed, component)) {
             if (flags.contains(flag)) { report("flag", "--" + flag, *facts); }
@@ -229,6 +232,7 @@ std::vector<std::string> lasting_arguments(const Node& facts) {
 std::string removed_from_kubelet(const std::vector<std::string>& arguments, const Node* gates, const Crossed& crossed) {
     std::vector<std::string> found;
     const auto flags = flags_of(arguments);
+    const auto flag_gates = names_in(flags, "feature-gates");
     for (const auto* facts : crossed.facts) {
         for (const auto& flag : facts->removed.kubelet_flags) {
             if (flags.contains(flag)) {
@@ -236,10 +240,7 @@ std::string removed_from_kubelet(const std::vector<std::string>& arguments, cons
             }
         }
         for (const auto& gate : facts->removed.feature_gates) {
-            const auto in_flags = flags.find("feature-gates");
-            const bool is_flag =
-                in_flags != flags.end() && ("," + in_flags->second).find("," + gate + "=") != std::string::npos;
-            if (is_flag || (gates != nullptr && gates->find(gate) != nullptr)) {
+            if (contains(flag_gates, gate) || (gates != nullptr && gates->find(gate) != nullptr)) {
                 found.push_back(fmt::format("feature gate {} (gone in {})", gate, facts->minor.text()));
             }
         }

@@ -110,6 +110,7 @@ Finding kubeadm_running(const CheckInput& input) {
 Finding cert_expiry(const CheckInput& input) {
     return each_node(input, "no certificate expires within 7 days", [&](const std::string&, const Node& facts) {
         std::vector<std::string> problems;
+        const auto now = time_on(facts, input.now);
         if (const auto* list = facts.find("certificates")) {
             for (const auto& item : list->items()) {
                 const auto file = base::escape(item.get_string({"file"}));
@@ -119,9 +120,9 @@ Finding cert_expiry(const CheckInput& input) {
                 }
                 const auto until = item.get_string({"notAfter"});
                 const auto end = base::parse_rfc3339(until);
-                if (!end || *end - input.now < k_expiry_seconds) {
+                if (!end || *end - now < k_expiry_seconds) {
                     problems.push_back(fmt::format("{} {} {}", file,
-                                                   end && *end <= input.now ? "has expired on" : "expires on",
+                                                   end && *end <= now ? "has expired on" : "expires on",
                                                    base::escape(until)));
                 }
             }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of what the services of each node say of themselves, and of what else may change a node.
 #include <algorithm>
+#include <chrono>
 #include <map>
 
 #include "base/quantity.hpp"
@@ -44,7 +45,8 @@ Finding removed_api_requested(const CheckInput& input) {
         }
         const auto text = answer.facts.get_string({"apiServer", "started"});
         const auto started = base::parse_quantity(text);
-        if (!started || static_cast<double>(input.now) - *started < k_day) { young.push_back(base::escape(name)); }
+        const auto now = static_cast<double>(time_on(answer.facts, input.now));
+        if (!started || now - *started < k_day) { young.push_back(base::escape(name)); }
     }
     std::vector<std::string> problems;
     for (const auto& [api, nodes] : used) {
@@ -189,6 +191,15 @@ Finding clock_skew(const CheckInput& input) {
     if (slowest && fastest->least - slowest->most > k_skew_seconds + 1) {
         return {Outcome::fail, fmt::format("{} is at least {} s ahead of {}", fastest->node,
                                            fastest->least - slowest->most - 1, slowest->node)};
+    }
+    // Nothing on the nodes depends on the clock here, but for the end of the freeze.
+    const auto ahead = slowest ? std::max(slowest->least, -fastest->most) : 0;
+    if (ahead > k_skew_seconds) {
+        return {Outcome::warn,
+                fmt::format("the clock of this machine is at least {} {} that of every node",
+                            base::format_duration(std::chrono::seconds(ahead)),
+                            slowest->least > 0 ? "behind" : "ahead of"),
+                "set it: the end of the freeze and the times of the record come from it"};
     }
     if (!unknown.empty()) { return {Outcome::skip, fmt::format("no answer from {}", name_some(unknown))}; }
     return {Outcome::ok, fmt::format("clocks of {} nodes differ by at most {} s, as far as calls can tell",

@@ -201,11 +201,19 @@ Finding skew_now(const CheckInput& input, Range& servers, Range& kubelets) {
     servers = *api;
     kubelets = *nodes;
     if (auto problem = skew_problem(servers, kubelets); problem.outcome == Outcome::fail) { return problem; }
-    if (minors_behind(api->low, others->high) > 0) {
-        return {Outcome::fail,
-                fmt::format("controller manager or scheduler {} is newer than API server {}", others->high.text(),
-                            api->low.text()),
-                "upgrade the older API servers first"};
+    for (const auto& running : input.seen.control_plane) {
+        // kubeadm's talk to the API server of their own node.
+        const auto own = std::find_if(
+            input.seen.control_plane.begin(), input.seen.control_plane.end(), [&](const auto& each) {
+                return each.component == "kube-apiserver" && each.node == running.node && each.version;
+            });
+        const auto& server = own == input.seen.control_plane.end() ? api->low : *own->version;
+        if (running.version && minors_behind(server, *running.version) > 0) {
+            return {Outcome::fail,
+                    fmt::format("{} {} on {} is newer than API server {}", running.component, running.version->text(),
+                                base::escape(running.node), server.text()),
+                    "upgrade the older API servers first"};
+        }
     }
     if (minors_behind(others->low, api->high) > 1) {
         return {Outcome::fail,

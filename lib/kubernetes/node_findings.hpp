@@ -36,6 +36,28 @@ using value::Node;
     return reason.empty() ? "unknown" : reason;
 }
 
+/// The time by the clock of the node that has answered with `facts`: that of certificates there and of its processes.
+/// `now` where it says nothing.
+[[nodiscard]] inline std::int64_t time_on(const Node& facts, std::int64_t now) {
+    return base::parse_rfc3339(text_of(facts, {"time"})).value_or(now);
+}
+
+/// The time by the clocks of the nodes, whose median counts; where none was asked, that of this machine. Objects of the
+/// API have times of the nodes.
+[[nodiscard]] inline std::int64_t time_of_nodes(const CheckInput& input) {
+    std::vector<std::int64_t> ahead;
+    if (input.nodes != nullptr) {
+        for (const auto& [name, answer] : *input.nodes) {
+            if (answer.facts.is_null()) { continue; }
+            if (const auto time = base::parse_rfc3339(text_of(answer.facts, {"time"})); time)
+                ahead.push_back(*time - answer.answered);
+        }
+    }
+    if (ahead.empty()) { return input.now; }
+    std::sort(ahead.begin(), ahead.end());
+    return input.now + ahead[ahead.size() / 2];
+}
+
 /// FAIL with what `problem` says of each node that has answered; OK only if every node has. Why one has not is said by
 /// node-reach.
 template <typename Problem>

@@ -19,7 +19,21 @@ using value::Node;
 constexpr std::array<std::string_view, 6> k_patch_states{"Available",      "Partial-Apply", "Applied",
                                                          "Partial-Remove", "Committed",     "n/a"};
 
+/// States of releases of `software list`, which follows sw-patch, and those of patches that mean the same.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> k_release_states{{
+    {"available", "Available"},
+    {"unavailable", "n/a"},
+    {"deploying", "Partial-Apply"},
+    {"deployed", "Applied"},
+    {"deployed-partial", "Partial-Apply"},
+    {"removing", "Partial-Remove"},
+    {"removing-partial", "Partial-Remove"},
+    {"committed", "Committed"},
+}};
+
 void take_patch(PatchList& list, std::string_view id, std::string_view state) {
+    for (const auto& [release, patch] : k_release_states)
+        if (state == release) { state = patch; }
     if (!list.fault.empty()) { return; }
     const auto known = std::find(k_patch_states.begin(), k_patch_states.end(), state);
     if (id.empty()) { list.fault = "expected the id of a patch, found nothing"; }
@@ -44,8 +58,13 @@ std::string first_text(const Node& object, std::initializer_list<std::string_vie
 void read_json_patches(const Node& root, PatchList& list) {
     if (root.is_sequence()) {
         for (const auto& item : root.items()) {
-            take_patch(list, first_text(item, {"patch_id", "id"}), first_text(item, {"patchstate", "state"}));
+            take_patch(list, first_text(item, {"patch_id", "release_id", "id"}),
+                       first_text(item, {"patchstate", "state"}));
         }
+        return;
+    }
+    if (const auto error = first_text(root, {"error"}); !error.empty()) {
+        list.fault = fmt::format("the query failed: {}", base::escape(base::trim(error)));
         return;
     }
     const Node* named = root.find("pd");
@@ -88,9 +107,22 @@ void read_table(std::string_view text, PatchList& list) {
     std::string_view header;
     std::vector<Column> columns;
     const Column *id = nullptr, *state = nullptr;
+    bool is_behind = false;
     for (const auto line : base::split(text, '\n')) {
         const auto trimmed = base::trim(line);
-        if (trimmed.empty()) { continue; }
+        // A blank line ends the table; notes, warnings and errors may follow it.
+        if (trimmed.empty()) {
+            is_behind = is_behind || id != nullptr;
+            continue;
+        }
+        if (is_behind) {
+            if (trimmed == "Error:") {
+                list.fault = fmt::format("the query failed: {}", base::escape(base::trim(
+                                                                     text.substr(text.find("Error:") + 6))));
+                return;
+            }
+            continue;
+        }
         if (id != nullptr) { take_patch(list, id->of(line), state->of(line)); }
         else if (trimmed.find_first_not_of("= ") != std::string_view::npos) { header = line; }
         else {
@@ -116,13 +148,48 @@ void read_table(std::string_view text, PatchList& list) {
     }
 }
 
+std::vector<std::string_view> cells_of(std::string_view line) {
+    std::vector<std::string_view> cells;
+    auto rest = base::trim(line);
+    rest = rest.substr(1, rest.size() - (rest.size() > 1 && rest.back() == '|' ? 2 : 1));
+    for (const auto cell : base::split(rest, '|')) { cells.push_back(base::trim(cell)); }
+    return cells;
+}
+
+/// The table of `software list`: columns between bars, lines of "+---+" around them.
+void read_bordered_table(std::string_view text, PatchList& list) {
+    std::size_t id = 0, state = 0;
+    bool has_header = false;
+    for (const auto line : base::split(text, '\n')) {
+        if (!base::trim(line).starts_with('|')) { continue; }
+        const auto cells = cells_of(line);
+        if (has_header) {
+            take_patch(list, id < cells.size() ? cells[id] : "", state < cells.size() ? cells[state] : "");
+            continue;
+        }
+        const auto find = [&](std::string_view title) {
+            return static_cast<std::size_t>(std::find(cells.begin(), cells.end(), title) - cells.begin());
+        };
+        id = find("Release");
+        state = find("State");
+        has_header = true;
+        if (id == cells.size() || state == cells.size()) {
+            list.fault = fmt::format("expected columns Release and State, found '{}'", base::escape(base::trim(line)));
+            return;
+        }
+    }
+    if (!has_header) { list.fault = "expected the table of software list, found its border alone"; }
+}
+
 }  // namespace
 
 PatchList read_patches(std::string_view text) {
     PatchList list;
     const auto trimmed = base::trim(text);
     if (!trimmed.starts_with('{') && !trimmed.starts_with('[')) {
-        read_table(text, list);
+        if (trimmed.starts_with("+-")) { read_bordered_table(text, list); }
+        else { read_table(text, list); }
+        if (!list.fault.empty()) { list.states.clear(); }
         return list;
     }
     Diagnostics faults;

@@ -40,14 +40,21 @@ std::optional<Owner> read_owner(int fd) {
 }
 
 /// The living owner in a lock file known to be held. Between taking the lock and writing its record a new owner leaves
-/// the text of the one before, which is dead: wait for that moment to pass. All fields empty when nothing came.
+/// the text of the one before, which is dead: wait for that moment to pass. All fields empty when nothing can be read.
 Owner read_living_owner(int fd) {
     constexpr int k_attempts = 20;
+    std::optional<Owner> owner;
     for (int attempt = 0; attempt < k_attempts; ++attempt) {
-        if (std::optional<Owner> owner = read_owner(fd); owner && owner_may_live(*owner)) {
+        owner = read_owner(fd);
+        if (owner && owner_may_live(*owner)) {
             return std::move(*owner);
         }
         std::this_thread::sleep_for(k_pause);
+    }
+    // It is held, and not by its owner: a process that has inherited the descriptor lives.
+    if (owner && !owner->operation.empty()) {
+        owner->is_gone = true;
+        return std::move(*owner);
     }
     return {};
 }
@@ -101,6 +108,10 @@ Lock::~Lock() {
         if (!remove_.empty()) {
             ::unlink(remove_.c_str());  // while it is locked: whoever has opened it looks whether it is still there
         }
+        // Processes that have inherited the descriptor may live on.
+        struct flock range = whole_file();
+        range.l_type = F_UNLCK;
+        ::fcntl(fd_, F_OFD_SETLK, &range);
         ::close(fd_);
     }
 }
@@ -120,7 +131,7 @@ Lock Lock::take(int opened, const std::string& path, const std::string& place, c
             throw from_errno(saved, "cannot lock " + path, "unsafe-state-fs");
         }
         if (std::chrono::steady_clock::now() >= end) {
-            throw locked_by(read_living_owner(lock.fd_), place);
+            throw locked_by(read_living_owner(lock.fd_), place, path);
         }
         std::this_thread::sleep_for(k_pause);
     }
@@ -176,7 +187,12 @@ Lock lock_cluster_directory(const std::string& directory, const Owner& owner) {
         }
         if (error.code() != "locked") throw;
         Error held(Exit::locked, "cluster-locked", error.message());
-        for (const auto& [key, text] : error.details()) held.detail(key, text);
+        bool has_ended = !error.details().empty();
+        for (const auto& [key, text] : error.details()) {
+            held.detail(key, text);
+            has_ended = has_ended && key != "where";
+        }
+        if (has_ended) throw held.hint(error.hint());
         throw held.hint(
             "its record is in another state directory: kmm-upgrade show --state-dir DIR; the lock never outlives its "
             "process");

@@ -129,8 +129,17 @@ std::optional<Owner> parse_owner(std::string_view text) {
     return owner;
 }
 
-Error locked_by(const Owner& owner, const std::string& directory) {
+Error locked_by(const Owner& owner, const std::string& directory, const std::string& file) {
     const bool known = owner.pid != 0;
+    if (owner.is_gone) {
+        return Error(Exit::locked, "locked",
+                     "a process that kmm-upgrade " + owner.operation +
+                         " has started is still running; kmm-upgrade, pid " + std::to_string(owner.pid) +
+                         " on " + owner.host + " since " + owner.since + ", was killed")
+            .detail("directory", directory)
+            .detail("command", owner.command)
+            .hint("wait until that process has ended; fuser -v " + file + " names it");
+    }
     Error error(Exit::locked, "locked",
                 known ? "another kmm-upgrade is running: " + owner.operation + ", pid " + std::to_string(owner.pid) +
                             " on " + owner.host + " since " + owner.since

@@ -15,6 +15,7 @@ namespace kmm::record {
 /// nullopt for anything that is not such a line (blanks around it are fine).
 [[nodiscard]] std::optional<Owner> parse_owner(std::string_view text);
 /// The error "locked" (75) that names who, where, since when and what. pid 0 means that it is not known.
-[[nodiscard]] Error locked_by(const Owner& owner, const std::string& directory);
+/// `file`: the lock, for the hint.
+[[nodiscard]] Error locked_by(const Owner& owner, const std::string& directory, const std::string& file);
 
 }  // namespace kmm::record

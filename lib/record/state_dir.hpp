@@ -32,6 +32,7 @@ struct Owner {
     std::string user;           ///< as sys::caller_name; "" in records of earlier versions
     std::string pid_namespace;  ///< in which `pid` counts, as sys::pid_namespace; "" if it is not known
     std::uint64_t start_time = 0;  ///< field 22 of /proc/PID/stat, against reuse of the pid
+    bool is_gone = false;  ///< not of the file: it has ended, a child of it holds the lock
 };
 
 /// One line of the journal.
@@ -54,12 +55,15 @@ struct HistoryItem {
     std::string path;
 };
 
-/// Exclusive right to write; given back on destruction or when the process dies.
+/// Exclusive right to write; given back on destruction or when the process dies, with those that have `descriptor`.
 class Lock {
 public:
     Lock(Lock&&) noexcept;
     Lock& operator=(Lock&&) noexcept;
     ~Lock();
+    /// For a child that is to hold the lock too: until the last process that has this descriptor has ended, or
+    /// until this object is destroyed.
+    [[nodiscard]] int descriptor() const noexcept { return fd_; }
 
 private:
     friend class StateDir;

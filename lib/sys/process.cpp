@@ -151,6 +151,8 @@ struct ChildPlan {
     int in = -1, out = -1, err = -1, report = -1;
     bool new_session = true;
     pid_t parent = 0;
+    const int* inherited = nullptr;
+    std::size_t inherited_count = 0;
 };
 
 [[noreturn]] void run_child(const ChildPlan& plan) {
@@ -171,6 +173,9 @@ struct ChildPlan {
         give_up();
     }
     ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+    for (std::size_t i = 0; i < plan.inherited_count; ++i) {
+        ::fcntl(plan.inherited[i], F_SETFD, 0);
+    }
     struct sigaction action {};
     action.sa_handler = SIG_DFL;
     // Our handlers must not run here, in memory that is still the parent's.
@@ -314,7 +319,8 @@ private:
         Pipe report = make_pipe();
         ChildPlan plan{program.c_str(),       argv_pointers.data(),    env_pointers.data(),
                        in.read_end.get(),     out.write_end.get(),     err.write_end.get(),
-                       report.write_end.get(), spec_.new_session,      ::getpid()};
+                       report.write_end.get(), spec_.new_session,      ::getpid(),
+                       spec_.inherited.data(), spec_.inherited.size()};
         if (spec_.inherit_streams) {
             plan.in = 0;
             plan.out = 1;

@@ -27,6 +27,7 @@ struct ProcessSpec {
     bool keep_end = false;                     ///< of longer streams the end is kept, not the beginning
     std::function<void(std::string_view)> on_stderr_line;  ///< optional, called while the child runs
     bool inherit_streams = false;  ///< the child has our standard input, output and error: nothing is fed or kept
+    std::vector<int> inherited;    ///< descriptors above 2 that the child gets too, under the same numbers
     std::chrono::milliseconds grace{2000};     ///< between SIGTERM and SIGKILL
     /// Own session, so that a terminal's Ctrl-C reaches only the parent.
     bool new_session = true;
@@ -40,7 +41,7 @@ struct ProcessResult {
     std::string out, err;
 };
 
-/// Runs the child to its end. Descriptors above 2 are not inherited. Errors: Error when it cannot be started
+/// Runs the child to its end. It gets descriptors above 2 only if `inherited` names them. Errors: when it cannot start
 /// (not_found 66 "command-not-found", otherwise io). Thread safe.
 [[nodiscard]] ProcessResult run_process(const ProcessSpec& spec);
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "cluster/store.hpp"
+#include "upgrade/engine/hint.hpp"
 #include "upgrade/engine/table.hpp"
 
 namespace kmm::drive {
@@ -59,7 +60,7 @@ StepEnd StepRunner::run_stage(const std::string& name) {
         event.reason = error.code();
         event.message = error.message();
         event.facts = value::Node::mapping();
-        if (!error.hint().empty()) event.facts.set("hint", error.hint());
+        if (!error.hint().empty()) event.facts.set("hint", upgrade::hint_in_run(error.hint(), "", false));
     }
     recorder_.record(event);
     return event.kind == EventKind::done ? StepEnd::done : StepEnd::failed;
@@ -112,6 +113,9 @@ void StepRunner::record_failure(const upgrade::NodeStep& step, const upgrade::St
     failed.message = error.message();
     if (!error.hint().empty()) failed.facts.set("hint", error.hint());
     actor_.explain(step, error, failed);
+    if (const auto hint = failed.facts.get_string({"hint"}); !hint.empty())
+        failed.facts.set("hint",
+                         upgrade::hint_in_run(hint, step.node, step.step == upgrade::k_step_rollback));
     recorder_.record(failed);
     if (step.step == upgrade::k_step_rollback) return;
     const auto lost = actor_.lost_for_good(step, error);

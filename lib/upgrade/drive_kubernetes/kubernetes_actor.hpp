@@ -3,6 +3,7 @@
 // uncordon, rollback.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -112,6 +113,7 @@ private:
     NodeAgent agent_;
     Cordons cordons_;
     Drainer drainer_;
+    std::atomic<bool> has_prune_hung_{false};
     std::mutex unavailable_mutex_;
     std::optional<std::map<std::string, std::string>> unavailable_;  ///< as last read
     std::chrono::milliseconds unavailable_since_{};                  ///< monotonic

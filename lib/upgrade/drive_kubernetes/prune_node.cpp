@@ -11,14 +11,17 @@
 namespace kmm::drive {
 
 std::string KubernetesActor::prune(const std::string& name, const Deadline& deadline) {
-    constexpr std::chrono::milliseconds k_patience{300'000};  // snapshots are read again
+    // Snapshots are read again. Once a node has not answered, the others are not waited for as long.
+    constexpr std::chrono::milliseconds k_patience{300'000}, k_short_patience{30'000};
+    const auto patience = has_prune_hung_ ? k_short_patience : k_patience;
     const auto backup = upgrade::kubernetes::read(recorder_.node(name)).backup;
     if (backup.empty()) return "";
     const auto reply =
         agent_.step_once(name, {"prune", "--name", backup, "--keep", std::to_string(subject_.keep_backups)},
-                         std::min(k_patience, deadline.left()));
+                         std::min(patience, deadline.left()));
     if (!reply.value) {
         if (interrupted_()) throw Leave{StepEnd::left};
+        if (!reply.settled()) has_prune_hung_ = true;
         tell(name, "not-pruned: " + reply.error->message());
         return "";
     }

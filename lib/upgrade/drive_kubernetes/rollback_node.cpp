@@ -65,7 +65,8 @@ Done KubernetesActor::roll_back(const std::string& name, const NodeSight& seen, 
     if (!subject_.control_plane.empty() && is_etcd_newer(node, seen))
         throw etcd_differs(fmt::format("node {} runs etcd {}, its backup is of etcd {}", name, base::escape(seen.etcd),
                                        base::escape(node.etcd)),
-                           "kmm-upgrade abort --rollback none, then start again with --ignore-checks versions-uniform",
+                           "kmm-upgrade abort --rollback none, then start again with --ignore-checks "
+                           "versions-uniform,kubernetes-version-cm",
                            recorder_.run());
     // Neither is its kubelet, then.
     if (!subject_.control_plane.empty() && node.is_control_plane &&

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "upgrade/engine/hint.hpp"
 #include "upgrade/engine/planner.hpp"
 
 namespace kmm::upgrade {
@@ -169,6 +170,12 @@ Ledger::Change Ledger::judge(const Event& event, const std::string& time) const 
     change.run = run_;
     if (event.node.empty()) {
         judge_run(event, time, change.run);
+        if (is_final_run_state(change.run.state)) {
+            change.run.step_hint = hint_after_end(change.run.step_hint);
+            for (std::size_t place = 0; place < run_.nodes.size(); ++place)
+                if (const auto& hint = run_.nodes[place].hint; !hint.empty())
+                    change.hints.emplace_back(place, hint_after_end(hint));
+        }
         const auto* subject = event.kind == EventKind::resumed ? event.facts.find("subject") : nullptr;
         if (subject != nullptr && !subject->is_mapping()) damaged("the subject of the run is changed to no mapping");
         if (subject != nullptr) change.subject = *subject;
@@ -185,6 +192,7 @@ Ledger::Change Ledger::judge(const Event& event, const std::string& time) const 
 
 void Ledger::commit(Change change) noexcept {
     static_cast<RunState&>(run_) = std::move(change.run);
+    for (auto& [place, hint] : change.hints) run_.nodes[place].hint = std::move(hint);
     if (change.subject) run_.subject = std::move(*change.subject);
     if (!change.node) return;
     index_.leave(run_, change.place);

@@ -40,6 +40,8 @@ public:
         RunState run;
         std::size_t place = 0;  ///< of `node` in Run::nodes
         std::optional<NodeRecord> node;
+        /// Hints of nodes, by their place, that change as the run ends.
+        std::vector<std::pair<std::size_t, std::string>> hints;
         std::optional<value::Node> subject;  ///< replaces Header::subject: what a person has changed by going on
     };
     /// Changes nothing. Errors: io "state-damaged" if the move is not in the procedure's table, names an unknown node,

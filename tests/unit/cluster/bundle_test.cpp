@@ -45,6 +45,7 @@ case $last in *sha256sum*) what=bring;; *--version*) what=own;; *) what=bundle;;
 echo "$node $what" >>"$dir/calls"
 echo 'debug1: Sending command: x' >&2
 mkdir -p "$dir/nodes/$node/bin"
+printf '%s\n' "$last" >>"$dir/commands"
 export KMM_BUNDLE_DIR="$dir/nodes/$node/lib" PATH="$dir/nodes/$node/bin:/usr/bin:/bin"
 if [ "$what" = bring ] && [ -e "$dir/cut" ]; then head -c 40 | sh -c "$last"; exit; fi
 if [ "$what" = bring ] && [ -e "$dir/lost" ]; then head -c 40 | sh -c "$last"; exit 255; fi
@@ -242,5 +243,17 @@ TEST_SUITE("cluster::bundle") {
         CHECK(runner.run(Fleet::call()).document.get_string({"verb"}) == "status");
         CHECK(fleet.left().empty());
         CHECK(std::filesystem::exists(fleet.tree.path("elsewhere/" + fleet.file())));
+    }
+
+    TEST_CASE("csh and fish as login shells read the commands as sh does") {
+        Fleet fleet;
+        SshRunner runner(fleet.options(k_either));
+        const auto reply = runner.run(Fleet::call());
+        CHECK(reply.end == CallEnd::completed);
+        const auto commands = fleet.tree.get("commands");
+        CHECK(std::count(commands.begin(), commands.end(), '\n') == 4);  // own, bundle, bring, bundle: one line each
+        CHECK(commands.find('!') == std::string::npos);
+        for (auto at = commands.find('\\'); at != std::string::npos; at = commands.find('\\', at + 1))
+            CHECK(commands.substr(at, 2) == "\\0");
     }
 }

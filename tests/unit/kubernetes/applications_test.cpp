@@ -239,6 +239,27 @@ TEST_CASE("lists of patches") {
     CHECK(read_patches(R"({"pd": {}})").fault.empty());
     CHECK(read_patches(R"({"pd": []})").fault == "expected a mapping of patches, found a list");
     CHECK(read_patches("{\"pd\":").fault.starts_with("expected JSON: "));
+    // What is printed behind the table.
+    const std::string query = "Patch ID  RR  Release  Patch State\n========  ==  =======  ===========\n";
+    CHECK(read_patches(query).fault.empty());
+    CHECK(read_patches(query + "KUBE.1    Y    20.06     Applied\n\nWarning:\nKUBE.1 is old\n").states ==
+          PatchStates{{"KUBE.1", "Applied"}});
+    CHECK(read_patches(query + "\nError:\nthe daemon does not answer\n").fault ==
+          "the query failed: the daemon does not answer");
+    CHECK(read_patches(R"({"pd": {}, "info": "", "warning": "", "error": "no such release\n"})").fault ==
+          "the query failed: no such release");
+    // The program that follows sw-patch.
+    const std::string list = "+------------------+------+-----------+\n| Release          |  RR  |   State   |\n"
+                             "+------------------+------+-----------+\n";
+    CHECK(read_patches(list + "| starlingx-10.0.0 | True | deployed  |\n| starlingx-10.0.1 | True | available |\n"
+                              "| starlingx-10.0.2 | None | deploying |\n+------------------+------+-----------+\n")
+              .states == PatchStates{{"starlingx-10.0.0", "Applied"},
+                                     {"starlingx-10.0.1", "Available"},
+                                     {"starlingx-10.0.2", "Partial-Apply"}});
+    CHECK(read_patches(list).fault.empty());
+    CHECK(read_patches("+---+\n").fault == "expected the table of software list, found its border alone");
+    CHECK(read_patches("+---+\n| A |\n").fault == "expected columns Release and State, found '| A |'");
+    CHECK(read_patches(R"([{"release_id": "A", "state": "committed"}])").states == PatchStates{{"A", "Committed"}});
     CHECK(read_patches("").fault == "expected the table of sw-patch query or JSON, found ''");
     CHECK(read_patches("Error: you must be root\n").fault ==
           "expected the table of sw-patch query or JSON, found 'Error: you must be root'");

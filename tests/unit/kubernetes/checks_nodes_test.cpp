@@ -144,17 +144,41 @@ TEST_CASE("what services of nodes say trips their checks") {
           "w: does not answer");
     trips("kubelet-static-path", {{"a", {"/etc/kubernetes/manifests/", "/srv"}}}, "a: staticPodPath is '/srv'");
     trips("config-drift", {{"w", {"cgroupDriver: systemd", "cgroupDriver: cgroupfs"}}}, "w: differs in cgroupDriver");
+    const auto certificate = [](const std::string& until, const std::string& time) {
+        return Changes{{"a", {"time: '2026-01-02T00:00:00Z'",
+                              "time: '" + time + "'\ncertificates: [{file: a.crt, problem: '', notAfter: '" + until +
+                                  "'}]"}}};
+    };
+    trips("cert-expiry", certificate("2026-01-08T00:00:00Z", "2026-01-02T00:00:00Z"),
+          "a: a.crt expires on 2026-01-08T00:00:00Z");
+    // By the clock of the node, whatever that of this machine says.
+    trips("cert-expiry", certificate("2027-01-01T00:00:00Z", "2027-01-02T00:00:00Z"),
+          "a: a.crt has expired on 2027-01-01T00:00:00Z");
+    CHECK(node_results(certificate("2025-06-01T00:00:00Z", "2025-01-02T00:00:00Z")).at("cert-expiry").outcome ==
+          Outcome::ok);
     trips("ca-available", {{"c", {"caKey: true", "caKey: false"}}}, "c: ca.key is not among its certificates");
     trips("package-held", {{"w", {"held: [kubelet]", "held: []"}}}, "w: not held: kubelet");
     trips("auto-updaters", {{"w", {"held: [kubelet]", "held: []"}}},
           "w: unattended-upgrades, and packages are not held");
     trips("clock-skew", {{"w", {"00:00:00Z", "00:00:09Z"}}}, "w is at least 6 s ahead of a");
+    const auto all = [](const char* time) {
+        Changes changes;
+        for (const char* name : {"a", "b", "c", "w"}) changes[name] = {"2026-01-02T00:00:00Z", time};
+        return changes;
+    };
+    trips("clock-skew", all("2027-01-02T00:00:00Z"),
+          "the clock of this machine is at least 8759h59m59s behind that of every node", Outcome::warn);
+    trips("clock-skew", all("2026-01-01T23:00:00Z"),
+          "the clock of this machine is at least 59m59s ahead of that of every node", Outcome::warn);
     trips("cgroup-version", {{"w", {"cgroup: v2", "cgroup: v1"}}}, "w: cgroup v1");
     CHECK(node_results({{"w", {"cgroupDriver: systemd", "cgroupDriver: systemd, failCgroupV1: false"}}})
               .at("cgroup-version")
               .outcome == Outcome::ok);
     trips("reboot-daemons", {{"w", {"rebootRequired: false", "rebootRequired: true"}}},
           "w: /run/reboot-required is there: something may reboot it");
+    // In one word of its command line, as KUBELET_EXTRA_ARGS gives it.
+    trips("removed-kubelet-flags", {{"w", {"--config=/x", "'--feature-gates=A=true, PodIndexLabel=true'"}}},
+          "w: feature gate PodIndexLabel (gone in v1.35)");
     trips("removed-kubelet-flags", {{"w", {"--config=/x", "--feature-gates=PodIndexLabel=true"}}},
           "w: feature gate PodIndexLabel (gone in v1.35)");
     // What kubeadm 1.34 has given every kubelet, kubeadm 1.35 takes away; nobody takes away what an administrator gave.

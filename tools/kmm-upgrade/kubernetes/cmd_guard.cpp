@@ -60,6 +60,9 @@ Exit run_guard(const cli::Args& args, cli::Context& context) {
     spec.inherit_streams = true;
     spec.new_session = false;
     spec.grace = k_command_grace;
+    // Where guard is killed, no upgrade can start here until the command has ended.
+    for (const auto lock : {access.record.lock_descriptor(), access.cluster.lock_descriptor()})
+        if (lock) spec.inherited.push_back(*lock);
     spec.cancelled = [&] { return call.stopped(); };
     const auto result = sys::run_process(spec);
     if (result.cancelled && result.signal != 0) return call.stop_exit();

@@ -68,6 +68,10 @@ void RecordAccess::lock(const std::string& operation) {
     }));
 }
 
+std::optional<int> RecordAccess::lock_descriptor() const {
+    return lock_ ? std::optional(lock_->descriptor()) : std::nullopt;
+}
+
 void RecordAccess::open_locked(const std::string& operation) {
     directory_.open(true);
     lock(operation);

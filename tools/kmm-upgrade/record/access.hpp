@@ -30,6 +30,8 @@ public:
     void lock(const std::string& operation);
     /// Makes the directory if there is none, and takes the lock.
     void open_locked(const std::string& operation);
+    /// Of the lock that is held, for a child that is to hold it too (record::Lock::descriptor); nullopt without one.
+    [[nodiscard]] std::optional<int> lock_descriptor() const;
     /// That of the last lock(); "" before.
     [[nodiscard]] const std::string& operation() const noexcept { return operation_; }
     [[nodiscard]] record::StateDir& directory() noexcept { return directory_; }

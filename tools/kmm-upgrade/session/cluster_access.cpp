@@ -107,6 +107,10 @@ void ClusterAccess::lock_directory() {
         record::lock_cluster_directory(directory->path(), record::current_owner(record_.operation(), call_.clock())));
 }
 
+std::optional<int> ClusterAccess::lock_descriptor() const {
+    return directory_lock_ ? std::optional(directory_lock_->descriptor()) : std::nullopt;
+}
+
 std::string ClusterAccess::kinds_to_create(const upgrade::Options& options, Definitions wanted) {
     auto* server = opened().server;
     if (server == nullptr) return "";

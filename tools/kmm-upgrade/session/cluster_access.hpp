@@ -47,6 +47,9 @@ public:
     /// record::lock_cluster_directory.
     void lock_directory();
 
+    /// Of the lock of lock_directory, as RecordAccess::lock_descriptor.
+    [[nodiscard]] std::optional<int> lock_descriptor() const;
+
     /// Rights that the walk of a Module of namespace `ns` ("": not known) will need are asked for by whatever asks for
     /// rights first; beside an operator the store may only change labels from now on. Sends nothing.
     void expect(const upgrade::Options& options, const std::string& ns);

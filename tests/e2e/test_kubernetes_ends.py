@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which commands are named at the end of a run, and what a killed guard leaves behind."""
+import os
+import re
+import signal
+import subprocess
+import time
+
+from kubernetes_fleet import START
+from kubernetes_case import Case
+
+OF_A_RUN = re.compile(r"kmm-upgrade (retry|resume|skip|step|abort)|and retry|same command")
+
+
+class Ends(Case):
+    needs_tracing = False
+
+    def hints(self, shown):
+        return [line.split(None, 1)[1] for line in shown.splitlines() if line.startswith("hint ")]
+
+    def test_no_hint_of_an_ended_run_needs_a_run(self):
+        fleet = self.fleet
+        fleet.behave("cp1", fail="kubeadm")
+        shown = self.must(*START, exit_code=11)
+        # The worker speaks of its own command; here another one repeats the step.
+        self.assertIn("see whether this node reaches the registry, then kmm-upgrade retry cp1", self.hints(shown)[-1])
+        self.must("abort")
+        shown = self.must("show")
+        self.assertRegex(shown, "(?m)^failed +cp1: images-failed")
+        self.assertEqual(len(self.hints(shown)), 1, shown)
+        self.assertIn("see whether this node reaches the registry", shown)
+        self.assertNotRegex(shown + self.must("show", "-o", "json") + self.must("report", "--html", "-"), OF_A_RUN)
+        # What is named works: the record goes, or the next run takes its place.
+        fleet.behave("cp1")
+        fleet.behave("w1", fail="systemctl")
+        self.must(*START, exit_code=11)
+        self.must("abort")
+        shown = self.must("show")
+        self.assertIn("journalctl -u kubelet -n 50 on the node; correct it\n", shown)
+        self.assertNotRegex(shown, OF_A_RUN)
+        self.must("delete")
+        self.assertIn("kmm-upgrade resume goes on with a run under way; else: start with --ignore-checks",
+                      self.must(*START, exit_code=10))
+        fleet.behave("w1")
+        self.must(*START, "--ignore-checks", "versions-uniform")
+        self.require_complete()
+
+    def test_a_rollback_that_fails_is_gone_on_with(self):
+        fleet = self.fleet
+        self.must(*START, "--until", "upgraded-first-master", exit_code=11)
+        # The node answers again after the question whether there is a way back.
+        (fleet.nodes / "faults").write_text("cp1 facts unreachable\n")
+        shown = self.must("abort", "--rollback", "all", exit_code=11)
+        self.assertIn("kmm-upgrade abort --rollback none, then start again with", self.hints(shown)[-1])
+        self.assertNotIn("kmm-upgrade retry", shown)
+        self.must("abort", "--rollback", "none")
+        ignored = "versions-uniform,kubernetes-version-cm"
+        self.assertTrue(self.hints(self.must("show"))[-1].endswith(f": start again with --ignore-checks {ignored}"))
+        self.must(*START, "--ignore-checks", ignored)
+        self.require_complete()
+
+
+class Guard(Case):
+    needs_tracing = False
+
+    def run_guard(self, command):
+        """A guard whose command has begun, and the pid of that command."""
+        started = self.fleet.root / "started"
+        guard = subprocess.Popen(
+            self.guard_command(f"trap '' TERM; echo $$ > {started}.new; mv {started}.new {started}; {command}"),
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env=self.fleet.environment())
+        while not started.exists():
+            self.assertIsNone(guard.poll())
+            time.sleep(0.01)
+        return guard, int(started.read_text())
+
+    def guard_command(self, text):
+        words = self.fleet.command("guard")
+        return [*words, "--", "sh", "-c", text]
+
+    def test_no_upgrade_starts_while_the_command_of_a_killed_guard_runs(self):
+        fleet = self.fleet
+        guard, command = self.run_guard("while :; do sleep 0.1; done")
+        try:
+            self.assertIn("another kmm-upgrade is running: guard", self.must(*START, exit_code=75))
+            guard.send_signal(signal.SIGKILL)
+            guard.wait()
+            shown = self.must(*START, exit_code=75)
+            self.assertIn("a process that kmm-upgrade guard has started is still running", shown)
+            self.assertIn(f"fuser -v {fleet.state}/lock", shown)
+            # By the lock of the directory cluster, with another record.
+            elsewhere = [*fleet.command(*START)[:-1], str(fleet.root / "other")]
+            done = subprocess.run(elsewhere, env=fleet.environment(), stdin=subprocess.DEVNULL, capture_output=True,
+                                  text=True, check=False)
+            self.assertEqual(done.returncode, 75, done.stderr)
+            self.assertIn("cluster-locked", done.stderr)
+            self.assertIn(f"fuser -v {fleet.cluster}/.kmm-lock", done.stderr)
+        finally:
+            os.kill(command, signal.SIGKILL)
+        self.must(*START)
+        self.require_complete()
+
+    def test_what_the_command_leaves_running_holds_nothing(self):
+        left = self.fleet.root / "left"
+        done = subprocess.run(self.guard_command(f"sleep 600 & echo $! > {left}"), env=self.fleet.environment(),
+                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              check=False)
+        self.assertEqual(done.returncode, 0)
+        try:
+            self.must(*START)
+        finally:
+            os.kill(int(left.read_text()), signal.SIGKILL)
