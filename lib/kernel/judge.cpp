@@ -99,11 +99,11 @@ private:
         const auto severity = enforced ? Severity::error : Severity::warning;
         // Kernels take it, whoever wants trusted modules only should not: the configuration of the headers alone is no
         // such wish.
-        if (info.is_signed && kmod::is_weak_digest(info.signature().digest))
+        if (const std::string weak = kmod::weak_digest_of(info.signature()); !weak.empty())
             find(wish_.signatures_enforced ? Severity::error : Severity::warning, "weak-digest",
                  fmt::format("the signature of module {} is of its {} digest, and another module with the same digest "
                              "can be made",
-                             info.name, info.signature().digest),
+                             info.name, weak),
                  "sign the module again with sha256 or sha512");
         switch (check.trust) {
             case Trust::trusted: return;
