@@ -127,11 +127,13 @@ private:
                 return;
             case Trust::unchecked: break;
         }
-        if (enforced)
+        if (enforced || !check.fault.empty())
             find(Severity::warning, "key-not-checked",
-                 fmt::format("whether kernel {} trusts the key of module {} ({}) was not checked", wish_.release,
-                             info.name, kmod::signature_text(info.signature())),
-                 "give the certificates that it trusts with --cert FILE");
+                 fmt::format("whether kernel {} trusts the key of module {} ({}) was not checked{}", wish_.release,
+                             info.name, kmod::signature_text(info.signature()),
+                             check.fault.empty() ? "" : ": " + check.fault),
+                 check.fault.empty() ? "give the certificates that it trusts with --cert FILE"
+                                     : "load the module on one node with that kernel before the others");
     }
 
     /// The release does not matter to a kernel where a module has rows in __versions: Linux kernel/module/version.c,
