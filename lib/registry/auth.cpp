@@ -24,6 +24,10 @@ constexpr int k_hops_max = 10;
 constexpr const char* k_whose_realm =
     "the registry itself names that address (realm): correct it in the registry's settings";
 
+constexpr const char* k_not_refused =
+    "the credentials were not refused: see what answers in the place of the token server, such as a proxy or a login "
+    "page";
+
 Error auth_error(std::string message) { return Error(Exit::no_permission, "registry-auth", std::move(message)); }
 
 bool is_token_char(char c) {
@@ -270,7 +274,8 @@ bool Authenticator::answer(const net::Response& unauthorized, const Boundary& bo
     const auto bearer = find("bearer");
     const auto plain = find("basic");
     if (bearer == challenges.end() && plain == challenges.end()) {
-        throw auth_error("the registry asks for a login and offers neither Bearer nor Basic");
+        throw auth_error("the registry asks for a login and offers neither Bearer nor Basic")
+            .hint("no credentials were looked at: correct the registry's settings, or those of a proxy before it");
     }
     // A token that served until now may have run out: the same credential once more. One that never did may be too
     // narrow for a registry that knows the repository by another name, as behind a rewriting proxy.
@@ -328,7 +333,8 @@ std::optional<std::string> Authenticator::fetch_token(const Challenge& challenge
                                                       const Boundary& boundary, const Send& send) {
     const auto realm = challenge.params.find("realm");
     if (realm == challenge.params.end() || realm->second.empty()) {
-        throw auth_error("the registry asks for a token and does not name a token server (realm)");
+        throw auth_error("the registry asks for a token and does not name a token server (realm)")
+            .hint("no credentials were looked at: correct the registry's settings, or those of a proxy before it");
     }
     net::Url url = check_realm(realm->second, boundary);
     const auto service = challenge.params.find("service");
@@ -378,7 +384,7 @@ std::optional<std::string> Authenticator::fetch_token(const Challenge& challenge
         }
         const auto next = net::resolve_url(url, *location);
         if (!next || hop == k_hops_max || request.method != "GET") {
-            throw auth_error("the token server " + first.host + " redirects to nowhere");
+            throw auth_error("the token server " + first.host + " redirects to nowhere").hint(k_not_refused);
         }
         static_cast<void>(check_realm(next->to_string(), boundary));
         if (!next->same_origin(first)) {
@@ -387,7 +393,8 @@ std::optional<std::string> Authenticator::fetch_token(const Challenge& challenge
         url = *next;
     }
     if (body.size() > k_token_body_max) {
-        throw auth_error("expected at most 64 KiB from the token server " + url.host + ", found more");
+        throw auth_error("expected at most 64 KiB from the token server " + url.host + ", found more")
+            .hint(k_not_refused);
     }
     if (response.status == 404 && !judged_) {
         absent_ = fmt::format("{} answered 404", net::speaker(response, "the token server " + first.host));
@@ -418,7 +425,16 @@ std::optional<std::string> Authenticator::fetch_token(const Challenge& challenge
         }
     }
     if (!is_token(token)) {
-        throw auth_error("expected a JSON document with a token from the token server " + url.host);
+        const std::string coding = base::to_lower(response.header("content-encoding").value_or(""));
+        const std::string_view text = base::trim(body);
+        const std::string found = !coding.empty() && coding != "identity"
+                                      ? fmt::format("the content coding \"{}\"", base::escape(coding.substr(0, 40)))
+                                  : text.empty()          ? "an empty answer"
+                                  : text.starts_with('<') ? "an HTML page"
+                                                          : "none in its answer";
+        throw auth_error(fmt::format("expected a JSON document with a token from the token server {}, found {}",
+                                     url.host, found))
+            .hint(k_not_refused);
     }
     return token;
 }
