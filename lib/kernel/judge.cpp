@@ -99,11 +99,11 @@ private:
         const auto severity = enforced ? Severity::error : Severity::warning;
         // Kernels take it, whoever wants trusted modules only should not: the configuration of the headers alone is no
         // such wish.
-        if (info.is_signed && kmod::is_weak_digest(info.signature().digest))
+        if (const std::string weak = kmod::weak_digest_of(info.signature()); !weak.empty())
             find(wish_.signatures_enforced ? Severity::error : Severity::warning, "weak-digest",
                  fmt::format("the signature of module {} is of its {} digest, and another module with the same digest "
                              "can be made",
-                             info.name, info.signature().digest),
+                             info.name, weak),
                  "sign the module again with sha256 or sha512");
         switch (check.trust) {
             case Trust::trusted: return;
@@ -127,11 +127,13 @@ private:
                 return;
             case Trust::unchecked: break;
         }
-        if (enforced)
+        if (enforced || !check.fault.empty())
             find(Severity::warning, "key-not-checked",
-                 fmt::format("whether kernel {} trusts the key of module {} ({}) was not checked", wish_.release,
-                             info.name, kmod::signature_text(info.signature())),
-                 "give the certificates that it trusts with --cert FILE");
+                 fmt::format("whether kernel {} trusts the key of module {} ({}) was not checked{}", wish_.release,
+                             info.name, kmod::signature_text(info.signature()),
+                             check.fault.empty() ? "" : ": " + check.fault),
+                 check.fault.empty() ? "give the certificates that it trusts with --cert FILE"
+                                     : "load the module on one node with that kernel before the others");
     }
 
     /// The release does not matter to a kernel where a module has rows in __versions: Linux kernel/module/version.c,

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -64,8 +65,9 @@ Certificate described(const X509* certificate, const std::string& source) {
     return result;
 }
 
-/// Whether the signature of `signer` over `content` was made with the key of `certificate`.
-bool verifies(CMS_SignerInfo* signer, X509* certificate, std::string_view content) {
+/// Whether the signature of `signer` over `content` was made with the key of `certificate`; nullopt if OpenSSL cannot
+/// say, as of ML-DSA before 3.5.
+std::optional<bool> verifies(CMS_SignerInfo* signer, X509* certificate, std::string_view content) {
     X509_ALGOR* algorithm = nullptr;
     CMS_SignerInfo_get0_algs(signer, nullptr, nullptr, &algorithm, nullptr);
     const ASN1_OBJECT* object = nullptr;
@@ -74,9 +76,12 @@ bool verifies(CMS_SignerInfo* signer, X509* certificate, std::string_view conten
     const ASN1_OCTET_STRING* signature = CMS_SignerInfo_get0_signature(signer);
     EVP_PKEY* key = X509_get0_pubkey(certificate);
     const DigestPtr context(EVP_MD_CTX_new());
-    if (digest == nullptr || key == nullptr || signature == nullptr || !context) return false;
-    return EVP_DigestVerifyInit(context.get(), nullptr, digest, nullptr, key) == 1 &&
-           EVP_DigestVerifyUpdate(context.get(), content.data(), content.size()) == 1 &&
+    if (signature == nullptr || !context) return false;
+    // Attributes are only left to stand beside ML-DSA (kmod::read_signature): they would be what is signed.
+    if (digest == nullptr || key == nullptr || CMS_signed_get_attr_count(signer) > 0 ||
+        EVP_DigestVerifyInit(context.get(), nullptr, digest, nullptr, key) != 1)
+        return std::nullopt;
+    return EVP_DigestVerifyUpdate(context.get(), content.data(), content.size()) == 1 &&
            EVP_DigestVerifyFinal(context.get(), ASN1_STRING_get0_data(signature),
                                  static_cast<std::size_t>(ASN1_STRING_length(signature))) == 1;
 }
@@ -105,6 +110,10 @@ X509* voucher(X509* certificate, const std::vector<X509Ptr>& trusted, STACK_OF(X
 
 SignatureCheck bad_signature(std::string fault) { return {Trust::bad, "", std::move(fault)}; }
 
+SignatureCheck unknown_algorithm() {
+    return {Trust::unchecked, "", "OpenSSL does not know the algorithm of its key or digest"};
+}
+
 /// One of the message's signers. The kernel looks for its certificate in the message first, then among the trusted
 /// ones.
 SignatureCheck check_signer(CMS_SignerInfo* signer, std::string_view content, const std::vector<X509Ptr>& trusted,
@@ -113,15 +122,18 @@ SignatureCheck check_signer(CMS_SignerInfo* signer, std::string_view content, co
     for (int i = 0; i < sk_X509_num(carried); ++i) {
         X509* certificate = sk_X509_value(carried, i);
         if (CMS_SignerInfo_cert_cmp(signer, certificate) != 0) continue;
-        if (!verifies(signer, certificate, content)) return bad_signature(differs);
+        const auto fits = verifies(signer, certificate, content);
+        if (!fits) return unknown_algorithm();
+        if (!*fits) return bad_signature(differs);
         if (X509* known = voucher(certificate, trusted, carried); known != nullptr)
             return {Trust::trusted, subject_of(known), ""};
         return {Trust::unknown_key, "", ""};
     }
     for (const auto& certificate : trusted) {
         if (CMS_SignerInfo_cert_cmp(signer, certificate.get()) != 0) continue;
-        if (verifies(signer, certificate.get(), content)) return {Trust::trusted, subject_of(certificate.get()), ""};
-        return bad_signature(differs);
+        const auto fits = verifies(signer, certificate.get(), content);
+        if (!fits) return unknown_algorithm();
+        return *fits ? SignatureCheck{Trust::trusted, subject_of(certificate.get()), ""} : bad_signature(differs);
     }
     return {Trust::unknown_key, "", ""};
 }

@@ -28,7 +28,7 @@ struct Certificate {
 /// What is known of a module's signature.
 enum class Trust {
     none,         ///< there is no signature
-    unchecked,    ///< no certificate was given to check it against
+    unchecked,    ///< no certificate was given to check it against, or OpenSSL does not know its algorithms
     trusted,      ///< verified with the key of one of the certificates
     unknown_key,  ///< made with a key of none of them
     bad,          ///< damaged, or it does not fit the module
@@ -40,7 +40,7 @@ enum class Trust {
 struct SignatureCheck {
     Trust trust = Trust::none;
     std::string certificate;  ///< subject of the certificate that trust comes from, "" otherwise
-    std::string fault;        ///< with `bad`: why, a clause
+    std::string fault;        ///< with `bad`, and `unchecked` in spite of certificates: why, a clause
 };
 
 /// Checks the signature at the end of `bytes`, an uncompressed module file. Without certificates: none, unchecked or

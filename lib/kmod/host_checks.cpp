@@ -140,11 +140,11 @@ void check_signatures(const CheckInput& input, Diagnostics& findings) {
         const ModuleFile& file = input.index.find(name)->file;
         const ModuleSignature signature = file.signature();
         // The kernel takes it; who wants trusted modules only should not.
-        if (file.is_signed && is_weak_digest(signature.digest) && (wanted || known)) {
+        if (const std::string weak = weak_digest_of(signature); !weak.empty() && (wanted || known)) {
             add_finding(findings, wanted ? Severity::error : Severity::warning, "weak-digest",
                         fmt::format("the signature of module {} is of its {} digest, and another module with the same "
                                     "digest can be made ({})",
-                                    name, signature.digest, switches),
+                                    name, weak, switches),
                         "sign the module again with sha256 or sha512");
         }
         if (!file.is_signed) {
@@ -159,7 +159,9 @@ void check_signatures(const CheckInput& input, Diagnostics& findings) {
                         "sign the module again, and do not strip it afterwards");
         } else if (find_key(signature, keys) == KeyPresence::absent && (wanted || known)) {
             const auto reference = wanted ? reference_module(input.directory) : std::nullopt;
-            if (reference && reference->signer == signature.signer && !reference->signer.empty()) continue;
+            if (reference && !reference->signer.empty() &&
+                find_key(signature, std::vector{reference->signer}) == KeyPresence::present)
+                continue;
             add_finding(findings, wanted ? Severity::error : Severity::warning, "key-not-trusted",
                         fmt::format("no key of this kernel's keyrings fits the signature of module {} ({}; {})", name,
                                     signature_text(signature), switches),

@@ -43,6 +43,7 @@ struct ModuleSignature {
     std::string key_id;  ///< lower-case hex: serial number of that certificate, or the key identifier
     std::string digest;  ///< e.g. "sha256"
     std::string fault;   ///< why it cannot be read, "" if it can
+    std::vector<ModuleSignature> others{};  ///< of the same message; a kernel trusts the module by any
 };
 
 /// Properties of one exported symbol.

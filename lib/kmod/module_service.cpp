@@ -64,11 +64,16 @@ SymbolVersions take_versions(sys::MessageReader& in) {
 void put_signature(sys::MessageWriter& out, const ModuleSignature& signature) {
     for (const auto* text : {&signature.signer, &signature.key_id, &signature.digest, &signature.fault})
         out.text(*text);
+    out.number(signature.others.size());
+    for (const auto& other : signature.others) put_signature(out, other);
 }
 
-ModuleSignature take_signature(sys::MessageReader& in) {
+ModuleSignature take_signature(sys::MessageReader& in, bool first = true) {
     ModuleSignature signature;
     for (auto* text : {&signature.signer, &signature.key_id, &signature.digest, &signature.fault}) *text = in.text();
+    const std::size_t others = in.count(5 * k_text_item);
+    if (others != 0 && !first) throw sys::bad_message();
+    for (std::size_t i = 0; i < others; ++i) signature.others.push_back(take_signature(in, false));
     return signature;
 }
 

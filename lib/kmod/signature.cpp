@@ -33,6 +33,7 @@ namespace {
 constexpr std::string_view k_marker = "~Module signature appended~\n";
 constexpr std::size_t k_trailer_bytes = 12;  // struct module_signature
 constexpr unsigned char k_pkcs7 = 2;         // PKEY_ID_PKCS7
+constexpr int k_signers_max = 8;             // of one message; no signer of modules makes more
 
 std::string hex_of(const unsigned char* data, int length) {
     return base::to_hex(std::span<const std::uint8_t>(data, static_cast<std::size_t>(std::max(length, 0))));
@@ -41,8 +42,24 @@ std::string hex_of(const unsigned char* data, int length) {
 std::string algorithm_name(const X509_ALGOR* algorithm) {
     const ASN1_OBJECT* object = nullptr;
     X509_ALGOR_get0(&object, nullptr, nullptr, algorithm);
-    const char* name = OBJ_nid2sn(OBJ_obj2nid(object));
-    return name == nullptr ? std::string() : base::to_lower(name);
+    if (object == nullptr) return {};
+    if (const int known = OBJ_obj2nid(object); known != NID_undef) return base::to_lower(OBJ_nid2sn(known));
+    std::array<char, 80> number{};
+    (void)OBJ_obj2txt(number.data(), number.size(), object, 1);
+    return number.data();
+}
+
+/// True for ML-DSA, by its number: OpenSSL before 3.5 has no name for it.
+bool is_ml_dsa(CMS_SignerInfo* signer) {
+    X509_ALGOR* algorithm = nullptr;
+    CMS_SignerInfo_get0_algs(signer, nullptr, nullptr, nullptr, &algorithm);
+    const ASN1_OBJECT* object = nullptr;
+    if (algorithm != nullptr) X509_ALGOR_get0(&object, nullptr, nullptr, algorithm);
+    std::array<char, 80> number{};
+    if (object != nullptr) (void)OBJ_obj2txt(number.data(), number.size(), object, 1);
+    constexpr std::array<std::string_view, 3> known{"2.16.840.1.101.3.4.3.17", "2.16.840.1.101.3.4.3.18",
+                                                    "2.16.840.1.101.3.4.3.19"};
+    return std::find(known.begin(), known.end(), number.data()) != known.end();
 }
 
 ModuleSignature damaged_signature(std::string why) {
@@ -58,10 +75,38 @@ std::string refusal_by_kernels(CMS_ContentInfo* message, STACK_OF(CMS_SignerInfo
     ASN1_OCTET_STRING** content = CMS_get0_content(message);
     if (content != nullptr && *content != nullptr) return "it holds what it signs, expected a detached signature";
     for (int i = 0; i < sk_CMS_SignerInfo_num(signers); ++i) {
-        if (CMS_signed_get_attr_count(sk_CMS_SignerInfo_value(signers, i)) > 0)
+        CMS_SignerInfo* signer = sk_CMS_SignerInfo_value(signers, i);
+        // Linux 7.0 can be built to take them (CONFIG_PKCS7_WAIVE_AUTHATTRS_REJECTION_FOR_MLDSA).
+        if (CMS_signed_get_attr_count(signer) > 0 && !is_ml_dsa(signer))
             return "it has signed attributes, which kernels refuse for modules";
     }
     return {};
+}
+
+/// True if `id` is in `key`, and not a part of a longer number: serial numbers may be short.
+bool has_identifier(const std::string& key, const std::string& id) {
+    const auto is_hex = [&](std::size_t at) {
+        return at < key.size() && std::string_view("0123456789abcdef").find(key[at]) != std::string_view::npos;
+    };
+    for (std::size_t at = key.find(id); at != std::string::npos; at = key.find(id, at + 1))
+        if ((at == 0 || !is_hex(at - 1)) && !is_hex(at + id.size())) return true;
+    return false;
+}
+
+ModuleSignature signer_facts(CMS_SignerInfo* signer) {
+    ModuleSignature signature;
+    ASN1_OCTET_STRING* key_id = nullptr;
+    X509_NAME* issuer = nullptr;
+    ASN1_INTEGER* serial = nullptr;
+    if (CMS_SignerInfo_get0_signer_id(signer, &key_id, &issuer, &serial) == 1) {
+        if (issuer != nullptr) signature.signer = name_text(issuer);
+        if (key_id != nullptr) signature.key_id = hex_of(ASN1_STRING_get0_data(key_id), ASN1_STRING_length(key_id));
+        if (serial != nullptr) signature.key_id = hex_of(ASN1_STRING_get0_data(serial), ASN1_STRING_length(serial));
+    }
+    X509_ALGOR* digest = nullptr;
+    CMS_SignerInfo_get0_algs(signer, nullptr, nullptr, &digest, nullptr);
+    if (digest != nullptr) signature.digest = algorithm_name(digest);
+    return signature;
 }
 
 constexpr std::array<std::string_view, 4> k_digests{"sha224", "sha256", "sha384", "sha512"};
@@ -270,19 +315,9 @@ ModuleSignature read_signature(std::string_view bytes) {
     if (signers == nullptr || sk_CMS_SignerInfo_num(signers) < 1) return damaged_signature("it names no signer");
     if (const auto refusal = refusal_by_kernels(message.get(), signers); !refusal.empty())
         return damaged_signature(refusal);
-    CMS_SignerInfo* signer = sk_CMS_SignerInfo_value(signers, 0);
-    ModuleSignature signature;
-    ASN1_OCTET_STRING* key_id = nullptr;
-    X509_NAME* issuer = nullptr;
-    ASN1_INTEGER* serial = nullptr;
-    if (CMS_SignerInfo_get0_signer_id(signer, &key_id, &issuer, &serial) == 1) {
-        if (issuer != nullptr) signature.signer = name_text(issuer);
-        if (key_id != nullptr) signature.key_id = hex_of(ASN1_STRING_get0_data(key_id), ASN1_STRING_length(key_id));
-        if (serial != nullptr) signature.key_id = hex_of(ASN1_STRING_get0_data(serial), ASN1_STRING_length(serial));
-    }
-    X509_ALGOR* digest = nullptr;
-    CMS_SignerInfo_get0_algs(signer, nullptr, nullptr, &digest, nullptr);
-    if (digest != nullptr) signature.digest = algorithm_name(digest);
+    ModuleSignature signature = signer_facts(sk_CMS_SignerInfo_value(signers, 0));
+    for (int i = 1; i < std::min(sk_CMS_SignerInfo_num(signers), k_signers_max); ++i)
+        signature.others.push_back(signer_facts(sk_CMS_SignerInfo_value(signers, i)));
     return signature;
 }
 
@@ -301,24 +336,39 @@ std::optional<std::vector<std::string>> kernel_keys(const HostPaths& host) {
 }
 
 KeyPresence find_key(const ModuleSignature& signature, const std::optional<std::vector<std::string>>& keys) {
-    if (!keys || (signature.key_id.empty() && signature.signer.empty())) return KeyPresence::unknown;
-    for (const auto& key : *keys) {
-        const std::string lower = base::to_lower(key);
-        if (!signature.key_id.empty() && lower.find(signature.key_id) != std::string::npos) return KeyPresence::present;
+    const bool nameless = signature.key_id.empty() && signature.signer.empty();
+    KeyPresence presence = !keys || nameless ? KeyPresence::unknown : KeyPresence::absent;
+    for (const auto& key : keys.value_or(std::vector<std::string>{})) {
+        if (!signature.key_id.empty() && has_identifier(base::to_lower(key), signature.key_id))
+            return KeyPresence::present;
         if (!signature.signer.empty() && key.find(signature.signer) != std::string::npos) return KeyPresence::present;
     }
-    return KeyPresence::absent;
+    for (const auto& other : signature.others) {
+        const KeyPresence found = find_key(other, keys);
+        if (found == KeyPresence::present) return found;
+        if (found == KeyPresence::unknown) presence = found;
+    }
+    return presence;
 }
 
 bool is_weak_digest(std::string_view digest) noexcept { return digest == "md4" || digest == "md5" || digest == "sha1"; }
+
+std::string weak_digest_of(const ModuleSignature& signature) {
+    if (is_weak_digest(signature.digest)) return signature.digest;
+    for (const auto& other : signature.others)
+        if (is_weak_digest(other.digest)) return other.digest;
+    return {};
+}
 
 std::string signature_text(const ModuleSignature& signature) {
     if (!signature.fault.empty()) return fmt::format("damaged signature: {}", signature.fault);
     const auto or_unknown = [](const std::string& text) {
         return text.empty() ? std::string("unknown") : base::escape(text);
     };
-    return fmt::format("signer {}, key {}, digest {}", or_unknown(signature.signer), or_unknown(signature.key_id),
-                       or_unknown(signature.digest));
+    std::string text = fmt::format("signer {}, key {}, digest {}", or_unknown(signature.signer),
+                                   or_unknown(signature.key_id), or_unknown(signature.digest));
+    for (const auto& other : signature.others) text += "; " + signature_text(other);
+    return text;
 }
 
 struct ModuleSigner::Impl {

@@ -40,16 +40,19 @@ struct AppendedSignature {
 
 enum class KeyPresence { present, absent, unknown };
 
-/// Whether a key of `signature` is among `keys`: by its key id, else by the signer's name.
+/// Whether a key of one of the signers is among `keys`: by its key id, else by the signer's name.
 [[nodiscard]] KeyPresence find_key(const ModuleSignature& signature,
                                    const std::optional<std::vector<std::string>>& keys);
 
-/// "signer NAME, key ID, digest sha256", with what is known.
+/// "signer NAME, key ID, digest sha256" for each signer, with what is known.
 [[nodiscard]] std::string signature_text(const ModuleSignature& signature);
 
 /// The common name of a distinguished name, else its organisation or address, as the kernel names keys; "" if it has
 /// none of them.
 [[nodiscard]] std::string name_text(const X509_name_st* name);
+
+/// The first digest of the signers that is weak, "" if none is.
+[[nodiscard]] std::string weak_digest_of(const ModuleSignature& signature);
 
 /// True for a digest whose collisions can be made, so that a signature of one module fits another: MD4, MD5, SHA-1. As
 /// in ModuleSignature.

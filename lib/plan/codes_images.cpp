@@ -54,9 +54,10 @@ constexpr std::array k_image_texts{
              "add --kernel for it"},
     CodeText{"kernel-not-in-image", "finding", "the image has no directory for the kernel",
              "A worker Pod would fail there.", "build the image for this kernel"},
-    CodeText{"key-not-checked", "finding", "nobody said which keys the kernel trusts",
-             "The kernel takes trusted modules only, and no certificate was given to compare with.",
-             "give --cert FILE"},
+    CodeText{"key-not-checked", "finding", "whether the kernel trusts the key of a module is not known",
+             "The kernel takes trusted modules only, and no certificate was given to compare with; or OpenSSL does not "
+             "know the signature's algorithm, such as ML-DSA before OpenSSL 3.5.",
+             "give --cert FILE; or load the module on one node first"},
     CodeText{"key-not-trusted", "finding", "a module is signed with a key of none of the certificates",
              "Where signatures are enforced the kernel refuses it; elsewhere it is tainted.",
              "sign with a trusted key, or give its certificate with --cert if the kernel trusts it"},

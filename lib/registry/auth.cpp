@@ -17,10 +17,16 @@ namespace {
 
 constexpr std::size_t k_token_body_max = 64U << 10U;
 constexpr std::size_t k_realm_max = 4096;
+constexpr std::size_t k_scope_max = 512;
+constexpr std::size_t k_scopes_max = 4;
 constexpr int k_hops_max = 10;
 
 constexpr const char* k_whose_realm =
     "the registry itself names that address (realm): correct it in the registry's settings";
+
+constexpr const char* k_not_refused =
+    "the credentials were not refused: see what answers in the place of the token server, such as a proxy or a login "
+    "page";
 
 Error auth_error(std::string message) { return Error(Exit::no_permission, "registry-auth", std::move(message)); }
 
@@ -73,6 +79,25 @@ std::string basic(const Credential& credential) {
 /// True for what a header can carry.
 bool is_token(std::string_view text) {
     return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7F; });
+}
+
+/// The repositories that a challenge names in its scope, with the actions of `own`: what is wanted of them does not
+/// change.
+std::vector<std::string> scopes_in(const Challenge& challenge, const std::string& own) {
+    constexpr std::string_view prefix = "repository:";
+    std::vector<std::string> result;
+    const auto scope = challenge.params.find("scope");
+    if (scope == challenge.params.end()) {
+        return result;
+    }
+    for (const std::string_view one : base::split(scope->second, ' ')) {
+        const std::size_t end = one.rfind(':');
+        if (one.size() > k_scope_max || !is_token(one) || !one.starts_with(prefix) || end <= prefix.size()) {
+            continue;
+        }
+        result.push_back(std::string(one.substr(0, end)) + own.substr(own.rfind(':')));
+    }
+    return result;
 }
 
 std::vector<std::string> components(std::string_view text, char separator) {
@@ -249,13 +274,18 @@ bool Authenticator::answer(const net::Response& unauthorized, const Boundary& bo
     const auto bearer = find("bearer");
     const auto plain = find("basic");
     if (bearer == challenges.end() && plain == challenges.end()) {
-        throw auth_error("the registry asks for a login and offers neither Bearer nor Basic");
+        throw auth_error("the registry asks for a login and offers neither Bearer nor Basic")
+            .hint("no credentials were looked at: correct the registry's settings, or those of a proxy before it");
     }
-    // A token that served until now may have run out: the same credential once more.
-    if (served_ && next_ > 0 && bearer != challenges.end()) {
+    // A token that served until now may have run out: the same credential once more. One that never did may be too
+    // narrow for a registry that knows the repository by another name, as behind a rewriting proxy.
+    if (next_ > 0 && bearer != challenges.end() && (served_ || widen(*bearer))) {
         --next_;
+    } else {
+        wider_.clear();
     }
     served_ = false;
+    got_token_ = false;
     while (next_ < candidates_.size() || (next_ == candidates_.size() && bearer != challenges.end())) {
         const Credential* credential = next_ < candidates_.size() ? &candidates_[next_] : nullptr;
         if (credential != nullptr && !credential->registry_token.empty()) {
@@ -270,8 +300,10 @@ bool Authenticator::answer(const net::Response& unauthorized, const Boundary& bo
             ++next_;
             if (token) {
                 authorization_ = "Bearer " + *token;
+                got_token_ = true;
                 return true;
             }
+            wider_.clear();
         } else {
             ++next_;
             if (!credential->user.empty()) {
@@ -283,17 +315,34 @@ bool Authenticator::answer(const net::Response& unauthorized, const Boundary& bo
     return false;
 }
 
+bool Authenticator::widen(const Challenge& challenge) {
+    if (!got_token_ || !wider_.empty()) {
+        return false;
+    }
+    for (std::string& scope : scopes_in(challenge, scopes_.front())) {
+        const bool known = std::find(scopes_.begin(), scopes_.end(), scope) != scopes_.end() ||
+                           std::find(wider_.begin(), wider_.end(), scope) != wider_.end();
+        if (!known && wider_.size() < k_scopes_max) {
+            wider_.push_back(std::move(scope));
+        }
+    }
+    return !wider_.empty();
+}
+
 std::optional<std::string> Authenticator::fetch_token(const Challenge& challenge, const Credential* credential,
                                                       const Boundary& boundary, const Send& send) {
     const auto realm = challenge.params.find("realm");
     if (realm == challenge.params.end() || realm->second.empty()) {
-        throw auth_error("the registry asks for a token and does not name a token server (realm)");
+        throw auth_error("the registry asks for a token and does not name a token server (realm)")
+            .hint("no credentials were looked at: correct the registry's settings, or those of a proxy before it");
     }
     net::Url url = check_realm(realm->second, boundary);
     const auto service = challenge.params.find("service");
     std::string parameters;
-    for (const std::string& scope : scopes_) {
-        parameters += (parameters.empty() ? "scope=" : "&scope=") + net::percent_encode(scope);
+    for (const auto* scopes : {&scopes_, &wider_}) {
+        for (const std::string& scope : *scopes) {
+            parameters += (parameters.empty() ? "scope=" : "&scope=") + net::percent_encode(scope);
+        }
     }
     if (service != challenge.params.end()) {
         parameters += "&service=" + net::percent_encode(service->second);
@@ -335,7 +384,7 @@ std::optional<std::string> Authenticator::fetch_token(const Challenge& challenge
         }
         const auto next = net::resolve_url(url, *location);
         if (!next || hop == k_hops_max || request.method != "GET") {
-            throw auth_error("the token server " + first.host + " redirects to nowhere");
+            throw auth_error("the token server " + first.host + " redirects to nowhere").hint(k_not_refused);
         }
         static_cast<void>(check_realm(next->to_string(), boundary));
         if (!next->same_origin(first)) {
@@ -344,7 +393,8 @@ std::optional<std::string> Authenticator::fetch_token(const Challenge& challenge
         url = *next;
     }
     if (body.size() > k_token_body_max) {
-        throw auth_error("expected at most 64 KiB from the token server " + url.host + ", found more");
+        throw auth_error("expected at most 64 KiB from the token server " + url.host + ", found more")
+            .hint(k_not_refused);
     }
     if (response.status == 404 && !judged_) {
         absent_ = fmt::format("{} answered 404", net::speaker(response, "the token server " + first.host));
@@ -375,7 +425,16 @@ std::optional<std::string> Authenticator::fetch_token(const Challenge& challenge
         }
     }
     if (!is_token(token)) {
-        throw auth_error("expected a JSON document with a token from the token server " + url.host);
+        const std::string coding = base::to_lower(response.header("content-encoding").value_or(""));
+        const std::string_view text = base::trim(body);
+        const std::string found = !coding.empty() && coding != "identity"
+                                      ? fmt::format("the content coding \"{}\"", base::escape(coding.substr(0, 40)))
+                                  : text.empty()          ? "an empty answer"
+                                  : text.starts_with('<') ? "an HTML page"
+                                                          : "none in its answer";
+        throw auth_error(fmt::format("expected a JSON document with a token from the token server {}, found {}",
+                                     url.host, found))
+            .hint(k_not_refused);
     }
     return token;
 }

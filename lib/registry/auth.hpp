@@ -81,11 +81,15 @@ public:
 
 private:
     [[nodiscard]] std::string refused() const;
+    /// True if the registry has refused a token that was never accepted, and names repositories in its challenge that
+    /// none was asked for.
+    [[nodiscard]] bool widen(const Challenge& challenge);
     [[nodiscard]] std::optional<std::string> fetch_token(const Challenge& challenge, const Credential* credential,
                                                          const Boundary& boundary, const Send& send);
 
     image::Reference reference_;
     std::vector<std::string> scopes_;
+    std::vector<std::string> wider_;  ///< of the challenge, where a token for scopes_ was refused
     net::TlsSettings tls_;
     std::vector<Credential> candidates_;
     std::string skipped_;        ///< of the request
@@ -94,6 +98,7 @@ private:
     std::string absent_;         ///< what a token server answered that is none
     bool judged_ = false;        ///< a token server has refused something, or given a token
     bool served_ = false;        ///< the current authorization was accepted at least once
+    bool got_token_ = false;     ///< the current authorization is a token that was fetched
     std::string authorization_;
     std::optional<net::Response> refusal_;
 };

@@ -140,7 +140,7 @@ private:
         coding_ = content_coding(head);
         if (head.status == 206) {
             const auto range = parse_content_range(head.header("content-range").value_or(""));
-            if (start == 0 || !range || range->first != start || range->total.value_or(wanted_.size) != wanted_.size) {
+            if (!range || range->first != start || range->total.value_or(wanted_.size) != wanted_.size) {
                 throw BadRange{};
             }
             return;

@@ -192,7 +192,7 @@ FetchedManifest fetch_manifest(ImageStore& store, const std::string& name, const
     }
     FetchedManifest result;
     result.digest = verified_manifest(text.body, digest);
-    const std::string& announced = text.announced_digest;
+    const std::string announced = base::to_lower(text.announced_digest);
     if (announced != result.digest.to_string() && announced.starts_with("sha256:")) {
         warnings.push_back(fmt::format("content-digest: the registry announced {}, its bytes are {}",
                                        base::escape(announced.substr(0, 80)), result.digest.to_string()));

@@ -24,6 +24,9 @@ constexpr std::size_t k_error_text_max = 300;
 constexpr int k_redirects_max = 10;
 constexpr int k_logins_max = 16;
 
+/// 203: a proxy has changed something on the way; whether the bytes are right is seen by their digest.
+bool has_content(int status) { return status == 200 || status == 203 || status == 206; }
+
 bool is_redirect(int status) {
     return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
@@ -254,7 +257,7 @@ net::Response Session::follow(const net::Url& start, const Outgoing& outgoing, c
         net::Response response;
         try {
             response = exchange(request, [&](const net::Response& head, std::string_view piece) {
-                if (head.status == 200 || head.status == 206) {
+                if (has_content(head.status)) {
                     return sink(head, piece);
                 }
                 error_body += piece.substr(0, k_error_body_max - std::min(k_error_body_max, error_body.size()));
@@ -373,7 +376,13 @@ Error Session::answer_error(net::Response response, const std::string& body, con
 }
 
 net::Response Session::get(const std::string& path, const Headers& headers, const net::BodySink& sink) {
-    return converse(Outgoing{"GET", path, headers, {}}, sink);
+    net::Response response = converse(Outgoing{"GET", path, headers, {}}, sink);
+    if (!has_content(response.status) && response.status != 416) {
+        const std::string who = net::speaker(response, "the registry " + reference_.registry);
+        Error other(Exit::unavailable, "registry-error", fmt::format("{} answered {}", who, response.status));
+        throw other.cause_http(response.status).detail("image", reference_.to_string());
+    }
+    return response;
 }
 
 net::Response Session::send(const Outgoing& outgoing) {

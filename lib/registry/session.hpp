@@ -40,8 +40,8 @@ public:
             Access access = Access::pull, const std::string& mount_from = {});
 
     /// GET of `path` below /v2/REPOSITORY/ ("manifests/v1", "blobs/sha256:…"). Logs in when asked, follows up to ten
-    /// redirects (credentials stay on the registry's origin). The body goes to `sink` only for the answers 200 and 206.
-    /// 2xx and 416 return. One try: see the error's is_retryable(). Errors: no_permission "registry-auth" for 401 and
+    /// redirects (credentials stay on the registry's origin). 200, 203, 206 and 416 return; of 416 the body does not go
+    /// to `sink`. One try: see the error's is_retryable(). Errors: no_permission "registry-auth" for 401 and
     /// 403, not_found "image-not-found" for 404, unavailable "registry-error" for other answers, what HttpClient
     /// throws, timeout "pull-timeout" when the deadline of the pull is over.
     [[nodiscard]] net::Response get(const std::string& path, const Headers& headers, const net::BodySink& sink);

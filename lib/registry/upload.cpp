@@ -141,7 +141,7 @@ private:
         persist([&] {
             const net::Response answer =
                 session_.send({"PUT", "manifests/" + name, {{"Content-Type", media_type}}, text});
-            const std::string said = answer.header("docker-content-digest").value_or("");
+            const std::string said = base::to_lower(answer.header("docker-content-digest").value_or(""));
             if (said.starts_with("sha256:") && said != digest.to_string()) {
                 throw Error(Exit::integrity, "digest-mismatch", "the registry stored another manifest than it was sent")
                     .detail("expected", digest.to_string())

@@ -129,10 +129,10 @@ public:
         }
         if (was_signed && policy_ == "keep") {
             actions.emplace_back("kept");
-            if (kmod::is_weak_digest(before.digest))
+            if (const std::string weak = kmod::weak_digest_of(before); !weak.empty())
                 warnings.push_back(
                     fmt::format("weak-digest: {} keeps a signature of its {} digest; --signed replace makes a new one",
-                                base::escape(path), before.digest));
+                                base::escape(path), weak));
             return std::nullopt;
         }
         std::string result = signer_.sign(body);

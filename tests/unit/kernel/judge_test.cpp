@@ -218,6 +218,13 @@ TEST_CASE("what a kernel would refuse, and only that") {
              wish.signatures["demo"] = {Trust::unchecked, "", ""};
          },
          "~key-not-checked"},
+        {"signed in a way that OpenSSL does not know, beside certificates",
+         [](KoSpec&, Interface& kernel, Wish& wish) {
+             kernel.signatures_checked = true;
+             wish.certificates_given = true;
+             wish.signatures["demo"] = {Trust::unchecked, "", "OpenSSL does not know the algorithm"};
+         },
+         "~key-not-checked"},
         {"trusted, forced",
          [](KoSpec&, Interface& kernel, Wish& wish) {
              kernel.signatures_forced = true;

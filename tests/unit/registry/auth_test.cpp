@@ -335,6 +335,16 @@ TEST_CASE("M59 token servers that misbehave") {
         const Outcome outcome = scene.pull({login(scene.registry.host())});
         CHECK(outcome.code() == "registry-auth");
         CHECK(outcome.exit() == Exit::no_permission);
+        CHECK_MESSAGE(outcome.error->hint().starts_with("the credentials were not refused: "), outcome.error->hint());
+    }
+    for (const auto& [reply, found] : std::vector<std::pair<std::string, std::string>>{
+             {"", "an empty answer"}, {"<html>please log in</html>", "an HTML page"}, {"{}", "none in its answer"}}) {
+        TokenScene scene;
+        scene.token_reply = reply;
+        const Outcome outcome = scene.pull({login(scene.registry.host())});
+        CHECK_MESSAGE(outcome.message().ends_with("expected a JSON document with a token from the token server "
+                                                  "127.0.0.1, found " + found),
+                      outcome.message());
     }
     for (const char* lifetime :
          {"0", "-1", "9223372036854775808"}) {  // a token serves until it is refused, whatever it says of itself

@@ -2,6 +2,8 @@
 // Manifests, indexes and configurations: rows M01 and M10 to M24 of docs/hostile-contents.md.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include "image/manifest.hpp"
@@ -178,6 +180,22 @@ TEST_CASE("M15 the obsolete Docker schema 1") {
     CHECK(by_version.error->hint().find("rebuild") != std::string::npos);
     CHECK(pull_manifest(R"({"schemaVersion":1})", "application/vnd.docker.distribution.manifest.v1+prettyjws").code() ==
           "unsupported-image");
+}
+
+TEST_CASE("a digest that is announced in capitals is the same digest") {
+    FakeRegistry registry;
+    const std::string digest = registry.add_image("v1", {sound_layer()});
+    registry.intercept = [&](const FakeRequest& request) -> std::optional<FakeReply> {
+        FakeReply reply = registry.usual(request);
+        std::string hex = digest.substr(7);
+        std::transform(hex.begin(), hex.end(), hex.begin(),
+                       [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+        reply.headers.emplace_back("Docker-Content-Digest", "sha256:" + hex);
+        return reply;
+    };
+    const Outcome outcome = pull_from(registry);
+    CHECK(outcome.code() == "ok");
+    CHECK(outcome.result.warnings.empty());
 }
 
 TEST_CASE("M16 parameters of the content type are ignored") {

@@ -44,9 +44,66 @@ Outcome with_token_answers(std::vector<int> answers) {
     });
 }
 
+/// Pulls from a registry that takes the token for `known_as` alone, and names it in its challenge as `said`. Targets
+/// of the token server are added to `asked`.
+Outcome with_scope(const std::string& known_as, const std::string& said, std::vector<std::string>& asked) {
+    FakeRegistry registry;
+    registry.add_image("v1", {any_layer()});
+    registry.intercept = [&](const FakeRequest& request) -> std::optional<FakeReply> {
+        FakeReply reply;
+        if (request.target.starts_with("/token")) {
+            asked.push_back(request.target);
+            const bool right = request.target.find("scope=repository%3A" + known_as + "%3Apull&") != std::string::npos;
+            reply.body = right ? R"({"token":"T1"})" : R"({"token":"T0"})";
+            return reply;
+        }
+        if (request.header("authorization") == "Bearer T1") {
+            return std::nullopt;
+        }
+        reply.status = 401;
+        reply.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"http://" + registry.host() +
+                                                           "/token\",service=\"s\",scope=\"" + said + "\"");
+        return reply;
+    };
+    return pull_from(registry, [&](auto& request) {
+        for (const char* user : {"one", "two"}) {
+            registry::Credential credential;
+            credential.key = registry.host();
+            credential.user = user;
+            request.credentials.push_back(credential);
+        }
+    });
+}
+
 }  // namespace
 
 TEST_SUITE("registry::unit") {
+
+TEST_CASE("a token is asked for the scope of the challenge where that of the repository is not enough") {
+    std::vector<std::string> asked;
+    const Outcome renamed = with_scope("cache%2Fteam%2Fdriver", "repository:cache/team/driver:pull", asked);
+    CHECK_MESSAGE(renamed.code() == "ok", renamed.message());
+    const std::string own = "/token?scope=repository%3Ateam%2Fdriver%3Apull";
+    CHECK(asked == std::vector<std::string>{own + "&service=s",
+                                            own + "&scope=repository%3Acache%2Fteam%2Fdriver%3Apull&service=s"});
+
+    asked.clear();  // ghcr.io has a placeholder there: it is not asked for where the own scope serves
+    CHECK(with_scope("team%2Fdriver", "repository:user/image:pull", asked).code() == "ok");
+    CHECK(asked == std::vector<std::string>{own + "&service=s"});
+
+    asked.clear();  // each credential has its two tries, and then nobody
+    CHECK(with_scope("nothing", "repository:other:pull repository:team/driver:pull", asked).code() == "registry-auth");
+    const std::string wide = own + "&scope=repository%3Aother%3Apull&service=s";
+    const std::string plain = own + "&service=s";
+    CHECK(asked == std::vector<std::string>{plain, wide, plain, wide, plain, wide});
+
+    for (const std::string said : {"repository:team/driver:pull", "", "x\\\"y", "a b c d e f g h i j k l m n o p"}) {
+        CAPTURE(said);
+        asked.clear();
+        CHECK(with_scope("nothing", said, asked).code() == "registry-auth");
+        CHECK(asked == std::vector<std::string>{plain, plain, plain});
+    }
+}
 
 TEST_CASE("a token server that is none has refused no credentials") {
     const Outcome absent = with_token_answers({404});

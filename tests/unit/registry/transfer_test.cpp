@@ -258,6 +258,28 @@ TEST_CASE("M58 what the storage behind a redirect refuses is not told as the reg
     CHECK(absent.message().starts_with("the server localhost that the registry redirects to has no blobs/sha256:"));
 }
 
+TEST_CASE("other answers than 200: what a proxy passes on is taken, what is no blob is no short blob") {
+    for (const int status : {200, 203}) {
+        Scene scene([=](int, const FakeRequest&, FakeReply& reply) { reply.status = status; });
+        CHECK(pull_from(scene.registry).code() == "ok");
+        CHECK(scene.tries == 1);
+    }
+    Scene whole([](int, const FakeRequest&, FakeReply& reply) {  // without having been asked for a range
+        reply.status = 206;
+        const std::string size = std::to_string(reply.body.size());
+        reply.headers = {{"Content-Range", "bytes 0-" + std::to_string(reply.body.size() - 1) + "/" + size}};
+    });
+    CHECK(pull_from(whole.registry).code() == "ok");
+    CHECK(whole.tries == 1);
+    for (const int status : {202, 204}) {
+        Scene scene([=](int, const FakeRequest&, FakeReply& reply) { reply.status = status; });
+        const Outcome outcome = pull_from(scene.registry);
+        CHECK(outcome.code() == "registry-error");
+        CHECK(outcome.exit() == Exit::unavailable);
+        CHECK_MESSAGE(outcome.message().ends_with(" answered " + std::to_string(status)), outcome.message());
+    }
+}
+
 TEST_CASE("M60 the registry asks for patience") {
     const auto patience = [](const char* header, int failures) {
         return [=](int tries, const FakeRequest&, FakeReply& reply) {
