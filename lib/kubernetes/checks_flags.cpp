@@ -248,6 +248,19 @@ std::string removed_from_kubelet(const std::vector<std::string>& arguments, cons
     return base::join(found, ", ");
 }
 
+/// Directories of further configuration that kubelets read over their file: what the nodes say of it is without them.
+std::vector<std::string> drop_ins(const NodeAnswers& nodes) {
+    std::vector<std::string> result;
+    for (const auto& [name, answer] : nodes) {
+        if (answer.facts.is_null()) { continue; }
+        const auto flags = flags_of(lasting_arguments(answer.facts));
+        if (const auto at = flags.find("config-dir"); at != flags.end() && !at->second.empty()) {
+            result.push_back(fmt::format("{} has --config-dir {}", base::escape(name), base::escape(at->second)));
+        }
+    }
+    return result;
+}
+
 Finding removed_kubelet_flags(const CheckInput& input) {
     const auto lowest = input.seen.lowest_kubelet();
     if (!lowest) { return versions_unknown(input).value_or(Finding{Outcome::skip, "there is no Node"}); }
@@ -272,7 +285,12 @@ Finding removed_kubelet_flags(const CheckInput& input) {
                   });
     if (on_nodes.outcome == Outcome::fail) { found.push_back(on_nodes.detail); }
     if (!found.empty()) { return {Outcome::fail, name_some(found)}; }
-    if (on_nodes.outcome == Outcome::ok && !crossed.unknown.empty()) {
+    if (on_nodes.outcome != Outcome::ok) { return on_nodes; }
+    if (const auto unread_files = drop_ins(*input.nodes); !unread_files.empty()) {
+        return {Outcome::warn, "none was found, but not all is read: " + name_some(unread_files),
+                "look for removed feature gates in the files there"};
+    }
+    if (!crossed.unknown.empty()) {
         return {Outcome::skip, fmt::format("none was found, but the metadata does not list all that is gone in {}",
                                            name_some(crossed.unknown))};
     }

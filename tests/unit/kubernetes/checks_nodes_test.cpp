@@ -181,6 +181,9 @@ TEST_CASE("what services of nodes say trips their checks") {
           "w: feature gate PodIndexLabel (gone in v1.35)");
     trips("removed-kubelet-flags", {{"w", {"--config=/x", "--feature-gates=PodIndexLabel=true"}}},
           "w: feature gate PodIndexLabel (gone in v1.35)");
+    // What the nodes say of the configuration is without what a kubelet reads over it.
+    trips("removed-kubelet-flags", {{"w", {"--config=/x", "--config-dir=/etc/kubelet.d"}}},
+          "none was found, but not all is read: w has --config-dir /etc/kubelet.d", Outcome::warn);
     // What kubeadm 1.34 has given every kubelet, kubeadm 1.35 takes away; nobody takes away what an administrator gave.
     trips("removed-kubelet-flags",
           {{"w", {"ownFlags: []", "ownFlags: [--pod-infra-container-image=q]"}}},
