@@ -200,7 +200,9 @@ private:
         result_.index_digest = image.index_digest;
         with_context([&] { return "image " + base::escape(result_.reference); },
                      [&] { require_trust_of(store, image); });
-        const std::uint64_t total = check_layers(image.manifest, image.config, request_.limits);
+        const std::uint64_t total =
+            with_context([&] { return "image " + base::escape(result_.reference); },
+                         [&] { return check_layers(image.manifest, image.config, request_.limits); });
         Extraction extraction{view_, staging_, budget_, request_.limits, warnings_, [&] { store.check_deadline(); },
                               request_.file_digests || cached_ != nullptr, request_.parser};
         if (cached_ != nullptr && take_extracted(image, extraction)) {

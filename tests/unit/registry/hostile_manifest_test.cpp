@@ -448,6 +448,8 @@ TEST_CASE("M23 foreign layers with addresses of their own") {
         CHECK(outcome.code() == "unsupported-image");
         CHECK(outcome.exit() == Exit::data);
         CHECK(registry.server().count(sha256(layer.bytes)) == 0);
+        REQUIRE(outcome.error->context().size() == 1);
+        CHECK(outcome.error->context().front() == "image " + registry.reference(":v1"));
     }
 }
 
