@@ -24,6 +24,7 @@ constexpr std::array<std::string_view, 3> k_label_names{"Namespace", "Service", 
 constexpr std::array<std::string_view, 12> k_dns_names{
     "ConfigMap",   "DaemonSet", "Deployment", "Ingress",   "NetworkPolicy", "PersistentVolumeClaim",
     "Pod",         "ReplicaSet", "Secret",    "ServiceAccount", "StatefulSet", "PersistentVolume"};
+constexpr std::array<std::string_view, 5> k_with_pods{"DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet"};
 
 template <std::size_t N>
 bool has(const std::array<std::string_view, N>& kinds, std::string_view kind) {
@@ -40,6 +41,7 @@ public:
         name(is_core && has(k_label_names, kind_) ? k_label_max : k_name_max);
         labels({"metadata", "labels"});
         if (kind_ == "Pod") { labels({"spec", "nodeSelector"}); }
+        if (!has(k_with_pods, kind_)) { return; }  // a template of another kind may be no Pod
         labels({"spec", "template", "metadata", "labels"});
         labels({"spec", "template", "spec", "nodeSelector"});
     }
