@@ -304,6 +304,18 @@ std::vector<cli::Option> registry_options() {
     };
 }
 
+void require_question(const cli::Args& args, const std::vector<std::string>& others) {
+    const auto is_given = [&](const std::string& name) { return args.flag(name) || args.get(name); };
+    if (args.flag("check-images") || std::any_of(others.begin(), others.end(), is_given)) { return; }
+    std::string wanted = "--check-images";
+    for (const auto& name : others) { wanted += " or --" + name; }
+    for (const char* name : {"policy", "signature-key"}) {
+        if (args.source(name) != "option") { continue; }
+        throw Error(Exit::usage, "missing-option", fmt::format("--{} requires {}", name, wanted))
+            .hint("without it no signature is checked");
+    }
+}
+
 std::vector<cli::Option> signature_options() {
     auto certificate = cli::repeatable(
         cli::option("cert", "FILE", "X.509 certificate, DER or PEM, whose signatures the kernel trusts"));

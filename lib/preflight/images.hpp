@@ -18,6 +18,9 @@ namespace kmm::preflight {
 
 /// --check-images, --authfile, --ca-file, --insecure, --mirror-config, --policy, --signature-key.
 [[nodiscard]] std::vector<cli::Option> registry_options();
+/// For verbs that ask registries only with --check-images or one of `others`. Errors: usage "missing-option" for
+/// --policy or --signature-key on the command line without one of these: no signature would be checked.
+void require_question(const cli::Args& args, const std::vector<std::string>& others = {});
 
 enum class Depth {
     manifest,  ///< the image and its platform are there

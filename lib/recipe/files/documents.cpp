@@ -175,6 +175,35 @@ rp::Facts read_facts(const cli::Args& args, const RecipeDocuments& documents, bo
     return facts;
 }
 
+namespace {
+
+/// Errors: usage "bad-value" for a name that no resource, no chart and no dependency has.
+void require_known(const std::string& name, const std::string& option, const RecipeDocuments& documents) {
+    std::vector<std::string> known;
+    const auto add = [&](const rp::SpecialResource& resource) {
+        known.push_back(resource.name);
+        known.push_back(resource.chart.name);
+        for (const auto& dependency : resource.dependencies) {
+            known.push_back(dependency.name);
+            known.push_back(dependency.chart.name);
+        }
+    };
+    for (const auto& resource : documents.resources) { add(resource); }
+    for (const auto& module : documents.modules) { add(module.resource); }
+    std::erase(known, "");
+    if (std::find(known.begin(), known.end(), name) != known.end()) { return; }
+    std::sort(known.begin(), known.end());
+    known.erase(std::unique(known.begin(), known.end()), known.end());
+    const auto near = base::nearest(name, known);
+    throw Error(Exit::usage, "bad-value",
+                fmt::format("--chart {}: no resource and no chart is named '{}'", base::escape(option),
+                            base::escape(name)))
+        .hint(near ? fmt::format("did you mean {}?", *near)
+                   : fmt::format("found: {}", base::escape(base::join(known, ", "))));
+}
+
+}  // namespace
+
 ChartPlaces::ChartPlaces(const cli::Args& args, const RecipeDocuments& documents, const std::vector<std::string>& names)
     : documents_(documents) {
     for (const auto& text : args.all("chart")) {
@@ -193,6 +222,7 @@ ChartPlaces::ChartPlaces(const cli::Args& args, const RecipeDocuments& documents
                    : documents.resources.empty() ? documents.modules.front().resource.name
                                                  : documents.resources.front().name;
         }
+        if (named) { require_known(name, text, documents); }
         if (!given_.emplace(name, named ? text.substr(equals + 1) : text).second) {
             throw Error(Exit::usage, "bad-value", fmt::format("--chart gives {} two charts", base::escape(name)))
                 .hint("leave one of them out");

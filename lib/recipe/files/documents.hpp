@@ -49,7 +49,7 @@ struct RecipeDocuments {
 class ChartPlaces {
 public:
     /// `main` is the resource that a --chart without a name is for. Errors: usage "bad-value" for a chart given twice,
-    /// or without a name where there are several resources.
+    /// without a name where there are several resources, or with a name that nothing among the documents has.
     ChartPlaces(const cli::Args& args, const RecipeDocuments& documents, const std::vector<std::string>& names);
 
     /// Loads the chart of a resource, once. Thread safe; charts of several resources are loaded at the same time.

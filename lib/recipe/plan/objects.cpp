@@ -11,6 +11,7 @@
 
 #include "base/text.hpp"
 #include "recipe/chart/metadata.hpp"
+#include "recipe/plan/object_names.hpp"
 #include "recipe/plan/values.hpp"
 #include "recipe/template/yaml.hpp"
 
@@ -87,6 +88,7 @@ public:
         // The hash that the operator writes last loses annotations, too.
         if (context_.operator_only && find({"metadata", "annotations"}) != nullptr) { (void)texts("annotations"); }
         if (kind_ == "Pod" && is_never_made() && !context_.is_hook) { return std::nullopt; }
+        if (!context_.operator_only) { require_valid_names(object_, affine ? suffix() : "", place_); }
         return std::move(object_);
     }
 
@@ -221,6 +223,8 @@ private:
         mapping({"spec", "template", "metadata", "labels"})[label] = Value::string("true");
     }
 
+    std::string suffix() const { return '-' + kernel_suffix(context_.os, context_.kernel); }
+
     void bind_to_kernel() {
         if (context_.os.empty() && !context_.is_hook) {
             throw Error(Exit::data, "unknown-fact",
@@ -229,7 +233,7 @@ private:
                 .hint("it is part of the name: give osImage or driverToolkit.osVersion of this kernel in --facts FILE");
         }
         const std::string name =
-            fmt::format("{}-{}", text({"metadata", "name"}), kernel_suffix(context_.os, context_.kernel));
+            fmt::format("{}{}", text({"metadata", "name"}), suffix());
         mapping({"metadata"})["name"] = Value::string(name);
         if (kind_ == "BuildRun") { mapping({"spec", "buildRef"})["name"] = Value::string(name); }
         if (is_workload(kind_)) {

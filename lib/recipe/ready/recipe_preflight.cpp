@@ -292,8 +292,16 @@ RecipePreflight::RecipePreflight(const cli::Args& args) : args_(args) {
         if (name == "-") { ::lseek(0, 0, SEEK_SET); }
     }
     for (auto& chart : charts_) { chart = chart.substr(0, chart.rfind("Chart.yaml")); }
-    if (!found) { return; }
+    if (!found) {
+        for (const char* name : {"chart", "facts", "fact"})
+            if (args.source(name) == "option")
+                throw Error(Exit::usage, "missing-option",
+                            fmt::format("--{} requires SpecialResources among the documents of -f", name))
+                    .hint("add their documents with -f, or leave the option out");
+        return;
+    }
     documents_ = read_recipe_documents(args);
+    if (!documents_.resources.empty()) { files::ChartPlaces(args, documents_, {}); }  // for its errors
     facts_ = read_facts(args, documents_, false);
     const auto& names = args.all("filename");
     if (std::find(names.begin(), names.end(), "-") != names.end()) { ::lseek(0, 0, SEEK_SET); }

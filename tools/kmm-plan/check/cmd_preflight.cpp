@@ -57,6 +57,7 @@ std::vector<std::string> chosen_kernels(const cli::Args& args, const Source& sou
 }
 
 Exit run_preflight(const cli::Args& args, cli::Context& context) {
+    preflight::require_question(args, {"kernel-devel"});
     Reporting reporting(args);
     for (const auto& kernel : args.all("kernel")) check_kernel_name(kernel);
     const auto interfaces = preflight::read_interfaces(args);

@@ -35,6 +35,7 @@ std::unique_ptr<LiveCluster> live_cluster(const cli::Args& args, cli::Context& c
 }
 
 Exit run_render_recipe(const cli::Args& args, cli::Context& context) {
+    preflight::require_question(args);
     const auto live = live_cluster(args, context);
     auto documents =
         live == nullptr ? read_recipe_documents(args) : recipe::files::read_recipe_documents(args, &live->client());

@@ -272,6 +272,7 @@ Diagnostics findings_of(const Images& images) {
 }
 
 Exit run_images(const cli::Args& args, cli::Context& context) {
+    preflight::require_question(args, {"lock"});
     for (const auto& kernel : args.all("kernel")) check_kernel_name(kernel);
     Source source = read_valid_source(args, context);
     check_namespace({&source, 1}, args);

@@ -108,6 +108,7 @@ std::string decisions_text(const std::vector<decide::StateLine>& lines) {
 }
 
 Exit run_show_recipe(const cli::Args& args, cli::Context& context) {
+    preflight::require_question(args);
     const auto documents = read_recipe_documents(args);
     const auto facts = read_facts(args, documents, false);
     const auto names = args.positionals("NAME");

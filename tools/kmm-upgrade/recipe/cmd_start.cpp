@@ -30,6 +30,18 @@ using upgrade::recipe::Release;
 using upgrade::recipe::ReleaseObject;
 using value::Node;
 
+/// Of a rehearsal without a cluster. Errors: usage "missing-option" for an option about what the cluster has.
+void require_no_cluster_options(const cli::Args& args) {
+    if (args.source("cluster") == "option")
+        throw Error(Exit::usage, "bad-value", "start recipe does not accept --cluster: recipes need an API server")
+            .hint("--context NAME or --kubeconfig FILE; for a preview give the files of the directory with -f");
+    for (const char* name : {"pause-pools", "downgrade", "keep-kernel", "force-conflicts", "release-namespace",
+                             "lease-namespace", "break-lock"})
+        if (args.source(name) == "option")
+            throw Error(Exit::usage, "missing-option", fmt::format("--{} requires a live cluster", name))
+                .hint("add --context NAME or --kubeconfig FILE, or leave the option out");
+}
+
 /// Where the cluster is; nullopt for a rehearsal without one.
 std::optional<cluster::Place> place_of(Access& access, bool dry) {
     try {
@@ -277,6 +289,7 @@ Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
     auto request = recipe_request(access.call, name);
     const auto place = place_of(access, dry);
     if (!place) {
+        require_no_cluster_options(args);
         const auto release = render(access, name, nullptr, request.waves);
         write_rehearsal_metrics(access, name, std::nullopt);
         print_plan(context, release, nullptr, unjudged(release), {}, {}, request);
