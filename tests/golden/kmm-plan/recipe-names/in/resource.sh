@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Prints a SpecialResource with these values.
 cat <<END
 apiVersion: sro.openshift.io/v1beta1
