@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // start recipe: rendered, reviewed by the API server, recorded, walked.
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -40,6 +41,27 @@ void require_no_cluster_options(const cli::Args& args) {
         if (args.source(name) == "option")
             throw Error(Exit::usage, "missing-option", fmt::format("--{} requires a live cluster", name))
                 .hint("add --context NAME or --kubeconfig FILE, or leave the option out");
+}
+
+/// A kernel of --keep-kernel for which nothing is deployed, nor in `next`, is a typing error more often than not.
+void note_kept_kernels(Access& access, const std::vector<std::string>& kernels, const std::vector<Release>& all,
+                       const Release& next) {
+    std::set<std::string> deployed(next.kernels.begin(), next.kernels.end());
+    for (const auto& release : all) {
+        for (const auto& state : release.states)
+            for (const auto& one : state.objects) deployed.insert(one.kernel);
+        for (const auto& one : release.kept) deployed.insert(one.kernel);
+    }
+    deployed.erase("");
+    const std::vector<std::string> known(deployed.begin(), deployed.end());
+    for (const auto& kernel : kernels) {
+        if (deployed.contains(kernel)) continue;
+        const auto near = base::nearest(kernel, known);
+        access.call.note(fmt::format("--keep-kernel {}: no copy for that kernel is deployed{}", base::escape(kernel),
+                                     near          ? fmt::format("; did you mean {}?", base::escape(*near))
+                                     : known.empty() ? ""
+                                                     : "; found: " + base::escape(base::join(known, ", "))));
+    }
 }
 
 /// Where the cluster is; nullopt for a rehearsal without one.
@@ -304,6 +326,7 @@ Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
                   dry ? ClusterAccess::Purpose::look : ClusterAccess::Purpose::change);
     drive::ReleaseStore store(client, request.subject.space);
     const auto all = store.of(name);
+    note_kept_kernels(access, request.subject.keep_kernels, all, release);
     const auto* previous = drive::deployed_of(all);
     release.revision = all.empty() ? 1 : all.back().revision + 1;
     release.lineage = request.lineage;
