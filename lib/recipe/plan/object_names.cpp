@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
 
 #include <fmt/format.h>
 
 #include "api/names.hpp"
 #include "base/text.hpp"
+#include "recipe/plan/value_path.hpp"
 
 namespace kmm::recipe::plan {
 
@@ -34,10 +34,11 @@ bool has(const std::array<std::string_view, N>& kinds, std::string_view kind) {
 class NameCheck {
 public:
     NameCheck(const Value& object, const std::string& suffix, const Position& place)
-        : object_(object), suffix_(suffix), place_(place), kind_(text({"kind"})), name_(text({"metadata", "name"})) {}
+        : object_(object), suffix_(suffix), place_(place), kind_(text_at(object, {"kind"})),
+          name_(text_at(object, {"metadata", "name"})) {}
 
     void run() const {
-        const bool is_core = text({"apiVersion"}).find(".k8s.io") == std::string::npos;
+        const bool is_core = text_at(object_, {"apiVersion"}).find(".k8s.io") == std::string::npos;
         name(is_core && has(k_label_names, kind_) ? k_label_max : k_name_max);
         labels({"metadata", "labels"});
         if (kind_ == "Pod") { labels({"spec", "nodeSelector"}); }
@@ -47,27 +48,10 @@ public:
     }
 
 private:
-    using Path = std::initializer_list<std::string_view>;
-
     const Value& object_;
     const std::string& suffix_;
     const Position& place_;
     std::string kind_, name_;
-
-    const Value* find(Path path) const {
-        const Value* at = &object_;
-        for (const auto key : path) {
-            const auto found = at->members().find(key);
-            if (found == at->members().end()) { return nullptr; }
-            at = &found->second;
-        }
-        return at;
-    }
-
-    std::string text(Path path) const {
-        const Value* found = find(path);
-        return found != nullptr && found->is_text() ? found->text() : std::string();
-    }
 
     [[noreturn]] void refuse(const std::string& where, const std::string& what, const std::string& hint) const {
         throw Error(Exit::data, "bad-manifest",
@@ -97,7 +81,7 @@ private:
     }
 
     void labels(Path path) const {
-        const Value* found = find(path);
+        const Value* found = find_at(object_, path);
         if (found == nullptr) { return; }
         std::string where;
         for (const auto part : path) { where += (where.empty() ? "" : ".") + std::string(part); }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,6 +11,7 @@
 #include "base/text.hpp"
 #include "recipe/chart/metadata.hpp"
 #include "recipe/plan/object_names.hpp"
+#include "recipe/plan/value_path.hpp"
 #include "recipe/plan/values.hpp"
 #include "recipe/template/yaml.hpp"
 
@@ -24,7 +24,6 @@ namespace {
 
 constexpr std::string_view k_prefix = "specialresource.openshift.io/";
 constexpr std::string_view k_kernel_label = "feature.node.kubernetes.io/kernel-version.full";
-using Path = std::initializer_list<std::string_view>;
 
 /// Kinds that the operator gives no namespace; the misspelt one is its own.
 constexpr std::array<std::string_view, 5> k_no_namespace{"Namespace", "ClusterRole", "ClusterRoleBinding",
@@ -124,20 +123,8 @@ private:
         }
     }
 
-    const Value* find(Path path) const {
-        const Value* at = &object_;
-        for (const auto key : path) {
-            const auto found = at->members().find(key);
-            if (found == at->members().end()) { return nullptr; }
-            at = &found->second;
-        }
-        return at;
-    }
-
-    std::string text(Path path) const {
-        const Value* found = find(path);
-        return found != nullptr && found->is_text() ? found->text() : std::string();
-    }
+    const Value* find(Path path) const { return find_at(object_, path); }
+    std::string text(Path path) const { return text_at(object_, path); }
 
     /// The mapping at `path`, made where it is missing. Null counts as missing, but not for the operator.
     Map& mapping(Path path) {
