@@ -61,7 +61,7 @@ class DiskErrors(E2eCase):
         self.assertEqual(self.fleet.go_on().returncode, 0)
 
     def test_no_locks_here(self):
-        found, _ = points(self.fleet, START, only="F_OFD_SETLK")
+        found, _ = points(self.fleet, START, only="F_OFD_SETLK, {l_type=F_WRLCK")
         places = ("--state-dir", "keep the cluster directory")
         self.assertEqual(len(found), len(places))
         for point, place in zip(found, places):

@@ -412,7 +412,12 @@ int main(int argc, char** argv) {
     std::vector<std::string> words = shell_words(dashes[2]);
     const auto worker =
         std::find_if(words.begin(), words.end(), [](const std::string& word) { return word.ends_with("kmm-worker"); });
-    const std::vector<std::string> call(worker == words.end() ? worker : worker + 1, words.end());
+    // Behind the name: what the shell is to run, where that came encoded, and the worker's words.
+    const bool is_encoded = std::any_of(words.begin(), worker, [](const std::string& word) {
+        return word.find("printf %b") != std::string::npos;
+    });
+    const auto first = worker == words.end() ? 0 : is_encoded ? 2 : 1;
+    const std::vector<std::string> call(worker + std::min<std::ptrdiff_t>(first, words.end() - worker), words.end());
     {
         FakeNode node(root, name);
         if (!node.exists() || call.empty() || node.take_unreachable(call[0])) {
