@@ -46,6 +46,12 @@ void add_entry(ApplyWork& work, const Entry& entry, const RecordedEntries& recor
         case Action::keep:
         case Action::none: break;
     }
+    // Selected, and yet without the module. Taints are looked at apart where the Module has no versions, by whoever
+    // knows which cordons are its own.
+    const bool is_unmapped = entry.reason == "no-kernel-mapping";
+    if (entry.action == Action::none && (is_unmapped || (versioned && entry.reason == "taint-not-tolerated"))) {
+        (versioned ? work.kept_out : work.blocked).push_back({entry.node, entry.reason, entry.message});
+    }
     // What went with a reboot needs no unloading; its entries and labels are to go all the same.
     const bool is_unwanted = entry.reason == "selector-mismatch" || entry.reason == "module-deleting";
     if (work.deleted || (is_unwanted && recorded.contains({entry.node, entry.namespace_, entry.module}))) {
@@ -82,6 +88,7 @@ std::vector<ApplyWork> take_early_removals(std::map<Name, ApplyWork>& by_name,
         removal.load.clear();
         removal.ordered.clear();
         removal.blocked.clear();
+        removal.kept_out.clear();
         early.push_back(std::move(removal));
     }
     // Only now: one Module's removal decides about another's.

@@ -25,6 +25,9 @@ struct ApplyWork {
     std::vector<std::string> unload;   ///< nodes that lose it for good
     std::vector<std::string> ordered;  ///< nodes that an ordered upgrade of the Module's version is for
     std::vector<ApplyLeft> blocked;
+    /// Nodes that a Module with versions selects and that cannot have it: whether that matters is for the ordered
+    /// upgrade to say.
+    std::vector<ApplyLeft> kept_out;
 
     [[nodiscard]] std::string full_name() const { return namespace_ + "/" + module; }
     [[nodiscard]] bool has_work() const noexcept { return !load.empty() || !unload.empty(); }

@@ -127,7 +127,8 @@ plan::ApplyWork narrow(plan::ApplyWork work, const api::Objects& objects, const 
     }
     for (auto* names : {&work.load, &work.unload, &work.ordered})
         std::erase_if(*names, [&](const std::string& name) { return !holds(chosen, name); });
-    std::erase_if(work.blocked, [&](const plan::ApplyLeft& left) { return !holds(chosen, left.node); });
+    for (auto* lefts : {&work.blocked, &work.kept_out})
+        std::erase_if(*lefts, [&](const plan::ApplyLeft& left) { return !holds(chosen, left.node); });
     return work;
 }
 

@@ -114,6 +114,33 @@ TEST_CASE("blocked nodes are told of and left") {
     CHECK(work.blocked.front().reason == "bad-regexp");
 }
 
+TEST_CASE("a node whose kernel no mapping matches is told of") {
+    auto module = build::module();
+    module.module_loader->container.kernel_mappings = {build::regexp("^9")};
+    auto objects = fleet(module);
+    objects.nodes[3].meta.labels.clear();
+    const auto work = only_work(objects);
+    CHECK_FALSE(work.has_work());
+    REQUIRE(work.blocked.size() == 3);
+    CHECK(work.blocked.front().reason == "no-kernel-mapping");
+    CHECK(work.kept_out.empty());
+}
+
+TEST_CASE("nodes that a Module with versions cannot go to are told of and are not for an ordered upgrade") {
+    auto module = build::module("v1");
+    auto objects = fleet(module);
+    objects.nodes[0].taints = {{std::string(api::k_taint_unschedulable), "", "NoSchedule"}};
+    objects.nodes[1].kernel_version = "5.0.0";
+    module.module_loader->container.kernel_mappings = {build::regexp("^[6-9]")};
+    objects.modules = {module};
+    const auto work = only_work(objects);
+    CHECK(work.ordered == Names{"node-c", "node-d"});
+    CHECK(work.blocked.empty());
+    REQUIRE(work.kept_out.size() == 2);
+    CHECK(work.kept_out[0].reason == "taint-not-tolerated");
+    CHECK(work.kept_out[1].reason == "no-kernel-mapping");
+}
+
 TEST_CASE("removals come first and against the order of loading") {
     const auto named = [](const char* name, const char* needs, const char* selected) {
         auto module = build::module();

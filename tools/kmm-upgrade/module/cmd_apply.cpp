@@ -74,6 +74,10 @@ std::string nodes_text(const std::vector<std::string>& names) {
     return fmt::format("{} nodes", names.size());
 }
 
+std::string on_nodes(const std::vector<std::string>& names) {
+    return names.size() == 1 ? "node " + names.front() : nodes_text(names);
+}
+
 /// One `apply`: which Modules, and everything they are walked with.
 class Apply {
 public:
@@ -214,10 +218,18 @@ void Apply::refresh(cluster::Snapshot& snapshot) {
 
 void Apply::review(const cluster::Snapshot& snapshot, const std::vector<ApplyWork>& all) {
     for (const auto& work : all) {
+        std::map<std::string, std::vector<std::string>> by_reason, kept_out;
         for (const auto& left : drive::left_out_of(snapshot.objects, request_, work)) {
             is_blocked_ = is_left_ = true;
             left_out_.push_back({left.name, fmt::format("{}: {}", work.full_name(), left.reason)});
-            tell(fmt::format("{} cannot be applied to node {}: {}", work.full_name(), left.name, left.reason));
+            by_reason[left.reason].push_back(left.name);
+        }
+        for (const auto& [reason, nodes] : by_reason)
+            tell(fmt::format("{} cannot be applied to {}: {}", work.full_name(), on_nodes(nodes), reason));
+        for (const auto& left : work.kept_out) kept_out[left.message].push_back(left.node);
+        for (const auto& [message, nodes] : kept_out) {
+            is_left_ = true;
+            tell(fmt::format("{} is left as it is on {}: {}", work.full_name(), on_nodes(nodes), message));
         }
         if (work.ordered.empty()) continue;
         const auto command = fmt::format("kmm-upgrade start module {} --to {}", work.full_name(), work.version);

@@ -47,7 +47,7 @@ std::string left_out_hint(const upgrade::Run& run) {
     };
     if (!words.again_for_left_out.empty())
         return fmt::format("{}: {}", when("once it can take part"), words.again_for_left_out);
-    return fmt::format("{}: {}{}", when("once it can take Pods"), words.again,
+    return fmt::format("{}: {}{}", when("once nothing keeps it out"), words.again,
                        words.is_one_of_many ? "" : " --node " + run.left_out.front().name);
 }
 
