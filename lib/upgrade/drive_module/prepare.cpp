@@ -2,6 +2,7 @@
 #include "upgrade/drive_module/prepare.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -28,6 +29,16 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
     return near            ? "did you mean " + *near + "?"
            : names.empty() ? "there are none"
                            : "there are: " + base::join(names, ", ");
+}
+
+/// Each node that was selected is left out.
+Error none_can_take(const api::Module& module, const std::vector<upgrade::LeftOut>& left_out) {
+    std::map<std::string, std::vector<std::string>> by_reason;
+    for (const auto& node : left_out) by_reason[node.reason].push_back(node.name);
+    Error error(Exit::checks_failed, "no-nodes",
+                fmt::format("no node that Module {} selects can take it", module.full_name()));
+    for (const auto& [reason, names] : by_reason) error.detail(reason, base::join(names, ", "));
+    return error.at(module.meta.origin).hint("remove the taint (kubectl uncordon, if it is a cordon), then start again");
 }
 
 constexpr const char* k_label_zone = "topology.kubernetes.io/zone";
@@ -132,11 +143,14 @@ Chosen choose_nodes(const api::Objects& objects, const api::Module& module, cons
     if (!refused.empty())
         throw Error(Exit::checks_failed, "node-not-eligible", base::join(refused, "; "))
             .hint("change the node, or leave it out of --node");
+    if (chosen.empty() && !result.left_out.empty()) throw none_can_take(module, result.left_out);
     if (chosen.empty())
         throw Error(Exit::checks_failed, "no-nodes",
                     fmt::format("no node is selected for Module {}", module.full_name()))
             .at(module.meta.origin)
-            .hint(any_matches || objects.nodes.empty() ? "kmm-plan show says why" : "--selector matches no node");
+            .hint(objects.nodes.empty() ? "there is no Node"
+                  : any_matches         ? "kmm-plan show says why"
+                                        : "--selector matches no node");
     result.names = walk_order(objects, request, std::move(chosen), result.notes);
     return result;
 }
