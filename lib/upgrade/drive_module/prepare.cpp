@@ -38,7 +38,8 @@ Error none_can_take(const api::Module& module, const std::vector<upgrade::LeftOu
     Error error(Exit::checks_failed, "no-nodes",
                 fmt::format("no node that Module {} selects can take it", module.full_name()));
     for (const auto& [reason, names] : by_reason) error.detail(reason, base::join(names, ", "));
-    return error.at(module.meta.origin).hint("remove the taint (kubectl uncordon, if it is a cordon), then start again");
+    return error.at(module.meta.origin)
+        .hint("remove the taint (kubectl uncordon, if it is a cordon), then start again");
 }
 
 constexpr const char* k_label_zone = "topology.kubernetes.io/zone";
