@@ -192,14 +192,14 @@ Finding clock_skew(const CheckInput& input) {
         return {Outcome::fail, fmt::format("{} is at least {} s ahead of {}", fastest->node,
                                            fastest->least - slowest->most - 1, slowest->node)};
     }
-    // Nothing on the nodes depends on the clock here, but for the end of the freeze.
+    // Nothing in the cluster depends on the clock here.
     const auto ahead = slowest ? std::max(slowest->least, -fastest->most) : 0;
     if (ahead > k_skew_seconds) {
         return {Outcome::warn,
                 fmt::format("the clock of this machine is at least {} {} that of every node",
                             base::format_duration(std::chrono::seconds(ahead)),
                             slowest->least > 0 ? "behind" : "ahead of"),
-                "set it: the end of the freeze and the times of the record come from it"};
+                "set it: the times of the record come from it"};
     }
     if (!unknown.empty()) { return {Outcome::skip, fmt::format("no answer from {}", name_some(unknown))}; }
     return {Outcome::ok, fmt::format("clocks of {} nodes differ by at most {} s, as far as calls can tell",
