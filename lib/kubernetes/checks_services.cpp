@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/quantity.hpp"
+#include "kubernetes/kubelet_config.hpp"
 #include "kubernetes/node_findings.hpp"
 
 namespace kmm::kubernetes {
@@ -83,11 +84,11 @@ Finding kubelet_static_path(const CheckInput& input) {
                          if (!is_control_plane_node(input, name)) {
                              return std::string();
                          }
-                         const auto* config = facts.find_path({"kubelet", "config"});
-                         if (config == nullptr || !config->is_mapping()) {
+                         const auto config = kubelet_configuration_of(facts);
+                         if (config.is_null()) {
                              return "its configuration is unknown: " + unread(facts, "kubelet.config");
                          }
-                         auto path = config->get_string({"staticPodPath"});
+                         auto path = config.get_string({"staticPodPath"});
                          while (path.size() > 1 && path.ends_with('/')) {
                              path.pop_back();
                          }
