@@ -45,9 +45,20 @@ std::string for_any_shell(std::string_view script) {
     return text;
 }
 
+/// `script` with a line before it that sets its arguments.
+std::string with_arguments(const std::string& script, const std::vector<std::string>& words) {
+    std::string text = "set --";
+    for (const auto& word : words) text += " " + shell_quote(word);
+    return text + "\n" + script;
+}
+
 /// One command line for whatever login shell the node has: a POSIX sh, called `name`, that runs `script` with `words`.
 std::string remote_command(const std::string& prefix, const std::string& script, const char* name,
                            const std::vector<std::string>& words) {
+    // Words that single quotes do not protect are part of the script, which is encoded.
+    if (std::any_of(words.begin(), words.end(),
+                    [](const auto& word) { return word.find_first_of("\n!\\") != std::string::npos; }))
+        return remote_command(prefix, with_arguments(script, words), name, {});
     constexpr std::string_view k_decoding = "s=$(printf %b \"$1\"); shift; eval \"$s\"";
     const auto encoded = for_any_shell(script);
     std::string command = encoded == script ? fmt::format("exec {}sh -c {} {}", prefix, shell_quote(script), name)

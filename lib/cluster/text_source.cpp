@@ -2,15 +2,21 @@
 #include "cluster/text_source.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/gzip.hpp"
 #include "base/last_errno.hpp"
+#include "base/text.hpp"
 
 namespace kmm::cluster {
 
@@ -45,11 +51,46 @@ std::size_t TextSource::read_fd(char* into, std::size_t size) {
     }
 }
 
+void TextSource::unpack() {
+    constexpr std::size_t k_chunk = std::size_t{1} << 16U;
+    std::string packed = std::move(front_);
+    for (std::size_t count = 1; count != 0;) {
+        const auto before = packed.size();
+        packed.resize(before + k_chunk);
+        count = read_fd(packed.data() + before, k_chunk);
+        packed.resize(before + count);
+        if (packed.size() > k_whole_max) { break; }
+    }
+    const auto text = base::from_gzip(packed, k_whole_max);
+    if (!text) {
+        throw Error(Exit::data, "unreadable-file",
+                    fmt::format("expected a whole gzip stream with at most {} in it", base::format_bytes(k_whole_max)));
+    }
+    // A file that is read from its start again like any other.
+    opened_.reset(::memfd_create("kmm-unpacked", MFD_CLOEXEC));
+    if (!opened_) { throw LastErrno().error("cannot unpack " + name_); }
+    fd_ = opened_.get();
+    for (std::string_view rest = *text; !rest.empty();) {
+        const ssize_t put = ::write(fd_, rest.data(), rest.size());
+        const int saved = errno;
+        if (put < 0 && saved != EINTR) { throw from_errno(saved, "cannot unpack " + name_); }
+        rest.remove_prefix(put < 0 ? 0 : static_cast<std::size_t>(put));
+    }
+    if (::lseek(fd_, 0, SEEK_SET) != 0) { throw LastErrno().error("cannot unpack " + name_); }
+    seekable_ = true;
+    kept_ = std::string();
+}
+
 std::string_view TextSource::front() {
     constexpr std::size_t k_front = std::size_t{1} << 14U;
     if (front_.empty()) {
         front_.resize(k_front);
         front_.resize(read_fd(front_.data(), k_front));
+        if (base::is_gzip(front_)) {
+            unpack();
+            front_.resize(k_front);
+            front_.resize(read_fd(front_.data(), k_front));
+        }
     }
     return front_;
 }

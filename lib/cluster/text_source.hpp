@@ -11,8 +11,8 @@
 
 namespace kmm::cluster {
 
-/// A file, or standard input as "-". Of what cannot be read twice, such as a pipe, the bytes are kept as long as they
-/// are within `k_whole_max`.
+/// A file, or standard input as "-"; what is packed by gzip is unpacked. Of what cannot be read twice, such as a pipe,
+/// the bytes are kept as long as they are within `k_whole_max`.
 class TextSource {
 public:
     static constexpr std::size_t k_whole_max = std::size_t{256} << 20U;
@@ -20,7 +20,8 @@ public:
     /// Opens it. Errors: from_errno.
     explicit TextSource(const std::string& name);
 
-    /// The first bytes, without moving on.
+    /// The first bytes, without moving on. Errors: from_errno; data "unreadable-file" for a gzip stream that is not
+    /// whole or too large.
     [[nodiscard]] std::string_view front();
     /// As value::ReadMore. Errors: from_errno.
     std::size_t read(char* into, std::size_t size);
@@ -33,6 +34,8 @@ public:
 
 private:
     std::size_t read_fd(char* into, std::size_t size);
+    /// Goes on with what is packed in the source, of which `front_` is the beginning.
+    void unpack();
 
     std::string name_;
     sys::Fd opened_;

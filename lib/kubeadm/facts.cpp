@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "kubeadm/processes.hpp"
+#include "kubernetes/kubelet_config.hpp"
 
 namespace kmm::kubeadm {
 namespace {
@@ -107,6 +108,14 @@ value::Node flag_or_null(const std::optional<bool>& flag) {
     return flag ? value::Node(*flag) : value::Node();
 }
 
+value::Node drop_ins_document(const std::optional<std::vector<DropIn>>& files) {
+    if (!files) return {};
+    auto made = value::Node::sequence();
+    for (const auto& each : *files)
+        made.push_back(value::Node::mapping({{"file", each.file}, {"config", each.config}}));
+    return made;
+}
+
 value::Node manifest_document(const Manifest& manifest) {
     value::Node made = value::Node::mapping({{"component", manifest.component},
                                              {"expected", manifest.expected},
@@ -175,10 +184,18 @@ Facts read_facts(const Node& node, net::HttpClient& client, const FactQuestions&
         reader.take("kubelet.arguments", facts.kubelet_arguments,
                     [&] { return process_arguments(place, *facts.kubelet_pid); });
     reader.take("kubelet.ownFlags", facts.kubelet_own_flags, [&] { return kubelet_own_flags(place); });
-    reader.take("kubelet.config", facts.kubelet_config, [&] { return kubelet_configuration(place); });
+    const auto arguments = facts.kubelet_arguments.value_or(std::vector<std::string>());
+    reader.take("kubelet.config", facts.kubelet_config,
+                [&] { return kubelet_configuration(place, kubelet_configuration_path(arguments)); });
+    if (facts.kubelet_arguments)
+        reader.take("kubelet.dropIns", facts.drop_ins, [&] { return kubelet_drop_ins(place, arguments); });
     if (facts.kubelet_config)
-        reader.take("kubelet.healthy", facts.kubelet_problem,
-                    [&] { return kubelet_health(*facts.kubelet_config, client); });
+        reader.take("kubelet.healthy", facts.kubelet_problem, [&] {
+            auto merged = *facts.kubelet_config;
+            if (facts.drop_ins)
+                for (const auto& each : *facts.drop_ins) kubernetes::merge_over(merged, each.config);
+            return kubelet_health(merged, client);
+        });
     facts.needs_reboot = place.exists("/run/reboot-required");
     reader.take("packages", facts.packages, [&] { return read_packages(place); });
     reader.take("updaters", facts.updaters, [&] { return automatic_updaters(place); });
@@ -234,6 +251,7 @@ value::Node facts_document(const Facts& facts, std::int64_t now) {
              {"arguments", facts.kubelet_arguments ? value::Node::strings(*facts.kubelet_arguments) : value::Node()},
              {"ownFlags", facts.kubelet_own_flags ? value::Node::strings(*facts.kubelet_own_flags) : value::Node()},
              {"config", facts.kubelet_config ? *facts.kubelet_config : value::Node()},
+             {"dropIns", drop_ins_document(facts.drop_ins)},
              {"healthy", facts.kubelet_problem ? value::Node(facts.kubelet_problem->empty()) : value::Node()},
              {"problem", text_or_null(facts.kubelet_problem)}}));
     made.set("kubeadm", value::Node::mapping({{"version", version_or_null(facts.kubeadm)},

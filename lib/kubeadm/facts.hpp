@@ -73,6 +73,12 @@ struct PlacingQuestion {
     std::string program;
     kubernetes::Version version;
 };
+/// A file of the directory that a kubelet was given with --config-dir.
+struct DropIn {
+    std::string file;
+    value::Node config;  ///< a mapping
+};
+
 /// What is asked beside the usual facts.
 struct FactQuestions {
     bool with_requests = false;  ///< the metrics of its API server, some megabytes
@@ -94,7 +100,8 @@ struct Facts {
     std::optional<ApiServerFacts> api_server;  ///< only where there is a manifest of it
     std::optional<std::vector<std::string>> kubelet_arguments;  ///< of the process
     std::optional<std::vector<std::string>> kubelet_own_flags;  ///< those that an administrator has written down
-    std::optional<value::Node> kubelet_config;                  ///< /var/lib/kubelet/config.yaml
+    std::optional<value::Node> kubelet_config;                  ///< the file that it was given
+    std::optional<std::vector<DropIn>> drop_ins;                ///< in the order in which it reads them
     std::optional<std::string> kubelet_problem;                 ///< why it is not healthy, "" if it is
     std::optional<bool> has_ca_key, needs_reboot;               ///< has_ca_key: only on control planes
     std::optional<PackageFacts> packages;  ///< only with dpkg
@@ -140,8 +147,13 @@ struct Facts {
 [[nodiscard]] std::string image_directory(const Place& place, const std::string& socket);
 [[nodiscard]] DiskSpace disk_space(const Place& place, const std::string& path);
 [[nodiscard]] std::vector<std::string> process_arguments(const Place& place, std::int64_t pid);
-/// /var/lib/kubelet/config.yaml without what may be secret in it. Errors: as Place::read; io "io".
-[[nodiscard]] value::Node kubelet_configuration(const Place& place);
+/// A configuration file of a kubelet without what may be secret in it. Errors: as Place::read; io "io".
+[[nodiscard]] value::Node kubelet_configuration(const Place& place, const std::string& path);
+/// The file that a kubelet with these arguments reads; where they name none, that of kubeadm.
+[[nodiscard]] std::string kubelet_configuration_path(const std::vector<std::string>& arguments);
+/// The files *.conf in and below the directory of --config-dir, in the order in which the kubelet merges them over its
+/// file; none without that flag. Errors: as kubelet_configuration, of any of them; io "io" for a relative path.
+[[nodiscard]] std::vector<DropIn> kubelet_drop_ins(const Place& place, const std::vector<std::string>& arguments);
 /// Why its healthz is not ok, "" if it is. Errors: io "io" if it is switched off.
 [[nodiscard]] std::string kubelet_health(const value::Node& configuration, net::HttpClient& client);
 /// `manifest` is the text of kube-apiserver's. Errors: io "io" if it names no address; of the metrics also those of

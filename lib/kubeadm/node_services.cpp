@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "kubeadm/facts.hpp"
 #include "kubeadm/manifests.hpp"
+#include "kubernetes/kubelet_config.hpp"
 #include "value/reader.hpp"
 
 namespace kmm::kubeadm {
@@ -34,6 +35,19 @@ std::string in_url(const std::string& address) {
     return address.find(':') == std::string::npos ? address : fmt::format("[{}]", address);
 }
 
+/// As the kubelet walks: by name, and into a directory where its name stands.
+void read_drop_ins(const Place& place, const std::string& directory, int depth, std::vector<DropIn>& files) {
+    constexpr int k_depth_max = 8;  // links may lead back
+    for (const auto& name : place.list(directory)) {
+        const auto path = fmt::format("{}/{}", directory, name);
+        if (depth < k_depth_max && !place.list(path).empty()) {
+            read_drop_ins(place, path, depth + 1, files);
+        } else if (name.ends_with(".conf")) {
+            files.push_back({path, kubelet_configuration(place, path)});
+        }
+    }
+}
+
 /// The value of a label in a line of metrics, "" if it has none.
 std::string label_of(std::string_view line, std::string_view name) {
     const auto key = fmt::format("{}=\"", name);
@@ -53,15 +67,30 @@ std::vector<std::string> process_arguments(const Place& place, std::int64_t pid)
     return words;
 }
 
-value::Node kubelet_configuration(const Place& place) {
-    constexpr const char* k_path = "/var/lib/kubelet/config.yaml";
+value::Node kubelet_configuration(const Place& place, const std::string& path) {
     Diagnostics faults;
-    auto documents = value::read_yaml(place.read(k_path), k_path, faults);
+    auto documents = value::read_yaml(place.read(path), path, faults);
     if (!faults.empty() || documents.size() != 1 || !documents.front().root.is_mapping())
-        throw Error(Exit::io, "io", fmt::format("{}: expected one mapping", k_path));
+        throw Error(Exit::io, "io", fmt::format("{}: expected one mapping", path));
     auto& root = documents.front().root;
     root.erase("staticPodURLHeader");  // it may hold a token
     return std::move(root);
+}
+
+std::string kubelet_configuration_path(const std::vector<std::string>& arguments) {
+    auto path = kubernetes::kubelet_flag(arguments, "--config");
+    return path.starts_with('/') ? path : "/var/lib/kubelet/config.yaml";
+}
+
+std::vector<DropIn> kubelet_drop_ins(const Place& place, const std::vector<std::string>& arguments) {
+    const auto directory = kubernetes::kubelet_flag(arguments, "--config-dir");
+    std::vector<DropIn> files;
+    if (directory.empty()) return files;
+    if (!directory.starts_with('/'))
+        throw Error(Exit::io, "io",
+                    fmt::format("--config-dir: expected an absolute path, found '{}'", base::escape(directory)));
+    read_drop_ins(place, directory, 0, files);
+    return files;
 }
 
 std::string kubelet_health(const value::Node& configuration, net::HttpClient& client) {

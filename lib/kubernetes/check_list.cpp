@@ -94,7 +94,7 @@ constexpr CheckInfo k_checks[] = {
     {"removed-flags", false, Weight::fatal, "control planes use no flag, plugin or gate that the target lacks",
      "remove it from kubeadm-config (extraArgs) and apply the running version again", ""},
     {"removed-kubelet-flags", false, Weight::fatal, "kubelets use no flag or gate that the target lacks",
-     "remove it from kubelet-config, and on each node from /var/lib/kubelet/config.yaml and the kubelet's "
+     "remove it from kubelet-config, and on each node from the kubelet's configuration files and its "
      "arguments", ""},
     {"removed-api-requested", false, Weight::ignorable, "no client asks for an API that the target lacks",
      "upgrade the client, which the audit log names; then restart the API server, whose metric keeps what was "

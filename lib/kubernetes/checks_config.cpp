@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "kubernetes/kubelet_config.hpp"
 #include "kubernetes/node_findings.hpp"
 #include "value/reader.hpp"
 
@@ -198,7 +199,12 @@ Finding image_repository_equal(const CheckInput& input) {
                                 base::escape(users.begin()->first)),
                     "set imageRepository in kubeadm-config to where the images of the target are"};
         }
-        return {Outcome::ok, fmt::format("all images are of {}", base::escape(users.begin()->first))};
+        const auto same = fmt::format("all images are of {}", base::escape(users.begin()->first));
+        if (!configuration.root) {
+            return {Outcome::skip, fmt::format("{}, but kubeadm-config was not read: {}", same,
+                                               configuration.problem.detail)};
+        }
+        return {Outcome::ok, same};
     }
     std::vector<std::string> parts;
     for (const auto& [repository, names] : users) {
@@ -218,7 +224,7 @@ Finding cgroup_version(const CheckInput& input) {
     if (input.nodes != nullptr) {
         auto on_nodes = each_node(input, "every node has cgroup v2", [&](const std::string&, const Node& node) {
             const auto found = text_of(node, {"cgroup"});
-            if (found == "v2" || flag_of(node, {"kubelet", "config", "failCgroupV1"}) == false) {
+            if (found == "v2" || flag_of(kubelet_configuration_of(node), {"failCgroupV1"}) == false) {
                 return std::string();
             }
             return found.empty() ? "its version is unknown: " + unread(node, "cgroup")

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "kubernetes/kubelet_config.hpp"
 #include "kubernetes/node_findings.hpp"
 
 namespace kmm::kubernetes {
@@ -198,6 +199,11 @@ Finding removed_flags(const CheckInput& input) {
         return {Outcome::fail, name_some(found),
                 is_of_proxy_only ? "kubectl edit configmap -n kube-system kube-proxy" : ""};
     }
+    // kubeadm writes the manifests from it.
+    if (const auto configuration = cluster_configuration(input); !configuration.root) {
+        return {Outcome::skip, fmt::format("none was found in what runs, but kubeadm-config was not read: {}",
+                                           configuration.problem.detail)};
+    }
     if (!crossed.unknown.empty()) {
         return {Outcome::skip, fmt::format("none was found, but the metadata does not list all that is gone in {}",
                                            name_some(crossed.unknown))};
@@ -229,34 +235,40 @@ std::vector<std::string> lasting_arguments(const Node& facts) {
 }
 
 /// Flags and gates of one kubelet that are gone.
-std::string removed_from_kubelet(const std::vector<std::string>& arguments, const Node* gates, const Crossed& crossed) {
+std::string removed_from_kubelet(const Node& facts, const Crossed& crossed) {
     std::vector<std::string> found;
-    const auto flags = flags_of(arguments);
+    const auto flags = flags_of(lasting_arguments(facts));
+    const auto configuration = kubelet_configuration_of(facts);
+    const auto* gates = configuration.find("featureGates");
     const auto flag_gates = names_in(flags, "feature-gates");
-    for (const auto* facts : crossed.facts) {
-        for (const auto& flag : facts->removed.kubelet_flags) {
+    for (const auto* removed_in : crossed.facts) {
+        for (const auto& flag : removed_in->removed.kubelet_flags) {
             if (flags.contains(flag)) {
-                found.push_back(fmt::format("flag --{} (gone in {})", flag, facts->minor.text()));
+                found.push_back(fmt::format("flag --{} (gone in {})", flag, removed_in->minor.text()));
             }
         }
-        for (const auto& gate : facts->removed.feature_gates) {
-            if (contains(flag_gates, gate) || (gates != nullptr && gates->find(gate) != nullptr)) {
-                found.push_back(fmt::format("feature gate {} (gone in {})", gate, facts->minor.text()));
-            }
+        for (const auto& gate : removed_in->removed.feature_gates) {
+            const bool is_configured = gates != nullptr && gates->find(gate) != nullptr;
+            if (!is_configured && !contains(flag_gates, gate)) { continue; }
+            const auto file = is_configured ? drop_in_with_gate(facts, gate) : std::string();
+            found.push_back(fmt::format("feature gate {} (gone in {}{}{})", gate, removed_in->minor.text(),
+                                        file.empty() ? "" : "; in ", base::escape(file)));
         }
     }
     return base::join(found, ", ");
 }
 
-/// Directories of further configuration that kubelets read over their file: what the nodes say of it is without them.
-std::vector<std::string> drop_ins(const NodeAnswers& nodes) {
+/// Directories of further configuration that kubelets read over their file, where the node does not say what is there.
+std::vector<std::string> unread_drop_ins(const NodeAnswers& nodes) {
     std::vector<std::string> result;
     for (const auto& [name, answer] : nodes) {
         if (answer.facts.is_null()) { continue; }
-        const auto flags = flags_of(lasting_arguments(answer.facts));
-        if (const auto at = flags.find("config-dir"); at != flags.end() && !at->second.empty()) {
-            result.push_back(fmt::format("{} has --config-dir {}", base::escape(name), base::escape(at->second)));
-        }
+        const auto* files = answer.facts.find_path({"kubelet", "dropIns"});
+        const auto directory = kubelet_flag(lasting_arguments(answer.facts), "--config-dir");
+        if (directory.empty() || (files != nullptr && files->is_sequence())) { continue; }
+        const auto reason = unread_reason(answer.facts, "kubelet.dropIns");
+        result.push_back(fmt::format("{} has --config-dir {}{}{}{}", base::escape(name), directory,
+                                     reason.empty() ? "" : " (", reason, reason.empty() ? "" : ")"));
     }
     return result;
 }
@@ -280,13 +292,12 @@ Finding removed_kubelet_flags(const CheckInput& input) {
                       if (arguments == nullptr || !arguments->is_sequence()) {
                           return "its flags are unknown: " + unread(facts, "kubelet.arguments");
                       }
-                      return removed_from_kubelet(lasting_arguments(facts),
-                                                  facts.find_path({"kubelet", "config", "featureGates"}), crossed);
+                      return removed_from_kubelet(facts, crossed);
                   });
     if (on_nodes.outcome == Outcome::fail) { found.push_back(on_nodes.detail); }
     if (!found.empty()) { return {Outcome::fail, name_some(found)}; }
     if (on_nodes.outcome != Outcome::ok) { return on_nodes; }
-    if (const auto unread_files = drop_ins(*input.nodes); !unread_files.empty()) {
+    if (const auto unread_files = unread_drop_ins(*input.nodes); !unread_files.empty()) {
         return {Outcome::warn, "none was found, but not all is read: " + name_some(unread_files),
                 "look for removed feature gates in the files there"};
     }

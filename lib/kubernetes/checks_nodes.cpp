@@ -32,7 +32,10 @@ Finding node_reach(const CheckInput& input) {
         const auto node =
             std::find_if(nodes.begin(), nodes.end(), [&](const auto& each) { return each.meta.name == name; });
         const auto system = input.target || node == nodes.end() ? std::string() : foreign_system(*node);
-        if (system.empty()) { problems.push_back(answer.problem);
+        if (system.empty()) {
+            // What a worker says does not name its node.
+            const bool is_named = answer.problem.find("node " + name) != std::string::npos;
+            problems.push_back(is_named ? answer.problem : fmt::format("{}: {}", base::escape(name), answer.problem));
         } else { foreign.push_back(fmt::format("{} ({})", base::escape(name), system)); }
     }
     if (problems.empty() && !foreign.empty()) {

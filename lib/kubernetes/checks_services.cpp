@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/quantity.hpp"
+#include "kubernetes/kubelet_config.hpp"
 #include "kubernetes/node_findings.hpp"
 
 namespace kmm::kubernetes {
@@ -83,11 +84,11 @@ Finding kubelet_static_path(const CheckInput& input) {
                          if (!is_control_plane_node(input, name)) {
                              return std::string();
                          }
-                         const auto* config = facts.find_path({"kubelet", "config"});
-                         if (config == nullptr || !config->is_mapping()) {
+                         const auto config = kubelet_configuration_of(facts);
+                         if (config.is_null()) {
                              return "its configuration is unknown: " + unread(facts, "kubelet.config");
                          }
-                         auto path = config->get_string({"staticPodPath"});
+                         auto path = config.get_string({"staticPodPath"});
                          while (path.size() > 1 && path.ends_with('/')) {
                              path.pop_back();
                          }
@@ -192,14 +193,14 @@ Finding clock_skew(const CheckInput& input) {
         return {Outcome::fail, fmt::format("{} is at least {} s ahead of {}", fastest->node,
                                            fastest->least - slowest->most - 1, slowest->node)};
     }
-    // Nothing on the nodes depends on the clock here, but for the end of the freeze.
+    // Nothing in the cluster depends on the clock here.
     const auto ahead = slowest ? std::max(slowest->least, -fastest->most) : 0;
     if (ahead > k_skew_seconds) {
         return {Outcome::warn,
                 fmt::format("the clock of this machine is at least {} {} that of every node",
                             base::format_duration(std::chrono::seconds(ahead)),
                             slowest->least > 0 ? "behind" : "ahead of"),
-                "set it: the end of the freeze and the times of the record come from it"};
+                "set it: the times of the record come from it"};
     }
     if (!unknown.empty()) { return {Outcome::skip, fmt::format("no answer from {}", name_some(unknown))}; }
     return {Outcome::ok, fmt::format("clocks of {} nodes differ by at most {} s, as far as calls can tell",

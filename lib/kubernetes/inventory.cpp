@@ -42,6 +42,8 @@ std::optional<ObjectMeta> meta_of(ObjectReader& reader, const Node& object, cons
     const Node* node = reader.mapping(&object, "metadata");
     meta.name = reader.text(node, "name");
     meta.ns = reader.text(node, "namespace");
+    const auto uid = reader.text(node, "uid"), revision = reader.text(node, "resourceVersion");
+    if (!uid.empty() && !revision.empty()) { meta.revision = fmt::format("{} {}", uid, revision); }
     if (meta.name.empty()) {
         reader.fault(object.mark(), "metadata.name is missing, expected the name of the object", k_document_hint);
         return std::nullopt;
@@ -124,11 +126,19 @@ PodObject pod_of(ObjectReader& reader, const Node& object, ObjectMeta meta) {
         pod.requests.cpu += wanted.cpu;
         pod.requests.memory += wanted.memory;
     }
+    // Those that restart always run on beside the others; of the rest, one at a time.
+    Resources beside, most;
     for (const auto& each : reader.list(spec, "initContainers")) {
         const auto wanted = requests_of(reader, &each);
-        pod.requests.cpu = std::max(pod.requests.cpu, wanted.cpu);
-        pod.requests.memory = std::max(pod.requests.memory, wanted.memory);
+        most.cpu = std::max(most.cpu, beside.cpu + wanted.cpu);
+        most.memory = std::max(most.memory, beside.memory + wanted.memory);
+        if (reader.text(&each, "restartPolicy") != "Always") { continue; }
+        beside.cpu += wanted.cpu;
+        beside.memory += wanted.memory;
     }
+    const auto overhead = resources_of(reader.mapping(spec, "overhead"));
+    pod.requests.cpu = std::max(pod.requests.cpu + beside.cpu, most.cpu) + overhead.cpu;
+    pod.requests.memory = std::max(pod.requests.memory + beside.memory, most.memory) + overhead.memory;
     pod.requests.pods = 1;
     pod.node_selector = reader.labels(spec, "nodeSelector");
     for (const auto& each : reader.list(spec, "tolerations")) {
@@ -339,6 +349,11 @@ template <typename T>
 void report_doubles(std::vector<T>& objects, std::string_view kind, Diagnostics& diagnostics) {
     const auto key = [](const T& object) { return std::tie(object.meta.ns, object.meta.name); };
     std::stable_sort(objects.begin(), objects.end(), [&](const T& a, const T& b) { return key(a) < key(b); });
+    // A dump may have one object in two files, as must-gather has each Pod.
+    const auto is_same = [&](const T& a, const T& b) {
+        return key(a) == key(b) && !a.meta.revision.empty() && a.meta.revision == b.meta.revision;
+    };
+    objects.erase(std::unique(objects.begin(), objects.end(), is_same), objects.end());
     for (std::size_t i = 1; i < objects.size(); ++i) {
         if (key(objects[i - 1]) != key(objects[i])) { continue; }
         Diagnostic made;

@@ -26,6 +26,7 @@ struct ObjectMeta {
     std::string ns, name;  ///< ns "" for kinds of the whole cluster
     Labels labels, annotations;
     Position position;
+    std::string revision;  ///< its uid and resourceVersion, "" if the document lacks one
 
     /// "NAMESPACE/NAME" or "NAME".
     [[nodiscard]] std::string full_name() const { return ns.empty() ? name : ns + "/" + name; }

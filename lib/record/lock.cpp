@@ -194,8 +194,8 @@ Lock lock_cluster_directory(const std::string& directory, const Owner& owner) {
         }
         if (has_ended) throw held.hint(error.hint());
         throw held.hint(
-            "its record is in another state directory: kmm-upgrade show --state-dir DIR; the lock never outlives its "
-            "process");
+            "its record is in another state directory: kmm-upgrade show --state-dir DIR; the lock ends with the "
+            "processes that hold it");
     }
 }
 

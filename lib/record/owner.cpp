@@ -153,7 +153,9 @@ Error locked_by(const Owner& owner, const std::string& directory, const std::str
         error.detail("operation", owner.operation);
         error.detail("command", owner.command);
     }
-    error.hint("kmm-upgrade show --watch follows it; a lock never outlives its process, so there is nothing to remove");
+    error.hint(
+        "wait for it, kmm-upgrade show --watch follows an upgrade; the lock ends with the processes that hold it: "
+        "there is nothing to remove");
     return error;
 }
 

@@ -2,6 +2,7 @@
 """The freeze of applications on a real API server: what the policy of start kubernetes refuses, what it lets through,
 and how it ends."""
 import base64
+import datetime
 import json
 import os
 import pathlib
@@ -127,6 +128,13 @@ class Frozen(ClusterCase):
             "exempt",
             expect=11,
         )
+        # It ends 24 hours after the server has taken it, by the clock of the server.
+        notice = self.api.get(NOTICE)
+        end, begin = (
+            datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+            for text in (notice["data"]["notAfter"], notice["metadata"]["creationTimestamp"])
+        )
+        self.assertLess(abs((end - begin).total_seconds() - 24 * 3600), 60)
         # It was proven before the start ended: nothing is waited for here.
         self.refused(self.api.create, self.release("frozen", 2))
         self.refused(self.api.create, self.release("frozen", 2, kind="ConfigMap"))

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What stands around the steps of start kubernetes: hooks, patches, the freeze of applications, guard."""
+import datetime
 import json
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
+import time
 import unittest
 
 from kubernetes_fleet import COMPONENTS, FROM, HOW, START, TARGET
@@ -392,6 +394,19 @@ class Frozen(Case):
         )
         self.assertIn("are refused until the upgrade ends, 90m at most", shown)
         self.assertEqual(self.live("kmm-upgrade abort", "--policies")[0], [])
+
+    def test_it_ends_by_the_clock_of_the_api_server(self):
+        for clock in (-864000, 864000):
+            begun = time.time()
+            names, objects, shown = self.live("$START --freeze-for 90m; [ $? = 11 ]", "--policies", f"--clock={clock}")
+            self.assertEqual(names, self.ALL, shown)
+            end = objects["ConfigMap"]["data"]["notAfter"]
+            at = datetime.datetime.fromisoformat(end.replace("Z", "+00:00")).timestamp()
+            self.assertGreaterEqual(at, int(begun) + clock + 5400)
+            self.assertLess(at, time.time() + clock + 5401)
+            policy = objects["ValidatingAdmissionPolicy"]["spec"]["variables"][0]
+            self.assertEqual(policy["expression"], f"timestamp('{end}')")
+            self.live("kmm-upgrade abort", "--policies")
 
     def test_lifted_by_a_person_it_stays_so(self):
         names, objects, shown = self.live(

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from kubernetes_fleet import START
+from kubernetes_fleet import FROM, START
 from kubernetes_case import Case
 
 OF_A_RUN = re.compile(r"kmm-upgrade (retry|resume|skip|step|abort)|and retry|same command")
@@ -60,6 +60,19 @@ class Ends(Case):
         self.require_complete()
 
 
+class Addons(Case):
+    needs_tracing = False
+
+    def test_a_kube_proxy_that_was_not_upgraded_is_said(self):
+        fleet = self.fleet
+        self.must(*START, "--until", "upgraded-second-master", exit_code=11)
+        pod = next((fleet.cluster / "pods/kube-system").glob("kube-proxy*w1*"))
+        pod.write_text(re.sub(r"(/kube-proxy:)[^\"\n]+", rf"\g<1>{FROM}", pod.read_text()))
+        shown = self.must("resume")
+        self.assertIn("upgrade-complete", shown)
+        self.assertIn(f"kube-proxy is older than the control plane on w1 ({FROM}): ", shown)
+
+
 class Guard(Case):
     needs_tracing = False
 
@@ -83,7 +96,9 @@ class Guard(Case):
         fleet = self.fleet
         guard, command = self.run_guard("while :; do sleep 0.1; done")
         try:
-            self.assertIn("another kmm-upgrade is running: guard", self.must(*START, exit_code=75))
+            shown = self.must(*START, exit_code=75)
+            self.assertIn("another kmm-upgrade is running: guard", shown)
+            self.assertIn("the lock ends with the processes that hold it", shown)
             guard.send_signal(signal.SIGKILL)
             guard.wait()
             shown = self.must(*START, exit_code=75)

@@ -18,6 +18,7 @@ JSON documents. The first one is the current context. Exits like the command.
   --kill N:WHEN:FILE      SIGKILLs the process whose number is in FILE before or after the Nth request is answered. In
                           place of N, patterns of "METHOD PATH" joined by commas: the request that fits the last,
                           after those before
+  --clock SECONDS         how far its clock is ahead, as managedFields of what is applied say
   --log FILE              writes down the requests, one a line
   --dump FILE             writes the objects down when the command has ended, JSON
   --away VERB             no request is answered while a worker of this verb, as kubernetes-control-plane, runs in a Pod
@@ -30,6 +31,7 @@ JSON documents. The first one is the current context. Exits like the command.
 import argparse
 import bisect
 import copy
+import datetime
 import http.server
 import json
 import os
@@ -334,6 +336,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             merge(new, body)
             if self.options.controllers:
                 played_controllers.count(current, new)
+        if self.options.clock and "apply-patch" in kind:
+            now = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=self.options.clock)
+            new["metadata"]["managedFields"] = [{"manager": query.get("fieldManager"), "operation": "Apply",
+                                                 "time": now.strftime("%Y-%m-%dT%H:%M:%SZ")}]
         if not dry and new != current:
             cluster.put(new, "MODIFIED")
         return self.answer(new)
@@ -423,6 +429,7 @@ def main():
     for name in ("--deny", "--refuse", "--without"):
         parser.add_argument(name, action="append", default=[])
     parser.add_argument("--starting", type=int, default=0)
+    parser.add_argument("--clock", type=int, default=0)
     parser.add_argument("--fail", default="0:503")
     parser.add_argument("--budget-after", type=int, default=-1)
     parser.add_argument("--kill", default="0:before:")

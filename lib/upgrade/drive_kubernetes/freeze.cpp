@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include <fmt/format.h>
 
@@ -20,6 +21,7 @@ constexpr const char* k_probe_name = "kmm-upgrade-freeze-probe";
 constexpr const char* k_freeze_group = "admissionregistration.k8s.io/v1";
 constexpr std::size_t k_releases_max = 512U
                                        << 10U;  ///< bytes of the list in the ConfigMap, which etcd limits to 1.5 MiB
+constexpr std::int64_t k_clock_tolerance = 5;  ///< seconds
 constexpr std::chrono::milliseconds k_proof_patience{30'000}, k_proof_pause{200};
 
 const kube::Resource k_freeze_policies{"admissionregistration.k8s.io", "v1", "validatingadmissionpolicies",
@@ -75,6 +77,16 @@ Node rule_of(std::vector<std::string> groups, std::vector<std::string> versions,
 
 Node named_expression(const char* name, const std::string& expression) {
     return Node::mapping({{"name", name}, {"expression", expression}});
+}
+
+/// When the API server has changed an object last, by its own clock; nullopt if it does not say.
+std::optional<std::int64_t> changed_at(const Node& object) {
+    std::optional<std::int64_t> last;
+    if (const auto* managers = object.find_path({"metadata", "managedFields"}); managers != nullptr)
+        for (const auto& each : managers->items())
+            if (const auto time = base::parse_rfc3339(each.get_string({"time"})); time && (!last || *time > *last))
+                last = time;
+    return last;
 }
 
 std::vector<std::string> words_of(const std::string& text) {
@@ -192,14 +204,23 @@ FreezeMode Freeze::set(FreezeNotice notice, bool wanted, std::chrono::millisecon
     notice.mode = !wanted                             ? FreezeMode::off
                   : client_.serves(k_freeze_policies) ? FreezeMode::enforced
                                                       : FreezeMode::advisory;
-    notice.since = is_same ? before->since : base::format_rfc3339(clock_.now_unix());
-    notice.not_after =
-        base::format_rfc3339(clock_.now_unix() + std::chrono::duration_cast<std::chrono::seconds>(duration).count());
+    const auto begin_at = [&](std::int64_t now) {
+        notice.since = is_same ? before->since : base::format_rfc3339(now);
+        notice.not_after =
+            base::format_rfc3339(now + std::chrono::duration_cast<std::chrono::seconds>(duration).count());
+    };
+    const auto now = clock_.now_unix();
+    begin_at(now);
     if (notice.mode == FreezeMode::advisory) {
         notice.releases = is_same && !before->releases.empty() ? before->releases : list_revisions();
         known_ = notice.releases;
     }
-    client_.apply(kube::resources::k_config_maps, freeze_config_map(notice), kube::Force::yes);
+    const auto applied = client_.apply(kube::resources::k_config_maps, freeze_config_map(notice), kube::Force::yes);
+    // The policy compares its end with times that the API server has set: the end is by its clock.
+    if (const auto there = changed_at(applied); there && std::abs(*there - now) > k_clock_tolerance) {
+        begin_at(*there);
+        client_.apply(kube::resources::k_config_maps, freeze_config_map(notice), kube::Force::yes);
+    }
     if (notice.mode != FreezeMode::enforced) return notice.mode;
     client_.apply(k_freeze_policies, freeze_policy(notice), kube::Force::yes);
     client_.apply(k_freeze_bindings, freeze_binding(), kube::Force::yes);

@@ -31,7 +31,7 @@ struct FreezeNotice {
     std::string from, to;       ///< versions of the upgrade
     std::string holder;         ///< who upgrades, USER@HOST
     std::string since;          ///< when it was set first, RFC 3339
-    std::string not_after;      ///< when it ends by itself, RFC 3339
+    std::string not_after;      ///< when it ends by itself, RFC 3339, by the clock of the API server
     std::vector<std::string> users, namespaces;  ///< that may change applications
     std::map<std::string, std::int64_t, std::less<>>
         releases;  ///< with `advisory`: NAMESPACE/NAME of Helm's releases and their revision
@@ -53,9 +53,10 @@ public:
 
     /// nullopt if there is none.
     [[nodiscard]] std::optional<FreezeNotice> look();
-    /// Sets the notice, for `duration` from now, and with `wanted` the policy; then creates a Helm release in a dry run
-    /// until it is refused, 30 s at most. What a person has lifted during an upgrade to the same version stays so.
-    /// Doing it again prolongs it. Errors: also unhealthy "freeze-without-effect"; "interrupted".
+    /// Sets the notice, for `duration` from now by the clock of the API server, and with `wanted` the policy; then
+    /// creates a Helm release in a dry run until it is refused, 30 s at most. What a person has lifted during an
+    /// upgrade to the same version stays so. Doing it again prolongs it. Errors: also unhealthy "freeze-without-
+    /// effect"; "interrupted".
     FreezeMode set(FreezeNotice notice, bool wanted, std::chrono::milliseconds duration);
     /// Takes policy, binding and notice away. False if there was no notice.
     bool lift();

@@ -55,7 +55,8 @@ KubernetesActor::KubernetesActor(ClusterView& view, cluster::Workloads& workload
       agent_(runner, clock, interrupted_,
              [this](const std::string& node, const std::string& text) { tell(node, text); }),
       cordons_(workloads, recorder),
-      drainer_(workloads, recorder, clock, interrupted_) {}
+      drainer_(workloads, recorder, clock, interrupted_),
+      pruner_(agent_, interrupted_, [this](const std::string& node, const std::string& text) { tell(node, text); }) {}
 
 void KubernetesActor::tell(const std::string& node, const std::string& text) {
     auto told = node_event(recorder_, EventKind::observed, node, "");
@@ -350,11 +351,10 @@ Done KubernetesActor::validate(const std::string& name, const NodeSight& seen, c
                                          {"to", header.to_version},
                                          {"facts", seen.document}}),
                    deadline, interrupted_);
-    Done done;
-    done.facts = value::Node::mapping();
+    const auto pruned = pruner_.prune(name, read(recorder_.node(name)).backup, subject_.keep_backups, deadline);
+    const auto* part = subject_.kubelet.empty() ? "control plane" : "kubelet";
+    Done done{value::Node::mapping(), fmt::format("{} {}{}", part, header.to_version, pruned), ""};
     set_current(seen, done.facts);
-    done.message = fmt::format("{} {}{}", subject_.kubelet.empty() ? "control plane" : "kubelet", header.to_version,
-                               prune(name, deadline));
     // Where a cordon is still to be lifted, a validated node is not done; it is watched when its Pods are back.
     if (cordons_.is_ours(name)) done.state = "validating";
     else watch(name, {});

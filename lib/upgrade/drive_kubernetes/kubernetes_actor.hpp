@@ -3,7 +3,6 @@
 // uncordon, rollback.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -22,6 +21,7 @@
 #include "upgrade/drive_kubernetes/agent.hpp"
 #include "upgrade/drive_kubernetes/cluster_view.hpp"
 #include "upgrade/drive_kubernetes/networking.hpp"
+#include "upgrade/drive_kubernetes/prune_node.hpp"
 #include "upgrade/kubernetes/subject.hpp"
 
 namespace kmm::drive {
@@ -82,9 +82,6 @@ private:
                              const Deadline& deadline);
     /// Errors: unhealthy "version-changed" where the node itself says otherwise.
     void require_versions(const std::string& name, const NodeSight& seen) const;
-    /// Has the node remove what earlier upgrades have left there; what was removed, as "; removed 2 old backups", ""
-    /// for nothing. What cannot be removed is reported and fails nothing. Throws Leave.
-    [[nodiscard]] std::string prune(const std::string& name, const Deadline& deadline);
     /// Waits for as long as the run asks for, and looks at the node again. Errors: as require_versions; unhealthy
     /// "node-not-ready".
     void watch(const std::string& name, value::Node facts);
@@ -113,7 +110,7 @@ private:
     NodeAgent agent_;
     Cordons cordons_;
     Drainer drainer_;
-    std::atomic<bool> has_prune_hung_{false};
+    NodePruner pruner_;
     std::mutex unavailable_mutex_;
     std::optional<std::map<std::string, std::string>> unavailable_;  ///< as last read
     std::chrono::milliseconds unavailable_since_{};                  ///< monotonic

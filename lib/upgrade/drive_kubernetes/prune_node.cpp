@@ -1,32 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node keeps of earlier upgrades goes once it runs what this one has brought.
+#include "upgrade/drive_kubernetes/prune_node.hpp"
+
 #include <algorithm>
 #include <chrono>
 
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "upgrade/drive_kubernetes/kubernetes_actor.hpp"
+#include "upgrade/drive/actor.hpp"
 
 namespace kmm::drive {
 
-std::string KubernetesActor::prune(const std::string& name, const Deadline& deadline) {
-    // Snapshots are read again. Once a node has not answered, the others are not waited for as long.
-    constexpr std::chrono::milliseconds k_patience{300'000}, k_short_patience{30'000};
-    const auto patience = has_prune_hung_ ? k_short_patience : k_patience;
-    const auto backup = upgrade::kubernetes::read(recorder_.node(name)).backup;
+std::string NodePruner::prune(const std::string& node, const std::string& backup, std::uint64_t keep,
+                              const Deadline& deadline) {
     if (backup.empty()) return "";
-    const auto reply =
-        agent_.step_once(name, {"prune", "--name", backup, "--keep", std::to_string(subject_.keep_backups)},
-                         std::min(patience, deadline.left()));
+    // Snapshots are read again.
+    constexpr std::chrono::milliseconds k_patience{120'000}, k_short_patience{30'000};
+    const auto reply = agent_.step_once(node, {"prune", "--name", backup, "--keep", std::to_string(keep)},
+                                        std::min(has_hung_ ? k_short_patience : k_patience, deadline.left()));
     if (!reply.value) {
         if (interrupted_()) throw Leave{StepEnd::left};
-        if (!reply.settled()) has_prune_hung_ = true;
-        tell(name, "not-pruned: " + reply.error->message());
+        if (!reply.settled()) has_hung_ = true;
+        tell_(node, "not-pruned: " + reply.error->message());
         return "";
     }
     if (const auto* warnings = reply.value->find("warnings"); warnings != nullptr)
-        for (const auto& warning : warnings->items()) tell(name, base::escape(warning.text()));
+        for (const auto& warning : warnings->items()) tell_(node, base::escape(warning.text()));
     return reply.value->get_string({"outcome"}) == "already" ? "" : "; " + reply.value->get_string({"message"});
 }
 

@@ -256,4 +256,21 @@ TEST_SUITE("cluster::bundle") {
         for (auto at = commands.find('\\'); at != std::string::npos; at = commands.find('\\', at + 1))
             CHECK(commands.substr(at, 2) == "\\0");
     }
+
+    TEST_CASE("csh and fish pass every argument on as it is") {
+        Fleet fleet;
+        auto options = fleet.options(SshOptions::Worker::installed);
+        options.worker_command = fleet.tree.path("echo");
+        fleet.script("echo", R"([ "$1" = --version ] || printf '[%s]' "$@" >"$(dirname "$0")/words")");
+        SshRunner runner(options);
+        for (int round = 0; round < 2; ++round) {  // the first one also asks for the version
+            auto call = Fleet::call();
+            call.args = {"a!b", "c\\d\\0041", "e\nf", "it's", "$HOME `x` %b", "", "last\n"};
+            (void)runner.run(call);
+            CHECK(fleet.tree.get("words").starts_with("[a!b][c\\d\\0041][e\nf][it's][$HOME `x` %b][][last\n]"));
+        }
+        const auto commands = fleet.tree.get("commands");
+        CHECK(std::count(commands.begin(), commands.end(), '\n') == 2);
+        CHECK(commands.find('!') == std::string::npos);
+    }
 }

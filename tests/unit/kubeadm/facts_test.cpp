@@ -8,6 +8,7 @@
 #include "kubeadm/backup.hpp"
 #include "kubeadm/processes.hpp"
 #include "kubeadm/steps.hpp"
+#include "kubernetes/kubelet_config.hpp"
 #include "net/http.hpp"
 #include "place.hpp"
 #include "sys/file_ops.hpp"
@@ -180,6 +181,30 @@ TEST_SUITE("kubeadm::unit") {
               std::vector<std::string>{"SystemVerification: missing required cgroups: cpu", "CoreDNSMigration: a: b"});
         CHECK(found.warnings == std::vector<std::string>{"SystemVerification: missing optional cgroups: hugetlb io"});
         CHECK(read_preflight("").errors.empty());
+    }
+
+    TEST_CASE("a kubelet's configuration is the file that it was given, and those of its directory in order") {
+        Made made;
+        CHECK(kubelet_configuration_path({"kubelet", "--config-dir=/d"}) == "/var/lib/kubelet/config.yaml");
+        CHECK(kubelet_configuration_path({"kubelet", "--config", "/etc/k.yaml"}) == "/etc/k.yaml");
+        CHECK(kubelet_drop_ins(made.place(), {"kubelet", "--config=/k"}).empty());
+        CHECK(kubelet_drop_ins(made.place(), {"kubelet", "--config-dir=/absent"}).empty());
+        made.write("/d/20-b.conf", "kind: KubeletConfiguration\nmaxPods: 20\nfeatureGates: {A: null}\n");
+        made.write("/d/10-a.conf", R"({"maxPods": 10, "staticPodURLHeader": {"Authorization": ["secret"]}})");
+        made.write("/d/15-sub/x.conf", "maxPods: 15\n");
+        made.write("/d/99.yaml", "maxPods: 99\n");
+        const auto files = kubelet_drop_ins(made.place(), {"kubelet", "--config-dir", "/d"});
+        REQUIRE(files.size() == 3);
+        CHECK(files[0].file == "/d/10-a.conf");
+        CHECK(files[0].config.find("staticPodURLHeader") == nullptr);
+        CHECK(files[1].file == "/d/15-sub/x.conf");
+        CHECK(files[2].file == "/d/20-b.conf");
+        auto merged = kubelet_config("maxPods: 1\nfeatureGates: {A: true, B: true}\n");
+        for (const auto& each : files) kubernetes::merge_over(merged, each.config);
+        CHECK(merged.same_value(kubelet_config("kind: KubeletConfiguration\nmaxPods: 20\nfeatureGates: {B: true}\n")));
+        made.write("/d/30.conf", "[]\n");
+        CHECK(fault([&] { static_cast<void>(kubelet_drop_ins(made.place(), {"--config-dir=/d"})); }) ==
+              "/d/30.conf: expected one mapping");
     }
 
     TEST_CASE("the kubelet is asked where it listens") {

@@ -184,6 +184,18 @@ TEST_CASE("what services of nodes say trips their checks") {
     // What the nodes say of the configuration is without what a kubelet reads over it.
     trips("removed-kubelet-flags", {{"w", {"--config=/x", "--config-dir=/etc/kubelet.d"}}},
           "none was found, but not all is read: w has --config-dir /etc/kubelet.d", Outcome::warn);
+    const auto drop_in = [](const std::string& text) {
+        return Changes{{"w",
+                        {"--config=/x, --pod-infra-container-image=p], ownFlags: [],",
+                         "--config=/x, --config-dir, /etc/kubelet.d], ownFlags: [], dropIns: [{file: "
+                         "/etc/kubelet.d/1.conf, config: {featureGates: {A: true, B: true}}}, {file: "
+                         "/etc/kubelet.d/2.conf, config: " +
+                             text + "}],"}}};
+    };
+    trips("removed-kubelet-flags", drop_in("{featureGates: {PodIndexLabel: true}}"),
+          "w: feature gate PodIndexLabel (gone in v1.35; in /etc/kubelet.d/2.conf)");
+    CHECK(node_results(drop_in("{kind: KubeletConfiguration}")).at("removed-kubelet-flags").outcome == Outcome::ok);
+    CHECK(node_results(drop_in("{staticPodPath: /srv}")).at("config-drift").outcome == Outcome::ok);
     // What kubeadm 1.34 has given every kubelet, kubeadm 1.35 takes away; nobody takes away what an administrator gave.
     trips("removed-kubelet-flags",
           {{"w", {"ownFlags: []", "ownFlags: [--pod-infra-container-image=q]"}}},
@@ -276,6 +288,19 @@ TEST_CASE("what members of etcd say trips their checks") {
     trips("etcd-alarms", {{"b", {"alarms: []", "alarms: [NOSPACE of 2]"}}}, "b: NOSPACE of 2");
     trips("etcd-advertise", {{"b", {", 'https://10.0.0.1:2379'", ""}}}, "b: listens on https://127.0.0.1:2379 only");
     trips("etcd-size", {{"b", {"sizeBytes: 100", "sizeBytes: 2000000000"}}}, "b: 1.9 GiB of 2.0 GiB, 90 B in use");
+}
+
+TEST_CASE("what a worker says is said of its node, and what names its node is not said twice") {
+    const auto inventory = inventory_of(control_plane("a", "v1.34.4") + worker("w", "v1.34.4"));
+    const auto seen = observe(inventory);
+    CheckInput input{inventory, seen, builtin_catalogue(), Version::parse("v1.35.4")};
+    NodeAnswers answers;
+    answers["a"].problem = "kmm-worker says: expected /etc/kubernetes";
+    answers["w"].problem = "node w cannot be reached: timeout";
+    input.nodes = &answers;
+    for (const auto& result : run_checks(input, {}))
+        if (result.id == "node-reach")
+            CHECK(result.detail == "a: kmm-worker says: expected /etc/kubernetes, node w cannot be reached: timeout");
 }
 
 TEST_CASE("the node whose etcd leads is found by what each member says of itself") {

@@ -169,3 +169,20 @@ TEST_CASE("requirements are satisfied by every instance or not at all") {
 }
 
 }
+
+TEST_CASE("a Pod requests what its containers and sidecars do together, or an init container beside the sidecars") {
+    const auto requested = [](const std::string& init, const std::string& more = "") {
+        const auto inventory = inventory_of(
+            worker("w", "v1.34.4") +
+            "---\n{kind: Pod, apiVersion: v1, metadata: {name: p, namespace: d}, spec: {nodeName: w, containers: "
+            "[{name: a, resources: {requests: {cpu: 1, memory: 2Gi}}}], initContainers: [" +
+            init + "]" + more + "}}\n");
+        return inventory.pods.front().requests.cpu;
+    };
+    const std::string sidecar = "{name: s, restartPolicy: Always, resources: {requests: {cpu: 500m}}}";
+    CHECK(requested("") == 1);
+    CHECK(requested(sidecar) == 1.5);
+    CHECK(requested("{name: i, resources: {requests: {cpu: 3}}}, " + sidecar) == 3);
+    CHECK(requested(sidecar + ", {name: i, resources: {requests: {cpu: 3}}}") == 3.5);
+    CHECK(requested(sidecar, ", overhead: {cpu: 250m}") == 1.75);
+}

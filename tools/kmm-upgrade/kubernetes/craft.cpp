@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmm-upgrade/kubernetes/craft.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -60,6 +61,30 @@ std::vector<std::string> newcomers_of(drive::ClusterView& view, const upgrade::R
     return names;
 }
 
+/// Says where kube-proxy is older than every control plane: kubeadm leaves it where it takes control planes for not
+/// upgraded yet, and its Pods may not have been replaced yet.
+void note_old_proxies(Call& call, drive::ClusterView& view, const upgrade::Run& run) {
+    const auto& options = upgrade::kubernetes::subject_of(run).worker_options;
+    const bool is_left_out = std::any_of(options.begin(), options.end(),
+                                         [](const auto& word) { return word.find("addon") != std::string::npos; });
+    if (is_left_out || call.context().verbosity < 0) return;
+    std::vector<std::string> old;
+    try {
+        const auto inventory = view.read(drive::ReadExtent::system);
+        const auto seen = kubernetes::observe(inventory);
+        const auto lowest = seen.lowest_control_plane();
+        for (const auto& proxy : seen.proxies)
+            if (lowest && proxy.version && *proxy.version < *lowest)
+                old.push_back(fmt::format("{} ({})", base::escape(proxy.node), proxy.version->text()));
+    } catch (const Error&) {
+        return;  // note_newcomers has said that the cluster cannot be read
+    }
+    if (!old.empty())
+        call.note(fmt::format("kube-proxy is older than the control plane on {}: kubectl rollout status -n kube-system "
+                              "daemonset kube-proxy; if that is done, kubeadm has left it as it was",
+                              kubernetes::name_some(old)));
+}
+
 class KubernetesHands final : public Hands {
 public:
     KubernetesHands(Access& access, std::unique_ptr<cluster::NodeRunner> runner, Extent extent)
@@ -87,6 +112,7 @@ public:
         if (run.state == upgrade::k_run_complete)
             note_newcomers(access_.call, run, {"does not run " + run.to_version, "do not run " + run.to_version},
                            [&] { return newcomers_of(*view_, run); });
+        if (run.state == upgrade::k_run_complete) note_old_proxies(access_.call, *view_, run);
     }
 
 private:

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kubernetes/kubelet_config.hpp"
+
+namespace kmm::kubernetes {
+
+void merge_over(value::Node& base, const value::Node& patch) {
+    if (!patch.is_mapping()) {
+        base = patch;
+        return;
+    }
+    if (!base.is_mapping()) { base = value::Node::mapping(); }
+    for (const auto& each : patch.members()) {
+        if (each.value.is_null()) {
+            base.erase(each.key);
+        } else if (auto* own = base.find(each.key); own != nullptr) {
+            merge_over(*own, each.value);
+        } else {
+            merge_over(base.set(each.key, value::Node()), each.value);
+        }
+    }
+}
+
+value::Node kubelet_configuration_of(const value::Node& facts) {
+    const auto* config = facts.find_path({"kubelet", "config"});
+    if (config == nullptr || !config->is_mapping()) { return {}; }
+    auto merged = *config;
+    if (const auto* files = facts.find_path({"kubelet", "dropIns"}); files != nullptr) {
+        for (const auto& file : files->items()) {
+            if (const auto* patch = file.find("config"); patch != nullptr) { merge_over(merged, *patch); }
+        }
+    }
+    return merged;
+}
+
+std::string drop_in_with_gate(const value::Node& facts, std::string_view gate) {
+    std::string last;
+    if (const auto* files = facts.find_path({"kubelet", "dropIns"}); files != nullptr) {
+        for (const auto& file : files->items()) {
+            if (file.find_path({"config", "featureGates", gate}) != nullptr) { last = file.get_string({"file"}); }
+        }
+    }
+    return last;
+}
+
+std::string kubelet_flag(const std::vector<std::string>& arguments, std::string_view flag) {
+    std::string value;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        std::string_view word = arguments[i];
+        if (!word.starts_with(flag)) { continue; }
+        word.remove_prefix(flag.size());
+        if (word.starts_with('=')) { value = word.substr(1);
+        } else if (word.empty() && i + 1 < arguments.size()) { value = arguments[i + 1]; }
+    }
+    return value;
+}
+
+}  // namespace kmm::kubernetes
