@@ -155,7 +155,7 @@ bool may_be_meant(std::string_view text) {
     for (auto at = text.find(k_kind); at != std::string_view::npos; at = text.find(k_kind, at + 1)) {
         auto rest = text.substr(at + k_kind.size());
         rest.remove_prefix(std::min(rest.find_first_not_of("\"': \t"), rest.size()));
-        for (const std::string_view kind : {"Node", "NodeList", "List"}) {
+        for (const std::string_view kind : {"Node", "NodeList", "List", "Module", "ModuleList"}) {
             const auto after = rest.substr(std::min(kind.size(), rest.size()));
             if (rest.starts_with(kind) && (after.empty() || after.find_first_of("\"', \t\r\n}") == 0)) { return true; }
         }
