@@ -199,7 +199,7 @@ net::Request Client::request_of(const Call& call, std::uint64_t& generation, con
         if (stopped_ || (options_.cancelled && options_.cancelled()) || (theirs && theirs())) { return true; }
         const milliseconds passed = seams_.clock.monotonic() - begin;
         if (!is_asked || passed < k_silence) { return false; }
-        if (!is_told && !has_data && options_.observer.on_outage) {
+        if (!is_told && !has_data && limit - passed >= milliseconds(1000) && options_.observer.on_outage) {
             is_told = true;
             options_.observer.on_outage(
                 Outage{connection_.server, reason, passed, limit - passed, Outage::Kind::silent});
