@@ -45,6 +45,14 @@ void report_unreadable(Diagnostics& diagnostics, const std::string& file, const 
     const bool absent = error.exit() == Exit::not_found;
     report(diagnostics, Severity::error, absent ? "file-not-found" : "unreadable-file", error.exit(), file,
            error.message());
+    if (!absent) { return; }
+    // kubectl takes both.
+    if (file.starts_with("https://") || file.starts_with("http://")) {
+        diagnostics.back().hint =
+            fmt::format("no address is fetched: curl -sSfL {} | kmm-plan validate -f -", base::escape(file));
+    } else if (file.find(',') != std::string::npos) {
+        diagnostics.back().hint = "give -f once for each file";
+    }
 }
 
 /// With the position before it, the message needs no path.
