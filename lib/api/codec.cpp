@@ -94,9 +94,11 @@ Inherited inherited_from(const std::string& api_version, const std::string& kind
     return {api_version, kind.substr(0, kind.size() - std::string_view("List").size())};
 }
 
+/// "" of "v1". A group whose version was forgotten has a dot, which no version has.
 std::string_view group_of(std::string_view api_version) {
     const std::size_t slash = api_version.find('/');
-    return slash == std::string_view::npos ? std::string_view() : api_version.substr(0, slash);
+    if (slash != std::string_view::npos) { return api_version.substr(0, slash); }
+    return api_version.find('.') == std::string_view::npos ? std::string_view() : api_version;
 }
 
 constexpr const char* k_kustomize_hint = "this is for kustomize: kubectl kustomize DIR | kmm-plan validate -f -";
@@ -287,8 +289,8 @@ void decode_any(Scope& scope, const value::Node& root, const Inherited& inherite
     const bool other_version =
         known != k_kinds.end() && known->others == OtherVersions::not_read && known->api_version != api_version;
     const bool other_group = known != k_kinds.end() && group_of(api_version) != group_of(known->api_version);
-    const bool foreign =
-        other_group && !api_version.empty() && api_version != "v1" && !is_like_kmm(group_of(api_version));
+    // Without a group there is nothing of others, either: Kubernetes serves none of these kinds so.
+    const bool foreign = other_group && !group_of(api_version).empty() && !is_like_kmm(group_of(api_version));
     if (known == k_kinds.end() || foreign || other_version) {
         note_foreign_kind(scope, root, api_version, kind);
         find_wrapped(scope.document, root, objects.wrapped);

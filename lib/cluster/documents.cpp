@@ -45,6 +45,14 @@ void report_unreadable(Diagnostics& diagnostics, const std::string& file, const 
     const bool absent = error.exit() == Exit::not_found;
     report(diagnostics, Severity::error, absent ? "file-not-found" : "unreadable-file", error.exit(), file,
            error.message());
+    if (!absent) { return; }
+    // kubectl takes both.
+    if (file.starts_with("https://") || file.starts_with("http://")) {
+        diagnostics.back().hint =
+            fmt::format("no address is fetched: curl -sSfL {} | kmm-plan validate -f -", base::escape(file));
+    } else if (file.find(',') != std::string::npos) {
+        diagnostics.back().hint = "give -f once for each file";
+    }
 }
 
 /// With the position before it, the message needs no path.
@@ -155,7 +163,7 @@ bool may_be_meant(std::string_view text) {
     for (auto at = text.find(k_kind); at != std::string_view::npos; at = text.find(k_kind, at + 1)) {
         auto rest = text.substr(at + k_kind.size());
         rest.remove_prefix(std::min(rest.find_first_not_of("\"': \t"), rest.size()));
-        for (const std::string_view kind : {"Node", "NodeList", "List"}) {
+        for (const std::string_view kind : {"Node", "NodeList", "List", "Module", "ModuleList"}) {
             const auto after = rest.substr(std::min(kind.size(), rest.size()));
             if (rest.starts_with(kind) && (after.empty() || after.find_first_of("\"', \t\r\n}") == 0)) { return true; }
         }

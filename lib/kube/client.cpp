@@ -183,15 +183,23 @@ net::Request Client::request_of(const Call& call, std::uint64_t& generation, con
     if (is_on_this_host(connection_.server)) { request.proxy_rule = net::Request::ProxyRule::direct; }
     request.encoding = net::Encoding::gzip;
     request.timeout = call.timeout.count() > 0 ? call.timeout : options_.request_timeout;
-    request.stall_bytes_per_second = 0;  // a server may think for as long as the timeout says
     // A watch ends by its own ways.
     const bool is_asked = !call.one_try_after_data;
+    // A server may think about a change for as long as the timeout says. Of a read it is as good as away, be it before
+    // the answer or in the middle of it.
+    request.stall_bytes_per_second = 0;
+    milliseconds limit = request.timeout;
+    if (is_asked && call.method == "GET" && options_.api_timeout < limit) {
+        limit = options_.api_timeout;
+        request.stall_bytes_per_second = 1;
+        request.stall_window = std::max(std::chrono::ceil<std::chrono::seconds>(limit), std::chrono::seconds(1));
+    }
     request.cancelled = [this, theirs = call.cancelled, is_asked, begin = seams_.clock.monotonic(), is_told = false,
-                         reason = to_string(call.action), limit = request.timeout, &has_data]() mutable {
+                         reason = to_string(call.action), limit, &has_data]() mutable {
         if (stopped_ || (options_.cancelled && options_.cancelled()) || (theirs && theirs())) { return true; }
         const milliseconds passed = seams_.clock.monotonic() - begin;
         if (!is_asked || passed < k_silence) { return false; }
-        if (!is_told && !has_data && options_.observer.on_outage) {
+        if (!is_told && !has_data && limit - passed >= milliseconds(1000) && options_.observer.on_outage) {
             is_told = true;
             options_.observer.on_outage(
                 Outage{connection_.server, reason, passed, limit - passed, Outage::Kind::silent});

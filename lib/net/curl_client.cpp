@@ -293,6 +293,13 @@ Error classify(CURLcode code, const std::string& text, const Exchange& exchange)
                      fmt::format("no complete answer within {}", base::format_duration(request.timeout)))
             .detail("url", url);
     }
+    if (code == CURLE_OPERATION_TIMEDOUT && request.stall_bytes_per_second == 1 &&
+        reason.starts_with("Operation too slow")) {
+        return Error(Exit::unavailable, "network",
+                     fmt::format("no more data for {}", base::format_duration(request.stall_window)))
+            .detail("url", url)
+            .retryable();
+    }
     if (code == CURLE_OUT_OF_MEMORY) {  // mostly libcurl's limit of 100 kB, which has no code of its own before 8.6
         return Error(Exit::unavailable, "network", "a header of the answer is too long, or memory is short")
             .detail("url", url)

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -26,7 +27,22 @@ using KeysByNamespace = std::map<std::string, KeysByName, std::less<>>;
 
 struct Known {
     KeysByNamespace secrets, config_maps;
+    std::map<std::pair<std::string, std::string>, std::string> logins_of_other_type;  ///< types, by namespace and name
 };
+
+/// The type of a Secret with a login that no kubelet uses, as it looks at those of two types alone; "" for all others.
+/// Source: Kubernetes pkg/credentialprovider/secrets/secrets.go.
+std::string type_of_unused_login(const api::Secret& secret) {
+    bool has_login = false;
+    for (const std::string type : {"dockerconfigjson", "dockercfg"}) {
+        if (secret.type == "kubernetes.io/" + type) { return ""; }  // the server asks for its key
+        has_login = has_login || secret.data.contains("." + type);
+    }
+    const std::string fallback = "Opaque";  // of a Secret that names none
+    return !has_login ? "" : secret.type.empty() ? fallback : secret.type;
+}
+
+constexpr std::string_view k_pull_secret = "spec.imageRepoSecret.name";
 
 /// One name in a Module.
 struct Reference {
@@ -60,7 +76,7 @@ private:
     static constexpr std::string_view k_no_pod = "without it no such Pod starts";
 
     void pull_secret(const api::Module& module, bool made) {
-        put({"spec.imageRepoSecret.name", "imageRepoSecret", module.image_repo_secret, made ? ".dockerconfigjson" : "?",
+        put({std::string(k_pull_secret), "imageRepoSecret", module.image_repo_secret, made ? ".dockerconfigjson" : "?",
              "Secret", "without it images are pulled as by anybody"});
     }
 
@@ -109,6 +125,7 @@ private:
         if (space != spaces.end()) {
             if (const auto found = space->second.find(reference.name); found != space->second.end()) {
                 check_key(reference, found->second);
+                if (reference.path == k_pull_secret) { check_type(reference); }
                 return;
             }
         }
@@ -191,6 +208,19 @@ private:
                                             base::escape(reference.name), wanted, reference.harm));
     }
 
+    void check_type(const Reference& reference) {
+        const auto found = known_.logins_of_other_type.find({ns(), reference.name});
+        if (found == known_.logins_of_other_type.end()) { return; }
+        findings_.warning(
+            reference.path, "secret-key",
+            fmt::format("{}: Secret {}/{} has type {}, and kubelets use logins of type kubernetes.io/dockerconfigjson",
+                        reference.field, base::escape(ns()), base::escape(reference.name),
+                        base::escape(found->second)),
+            fmt::format("delete it, as a type cannot be changed, and kubectl create secret docker-registry {} "
+                        "--from-file=.dockerconfigjson=FILE",
+                        base::escape(reference.name)));
+    }
+
     Findings& findings_;
     const Known& known_;
     const Names* absent_;
@@ -203,7 +233,12 @@ Known read_known(const api::Objects& objects) {
         for (const auto& [key, text] : object.data) { keys.push_back(key); }
         return keys;
     };
-    for (const auto& secret : objects.secrets) { static_cast<void>(add(known.secrets, secret)); }
+    for (const auto& secret : objects.secrets) {
+        static_cast<void>(add(known.secrets, secret));
+        if (std::string type = type_of_unused_login(secret); !type.empty()) {
+            known.logins_of_other_type[{secret.meta.namespace_, secret.meta.name}] = std::move(type);
+        }
+    }
     for (const auto& map : objects.config_maps) {
         Keys& keys = add(known.config_maps, map);
         keys.insert(keys.end(), map.binary_keys.begin(), map.binary_keys.end());

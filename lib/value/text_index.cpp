@@ -88,6 +88,21 @@ Diagnostic duplicate_key(std::string_view key, std::string_view file, Mark mark,
         mark, "remove one of the two");
 }
 
+namespace {
+
+/// What else the bytes are that are no UTF-8.
+std::string hint_of_bytes(std::string_view text) {
+    if (text.starts_with("\x1f\x8b")) { return "it is compressed with gzip: unpack it with gunzip"; }
+    const bool has_mark = text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
+    const bool is_wide = text.size() > 1 && (text[0] == '\0') != (text[1] == '\0');
+    if (has_mark || is_wide) {
+        return "it is UTF-16, as PowerShell writes: iconv -f UTF-16 -t UTF-8 FILE converts it";
+    }
+    return "save the file as UTF-8";
+}
+
+}  // namespace
+
 bool check_text(std::string_view text, std::string_view file, const ReadLimits& limits, Diagnostics& diagnostics) {
     if (text.size() > limits.bytes_max) {
         diagnostics.push_back(fault("document-limit",
@@ -100,12 +115,14 @@ bool check_text(std::string_view text, std::string_view file, const ReadLimits& 
         diagnostics.push_back(fault("not-utf8",
                                     fmt::format("expected UTF-8 text, found the byte 0x{:02x}",
                                                 static_cast<unsigned>(static_cast<unsigned char>(text[*bad]))),
-                                    file, TextIndex(text).mark(*bad), "save the file as UTF-8"));
+                                    file, TextIndex(text).mark(*bad), hint_of_bytes(text)));
         return false;
     }
     if (const auto nul = text.find('\0'); nul != std::string_view::npos) {
-        diagnostics.push_back(fault("not-utf8", "expected text, found a NUL byte", file, TextIndex(text).mark(nul),
-                                    "save the file as UTF-8 without NUL bytes"));
+        std::string hint = hint_of_bytes(text);
+        if (hint.starts_with("save")) { hint += " without NUL bytes"; }
+        diagnostics.push_back(
+            fault("not-utf8", "expected text, found a NUL byte", file, TextIndex(text).mark(nul), std::move(hint)));
         return false;
     }
     return true;

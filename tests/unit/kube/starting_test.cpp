@@ -177,6 +177,45 @@ TEST_CASE("a request that hangs is told once, and its answer, too") {
     CHECK(lines[1] == "API answers again after 20.0s");
 }
 
+/// Keeps what it is asked, and answers with a Node.
+class RecordingHttp final : public net::HttpClient {
+public:
+    explicit RecordingHttp(std::vector<net::Request>& requests) : requests_(requests) {}
+    net::Response send(const net::Request& request, const net::BodySink& sink) override {
+        requests_.push_back(request);
+        net::Response response;
+        response.status = 200;
+        sink(response, k_node_json);
+        return response;
+    }
+
+private:
+    std::vector<net::Request>& requests_;
+};
+
+TEST_CASE("a read that stops is given up within the api_timeout, a change is left its time") {
+    SleepyClock clock;
+    EvenRandom random;
+    std::vector<net::Request> requests;
+    const auto ask = [&](milliseconds api_timeout) {
+        ClientOptions options;
+        options.api_timeout = api_timeout;
+        Connection connection;
+        connection.server = "http://127.0.0.1:1";
+        Client client(connection, Seams{[&] { return std::make_unique<RecordingHttp>(requests); }, clock, random},
+                      options);
+        static_cast<void>(client.get(resources::k_nodes, k_node));
+        static_cast<void>(client.merge_patch(resources::k_nodes, k_node, value::Node::mapping()));
+    };
+    ask(milliseconds(3500));
+    ask(seconds(300));  // longer than one try takes
+    REQUIRE(requests.size() == 4);
+    CHECK(requests[0].stall_bytes_per_second == 1);
+    CHECK(requests[0].stall_window == seconds(4));
+    CHECK(requests[1].method == "PATCH");
+    for (std::size_t i = 1; i < requests.size(); ++i) { CHECK(requests[i].stall_bytes_per_second == 0); }
+}
+
 TEST_CASE("what is said names what is waited for") {
     ClientOptions options;
     std::vector<std::string> lines;

@@ -168,6 +168,22 @@ TEST_CASE("M60 a server that sends a byte now and then is given up") {
     CHECK(request_to(slow).stall_window == std::chrono::seconds(30));
 }
 
+TEST_CASE("a server that sends nothing at all is given up in plain words") {
+    FakeServer silent([](const FakeRequest&) {
+        ::timespec pause{4, 0};
+        ::nanosleep(&pause, nullptr);
+        return FakeReply{};
+    });
+    net::CurlHttpClient http;
+    net::Request request = request_to(silent);
+    request.stall_bytes_per_second = 1;
+    request.stall_window = std::chrono::seconds(1);
+    const Error error = error_of(http, request);
+    CHECK(error.code() == "network");
+    CHECK(error.message() == "no more data for 1.0s");
+    CHECK(error.is_retryable());
+}
+
 TEST_CASE("the proxies of the environment, and the hosts that are exempt") {
     FakeServer proxy([](const FakeRequest&) {
         FakeReply reply;

@@ -268,6 +268,15 @@ Exit run_diff(const cli::Args& args, cli::Context& context) {
                 "look whether the command that wrote the dump has failed; kubectl get nodes,modules,nodemodulesconfigs "
                 "-A -o json has what is compared");
     }
+    // Of a cluster it is an answer that there are none.
+    const bool has_modules = !source.objects.modules.empty() || !source.objects.node_modules_configs.empty();
+    if (!source.live && !args.get("cluster") && !has_modules) {
+        throw Error(Exit::not_found, "no-modules",
+                    "neither Modules nor NodeModulesConfigs were read, so nothing was compared")
+            .hint(
+                "look whether the command that wrote the dump has failed; kubectl get nodes,modules,nodemodulesconfigs "
+                "-A -o json has what is compared");
+    }
     if (source.objects.nodes.empty() && context.verbosity >= 0) {
         context.console.err("note: no Nodes were read, so nothing of nodes is compared\n");
     }

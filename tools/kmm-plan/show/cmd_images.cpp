@@ -271,6 +271,21 @@ Diagnostics findings_of(const Images& images) {
     return all;
 }
 
+/// No image is an answer only if there was something to list: a dump that was lost is to fail a pipeline. Of a cluster
+/// it is one.
+void refuse_nothing(const Source& source, const cli::Args& args, bool is_check) {
+    const auto& objects = source.objects;
+    if (objects.nodes.empty() && args.all("kernel").empty())
+        throw Error(Exit::checks_failed, "no-nodes", "no Nodes were read, so no image is known that they pull")
+            .hint(objects.managed_cluster_modules.empty()
+                      ? "look whether the command that wrote the dump has failed; --kernel KERNEL lists the images for "
+                        "a kernel without Nodes"
+                      : "kmm-plan render hub prints the images of ManagedClusterModules, which no node of a hub pulls");
+    if (is_check && objects.modules.empty() && !args.get("cluster"))
+        throw Error(Exit::not_found, "no-modules", "no Module was read, so no image was checked")
+            .hint("look whether the command that wrote the dump has failed; kmm-plan show prints what was read");
+}
+
 Exit run_images(const cli::Args& args, cli::Context& context) {
     preflight::require_question(args, {"lock"});
     for (const auto& kernel : args.all("kernel")) check_kernel_name(kernel);
@@ -285,7 +300,9 @@ Exit run_images(const cli::Args& args, cli::Context& context) {
     Images images = collect(source, args.all("kernel"), gaps);
     take_pinned(images);
     const auto lock = args.get("lock");
-    if (args.flag("check-images") || lock) ask(images, source, args, context);
+    const bool is_check = args.flag("check-images") || lock;
+    if (images.empty() && !source.live) { refuse_nothing(source, args, is_check); }
+    if (is_check) ask(images, source, args, context);
     const bool locked = lock && ::access(lock->c_str(), F_OK) == 0;
     if (locked) compare_with_lock(images, *lock);
     const auto findings = findings_of(images);

@@ -102,6 +102,7 @@ void for_each_gap(const Matrix& matrix, Visit&& visit) {
 
 std::string gap_count(const Matrix& matrix) {
     if (matrix.modules.empty()) { return "there is no Module with a moduleLoader to look at"; }
+    if (matrix.kernels.empty()) { return "there is no kernel to look at"; }
     if (matrix.gaps == 0) { return "no gaps"; }
     return fmt::format("{} gap{}", matrix.gaps, matrix.gaps == 1 ? "" : "s");
 }
