@@ -55,7 +55,7 @@ std::terminate_handler g_terminate_before = nullptr;
             lacks_memory = false;
         }
     } else {
-        constexpr std::size_t enough = 64U << 10U;
+        constexpr std::size_t enough = 1U << 20U;
         void* const piece = std::malloc(enough);
         lacks_memory = piece == nullptr;
         std::free(piece);
