@@ -2,6 +2,7 @@
 // The platform of an image: operating system, architecture, variant.
 #pragma once
 
+#include <optional>
 #include <string>
 
 namespace kmm::image {
@@ -17,9 +18,13 @@ struct Platform {
     friend bool operator==(const Platform&, const Platform&) = default;
 };
 
-/// True if `offered` satisfies `wanted`: same os and architecture, and the variants are equal, or one side says none.
-/// "v8" of arm64 and "v1" of amd64 count as none; other spellings of an architecture (x86_64, aarch64) are read as
-/// container runtimes do.
+/// How far `offered` is from `wanted`, 0 for the same; nullopt if it does not serve. A later variant includes the
+/// earlier ones (arm v7 takes v6, amd64 v3 takes v2), as container runtimes have it; without a variant amd64 is v1,
+/// arm64 v8 and arm v7. Where one of the two says no variant, the other may be greater: that is farther than any of
+/// those. Other spellings of an architecture (x86_64, aarch64) are read as container runtimes do.
+[[nodiscard]] std::optional<int> distance(const Platform& offered, const Platform& wanted);
+
+/// True if `offered` serves where `wanted` is asked for.
 [[nodiscard]] bool matches(const Platform& offered, const Platform& wanted);
 
 }  // namespace kmm::image

@@ -28,12 +28,7 @@ std::string text_or(const std::string& path, std::string fallback = {}) {
 
 std::string go_architecture() {
     utsname name{};
-    if (::uname(&name) != 0) return "unknown";
-    const std::string_view machine = name.machine;
-    if (machine == "x86_64") return "amd64";
-    if (machine == "aarch64") return "arm64";
-    if (machine == "i686" || machine == "i386") return "386";
-    return std::string(machine);
+    return ::uname(&name) == 0 ? architecture_of(name.machine) : "unknown";
 }
 
 std::string os_image(const std::string& etc) {
@@ -117,6 +112,14 @@ ProcLine line_in_proc(const HostPaths& host, const std::string& name) {
 }
 
 }  // namespace
+
+std::string architecture_of(const std::string& machine) {
+    if (machine == "x86_64") return "amd64";
+    if (machine == "aarch64") return "arm64";
+    if (machine.starts_with("armv")) return "arm";  // armv5tel, armv6l, armv7l, armv8l
+    if (machine.size() == 4 && machine[0] == 'i' && machine.ends_with("86")) return "386";
+    return machine;
+}
 
 std::string here_of(const HostPaths& host, const std::string& path) {
     if (host.root.empty()) return path;

@@ -29,6 +29,9 @@ struct HostPaths {
 /// they lead on the host; what is not there yet stays as it is written.
 [[nodiscard]] std::string here_of(const HostPaths& host, const std::string& path);
 
+/// Go's name of the architecture that uname(2) calls `machine`: "arm" for "armv7l", "386" for "i586".
+[[nodiscard]] std::string architecture_of(const std::string& machine);
+
 /// The machine and its kernel, from procfs and /etc.
 struct NodeFacts {
     std::string name;          ///< host name

@@ -98,15 +98,20 @@ HostPaths host_of(const std::string& directory) {
     return host;
 }
 
-/// Of a module of `directory`; a link leads to where it leads on that host.
-HostModule facts_of(const std::string& directory, const kmod_module* module) {
+/// Of a module whose file is at `path`; a link leads to where it leads on that host.
+HostModule facts_of(const std::string& directory, const kmod_module* module, std::string path) {
     HostModule facts;
     facts.name = kmod_module_get_name(module);
-    if (const char* path = kmod_module_get_path(module)) {
-        facts.path = path;
-        add_facts(facts, host_module_file(directory, facts.path));
-    }
+    facts.path = std::move(path);
+    add_facts(facts, host_module_file(directory, facts.path));
     return facts;
+}
+
+/// Of a module that the index has. Files elsewhere (`external` of depmod.d) stand there with their paths on that host.
+HostModule indexed_facts(const std::string& directory, const kmod_module* module) {
+    std::string path = kmod_module_get_path(module);
+    if (!path.starts_with(directory + "/")) path = here_of(host_of(directory), path);
+    return facts_of(directory, module, std::move(path));
 }
 
 HostModule facts_of_path(kmod_ctx* context, const std::string& directory, const std::string& path) {
@@ -114,7 +119,7 @@ HostModule facts_of_path(kmod_ctx* context, const std::string& directory, const 
     if (kmod_module_new_from_path(context, host_module_file(directory, path).c_str(), &raw) < 0)
         return HostModule{{}, path, {}, {}, {}, {}};
     const ModulePtr module(raw);
-    HostModule facts = facts_of(directory, raw);
+    HostModule facts = facts_of(directory, raw, kmod_module_get_path(raw));
     facts.path = path;
     return facts;
 }
@@ -130,10 +135,10 @@ HostNeed need_of(const std::string& directory, const kmod_module* module) {
     kmod_list_foreach(entry, dependencies) {
         const ModulePtr dependency(kmod_module_get_module(entry));
         if (kmod_module_get_path(dependency.get()) != nullptr)
-            need.modules.push_back(facts_of(directory, dependency.get()));
+            need.modules.push_back(indexed_facts(directory, dependency.get()));
     }
     kmod_module_unref_list(dependencies);
-    need.modules.push_back(facts_of(directory, module));
+    need.modules.push_back(indexed_facts(directory, module));
     return need;
 }
 
@@ -176,6 +181,31 @@ void each_module_file(const std::string& directory, Body&& body) {
     }
 }
 
+/// Without an index: whether depmod would take `one` rather than `other` of one name. Its own order is updates and then
+/// what it meets; distributions that name more say "updates extra built-in weak-updates".
+bool comes_first(const std::string& one, const std::string& other) {
+    const auto place = [](const std::string& path) {
+        const auto has = [&](std::string_view part) { return path.find(part) != std::string::npos; };
+        const int order = has("/updates/") ? 0 : has("/extra/") ? 1 : has("/weak-updates/") ? 3 : 2;
+        return std::make_pair(order, std::string_view(path));
+    };
+    return place(one) < place(other);
+}
+
+/// The file of each module below `directory`; with `wanted`, of those only.
+std::map<std::string, std::string> files_by_name(const std::string& directory,
+                                                 const std::set<std::string>* wanted = nullptr) {
+    std::map<std::string, std::string> files;
+    each_module_file(directory, [&](const std::string& module, const std::string& path) {
+        if (wanted != nullptr && !wanted->contains(module)) return true;
+        const auto [it, fresh] = files.emplace(module, path);
+        const std::size_t below = directory.size();
+        if (!fresh && comes_first(path.substr(below), it->second.substr(below))) it->second = path;
+        return true;
+    });
+    return files;
+}
+
 /// Without an index: file names, and each file's own depends=.
 void collect_by_name(const std::string& directory, const std::map<std::string, std::string>& files, kmod_ctx* context,
                      const std::string& name, std::set<std::string>& seen, HostNeed& need) {
@@ -184,7 +214,7 @@ void collect_by_name(const std::string& directory, const std::map<std::string, s
     kmod_module* raw = nullptr;
     if (kmod_module_new_from_path(context, host_module_file(directory, it->second).c_str(), &raw) < 0) return;
     const ModulePtr module(raw);
-    HostModule facts = facts_of(directory, raw);
+    HostModule facts = facts_of(directory, raw, kmod_module_get_path(raw));
     for (const auto& dependency : facts.depends) collect_by_name(directory, files, context, dependency, seen, need);
     facts.name = name;
     facts.path = it->second;
@@ -254,11 +284,7 @@ std::optional<HostNeed> find_host_module(const std::string& directory, const std
         find_missing(directory, *need);
         return need;
     }
-    std::map<std::string, std::string> files;
-    each_module_file(directory, [&](const std::string& module, const std::string& path) {
-        files.emplace(module, path);
-        return true;
-    });
+    const auto files = files_by_name(directory);
     HostNeed need;
     std::set<std::string> seen;
     collect_by_name(directory, files, context.get(), wanted, seen, need);
@@ -280,13 +306,13 @@ void each_host_module(const std::string& directory, const std::vector<std::strin
                 kmod_module_get_path(module.get()) == nullptr)
                 continue;
             wanted.erase(name);
-            if (!body(facts_of(directory, module.get()))) return;
+            if (!body(indexed_facts(directory, module.get()))) return;
         }
     }
     if (wanted.empty()) return;
-    each_module_file(directory, [&](const std::string& module, const std::string& path) {
-        return wanted.erase(module) == 0 || (body(facts_of_path(context.get(), directory, path)) && !wanted.empty());
-    });
+    for (const auto& [module, path] : files_by_name(directory, &wanted)) {
+        if (!body(facts_of_path(context.get(), directory, path))) return;
+    }
 }
 
 std::vector<std::string> host_modules_with_alias(const std::string& directory, const std::string& alias) {

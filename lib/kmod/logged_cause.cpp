@@ -27,6 +27,12 @@ std::string text_between(const std::string& line, std::string_view before, std::
     return end == std::string::npos ? std::string() : line.substr(at, end - at);
 }
 
+/// A member of a line of audit. The integrity subsystem of Linux 4.18 and older puts quotes around each.
+std::string audit_member(const std::string& line, const std::string& key) {
+    const std::string quoted = text_between(line, " " + key + "=\"", "\"");
+    return quoted.empty() ? text_between(line + " ", " " + key + "=", " ") : quoted;
+}
+
 /// Of "Error: Driver 'acme' is already registered, aborting...", "" of other lines.
 std::string registered_driver(const std::string& line) {
     return text_between(line, "Error: Driver '", "' is already registered");
@@ -96,8 +102,8 @@ LoggedCause security_refusal(const std::string& line) {
         return {fmt::format("AppArmor denies CAP_SYS_MODULE to the profile {}",
                             base::escape(text_between(line, "profile=\"", "\""))),
                 "in a Pod: securityContext.appArmorProfile.type: Unconfined; else allow it in that profile"};
-    if (line.find("op=appraise_data") != std::string::npos)
-        return {fmt::format("IMA appraisal refused the file: {}", base::escape(text_between(line, "cause=\"", "\""))),
+    if (audit_member(line, "op") == "appraise_data")
+        return {fmt::format("IMA appraisal refused the file: {}", base::escape(audit_member(line, "cause"))),
                 "sign the module's file for IMA, or exempt MODULE_CHECK in the node's policy"};
     return {};
 }

@@ -5,7 +5,6 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <span>
 
@@ -13,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "kmod/elf_form.hpp"
 #include "kmod/module_service.hpp"
 #include "kmod/signature.hpp"
 
@@ -23,7 +23,7 @@ namespace {
 constexpr std::uint64_t k_bytes_max = 512ULL << 20U;
 constexpr std::uint16_t k_shn_livepatch = 0xff20;  // Linux include/uapi/linux/elf.h
 constexpr std::size_t k_sections_max = 65'535;
-constexpr std::size_t k_this_module_name = 24;   // offset of struct module.name: state, list_head, name
+constexpr std::size_t k_words_before_name = 3;   // of struct module: state and list_head, each in its words
 constexpr std::string_view k_signature_marker = "~Module signature appended~\n";
 constexpr std::string_view k_ksymtab = "__ksymtab_";
 constexpr std::string_view k_namespace = "__kstrtabns_";
@@ -65,15 +65,6 @@ std::string other_content(std::string_view bytes) {
     return {};
 }
 
-/// Copies a structure out of the bytes; alignment in the file does not matter.
-template <typename T>
-std::optional<T> read_at(std::string_view bytes, std::uint64_t offset) {
-    if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return std::nullopt;
-    T value;
-    std::memcpy(&value, bytes.data() + offset, sizeof(T));
-    return value;
-}
-
 std::optional<std::string_view> slice(std::string_view bytes, std::uint64_t offset, std::uint64_t size) {
     if (offset > bytes.size() || bytes.size() - offset < size) return std::nullopt;
     return bytes.substr(offset, size);
@@ -84,19 +75,6 @@ std::string_view text_at(std::string_view table, std::uint64_t offset) {
     if (offset >= table.size()) return {};
     const std::string_view rest = table.substr(offset);
     return rest.substr(0, std::min(rest.find('\0'), rest.size()));
-}
-
-std::string machine_name(std::uint16_t machine) {
-    switch (machine) {
-        case EM_X86_64: return "amd64";
-        case EM_AARCH64: return "arm64";
-        case EM_386: return "386";
-        case EM_ARM: return "arm";
-        case EM_PPC64: return "ppc64le";
-        case EM_S390: return "s390x";
-        case EM_RISCV: return "riscv64";
-        default: return fmt::format("elf-machine-{}", machine);
-    }
 }
 
 class Reader {
@@ -131,17 +109,18 @@ private:
         if (!bytes_.starts_with(std::string_view(ELFMAG, SELFMAG)))
             refuse(file_, "no ELF magic" + other_content(bytes_));
         if (bytes_.size() < EI_NIDENT) refuse(file_, "the ELF header is cut off");
-        const auto elf_class = static_cast<unsigned char>(bytes_[EI_CLASS]);
-        if (elf_class != ELFCLASS64) {
-            refuse(file_, elf_class == ELFCLASS32 ? "found a 32-bit object, expected 64-bit"
-                                                  : fmt::format("unknown ELF class {}", elf_class));
-        }
-        if (static_cast<unsigned char>(bytes_[EI_DATA]) != ELFDATA2LSB)
-            refuse(file_, "found a big-endian object, expected little-endian");
-        const auto header = read_at<Elf64_Ehdr>(bytes_, 0);
+        const auto form = elf_form(bytes_);
+        if (!form) refuse(file_, "unknown ELF class or byte order");
+        form_ = *form;
+        const auto header = form_.header(bytes_);
         if (!header) refuse(file_, "the ELF header is cut off");
         header_ = *header;
-        out_.machine = machine_name(header_.e_machine);
+        const ElfMachine machine = elf_machine(header_.e_machine, form_);
+        if (!machine.fits) {
+            refuse(file_, fmt::format("found a {}-bit {}-endian object for {}, which has no such modules",
+                                      form_.wide ? 64 : 32, form_.big ? "big" : "little", machine.name));
+        }
+        out_.machine = machine.name;
         if (header_.e_type != ET_REL) {
             refuse(file_, fmt::format("found ELF type {}, expected a relocatable object (type 1)",
                                       header_.e_type == ET_EXEC  ? "executable (2)"
@@ -152,19 +131,19 @@ private:
 
     void read_sections() {
         if (header_.e_shoff == 0) refuse(file_, "there is no section table");
-        if (header_.e_shentsize != sizeof(Elf64_Shdr))
-            refuse(file_,
-                   fmt::format("section entries of {} bytes, expected {}", header_.e_shentsize, sizeof(Elf64_Shdr)));
+        if (header_.e_shentsize != form_.section_bytes())
+            refuse(file_, fmt::format("section entries of {} bytes, expected {}", header_.e_shentsize,
+                                      form_.section_bytes()));
         // Kernels know no numbers beyond these fields, which other readers take from section 0 then.
         const std::uint64_t count = header_.e_shnum;
         const std::uint64_t names = header_.e_shstrndx;
         if (count == 0) refuse(file_, fmt::format("0 sections, expected 1 to {}", k_sections_max));
-        if (!slice(bytes_, header_.e_shoff, count * sizeof(Elf64_Shdr)))
+        if (!slice(bytes_, header_.e_shoff, count * form_.section_bytes()))
             refuse(file_, "the section table lies outside of the file");
         if (names == SHN_UNDEF || names >= count) refuse(file_, "the section name table is missing");
         sections_.reserve(count);
         for (std::uint64_t i = 0; i < count; ++i) {
-            const auto header = read_at<Elf64_Shdr>(bytes_, header_.e_shoff + i * sizeof(Elf64_Shdr));
+            const auto header = form_.section(bytes_, header_.e_shoff + i * form_.section_bytes());
             Section section{{}, *header, {}};
             if (header->sh_type != SHT_NOBITS && header->sh_type != SHT_NULL) {
                 const auto data = slice(bytes_, header->sh_offset, header->sh_size);
@@ -235,18 +214,20 @@ private:
     }
 
     /// module.name of struct module, "" if the section is too short for it.
-    static std::string_view in_structure(std::string_view data) {
-        if (data.size() < k_this_module_name + base::k_module_name_bytes) return {};
-        return text_at(data.substr(k_this_module_name, base::k_module_name_bytes), 0);
+    [[nodiscard]] std::string_view in_structure(std::string_view data) const {
+        const std::size_t at = k_words_before_name * form_.word_bytes();
+        if (data.size() < at + base::k_module_name_bytes) return {};
+        return text_at(data.substr(at, base::k_module_name_bytes), 0);
     }
 
     void read_build_id() {
         const Section* section = find(".note.gnu.build-id");
         if (section == nullptr) return;
-        const auto note = read_at<Elf64_Nhdr>(section->data, 0);
-        if (!note || note->n_type != NT_GNU_BUILD_ID || note->n_namesz > 64 || note->n_descsz > 64) return;
-        const std::uint64_t at = sizeof(Elf64_Nhdr) + ((note->n_namesz + 3ULL) & ~3ULL);
-        const auto id = slice(section->data, at, note->n_descsz);
+        const auto name = form_.number(section->data, 0);
+        const auto bytes = form_.number(section->data, 4);
+        if (form_.number(section->data, 8) != NT_GNU_BUILD_ID || *name > 64 || *bytes > 64) return;
+        const std::uint64_t at = sizeof(Elf64_Nhdr) + ((*name + 3ULL) & ~3ULL);
+        const auto id = slice(section->data, at, *bytes);
         if (!id) return;
         const std::vector<std::uint8_t> raw(id->begin(), id->end());
         out_.build_id = base::to_hex(raw);
@@ -259,10 +240,10 @@ private:
         if (table->header.sh_link == SHN_UNDEF || table->header.sh_link >= sections_.size())
             refuse(file_, "the symbol table has no names");
         const std::string_view names = sections_[table->header.sh_link].data;
-        const std::uint64_t count = table->data.size() / sizeof(Elf64_Sym);
+        const std::uint64_t count = table->data.size() / form_.symbol_bytes();
         std::vector<SymbolVersions::Row> export_crcs;
         for (std::uint64_t i = 1; i < count; ++i) {
-            const auto symbol = read_at<Elf64_Sym>(table->data, i * sizeof(Elf64_Sym));
+            const auto symbol = form_.symbol(table->data, i * form_.symbol_bytes());
             const std::string_view name = symbol_name(names, *symbol, i);
             if (name.empty()) {
                 if (symbol->st_shndx == SHN_UNDEF && ELF64_ST_BIND(symbol->st_info) != STB_WEAK)
@@ -320,7 +301,7 @@ private:
     [[nodiscard]] std::optional<std::uint32_t> export_crc(const Elf64_Sym& symbol) const {
         if (symbol.st_shndx == SHN_ABS) return static_cast<std::uint32_t>(symbol.st_value);
         if (symbol.st_shndx >= sections_.size()) return std::nullopt;
-        return read_at<std::uint32_t>(sections_[symbol.st_shndx].data, symbol.st_value);
+        return form_.number(sections_[symbol.st_shndx].data, symbol.st_value);
     }
 
     /// "__ksymtab_gpl", or "___ksymtab_gpl+SYMBOL" before the kernel's linker script has merged them.
@@ -343,11 +324,13 @@ private:
     void read_versions() {
         std::vector<SymbolVersions::Row> rows;
         if (const Section* section = find("__versions")) {
-            constexpr std::size_t entry_bytes = 64;  // unsigned long crc; char name[56]
+            constexpr std::size_t entry_bytes = 64;  // unsigned long crc, and the name in the rest
+            const std::size_t name_at = form_.word_bytes();
             rows.reserve(section->data.size() / entry_bytes);
             for (std::size_t at = 0; at + entry_bytes <= section->data.size(); at += entry_bytes) {
-                const auto crc = read_at<std::uint64_t>(section->data, at);
-                const std::string_view name = text_at(section->data.substr(at + 8, entry_bytes - 8), 0);
+                const auto crc = form_.word(section->data, at);
+                const std::string_view name =
+                    text_at(section->data.substr(at + name_at, entry_bytes - name_at), 0);
                 if (*crc > UINT32_MAX)
                     refuse(file_, fmt::format("the version of symbol {} has more than 32 bits", base::escape(name)));
                 if (!name.empty()) rows.push_back({name, static_cast<std::uint32_t>(*crc)});
@@ -376,7 +359,7 @@ private:
                 refuse(file_, fmt::format("__version_ext_crcs has {} entries, __version_ext_names only {}",
                                           crcs->data.size() / sizeof(std::uint32_t), rows.size()));
             }
-            rows.push_back({name, *read_at<std::uint32_t>(crcs->data, i)});
+            rows.push_back({name, *form_.number(crcs->data, i)});
             at += name.size() + 1;
         }
         if (!text_at(names->data, at).empty())
@@ -387,6 +370,7 @@ private:
 
     std::string_view bytes_;
     const std::string& file_;
+    ElfForm form_;
     Elf64_Ehdr header_{};
     std::vector<Section> sections_;
     ModuleFile out_;

@@ -195,10 +195,14 @@ private:
             for (const auto& module : need->modules) {
                 if (index_.find(module.name) != nullptr || !seen.insert(module.name).second) continue;
                 if (module.vermagic.empty() && !live_module(host_, module.name)) {
+                    std::error_code failed;
+                    const bool gone =
+                        !std::filesystem::exists(host_module_file(directory_, module.path), failed) && !failed;
                     find(out_.order.optional.contains(name) ? Severity::warning : Severity::error, "dependency-missing",
-                         fmt::format("module {} is needed, and its file on this host cannot be read as a module: {}",
-                                     module.name, base::escape(module.path)),
-                         "install the kernel's module package on the node again, or run depmod");
+                         fmt::format("module {} is needed, and its file on this host {}: {}", module.name,
+                                     gone ? "does not exist" : "cannot be read as a module", base::escape(module.path)),
+                         gone ? "modules.dep of the node is out of date: run depmod there"
+                              : "install the kernel's module package on the node again, or run depmod");
                     if (out_.order.optional.contains(name)) missing_.insert(name);
                     continue;
                 }
@@ -339,6 +343,9 @@ private:
     [[nodiscard]] std::string unknown_symbol_hint(const std::string& symbol) const {
         const std::string exporter = host_exporter(directory_, symbol);
         if (exporter.empty()) return "add the module that exports it to the image, or rebuild against this kernel";
+        const auto& needed = out_.order.external;
+        if (std::find(needed.begin(), needed.end(), exporter) != needed.end())
+            return fmt::format("module {}, which is needed and cannot be loaded, exports it", exporter);
         return fmt::format(
             "module {} of this host exports it: name it in depends= or modulesLoadingOrder, or load it before",
             exporter);

@@ -32,6 +32,7 @@ struct ModuleReport {
     Role role = Role::other;
     std::string path;  ///< inside the image, or on the host for a dependency of the host
     std::string sha256, srcversion, build_id, version, vermagic, taint, signer;
+    std::vector<ModuleSignature> other_signers = {};  ///< of a signature that several have made
     std::string same_by = {};  ///< of a module that is live already: which property says that it is this one, see
                                ///< same_by(); "" if none does
     std::chrono::milliseconds took{0};  ///< the load or unload of this module

@@ -428,7 +428,9 @@ ModuleReport report_of(const IndexedModule& module, Action action) {
     report.build_id = module.file.build_id;
     report.version = module.file.version();
     report.vermagic = module.file.vermagic();
-    report.signer = module.file.signature().signer;
+    ModuleSignature signature = module.file.signature();
+    report.signer = std::move(signature.signer);
+    report.other_signers = std::move(signature.others);
     return report;
 }
 

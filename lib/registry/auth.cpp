@@ -338,10 +338,13 @@ std::optional<std::string> Authenticator::fetch_token(const Challenge& challenge
     }
     net::Url url = check_realm(realm->second, boundary);
     const auto service = challenge.params.find("service");
+    const bool exchange = credential != nullptr && !credential->identity_token.empty();
+    // A query names each scope; a form has one list of them, as OAuth 2 allows no member twice (RFC 6749, 3.2 and 3.3).
+    const std::string between = exchange ? net::percent_encode(" ") : "&scope=";
     std::string parameters;
     for (const auto* scopes : {&scopes_, &wider_}) {
         for (const std::string& scope : *scopes) {
-            parameters += (parameters.empty() ? "scope=" : "&scope=") + net::percent_encode(scope);
+            parameters += (parameters.empty() ? "scope=" : between) + net::percent_encode(scope);
         }
     }
     if (service != challenge.params.end()) {
@@ -350,7 +353,7 @@ std::optional<std::string> Authenticator::fetch_token(const Challenge& challenge
     net::Request request;
     request.tls = tls_;
     request.headers.emplace_back("Accept", "application/json");
-    if (credential != nullptr && !credential->identity_token.empty()) {
+    if (exchange) {
         request.method = "POST";
         request.headers.emplace_back("Content-Type", "application/x-www-form-urlencoded");
         request.body = "grant_type=refresh_token&client_id=kmm-tools&refresh_token=" +

@@ -242,7 +242,7 @@ private:
                 return true;
             }
             const bool known = std::any_of(platforms.begin(), platforms.end(),
-                                           [&](const auto& other) { return image::matches(*d.platform, other); });
+                                           [&](const auto& other) { return image::distance(*d.platform, other) == 0; });
             platforms.push_back(*d.platform);
             return known && d.platform->os != "unknown";
         });

@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -60,7 +63,20 @@ public:
 private:
     enum class Pass { named, unnamed, special };  ///< special: entries that need features of a runtime
 
-    /// Depth first, in document order: the first match wins (image-spec, "Image Index").
+    /// The entries of an index, nearest to the platform first, else in document order (image-spec, "Image Index").
+    [[nodiscard]] std::vector<const image::Descriptor*> nearest_first(const image::Index& list) const {
+        std::vector<std::pair<int, const image::Descriptor*>> entries;
+        for (const image::Descriptor& entry : list.manifests) {
+            const auto found = entry.platform ? image::distance(*entry.platform, platform_) : std::nullopt;
+            entries.emplace_back(found.value_or(0), &entry);
+        }
+        std::stable_sort(entries.begin(), entries.end(), [](auto& a, auto& b) { return a.first < b.first; });
+        std::vector<const image::Descriptor*> result;
+        for (const auto& entry : entries) result.push_back(entry.second);
+        return result;
+    }
+
+    /// Depth first: the first match wins.
     std::optional<ResolvedImage> search(const FetchedManifest& index, std::uint64_t depth, Pass pass) {
         const Limits& limits = request_.limits;
         if (depth > limits.index_depth) {
@@ -71,7 +87,8 @@ private:
         if (entries_ > limits.index_entries * (static_cast<std::uint64_t>(pass) + 1)) {
             throw limit_error("the number of entries of the index", "index_entries", limits.index_entries);
         }
-        for (const image::Descriptor& entry : list.manifests) {
+        for (const image::Descriptor* const each : nearest_first(list)) {
+            const image::Descriptor& entry = *each;
             const bool nested = is_index_type(entry.media_type);
             const bool image =
                 entry.media_type == image::k_oci_manifest || entry.media_type == image::k_docker_manifest;

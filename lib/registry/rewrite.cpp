@@ -192,6 +192,15 @@ private:
     }
 
     /// Entries that are no images for a machine ("unknown/unknown": attestations of build tools) stay.
+    /// Of several variants all are meant if none is named, else that one: an earlier one is another image.
+    [[nodiscard]] bool is_asked_for(const image::Platform& platform) const {
+        if (!request_.platform) {
+            return true;
+        }
+        const auto found = image::distance(platform, *request_.platform);
+        return found && (*found == 0 || platform.variant.empty() || request_.platform->variant.empty());
+    }
+
     bool may_change(const image::Descriptor& entry) {
         if (!entry.platform || entry.platform->architecture.empty()) {
             return true;
@@ -202,7 +211,7 @@ private:
                 "attestation-kept: an entry of the index that is no image describes the image as it was before");
             return false;
         }
-        return !request_.platform || image::matches(*entry.platform, *request_.platform);
+        return is_asked_for(*entry.platform);
     }
 
     NewDocument only_image(const FetchedManifest& fetched) {
@@ -223,7 +232,7 @@ private:
         const image::ImageConfig config = image::decode_config(config_root);
         offered_.insert(config.platform.to_string());
         const NewDocument same{fetched.text, fetched.media_type, fetched.digest};
-        if (request_.platform && !image::matches(config.platform, *request_.platform)) {
+        if (!is_asked_for(config.platform)) {
             keep_blobs(manifest);
             return same;
         }

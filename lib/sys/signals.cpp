@@ -11,14 +11,18 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
+#include <exception>
+#include <new>
 #include <string>
+#include <string_view>
 
 #include "base/error.hpp"
 
 namespace kmm::sys {
 namespace {
 
-// Signal handlers can only reach static storage; these three are the only such state of the toolkit.
+// Signal handlers can only reach static storage; these are the only such state of the toolkit.
 std::atomic<int> g_signal{0};
 std::atomic<int> g_event_fd{-1};
 static_assert(std::atomic<int>::is_always_lock_free);
@@ -34,6 +38,37 @@ extern "C" void on_signal(int signal) {
     }
     request_interrupt(signal);
     errno = saved;
+}
+
+/// What std::terminate did before.
+std::terminate_handler g_terminate_before = nullptr;
+
+/// Memory can be too short for the exception that says so, or run out before anyone could catch it.
+[[noreturn]] void on_terminate() {
+    bool lacks_memory = false;
+    if (const std::exception_ptr active = std::current_exception()) {
+        try {
+            std::rethrow_exception(active);
+        } catch (const std::bad_alloc&) {
+            lacks_memory = true;
+        } catch (...) {
+            lacks_memory = false;
+        }
+    } else {
+        constexpr std::size_t enough = 1U << 20U;
+        void* const piece = std::malloc(enough);
+        lacks_memory = piece == nullptr;
+        std::free(piece);
+    }
+    if (lacks_memory) {
+        constexpr std::string_view text = "error: out of memory\n  code:    out-of-memory\n";
+        [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+        ::_exit(static_cast<int>(Exit::bug));
+    }
+    if (g_terminate_before != nullptr) {
+        g_terminate_before();
+    }
+    std::abort();
 }
 
 void handle(int signal) {
@@ -83,6 +118,9 @@ void require_open_files() {
 
 void install_signal_handlers() {
     open_standard_descriptors();
+    if (const std::terminate_handler before = std::set_terminate(on_terminate); before != on_terminate) {
+        g_terminate_before = before;
+    }
     if (g_event_fd.load() < 0) {
         g_event_fd.store(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     }

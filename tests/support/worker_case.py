@@ -12,7 +12,8 @@ CASE.json (all optional):
            [..],
                  "crcs": {SYMBOL: HEX}, "export_crcs": {SYMBOL: HEX}, "machine", "bytes", "compress": "gzip" or "xz",
                  "signer", "tampered"}; "links": {PATH: TARGET} in the image
-           "signer": NAME signs it with the key of ./NAME.pem, a certificate that is made if it is not there
+           "signer": NAME signs it with the key of ./NAME.pem, a certificate that is made if it is not there; several
+           as [NAME, NAME], in the order of the names if these are equally long
   verify_after   wait before the second look at a live module, "0s"
   kernel   {"load": {NAME: {"errno", "log": [..], "tainted", "sleep", "srcversion"}}, "unload": {NAME: {...}}}
 In COMMAND, @REGISTRY@ stands for HOST:PORT. Standard input is handed on with the same replacement if there is a file
@@ -53,53 +54,20 @@ def make_ko(spec):
     return PACKERS.get(spec.get("compress"), bytes)(plain)
 
 
-def sign(data, signer):
-    """A detached PKCS#7 message, as the kernel's sign-file makes it. Serial numbers are made of the signer's name."""
-    key, certificate = pathlib.Path(signer + ".key"), pathlib.Path(signer + ".pem")
-    if not certificate.exists():
-        subprocess.run(
-            [
-                "openssl",
-                "req",
-                "-x509",
-                "-newkey",
-                "ec",
-                "-pkeyopt",
-                "ec_paramgen_curve:prime256v1",
-                "-nodes",
-                "-keyout",
-                key,
-                "-out",
-                certificate,
-                "-subj",
-                f"/CN={signer}",
-                "-set_serial",
-                "0x" + signer.encode().hex(),
-            ],
-            check=True,
-            capture_output=True,
-        )
-    return subprocess.run(
-        [
-            "openssl",
-            "cms",
-            "-sign",
-            "-binary",
-            "-noattr",
-            "-nocerts",
-            "-outform",
-            "DER",
-            "-md",
-            "sha256",
-            "-signer",
-            certificate,
-            "-inkey",
-            key,
-        ],
-        input=data,
-        check=True,
-        capture_output=True,
-    ).stdout
+def sign(data, signers):
+    """A detached PKCS#7 message, as the kernel's sign-file makes it. Serial numbers are made of the signers' names."""
+    several = isinstance(signers, list)
+    algorithm = ["rsa:2048"] if several else ["ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]
+    keys = []
+    for signer in signers if several else [signers]:
+        key, certificate = pathlib.Path(signer + ".key"), pathlib.Path(signer + ".pem")
+        keys += ["-signer", certificate, "-inkey", key]
+        if not certificate.exists():
+            make = ["openssl", "req", "-x509", "-newkey", *algorithm, "-nodes", "-keyout", key, "-out", certificate]
+            serial = "0x" + signer.encode().hex()
+            subprocess.run([*make, "-subj", f"/CN={signer}", "-set_serial", serial], check=True, capture_output=True)
+    form = ["-binary", "-noattr", "-nocerts", "-outform", "DER", "-md", "sha256"]
+    return subprocess.run(["openssl", "cms", "-sign", *form, *keys], input=data, check=True, capture_output=True).stdout
 
 
 def plain_ko(spec):

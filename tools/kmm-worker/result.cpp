@@ -41,6 +41,14 @@ value::Node parameters_node(const std::map<std::string, std::string>& parameters
     return node;
 }
 
+value::Node signer_node(const kmod::ModuleSignature& signature) {
+    value::Node node = value::Node::mapping();
+    set_text(node, "signer", signature.signer);
+    set_text(node, "keyID", signature.key_id);
+    set_text(node, "digest", signature.digest);
+    return node;
+}
+
 value::Node report_node(const kmod::ModuleReport& report) {
     value::Node node = value::Node::mapping();
     node.set("name", report.name);
@@ -56,6 +64,11 @@ value::Node report_node(const kmod::ModuleReport& report) {
     if (!report.parameters.empty()) node.set("parameters", parameters_node(report.parameters));
     if (!report.parameter_origins.empty()) node.set("parameterOrigins", parameters_node(report.parameter_origins));
     set_text(node, "signer", report.signer);
+    if (!report.other_signers.empty()) {
+        value::Node others = value::Node::sequence();
+        for (const auto& other : report.other_signers) others.push_back(signer_node(other));
+        node.set("otherSigners", std::move(others));
+    }
     set_text(node, "taint", report.taint);
     const bool changed = report.action == kmod::Action::loaded || report.action == kmod::Action::unloaded ||
                          report.action == kmod::Action::removed_in_tree;

@@ -93,7 +93,6 @@ TEST_CASE("a configuration is decoded") {
 
 TEST_CASE("platforms match however their architecture is spelt") {
     const auto match = [](const image::Platform& offered, const image::Platform& wanted) {
-        CHECK(image::matches(offered, wanted) == image::matches(wanted, offered));
         return image::matches(offered, wanted);
     };
     const image::Platform amd{"linux", "amd64", ""};
@@ -114,6 +113,44 @@ TEST_CASE("platforms match however their architecture is spelt") {
     CHECK(match({"linux", "armel", ""}, {"linux", "arm", "v6"}));
     CHECK_FALSE(match({"windows", "x86_64", ""}, amd));
     CHECK_FALSE(match({"linux", "x86", ""}, amd));
+}
+
+TEST_CASE("a later variant of a platform includes the earlier ones, and the nearest comes first") {
+    struct Row {
+        const char* architecture;
+        const char* wanted;
+        std::vector<std::string> offered;  ///< nearest first
+        std::vector<std::string> refused;
+    };
+    for (const Row& row : std::vector<Row>{
+             {"arm", "", {"v7", "v6", "v5", "v8"}, {}},
+             {"arm", "v7", {"v7", "", "v6", "v5"}, {"v8"}},
+             {"arm", "v6", {"v6", "v5", ""}, {"v7", "v8"}},
+             {"arm", "v8", {"v8", "v7", "v6", "v5"}, {"x"}},
+             {"arm64", "", {"v8", "v8.2", "v9"}, {"v7x"}},
+             {"arm64", "v9", {"v9", "v8.2", "v8"}, {"v9.1"}},
+             {"amd64", "", {"", "v2", "v3"}, {}},
+             {"amd64", "v3", {"v3", "v2", "v1"}, {"v4", "v2.x", "v-1", "v99999999999"}},
+             {"386", "", {"", "v9"}, {}},
+             {"s390x", "z14", {"z14", ""}, {"z13", "v1"}},
+         }) {
+        CAPTURE(row.architecture);
+        CAPTURE(row.wanted);
+        const image::Platform wanted{"linux", row.architecture, row.wanted};
+        int before = -1;
+        for (const auto& variant : row.offered) {
+            CAPTURE(variant);
+            const auto found = image::distance({"linux", row.architecture, variant}, wanted);
+            REQUIRE(found);
+            CHECK(*found >= before);
+            before = *found;
+        }
+        for (const auto& variant : row.refused) {
+            CAPTURE(variant);
+            const bool spoken = !std::string(row.wanted).empty();
+            CHECK(image::matches({"linux", row.architecture, variant}, wanted) == !spoken);
+        }
+    }
 }
 
 TEST_CASE("what a document is, by header and members") {

@@ -120,7 +120,8 @@ TEST_CASE("platforms") {
                            Row{{"linux", "amd64", ""}, {"linux", "arm64", ""}, false},
                            Row{{"windows", "amd64", ""}, {"linux", "amd64", ""}, false},
                            Row{{"linux", "arm64", "v8"}, {"linux", "arm64", ""}, true},
-                           Row{{"linux", "arm", "v7"}, {"linux", "arm", "v8"}, false},
+                           Row{{"linux", "arm", "v7"}, {"linux", "arm", "v8"}, true},
+                           Row{{"linux", "arm", "v7"}, {"linux", "arm", "v6"}, false},
                            Row{{"linux", "arm", "v7"}, {"linux", "arm", ""}, true},
                            Row{{"", "amd64", ""}, {"linux", "amd64", ""}, false}}) {
         CAPTURE(row.offered.to_string());

@@ -157,9 +157,13 @@ TEST_CASE("what the kernel says of the file, of drivers and of other modules is 
          "pid=9 comm=\"kmm-worker\" capability=16  capname=\"sys_module\"",
          "AppArmor denies CAP_SYS_MODULE to the profile strict", "appArmorProfile"},
         {EACCES,
-         "audit: type=1800 audit(1.2:3): pid=9 uid=0 op=appraise_data cause=\"IMA-signature-required\" "
+         "audit: type=1800 audit(1.2:3): pid=9 uid=0 op=\"appraise_data\" cause=\"IMA-signature-required\" "
          "comm=\"kmm-worker\" name=\"/memfd:module\" res=0",
          "IMA appraisal refused the file: IMA-signature-required", "IMA"},
+        {EACCES,
+         "audit: type=1800 audit(1.2:3): pid=9 uid=0 op=appraise_data cause=invalid-signature comm=\"kmm-worker\" "
+         "name=\"/memfd:module\" res=0 errno=0",
+         "IMA appraisal refused the file: invalid-signature", "IMA"},
         {EPERM, "LoadPin: kernel-module denied obj=\"/memfd:module\" pid=9 cmdline=\"x\"",
          "LoadPin refuses modules that are not on the root file system", "loadpin.enforce=0"},
         {EBUSY, "dep: gave up waiting for init of module acme_net.",

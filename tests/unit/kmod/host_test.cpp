@@ -199,6 +199,57 @@ TEST_CASE("an index that leads in a circle, or says that it has four billion ent
     CHECK(kmod::host_modules_with_alias(directory, "n") == std::vector<std::string>{"other"});
 }
 
+TEST_CASE("a module elsewhere that the index has is at that path of the host") {
+    FakeHost host;
+    const std::string directory = host.paths.lib_modules + "/" + k_release;
+    KoSpec spec;
+    spec.name = "outside";
+    spec.exported = {"outside_call"};
+    put(host.directory.path() + "/opt/drivers/outside.ko", make_ko(spec));
+    const auto number = [](std::uint32_t value) {
+        std::string text;
+        for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(value >> static_cast<unsigned>(shift));
+        return text;
+    };
+    put(directory + "/modules.dep.bin", number(0xB007F457) + number(0x00020001) + number(12U | 0xC0000000U) +
+                                            "outside" + '\0' + number(1) + number(0) + "/opt/drivers/outside.ko:" +
+                                            '\0');
+    const auto need = kmod::find_host_module(directory, "outside");
+    REQUIRE(need);
+    REQUIRE(need->modules.size() == 1);
+    CHECK(need->modules.front().exported == std::vector<std::string>{"outside_call"});
+    CHECK(need->modules.front().path == host.directory.path() + "/opt/drivers/outside.ko");
+    bool found = false;
+    kmod::each_host_module(directory, {"outside"}, [&](const kmod::HostModule& module) {
+        found = !module.exported.empty();
+        return true;
+    });
+    CHECK(found);
+}
+
+TEST_CASE("of several files of one module, without an index, that of updates is taken, then that of extra") {
+    FakeHost host;
+    const std::string directory = host.paths.lib_modules + "/" + k_release;
+    const auto taken = [&] { return kmod::find_host_module(directory, "demo")->modules.front().path; };
+    for (const std::string place : {"/weak-updates/kmm", "/kernel/z", "/kernel/a", "/extra", "/updates/dkms"}) {
+        put(directory + place + "/demo.ko", make_ko({}));
+        CHECK(taken() == directory + place + "/demo.ko");
+        std::string by_name;
+        kmod::each_host_module(directory, {"demo"}, [&](const kmod::HostModule& module) {
+            by_name = module.path;
+            return true;
+        });
+        CHECK(by_name == taken());
+    }
+}
+
+TEST_CASE("architectures by the names of uname") {
+    const std::map<std::string, std::string> names{
+        {"x86_64", "amd64"}, {"aarch64", "arm64"}, {"armv7l", "arm"},     {"armv6l", "arm"},     {"armv8l", "arm"},
+        {"i586", "386"},     {"i686", "386"},      {"ppc64le", "ppc64le"}, {"riscv64", "riscv64"}, {"s390x", "s390x"}};
+    for (const auto& [machine, name] : names) CHECK(kmod::architecture_of(machine) == name);
+}
+
 TEST_CASE("exports of the kernel") {
     FakeHost host;
     auto found = kmod::kernel_exports(host.paths, {"_printk", "hidden_function", "absent"});

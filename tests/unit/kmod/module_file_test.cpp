@@ -26,6 +26,65 @@ std::string code_of(const std::string& bytes) {
     return "accepted";
 }
 
+/// A small module of this class and byte order.
+std::string make_plain_ko(bool wide, bool big, std::uint16_t machine) {
+    const auto number = [&](std::uint64_t value, std::size_t bytes) {
+        std::string text;
+        for (std::size_t i = 0; i < bytes; ++i) text += static_cast<char>(value >> 8 * (big ? bytes - 1 - i : i));
+        return text;
+    };
+    const std::size_t word_bytes = wide ? 8 : 4;
+    const auto word = [&](std::uint64_t value) { return number(value, word_bytes); };
+    const auto symbol = [&](std::uint32_t name, std::uint16_t section, int bind, std::uint64_t value) {
+        const std::string info = number(static_cast<std::uint64_t>(bind) << 4U, 1) + number(0, 1) + number(section, 2);
+        return number(name, 4) + (wide ? info + word(value) + word(0) : word(value) + word(0) + info);
+    };
+    const std::string strings("\0needed\0__ksymtab_given\0__crc_given\0", 36);
+    std::string version = word(0x01020304) + "needed";
+    version.resize(64, '\0');
+    std::string structure = std::string(3 * word_bytes, '\0') + "demo";
+    structure.resize(200, '\0');
+    struct Part {
+        std::string name;
+        std::uint32_t type;
+        std::string data;
+        std::uint32_t link;
+    };
+    std::vector<Part> parts{
+        {"", SHT_NULL, "", 0},
+        {".modinfo", SHT_PROGBITS, std::string("license=GPL\0name=demo\0vermagic=6.1.0 SMP\0", 41), 0},
+        {".gnu.linkonce.this_module", SHT_PROGBITS, structure, 0},
+        {".symtab", SHT_SYMTAB,
+         symbol(0, 0, 0, 0) + symbol(1, SHN_UNDEF, STB_GLOBAL, 0) + symbol(8, 1, STB_LOCAL, 0) +
+             symbol(24, SHN_ABS, STB_LOCAL, 0x05060708),
+         4},
+        {".strtab", SHT_STRTAB, strings, 0},
+        {"__versions", SHT_PROGBITS, version, 0},
+        {".note.gnu.build-id", SHT_NOTE,
+         number(4, 4) + number(4, 4) + number(3, 4) + std::string("GNU\0", 4) + "\x0a\x0b\x0c\x0d", 0},
+    };
+    std::string names;
+    for (const Part& part : parts) names += part.name + '\0';
+    const std::string own = ".shstrtab";
+    parts.push_back({own, SHT_STRTAB, names + own + '\0', 0});
+    const std::size_t header_bytes = wide ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr);
+    std::string body, table;
+    std::size_t name_at = 0;
+    for (const Part& part : parts) {
+        table += number(name_at, 4) + number(part.type, 4) + word(0) + word(0) +
+                 word(part.type == SHT_NULL ? 0 : header_bytes + body.size()) + word(part.data.size()) +
+                 number(part.link, 4) + number(0, 4) + word(0) + word(0);
+        body += part.data;
+        name_at += part.name.size() + 1;
+    }
+    std::string head = std::string(ELFMAG) + (wide ? '\2' : '\1') + (big ? '\2' : '\1') + '\1';
+    head.resize(EI_NIDENT, '\0');
+    head += number(ET_REL, 2) + number(machine, 2) + number(1, 4) + word(0) + word(0) +
+            word(header_bytes + body.size()) + number(0, 4) + number(header_bytes, 2) + number(0, 2) + number(0, 2) +
+            number(table.size() / parts.size(), 2) + number(parts.size(), 2) + number(parts.size() - 1, 2);
+    return head + body + table;
+}
+
 }  // namespace
 
 TEST_SUITE("kmod::unit") {
@@ -185,6 +244,39 @@ TEST_CASE("M52: another machine is refused by name") {
     CHECK(file.machine == "arm64");
     CHECK_THROWS_AS(kmod::require_machine(file, "amd64", "x.ko"), Error);
     CHECK_NOTHROW(kmod::require_machine(file, "arm64", "x.ko"));
+}
+
+TEST_CASE("modules of every class and byte order that kernels have are read") {
+    struct Row {
+        bool wide, big;
+        std::uint16_t machine;
+        const char* name;  ///< nullptr: no kernel has such modules
+    };
+    for (const Row& row : {Row{true, false, EM_X86_64, "amd64"}, Row{true, true, EM_S390, "s390x"},
+                           Row{true, true, EM_PPC64, "ppc64"}, Row{true, false, EM_PPC64, "ppc64le"},
+                           Row{false, false, EM_386, "386"}, Row{false, false, EM_ARM, "arm"},
+                           Row{false, true, EM_ARM, "armbe"}, Row{false, false, EM_RISCV, "riscv"},
+                           Row{true, false, EM_S390, nullptr}, Row{true, true, EM_X86_64, nullptr},
+                           Row{false, false, EM_X86_64, nullptr}, Row{true, false, EM_ARM, nullptr}}) {
+        CAPTURE(row.wide);
+        CAPTURE(row.big);
+        CAPTURE(row.machine);
+        const std::string bytes = make_plain_ko(row.wide, row.big, row.machine);
+        if (row.name == nullptr) {
+            CHECK(code_of(bytes) == "module-format");
+            continue;
+        }
+        const auto file = kmod::parse_module(bytes, "x.ko");
+        CHECK(file.machine == row.name);
+        CHECK(file.name == "demo");
+        CHECK(file.build_id == "0a0b0c0d");
+        CHECK(file.undefined == std::vector<kmod::UndefinedSymbol>{{"needed", false}});
+        CHECK(file.crcs.find("needed") == 0x01020304U);
+        CHECK(file.exported == std::vector<std::string>{"given"});
+        CHECK(file.export_crcs.find("given") == 0x05060708U);
+        for (std::size_t length = 0; length < bytes.size(); ++length)
+            CHECK(code_of(bytes.substr(0, length)) == "module-format");
+    }
 }
 
 TEST_CASE("compressed modules are named as such") {

@@ -312,8 +312,13 @@ TEST_CASE("M18 the platform in an index") {
             request.variant = variant;
         });
     };
-    CHECK(arm("v8").code() == "no-platform");
+    CHECK(arm("v6").code() == "no-platform");
     CHECK(arm("v7").code() == "ok");
+    CHECK(arm("v8").code() == "ok");
+    registry.add_manifest("v1", k_index_type,
+                          index_of(descriptor(k_manifest_type, amd, platform("arm", "v6")) + "," +
+                                   descriptor(k_manifest_type, arm7, platform("arm", "v7"))));
+    CHECK(arm("").result.digest == sha256(arm7));
 }
 
 TEST_CASE("M18 an entry that needs features of a runtime is taken where there is no other") {

@@ -79,6 +79,59 @@ Outcome with_scope(const std::string& known_as, const std::string& said, std::ve
 
 TEST_SUITE("registry::unit") {
 
+TEST_CASE("an identity token is exchanged by a form, which has its scopes in one member") {
+    FakeRegistry registry;
+    registry.add_image("v1", {any_layer()});
+    std::vector<std::string> forms;
+    int status = 200;
+    registry.intercept = [&](const FakeRequest& request) -> std::optional<FakeReply> {
+        FakeReply reply;
+        if (request.target.starts_with("/token")) {
+            CHECK(request.header("authorization").empty());
+            if (request.method != "POST") {  // without a login, once the identity token is refused
+                reply.status = 401;
+                return reply;
+            }
+            CHECK(request.target == "/token");
+            CHECK(request.header("content-type") == "application/x-www-form-urlencoded");
+            forms.push_back(request.body);
+            reply.status = status;
+            reply.body = request.body.find("mirror") == std::string::npos
+                             ? R"({"access_token":"T0","refresh_token":"R2","expires_in":60})"
+                             : R"({"access_token":"T1","token":""})";
+            return reply;
+        }
+        if (request.header("authorization") == "Bearer T1") {
+            return std::nullopt;
+        }
+        reply.status = 401;
+        reply.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"http://" + registry.host() +
+                                                           "/token\",service=\"s\",scope=\"repository:mirror/x:pull\"");
+        return reply;
+    };
+    const auto pull = [&] {
+        return pull_from(registry, [&](auto& request) {
+            registry::Credential credential;
+            credential.key = registry.host();
+            credential.user = "00000000-0000-0000-0000-000000000000";
+            credential.identity_token = "a+b/c=";
+            request.credentials.push_back(credential);
+        });
+    };
+    const Outcome outcome = pull();
+    CHECK_MESSAGE(!outcome.error, outcome.message());
+    const std::string begin =
+        "grant_type=refresh_token&client_id=kmm-tools&refresh_token=a%2Bb%2Fc%3D"
+        "&scope=repository%3Ateam%2Fdriver%3Apull";
+    REQUIRE(forms.size() >= 2);
+    CHECK(forms[0] == begin + "&service=s");
+    CHECK(forms[1] == begin + "%20repository%3Amirror%2Fx%3Apull&service=s");
+    status = 405;  // of a server that knows no refresh tokens
+    const Outcome refused = pull();
+    CHECK(refused.code() == "registry-auth");
+    CHECK(refused.message().find("a+b") == std::string::npos);
+}
+
 TEST_CASE("a token is asked for the scope of the challenge where that of the repository is not enough") {
     std::vector<std::string> asked;
     const Outcome renamed = with_scope("cache%2Fteam%2Fdriver", "repository:cache/team/driver:pull", asked);

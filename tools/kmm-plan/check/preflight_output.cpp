@@ -50,6 +50,19 @@ value::Node signed_file_node(const preflight::SignedFile& file) {
     set("signer", file.signature.signer);
     set("keyID", file.signature.key_id);
     set("digest", file.signature.digest);
+    if (!file.signature.others.empty()) {
+        auto others = value::Node::sequence();
+        for (const auto& other : file.signature.others) {
+            auto one = value::Node::mapping();
+            for (const auto& [key, text] : {std::pair{"signer", &other.signer},
+                                            {"keyID", &other.key_id},
+                                            {"digest", &other.digest}}) {
+                if (!text->empty()) one.set(key, *text);
+            }
+            others.push_back(std::move(one));
+        }
+        node.set("otherSigners", std::move(others));
+    }
     set("certificate", file.check.certificate);
     set("fault", file.check.fault);
     return node;
@@ -71,7 +84,10 @@ std::string inputs_of(const Verdict& verdict) {
         for (const auto& [symbol, entry] : verdict.question->interface->exports)
             text += fmt::format("{} {:08x}\n", symbol, entry.crc);
     }
-    for (const auto& file : verdict.files) text += fmt::format("{} {}\n", file.path, file.signature.key_id);
+    for (const auto& file : verdict.files) {
+        text += fmt::format("{} {}\n", file.path, file.signature.key_id);
+        for (const auto& other : file.signature.others) text += fmt::format("{} {}\n", file.path, other.key_id);
+    }
     return "sha256:" + recipe::tmpl::hex_digest(text, "SHA256");
 }
 
