@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "recipe/plan/graph.hpp"
 #include "recipe/plan/resource_run.hpp"
+#include "recipe/plan/value_path.hpp"
 #include "recipe/template/json.hpp"
 #include "recipe/template/version.hpp"
 #include "recipe/template/yaml.hpp"
