@@ -63,6 +63,14 @@ bool print_list(Context& context, const value::Node& node, std::string_view memb
     return true;
 }
 
+void print_file_document(Context& context, const value::Node& node, std::string_view option) {
+    if (context.output == "name") {
+        throw Error(Exit::usage, "bad-value", fmt::format("{} prints a file, found -o name", option))
+            .hint("use -o yaml, json or jsonl");
+    }
+    if (!print_document(context, node)) { context.console.out(value::to_yaml(node)); }
+}
+
 void write_report(Context& context, const std::string& file, const std::string& text) {
     constexpr unsigned k_report_mode = 0644;
     const auto own = own_descriptor(file);

@@ -21,6 +21,10 @@ bool print_document(Context& context, const value::Node& node, const value::Long
 /// around them.
 [[nodiscard]] bool print_list(Context& context, const value::Node& node, std::string_view member = "items");
 
+/// Prints a document that another command takes as a file: YAML unless JSON is asked. `option` is what asks for it.
+/// Error: usage "bad-value" for -o name.
+void print_file_document(Context& context, const value::Node& node, std::string_view option);
+
 /// Writes a report to what an option names: a file as a whole, or not at all, also behind a link; standard output for
 /// "-"; a pipe, a terminal, or a descriptor of this process such as /dev/stdout or /dev/fd/3 as it is. Errors: those of
 /// sys::write_file_atomically.

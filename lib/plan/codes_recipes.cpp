@@ -93,7 +93,7 @@ constexpr std::array k_recipe_texts{
     CodeText{"no-value-text", "finding", "a template prints <nil> or <no value>",
              "A value that is missing was made a text. Helm removes <no value> from the output.",
              "test it with default before"},
-    CodeText{"not-a-text", "finding", "a label or annotation is no text",
+    CodeText{"not-a-text", "finding", "a label, annotation or variable is not a text",
              "A boolean or number without quotes. The API server refuses it; the Special Resource Operator "
              "loses all labels or annotations of the object.",
              "quote the value"},

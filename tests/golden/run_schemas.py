@@ -14,10 +14,10 @@ import sys
 
 FORMAT = "kmmtools/v1"
 # Kinds of files and of requests, which no verb prints.
-UNPRINTED = {"ImagePolicy", "KubernetesNodeBackup", "NodeJob", "NodeJobResult", "Recipe"}
+UNPRINTED = {"ImagePolicy", "KubernetesNodeBackup", "NodeJob", "NodeJobResult"}
 PRINTED = re.compile(
     r'kmmtools/v1"\},\s*\{"kind", "(\w+)"|\b(?:document|document_of|headed)\("(\w+)"\)|"(Kubernetes(?:Health|Check))"'
-    r'|\{"kind", (?:\{\}, )?"(KubernetesVersion)"|"(Images)"'
+    r'|\{"kind", (?:\{\}, )?"(KubernetesVersion)"|"(Images)"|Value::string\("(Recipe)"\)'
 )
 LEAST = 80  # documents in the golden cases
 

@@ -376,6 +376,33 @@ std::string release_text(const Rendered& rendered, bool include_crds, Inert iner
     return text;
 }
 
+std::string release_objects(const Rendered& rendered, bool include_crds, ObjectForm form) {
+    tmpl::List items;
+    std::string text;
+    const auto put = [&](const Manifest& manifest) {
+        if (!manifest.object.is_map()) { return; }  // comments alone
+        if (form == ObjectForm::list) {
+            items.push_back(manifest.object);
+        } else if (form == ObjectForm::lines) {
+            text += tmpl::write_inert_json(manifest.object, {false, false}) + '\n';
+        } else {
+            text += fmt::format("{}/{}\n", base::escape(base::to_lower(manifest.kind)), base::escape(manifest.name));
+        }
+    };
+    for (const auto& file : include_crds ? rendered.crds : std::vector<Manifest>()) {
+        for (const auto& one : definitions_of(file)) { put(one); }
+    }
+    for (const auto* list : {&rendered.objects, &rendered.hooks}) {
+        for (const auto& one : *list) { put(one); }
+    }
+    if (form != ObjectForm::list) { return text; }
+    return tmpl::write_inert_json(tmpl::Value::map({{"apiVersion", tmpl::Value::string("v1")},
+                                                    {"items", tmpl::Value::list(std::move(items))},
+                                                    {"kind", tmpl::Value::string("List")}}),
+                                  {false, true}) +
+           '\n';
+}
+
 bool is_release_name(std::string_view name) {
     if (name.empty() || name.size() > 53) { return false; }
     for (const auto& label : tmpl::split_text(name, ".")) {

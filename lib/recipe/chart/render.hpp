@@ -67,6 +67,11 @@ enum class Inert { no, yes };
 /// The output of `helm template`. Error: data "bad-manifest" for a file of crds/ with such text that is not YAML.
 [[nodiscard]] std::string release_text(const Rendered& rendered, bool include_crds, Inert inert = Inert::no);
 
+enum class ObjectForm { list, lines, names };
+/// The same objects as a List in JSON, as JSON lines, or as lines with "kind/name". Documents without an object are
+/// left out. Error: data "bad-manifest" for a file of crds/ that is not YAML.
+[[nodiscard]] std::string release_objects(const Rendered& rendered, bool include_crds, ObjectForm form);
+
 /// Whether Helm takes a name for a release: at most 53 characters, as DNS has them.
 [[nodiscard]] bool is_release_name(std::string_view name);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names and labels that an API server refuses.
+// Names, labels and types of members that an API server refuses.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "base/error.hpp"
@@ -9,8 +10,14 @@
 
 namespace kmm::recipe::plan {
 
-/// Checks the name of an object, its labels, and those and the node selector of its Pods. `suffix`: what was added to
-/// its name for a kernel, "" for nothing. Errors: data "bad-manifest" at `place`.
+/// Checks the name of an object, its labels and annotations, keys of its data, names of its ports, and what its Pods
+/// have: labels, node selector, containers, ports, variables, volumes. `suffix`: what
+/// was added to its name for a kernel, "" for nothing. Errors: data "bad-manifest" at `place`.
 void require_valid_names(const tmpl::Value& object, const std::string& suffix, const Position& place);
+
+/// Calls `found` with a sentence for each member that Kubernetes takes as a text alone and that is another value:
+/// labels, annotations, data of ConfigMaps and Secrets, and of Pods the node selector, images, commands and variables.
+/// Values of a Secret are not in it.
+void each_wrong_text(const tmpl::Value& object, const std::function<void(const std::string& text)>& found);
 
 }  // namespace kmm::recipe::plan

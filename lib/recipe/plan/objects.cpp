@@ -87,7 +87,14 @@ public:
         // The hash that the operator writes last loses annotations, too.
         if (context_.operator_only && find({"metadata", "annotations"}) != nullptr) { (void)texts("annotations"); }
         if (kind_ == "Pod" && is_never_made() && !context_.is_hook) { return std::nullopt; }
-        if (!context_.operator_only) { require_valid_names(object_, affine ? suffix() : "", place_); }
+        if (!context_.operator_only) {
+            require_valid_names(object_, affine ? suffix() : "", place_);
+            if (notice_) {
+                each_wrong_text(object_, [&](const std::string& text) {
+                    notice_({Severity::warning, "not-a-text", text, place_, "quote the value", Exit::data});
+                });
+            }
+        }
         return std::move(object_);
     }
 
@@ -367,20 +374,11 @@ bool operator_installs_before(std::string_view kind, std::string_view other, boo
 void check_texts(const chart::Manifest& manifest, const std::function<void(Diagnostic)>& notice) {
     tmpl::YamlFault fault;
     const Value object = tmpl::read_yaml_text(manifest.content, fault, tmpl::WholeNumbers::exact);
-    const auto metadata = object.members().find("metadata");
-    if (metadata == object.members().end()) { return; }
-    for (const auto which : {"labels", "annotations"}) {
-        const auto found = metadata->second.members().find(which);
-        if (found == metadata->second.members().end()) { continue; }
-        for (const auto& [key, value] : found->second.members()) {
-            if (value.is_text()) { continue; }
-            notice({Severity::warning, "not-a-text",
-                    fmt::format("{} {}: metadata.{}[{}] is {}, expected a text; the API server refuses it",
-                                manifest.kind, manifest.name, which, key, tmpl::describe(value)),
-                    manifest.origin ? manifest.origin(1) : Position{manifest.source, 0, 0}, "quote the value",
-                    Exit::data});
-        }
-    }
+    each_wrong_text(object, [&](const std::string& text) {
+        notice({Severity::warning, "not-a-text", text,
+                manifest.origin ? manifest.origin(1) : Position{manifest.source, 0, 0}, "quote the value",
+                Exit::data});
+    });
 }
 
 std::optional<Value> adapt_object(Value object, const ObjectContext& context, const Position& place,

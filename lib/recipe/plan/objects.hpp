@@ -42,7 +42,7 @@ struct ObjectContext {
                                                       const Position& place,
                                                       const std::function<void(Diagnostic)>& notice);
 
-/// Warns of labels and annotations that are no texts, "not-a-text".
+/// Warns of labels, annotations, variables and other members that must be texts and are not, "not-a-text".
 void check_texts(const chart::Manifest& manifest, const std::function<void(Diagnostic)>& notice);
 
 }  // namespace kmm::recipe::plan

@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "recipe/plan/graph.hpp"
 #include "recipe/plan/resource_run.hpp"
+#include "recipe/plan/value_path.hpp"
 #include "recipe/template/json.hpp"
 #include "recipe/template/version.hpp"
 #include "recipe/template/yaml.hpp"
@@ -337,13 +338,34 @@ RenderedRecipes render_modules(std::span<const SpecialResourceModule> all, const
     return rendered;
 }
 
+namespace {
+
+Value entry_of(const RecipeObject& one) {
+    Map entry{{"cr", Value::string(one.cr)}, {"state", Value::string(one.state)}, {"object", one.object}};
+    if (!one.kernel.empty()) { entry["kernel"] = Value::string(one.kernel); }
+    return Value::map(std::move(entry));
+}
+
+}  // namespace
+
+std::string recipe_lines(const RenderedRecipes& rendered) {
+    std::string text;
+    for (const auto& one : rendered.objects) { text += tmpl::write_inert_json(entry_of(one), {false, false}) + '\n'; }
+    return text;
+}
+
+std::string recipe_names(const RenderedRecipes& rendered) {
+    std::string text;
+    for (const auto& one : rendered.objects) {
+        text += fmt::format("{}/{}\n", base::escape(base::to_lower(text_at(one.object, {"kind"}))),
+                            base::escape(text_at(one.object, {"metadata", "name"})));
+    }
+    return text;
+}
+
 std::string recipe_json(const RenderedRecipes& rendered) {
     tmpl::List objects;
-    for (const auto& one : rendered.objects) {
-        Map entry{{"cr", Value::string(one.cr)}, {"state", Value::string(one.state)}, {"object", one.object}};
-        if (!one.kernel.empty()) { entry["kernel"] = Value::string(one.kernel); }
-        objects.push_back(Value::map(std::move(entry)));
-    }
+    for (const auto& one : rendered.objects) { objects.push_back(entry_of(one)); }
     const Value document = Value::map({{"apiVersion", Value::string("kmmtools/v1")},
                                        {"kind", Value::string("Recipe")},
                                        {"objects", Value::list(std::move(objects))}});

@@ -65,5 +65,9 @@ using ChartOf = std::function<recipe::chart::Chart(const std::string& resource, 
 /// {"apiVersion": "kmmtools/v1", "kind": "Recipe", "objects": [{"cr", "state", "kernel", "object"}]}; absent parts are
 /// left out.
 [[nodiscard]] std::string recipe_json(const RenderedRecipes& rendered);
+/// The entries of recipe_json, one a line.
+[[nodiscard]] std::string recipe_lines(const RenderedRecipes& rendered);
+/// The objects, a line with "kind/name" each.
+[[nodiscard]] std::string recipe_names(const RenderedRecipes& rendered);
 
 }  // namespace kmm::recipe::plan

@@ -108,7 +108,7 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
     if (target) {
         const auto patch = recipe::decide::status_patch(*target, judge_all(verdicts, recipe_verdicts),
                                                         base::format_rfc3339(sys::LinuxClock().now_unix()));
-        context.console.out(context.output == "json" ? value::to_json(patch) + "\n" : value::to_yaml(patch));
+        context.console.out(context.output.starts_with("json") ? value::to_json(patch) + "\n" : value::to_yaml(patch));
         if (context.verbosity >= 0) context.console.err(explanation(verdicts, findings, context.color_err));
     } else if (context.output == "json" || context.output == "yaml") {
         print_document(context, preflight_node(source, verdicts, recipe_verdicts));

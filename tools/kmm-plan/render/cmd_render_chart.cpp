@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // kmm-plan render chart: the objects of a Helm chart.
+#include <optional>
+
 #include <fmt/format.h>
 
 #include "base/text.hpp"
@@ -51,7 +53,14 @@ Exit run_render_chart(const cli::Args& args, cli::Context& context) {
         for (const auto& manifest : *list) { recipe::plan::check_texts(manifest, release.notice); }
     }
     recipe::files::report_findings(std::move(findings), args, context);
-    context.console.out(recipe::chart::release_text(rendered, args.flag("include-crds"), recipe::chart::Inert::yes));
+    const bool with_crds = args.flag("include-crds");
+    using recipe::chart::ObjectForm;
+    const auto form = context.output == "json"    ? std::optional(ObjectForm::list)
+                      : context.output == "jsonl" ? std::optional(ObjectForm::lines)
+                      : context.output == "name"  ? std::optional(ObjectForm::names)
+                                                  : std::nullopt;
+    context.console.out(form ? recipe::chart::release_objects(rendered, with_crds, *form)
+                             : recipe::chart::release_text(rendered, with_crds, recipe::chart::Inert::yes));
     return Exit::ok;
 }
 

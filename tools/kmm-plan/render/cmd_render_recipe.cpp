@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "cli/document.hpp"
 #include "preflight/images.hpp"
 #include "recipe/files/findings.hpp"
 #include "kmm-plan/render/recipe_run.hpp"
@@ -16,7 +17,6 @@
 #include "recipe/plan/graph.hpp"
 #include "recipe/plan/render.hpp"
 #include "sys/two_threads.hpp"
-#include "value/writer.hpp"
 
 namespace kmm::tool_plan {
 
@@ -46,7 +46,8 @@ Exit run_render_recipe(const cli::Args& args, cli::Context& context) {
     }
     if (args.flag("print-facts")) {
         const bool operator_only = args.get("compat").value_or("none") == "sro";
-        context.console.out(value::to_yaml(recipe::plan::facts_node(read_facts(args, documents, operator_only))));
+        cli::print_file_document(context, recipe::plan::facts_node(read_facts(args, documents, operator_only)),
+                                 "--print-facts");
         return Exit::ok;
     }
     auto facts = read_facts(args, documents, args.get("compat").value_or("none") == "sro");
@@ -58,8 +59,10 @@ Exit run_render_recipe(const cli::Args& args, cli::Context& context) {
             rendered, decide_recipes(rendered, documents, facts, args, context, rendered.findings));
     }
     report_findings(rendered.findings, args, context);
-    context.console.out(context.output == "json" ? recipe::plan::recipe_json(rendered)
-                                                 : recipe::plan::recipe_text(rendered, sys::run_together()));
+    context.console.out(context.output == "json"    ? recipe::plan::recipe_json(rendered)
+                        : context.output == "jsonl" ? recipe::plan::recipe_lines(rendered)
+                        : context.output == "name"  ? recipe::plan::recipe_names(rendered)
+                                                    : recipe::plan::recipe_text(rendered, sys::run_together()));
     return Exit::ok;
 }
 
@@ -77,9 +80,15 @@ Exit run_why_recipe(const cli::Args& args, cli::Context& context) {
     const auto documents = read_recipe_documents(args);
     const std::string name = args.positional("NAME");
     const auto facts = read_facts(args, documents, false);
-    const auto rendered = render_named(args, documents, facts, {name}, true);
+    auto rendered = render_named(args, documents, facts, {name}, true);
     report_findings(rendered.findings, args, context);
-    context.console.out(recipe::decide::why_text(documents.resources, name, facts, rendered));
+    if (context.output == "name") {
+        std::erase_if(rendered.objects, [&](const recipe::plan::RecipeObject& one) { return one.cr != name; });
+        context.console.out(recipe::plan::recipe_names(rendered));
+    } else if (!cli::print_document(context,
+                                    recipe::decide::why_node(documents.resources, name, facts, rendered))) {
+        context.console.out(recipe::decide::why_text(documents.resources, name, facts, rendered));
+    }
     return Exit::ok;
 }
 

@@ -154,7 +154,8 @@ Exit run_dtk_map(const cli::Args& args, cli::Context& context) {
     }
     keep_kernels(map, args.all("kernel"));
     if (args.flag("print-facts")) {
-        context.console.out(value::to_yaml(Node::mapping({{"releases", recipe::plan::releases_node(map.releases)}})));
+        cli::print_file_document(context, Node::mapping({{"releases", recipe::plan::releases_node(map.releases)}}),
+                                 "--print-facts");
         return Exit::ok;
     }
     if (context.output == "name") {

@@ -2,6 +2,7 @@
 #include "kmm-plan/source/source.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include <fmt/format.h>
@@ -250,6 +251,13 @@ std::vector<Source> read_sources(const cli::Args& args, cli::Context& context,
     check_kubectl_options(args, context);
     std::vector<std::string> names = args.all("filename");
     names.insert(names.end(), more_files.begin(), more_files.end());
+    if (is_option(args, "ignore") && std::none_of(names.begin(), names.end(), [](const std::string& name) {
+            std::error_code error;
+            return std::filesystem::is_directory(name, error);
+        })) {
+        throw Error(Exit::usage, "missing-option", "--ignore requires a directory of -f")
+            .hint("files that -f names are always read");
+    }
     const Place place = place_of(args, !names.empty());
     // Standard input can be read once: the documents are read before any cluster.
     api::Objects objects;

@@ -328,6 +328,8 @@ Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
     const auto all = store.of(name);
     note_kept_kernels(access, request.subject.keep_kernels, all, release);
     const auto* previous = drive::deployed_of(all);
+    if (previous == nullptr && args.flag("downgrade"))
+        access.call.note(fmt::format("--downgrade has no effect: no release of {} is deployed", base::escape(name)));
     release.revision = all.empty() ? 1 : all.back().revision + 1;
     release.lineage = request.lineage;
     release.created = request.created;
