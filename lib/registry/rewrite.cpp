@@ -191,7 +191,6 @@ private:
         return rewritten(root, fetched.media_type);
     }
 
-    /// Entries that are no images for a machine ("unknown/unknown": attestations of build tools) stay.
     /// Of several variants all are meant if none is named, else that one: an earlier one is another image.
     [[nodiscard]] bool is_asked_for(const image::Platform& platform) const {
         if (!request_.platform) {
@@ -201,6 +200,7 @@ private:
         return found && (*found == 0 || platform.variant.empty() || request_.platform->variant.empty());
     }
 
+    /// Entries that are no images for a machine ("unknown/unknown": attestations of build tools) stay.
     bool may_change(const image::Descriptor& entry) {
         if (!entry.platform || entry.platform->architecture.empty()) {
             return true;
