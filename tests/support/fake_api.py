@@ -423,8 +423,8 @@ def kubeconfig(names, port):
         "contexts": [{"name": name, "context": {"cluster": name, "user": "jane"}} for name in names]}, indent=1)
 
 
-def main():
-    split = sys.argv.index("--")
+def options_of(words):
+    """What a command line without the command says; also for servers that are begun by other programs."""
     parser = argparse.ArgumentParser()
     for name in ("--deny", "--refuse", "--without"):
         parser.add_argument(name, action="append", default=[])
@@ -438,12 +438,17 @@ def main():
     for name in ("--kubelet", "--policies", "--controllers"):
         parser.add_argument(name, action="store_true")
     parser.add_argument("clusters", nargs="+")
-    options = parser.parse_args(sys.argv[1:split])
-    count, _, status = options.fail.partition(":")
-    options.fail_status = int(status)
+    options = parser.parse_args(words)
+    options.fail_count, options.fail_status = map(int, options.fail.split(":"))
+    return options
+
+
+def main():
+    split = sys.argv.index("--")
+    options = options_of(sys.argv[1:split])
     if options.policies:
         fake_policies.serve(KINDS, BY_KIND)
-    Handler.options, Handler.failures, Handler.refusals = options, int(count), options.budget_after
+    Handler.options, Handler.failures, Handler.refusals = options, options.fail_count, options.budget_after
     Kubelet.away_verb = options.away
     Handler.killing = killing.KillAt(options.kill)
     if options.controllers:

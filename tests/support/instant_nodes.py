@@ -5,7 +5,6 @@ The API server is that of fake_api.py. Nodes are reached by ssh or by Pods. What
 kmm-worker answers on one of three model nodes of fake_kubernetes_fleet.py, the first and the second control plane and
 a worker, which carry out each step once; other nodes repeat the answer in their own name.
 """
-import argparse
 import collections
 import copy
 import datetime
@@ -192,8 +191,7 @@ def serve(objects, nodes):
     if not any(row[0] == fake_policies.KINDS[0][0] for row in fake_api.KINDS):
         fake_policies.serve(fake_api.KINDS, fake_api.BY_KIND)
     fake_policies.refused["late"] = fake_policies.LATE
-    Handler.options = argparse.Namespace(deny=[], refuse=[], without=[], starting=0, fail_status=0, log=None,
-                                         kubelet=True, controllers=False)
+    Handler.options = fake_api.options_of(["--kubelet", "main"])
     Handler.killing, Handler.requests = killing.KillAt("0:before:"), []
     nodes.cluster = fake_api.Cluster(objects)
     Handler.clusters = {"main": nodes.cluster}

@@ -2,6 +2,7 @@
 #include "kmm-upgrade/kubernetes/craft.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -43,10 +44,9 @@ void remove_canary(Access& access, drive::Networking& networking, const upgrade:
     }
 }
 
-/// Nodes that came after `run` began and do not run what it has brought. Errors: those of the cluster.
-std::vector<std::string> newcomers_of(drive::ClusterView& view, const upgrade::Run& run) {
+/// Nodes that came after `run` began and do not run what it has brought.
+std::vector<std::string> newcomers_of(kubernetes::Inventory inventory, const upgrade::Run& run) {
     const auto subject = upgrade::kubernetes::subject_of(run);
-    auto inventory = view.read(drive::ReadExtent::control_plane);
     leave_out(inventory, left_out_names(run));
     const auto seen = kubernetes::observe(inventory);
     std::vector<std::string> names;
@@ -63,22 +63,17 @@ std::vector<std::string> newcomers_of(drive::ClusterView& view, const upgrade::R
 
 /// Says where kube-proxy is older than every control plane: kubeadm leaves it where it takes control planes for not
 /// upgraded yet, and its Pods may not have been replaced yet.
-void note_old_proxies(Call& call, drive::ClusterView& view, const upgrade::Run& run) {
+void note_old_proxies(Call& call, const kubernetes::Inventory& inventory, const upgrade::Run& run) {
     const auto& options = upgrade::kubernetes::subject_of(run).worker_options;
     const bool is_left_out = std::any_of(options.begin(), options.end(),
                                          [](const auto& word) { return word.find("addon") != std::string::npos; });
-    if (is_left_out || call.context().verbosity < 0) return;
+    if (is_left_out) return;
     std::vector<std::string> old;
-    try {
-        const auto inventory = view.read(drive::ReadExtent::system);
-        const auto seen = kubernetes::observe(inventory);
-        const auto lowest = seen.lowest_control_plane();
-        for (const auto& proxy : seen.proxies)
-            if (lowest && proxy.version && *proxy.version < *lowest)
-                old.push_back(fmt::format("{} ({})", base::escape(proxy.node), proxy.version->text()));
-    } catch (const Error&) {
-        return;  // note_newcomers has said that the cluster cannot be read
-    }
+    const auto seen = kubernetes::observe(inventory);
+    const auto lowest = seen.lowest_control_plane();
+    for (const auto& proxy : seen.proxies)
+        if (lowest && proxy.version && *proxy.version < *lowest)
+            old.push_back(fmt::format("{} ({})", base::escape(proxy.node), proxy.version->text()));
     if (!old.empty())
         call.note(fmt::format("kube-proxy is older than the control plane on {}: kubectl rollout status -n kube-system "
                               "daemonset kube-proxy; if that is done, kubeadm has left it as it was",
@@ -109,10 +104,13 @@ public:
         remove_canary(access_, *networking_, run);
         if (upgrade::is_followed(run)) return;
         freezing_.lift();
-        if (run.state == upgrade::k_run_complete)
-            note_newcomers(access_.call, run, {"does not run " + run.to_version, "do not run " + run.to_version},
-                           [&] { return newcomers_of(*view_, run); });
-        if (run.state == upgrade::k_run_complete) note_old_proxies(access_.call, *view_, run);
+        if (run.state != upgrade::k_run_complete) return;
+        std::optional<kubernetes::Inventory> seen;
+        note_newcomers(access_.call, run, {"does not run " + run.to_version, "do not run " + run.to_version}, [&] {
+            seen = view_->read(drive::ReadExtent::system);
+            return newcomers_of(*seen, run);
+        });
+        if (seen) note_old_proxies(access_.call, *seen, run);
     }
 
 private:
