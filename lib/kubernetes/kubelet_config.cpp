@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kubernetes/kubelet_config.hpp"
 
+#include <algorithm>
+
 namespace kmm::kubernetes {
 
 void merge_over(value::Node& base, const value::Node& patch) {
@@ -45,11 +47,13 @@ std::string drop_in_with_gate(const value::Node& facts, std::string_view gate) {
 std::string kubelet_flag(const std::vector<std::string>& arguments, std::string_view flag) {
     std::string value;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
-        std::string_view word = arguments[i];
-        if (!word.starts_with(flag)) { continue; }
-        word.remove_prefix(flag.size());
-        if (word.starts_with('=')) { value = word.substr(1);
-        } else if (word.empty() && i + 1 < arguments.size()) { value = arguments[i + 1]; }
+        const std::string_view word = arguments[i];
+        const auto equals = word.find('=');
+        std::string name(word.substr(0, equals));
+        std::replace(name.begin(), name.end(), '_', '-');  // kubelets take both
+        if (name != flag) { continue; }
+        if (equals != std::string_view::npos) { value = word.substr(equals + 1); }
+        else if (i + 1 < arguments.size()) { value = arguments[i + 1]; }
     }
     return value;
 }

@@ -187,6 +187,7 @@ TEST_SUITE("kubeadm::unit") {
         Made made;
         CHECK(kubelet_configuration_path({"kubelet", "--config-dir=/d"}) == "/var/lib/kubelet/config.yaml");
         CHECK(kubelet_configuration_path({"kubelet", "--config", "/etc/k.yaml"}) == "/etc/k.yaml");
+        CHECK(kubelet_configuration_path({"kubelet", "--config", "/a", "--config=/b"}) == "/b");
         CHECK(kubelet_drop_ins(made.place(), {"kubelet", "--config=/k"}).empty());
         CHECK(kubelet_drop_ins(made.place(), {"kubelet", "--config-dir=/absent"}).empty());
         made.write("/d/20-b.conf", "kind: KubeletConfiguration\nmaxPods: 20\nfeatureGates: {A: null}\n");
@@ -194,6 +195,7 @@ TEST_SUITE("kubeadm::unit") {
         made.write("/d/15-sub/x.conf", "maxPods: 15\n");
         made.write("/d/99.yaml", "maxPods: 99\n");
         const auto files = kubelet_drop_ins(made.place(), {"kubelet", "--config-dir", "/d"});
+        CHECK(kubelet_drop_ins(made.place(), {"kubelet", "--config_dir=/d"}).size() == files.size());
         REQUIRE(files.size() == 3);
         CHECK(files[0].file == "/d/10-a.conf");
         CHECK(files[0].config.find("staticPodURLHeader") == nullptr);
