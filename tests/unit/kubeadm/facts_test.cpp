@@ -78,7 +78,8 @@ TEST_SUITE("kubeadm::unit") {
         dnf.write("/etc/systemd/system/timers.target.wants/dnf5-automatic.timer", "");
         dnf.write("/etc/yum.repos.d/kubernetes.repo", "[kubernetes]\nbaseurl=x\n");
         CHECK(updaters(dnf) == "dnf5-automatic.timer");
-        for (const char* line : {"exclude=kubelet kubeadm kubectl", "excludepkgs = cri-tools,kubelet", "exclude=kube*"}) {
+        for (const char* line :
+             {"exclude=kubelet kubeadm kubectl", "excludepkgs = cri-tools,kubelet", "exclude=kube*"}) {
             dnf.write("/etc/yum.repos.d/kubernetes.repo", std::string("[kubernetes]\nbaseurl=x\n") + line + "\n");
             CHECK(updaters(dnf).empty());
         }
