@@ -114,6 +114,9 @@ TEST_SUITE("cluster::runner") {
             {"configuration of ssh", "echo 'c: line 9: Bad configuration option: x' >&2; "
                                      "echo 'c: terminating, 1 bad configuration options' >&2; exit 255",
              CallEnd::unreachable, "c: line 9: Bad configuration option: x"},
+            {"an older server",
+             "echo '** The server may need to be upgraded. See https://openssh.com/pq.html' >&2; exit 255",
+             CallEnd::unreachable, ""},
             {"garbage", "echo kmm-worker-started >&2; echo hello; exit 0", CallEnd::completed, "", "hello"},
             {"nothing", "echo kmm-worker-started >&2; exit 0", CallEnd::completed, "", ""},
             {"two documents", "echo '{\"kind\":\"A\"}{\"kind\":\"B\"}'", CallEnd::completed, "",
