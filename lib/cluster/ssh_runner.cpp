@@ -94,11 +94,15 @@ struct SshLog {
     std::string rest;
 };
 
+/// Lines that say nothing of a failure, or less than the one before them.
 bool is_chatter(std::string_view line) {
-    constexpr std::array<std::string_view, 6> k_chatter{
+    // "** ": that the server knows no post-quantum key exchange, since 10.1.
+    constexpr std::array<std::string_view, 8> k_chatter{
         "OpenSSH_",          "Killed by signal ",      "Authenticated to ",
-        "Transferred: sent", "Bytes per second: sent", "Warning: Permanently added "};
-    return std::any_of(k_chatter.begin(), k_chatter.end(),
+        "Transferred: sent", "Bytes per second: sent", "Warning: Permanently added ",
+        "stdio forwarding failed", "** "};
+    return line.ends_with(" bad configuration options") ||
+           std::any_of(k_chatter.begin(), k_chatter.end(),
                        [&](std::string_view start) { return line.starts_with(start); });
 }
 
@@ -155,12 +159,23 @@ ChildLog::End end_of(const sys::ProcessResult& result, const SshLog& log) {
     return log.started || log.sent || log.shared ? ChildLog::End::lost : ChildLog::End::unreachable;
 }
 
-WorkerReply reply_of(const sys::ProcessResult& result, const SshLog& log) {
+/// What to do about a node that ssh does not log in to, "" for nothing in particular.
+std::string login_hint(const SshLog& log, const std::string& by_hand) {
+    const auto has = [&](std::string_view words) { return log.rest.find(words) != std::string::npos; };
+    if (has("REMOTE HOST IDENTIFICATION HAS CHANGED"))
+        return "its host key is not the one in known_hosts: find out why, then remove the old one with ssh-keygen -R";
+    if (has("Host key verification failed")) return "log in once to check and accept its host key: " + by_hand;
+    return has("Permission denied (") ? "ssh must log in without a question: " + by_hand : std::string();
+}
+
+WorkerReply reply_of(const sys::ProcessResult& result, const SshLog& log, const std::string& by_hand) {
     ChildLog child;
     child.end = end_of(result, log);
     child.started = log.started || log.missing;
     child.text = log.rest;
-    return judge(result, child);
+    auto reply = judge(result, child);
+    if (child.end == ChildLog::End::unreachable) reply.hint = login_hint(log, by_hand);
+    return reply;
 }
 
 /// The words of a command, each quoted, with a blank behind each.
@@ -175,7 +190,20 @@ std::string quoted_words(const std::string& command) {
 struct Heard {
     sys::ProcessResult result;
     SshLog log;
+    std::string by_hand;  ///< a command for people that logs in to the same node
+    [[nodiscard]] WorkerReply reply() const { return reply_of(result, log, by_hand); }
 };
+
+/// A configuration for people may run a command of its own, or none, and take the input away. Clients before 7.6 know
+/// the first of these options only by its name, those before 8.7 none of the others.
+constexpr std::array<const char*, 4> k_session_options{"RemoteCommand=none", "SessionType=default", "StdinNull=no",
+                                                      "ForkAfterAuthentication=no"};
+
+/// Whether the client refused an option of its command line. It has not connected then.
+bool lacks_option(const sys::ProcessResult& result) {
+    return result.exit_code == k_ssh_failed && result.err.find("command-line") != std::string::npos &&
+           result.err.find("Bad configuration option") != std::string::npos;
+}
 
 Heard execute(const SshOptions& ssh, const WorkerCall& call, const std::string& script,
               const std::vector<std::string>& words, const char* name = "kmm-worker") {
@@ -201,14 +229,24 @@ Heard execute(const SshOptions& ssh, const WorkerCall& call, const std::string& 
     if (call.timeout.count() > 0) spec.timeout = call.timeout;
     const std::vector<std::string> target{"--", call.node,
                                           remote_command(quoted_words(ssh.prefix), script, name, words)};
-    const auto run_with = [&](const std::vector<std::string>& options) {
+    const auto run_once = [&](const std::vector<std::string>& options, std::size_t session_options) {
         auto now = spec;
+        for (std::size_t i = 0; i < session_options; ++i)
+            now.argv.insert(now.argv.end(), {"-o", k_session_options[i]});
         now.argv.insert(now.argv.end(), options.begin(), options.end());
         now.argv.insert(now.argv.end(), target.begin(), target.end());
         return sys::run_process(now);
     };
+    const auto run_with = [&](const std::vector<std::string>& options) {
+        auto result = run_once(options, k_session_options.size());
+        for (const auto fewer : {std::size_t{1}, std::size_t{0}})
+            if (lacks_option(result)) result = run_once(options, fewer);
+        return result;
+    };
     const LogFile file;
     Heard heard;
+    const auto file_option = ssh.config_file.empty() ? std::string() : " -F " + shell_quote(ssh.config_file);
+    heard.by_hand = fmt::format("ssh{} {} true", file_option, call.node);
     heard.result =
         run_with(file.path().empty() ? std::vector<std::string>() : std::vector<std::string>{"-E", file.path()});
     // A client in another namespace, or of another user, cannot open it. It has not connected.
@@ -237,7 +275,7 @@ WorkerReply SshRunner::run(const WorkerCall& call) {
     }();
     if (!needs) {
         const auto heard = execute(options_, call, own_worker_script(options_.version), call_words(call));
-        if (!heard.log.missing) return reply_of(heard.result, heard.log);
+        if (!heard.log.missing) return heard.reply();
         const std::lock_guard lock(mutex_);
         needing_.insert(call.node);
         if (!heard.log.version.empty())
@@ -264,7 +302,7 @@ WorkerReply SshRunner::run_installed(const WorkerCall& call) {
     if (heard.log.missing && !heard.log.started) heard.log.rest += name + ": command not found on the node\n";
     if (!heard.log.version.empty())
         tell_of_version(call.node, heard.log.version, "kmm-upgrade here is " + options_.version);
-    return reply_of(heard.result, heard.log);
+    return heard.reply();
 }
 
 WorkerReply SshRunner::run_bundle(const WorkerCall& call, const WorkerBundle& bundle) {
@@ -275,7 +313,7 @@ WorkerReply SshRunner::run_bundle(const WorkerCall& call, const WorkerBundle& bu
         if (auto obstacle = bring(call, bundle)) return std::move(*obstacle);
         heard = execute(options_, call, bundle_script(), words);
     }
-    return reply_of(heard.result, heard.log);
+    return heard.reply();
 }
 
 std::optional<WorkerReply> SshRunner::bring(const WorkerCall& call, const WorkerBundle& bundle) const {
@@ -286,7 +324,7 @@ std::optional<WorkerReply> SshRunner::bring(const WorkerCall& call, const Worker
     const auto heard = execute(options_, carry, bring_script(), {bundle.digest, bundle.machine});
     if (!heard.log.not_brought.empty()) return error_reply(not_brought(call.node, heard.log.not_brought, bundle));
     if (!heard.result.timed_out && heard.result.signal == 0 && heard.result.exit_code == 0) return std::nullopt;
-    auto reply = reply_of(heard.result, heard.log);
+    auto reply = heard.reply();
     // Nothing was asked of the node yet, wherever the connection was lost.
     if (reply.end == CallEnd::unknown) reply.end = CallEnd::unreachable;
     return reply;

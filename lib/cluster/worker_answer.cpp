@@ -105,11 +105,13 @@ Error no_result(const WorkerReply& reply, const WorkerCall& call) {
         return Error(exit, code, fmt::format("node {}: {}", call.node, text));
     };
     const bool is_told_by_shell = reply.exit_code > k_signal_base && reply.exit_code <= k_signal_base + k_signal_last;
+    bool is_transport_shown = true;
     auto error = make(Exit::other, "worker-failed",
                       fmt::format("kmm-worker {} ended with exit code {} and without a result", verb, reply.exit_code));
     if (says("a password is required") || says("must have a tty") || says("a terminal is required")) {
         error = make(Exit::no_permission, "worker-failed", "sudo on the node asks for a password")
-                    .hint("allow it without one in the node's sudoers: USER ALL=(root) NOPASSWD: /path/to/kmm-worker");
+                    .hint("allow it without one in the node's sudoers: USER ALL=(root) NOPASSWD: ALL; where "
+                          "kmm-worker is installed, its path alone");
     } else if (reply.exit_code == 127 || reply.exit_code == 126 || (says("sudo: ") && says(": command not found"))) {
         error = make(Exit::not_found, "worker-not-found", "kmm-worker cannot be run there")
                     .hint(
@@ -122,9 +124,15 @@ Error no_result(const WorkerReply& reply, const WorkerCall& call) {
             const auto text = std::string_view(reply.transport).substr(at + word.size());
             return std::string(base::trim(text.substr(0, text.find('\n'))));
         };
+        // Which says so for a shell of the node.
+        constexpr std::string_view k_directory = "KMM_BUNDLE_DIR=DIR";
+        auto hint = after("hint: ");
+        if (const auto at = hint.find(k_directory); at != std::string::npos)
+            hint.replace(at, k_directory.size(), fmt::format("--worker \"env {} bundle\"", k_directory));
         error =
             make(Exit::io, "worker-not-brought", "kmm-worker was brought there and does not start: " + after("error: "))
-                .hint(after("hint: "));
+                .hint(std::move(hint));
+        is_transport_shown = false;
     } else if (reply.signal != 0 || is_told_by_shell) {
         const auto signal = reply.signal != 0 ? reply.signal : reply.exit_code - k_signal_base;
         error = make(Exit::other, "worker-failed",
@@ -137,7 +145,7 @@ Error no_result(const WorkerReply& reply, const WorkerCall& call) {
                 .hint(fmt::format("the user needs a shell that runs commands on the node: ssh {} true", call.node));
     }
     if (!reply.found.empty() && error.code() != "worker-not-found") error.detail("found", reply.found);
-    if (!reply.transport.empty()) error.detail("transport", reply.transport);
+    if (is_transport_shown && !reply.transport.empty()) error.detail("transport", reply.transport);
     return error;
 }
 

@@ -14,9 +14,8 @@ namespace kmm::kubeadm {
 namespace {
 
 /// Files that a worker does not have. kubeadm takes a node without the API server's manifest for a worker; this does
-/// not.
-constexpr const char* k_control_plane_files[] = {"/etc/kubernetes/admin.conf",
-                                                 "/etc/kubernetes/controller-manager.conf",
+/// not. admin.conf is copied to workers, for kubectl.
+constexpr const char* k_control_plane_files[] = {"/etc/kubernetes/controller-manager.conf",
                                                  "/etc/kubernetes/scheduler.conf", "/etc/kubernetes/pki/apiserver.crt"};
 
 std::optional<value::Node> only_document(const std::string& text) {
@@ -171,7 +170,7 @@ ManifestSet read_manifests(const Place& place) {
 void require_control_plane(const ManifestSet& manifests) {
     if (manifests.control_plane) return;
     throw Error(Exit::checks_failed, "not-control-plane",
-                fmt::format("this node is not a control plane: it has no manifest in {} and no admin.conf",
+                fmt::format("this node is not a control plane: it has no manifest in {} and no controller-manager.conf",
                             k_manifest_directory))
         .hint("kmm-worker kubernetes kubelet upgrades a worker");
 }

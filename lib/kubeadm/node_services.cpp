@@ -2,6 +2,7 @@
 // What the services of a node say of themselves, and what else may change it: parts of read_facts.
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -55,6 +56,52 @@ std::string label_of(std::string_view line, std::string_view name) {
     if (at == std::string_view::npos) return {};
     const auto rest = line.substr(at + key.size());
     return std::string(rest.substr(0, rest.find('"')));
+}
+
+/// Whether unattended-upgrades is on: of an option that stands in several files, the last one counts.
+bool are_upgrades_unattended(const Place& place) {
+    std::map<std::string, bool, std::less<>> is_on{{"Enable", true}, {"Unattended-Upgrade", false}};
+    for (const auto& file : place.list("/etc/apt/apt.conf.d")) {
+        const auto text = place.read_if_there("/etc/apt/apt.conf.d/" + file);
+        if (!text) continue;
+        for (const auto line : base::split(*text, '\n')) {
+            constexpr std::string_view k_group = "APT::Periodic::";
+            const auto words = base::trim(line);
+            if (!words.starts_with(k_group)) continue;
+            const auto name = words.substr(k_group.size(), words.find_first_of(" \t", k_group.size()) - k_group.size());
+            if (const auto found = is_on.find(name); found != is_on.end())
+                found->second = words.find("\"0\"") == std::string_view::npos;
+        }
+    }
+    return is_on["Enable"] && is_on["Unattended-Upgrade"];
+}
+
+/// Whether dnf leaves the kubelet as it is: excluded, as the repository file that Kubernetes documents does, or locked.
+bool is_excluded_from_dnf(const Place& place) {
+    const auto any_line = [&](const std::string& file, auto&& wanted) {
+        const auto text = place.read_if_there(file);
+        if (!text) return false;
+        const auto lines = base::split(*text, '\n');
+        return std::any_of(lines.begin(), lines.end(), [&](auto line) { return wanted(base::trim(line)); });
+    };
+    const auto excludes = [](std::string_view line) {
+        const auto equals = line.find('=');
+        const auto key = base::trim(line.substr(0, equals));
+        if (equals == std::string_view::npos || (key != "exclude" && key != "excludepkgs")) return false;
+        std::string words(line.substr(equals + 1));
+        std::replace(words.begin(), words.end(), ',', ' ');
+        const auto list = base::split(words, ' ');
+        return std::any_of(list.begin(), list.end(), [](auto word) {
+            word = base::trim(word);
+            return word == "kubelet" || (word.ends_with('*') && std::string_view("kubelet").starts_with(
+                                                                    word.substr(0, word.size() - 1)));
+        });
+    };
+    std::vector<std::string> files{"/etc/dnf/dnf.conf", "/etc/yum.conf"};
+    for (const auto& name : place.list("/etc/yum.repos.d"))
+        if (name.ends_with(".repo")) files.push_back("/etc/yum.repos.d/" + name);
+    return std::any_of(files.begin(), files.end(), [&](const auto& file) { return any_line(file, excludes); }) ||
+           any_line("/etc/dnf/plugins/versionlock.list", [](auto line) { return line.starts_with("kubelet-"); });
 }
 
 }  // namespace
@@ -178,18 +225,11 @@ std::optional<PackageFacts> read_packages(const Place& place) {
 
 std::vector<std::string> automatic_updaters(const Place& place) {
     std::vector<std::string> found;
-    for (const auto& file : place.list("/etc/apt/apt.conf.d")) {
-        const auto text = place.read_if_there("/etc/apt/apt.conf.d/" + file);
-        if (!text) continue;
-        for (const auto line : base::split(*text, '\n')) {
-            const auto words = base::trim(line);
-            if (words.starts_with("APT::Periodic::Unattended-Upgrade ") &&
-                words.find("\"0\"") == std::string_view::npos)
-                found.push_back("unattended-upgrades");
-        }
-    }
+    if (are_upgrades_unattended(place)) found.emplace_back("unattended-upgrades");
+    const bool is_excluded = is_excluded_from_dnf(place);
     for (const auto& unit : place.list("/etc/systemd/system/timers.target.wants")) {
-        if (unit.starts_with("dnf-automatic") || unit.starts_with("transactional-update")) found.push_back(unit);
+        const bool is_of_dnf = unit.starts_with("dnf-automatic") || unit.starts_with("dnf5-automatic");
+        if ((is_of_dnf && !is_excluded) || unit.starts_with("transactional-update")) found.push_back(unit);
     }
     std::sort(found.begin(), found.end());
     found.erase(std::unique(found.begin(), found.end()), found.end());

@@ -20,8 +20,9 @@ using value::Node;
 std::string answer_fault(std::string_view expected, const value::Document& document, const Node& found) {
     const bool is_nested = found.is_mapping() || found.is_sequence();
     return fmt::format("expected {}, found {}", expected,
-                       is_nested ? fmt::format("a {}", value::kind_name(found.kind()))
-                                 : fmt::format("'{}'", base::escape(document.text_of(found))));
+                       is_nested         ? fmt::format("a {}", value::kind_name(found.kind()))
+                       : found.is_null() ? std::string("null")
+                                         : fmt::format("'{}'", base::escape(document.text_of(found))));
 }
 
 std::string read_text(const value::Document& document, const Node& object, const char* member, std::string& fault) {
@@ -43,6 +44,13 @@ std::optional<VersionBound> read_bound(const value::Document& document, const No
 
 std::string read_reply(const value::Document& document, const Node& object, ProgramReply& reply) {
     if (!object.is_mapping()) { return answer_fault("a JSON object", document, object); }
+    static const std::vector<std::string> known{"name", "supported", "reason", "minimum", "maximum"};
+    for (const auto& member : object.members()) {
+        // A bound under another name is no bound.
+        if (std::find(known.begin(), known.end(), member.key) != known.end()) { continue; }
+        return fmt::format("field {} is not known, expected one of {}", base::escape(member.key),
+                           base::join(known, ", "));
+    }
     std::string fault;
     if (auto name = read_text(document, object, "name", fault); !name.empty()) { reply.name = std::move(name); }
     reply.reason = read_text(document, object, "reason", fault);

@@ -20,6 +20,26 @@ constexpr std::string_view k_plugins[] = {"errors",       "log",        "health"
                                           "k8s_external", "prometheus", "forward", "cache",   "loop",     "reload",
                                           "loadbalance",  "hosts",      "rewrite", "transfer"};
 
+/// Options that it knows of them, in any release; of the other plugins none.
+struct PluginOptions {
+    std::string_view plugin;
+    std::string_view options;  ///< with blanks between
+};
+constexpr PluginOptions k_options[] = {
+    {"kubernetes", "endpoint endpoint_pod_names fallthrough ignore kubeconfig labels namespaces noendpoints pods "
+                   "resyncperiod tls transfer ttl upstream"},
+    {"errors", "consolidate stacktrace"},
+    {"health", "lameduck"},
+    {"hosts", "fallthrough no_reverse reload ttl"},
+    {"rewrite", "class cname_target edns0 name ttl type"},
+    {"log", "class"},
+    {"cache", "denial disable keepttl prefetch serve_stale servfail success"},
+    {"forward", "except expire fail_fast failfast_all_unhealthy_upstreams force_tcp health_check max_concurrent "
+                "max_fails next policy prefer_udp tls tls_servername"},
+    {"k8s_external", "apex fallthrough ttl"},
+    {"transfer", "to"},
+};
+
 template <typename Range>
 bool has(const Range& range, std::string_view wanted) {
     return std::find(std::begin(range), std::end(range), wanted) != std::end(range);
@@ -65,21 +85,38 @@ Finding coredns_customised(const CheckInput& input) {
                                        base::join(found.differing, ", "))};
 }
 
-/// Names of plugins in a Corefile that kubeadm does not know, in their order.
-std::vector<std::string> unknown_plugins(std::string_view corefile) {
-    std::vector<std::string> names;
+bool knows_option(std::string_view plugin, std::string_view option) {
+    // Lines of hosts begin with an address.
+    if (plugin == "hosts" && option.find_first_of(".:") != std::string_view::npos) { return true; }
+    const auto found = std::find_if(std::begin(k_options), std::end(k_options),
+                                    [&](const auto& each) { return each.plugin == plugin; });
+    return found != std::end(k_options) && has(base::split(found->options, ' '), option);
+}
+
+/// What a Corefile has that kubeadm does not know, in its order.
+struct UnknownParts {
+    std::vector<std::string> plugins, options;
+};
+
+UnknownParts unknown_parts(std::string_view corefile) {
+    UnknownParts unknown;
+    std::string_view plugin;
     int depth = 0;
     for (auto line : base::split(corefile, '\n')) {
         if (const auto comment = line.find('#'); comment != std::string_view::npos) { line = line.substr(0, comment); }
         line = base::trim(line);
         const auto word = line.substr(0, line.find_first_of(" \t{}"));
-        if (depth == 1 && !word.empty() && !has(k_plugins, word) && !has(names, word)) {
-            names.push_back(base::escape(word));
+        if (depth == 1 && !word.empty()) {
+            plugin = word;
+            if (!has(k_plugins, word) && !has(unknown.plugins, word)) { unknown.plugins.push_back(base::escape(word)); }
+        }
+        if (depth == 2 && !word.empty() && has(k_plugins, plugin) && !knows_option(plugin, word)) {
+            unknown.options.push_back(fmt::format("{} of {}", base::escape(word), plugin));
         }
         depth += static_cast<int>(std::count(line.begin(), line.end(), '{')) -
                  static_cast<int>(std::count(line.begin(), line.end(), '}'));
     }
-    return names;
+    return unknown;
 }
 
 Finding coredns_migratable(const CheckInput& input) {
@@ -114,9 +151,13 @@ Finding coredns_migratable(const CheckInput& input) {
     const auto corefile = map == maps.end() ? decltype(map->data.begin()){} : map->data.find("Corefile");
     if (map == maps.end() || corefile == map->data.end()) {
         problems.emplace_back("ConfigMap kube-system/coredns has no Corefile");
-    } else if (const auto names = unknown_plugins(corefile->second); !names.empty()) {
-        problems.push_back(
-            fmt::format("the Corefile uses plugins that kubeadm does not know: {}", base::join(names, ", ")));
+    } else {
+        const auto [plugins, options] = unknown_parts(corefile->second);
+        for (const auto& [what, names] : {std::pair("plugins", &plugins), std::pair("options", &options)}) {
+            if (names->empty()) { continue; }
+            problems.push_back(
+                fmt::format("the Corefile uses {} that kubeadm does not know: {}", what, name_some(*names)));
+        }
     }
     return fail_if_any(
         problems, fmt::format("kubeadm migrates CoreDNS {} to {}", running ? running->text() : image, entry->coredns));

@@ -108,7 +108,8 @@ Finding kubernetes_version_cm(const CheckInput& input) {
 
 bool is_external_etcd(const CheckInput& input) {
     const auto configuration = cluster_configuration(input);
-    return configuration.root && configuration.root->find_path({"etcd", "external"}) != nullptr;
+    const auto* external = configuration.root ? configuration.root->find_path({"etcd", "external"}) : nullptr;
+    return external != nullptr && !external->is_null();
 }
 
 Finding etcd_external(const CheckInput& input) {
@@ -146,7 +147,8 @@ Finding etcd_36_floor(const CheckInput& input) {
         return {Outcome::ok, fmt::format("etcd.local.imageTag of kubeadm-config is {}", fixed->text().substr(1))};
     }
     const auto* entry = input.catalogue.find(*input.target);
-    const auto target = Version::parse(entry == nullptr ? "" : entry->etcd);
+    const auto fixed = fixed_etcd(input);
+    const auto target = fixed ? fixed : Version::parse(entry == nullptr ? "" : entry->etcd);
     if (!target) {
         return {Outcome::skip, fmt::format("the metadata does not say which etcd {} brings", input.target->text())};
     }

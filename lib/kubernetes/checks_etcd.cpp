@@ -72,6 +72,7 @@ Finding etcd_members(const CheckInput& input) {
     const auto view = etcd_view(input);
     std::set<std::string> own;
     for (const auto& [name, etcd] : view.members) { own.insert(etcd->get_string({"memberID"})); }
+    bool is_any_gone = false, is_any_hidden = false;
     auto found = each_member(
         input, fmt::format("started voting members, one for each control plane: {}", view.members.size()),
         [&](const Node& etcd) {
@@ -84,16 +85,30 @@ Finding etcd_members(const CheckInput& input) {
                 const auto id = member.get_string({"id"});
                 const auto name = base::escape(member.get_string({"name"}));
                 const auto* learner = member.find("learner");
+                // kubeadm calls a member as its node.
+                const bool is_hidden = is_control_plane_node(input, name) && !view.members.contains(name);
                 if (name.empty()) {
+                    is_any_gone = true;
                     problems.push_back(fmt::format("member {} has never started", base::escape(id)));
                 } else if (learner != nullptr && learner->as_bool() == true) {
+                    is_any_gone = true;
                     problems.push_back(fmt::format("member {} is a learner", name));
+                } else if (view.silent.empty() && !own.contains(id) && is_hidden) {
+                    is_any_hidden = true;
+                    problems.push_back(fmt::format("member {} ({}) has no manifest on its control plane", name,
+                                                   base::escape(id)));
                 } else if (view.silent.empty() && !own.contains(id)) {
+                    is_any_gone = true;
                     problems.push_back(fmt::format("member {} ({}) is on no control plane", name, base::escape(id)));
                 }
             }
             return base::join(problems, ", ");
         });
+    // It is a member that will be back: not one to remove.
+    if (is_any_hidden) {
+        found.fix = fmt::format("put the manifest of etcd back: kmm-worker kubernetes repair on the node{}",
+                                is_any_gone ? "; then look at the other members" : "");
+    }
     if (!view.silent.empty() && view.unknown.empty()) {
         if (found.outcome != Outcome::fail) {
             found.fix = "where the node gave no answer see node-reach; else repair its etcd: crictl ps -a, crictl logs";

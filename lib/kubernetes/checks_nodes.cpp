@@ -45,12 +45,15 @@ Finding node_reach(const CheckInput& input) {
 }
 
 Finding node_name_matches(const CheckInput& input) {
-    return each_node(input, "every kubelet uses the name of its Node", [](const std::string& name, const Node& facts) {
-        const auto found = text_of(facts, {"node"});
-        return found.empty() || found == name
-                   ? std::string()
-                   : fmt::format("its kubelet has the certificate of {}", base::escape(found));
-    });
+    std::vector<std::string> unknown;
+    auto found = each_node(
+        input, "every kubelet uses the name of its Node", [&](const std::string& name, const Node& facts) {
+            const auto own = text_of(facts, {"node"});
+            if (own.empty()) { unknown.push_back(fmt::format("{} ({})", base::escape(name), unread(facts, "node"))); }
+            return own.empty() || own == name ? std::string()
+                                              : fmt::format("its kubelet has the certificate of {}", base::escape(own));
+        });
+    return known_or_skipped(std::move(found), unknown);
 }
 
 Finding kubelet_identity(const CheckInput& input) {
@@ -84,8 +87,12 @@ Finding manifests_present(const CheckInput& input) {
 }
 
 Finding stray_manifests(const CheckInput& input) {
-    return each_node(input, "each static Pod is declared once", [](const std::string&, const Node& facts) {
+    std::vector<std::string> unknown;
+    auto found = each_node(input, "each static Pod is declared once", [&](const std::string& name, const Node& facts) {
         std::vector<std::string> files;
+        if (const auto reason = unread_reason(facts, "manifests"); !reason.empty()) {
+            unknown.push_back(fmt::format("{} ({})", base::escape(name), reason));
+        }
         if (const auto* list = facts.find("strayManifests")) {
             for (const auto& item : list->items()) {
                 files.push_back(fmt::format("{} declares {} too", base::escape(item.get_string({"file"})),
@@ -94,6 +101,7 @@ Finding stray_manifests(const CheckInput& input) {
         }
         return base::join(files, ", ");
     });
+    return known_or_skipped(std::move(found), unknown);
 }
 
 Finding kubeadm_running(const CheckInput& input) {
@@ -111,12 +119,20 @@ Finding kubeadm_running(const CheckInput& input) {
 }
 
 Finding cert_expiry(const CheckInput& input) {
-    return each_node(input, "no certificate expires within 7 days", [&](const std::string&, const Node& facts) {
+    std::vector<std::string> unknown;
+    auto found = each_node(input, "no certificate expires within 7 days", [&](const std::string& name,
+                                                                              const Node& facts) {
         std::vector<std::string> problems;
         const auto now = time_on(facts, input.now);
-        if (const auto* list = facts.find("certificates")) {
+        const auto* list = facts.find("certificates");
+        if (list == nullptr || list->items().empty()) {
+            unknown.push_back(fmt::format("{} (no certificate was found)", base::escape(name)));
+        } else {
             for (const auto& item : list->items()) {
                 const auto file = base::escape(item.get_string({"file"}));
+                // A copy, for kubectl: nothing of the node uses it, and kubeadm does not renew it.
+                const bool is_copy = !is_control_plane_node(input, name) && file.ends_with("admin.conf");
+                if (is_copy) { continue; }
                 if (const auto problem = item.get_string({"problem"}); !problem.empty()) {
                     problems.push_back(fmt::format("{}: {}", file, base::escape(problem)));
                     continue;
@@ -132,6 +148,7 @@ Finding cert_expiry(const CheckInput& input) {
         }
         return base::join(problems, ", ");
     });
+    return known_or_skipped(std::move(found), unknown);
 }
 
 Finding runtime_up(const CheckInput& input) {

@@ -160,13 +160,20 @@ Finding package_held(const CheckInput& input) {
 
 /// A held package is left alone by them.
 Finding auto_updaters(const CheckInput& input) {
-    return each_node(
-        input, "nothing updates packages of Kubernetes by itself", [&](const std::string&, const Node& facts) {
+    std::vector<std::string> unknown;
+    auto result = each_node(
+        input, "nothing updates packages of Kubernetes by itself", [&](const std::string& name, const Node& facts) {
             const auto found = texts_of(facts, {"updaters"});
+            if (const auto reason = unread_reason(facts, "updaters"); !reason.empty()) {
+                unknown.push_back(fmt::format("{} ({})", base::escape(name), reason));
+            }
             const auto* packages = facts.find("packages");
-            if (found.empty() || (packages != nullptr && loose_packages(*packages).empty())) { return std::string(); }
+            const bool are_held =
+                packages != nullptr && packages->is_mapping() && loose_packages(*packages).empty();
+            if (found.empty() || are_held) { return std::string(); }
             return fmt::format("{}, and packages are not held", base::join(found, ", "));
         });
+    return known_or_skipped(std::move(result), unknown);
 }
 
 /// The clock of a node was between two readings of ours when it answered: nodes differ by at least the gap between

@@ -190,13 +190,14 @@ TEST_SUITE("cluster::bundle") {
         std::filesystem::remove(fleet.tree.path("nodes/node-a/lib"));
         fleet.pack(
             "#!/bin/sh\n# kmm-worker 2.0 for x\nid=bad\nprintf 'error: programs in /x cannot be run: is it mounted "
-            "noexec?\\n  hint:    name another\\n  code:    bundle-not-started\\n' >&2; exit 74\n");
+            "noexec?\\n  hint:    name another: KMM_BUNDLE_DIR=DIR\\n  code:    bundle-not-started\\n' >&2; exit 74\n");
         error = obstacle(runner.run(Fleet::call()));
         CHECK(error.code() == "worker-not-brought");
         CHECK(error.message() ==
               "node node-a: kmm-worker was brought there and does not start: programs in /x cannot be "
               "run: is it mounted noexec?");
-        CHECK(error.hint() == "name another");
+        CHECK(error.hint() == "name another: --worker \"env KMM_BUNDLE_DIR=DIR bundle\"");
+        CHECK(error.details().empty());
         SshRunner failing([&] {
             auto options = fleet.options(k_either);
             options.bundle = []() -> const WorkerBundle& { throw Error(Exit::not_found, "bundle-failed", "none"); };

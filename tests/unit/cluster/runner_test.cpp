@@ -65,7 +65,8 @@ TEST_SUITE("cluster::runner") {
                         "o\nServerAliveCountMax=3\n"
                         "-o\nForwardAgent=no\n-o\nForwardX11=no\n-o\nClearAllForwardings=yes\n-o\nTunnel=no\n-"
                         "o\nPermitLocalCommand=no\n"
-                        "-F\n/a config\n-E\n/proc/") == 0);
+                        "-F\n/a config\n-o\nRemoteCommand=none\n-o\nSessionType=default\n-o\nStdinNull=no\n-o\n"
+                        "ForkAfterAuthentication=no\n-E\n/proc/") == 0);
         CHECK(argv.find("\n--\nnode-a\n") != std::string::npos);
         CHECK(argv.find("secret") == std::string::npos);
     }
@@ -106,6 +107,15 @@ TEST_SUITE("cluster::runner") {
              CallEnd::unknown, "the connection was lost"},
             {"stale shared connection",
              "echo 'debug1: auto-mux: Trying existing master' >&2; echo 'debug1: Connecting to h' >&2; exit 255",
+             CallEnd::unreachable, ""},
+            {"behind a jump host",
+             "echo 'channel 0: open failed: Connection refused' >&2; echo 'stdio forwarding failed' >&2; exit 255",
+             CallEnd::unreachable, "channel 0: open failed: Connection refused"},
+            {"configuration of ssh", "echo 'c: line 9: Bad configuration option: x' >&2; "
+                                     "echo 'c: terminating, 1 bad configuration options' >&2; exit 255",
+             CallEnd::unreachable, "c: line 9: Bad configuration option: x"},
+            {"an older server",
+             "echo '** The server may need to be upgraded. See https://openssh.com/pq.html' >&2; exit 255",
              CallEnd::unreachable, ""},
             {"garbage", "echo kmm-worker-started >&2; echo hello; exit 0", CallEnd::completed, "", "hello"},
             {"nothing", "echo kmm-worker-started >&2; exit 0", CallEnd::completed, "", ""},
@@ -214,6 +224,33 @@ TEST_SUITE("cluster::runner") {
                                    "exit 255; }; echo '{\"kind\":\"A\"}'")
                                  .run(call_of({"status"}));
         CHECK(refused.document.get_string({"kind"}) == "A");
+    }
+
+    TEST_CASE("ssh: clients that do not know every option are asked with fewer") {
+        const std::string refusing = "for a; do case $a in %) "
+                                     "echo \"command-line: line 0: Bad configuration option: x\" >&2; exit 255 ;; "
+                                     "esac; done; echo called >>\"$(dirname \"$0\")/calls\"; " + k_through;
+        for (const std::string known : {"SessionType=*", "SessionType=*|RemoteCommand=*"}) {
+            auto ssh = refusing;
+            const Bench bench(ssh.replace(ssh.find('%'), 1, known));
+            const auto reply = bench.run(call_of({"check", "-"}, "text"));
+            CHECK(reply.end == CallEnd::completed);
+            CHECK(reply.document.get_string({"kind"}) == "WorkerResult");
+            CHECK(bench.tree.get("calls") == "called\n");
+        }
+    }
+
+    TEST_CASE("ssh: what to do about a login that is refused") {
+        const auto hint_of = [](const std::string& text) {
+            return Bench("echo '" + text + "' >&2; exit 255").run(call_of({"status"})).hint;
+        };
+        CHECK(hint_of("Host key verification failed.") ==
+              "log in once to check and accept its host key: ssh -F '/a config' node-a true");
+        CHECK(hint_of("@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\nHost key verification failed.")
+                  .starts_with("its host key is not the one in known_hosts"));
+        CHECK(hint_of("root@node-a: Permission denied (publickey,password).") ==
+              "ssh must log in without a question: ssh -F '/a config' node-a true");
+        CHECK(hint_of("ssh: connect to host node-a port 22: Connection refused").empty());
     }
 
     TEST_CASE("ssh: the time limit") {

@@ -63,6 +63,32 @@ value::Node kubelet_config(const std::string& text) {
 }  // namespace
 
 TEST_SUITE("kubeadm::unit") {
+    TEST_CASE("what updates packages by itself, and what it leaves alone") {
+        const auto updaters = [](const Made& made) { return base::join(automatic_updaters(made.place()), ", "); };
+        Made apt;
+        apt.write("/etc/apt/apt.conf.d/20auto-upgrades", "APT::Periodic::Unattended-Upgrade \"1\";\n");
+        CHECK(updaters(apt) == "unattended-upgrades");
+        // The last one counts.
+        apt.write("/etc/apt/apt.conf.d/99off", "APT::Periodic::Unattended-Upgrade \"0\";\n");
+        CHECK(updaters(apt).empty());
+        apt.write("/etc/apt/apt.conf.d/99off", "// off\nAPT::Periodic::Enable \"0\";\n");
+        CHECK(updaters(apt).empty());
+
+        Made dnf;
+        dnf.write("/etc/systemd/system/timers.target.wants/dnf5-automatic.timer", "");
+        dnf.write("/etc/yum.repos.d/kubernetes.repo", "[kubernetes]\nbaseurl=x\n");
+        CHECK(updaters(dnf) == "dnf5-automatic.timer");
+        for (const char* line :
+             {"exclude=kubelet kubeadm kubectl", "excludepkgs = cri-tools,kubelet", "exclude=kube*"}) {
+            dnf.write("/etc/yum.repos.d/kubernetes.repo", std::string("[kubernetes]\nbaseurl=x\n") + line + "\n");
+            CHECK(updaters(dnf).empty());
+        }
+        dnf.write("/etc/yum.repos.d/kubernetes.repo", "[kubernetes]\nexclude=kubeadm kubectl kubelet2*\n");
+        CHECK(updaters(dnf) == "dnf5-automatic.timer");
+        dnf.write("/etc/dnf/plugins/versionlock.list", "kubelet-0:1.34.4-150500.1.1.*\n");
+        CHECK(updaters(dnf).empty());
+    }
+
     TEST_CASE("certificates tell whom they name and when they end") {
         const auto expired = read_certificate(pem("expired"));
         REQUIRE(expired);

@@ -88,7 +88,10 @@ TEST_SUITE("kubeadm::unit") {
         made.write("/etc/kubernetes/kubelet.conf", "");
         CHECK_FALSE(read_manifests(made.place()).control_plane);
         CHECK_THROWS_AS(require_control_plane(read_manifests(made.place())), Error);
+        // A worker where somebody uses kubectl.
         made.write("/etc/kubernetes/admin.conf", "");
+        CHECK_FALSE(read_manifests(made.place()).control_plane);
+        made.write("/etc/kubernetes/controller-manager.conf", "");
         const ManifestSet set = read_manifests(made.place());
         CHECK(set.control_plane);
         CHECK(set.problems() == "kube-apiserver missing; kube-controller-manager missing; kube-scheduler missing");

@@ -161,6 +161,9 @@ TEST_CASE("answers of programs") {
     CHECK(fault(R"({"supported": true, "maximum": "new"})") ==
           "maximum: expected MAJOR.MINOR as v1.34, or MAJOR.MINOR.PATCH, found 'new'");
     CHECK(fault("[]") == "expected an answer, found an empty list");
+    CHECK(fault(R"({"supported": true, "max": "v1.34"})") ==
+          "field max is not known, expected one of name, supported, reason, minimum, maximum");
+    CHECK(fault("null") == "expected a JSON object, found null");
     CHECK(fault(R"([{"supported": true}, 7])") == "expected a JSON object, found '7'");
     const auto answer =
         read_program_answer("p", R"([{"supported": false, "name": "db", "reason": "too new"}, {"maximum": "v1.34"}])");

@@ -31,6 +31,7 @@ rebootRequired: false
 packages: {installed: [kubectl, kubelet], held: [kubelet]}
 updaters: [unattended-upgrades]
 time: '2026-01-02T00:00:00Z'
+certificates: [{file: a.crt, problem: '', notAfter: '2026-12-02T00:00:00Z'}]
 disks: [{purpose: kubernetes, path: /etc/kubernetes, freeBytes: 2000000000, totalBytes: 3000000000}, {purpose: images, path: /var/lib/containers/storage, freeBytes: 2000000001, totalBytes: 3000000000}]
 )";
     const std::string drift = member == 0 ? "null" : "[]";
@@ -122,6 +123,23 @@ TEST_CASE("an issue that meets Nodes of another name than their host") {
     CHECK(found().outcome == Outcome::ok);
 }
 
+TEST_CASE("what a node could not read is not fine") {
+    trips("node-name-matches", {{"w", {"node: w", "unread: [{field: node, reason: no certificate}]"}}},
+          "not known: w (no certificate)", Outcome::skip);
+    trips("stray-manifests", {{"a", {"node: a", "node: a\nunread: [{field: manifests, reason: EACCES}]"}}},
+          "not known: a (EACCES)", Outcome::skip);
+    trips("cert-expiry",
+          {{"w", {"{file: a.crt, problem: '', notAfter: '2026-12-02T00:00:00Z'}", ""}}},
+          "not known: w (no certificate was found)", Outcome::skip);
+    trips("auto-updaters",
+          {{"w", {"updaters: [unattended-upgrades]", "updaters: null\nunread: [{field: updaters, reason: EACCES}]"}}},
+          "not known: w (EACCES)", Outcome::skip);
+    // Without dpkg nothing is held.
+    trips("auto-updaters",
+          {{"w", {"packages: {installed: [kubectl, kubelet], held: [kubelet]}", "packages: null"}}},
+          "w: unattended-upgrades, and packages are not held");
+}
+
 TEST_CASE("what services of nodes say trips their checks") {
     trips("apiserver-each-ready",
           {{"b", {"ready: true, problem: ''", "ready: false, problem: '/readyz answers 500; etcd failed'"}}},
@@ -145,12 +163,21 @@ TEST_CASE("what services of nodes say trips their checks") {
     trips("kubelet-static-path", {{"a", {"/etc/kubernetes/manifests/", "/srv"}}}, "a: staticPodPath is '/srv'");
     trips("config-drift", {{"w", {"cgroupDriver: systemd", "cgroupDriver: cgroupfs"}}}, "w: differs in cgroupDriver");
     const auto certificate = [](const std::string& until, const std::string& time) {
-        return Changes{{"a", {"time: '2026-01-02T00:00:00Z'",
+        return Changes{{"a", {"time: '2026-01-02T00:00:00Z'\ncertificates: [{file: a.crt, problem: '', notAfter: "
+                              "'2026-12-02T00:00:00Z'}]",
                               "time: '" + time + "'\ncertificates: [{file: a.crt, problem: '', notAfter: '" + until +
                                   "'}]"}}};
     };
     trips("cert-expiry", certificate("2026-01-08T00:00:00Z", "2026-01-02T00:00:00Z"),
           "a: a.crt expires on 2026-01-08T00:00:00Z");
+    const auto copy = Changes{{"w", {"{file: a.crt, problem: '', notAfter: '2026-12-02T00:00:00Z'}",
+                                     "{file: a.crt, notAfter: '2026-12-02T00:00:00Z'}, {file: "
+                                     "/etc/kubernetes/admin.conf, notAfter: '2025-12-02T00:00:00Z'}"}}};
+    CHECK(node_results(copy).at("cert-expiry").outcome == Outcome::ok);
+    auto own = copy;
+    own["a"] = own.extract("w").mapped();
+    CHECK(node_results(own).at("cert-expiry").detail ==
+          "a: /etc/kubernetes/admin.conf has expired on 2025-12-02T00:00:00Z");
     // By the clock of the node, whatever that of this machine says.
     trips("cert-expiry", certificate("2027-01-01T00:00:00Z", "2027-01-02T00:00:00Z"),
           "a: a.crt has expired on 2027-01-01T00:00:00Z");
@@ -277,6 +304,11 @@ TEST_CASE("what members of etcd say trips their checks") {
     trips("etcd-members", {{"c", {"memberID: '3'", "memberID: '4'"}}},
           "a: member c (3) is on no control plane, b: member c (3) is on no control plane, c: member c (3) is on no "
           "control plane");
+    // Between the two renames of a kubeadm that was killed: not a member to remove.
+    trips("etcd-members", {{"c", {"etcd: {memberID: '3'", "other: {memberID: '3'"}}},
+          "a: member c (3) has no manifest on its control plane, b: member c (3) has no manifest on its control plane");
+    CHECK(node_results({{"c", {"etcd: {memberID: '3'", "other: {memberID: '3'"}}}).at("etcd-members").fix ==
+          "put the manifest of etcd back: kmm-worker kubernetes repair on the node");
     trips("etcd-members",
           {{"c", {"etcd: {memberID: '3'", "unread: [{field: etcd, reason: refused}]\nother: {memberID: '3'"}}},
           "not heard: c (refused)");

@@ -66,6 +66,27 @@ spec: {nodeName: b}
 
 TEST_SUITE("kubernetes::checks") {
 
+TEST_CASE("etcd that kubeadm-config fixes, or names as external without a word") {
+    const auto floor_with = [](const std::string& etcd, const char* target) {
+        auto text = control_plane("a", "v1.32.13") + worker("b", "v1.32.13") + R"(---
+{kind: Pod, apiVersion: v1, metadata: {name: etcd-a, namespace: kube-system}, spec: {nodeName: a, containers: [{name: etcd, image: 'r/etcd:3.5.24-0'}]}}
+---
+{kind: ConfigMap, apiVersion: v1, metadata: {name: kubeadm-config, namespace: kube-system}, data: {ClusterConfiguration: "kind: ClusterConfiguration\netcd: )" +
+                    etcd + "\"}}\n";
+        const auto inventory = inventory_of(text);
+        const auto seen = observe(inventory);
+        CheckInput input{inventory, seen, builtin_catalogue(), Version::parse(target)};
+        std::map<std::string, CheckResult> results;
+        for (auto& result : run_checks(input, {})) results.emplace(result.id, std::move(result));
+        CHECK(results.at("etcd-external").outcome == Outcome::ok);
+        return results.at("etcd-36-floor").detail;
+    };
+    CHECK(floor_with("{external: null}", "v1.33.13") == "v1.33.13 brings etcd 3.5.24-0");
+    // kubeadm deploys what kubeadm-config fixes, whatever its own is.
+    CHECK(floor_with("{local: {imageTag: 3.6.5-0}}", "v1.33.13") ==
+          "v1.33.13 brings etcd 3.6.5-0; below 3.5.26: a (3.5.24-0)");
+}
+
 TEST_CASE("ids are unique, and every check that objects can tell has a function") {
     std::set<std::string_view> ids;
     for (const auto& info : check_list()) {
