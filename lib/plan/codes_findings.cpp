@@ -188,7 +188,7 @@ constexpr std::array k_finding_texts{
              "move the mapping up, or remove it"},
     CodeText{"module-conflict", "finding", "two Modules load the same kernel module on a node",
              "The second finds it loaded and reports success, whatever build that is; one being deleted takes it from "
-             "the other.",
+             "the other. A name in modulesLoadingOrder counts, too: unloading unloads all of them.",
              "let their selectors exclude each other"},
     CodeText{"bad-unload-policy", "finding", "the annotation kmmtools.dev/unload-policy has an unknown value", "",
              "write always, on-delete or never"},
@@ -273,8 +273,9 @@ constexpr std::array k_finding_texts{
              "login; build and sign Pods do not start without theirs.",
              "add the Secret, or correct the name"},
     CodeText{"secret-key", "finding", "a Secret lacks the key that KMM mounts",
-             "sign.certSecret needs cert, sign.keySecret needs key, and imageRepoSecret needs .dockerconfigjson.",
-             "make the Secret with that key"},
+             "sign.certSecret needs cert, sign.keySecret needs key, and imageRepoSecret needs .dockerconfigjson, with "
+             "the type kubernetes.io/dockerconfigjson: kubelets ignore a login in a Secret of another type.",
+             "make the Secret with that key and type"},
     CodeText{"config-map-unknown", "finding", "a Module names a ConfigMap that is not there",
              "Other ConfigMaps of its namespace were read and this one was not, or it was read in "
              "another namespace. The build Pod does not start without it.",
@@ -335,6 +336,9 @@ constexpr std::array k_finding_texts{
              "nothing if the change is wanted; kmm-plan why shows where it comes from"},
     CodeText{"node-missing", "finding", "a NodeModulesConfig without Node",
              "It is named like its node; without the Node nothing is planned for it.", "add the Node to the input"},
+    CodeText{"node-not-linux", "finding", "a Module selects a node of another operating system",
+             "KMM does not look at the operating system: it makes worker Pods for such nodes, which never run.",
+             "add kubernetes.io/os: linux to spec.selector"},
 };
 
 }  // namespace

@@ -49,7 +49,8 @@ void check_secrets(const api::Objects& objects, Diagnostics& diagnostics);
 void check_secrets(const api::Objects& objects, const SecretNames& absent, Diagnostics& diagnostics);
 
 /// Traps of a fleet: kernel-unmapped, kernel-plus, version-labels-stuck, label-key-leftover, label-collision,
-/// cordon-unloads, cordon-loses-version, in-tree-needed. Verdicts come node by node, the nodes sorted by name, each
+/// cordon-unloads, cordon-loses-version, in-tree-needed, node-not-linux, and module-conflict where a loading order has
+/// the kernel module. Verdicts come node by node, the nodes sorted by name, each
 /// followed by end_node.
 class FleetLint {
 public:
@@ -66,6 +67,7 @@ public:
         Nodes* leftover = nullptr;               ///< of the label of an earlier KMM, where the node has it
         bool is_wanted = false;
         bool removes = false;                    ///< in-tree modules, and is wanted
+        bool orders = false;                     ///< has a loading order, and is wanted
         std::string module;                      ///< NAMESPACE/NAME
         std::vector<std::string> kernel_modules; ///< if wanted: what it loads, as the kernel names it
         std::vector<std::string> removed;        ///< if wanted: in-tree modules, as the Module names them
@@ -86,6 +88,8 @@ public:
 private:
     void see_labels(const api::Node& node, const Verdict& verdict);
     void see_cordon(const api::Node& node, const Verdict& verdict);
+    void see_removed(const api::Node& node);
+    void see_ordered(const api::Node& node);
     [[nodiscard]] bool serves(const api::Node& node, const Entry& entry) const;
 
     const api::Objects& objects_;
@@ -93,10 +97,13 @@ private:
     std::map<std::string, Nodes> leftover_;                                        ///< by label
     std::map<std::string, Nodes> busy_;                                            ///< by Module
     std::map<std::tuple<std::string, std::string, std::string>, Nodes>
-        removed_;  ///< by Module, kernel module, other Module
+        removed_,  ///< by Module, kernel module, other Module
+        ordered_;  ///< by kernel module, Module, other Module
+    std::map<std::pair<std::string, std::string>, Nodes> other_system_;            ///< by Module and operating system
     Diagnostics stuck_, loses_version_;
     std::vector<const Share*> wanted_;  ///< on the current node
     bool removes_ = false;              ///< one of them removes in-tree modules
+    bool orders_ = false;               ///< one of them has a loading order
 };
 
 /// True if the regular expression is found in every text, like ".+" or "^.*$" (by its text, not by proof).

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/module_name.hpp"
+#include "base/text.hpp"
 #include "plan/lint.hpp"
 
 namespace kmm::plan {
@@ -19,6 +20,8 @@ std::string first_of(const Nodes& nodes) {
     return nodes.count == 1 ? fmt::format("node {}", nodes.first)
                             : fmt::format("{} nodes, first {}", nodes.count, nodes.first);
 }
+
+constexpr std::string_view k_label_os = "kubernetes.io/os";
 
 /// Once a node, however often it is called for it.
 void count(Nodes& nodes, const api::Node& node) {
@@ -95,6 +98,7 @@ FleetLint::Share FleetLint::see(const api::Node& node, const Verdict& verdict) {
         share.is_wanted = true;
         share.removed = config.in_tree_modules_to_remove;
         share.removes = !share.removed.empty();
+        share.orders = !config.modprobe.modules_loading_order.empty();
         for (const auto& name : config.modprobe.modules_loading_order) {
             if (!name.empty()) { share.kernel_modules.push_back(base::kernel_module_name(name)); }
         }
@@ -119,27 +123,54 @@ void FleetLint::add(const api::Node& node, const Share& share) {
     if (!share.is_wanted) { return; }
     wanted_.push_back(&share);
     removes_ = removes_ || share.removes;
+    orders_ = orders_ || share.orders;
 }
 
-/// In-tree modules that one Module removes and another one loads, or needs below its own, on the same node.
 void FleetLint::end_node(const api::Node& node) {
-    if (removes_) {
-        std::map<std::string, std::set<std::string>> users;  // kernel module -> Modules
-        for (const auto* share : wanted_) {
-            for (const auto& name : share->kernel_modules) { users[name].insert(share->module); }
-        }
-        for (const auto* share : wanted_) {
-            for (const auto& name : share->removed) {
-                const auto needed = users.find(base::kernel_module_name(name));
-                if (needed == users.end()) { continue; }
-                for (const auto& other : needed->second) {
-                    if (other != share->module) { count(removed_[{share->module, name, other}], node); }
-                }
-            }
+    if (removes_) { see_removed(node); }
+    if (orders_ && wanted_.size() > 1) { see_ordered(node); }
+    if (!wanted_.empty()) {
+        const auto system = node.meta.labels.find(std::string(k_label_os));
+        if (system != node.meta.labels.end() && system->second != "linux") {
+            for (const auto* share : wanted_) { count(other_system_[{share->module, system->second}], node); }
         }
     }
     wanted_.clear();
     removes_ = false;
+    orders_ = false;
+}
+
+/// In-tree modules that one Module removes and another one loads, or needs below its own, on the same node.
+void FleetLint::see_removed(const api::Node& node) {
+    std::map<std::string, std::set<std::string>> users;  // kernel module -> Modules
+    for (const auto* share : wanted_) {
+        for (const auto& name : share->kernel_modules) { users[name].insert(share->module); }
+    }
+    for (const auto* share : wanted_) {
+        for (const auto& name : share->removed) {
+            const auto needed = users.find(base::kernel_module_name(name));
+            if (needed == users.end()) { continue; }
+            for (const auto& other : needed->second) {
+                if (other != share->module) { count(removed_[{share->module, name, other}], node); }
+            }
+        }
+    }
+}
+
+/// Kernel modules of a loading order that another Module loads too. Two that both name one as their main module are
+/// found with the lines of the plan.
+void FleetLint::see_ordered(const api::Node& node) {
+    std::map<std::string, const Share*> owners;
+    std::set<std::string> main_of_owner;
+    for (const auto* share : wanted_) {
+        for (const auto& name : share->kernel_modules) {
+            const bool is_main = name == share->kernel_modules.back();
+            const auto [owner, fresh] = owners.emplace(name, share);
+            if (fresh && is_main) { main_of_owner.insert(name); }
+            if (owner->second == share || (is_main && main_of_owner.contains(name))) { continue; }
+            count(ordered_[{name, owner->second->module, share->module}], node);
+        }
+    }
 }
 
 void FleetLint::see_labels(const api::Node& node, const Verdict& verdict) {
@@ -215,6 +246,20 @@ void FleetLint::report(Diagnostics& diagnostics) const {
              fmt::format("Module {} removes the kernel module {}, which Module {} loads on {}", self, name, other,
                          first_of(nodes)),
              "the one that loads last wins; let their selectors exclude each other", place_of_module(objects_, self));
+    }
+    for (const auto& [key, nodes] : ordered_) {
+        const auto& [name, first, second] = key;
+        warn(diagnostics, "module-conflict",
+             fmt::format("Modules {} and {} both load the kernel module {} on {}, one of them by modulesLoadingOrder",
+                         first, second, name, first_of(nodes)),
+             "let their selectors exclude each other", place_of_module(objects_, second));
+    }
+    for (const auto& [key, nodes] : other_system_) {
+        const auto& [module, system] = key;
+        warn(diagnostics, "node-not-linux",
+             fmt::format("Module {} selects {} with the operating system {}, where no worker Pod can run", module,
+                         first_of(nodes), base::escape(system)),
+             fmt::format("add {}: linux to spec.selector", k_label_os), nodes.place);
     }
 }
 

@@ -60,6 +60,15 @@ Files parse_files(const std::vector<std::string>& options) {
                 throw std::move(error).hint(near ? fmt::format("did you mean {}?", *near)
                                                  : "--report junit=junit.xml,sarif=kmm.sarif,md=kmm.md");
             }
+            const auto same = std::find_if(files.begin(), files.end(), [&](const auto& other) {
+                return other.second == file && other.first != name;
+            });
+            if (same != files.end()) {
+                throw Error(Exit::usage, "bad-value",
+                            fmt::format("option --report: {} and {} are both written to {}", same->first, name,
+                                        file == "-" ? "standard output" : base::escape(file)))
+                    .hint("give each format a file of its own");
+            }
             if (!files.emplace(name, file).second) {
                 throw Error(Exit::usage, "bad-value", fmt::format("option --report: {} is given twice", name))
                     .hint("give one file a format");

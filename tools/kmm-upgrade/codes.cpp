@@ -124,6 +124,8 @@ constexpr CodeText k_errors[] = {
      "wait for it; kmm-upgrade show can be called at any time"},
     {"module-ambiguous", "error", "Modules of several namespaces have this name", "",
      "name it as NAMESPACE/NAME, or use -n"},
+    {"module-deleting", "error", "the Module is being deleted, and only waits for its finalizers", "",
+     "wait until it is gone and create it again; kmm-upgrade apply unloads it everywhere"},
     {"module-differs", "error", "the live module is neither the old nor the new build", "",
      "find out on the node what loaded it: kmm-worker status; then kmm-upgrade retry NODE"},
     {"module-gone", "error", "the module is not live any more", "",

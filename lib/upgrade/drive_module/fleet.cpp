@@ -282,6 +282,13 @@ api::NodeModule resolve_entry(const api::Module& module, const std::string& kern
         .hint("add a mapping for it to spec.moduleLoader.container.kernelMappings");
 }
 
+void require_wanted(const api::Module& module) {
+    if (!module.meta.deleting) return;
+    throw Error(Exit::checks_failed, "module-deleting", fmt::format("Module {} is being deleted", module.full_name()))
+        .at(module.meta.origin)
+        .hint("wait until it is gone and create it again; kmm-upgrade apply unloads it everywhere");
+}
+
 void require_version(const api::Module& module, const std::string& version) {
     if (!module.module_loader)
         throw Error(Exit::checks_failed, "no-module-loader",

@@ -108,6 +108,8 @@ void require_unguarded(const std::optional<plan::Guard>& guard);
 [[nodiscard]] api::NodeModule resolve_entry(const api::Module& module, const std::string& kernel);
 /// Throws checks_failed "version-mismatch" with the place of the version if the Module is not at `version`.
 void require_version(const api::Module& module, const std::string& version);
+/// Throws checks_failed "module-deleting" if somebody has deleted the Module: it only waits for its finalizers.
+void require_wanted(const api::Module& module);
 /// What the node has of the Module, or is to have where it says nothing: part of `view`; nullptr for neither.
 [[nodiscard]] const api::NodeModule* entry_there(const NodeView& view);
 /// One run is about one kernel module: another one, loaded for an earlier or a later form of the Module, would stay in

@@ -146,6 +146,7 @@ Facts OperatorWay::facts_of(const std::string& name, const std::string& message)
 Facts OperatorWay::check(const std::string& name, const Look& seen, const Deadline& /*deadline*/) {
     const auto& run = tools_.run();
     const auto module = tools_.fleet.module();
+    require_wanted(module);
     require_version(module, run.to_version);
     const auto objects = tools_.fleet.store().read().objects;
     const auto now = operator_view(objects, name, tools_.subject.ns, tools_.subject.name);
@@ -167,6 +168,7 @@ Facts OperatorWay::check(const std::string& name, const Look& seen, const Deadli
 
 Facts OperatorWay::unload(const std::string& name, const Look& seen, const Deadline& deadline) {
     const auto& run = tools_.run();
+    tools_.require_label(name);
     if (seen.module.presence == Presence::live && seen.module.said_version != run.to_version)
         tools_.fleet.require_unloadable(name, seen.facts.boot_id);
     tools_.fleet.set_module(name, run.to_version);
@@ -178,6 +180,7 @@ Facts OperatorWay::unload(const std::string& name, const Look& seen, const Deadl
 
 Facts OperatorWay::load(const std::string& name, const Look& /*seen*/, const Deadline& deadline) {
     const auto& run = tools_.run();
+    tools_.require_label(name);
     tools_.fleet.set_module(name, run.to_version);
     wait(name, run.to_version, OperatorGoal::loaded, OnReboot::plan_anew, deadline);
     return facts_of(name, "KMM has loaded " + run.to_version);

@@ -31,13 +31,22 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
                            : "there are: " + base::join(names, ", ");
 }
 
+/// The names, of many the first ones and how many others there are.
+std::string some_of(const std::vector<std::string>& names) {
+    constexpr std::size_t k_named = 8;
+    if (names.size() <= k_named) return base::join(names, ", ");
+    return fmt::format("{}, {} more",
+                       base::join(std::vector<std::string>(names.begin(), names.begin() + k_named), ", "),
+                       names.size() - k_named);
+}
+
 /// Each node that was selected is left out.
 Error none_can_take(const api::Module& module, const std::vector<upgrade::LeftOut>& left_out) {
     std::map<std::string, std::vector<std::string>> by_reason;
     for (const auto& node : left_out) by_reason[node.reason].push_back(node.name);
     Error error(Exit::checks_failed, "no-nodes",
                 fmt::format("no node that Module {} selects can take it", module.full_name()));
-    for (const auto& [reason, names] : by_reason) error.detail(reason, base::join(names, ", "));
+    for (const auto& [reason, names] : by_reason) error.detail(reason, some_of(names));
     return error.at(module.meta.origin)
         .hint("remove the taint (kubectl uncordon, if it is a cordon), then start again");
 }
@@ -122,6 +131,7 @@ Chosen choose_nodes(const api::Objects& objects, const api::Module& module, cons
     Chosen result;
     std::vector<std::string> chosen;
     std::vector<std::string> refused;
+    std::map<std::string, std::vector<std::string>> untolerated;
     bool any_matches = false;
     for (const auto& node : objects.nodes) {
         const auto& name = node.meta.name;
@@ -138,9 +148,14 @@ Chosen choose_nodes(const api::Objects& objects, const api::Module& module, cons
         else if (named) refused.push_back(fmt::format("node {}: {}", name, why));
         else if (plan::selects(module.selector, node.meta.labels)) {
             result.left_out.push_back({name, left_out_reason(module, node)});
-            result.notes.push_back(fmt::format("node {} is left out: {}", name, why));
+            untolerated[fmt::format("{}:{}", blocking.key, blocking.effect)].push_back(name);
         }
     }
+    for (const auto& [taint, names] : untolerated)
+        result.notes.push_back(
+            names.size() == 1
+                ? fmt::format("node {} is left out: its taint {} is not tolerated", names.front(), taint)
+                : fmt::format("nodes {} are left out: their taint {} is not tolerated", some_of(names), taint));
     if (!refused.empty())
         throw Error(Exit::checks_failed, "node-not-eligible", base::join(refused, "; "))
             .hint("change the node, or leave it out of --node");
@@ -380,6 +395,7 @@ Prepared prepare(const cluster::Snapshot& snapshot, Worker& worker, sys::Clock& 
     const auto& objects = snapshot.objects;
     const auto& module = find_module(objects, request.ns, request.name);
     require_valid(objects, module);
+    require_wanted(module);
     require_version(module, request.to_version);
     Prepared prepared;
     auto chosen = choose_nodes(objects, module, request);

@@ -46,8 +46,8 @@ struct StepTools {
     /// The error that there is no such Node in the cluster, also a moment later; nullopt also where a document cannot
     /// be read. Errors: only what is wrong with an API server.
     [[nodiscard]] std::optional<Error> absence_of(const std::string& name);
-    /// The administrator's version label of a node that is not begun is still what it was when the run began, or the
-    /// target already: nobody else's change is overwritten unseen. Errors: locked "label-changed".
+    /// The administrator's version label of a node is still what it was when the run began, or the target already, when
+    /// a step begins that may set it: nobody else's change is overwritten unseen. Errors: locked "label-changed".
     void require_label(const std::string& name);
 };
 

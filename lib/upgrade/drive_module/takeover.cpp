@@ -61,6 +61,7 @@ std::vector<HeldNode> survey_held(const cluster::Snapshot& snapshot, Worker& wor
         throw Error(Exit::checks_failed, "no-module-loader",
                     fmt::format("Module {} loads no kernel module", module.full_name()))
             .at(module.meta.origin);
+    require_wanted(module);
     const auto chosen = choose_nodes(snapshot.objects, module, request);
     const auto& names = chosen.names;
     std::vector<HeldNode> all(names.size());

@@ -105,6 +105,7 @@ Facts WorkerWay::check(const std::string& name, const Look& seen, const Deadline
     require_goal(name);
     if (node.goal == upgrade::module::k_goal_absent) return check_removal(name, seen);
     const auto module = tools_.fleet.module();
+    require_wanted(module);
     require_version(module, run.to_version);
     require_name(module, tools_.subject.kernel_module);
     require_name(tools_.fleet.view(name), tools_.subject.full_name(), tools_.subject.kernel_module);
@@ -227,6 +228,7 @@ WorkerResult WorkerWay::load_until_live(const std::string& name, const api::Node
 Facts WorkerWay::unload(const std::string& name, const Look& seen, const Deadline& deadline) {
     const auto& run = tools_.run();
     const auto node = tools_.node(name);
+    tools_.require_label(name);
     if (seen.module.presence == Presence::live) tools_.fleet.require_unloadable(name, seen.facts.boot_id);
     const bool is_removal = node.goal == upgrade::module::k_goal_absent;
     tools_.fleet.set_module(name, is_removal ? std::nullopt : label_value(run.to_version));
@@ -263,6 +265,7 @@ Facts WorkerWay::unload(const std::string& name, const Look& seen, const Deadlin
 Facts WorkerWay::load(const std::string& name, const Look& /*seen*/, const Deadline& deadline) {
     const auto& run = tools_.run();
     const auto node = tools_.node(name);
+    tools_.require_label(name);
     const auto entry = api::decode_node_module(node.target_entry);
     const auto view = tools_.fleet.view(name);
     auto status = entry;

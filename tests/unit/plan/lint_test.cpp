@@ -292,6 +292,37 @@ TEST_SUITE("plan::unit") {
         CHECK(fleet(objects).empty());
     }
 
+    TEST_CASE("a kernel module that one Module has in its loading order and another one loads") {
+        api::Objects objects;
+        objects.nodes = {build::node()};
+        objects.modules = {build::module(), build::module(), build::module()};
+        objects.modules[1].meta.name = "other";
+        objects.modules[2].meta.name = "third";
+        auto& other = objects.modules[1].module_loader->container.modprobe;
+        auto& third = objects.modules[2].module_loader->container.modprobe;
+        other.module_name = "other";
+        other.modules_loading_order = {"other", "kmm-hello"};
+        third.module_name = "third";
+        CHECK(fleet(objects) == Codes{"module-conflict"});
+        third.modules_loading_order = {"third", "shared"};
+        other.modules_loading_order = {"other", "shared"};
+        CHECK(fleet(objects) == Codes{"module-conflict"});
+        objects.modules[2].selector = {{"no", "node"}};
+        CHECK(fleet(objects).empty());
+    }
+
+    TEST_CASE("a node of another operating system that a Module selects") {
+        api::Objects objects;
+        objects.nodes = {build::node()};
+        objects.modules = {build::module()};
+        objects.nodes[0].meta.labels["kubernetes.io/os"] = "linux";
+        CHECK(fleet(objects).empty());
+        objects.nodes[0].meta.labels["kubernetes.io/os"] = "windows";
+        CHECK(fleet(objects) == Codes{"node-not-linux"});
+        objects.nodes[0].taints = {{"os", "windows", "NoSchedule"}};
+        CHECK(fleet(objects).empty());
+    }
+
     TEST_CASE("order: ranks, and circles by their path") {
         std::vector<api::Module> modules{needing("c", "drivers/b , drivers/a"), needing("b", "drivers/a"),
                                          needing("a", ""), needing("d", "")};

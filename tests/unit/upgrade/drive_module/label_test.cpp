@@ -9,6 +9,16 @@ using namespace kmm::drive::test;
 
 TEST_SUITE("drive::unit") {
 
+TEST_CASE("a Module that is deleted during its upgrade is not loaded on further nodes") {
+    World world(2);
+    Drive drive(world, world.prepare());
+    world.store.objects.modules[0].meta.deleting = true;
+    CHECK(drive.driver.walk() == Ended::paused);
+    const auto node = drive.recorder.node("node-a");
+    CHECK(node.state == "checking-failed");
+    CHECK(node.reason == "module-deleting");
+}
+
 TEST_CASE("a version label that somebody has set on a waiting node is noticed before the node begins") {
     const auto label = api::label_version_module("drivers", "kmm-hello");
     for (const auto& value : {std::optional<std::string>("v99"), std::optional<std::string>()}) {
