@@ -149,14 +149,14 @@ std::string deletion_obstacle(const Node& live) {
         for (const auto* type : {"NamespaceFinalizersRemaining", "NamespaceContentRemaining",
                                  "NamespaceDeletionContentFailure", "NamespaceDeletionDiscoveryFailure"}) {
             std::string message;
-            if (condition(live, type, &message) == "True" && !message.empty()) return ": " + base::escape(message);
+            if (condition(live, type, &message) == "True" && !message.empty()) return fmt::format(" ({})", base::escape(message));
         }
     }
     std::vector<std::string> names;
     if (const auto* finalizers = live.find_path({"metadata", "finalizers"}))
         for (const auto& one : finalizers->items())
             if (one.text() != "foregroundDeletion" && one.text() != "orphan") names.push_back(one.text());
-    return names.empty() ? "" : ": it has the finalizers " + base::escape(base::join(names, ", "));
+    return names.empty() ? "" : fmt::format(" (finalizers: {})", base::escape(base::join(names, ", ")));
 }
 
 std::string readiness_problem(const Node& live, const std::vector<Node>& builds) {

@@ -38,10 +38,10 @@ TEST_CASE("what keeps an object that is being deleted is named") {
     CHECK(problem(head + "}}") == "Namespace a is being deleted");
     CHECK(problem(head + ", conditions: [{type: NamespaceContentRemaining, status: 'True', message: some}, "
                          "{type: NamespaceFinalizersRemaining, status: 'True', message: x.test/y left}]}}") ==
-          "Namespace a is being deleted: x.test/y left");
+          "Namespace a is being deleted (x.test/y left)");
     CHECK(deletion_obstacle(yaml("{kind: Job, metadata: {finalizers: [foregroundDeletion]}}")).empty());
     CHECK(deletion_obstacle(yaml("{kind: Job, metadata: {finalizers: [x.test/y, foregroundDeletion, z]}}")) ==
-          ": it has the finalizers x.test/y, z");
+          " (finalizers: x.test/y, z)");
 }
 
 TEST_CASE("a DaemonSet is ready when its controller has seen it and every wanted Pod is updated and available") {
