@@ -149,7 +149,8 @@ std::string deletion_obstacle(const Node& live) {
         for (const auto* type : {"NamespaceFinalizersRemaining", "NamespaceContentRemaining",
                                  "NamespaceDeletionContentFailure", "NamespaceDeletionDiscoveryFailure"}) {
             std::string message;
-            if (condition(live, type, &message) == "True" && !message.empty()) return fmt::format(" ({})", base::escape(message));
+            if (condition(live, type, &message) == "True" && !message.empty())
+                return fmt::format(" ({})", base::escape(message));
         }
     }
     std::vector<std::string> names;
