@@ -86,6 +86,8 @@ constexpr std::array k_recipe_texts{
     CodeText{"kernel-dependent", "finding", "an object differs by kernel and is made for one alone",
              "It has no annotation specialresource.openshift.io/kernel-affine.",
              "annotate it, or make it independent of the kernel"},
+    CodeText{"long-name", "finding", "the Pods of a StatefulSet get a label that is too long",
+             "The API server takes the name, and refuses each Pod.", "give the StatefulSet at most 52 characters"},
     CodeText{"missing-value", "finding", "a template prints a value that is missing",
              "It prints nothing. Keys are case-sensitive.", "correct the key, or say default or required"},
     CodeText{"no-kernels", "error", "no kernel is known for a recipe",

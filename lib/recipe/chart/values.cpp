@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "recipe/template/text.hpp"
+#include "recipe/template/yaml.hpp"
 
 namespace kmm::recipe::chart {
 
@@ -65,6 +66,20 @@ void coalesce_own(const Chart& chart, Map& values, Nulls nulls) {
     }
 }
 
+/// In values.yaml of the chart, if its value is the one that counts; else it was given.
+Error wrong_child_values(const Chart& chart, const std::string& child, const Value& found) {
+    const auto own = chart.values.members().find(child);
+    const bool is_own = own != chart.values.members().end() && tmpl::deep_equal(own->second, found);
+    auto text = fmt::format("{}: expected a mapping, as this is a sub-chart, found {}", base::escape(child),
+                            tmpl::describe(found));
+    Error error(Exit::data, "bad-values", is_own ? text : fmt::format("{}: value {}", chart.place, text));
+    error.hint("rename the value, or give it the values of the sub-chart");
+    if (!is_own) { return error; }
+    Position place = tmpl::find_yaml_place(chart.values_text, {child});
+    place.file = chart.place + "/values.yaml";
+    return error.at(std::move(place));
+}
+
 void coalesce_chart(const Chart& chart, const Value& values, Nulls nulls) {
     Map& members = *values.shared_map();
     coalesce_own(chart, members, nulls);
@@ -73,11 +88,7 @@ void coalesce_chart(const Chart& chart, const Value& values, Nulls nulls) {
         if (found == members.end()) {
             found = members.emplace(child.name(), Value::map({})).first;
         } else if (!found->second.is_map()) {
-            throw Error(Exit::data, "bad-values",
-                        fmt::format("{}: expected a mapping, as this is a sub-chart, found {}",
-                                    base::escape(child.name()), tmpl::describe(found->second)))
-                .at(Position{chart.place + "/values.yaml", 0, 0})
-                .hint("rename the value, or give it the values of the sub-chart");
+            throw wrong_child_values(chart, child.name(), found->second);
         }
         if (found->second.is_none()) { found->second = Value::map({}); }
         coalesce_globals(*found->second.shared_map(), members, nulls);

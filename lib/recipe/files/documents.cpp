@@ -230,6 +230,10 @@ ChartPlaces::ChartPlaces(const cli::Args& args, const RecipeDocuments& documents
     }
 }
 
+void ChartPlaces::require_given() const {
+    for (const auto& [name, place] : given_) { static_cast<void>(read_chart(place)); }
+}
+
 recipe::chart::Chart ChartPlaces::chart(const std::string& resource, const rp::ChartReference& reference) {
     {
         const std::lock_guard lock(mutex_);

@@ -52,6 +52,9 @@ public:
     /// without a name where there are several resources, or with a name that nothing among the documents has.
     ChartPlaces(const cli::Args& args, const RecipeDocuments& documents, const std::vector<std::string>& names);
 
+    /// Reads the charts of --chart. Errors: those of read_chart.
+    void require_given() const;
+
     /// Loads the chart of a resource, once. Thread safe; charts of several resources are loaded at the same time.
     /// Errors: not_found "chart-not-found"; those of read_chart.
     [[nodiscard]] recipe::chart::Chart chart(const std::string& resource,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <mutex>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -45,6 +46,28 @@ void require_resources(const RecipeDocuments& documents) {
         .hint("give one in -f");
 }
 
+namespace {
+
+/// `names` of resources, and those of modules.
+std::pair<std::vector<std::string>, std::vector<std::string>> split_names(const RecipeDocuments& documents,
+                                                                          const std::vector<std::string>& names) {
+    std::vector<std::string> resources, modules;
+    for (const auto& name : names) {
+        const bool is_module = recipe::plan::find_resource(documents.resources, name) == nullptr &&
+                               std::any_of(documents.modules.begin(), documents.modules.end(),
+                                           [&](const auto& one) { return one.resource.name == name; });
+        (is_module ? modules : resources).push_back(name);
+    }
+    return {std::move(resources), std::move(modules)};
+}
+
+}  // namespace
+
+void require_named(const RecipeDocuments& documents, const std::vector<std::string>& names) {
+    const auto resources = split_names(documents, names).first;
+    if (!resources.empty()) { static_cast<void>(recipe::plan::apply_order(documents.resources, resources)); }
+}
+
 recipe::plan::RenderedRecipes render_named(const cli::Args& args, const RecipeDocuments& documents,
                                            const recipe::plan::Facts& facts, const std::vector<std::string>& names,
                                            bool all_builds, std::map<std::string, std::string>* versions) {
@@ -65,13 +88,7 @@ recipe::plan::RenderedRecipes render_named(const cli::Args& args, const RecipeDo
         }
         return chart;
     };
-    std::vector<std::string> resources, modules;
-    for (const auto& name : names) {
-        const bool is_module = recipe::plan::find_resource(documents.resources, name) == nullptr &&
-                               std::any_of(documents.modules.begin(), documents.modules.end(),
-                                           [&](const auto& one) { return one.resource.name == name; });
-        (is_module ? modules : resources).push_back(name);
-    }
+    const auto [resources, modules] = split_names(documents, names);
     recipe::plan::RenderedRecipes rendered;
     if (names.empty() ? !documents.resources.empty() : !resources.empty()) {
         rendered = recipe::plan::render_recipes(documents.resources, resources, chart_of, facts, options);

@@ -18,6 +18,9 @@ namespace kmm::recipe::files {
 /// Errors: not_found "recipe-not-found" if no document is a SpecialResource or SpecialResourceModule.
 void require_resources(const RecipeDocuments& documents);
 
+/// Errors: those of recipe::plan::apply_order for names that no document has.
+void require_named(const RecipeDocuments& documents, const std::vector<std::string>& names);
+
 /// Renders `names`, or all. `versions` gets the version of each resource: its chart's, or its own. Errors: those of
 /// recipe::plan::render_recipes.
 [[nodiscard]] recipe::plan::RenderedRecipes render_named(const cli::Args& args, const RecipeDocuments& documents,

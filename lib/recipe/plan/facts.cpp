@@ -15,6 +15,8 @@ using value::Node;
 
 namespace {
 
+constexpr std::string_view k_kernel_hint = "name it as uname -r prints it: 6.1.0-56-amd64";
+
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /// The digits at `at`.
@@ -31,13 +33,42 @@ bool has_date(std::string_view text, std::size_t at, std::size_t digits) {
            is_digit(text[at + digits + 1]);
 }
 
+/// What the release of a kernel is written with; an empty one would select every node.
+bool is_kernel(std::string_view text) {
+    const auto is_letter = [](char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+    return !text.empty() && is_letter(text.front()) && std::all_of(text.begin(), text.end(), [&](char c) {
+        return is_letter(c) || std::string_view("._-+~").find(c) != std::string_view::npos;
+    });
+}
+
+std::string wrong_kernel(std::string_view text) {
+    return fmt::format("expected the release of a kernel, found '{}'", base::escape(text));
+}
+
+void require_kernel(const std::string& option, std::string_view text) {
+    if (is_kernel(text)) { return; }
+    throw Error(Exit::usage, "bad-kernel", option + ": " + wrong_kernel(text)).hint(std::string(k_kernel_hint));
+}
+
+/// The release of a kernel. Faults: missing-field, wrong-type, bad-kernel.
+std::string kernel_text(api::Fields& fields, std::string_view key, api::Need need) {
+    std::string text = fields.string(key, need);
+    const Node* found = fields.get(key);
+    const bool is_absent = found == nullptr || (text.empty() && need == api::Need::optional);
+    if (!is_absent && found->kind() == value::Kind::string && !is_kernel(text)) {
+        fields.scope().fault("bad-kernel", fields.path_of(key) + ": " + wrong_kernel(text), found->mark(),
+                             std::string(k_kernel_hint));
+    }
+    return text;
+}
+
 std::optional<std::string> optional_text(api::Fields& fields, std::string_view key) {
     return fields.get(key) == nullptr ? std::nullopt : std::optional(fields.string(key));
 }
 
 KernelFacts decode_kernel(api::Fields fields) {
     KernelFacts facts;
-    facts.kernel = fields.string("kernelFullVersion", api::Need::required);
+    facts.kernel = kernel_text(fields, "kernelFullVersion", api::Need::required);
     facts.os_image = fields.string("osImage");
     for (const auto& [key, text] : fields.string_map("labels")) { facts.labels.emplace(key, text); }
     if (auto toolkit = fields.child("driverToolkit")) {
@@ -54,8 +85,8 @@ Release decode_release(api::Fields fields) {
     release.image = fields.string("image");
     release.version = fields.string("openShiftVersion", api::Need::required);
     release.toolkit_image = fields.string("driverToolkitImage", api::Need::required);
-    release.kernel = fields.string("kernelFullVersion", api::Need::required);
-    release.rt_kernel = fields.string("rtKernelFullVersion");
+    release.kernel = kernel_text(fields, "kernelFullVersion", api::Need::required);
+    release.rt_kernel = kernel_text(fields, "rtKernelFullVersion", api::Need::optional);
     release.os = fields.string("operatingSystem");
     fields.done();
     return release;
@@ -173,6 +204,7 @@ Facts facts_on(const Facts& facts, const std::string& kernel) {
 }
 
 void add_next_kernel(Facts& facts, const std::string& kernel) {
+    require_kernel("--next-kernel", kernel);
     const auto runs = [&](const KernelFacts& one) { return one.kernel == kernel; };
     if (std::any_of(facts.kernels.begin(), facts.kernels.end(), runs)) { return; }
     auto next = facts_on(facts, kernel).kernels;
@@ -220,6 +252,7 @@ void set_fact(Facts& facts, std::string_view assignment) {
     } else if (key == "kernels" && !text.empty()) {
         std::vector<KernelFacts> kept;
         for (const auto wanted : base::split(text, ',')) {
+            require_kernel("--fact kernels", wanted);
             const std::size_t before = kept.size();
             for (const auto& known : facts.kernels) {
                 if (known.kernel == wanted) { kept.push_back(known); }

@@ -59,7 +59,7 @@ struct SystemVersion {
 /// "9.6.20250203-0", which the Special Resource Operator cannot read.
 [[nodiscard]] SystemVersion parse_os_image(std::string_view os_image, bool operator_only);
 
-/// Decodes a facts file. Faults: unknown-field, wrong-type, missing-field, with positions.
+/// Decodes a facts file. Faults: unknown-field, wrong-type, missing-field, bad-kernel, with positions.
 [[nodiscard]] Facts decode_facts(const value::Document& document, Diagnostics& faults);
 
 /// Of Nodes, ClusterVersion, Proxy, ImageStream openshift/driver-toolkit, ConfigMap machine-config-osimageurl and
@@ -78,11 +78,12 @@ void add_release_toolkits(Facts& facts);
 /// runs it; neither is known otherwise.
 [[nodiscard]] Facts facts_on(const Facts& facts, const std::string& kernel);
 
-/// Adds to the nodes the same nodes with `kernel`, as facts_on has them; nothing if one runs it.
+/// Adds to the nodes the same nodes with `kernel`, as facts_on has them; nothing if one runs it. Error: usage
+/// "bad-kernel" for a text that no kernel could be called.
 void add_next_kernel(Facts& facts, const std::string& kernel);
 
 /// Sets one member by "clusterVersion=4.17.4" or "proxy.httpProxy=http://p:3128"; "kernels=A,B" keeps the kernels of
-/// the list and adds those that are missing. Error: usage "bad-value".
+/// the list and adds those that are missing. Errors: usage "bad-value", "bad-kernel".
 void set_fact(Facts& facts, std::string_view assignment);
 
 /// As a facts file has them.

@@ -21,7 +21,8 @@ using tmpl::Value;
 namespace {
 
 constexpr std::size_t k_label_max = api::k_label_length_max, k_name_max = api::k_subdomain_length_max;
-constexpr std::size_t k_cron_job_max = 52, k_port_max = 15, k_annotations_max = std::size_t{256} << 10;
+constexpr std::size_t k_cron_job_max = 52, k_stateful_set_max = 52, k_port_max = 15;
+constexpr std::size_t k_annotations_max = std::size_t{256} << 10;
 /// Whose names are DNS subdomains; others, such as roles, may have other characters.
 constexpr std::array<std::string_view, 22> k_dns_names{
     "ConfigMap", "CronJob", "CSIDriver", "DaemonSet", "Deployment", "HorizontalPodAutoscaler", "Ingress", "Job",
@@ -52,6 +53,10 @@ const Value* pod_of(const Value& object, std::string& where) {
     if (kind != "CronJob" || !is_of(object, "batch")) { return nullptr; }
     where = "spec.jobTemplate.spec.template.";
     return find_at(object, {"spec", "jobTemplate", "spec", "template"});
+}
+
+bool is_stateful_set(const Value& object) {
+    return text_at(object, {"kind"}) == "StatefulSet" && is_of(object, "apps");
 }
 
 bool is_port_name(std::string_view text) {
@@ -142,7 +147,9 @@ private:
         const bool is_namespace = kind_ == "Namespace" && is_of(object_, "");
         const bool is_service = kind_ == "Service" && is_of(object_, "");
         const bool is_batch = is_of(object_, "batch");
-        const std::size_t max = is_namespace || is_service || (is_batch && kind_ == "Job") ? k_label_max
+        // Its name is the beginning of host names.
+        const bool is_set = is_stateful_set(object_);
+        const std::size_t max = is_namespace || is_service || is_set || (is_batch && kind_ == "Job") ? k_label_max
                                 : is_batch && kind_ == "CronJob"                           ? k_cron_job_max
                                                                                            : k_name_max;
         if (name_.size() > max) {
@@ -154,11 +161,12 @@ private:
                    "expected lower-case letters, digits and '-', with a letter first and a letter or digit last",
                    "correct the template or the value");
         }
-        if (is_namespace ? !api::is_dns1123_label(name_)
-                         : has(k_dns_names, kind_) && !api::is_dns1123_subdomain(name_)) {
+        const bool is_label = is_namespace || is_set;
+        if (is_label ? !api::is_dns1123_label(name_)
+                     : has(k_dns_names, kind_) && !api::is_dns1123_subdomain(name_)) {
             refuse("metadata.name",
                    fmt::format("expected lower-case letters, digits{} and '-', with a letter or digit first and last",
-                               is_namespace ? "" : ", '.'"),
+                               is_label ? "" : ", '.'"),
                    "correct the template or the value");
         }
         if (name_ == "." || name_ == ".." || name_.find_first_of("/%") != std::string::npos) {
@@ -388,6 +396,15 @@ private:
 
 void require_valid_names(const Value& object, const std::string& suffix, const Position& place) {
     NameCheck(object, suffix, place).run();
+}
+
+std::string pods_label_problem(const Value& object) {
+    const std::string name = text_at(object, {"metadata", "name"});
+    if (!is_stateful_set(object) || name.size() <= k_stateful_set_max) { return ""; }
+    return fmt::format(
+        "StatefulSet {}: the name has {} characters, expected at most {}: its Pods get the label "
+        "controller-revision-hash with the name and 11 more, and a label has at most {}",
+        name, name.size(), k_stateful_set_max, k_label_max);
 }
 
 void each_wrong_text(const Value& object, const std::function<void(const std::string& text)>& found) {

@@ -15,6 +15,10 @@ namespace kmm::recipe::plan {
 /// was added to its name for a kernel, "" for nothing. Errors: data "bad-manifest" at `place`.
 void require_valid_names(const tmpl::Value& object, const std::string& suffix, const Position& place);
 
+/// Why the Pods of a StatefulSet whose name an API server takes are refused; "" if nothing stands against them, and for
+/// other kinds.
+[[nodiscard]] std::string pods_label_problem(const tmpl::Value& object);
+
 /// Calls `found` with a sentence for each member that Kubernetes takes as a text alone and that is another value:
 /// labels, annotations, data of ConfigMaps and Secrets, and of Pods the node selector, images, commands and variables.
 /// Values of a Secret are not in it.

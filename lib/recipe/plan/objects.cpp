@@ -58,6 +58,29 @@ bool is_one_of(const std::array<std::string_view, N>& kinds, std::string_view ki
 
 bool is_workload(std::string_view kind) { return kind == "DaemonSet" || kind == "Deployment" || kind == "StatefulSet"; }
 
+/// What the API server, or a controller of it, refuses later.
+void note_texts(const Value& object, const Position& place, const std::function<void(Diagnostic)>& notice) {
+    each_wrong_text(object, [&](const std::string& text) {
+        notice({Severity::warning, "not-a-text", text, place, "quote the value", Exit::data});
+    });
+    if (auto problem = pods_label_problem(object); !problem.empty()) {
+        notice({Severity::warning, "long-name", std::move(problem), place, "shorten the name in the template",
+                Exit::data});
+    }
+}
+
+/// As Node Feature Discovery writes it: '_' for what no label may have, a letter or digit first and last.
+std::string label_of_kernel(std::string label) {
+    for (char& c : label) {
+        const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!is_letter && c != '-' && c != '_' && c != '.') { c = '_'; }
+    }
+    constexpr std::string_view k_inside = "-_.";
+    const std::size_t end = label.find_last_not_of(k_inside);
+    label.resize(end == std::string::npos ? 0 : end + 1);
+    return label.substr(std::min(label.find_first_not_of(k_inside), label.size()));
+}
+
 /// An object that is being changed.
 class Adapter {
 public:
@@ -89,11 +112,7 @@ public:
         if (kind_ == "Pod" && is_never_made() && !context_.is_hook) { return std::nullopt; }
         if (!context_.operator_only) {
             require_valid_names(object_, affine ? suffix() : "", place_);
-            if (notice_) {
-                each_wrong_text(object_, [&](const std::string& text) {
-                    notice_({Severity::warning, "not-a-text", text, place_, "quote the value", Exit::data});
-                });
-            }
+            if (notice_) { note_texts(object_, place_, notice_); }
         }
         return std::move(object_);
     }
@@ -237,10 +256,9 @@ private:
         }
         Map* selector = node_selector();
         if (selector == nullptr) { return; }
-        std::string label = context_.kernel;
-        if (!context_.operator_only && label.find('+') != std::string::npos) {
-            std::replace(label.begin(), label.end(), '+', '_');
-            differs("'+' of the kernel is '_' in the node selector, as in the label of the nodes");
+        std::string label = context_.operator_only ? context_.kernel : label_of_kernel(context_.kernel);
+        if (label != context_.kernel) {
+            differs(fmt::format("the kernel is {} in the node selector, as in the label of the nodes", label));
         }
         (*selector)[std::string(k_kernel_label)] = Value::string(label);
     }
@@ -374,11 +392,7 @@ bool operator_installs_before(std::string_view kind, std::string_view other, boo
 void check_texts(const chart::Manifest& manifest, const std::function<void(Diagnostic)>& notice) {
     tmpl::YamlFault fault;
     const Value object = tmpl::read_yaml_text(manifest.content, fault, tmpl::WholeNumbers::exact);
-    each_wrong_text(object, [&](const std::string& text) {
-        notice({Severity::warning, "not-a-text", text,
-                manifest.origin ? manifest.origin(1) : Position{manifest.source, 0, 0}, "quote the value",
-                Exit::data});
-    });
+    note_texts(object, manifest.origin ? manifest.origin(1) : Position{manifest.source, 0, 0}, notice);
 }
 
 std::optional<Value> adapt_object(Value object, const ObjectContext& context, const Position& place,

@@ -25,14 +25,15 @@ using tmpl::Value;
 
 namespace {
 
+bool is_version(const std::string& wanted, const std::string& found) {
+    return wanted.empty() || wanted == found || tmpl::is_compatible(wanted, found);
+}
+
 /// A chart that is given by hand, or lies where the resource says, may be another one than it asks for.
 void note_other_chart(const SpecialResource& resource, const chart::Chart& chart, Diagnostics& findings) {
     const ChartReference& wanted = resource.chart;
-    if (wanted.name.empty()) { return; }
     const auto& found = chart.metadata;
-    const bool has_version =
-        wanted.version.empty() || wanted.version == found.version || tmpl::is_compatible(wanted.version, found.version);
-    if (wanted.name == found.name && has_version) { return; }
+    if (wanted.name.empty() || (wanted.name == found.name && is_version(wanted.version, found.version))) { return; }
     findings.push_back(
         {Severity::warning, "chart-differs",
          fmt::format("{}: the resource asks for chart {} {}, this is {} {}", resource.name, base::escape(wanted.name),
@@ -235,6 +236,37 @@ private:
         resource.set_giver = std::make_shared<const SpecialResource>(*giver);
     }
 
+    /// The operator applies a dependency with the chart that the dependency names, whatever its resource says.
+    ChartReference chart_reference(const SpecialResource& resource) const {
+        if (!options_.operator_only || resource.name == rendered_.main) { return resource.chart; }
+        for (const auto& other : all_) {
+            for (const auto& dependency : other.dependencies) {
+                if (dependency.name == resource.name && !dependency.chart.name.empty()) { return dependency.chart; }
+            }
+        }
+        return resource.chart;
+    }
+
+    /// Dependencies that ask for another version than the one that their resource has. What they call a chart is the
+    /// name of the resource.
+    void note_other_dependencies(const SpecialResource& resource, const chart::Metadata& found,
+                                 RenderedRecipes& out) const {
+        const std::string& name = resource.name;
+        const ChartReference& own = resource.chart;
+        for (const auto& other : all_) {
+            for (const auto& dependency : other.dependencies) {
+                const std::string& wanted = dependency.chart.version;
+                const bool is_said = !own.name.empty() && wanted == own.version;
+                if (dependency.name != name || is_said || is_version(wanted, found.version)) { continue; }
+                warn(out, "chart-differs",
+                     fmt::format("{} depends on {} {}, which is rendered from chart {} {}", other.name, name,
+                                 base::escape(wanted), base::escape(found.name), base::escape(found.version)),
+                     dependency.origin,
+                     fmt::format("give the dependency and SpecialResource {} the same version", name));
+            }
+        }
+    }
+
     /// Called by several threads at the same time.
     void render(const std::string& name, RenderedRecipes& out) const {
         SpecialResource resource = *find_resource(all_, name);
@@ -252,8 +284,10 @@ private:
         if (made != made_.end()) { put_made(name, made->second, out); }
         if (name != rendered_.main) { take_dependency_set(resource, out); }
         put_image_references(resource, out);
-        const chart::Chart chart = made != made_.end() ? made->second.chart : chart_of_(name, resource.chart);
+        const chart::Chart chart =
+            made != made_.end() ? made->second.chart : chart_of_(name, chart_reference(resource));
         note_other_chart(resource, chart, out.findings);
+        note_other_dependencies(resource, chart.metadata, out);
         render_resource(resource, chart, facts_, options_, out);
     }
 

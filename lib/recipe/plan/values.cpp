@@ -170,15 +170,18 @@ RecipeKernels select_kernels(const Facts& facts, const SpecialResource& resource
         }
     }
     if (made.all.empty()) {
+        std::string_view field = "spec.nodeSelector";
+        for (const std::string_view old : {"spec.node.selector", "spec.machineConfigPool", "spec.matchLabels"}) {
+            if (!resource.places.contains(field) && resource.places.contains(old)) { field = old; }
+        }
         std::string message = fmt::format("{}: no kernel is known", resource.name);
         std::string hint = "give Nodes in -f, kernels in --facts FILE, or --fact kernels=RELEASE";
         if (!facts.kernels.empty()) {
-            message =
-                fmt::format("{}: spec.nodeSelector selects none of {} nodes", resource.name, facts.kernels.size());
+            message = fmt::format("{}: {} selects none of {} nodes", resource.name, field, facts.kernels.size());
             hint = "compare it with the labels of the nodes";
         }
         throw Error(Exit::data, "no-kernels", std::move(message))
-            .at(resource.place("spec.nodeSelector"))
+            .at(resource.place(field))
             .hint(std::move(hint));
     }
     std::sort(made.all.begin(), made.all.end(),

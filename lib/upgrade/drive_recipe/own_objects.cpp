@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "cluster/object_facts.hpp"
 #include "upgrade/drive/actor.hpp"
+#include "upgrade/drive_recipe/readiness.hpp"
 
 namespace kmm::drive {
 namespace {
@@ -98,7 +99,7 @@ Change OwnObjects::apply(const kube::Resource& resource, const Node& object, kub
     wait.clear();
     const auto before = objects_.find(resource, object);
     if (before && !before->get_string({"metadata", "deletionTimestamp"}).empty()) {
-        wait = object_text(object) + " is being deleted";
+        wait = object_text(object) + " is being deleted" + deletion_obstacle(*before);
         return Change::none;
     }
     const auto owner = before ? owner_recipe(*before) : recipe_;
@@ -183,11 +184,13 @@ Removed OwnObjects::remove(const std::vector<ReleaseObject>& objects, const Dead
         options.propagation = kube::Propagation::foreground;
         if (!is_going) static_cast<void>(client_.remove(*resource, key, options));
         await_clear(clock_, deadline, interrupted_,
-                    fmt::format("kubectl get {} {} -o yaml: see its finalizers", resource->full_name(), key.name),
+                    fmt::format("kubectl get {} {}{} -o yaml: see its finalizers", resource->full_name(), key.name,
+                                key.namespace_.empty() ? "" : " -n " + key.namespace_),
                     spoken(clock_, deadline, say_, [&] {
                         live = objects_.find(*resource, object);
                         const bool is_there = live && live->get_string({"metadata", "uid"}) == options.uid;
-                        return is_there ? object_text(object) + " is not gone" : std::string();
+                        return is_there ? object_text(object) + " is not gone" + deletion_obstacle(*live)
+                                        : std::string();
                     }));
         ++removed.count;
     }

@@ -144,9 +144,26 @@ std::int64_t wanted_pods(const Node& live) {
     return found == nullptr ? (is_daemon_set ? 0 : 1) : found->as_int().value_or(0);
 }
 
+std::string deletion_obstacle(const Node& live) {
+    if (live.get_string({"kind"}) == "Namespace") {
+        for (const auto* type : {"NamespaceFinalizersRemaining", "NamespaceContentRemaining",
+                                 "NamespaceDeletionContentFailure", "NamespaceDeletionDiscoveryFailure"}) {
+            std::string message;
+            if (condition(live, type, &message) == "True" && !message.empty())
+                return fmt::format(" ({})", base::escape(message));
+        }
+    }
+    std::vector<std::string> names;
+    if (const auto* finalizers = live.find_path({"metadata", "finalizers"}))
+        for (const auto& one : finalizers->items())
+            if (one.text() != "foregroundDeletion" && one.text() != "orphan") names.push_back(one.text());
+    return names.empty() ? "" : fmt::format(" (finalizers: {})", base::escape(base::join(names, ", ")));
+}
+
 std::string readiness_problem(const Node& live, const std::vector<Node>& builds) {
     const auto kind = live.get_string({"kind"});
-    if (!live.get_string({"metadata", "deletionTimestamp"}).empty()) return object_text(live) + " is being deleted";
+    if (!live.get_string({"metadata", "deletionTimestamp"}).empty())
+        return object_text(live) + " is being deleted" + deletion_obstacle(live);
     if (kind == "Pod") return pod_problem(live);
     if (kind == "Job") return job_problem(live);
     if (kind == "BuildConfig") return build_problem(live, builds);

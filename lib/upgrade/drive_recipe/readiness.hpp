@@ -38,6 +38,10 @@ namespace kmm::drive {
 /// what will not become ready: a failed Job, Pod or Build.
 [[nodiscard]] std::string readiness_problem(const value::Node& live, const std::vector<value::Node>& builds);
 
+/// What keeps an object that is being deleted, to be written behind a sentence: " (Some content in the namespace has
+/// finalizers remaining: ...)", or the finalizers of others; "" if nothing is known.
+[[nodiscard]] std::string deletion_obstacle(const value::Node& live);
+
 /// How many Pods a live object wants: none where a DaemonSet selects no node, or a Deployment is scaled to 0; one where
 /// nothing says it.
 [[nodiscard]] std::int64_t wanted_pods(const value::Node& live);

@@ -23,6 +23,8 @@ constexpr std::string_view k_type = "kmmtools.dev/release";
 constexpr const char* k_data = "release";
 constexpr std::size_t k_size_max = 1'000'000;
 constexpr std::size_t k_readable_max = 256U << 10U;  ///< a longer one is gzip, the same bytes for the same release
+constexpr const char* k_damaged_hint =
+    "restore it from a backup, or delete it: what only that release has then stays in the cluster";
 constexpr std::size_t k_plain_max = 64U << 20U;
 
 std::string name_of(const Release& release) {
@@ -34,13 +36,20 @@ Release decode_secret(const Node& secret) {
                                    secret.get_string({"metadata", "name"}));
     auto text = base::from_base64(secret.get_string({"data", k_data}));
     if (text && base::is_gzip(*text)) text = base::from_gzip(*text, k_plain_max);
-    if (!text || text->empty()) throw Error(Exit::io, "state-damaged", place + " holds no release of a recipe");
+    if (!text || text->empty())
+        throw Error(Exit::io, "state-damaged", place + " holds no release of a recipe").hint(k_damaged_hint);
     Diagnostics faults;
     const auto documents = value::read_json(*text, place, faults);
     if (has_errors(faults) || documents.empty())
         throw Error(Exit::io, "state-damaged",
-                    fmt::format("{}: {}", place, faults.empty() ? "it is empty" : faults.front().message));
-    return upgrade::recipe::decode_release(documents.front().root, place);
+                    fmt::format("{}: {}", place, faults.empty() ? "it is empty" : faults.front().message))
+            .hint(k_damaged_hint);
+    try {
+        return upgrade::recipe::decode_release(documents.front().root, place);
+    } catch (Error& error) {
+        if (error.code() == "state-damaged") error.hint(k_damaged_hint);
+        throw;
+    }
 }
 
 }  // namespace
@@ -86,7 +95,15 @@ void ReleaseStore::put(const Release& release) {
          {"type", k_type},
          {"data", Node::mapping({{k_data, std::move(text)}})}});
     const kube::Key key{space_, name_of(release)};
-    if (client_.find(kube::resources::k_secrets, key))
+    const auto there = client_.find(kube::resources::k_secrets, key);
+    // What is listed by its label is not found without it: an older release would be lost.
+    if (there && there->get_string({"metadata", "labels", std::string(k_label_release)}) != release.recipe)
+        throw Error(Exit::io, "state-damaged",
+                    fmt::format("Secret {} exists, and has no label {}={}", key.to_string(), k_label_release,
+                                release.recipe))
+            .hint(fmt::format("kubectl label secret -n {} {} {}={}, if it is a release of the recipe; else delete it",
+                              space_, key.name, k_label_release, release.recipe));
+    if (there)
         static_cast<void>(
             client_.merge_patch(kube::resources::k_secrets, key, Node::mapping({{"data", *object.find("data")}})));
     else static_cast<void>(client_.create(kube::resources::k_secrets, object));

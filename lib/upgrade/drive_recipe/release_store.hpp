@@ -26,7 +26,7 @@ public:
     [[nodiscard]] std::vector<upgrade::recipe::Release> of_others(const std::string& recipe);
     [[nodiscard]] std::vector<upgrade::recipe::Release> all();
     /// Creates or replaces the Secret of that revision. Errors: data "release-too-large" beyond 1 MB packed, as etcd
-    /// limits a Secret; those of the API server.
+    /// limits a Secret; io "state-damaged" for a Secret of that name without the label; those of the API server.
     void put(const upgrade::recipe::Release& release);
     /// Nothing if it is not there.
     void remove(const upgrade::recipe::Release& release);

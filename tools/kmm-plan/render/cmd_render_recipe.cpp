@@ -44,14 +44,15 @@ Exit run_render_recipe(const cli::Args& args, cli::Context& context) {
             documents.all.push_back(std::move(document));
         }
     }
-    if (args.flag("print-facts")) {
-        const bool operator_only = args.get("compat").value_or("none") == "sro";
-        cli::print_file_document(context, recipe::plan::facts_node(read_facts(args, documents, operator_only)),
-                                 "--print-facts");
-        return Exit::ok;
-    }
     auto facts = read_facts(args, documents, args.get("compat").value_or("none") == "sro");
     if (live != nullptr) { recipe::files::add_server_facts(live->client(), facts); }
+    if (args.flag("print-facts")) {
+        // What would be rendered has to be there, although facts are those of the whole cluster.
+        recipe::files::require_named(documents, args.positionals("NAME"));
+        recipe::files::ChartPlaces(args, documents, args.positionals("NAME")).require_given();
+        cli::print_file_document(context, recipe::plan::facts_node(facts), "--print-facts");
+        return Exit::ok;
+    }
     const bool asks = args.flag("check-images");
     auto rendered = render_named(args, documents, facts, args.positionals("NAME"), asks);
     if (asks) {

@@ -108,6 +108,15 @@ void keep_kernels(toolkit::ToolkitMap& map, const std::vector<std::string>& kern
     map.rows = std::move(kept);
 }
 
+/// Releases that have one of the kernels which were kept.
+void keep_releases(toolkit::ToolkitMap& map) {
+    std::erase_if(map.releases, [&](const recipe::plan::Release& release) {
+        return std::none_of(map.rows.begin(), map.rows.end(), [&](const toolkit::KernelRow& row) {
+            return std::find(row.releases.begin(), row.releases.end(), release.version) != row.releases.end();
+        });
+    });
+}
+
 Node kernel_row_node(const toolkit::KernelRow& row) {
     Node node = Node::mapping({{"kernel", row.kernel}, {"flavour", row.flavour}, {"architecture", row.architecture}});
     if (!row.os_version.empty()) { node.set("osVersion", row.os_version); }
@@ -154,6 +163,7 @@ Exit run_dtk_map(const cli::Args& args, cli::Context& context) {
     }
     keep_kernels(map, args.all("kernel"));
     if (args.flag("print-facts")) {
+        if (!args.all("kernel").empty()) { keep_releases(map); }
         cli::print_file_document(context, Node::mapping({{"releases", recipe::plan::releases_node(map.releases)}}),
                                  "--print-facts");
         return Exit::ok;

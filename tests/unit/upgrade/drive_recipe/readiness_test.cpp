@@ -32,6 +32,18 @@ Node build(int number, const std::string& phase) {
 
 TEST_SUITE("drive::recipe") {
 
+TEST_CASE("what keeps an object that is being deleted is named") {
+    const std::string head =
+        "{kind: Namespace, metadata: {name: a, deletionTimestamp: t}, status: {phase: Terminating";
+    CHECK(problem(head + "}}") == "Namespace a is being deleted");
+    CHECK(problem(head + ", conditions: [{type: NamespaceContentRemaining, status: 'True', message: some}, "
+                         "{type: NamespaceFinalizersRemaining, status: 'True', message: x.test/y left}]}}") ==
+          "Namespace a is being deleted (x.test/y left)");
+    CHECK(deletion_obstacle(yaml("{kind: Job, metadata: {finalizers: [foregroundDeletion]}}")).empty());
+    CHECK(deletion_obstacle(yaml("{kind: Job, metadata: {finalizers: [x.test/y, foregroundDeletion, z]}}")) ==
+          " (finalizers: x.test/y, z)");
+}
+
 TEST_CASE("a DaemonSet is ready when its controller has seen it and every wanted Pod is updated and available") {
     const std::string head =
         "{kind: DaemonSet, metadata: {name: a, namespace: ns, generation: 2}, status: {observedGeneration: ";
