@@ -192,7 +192,7 @@ private:
             record_.former_firmware_directories.clear();
             write_record(machine_.host, record_);
         } catch (const Error& error) {
-            report_.warnings.push_back(fmt::format("firmware-kept: {}", error.message()));  // the unload tries again
+            report_.warnings.push_back(fmt::format("firmware-kept: {}", message_in_context(error)));  // the unload tries again
         }
     }
 
@@ -263,7 +263,7 @@ private:
             note_gone(machine_.host, record_.dependencies);
         } catch (const Error& error) {
             report_.warnings.push_back(
-                fmt::format("no-record: {}; unload will look at the kernel instead", error.message()));
+                fmt::format("no-record: {}; unload will look at the kernel instead", message_in_context(error)));
         }
     }
 
