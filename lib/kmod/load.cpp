@@ -192,7 +192,7 @@ private:
             record_.former_firmware_directories.clear();
             write_record(machine_.host, record_);
         } catch (const Error& error) {
-            report_.warnings.push_back(fmt::format("firmware-kept: {}", message_in_context(error)));  // the unload tries again
+            report_.warnings.push_back("firmware-kept: " + message_in_context(error));  // the unload tries again
         }
     }
 

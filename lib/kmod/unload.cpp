@@ -48,8 +48,8 @@ void restore_firmware(const HostPaths& host, const std::string& main, const std:
                     fmt::format("firmware-kept: {} was changed since it was installed", base::escape(path)));
         }
     } catch (const Error& error) {
-        warnings.push_back(
-            fmt::format("firmware-kept: {}{}{}", message_in_context(error), error.hint().empty() ? "" : "; ", error.hint()));
+        const char* between = error.hint().empty() ? "" : "; ";
+        warnings.push_back(fmt::format("firmware-kept: {}{}{}", message_in_context(error), between, error.hint()));
     }
     try {
         if (record) give_up_search_path(host, *record);

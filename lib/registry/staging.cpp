@@ -101,8 +101,8 @@ bool is_same_file(int one, int directory, const char* name) {
            left.st_dev == right.st_dev && left.st_ino == right.st_ino;
 }
 
-/// 0 if `work`, the directory of a pull, is locked for this one; EWOULDBLOCK if another pull has it; the errno of a file
-/// system without locks.
+/// 0 if `work`, the directory of a pull, is locked for this one; EWOULDBLOCK if another pull has it; the errno of a
+/// file system without locks.
 int lock_work(int work) {
     while (::flock(work, LOCK_EX | LOCK_NB) != 0) {
         if (errno != EINTR) {
@@ -188,9 +188,9 @@ void Staging::remove_unfinished() const {
     if (const int number = lock_work(work.get()); number == EWOULDBLOCK) {
         throw another_pull();
     } else if (number != 0) {
-        throw from_errno(number, fmt::format("expected no other pull in {}, found {}, and it cannot be locked", out_dir_,
-                                             k_work),
-                         "out-dir")
+        const std::string found = fmt::format("expected no other pull in {}, found {}, and it cannot be locked",
+                                              out_dir_, k_work);
+        throw from_errno(number, found, "out-dir")
             .hint(fmt::format("remove {}/{} if no pull into {} is running", out_dir_, k_work, out_dir_));
     }
     remove_moved(work);
