@@ -179,14 +179,16 @@ void remove_directories(const std::string& to, const std::set<std::string>& made
 void place_firmware(sys::FileOps& ops, const std::string& bytes, const std::string& path, sys::DurableNames& names) {
     const std::string temporary = beside(path, k_unfinished);
     (void)::unlink(temporary.c_str());
-    const sys::Fd fd(ops.create(temporary, 0644));
-    try {
-        ops.write(fd.get(), bytes);
-        names.place(fd.get(), temporary, path);
-    } catch (...) {
-        (void)::unlink(temporary.c_str());
-        throw;
-    }
+    with_context([&] { return "writing " + base::escape(path); }, [&] {
+        const sys::Fd fd(ops.create(temporary, 0644));
+        try {
+            ops.write(fd.get(), bytes);
+            names.place(fd.get(), temporary, path);
+        } catch (...) {
+            (void)::unlink(temporary.c_str());
+            throw;
+        }
+    });
 }
 
 /// Lower-case hex of the file at `path`, "" if there is none.

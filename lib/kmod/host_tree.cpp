@@ -78,6 +78,7 @@ void add_facts(HostModule& facts, const std::string& path) {
     const auto module = read_host_module(path);
     if (!module) return;
     facts.depends = module->depends();
+    facts.softdeps = module->info_all("softdep");
     facts.vermagic = std::string(base::trim(module->vermagic()));
     facts.retpoline = !module->info_all("retpoline").empty();
     if (module->is_signed) facts.signer = module->signature().signer;

@@ -26,6 +26,7 @@ struct HostModule {
     std::map<std::string, std::uint32_t> crcs;  ///< symbol -> CRC the running kernel must have for it
     std::map<std::string, std::uint32_t> exported_crcs = {};  ///< of `exported`, those that have one
     std::vector<std::string> depends = {};      ///< modules that it says it needs, normalised
+    std::vector<std::string> softdeps = {};     ///< texts of softdep=, "pre: NAME… post: NAME…"
     bool retpoline = false;                     ///< built against Spectre v2, as modules of a kernel that is are
 };
 

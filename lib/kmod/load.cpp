@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "kmod/identity.hpp"
 #include "kmod/parameters.hpp"
+#include "kmod/soft_needs.hpp"
 #include "kmod/steps.hpp"
 #include "kmod/users.hpp"
 
@@ -191,7 +192,7 @@ private:
             record_.former_firmware_directories.clear();
             write_record(machine_.host, record_);
         } catch (const Error& error) {
-            report_.warnings.push_back(fmt::format("firmware-kept: {}", error.message()));  // the unload tries again
+            report_.warnings.push_back("firmware-kept: " + message_in_context(error));  // the unload tries again
         }
     }
 
@@ -262,7 +263,7 @@ private:
             note_gone(machine_.host, record_.dependencies);
         } catch (const Error& error) {
             report_.warnings.push_back(
-                fmt::format("no-record: {}; unload will look at the kernel instead", error.message()));
+                fmt::format("no-record: {}; unload will look at the kernel instead", message_in_context(error)));
         }
     }
 
@@ -283,12 +284,9 @@ private:
     /// True if modprobe goes on without `name` although it fails with `error`; then that is told, as the reason why it
     /// is not there.
     bool goes_without(const std::string& name, const Error& error) {
-        if (!checked_.order.optional.contains(name) || error.exit() == Exit::hung || error.exit() == Exit::unhealthy ||
-            error.exit() == Exit::integrity || is_interruption(error.exit()))
-            return false;
-        report_.warnings.push_back(fmt::format(
-            "soft-dependency-failed: module {} is wished for by a softdep and not loaded: {}", name, error.message()));
-        return true;
+        const auto warning = checked_.order.optional.contains(name) ? soft_failure(name, error) : std::nullopt;
+        if (warning) report_.warnings.push_back(*warning);
+        return warning.has_value();
     }
 
     void load_host_modules() {
@@ -423,6 +421,8 @@ private:
             Report wished;  // a wish is no reason to warn of what else is told of it
             const auto fault = load_from_host(machine_, name, Action::dependency, wished);
             if (fault) report_.warnings.push_back("soft-dependency-missing: " + *fault);
+            std::copy_if(wished.warnings.begin(), wished.warnings.end(), std::back_inserter(report_.warnings),
+                         [](const std::string& text) { return text.starts_with("soft-dependency-failed: "); });
             std::move(wished.modules.begin(), wished.modules.end(), std::back_inserter(report_.modules));
         }
     }

@@ -165,6 +165,22 @@ const HostCommand* command_for(const std::vector<HostCommand>& commands, const s
     return it == commands.end() ? nullptr : &*it;
 }
 
+std::vector<std::string> soft_names(const std::string& value, std::string_view section) {
+    std::vector<std::string> names;
+    bool inside = false;
+    std::string words = value;
+    std::replace_if(words.begin(), words.end(), [](char c) { return c == '\t' || c == '\n'; }, ' ');
+    for (const auto word : base::split(words, ' ')) {
+        if (word.empty()) continue;
+        if (word.ends_with(':')) {
+            inside = word == section;
+        } else if (inside) {
+            names.push_back(normalise_name(word));
+        }
+    }
+    return names;
+}
+
 ModprobeConfig read_modprobe_config(const HostPaths& host) {
     const std::string root = host.etc.ends_with("/etc") ? host.etc.substr(0, host.etc.size() - 4) : std::string();
     std::map<std::string, std::pair<std::string, std::string>> files;  // name -> path, shown

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kmod/host.hpp"
@@ -47,6 +48,9 @@ struct ModprobeConfig {
 /// Whether `name` is what `alias`, a pattern of fnmatch as modules and modprobe.d have them, stands for. `-` and `_`
 /// are the same.
 [[nodiscard]] bool alias_fits(const std::string& alias, const std::string& name);
+
+/// Module names after `section` ("pre:" or "post:") in a softdep= value, normalised.
+[[nodiscard]] std::vector<std::string> soft_names(const std::string& value, std::string_view section);
 
 /// The command for module `name`, nullptr for none: the first whose pattern fits, as libkmod has it.
 [[nodiscard]] const HostCommand* command_for(const std::vector<HostCommand>& commands, const std::string& name);

@@ -46,23 +46,6 @@ std::string some_of(const std::vector<std::string>& names) {
                        names.size() - shown);
 }
 
-/// Module names after `section` ("pre:" or "post:") in a softdep= value.
-std::vector<std::string> soft_names(const std::string& value, std::string_view section) {
-    std::vector<std::string> names;
-    bool inside = false;
-    std::string words = value;
-    std::replace_if(words.begin(), words.end(), [](char c) { return c == '\t' || c == '\n'; }, ' ');
-    for (const auto word : base::split(words, ' ')) {
-        if (word.empty()) continue;
-        if (word.ends_with(':')) {
-            inside = word == section;
-        } else if (inside) {
-            names.push_back(normalise_name(word));
-        }
-    }
-    return names;
-}
-
 /// Orders as libkmod does for modprobe (__kmod_module_get_probe_list): all hard needs of a module with what softdeps
 /// want around each of them, then the module in the same way. A softdep that needs the module itself comes after it,
 /// and one that is met again is passed over.

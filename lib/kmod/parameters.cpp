@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "base/number.hpp"
 #include "base/text.hpp"
+#include "kmod/preflight.hpp"
 
 namespace kmm::kmod {
 
@@ -314,6 +316,49 @@ std::map<std::string, std::string> parameter_map(const std::vector<std::string>&
         result.insert_or_assign(std::move(entry.key), std::move(entry.value));
     }
     return result;
+}
+
+namespace {
+
+/// The host's options for a module that `own` does not override.
+std::vector<HostOption> options_beside(const ModprobeConfig& config, const std::string& module,
+                                       const std::vector<std::string>& own) {
+    std::vector<HostOption> options;
+    const auto given = parameter_map(own);
+    const auto it = config.options.find(module);
+    if (it == config.options.end()) return options;
+    std::copy_if(it->second.begin(), it->second.end(), std::back_inserter(options), [&](const HostOption& option) {
+        const std::string key = normalise_name(option.text.substr(0, option.text.find('=')));
+        return std::none_of(given.begin(), given.end(),
+                            [&](const auto& entry) { return normalise_name(entry.first) == key; });
+    });
+    return options;
+}
+
+}  // namespace
+
+std::map<std::string, GivenParameter> given_parameters(const ModprobeConfig& config, const ModuleFile& module,
+                                                       const std::vector<std::string>& own) {
+    std::map<std::string, GivenParameter> given;
+    for (const auto& option : options_beside(config, module.name, own)) {
+        Diagnostics faults;
+        check_parameters(module, {option.text}, faults);
+        const bool ignored = std::any_of(faults.begin(), faults.end(),
+                                         [](const Diagnostic& fault) { return fault.code == "unknown-parameter"; });
+        if (ignored) continue;
+        for (auto& [key, value] : parameter_map({option.text}))
+            given.insert_or_assign(key, GivenParameter{value, option.where});
+    }
+    for (auto& [key, value] : parameter_map(own)) given.insert_or_assign(key, GivenParameter{value, ""});
+    return given;
+}
+
+std::string effective_parameters(const ModprobeConfig& config, const std::string& module,
+                                 const std::vector<std::string>& own) {
+    std::string text;
+    for (const auto& option : options_beside(config, module, own)) text += (text.empty() ? "" : " ") + option.text;
+    const std::string rest = parameter_text(own);
+    return text + (text.empty() || rest.empty() ? "" : " ") + rest;
 }
 
 }  // namespace kmm::kmod

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <iterator>
 #include <set>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "kmod/host_checks.hpp"
 #include "kmod/inflate.hpp"
 #include "kmod/parameters.hpp"
+#include "kmod/soft_needs.hpp"
 
 namespace kmm::kmod {
 
@@ -227,6 +229,7 @@ private:
                 out_.host_modules.push_back(module);
             }
         }
+        add_soft_needs({host_, directory_, out_.config, in_image_}, out_.host_modules, out_.order.optional);
     }
 
     /// What a module of the host needs, and its tree lacks: then it cannot be loaded.
@@ -247,6 +250,7 @@ private:
         resolve_aliases(out_.order.soft_post);
         std::set<std::string> seen;  // what is needed before the main module is there when these are loaded
         for (const auto& module : out_.host_modules) seen.insert(module.name);
+        const std::set<std::string> before = seen;
         std::erase_if(out_.order.soft_post, [&](const std::string& name) {
             if (live_module(host_, name)) return false;
             const auto need = find_host_module(directory_, name);
@@ -265,6 +269,8 @@ private:
             }
             return false;
         });
+        add_soft_needs({host_, directory_, out_.config, in_image_}, out_.host_after, out_.order.optional);
+        std::erase_if(out_.host_after, [&](const HostModule& module) { return before.contains(module.name); });
     }
 
     void check_file(const IndexedModule& module) {
@@ -393,6 +399,9 @@ private:
     bool vermagic_warned_ = false;
     std::set<std::string> unexported_;  // needed, and exported by nothing
     std::set<std::string> missing_;  // optional, and nowhere
+    const std::function<bool(const std::string&)> in_image_ = [this](const std::string& name) {
+        return index_.find(name) != nullptr;
+    };
     Preflight out_;
 };
 
@@ -436,49 +445,6 @@ std::optional<ModuleIndex> index_of_host(const HostPaths& host, const std::vecto
         }
     }
     return index;
-}
-
-namespace {
-
-/// The host's options for a module that `own` does not override.
-std::vector<HostOption> options_beside(const ModprobeConfig& config, const std::string& module,
-                                       const std::vector<std::string>& own) {
-    std::vector<HostOption> options;
-    const auto given = parameter_map(own);
-    const auto it = config.options.find(module);
-    if (it == config.options.end()) return options;
-    std::copy_if(it->second.begin(), it->second.end(), std::back_inserter(options), [&](const HostOption& option) {
-        const std::string key = normalise_name(option.text.substr(0, option.text.find('=')));
-        return std::none_of(given.begin(), given.end(),
-                            [&](const auto& entry) { return normalise_name(entry.first) == key; });
-    });
-    return options;
-}
-
-}  // namespace
-
-std::map<std::string, GivenParameter> given_parameters(const ModprobeConfig& config, const ModuleFile& module,
-                                                       const std::vector<std::string>& own) {
-    std::map<std::string, GivenParameter> given;
-    for (const auto& option : options_beside(config, module.name, own)) {
-        Diagnostics faults;
-        check_parameters(module, {option.text}, faults);
-        const bool ignored = std::any_of(faults.begin(), faults.end(),
-                                         [](const Diagnostic& fault) { return fault.code == "unknown-parameter"; });
-        if (ignored) continue;
-        for (auto& [key, value] : parameter_map({option.text}))
-            given.insert_or_assign(key, GivenParameter{value, option.where});
-    }
-    for (auto& [key, value] : parameter_map(own)) given.insert_or_assign(key, GivenParameter{value, ""});
-    return given;
-}
-
-std::string effective_parameters(const ModprobeConfig& config, const std::string& module,
-                                 const std::vector<std::string>& own) {
-    std::string text;
-    for (const auto& option : options_beside(config, module, own)) text += (text.empty() ? "" : " ") + option.text;
-    const std::string rest = parameter_text(own);
-    return text + (text.empty() || rest.empty() ? "" : " ") + rest;
 }
 
 void require_passed(const Preflight& result, const std::string& module) {

@@ -82,6 +82,12 @@ void warn_of_parameters(const Machine& machine, const ModuleFile& file,
     }
 }
 
+std::string message_in_context(const Error& error) {
+    std::string text;
+    for (const auto& context : error.context()) text += context + ": ";
+    return text + error.message();
+}
+
 Diagnostics warnings_as_findings(const std::vector<std::string>& warnings) {
     Diagnostics findings;
     for (const auto& warning : warnings) {

@@ -93,6 +93,19 @@ bool has_identifier(const std::string& key, const std::string& id) {
     return false;
 }
 
+/// True if `key`, a line of the kernel's about one, is of a certificate for `name`: "NAME: ID: ...", in front of which
+/// its organisation may stand, or the name alone.
+bool is_key_of(const std::string& key, const std::string& name) {
+    if (key == name) return true;
+    for (std::size_t at = key.find(name); at != std::string::npos; at = key.find(name, at + 1)) {
+        const bool begins = at == 0 || (at >= 2 && key.compare(at - 2, 2, ": ") == 0);
+        const std::string_view rest = std::string_view(key).substr(at + name.size());
+        const std::size_t end = std::min(rest.find_first_not_of("0123456789abcdef", 2), rest.size());
+        if (begins && rest.starts_with(": ") && end > 2 && (end == rest.size() || rest[end] == ':')) return true;
+    }
+    return false;
+}
+
 ModuleSignature signer_facts(CMS_SignerInfo* signer) {
     ModuleSignature signature;
     ASN1_OCTET_STRING* key_id = nullptr;
@@ -341,7 +354,7 @@ KeyPresence find_key(const ModuleSignature& signature, const std::optional<std::
     for (const auto& key : keys.value_or(std::vector<std::string>{})) {
         if (!signature.key_id.empty() && has_identifier(base::to_lower(key), signature.key_id))
             return KeyPresence::present;
-        if (!signature.signer.empty() && key.find(signature.signer) != std::string::npos) return KeyPresence::present;
+        if (!signature.signer.empty() && is_key_of(key, signature.signer)) return KeyPresence::present;
     }
     for (const auto& other : signature.others) {
         const KeyPresence found = find_key(other, keys);

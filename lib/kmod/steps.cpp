@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "kmod/errno_doctor.hpp"
 #include "kmod/inflate.hpp"
 #include "kmod/logged_cause.hpp"
+#include "kmod/soft_needs.hpp"
 #include "kmod/users.hpp"
 
 namespace kmm::kmod {
@@ -461,7 +463,8 @@ HostLoad load_host_file(const Machine& machine, const ModprobeConfig& config, co
 std::optional<std::string> load_from_host(const Machine& machine, const std::string& name, Action action,
                                           Report& report) {
     try {
-        const auto need = find_host_module(host_module_directory(machine.host, node_facts(machine.host).kernel), name);
+        const std::string directory = host_module_directory(machine.host, node_facts(machine.host).kernel);
+        auto need = find_host_module(directory, name);
         if (!need) return fmt::format("module {} is not in the host's tree", name);
         for (const auto& [wanted, by] : need->missing) {
             if (!live_module(machine.host, wanted))
@@ -469,10 +472,18 @@ std::optional<std::string> load_from_host(const Machine& machine, const std::str
                                    base::escape(wanted), by);
         }
         const ModprobeConfig config = read_modprobe_config(machine.host);
+        std::set<std::string> optional;
+        add_soft_needs({machine.host, directory, config}, need->modules, optional);
         for (const auto& module : need->modules) {
             if (live_module(machine.host, module.name)) continue;
             const Action shown = module.name == normalise_name(name) ? action : Action::dependency;
-            report.modules.push_back(load_host_file(machine, config, module.path, shown, report.warnings).report);
+            try {
+                report.modules.push_back(load_host_file(machine, config, module.path, shown, report.warnings).report);
+            } catch (const Error& error) {
+                const auto warning = optional.contains(module.name) ? soft_failure(module.name, error) : std::nullopt;
+                if (!warning) throw;
+                report.warnings.push_back(*warning);
+            }
         }
         return std::nullopt;
     } catch (const Error& error) {

@@ -117,4 +117,7 @@ struct SecondLook {
 void take_second_look(const Machine& machine, const ModuleIndex& index, const SecondLook& look,
                       std::vector<std::string>& warnings);
 
+/// The message of `error`, after what was being done.
+[[nodiscard]] std::string message_in_context(const Error& error);
+
 }  // namespace kmm::kmod

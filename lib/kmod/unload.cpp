@@ -48,13 +48,13 @@ void restore_firmware(const HostPaths& host, const std::string& main, const std:
                     fmt::format("firmware-kept: {} was changed since it was installed", base::escape(path)));
         }
     } catch (const Error& error) {
-        warnings.push_back(
-            fmt::format("firmware-kept: {}{}{}", error.message(), error.hint().empty() ? "" : "; ", error.hint()));
+        const char* between = error.hint().empty() ? "" : "; ";
+        warnings.push_back(fmt::format("firmware-kept: {}{}{}", message_in_context(error), between, error.hint()));
     }
     try {
         if (record) give_up_search_path(host, *record);
     } catch (const Error& error) {
-        warnings.push_back(fmt::format("firmware-path: {}", error.message()));
+        warnings.push_back(fmt::format("firmware-path: {}", message_in_context(error)));
     }
 }
 
@@ -338,7 +338,7 @@ void unload_into(Report& report, const UnloadWish& wish, const Machine& machine)
     try {
         forget_gone_leftovers(machine.host);
     } catch (const Error& error) {
-        report.warnings.push_back(fmt::format("no-record: {}", error.message()));
+        report.warnings.push_back(fmt::format("no-record: {}", message_in_context(error)));
     }
     report.modules.push_back(std::move(main_report));
     if (!gone.empty()) warn_of_unwatched(machine.host, taint_before, report.warnings);

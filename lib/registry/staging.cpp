@@ -101,6 +101,17 @@ bool is_same_file(int one, int directory, const char* name) {
            left.st_dev == right.st_dev && left.st_ino == right.st_ino;
 }
 
+/// 0 if `work`, the directory of a pull, is locked for this one; EWOULDBLOCK if another pull has it; the errno of a
+/// file system without locks.
+int lock_work(int work) {
+    while (::flock(work, LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EINTR) {
+            return errno;
+        }
+    }
+    return 0;
+}
+
 }  // namespace
 
 bool has_unfinished_pull(const std::string& directory) {
@@ -127,7 +138,13 @@ Staging::Staging(std::string out_dir, Durability durability)
         throw saved == EEXIST ? another_pull() : from_errno(saved, "making a directory in " + out_dir_);
     }
     work_.reset(::openat(root_.get(), k_work, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-    if (!work_ || ::flock(work_.get(), LOCK_EX | LOCK_NB) != 0 || !is_same_file(work_.get(), root_.get(), k_work)) {
+    if (!work_ && errno != ENOENT) {
+        const int saved = errno;
+        static_cast<void>(::unlinkat(root_.get(), k_work, AT_REMOVEDIR));
+        throw from_errno(saved, "opening a directory in " + out_dir_);
+    }
+    // Where there are no locks, whoever finds what this pull makes does not take it for left over.
+    if (!work_ || lock_work(work_.get()) == EWOULDBLOCK || !is_same_file(work_.get(), root_.get(), k_work)) {
         throw another_pull();  // it took this one for left over, before it was locked
     }
     owned_ = true;
@@ -168,8 +185,13 @@ void Staging::remove_unfinished() const {
     if (!work) {
         return;
     }
-    if (::flock(work.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (const int number = lock_work(work.get()); number == EWOULDBLOCK) {
         throw another_pull();
+    } else if (number != 0) {
+        const std::string found = fmt::format("expected no other pull in {}, found {}, and it cannot be locked",
+                                              out_dir_, k_work);
+        throw from_errno(number, found, "out-dir")
+            .hint(fmt::format("remove {}/{} if no pull into {} is running", out_dir_, k_work, out_dir_));
     }
     remove_moved(work);
     sys::remove_entry(root_.get(), k_work);
@@ -391,7 +413,6 @@ void Staging::publish(const LayerView& view) {
         }
     }
     move_out(view);
-    sys::remove_entry(root_.get(), k_work);
     owned_ = false;
 }
 
@@ -426,8 +447,22 @@ void Staging::move_out(const LayerView& view) {
     if (durable_ && ::fsync(root_.get()) != 0) {
         throw LastErrno().error("making the files in " + out_dir_ + " durable");
     }
-    if (::unlinkat(work_.get(), k_names, 0) != 0) {  // from here on a kill leaves a complete tree
+    // The list goes last: without it a kill leaves a complete tree, and a failure would.
+    tree_.reset();
+    sys::each_entry(work_.get(), [&](const sys::DirectoryEntry& entry) {
+        if (entry.name != k_names) {
+            sys::remove_entry(work_.get(), entry.name);
+        }
+    });
+    if (::unlinkat(work_.get(), k_names, 0) != 0) {
         throw LastErrno().error("removing a file in " + out_dir_);
+    }
+    if (::unlinkat(root_.get(), k_work, AT_REMOVEDIR) != 0) {
+        const LastErrno failure;
+        std::vector<std::string> paths;
+        each_path(view.nodes(), [&](const std::string& path) { paths.push_back(path); });
+        remove_paths(root_, {paths.begin(), paths.end()});
+        throw failure.error("removing a directory in " + out_dir_);
     }
 }
 

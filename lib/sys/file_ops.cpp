@@ -126,6 +126,7 @@ int LinuxFileOps::create(const std::string& path, unsigned mode) {
     Fd fd(above_standard(opened, path));
     if (::fchmod(fd.get(), static_cast<mode_t>(mode)) != 0) {  // whatever the umask
         const int saved = errno;
+        (void)::unlink(path.c_str());
         throw from_errno(saved, "cannot set the mode of " + path);
     }
     return fd.release();

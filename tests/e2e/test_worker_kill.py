@@ -179,6 +179,33 @@ def inside_faults(reference):
     return 0
 
 
+def inside_no_locks(reference):
+    """Pulls where a file system has no locks: they succeed. What a killed one left is not taken for that of another
+    pull, and not removed."""
+    quiet([*PULL, reference, "--out", "good"])
+    made = quiet([*inject("flock", "error=ENOLCK"), *PULL, reference, "--out", "out"])
+    if made.returncode != 0 or tree("out") != tree("good"):
+        print(f"exit {made.returncode}\n{made.stdout}")
+        return 1
+    os.makedirs("left/.kmm-pull/tree")
+    refused = quiet([*inject("flock", "error=ENOLCK"), *PULL, reference, "--out", "left"])
+    words = ("found .kmm-pull, and it cannot be locked: No locks available (ENOLCK)", "remove left/.kmm-pull")
+    if refused.returncode != 74 or any(word not in refused.stdout for word in words):
+        print(f"exit {refused.returncode}\n{refused.stdout}")
+        return 1
+    # Too few open files, as each open of the directory says, are no other pull either.
+    few = 0
+    for point in range(1, 240, int(os.environ.get("KMM_FULL", 5))):
+        done = quiet([*inject("openat", f"error=EMFILE:when={point}"), *PULL, reference, "--out", "few"])
+        if "no other pull" in done.stdout or (done.returncode != 0 and tree("few")):
+            print(f"open {point}: exit {done.returncode}, {sorted(tree('few'))}\n{done.stdout}")
+            return 1
+        few += done.returncode != 0
+        shutil.rmtree("few", ignore_errors=True)
+    print(few)
+    return 0
+
+
 READ_ONLY = (
     "unshare",
     "-m",
@@ -264,6 +291,9 @@ class KilledPull(unittest.TestCase):
     def test_pull_with_a_cache_that_cannot_be_written(self):
         self.assertGreater(self.inside("faults"), 10)
 
+    def test_pull_without_locks(self):
+        self.assertGreater(self.inside("no-locks"), 10)
+
     def test_pull_with_a_cache_that_is_mounted_to_be_read(self):
         if subprocess.run(
             ["unshare", "-m", "true"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
@@ -272,7 +302,7 @@ class KilledPull(unittest.TestCase):
         self.assertGreater(self.inside("read-only"), 20)
 
     def inside(self, what):
-        """How many points inside_pulls(), inside_faults() or inside_read_only() tried."""
+        """How many points inside_WHAT() tried."""
         if not usable():
             raise unittest.SkipTest("processes cannot be traced here")
         import case
@@ -344,5 +374,6 @@ class Killed(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    INSIDE = {"pulls": inside_pulls, "faults": inside_faults, "read-only": inside_read_only}
+    INSIDE = {"pulls": inside_pulls, "faults": inside_faults, "read-only": inside_read_only,
+              "no-locks": inside_no_locks}
     sys.exit(INSIDE[sys.argv[1]](sys.argv[2]) if sys.argv[1] in INSIDE else inside(sys.argv[1], int(sys.argv[2])))

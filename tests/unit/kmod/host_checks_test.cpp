@@ -272,6 +272,12 @@ TEST_CASE("the keyrings are searched by id and by name") {
     CHECK(keys->size() == 1);
     CHECK(kmod::find_key({"Somebody", "00aabb", "sha256", ""}, keys) == kmod::KeyPresence::present);
     CHECK(kmod::find_key({"Lab CA", "77", "sha256", ""}, keys) == kmod::KeyPresence::present);
+    for (const char* part : {"Lab", "CA", "b C", "Lab CA: 00aabb", "00aabb", "X509.rsa 00aabb []", ":"})
+        CHECK(kmod::find_key({part, "77", "sha256", ""}, keys) == kmod::KeyPresence::absent);
+    const std::vector<std::string> more{"Lab: Drivers: 11: X509.rsa 11 []", "Plain"};  // organisation: common name
+    CHECK(kmod::find_key({"Drivers", "77", "sha256", ""}, more) == kmod::KeyPresence::present);
+    CHECK(kmod::find_key({"Plain", "77", "sha256", ""}, more) == kmod::KeyPresence::present);
+    CHECK(kmod::find_key({"Lab", "77", "sha256", ""}, more) == kmod::KeyPresence::absent);
     CHECK(kmod::find_key({"Somebody", "77", "sha256", ""}, keys) == kmod::KeyPresence::absent);
     CHECK(kmod::find_key({"Somebody", "77", "sha256", ""}, std::nullopt) == kmod::KeyPresence::unknown);
     CHECK(kmod::signature_text({"Lab CA", "77", "sha256", ""}) == "signer Lab CA, key 77, digest sha256");

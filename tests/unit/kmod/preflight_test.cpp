@@ -330,6 +330,65 @@ TEST_CASE("dependencies of the host's tree come first, with their own") {
     CHECK(kmod::preflight(index_of({spec}), wish_for("demo"), host.paths).host_modules.empty());
 }
 
+TEST_CASE("softdeps of what the host's tree brings are loaded around it, as modprobe does") {
+    FakeHost host;
+    const std::string kernel = host.paths.lib_modules + "/" + k_release + "/kernel/";
+    const auto put_host = [&](const std::string& name, const std::string& depends, const std::string& softdep) {
+        KoSpec spec;
+        spec.name = name;
+        spec.depends = depends;
+        if (!softdep.empty()) spec.modinfo = {"softdep=" + softdep};
+        put(kernel + name + ".ko", make_ko(spec));
+    };
+    put_host("base", "", "pre: sum nowhere base post: late");
+    put_host("upper", "base", "");
+    put_host("sum", "tools", "pre: base");
+    put_host("tools", "", "");
+    put_host("late", "", "");
+    put_host("extra", "", "");
+    KoSpec spec;
+    spec.depends = "upper";
+    const auto names = [&] {
+        const auto result = kmod::preflight(index_of({spec}), wish_for("demo"), host.paths);
+        CHECK(codes(result).empty());
+        CHECK_NOTHROW(kmod::require_passed(result, "demo"));
+        CHECK_FALSE(result.order.optional.contains("base"));
+        std::string text;
+        for (const auto& module : result.host_modules)
+            text += (text.empty() ? "" : " ") + module.name + (result.order.optional.contains(module.name) ? "?" : "");
+        return text;
+    };
+    CHECK(names() == "tools? base late? sum? upper");
+    SUBCASE("also those of modprobe.d") {
+        put(host.paths.etc + "/modprobe.d/a.conf", "softdep uppe? pre: extra\nsoftdep demo post: late\n");
+        CHECK(names() == "tools? base late? sum? extra? upper");
+    }
+    SUBCASE("not where the module is live already") {
+        host.make_live("base", "X", "");
+        CHECK(names() == "base upper");
+    }
+    SUBCASE("one that cannot be loaded is left out") {
+        KoSpec old;
+        old.name = "sum";
+        old.vermagic = "5.10.0 SMP mod_unload ";
+        put(kernel + "sum.ko", make_ko(old));
+        const auto result = kmod::preflight(index_of({spec}), wish_for("demo"), host.paths);
+        CHECK(codes(result) == Codes{"soft-dependency-failed"});
+        CHECK(result.host_modules.size() == 3);
+        CHECK_NOTHROW(kmod::require_passed(result, "demo"));
+    }
+    SUBCASE("one that something needs is required") {
+        spec.depends = "sum,upper";
+        CHECK(names() == "tools sum base late? upper");
+    }
+    SUBCASE("those of what a softdep of the image names") {
+        spec.depends = "";
+        spec.modinfo = {"softdep=pre: upper"};
+        const auto result = kmod::preflight(index_of({spec}), wish_for("demo"), host.paths);
+        CHECK(result.host_modules.size() == 5);
+    }
+}
+
 TEST_CASE("vermagic, word by word") {
     using Words = std::vector<std::string>;
     CHECK(kmod::vermagic_differences("6.1 SMP preempt", "6.1 SMP preempt ").empty());

@@ -9,6 +9,7 @@
 #include "kmod/load_record.hpp"
 #include "kmod/procedure.hpp"
 #include "unit/kmod/fixtures.hpp"
+#include "unit/kmod/load_rig.hpp"
 
 using namespace kmm;
 using namespace kmm::test;
@@ -66,6 +67,35 @@ struct TroubleRig {
 }  // namespace
 
 TEST_SUITE("kmod::unit") {
+
+TEST_CASE("what only the host has and follows the main module comes with its own softdeps") {
+    LoadRig rig;
+    KoSpec spec;
+    spec.modinfo = {"softdep=post: late"};
+    put(rig.out.path() + "/soft/demo.ko", make_ko(spec));
+    rig.index = kmod::ModuleIndex::build(rig.out.path() + "/soft", rig.out.path());
+    const std::string kernel = rig.host.paths.lib_modules + "/" + k_release + "/kernel/";
+    KoSpec late;
+    late.name = "late";
+    late.modinfo = {"intree=Y", "softdep=pre: sum odd"};
+    put(kernel + "late.ko", make_ko(late));
+    for (const char* name : {"sum", "odd"}) {
+        KoSpec wish;
+        wish.name = name;
+        wish.modinfo = {"intree=Y"};
+        put(kernel + name + ".ko", make_ko(wish));
+    }
+    rig.kernel.load_answers["odd"].error = ENODEV;
+    const auto foreseen =
+        kmod::describe(rig.index, kmod::preflight(rig.index, rig.wish, rig.host.paths), rig.wish, rig.host.paths);
+    CHECK(foreseen.modules.size() == 4);
+    const auto report = rig.load();
+    CHECK(rig.kernel.calls == std::vector<std::string>{"load demo", "load sum", "load odd", "load late"});
+    REQUIRE(report.warnings.size() == 1);
+    CHECK(report.warnings[0].starts_with("soft-dependency-failed: module odd is wished for by a softdep and not "
+                                         "loaded: the kernel refused module odd"));
+    CHECK(kmod::read_record(rig.host.paths, "demo")->dependencies == std::vector<std::string>{"sum", "odd", "late"});
+}
 
 TEST_CASE("a kernel that had warned before is heard when it warns again") {
     TroubleRig rig;

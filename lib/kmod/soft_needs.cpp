@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kmod/soft_needs.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace kmm::kmod {
+
+namespace {
+
+class SoftNeeds {
+public:
+    SoftNeeds(const SoftPlace& place, std::vector<HostModule>& modules, std::set<std::string>& optional)
+        : place_(place), modules_(modules), optional_(optional) {}
+
+    void run() {
+        const std::vector<HostModule> given = std::exchange(modules_, {});
+        for (const auto& module : given) given_.insert(normalise_name(module.name));
+        for (const auto& module : given) fill(module);
+    }
+
+private:
+    void fill(const HostModule& module) {
+        const std::string name = normalise_name(module.name);
+        const bool is_new = !is_live(name);
+        if (is_new) probe_all(module, name, "pre:", place_.config.soft_pre);
+        if (done_.insert(name).second) modules_.push_back(module);
+        if (is_new) probe_all(module, name, "post:", place_.config.soft_post);
+    }
+
+    void probe_all(const HostModule& module, const std::string& name, std::string_view section,
+                   const std::map<std::string, std::vector<std::string>>& configured) {
+        for (const auto& text : module.softdeps) {
+            for (const auto& wish : soft_names(text, section)) probe(wish);
+        }
+        for (const auto& [pattern, wishes] : configured) {
+            if (!alias_fits(pattern, name)) continue;
+            for (const auto& wish : wishes) probe(wish);
+        }
+    }
+
+    /// `wish` is a module or an alias.
+    void probe(const std::string& wish) {
+        if (!visited_.insert(wish).second || is_elsewhere(wish) || is_live(wish)) return;
+        if (const auto need = find_host_module(place_.directory, wish)) return take(*need);
+        for (const auto& name : host_modules_with_alias(place_.directory, wish)) probe(name);
+    }
+
+    void take(const HostNeed& need) {
+        const bool is_out_of_reach =
+            std::any_of(need.missing.begin(), need.missing.end(),
+                        [&](const auto& missing) { return !is_live(missing.first); }) ||
+            std::any_of(need.modules.begin(), need.modules.end(), [&](const HostModule& module) {
+                return is_elsewhere(module.name) && !is_live(module.name);
+            });
+        if (is_out_of_reach) return;
+        for (const auto& module : need.modules) {
+            if (is_live(module.name)) continue;
+            if (!given_.contains(normalise_name(module.name))) optional_.insert(normalise_name(module.name));
+            fill(module);
+        }
+    }
+
+    [[nodiscard]] bool is_live(const std::string& name) const { return live_module(place_.host, name).has_value(); }
+    [[nodiscard]] bool is_elsewhere(const std::string& name) const {
+        return place_.is_elsewhere && place_.is_elsewhere(name);
+    }
+
+    const SoftPlace& place_;
+    std::vector<HostModule>& modules_;
+    std::set<std::string>& optional_;
+    std::set<std::string> given_, visited_, done_;
+};
+
+}  // namespace
+
+void add_soft_needs(const SoftPlace& place, std::vector<HostModule>& modules, std::set<std::string>& optional) {
+    SoftNeeds(place, modules, optional).run();
+}
+
+std::optional<std::string> soft_failure(const std::string& name, const Error& error) {
+    if (error.exit() == Exit::hung || error.exit() == Exit::unhealthy || error.exit() == Exit::integrity ||
+        is_interruption(error.exit()))
+        return std::nullopt;
+    return fmt::format("soft-dependency-failed: module {} is wished for by a softdep and not loaded: {}", name,
+                       error.message());
+}
+
+}  // namespace kmm::kmod

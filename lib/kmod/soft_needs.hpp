@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softdeps of modules of the host's own tree. Source: libkmod-module.c of kmod 30 (__kmod_module_get_probe_list).
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "kmod/host.hpp"
+#include "kmod/host_tree.hpp"
+#include "kmod/modprobe_config.hpp"
+
+namespace kmm::kmod {
+
+/// Where softdeps of the host are looked up.
+struct SoftPlace {
+    const HostPaths& host;
+    const std::string& directory;  ///< of the host's modules
+    const ModprobeConfig& config;  ///< of the host
+    std::function<bool(const std::string&)> is_elsewhere = {};  ///< true for a module that is not taken from the host
+};
+
+/// Puts modules that softdeps of `modules` (of their files and of modprobe.d) name before and after them, with what
+/// these need and name themselves, in modprobe's order. Modules that are live bring nothing; softdeps that the host's
+/// tree does not have are passed over, as modprobe does. Adds the new names to `optional`.
+void add_soft_needs(const SoftPlace& place, std::vector<HostModule>& modules, std::set<std::string>& optional);
+
+/// The warning for module `name`, which only a softdep names and which could not be loaded; nullopt if `error` ends
+/// the load nevertheless.
+[[nodiscard]] std::optional<std::string> soft_failure(const std::string& name, const Error& error);
+
+}  // namespace kmm::kmod
