@@ -292,7 +292,7 @@ class KilledPull(unittest.TestCase):
         self.assertGreater(self.inside("faults"), 10)
 
     def test_pull_without_locks(self):
-        self.assertGreater(self.inside("no-locks"), 10)
+        self.assertGreater(self.inside("no-locks"), 0)
 
     def test_pull_with_a_cache_that_is_mounted_to_be_read(self):
         if subprocess.run(
