@@ -61,7 +61,23 @@ bool is_dumb() {
 }  // namespace
 
 void Console::out(std::string_view text) {
+    if (is_out_taken()) return err(text);
     const std::lock_guard guard(mutex_);
+    write_out_past_block(text);
+}
+
+void Console::out_alone(std::string_view text) {
+    const std::lock_guard guard(mutex_);
+    is_out_taken_ = true;
+    write_out_past_block(text);
+}
+
+bool Console::is_out_taken() {
+    const std::lock_guard guard(mutex_);
+    return is_out_taken_;
+}
+
+void Console::write_out_past_block(std::string_view text) {
     if (!out_is_terminal() || text.empty()) return write_out(text);
     write_err_if_any(taken_off());
     write_out(text);
@@ -137,7 +153,7 @@ void StdConsole::write_out(std::string_view text) {
 void StdConsole::write_err(std::string_view text) { (void)write_all(STDERR_FILENO, err_filter_.pass(text)); }
 
 void StdConsole::ci_commands(std::string_view text, bool beside_result) {
-    if (beside_result) (void)write_all(STDERR_FILENO, text);
+    if (beside_result || is_out_taken()) (void)write_all(STDERR_FILENO, text);
     else send_out(text);
 }
 

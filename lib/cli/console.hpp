@@ -22,6 +22,8 @@ public:
     /// The result. Write failures (closed pipe, full disk) never throw; they are remembered and turn exit 0 into 74
     /// unless the pipe was closed by the reader.
     void out(std::string_view text);
+    /// A result that is whole by itself: what out() and ci_commands() get from now on goes to standard error.
+    void out_alone(std::string_view text);
     /// Messages and progress.
     void err(std::string_view text);
     /// Replaces the live block; no lines remove it. Lines are cut to the width, and a block higher than the terminal
@@ -62,17 +64,21 @@ protected:
     virtual void write_err(std::string_view text) = 0;
     /// To be called when the user has ended a line of the terminal.
     void line_was_ended();
+    /// True after out_alone().
+    [[nodiscard]] bool is_out_taken();
 
 private:
     /// What takes the block off the screen, and what puts it there; "" for nothing. These need the mutex.
     [[nodiscard]] std::string taken_off();
     [[nodiscard]] std::string put_on();
     void write_err_if_any(std::string_view text);
+    void write_out_past_block(std::string_view text);
 
     std::mutex mutex_;
     std::vector<std::string> block_;
     std::vector<std::size_t> drawn_;  ///< columns of each line of the block that is on the screen
     bool is_at_line_start_ = true;  ///< of the screen
+    bool is_out_taken_ = false;     ///< by out_alone
 };
 
 /// Standard output and error of the process. No text of somebody else is a command to the CI system that reads them.

@@ -74,7 +74,7 @@ void print_file_document(Context& context, const value::Node& node, std::string_
 void write_report(Context& context, const std::string& file, const std::string& text) {
     constexpr unsigned k_report_mode = 0644;
     const auto own = own_descriptor(file);
-    if (own == 1) return context.console.out(text);
+    if (own == 1) return context.console.out_alone(text);  // a reader would take the rest for a part of it
     if (own == 2) return context.console.err(text);
     sys::LinuxFileOps ops;
     std::error_code error;

@@ -26,8 +26,8 @@ bool print_document(Context& context, const value::Node& node, const value::Long
 void print_file_document(Context& context, const value::Node& node, std::string_view option);
 
 /// Writes a report to what an option names: a file as a whole, or not at all, also behind a link; standard output for
-/// "-"; a pipe, a terminal, or a descriptor of this process such as /dev/stdout or /dev/fd/3 as it is. Errors: those of
-/// sys::write_file_atomically.
+/// "-", by Console::out_alone; a pipe, a terminal, or a descriptor of this process such as /dev/stdout or /dev/fd/3 as
+/// it is. Errors: those of sys::write_file_atomically.
 void write_report(Context& context, const std::string& file, const std::string& text);
 
 }  // namespace kmm::cli

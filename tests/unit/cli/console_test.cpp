@@ -50,6 +50,17 @@ TEST_SUITE("cli::unit") {
         (void)::close(ends[1]);
     }
 
+    TEST_CASE("what has standard output alone is followed by nothing there") {
+        BufferConsole console;
+        console.out("a\n");
+        console.out_alone("report\n");
+        console.out("b\n");
+        console.ci_commands("::notice::c\n", false);
+        console.out_alone("second report\n");
+        CHECK(console.out_text == "a\nreport\nsecond report\n");
+        CHECK(console.err_text == "b\n::notice::c\n");
+    }
+
     TEST_CASE("the width comes from COLUMNS and is sane") {
         const StdConsole console;
         ::setenv("COLUMNS", "132", 1);
