@@ -69,9 +69,11 @@ TEST_SUITE("kubernetes::checks") {
 TEST_CASE("etcd that kubeadm-config fixes, or names as external without a word") {
     const auto floor_with = [](const std::string& etcd, const char* target) {
         auto text = control_plane("a", "v1.32.13") + worker("b", "v1.32.13") + R"(---
-{kind: Pod, apiVersion: v1, metadata: {name: etcd-a, namespace: kube-system}, spec: {nodeName: a, containers: [{name: etcd, image: 'r/etcd:3.5.24-0'}]}}
+{kind: Pod, apiVersion: v1, metadata: {name: etcd-a, namespace: kube-system},
+ spec: {nodeName: a, containers: [{name: etcd, image: 'r/etcd:3.5.24-0'}]}}
 ---
-{kind: ConfigMap, apiVersion: v1, metadata: {name: kubeadm-config, namespace: kube-system}, data: {ClusterConfiguration: "kind: ClusterConfiguration\netcd: )" +
+{kind: ConfigMap, apiVersion: v1, metadata: {name: kubeadm-config, namespace: kube-system},
+ data: {ClusterConfiguration: "kind: ClusterConfiguration\netcd: )" +
                     etcd + "\"}}\n";
         const auto inventory = inventory_of(text);
         const auto seen = observe(inventory);
