@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kube/fleet.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "api/codec.hpp"
+#include "api/image_labels.hpp"
 #include "api/labels.hpp"
 #include "api/object_decoder.hpp"
 
@@ -52,31 +56,76 @@ private:
     api::ObjectDecoder decoder_;
 };
 
+const Resource k_build_sign_configs{"kmm.sigs.x-k8s.io", "v1beta1", "modulebuildsignconfigs", "ModuleBuildSignConfig",
+                                    Scope::namespaced};
+
 struct Listing {
     Resource resource;
     std::string label_selector;
+    std::string field_selector;
 };
 
 std::vector<Listing> listings_of(const FleetQuery& query) {
     using namespace resources;
-    std::vector<Listing> result{{k_nodes, ""}, {k_modules, ""}, {k_node_modules_configs, ""},
-                                {k_pods, std::string(api::k_label_worker_action)}};
+    std::vector<Listing> result{{k_nodes, "", ""}, {k_modules, "", ""}, {k_node_modules_configs, "", ""},
+                                {k_pods, std::string(api::k_label_worker_action), ""}};
     if (query.plugins == FleetQuery::Plugins::yes) {
         for (const auto& resource : {k_daemon_sets, k_device_classes}) {
-            result.push_back({resource, std::string(api::k_label_module_name)});
+            result.push_back({resource, std::string(api::k_label_module_name), ""});
         }
     }
-    if (query.hub != FleetQuery::Hub::no) { result.push_back({k_managed_cluster_modules, ""}); }
-    if (query.hub == FleetQuery::Hub::all) { result.push_back({k_managed_clusters, ""}); }
+    if (query.hub != FleetQuery::Hub::no) { result.push_back({k_managed_cluster_modules, "", ""}); }
+    if (query.hub == FleetQuery::Hub::all) { result.push_back({k_managed_clusters, "", ""}); }
     return result;
 }
 
-void list_into(Client& client, const Listing& listing, Fleet& fleet) {
+std::vector<Listing> image_listings() {
+    return {{resources::k_module_images_configs, "", ""}, {k_build_sign_configs, "", ""}};
+}
+
+/// What adds causes and findings, and is done without where it may not be read.
+std::vector<Listing> wishes_of(const FleetQuery& query) {
+    auto result = image_listings();
+    if (query.image_pods == FleetQuery::ImagePods::yes) {
+        result.push_back({resources::k_pods, std::string(api::k_label_image_owner), ""});
+        result.push_back({resources::k_pods, std::string(api::k_label_resource_type), ""});
+    }
+    if (query.surroundings == FleetQuery::Surroundings::yes) {
+        // In which namespace the operator runs is nobody's rule.
+        for (const char* name : {"kmm-operator-manager-config", "kmm-operator-hub-manager-config"}) {
+            result.push_back({resources::k_config_maps, "", fmt::format("metadata.name={}", name)});
+        }
+    }
+    if (query.preflights == FleetQuery::Preflights::yes) {
+        result.push_back({resources::k_preflight_validations, "", ""});
+    }
+    return result;
+}
+
+void list_into(Client& client, const Listing& listing, api::Objects& objects, Diagnostics& diagnostics) {
+    if (!listing.resource.group.empty() && !client.serves(listing.resource)) { return; }
     ListQuery query;
     query.label_selector = listing.label_selector;
+    query.field_selector = listing.field_selector;
     std::optional<FleetSink> sink;
     client.list(listing.resource, query, [&]() -> value::ObjectSink& { return sink.emplace(listing.resource); });
-    std::move(*sink).commit(fleet.objects, fleet.diagnostics);
+    std::move(*sink).commit(objects, diagnostics);
+}
+
+/// What is wrong with such an object is a warning: nothing needs it.
+void list_wishes(Client& client, const std::vector<Listing>& wishes, api::Objects& objects, Diagnostics& diagnostics) {
+    for (const auto& wish : wishes) {
+        Diagnostics faults;
+        try {
+            list_into(client, wish, objects, faults);
+        } catch (const Error& error) {
+            if (error.code() != "forbidden") { throw; }
+        }
+        for (auto& fault : faults) {
+            if (fault.severity == Severity::error) { fault.severity = Severity::warning; }
+            diagnostics.push_back(std::move(fault));
+        }
+    }
 }
 
 /// Adds an object that is nice to have: that it is absent, or none of our business, is no fault. False if it is absent.
@@ -116,6 +165,13 @@ void add_referenced(Client& client, FleetQuery::Referenced referenced, Fleet& fl
     for (const auto& [ns, name] : maps) { add_object(client, resources::k_config_maps, {ns, name}, fleet); }
 }
 
+/// The Namespaces of Modules, for what they enforce.
+void add_namespaces(Client& client, Fleet& fleet) {
+    std::set<std::string> spaces;
+    for (const auto& module : fleet.objects.modules) { spaces.insert(module.meta.namespace_); }
+    for (const auto& space : spaces) { add_object(client, resources::k_namespaces, {"", space}, fleet); }
+}
+
 }  // namespace
 
 void decode_object(const Resource& resource, const value::Node& object, api::Objects& objects,
@@ -126,10 +182,18 @@ void decode_object(const Resource& resource, const value::Node& object, api::Obj
     api::decode(document, objects, diagnostics);
 }
 
+void add_image_states(Client& client, api::Objects& objects, Diagnostics& diagnostics) {
+    list_wishes(client, image_listings(), objects, diagnostics);
+}
+
 std::vector<Rule> fleet_rules(const FleetQuery& query) {
     std::vector<Rule> rules;
     for (const auto& listing : listings_of(query)) {
         rules.push_back({"list", listing.resource.group, listing.resource.plural, "", "", ""});
+    }
+    for (const auto& wish : wishes_of(query)) {
+        Rule rule{"list", wish.resource.group, wish.resource.plural, "", "", ""};
+        if (std::find(rules.begin(), rules.end(), rule) == rules.end()) { rules.push_back(std::move(rule)); }
     }
     return rules;
 }
@@ -139,9 +203,7 @@ Fleet read_fleet(Client& client, const FleetQuery& query) {
     try {
         fleet.has_kmm = client.serves(resources::k_modules);
         for (const auto& listing : listings_of(query)) {
-            if (listing.resource.group.empty() || client.serves(listing.resource)) {
-                list_into(client, listing, fleet);
-            }
+            list_into(client, listing, fleet.objects, fleet.diagnostics);
         }
     } catch (const Error& error) {
         if (error.code() != "forbidden") { throw; }
@@ -149,6 +211,8 @@ Fleet read_fleet(Client& client, const FleetQuery& query) {
         if (missing.empty()) { throw; }
         throw missing_error(client, missing, query.program);
     }
+    list_wishes(client, wishes_of(query), fleet.objects, fleet.diagnostics);
+    if (query.surroundings == FleetQuery::Surroundings::yes) { add_namespaces(client, fleet); }
     if (fleet.has_kmm) {
         add_object(client, resources::k_custom_resource_definitions, {"", "modules.kmm.sigs.x-k8s.io"}, fleet);
     }

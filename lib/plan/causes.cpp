@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "api/image_labels.hpp"
 #include "base/text.hpp"
 #include "plan/observe.hpp"
 
@@ -115,7 +116,7 @@ void add_pod_cause(const api::Pod& pod, std::string_view what, const api::Module
 }
 
 std::string_view word_of(const api::Pod& pod) {
-    const auto type = pod.meta.labels.find("kmm.node.kubernetes.io/resource-type");
+    const auto type = pod.meta.labels.find(std::string(api::k_label_resource_type));
     if (type == pod.meta.labels.end()) { return "pull"; }
     return base::to_lower(type->second).starts_with("sign") ? "sign" : "build";
 }

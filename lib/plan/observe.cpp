@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "api/codec.hpp"
+#include "api/image_labels.hpp"
 #include "plan/template.hpp"
 #include "value/reader.hpp"
 
@@ -26,12 +27,11 @@ bool is_worker_loader(const api::Pod& pod) {
     return action != nullptr && *action == "Load";
 }
 
-constexpr const char* k_label_image_owner = "kmm.node.kubernetes.io/image-owner";
-constexpr const char* k_label_resource_type = "kmm.node.kubernetes.io/resource-type";
 constexpr const char* k_label_target_kernel = "kmm.node.kubernetes.io/target-kernel";
 
 bool is_image_pod(const api::Pod& pod) {
-    return pod.meta.labels.contains(k_label_image_owner) || pod.meta.labels.contains(k_label_resource_type);
+    return text_at(pod.meta.labels, api::k_label_image_owner) != nullptr ||
+           text_at(pod.meta.labels, api::k_label_resource_type) != nullptr;
 }
 
 Phase phase_of(const std::string& phase) {
@@ -100,7 +100,7 @@ std::string problem_text(const api::Pod::Problem& problem) {
 
 bool is_image_pod_of(const api::Pod& pod, std::string_view ns, std::string_view name, std::string_view kernel) {
     if (pod.meta.namespace_ != ns) { return false; }
-    if (const std::string* owner = text_at(pod.meta.labels, k_label_image_owner)) { return *owner == name; }
+    if (const std::string* owner = text_at(pod.meta.labels, api::k_label_image_owner)) { return *owner == name; }
     const std::string* module = text_at(pod.meta.labels, api::k_label_module_name);
     const std::string* target = text_at(pod.meta.labels, k_label_target_kernel);
     return module != nullptr && *module == name && (target == nullptr || *target == dns_safe_kernel(kernel));

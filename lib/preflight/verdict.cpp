@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "kernel/devel.hpp"
 #include "plan/image_name.hpp"
+#include "plan/image_states.hpp"
 
 namespace kmm::preflight {
 
@@ -35,6 +36,56 @@ Diagnostic bad_name(const plan::Surveyed& surveyed, const Diagnostic& fault) {
         fmt::format("Module {} on kernel {}: {}", surveyed.module->full_name(), surveyed.kernel, fault.message);
     finding.exit = Exit::checks_failed;
     return finding;
+}
+
+/// What KMM has found out about images that no registry was asked for: one that is not there, and one whose build or
+/// signing failed, is loaded nowhere. KMM keeps what its own preflight finds out as NAME-preflight.
+void heed_image_states(std::vector<Verdict>& verdicts, const api::Objects& objects) {
+    using Kind = plan::ImageState::Kind;
+    const plan::ImageStates states(objects);
+    if (states.empty()) return;
+    for (auto& verdict : verdicts) {
+        const bool is_open = verdict.resolved != nullptr && !verdict.unknown && verdict.findings.empty() &&
+                             verdict.checked == Checked::mapping;
+        if (!is_open) continue;
+        const auto& module = *verdict.surveyed->module;
+        const auto& image = verdict.resolved->config.container_image;
+        for (const auto& owner : {module.meta.name, module.meta.name + "-preflight"}) {
+            const auto state = states.find(module.meta.namespace_, owner, image);
+            const bool is_missing = state.kind == Kind::missing;
+            if (!is_missing && (state.kind != Kind::made || state.failed_action.empty())) continue;
+            auto& finding = verdict.findings.emplace_back();
+            finding.code = "image-missing";
+            std::string said = state.word.empty() ? "" : "KMM says " + base::escape(state.word);
+            if (!state.failed_action.empty())
+                said += (said.empty() ? "KMM's " : "; ") + base::escape(state.failed_action) + " failed";
+            finding.message = fmt::format("Module {} on kernel {}: {} for {}", module.full_name(),
+                                          verdict.surveyed->kernel, said, base::escape(image));
+            finding.hint = "--check-images asks the registry itself";
+            finding.exit = Exit::checks_failed;
+            break;
+        }
+    }
+}
+
+/// Asks the registries, and adds what came of it.
+void ask(std::vector<Verdict>& verdicts, const api::Objects& objects, const cli::Args& args, cli::Context& context) {
+    std::vector<ImageQuestion> questions;
+    for (const auto& verdict : verdicts)
+        if (verdict.question) questions.push_back(*verdict.question);
+    if (questions.empty()) return;
+    const auto answers = ask_registries(questions, objects, args, context);
+    for (auto& verdict : verdicts) {
+        if (!verdict.question) continue;
+        const auto& answer = answers.at(verdict.question->key());
+        verdict.digest = answer.digest;
+        verdict.files = answer.files;
+        verdict.symbols = answer.symbols;
+        verdict.unknown = !answer.reached;
+        if (answer.reached)
+            verdict.checked = verdict.question->depth == Depth::modules ? Checked::modules : Checked::image;
+        verdict.findings.insert(verdict.findings.end(), answer.findings.begin(), answer.findings.end());
+    }
 }
 
 }  // namespace
@@ -122,22 +173,8 @@ std::vector<Verdict> first_verdicts(const std::vector<plan::Surveyed>& rows,
 
 void answer_questions(std::vector<Verdict>& verdicts, const api::Objects& objects, const cli::Args& args,
                       cli::Context& context) {
-    std::vector<ImageQuestion> questions;
-    for (const auto& verdict : verdicts)
-        if (verdict.question) questions.push_back(*verdict.question);
-    if (questions.empty()) return;
-    const auto answers = ask_registries(questions, objects, args, context);
-    for (auto& verdict : verdicts) {
-        if (!verdict.question) continue;
-        const auto& answer = answers.at(verdict.question->key());
-        verdict.digest = answer.digest;
-        verdict.files = answer.files;
-        verdict.symbols = answer.symbols;
-        verdict.unknown = !answer.reached;
-        if (answer.reached)
-            verdict.checked = verdict.question->depth == Depth::modules ? Checked::modules : Checked::image;
-        verdict.findings.insert(verdict.findings.end(), answer.findings.begin(), answer.findings.end());
-    }
+    ask(verdicts, objects, args, context);
+    heed_image_states(verdicts, objects);
 }
 
 Position place_of(const Verdict& verdict) {

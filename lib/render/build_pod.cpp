@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "api/image_labels.hpp"
 #include "api/labels.hpp"
 #include "api/names.hpp"
 #include "base/text.hpp"
@@ -160,7 +161,7 @@ Node builder_pod(Scene& scene, const WantedImage& wanted, BuilderPod pod, const 
                        {"app.kubernetes.io/name", "kmm"},
                        {"app.kubernetes.io/part-of", "kmm"},
                        {std::string(api::k_label_module_name), wanted.module->meta.name},
-                       {"kmm.node.kubernetes.io/resource-type", type},
+                       {std::string(api::k_label_resource_type), type},
                        {"kmm.node.kubernetes.io/target-kernel", kernel.substr(0, api::k_label_length_max)}});
     const std::string name = fmt::format("{}-{}-{}", wanted.module->meta.name, builds ? "build" : "sign", kernel);
     Node metadata = Node::mapping({{"annotations", std::move(annotations)},
@@ -270,7 +271,7 @@ Node pull_pod(Scene& scene, const WantedImage& wanted) {
     const api::Module& module = *wanted.module;
     const bool once = wanted.resolved.build || wanted.resolved.sign;
     const Node labels =
-        Node::mapping({{"kmm.node.kubernetes.io/image-owner", module.meta.name},
+        Node::mapping({{std::string(api::k_label_image_owner), module.meta.name},
                        {"kmm.node.kubernetes.io/pull-pod-type", once ? "one-time-pull" : "until-success"}});
     const std::string start = fmt::format("{}-pull-pod-", module.meta.name);
     Node container = Node::mapping(

@@ -61,6 +61,8 @@ KINDS = [
     ("modules", "kmm.sigs.x-k8s.io", "v1beta1", "Module", True),
     ("nodemodulesconfigs", "kmm.sigs.x-k8s.io", "v1beta1", "NodeModulesConfig", False),
     ("moduleimagesconfigs", "kmm.sigs.x-k8s.io", "v1beta1", "ModuleImagesConfig", True),
+    ("modulebuildsignconfigs", "kmm.sigs.x-k8s.io", "v1beta1", "ModuleBuildSignConfig", True),
+    ("preflightvalidations", "kmm.sigs.x-k8s.io", "v1beta2", "PreflightValidation", False),
     ("services", "", "v1", "Service", True),
     ("poddisruptionbudgets", "policy", "v1", "PodDisruptionBudget", True),
     ("managedclusters", "cluster.open-cluster-management.io", "v1", "ManagedCluster", False),

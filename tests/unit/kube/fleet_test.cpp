@@ -115,6 +115,36 @@ TEST_CASE("a fleet: what Modules' plugins run as is read only when asked for, by
     CHECK(fleet.server.count("labelSelector=kmm.node.kubernetes.io%2Fmodule.name") == 1);
 }
 
+TEST_CASE("a fleet: what KMM says of images is read where it may be") {
+    auto replies = usual_replies();
+    replies[k_kmm] = reply(200, R"({"kind":"APIResourceList","resources":[{"name":"modules"},{"name":"nodemodulesconfigs"},
+        {"name":"moduleimagesconfigs"},{"name":"modulebuildsignconfigs"}]})");
+    replies[k_kmm + "/moduleimagesconfigs"] =
+        reply(200, R"({"apiVersion":"kmm.sigs.x-k8s.io/v1beta1","kind":"ModuleImagesConfigList","metadata":{},"items":[
+        {"apiVersion":"kmm.sigs.x-k8s.io/v1beta1","kind":"ModuleImagesConfig","metadata":{"name":"m","namespace":"ns"},
+         "status":{"imagesStates":[{"image":"i","status":"DoesNotExist"}]}}]})");
+    replies["/api/v1/configmaps"] = reply(200, R"({"kind":"ConfigMapList","apiVersion":"v1","metadata":{},"items":[]})");
+    replies[k_kmm + "/modulebuildsignconfigs"] = status_reply(403, "Forbidden", "no");
+    FleetServer fleet(replies);
+    const Fleet found = fleet.read();
+    REQUIRE(found.objects.module_images_configs.size() == 1);
+    CHECK(found.objects.module_images_configs[0].states.at("i") == "DoesNotExist");
+    CHECK(found.objects.module_build_sign_configs.empty());
+    CHECK(fleet.server.count("image-owner") == 0);
+    FleetQuery query;
+    query.image_pods = FleetQuery::ImagePods::yes;
+    query.surroundings = FleetQuery::Surroundings::yes;
+    static_cast<void>(fleet.read(query));
+    CHECK(fleet.server.count("labelSelector=kmm.node.kubernetes.io%2Fimage-owner") == 1);
+    CHECK(fleet.server.count("labelSelector=kmm.node.kubernetes.io%2Fresource-type") == 1);
+    CHECK(fleet.server.count("fieldSelector=metadata.name%3Dkmm-operator-manager-config") == 1);
+    CHECK(fleet.server.count("GET /api/v1/namespaces/ns ") == 1);
+    auto closed_replies = replies;
+    closed_replies["/api/v1/pods"] = status_reply(403, "Forbidden", "no");
+    FleetServer closed(closed_replies);
+    CHECK(error_of([&] { return closed.read(query); }).code() == "forbidden");  // Pods are no wish
+}
+
 TEST_CASE("a fleet without KMM has Nodes only") {
     auto replies = usual_replies();
     replies.erase(k_kmm);
@@ -132,7 +162,7 @@ TEST_CASE("a fleet that may not be read: all missing rights at once") {
     FleetServer fleet(replies);
     const Error error = error_of([&] { return fleet.read(); });
     CHECK(error.code() == "forbidden");
-    CHECK(error.details().size() == 4);
+    CHECK(error.details().size() == 6);
     CHECK(error.details()[1] == std::pair<std::string, std::string>("right", "list modules.kmm.sigs.x-k8s.io"));
     CHECK(error.hint().find("name: kmm-plan-") != std::string::npos);
 }

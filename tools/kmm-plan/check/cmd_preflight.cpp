@@ -14,7 +14,6 @@
 #include "kmm-plan/render/recipe_run.hpp"
 #include "kmm-plan/check/reporting.hpp"
 #include "kmm-plan/verbs.hpp"
-#include "plan/image_states.hpp"
 #include "plan/survey.hpp"
 #include "preflight/verdict.hpp"
 #include "recipe/decide/upgradeable.hpp"
@@ -39,36 +38,6 @@ Diagnostics settle_findings(std::vector<preflight::Verdict>& verdicts, Reporting
     }
     sort_and_merge(all);
     return all;
-}
-
-/// What KMM has found out about images that no registry was asked for: one that is not there, and one whose build or
-/// signing failed, is loaded nowhere. KMM keeps what its own preflight finds out as NAME-preflight.
-void heed_image_states(std::vector<preflight::Verdict>& verdicts, const api::Objects& objects) {
-    using Kind = plan::ImageState::Kind;
-    const plan::ImageStates states(objects);
-    if (states.empty()) return;
-    for (auto& verdict : verdicts) {
-        const bool is_open = verdict.resolved != nullptr && !verdict.unknown && verdict.findings.empty() &&
-                             verdict.checked == preflight::Checked::mapping;
-        if (!is_open) continue;
-        const auto& module = *verdict.surveyed->module;
-        const auto& image = verdict.resolved->config.container_image;
-        for (const auto& owner : {module.meta.name, module.meta.name + "-preflight"}) {
-            const auto state = states.find(module.meta.namespace_, owner, image);
-            const bool is_missing = state.kind == Kind::missing;
-            if (!is_missing && (state.kind != Kind::made || state.failed_action.empty())) continue;
-            auto& finding = verdict.findings.emplace_back();
-            finding.code = "image-missing";
-            finding.message = fmt::format("Module {} on kernel {}: KMM says {} for {}{}", module.full_name(),
-                                          verdict.surveyed->kernel, base::escape(state.word), base::escape(image),
-                                          state.failed_action.empty()
-                                              ? std::string()
-                                              : "; " + base::escape(state.failed_action) + " failed");
-            finding.hint = "--check-images asks the registry itself";
-            finding.exit = Exit::checks_failed;
-            break;
-        }
-    }
 }
 
 /// Those of --kernel, else those that PreflightValidations ask about, each once.
@@ -126,7 +95,6 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
             .hint("kmm-plan show prints what was read");
     auto verdicts = preflight::first_verdicts(rows, interface_of, args.flag("check-images"), trusted);
     preflight::answer_questions(verdicts, source.objects, args, context);
-    heed_image_states(verdicts, source.objects);
     auto recipe_verdicts = has_recipes ? recipes.judge(kernels, interface_of, source.objects.nodes, context)
                                        : std::vector<RecipeVerdict>();
     auto findings = settle_findings(verdicts, reporting);

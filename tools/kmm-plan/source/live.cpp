@@ -91,6 +91,9 @@ kube::FleetQuery fleet_query(std::string_view verb, const cli::Args& args) {
     kube::FleetQuery query;
     if (verb == "images" || verb == "preflight") { query.referenced = kube::FleetQuery::Referenced::secrets; }
     if (verb == "render" || verb == "validate") { query.referenced = kube::FleetQuery::Referenced::all; }
+    if (verb == "why") { query.image_pods = kube::FleetQuery::ImagePods::yes; }
+    if (verb == "preflight") { query.preflights = kube::FleetQuery::Preflights::yes; }
+    if (verb == "validate") { query.surroundings = kube::FleetQuery::Surroundings::yes; }
     if (verb == "diff") { query.plugins = kube::FleetQuery::Plugins::yes; }
     if (verb == "validate") { query.hub = kube::FleetQuery::Hub::modules; }
     if (verb == "render" && asks_for_hub(args)) {

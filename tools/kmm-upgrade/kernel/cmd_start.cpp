@@ -16,6 +16,7 @@
 #include "kmm-upgrade/session/releases.hpp"
 #include "kmm-upgrade/session/walk_options.hpp"
 #include "kmm-upgrade/verbs.hpp"
+#include "kube/fleet.hpp"
 #include "preflight/verdict.hpp"
 #include "recipe/ready/recipe_preflight.hpp"
 #include "upgrade/drive_kernel/plan_kernel.hpp"
@@ -263,7 +264,9 @@ Exit run_start_kernel(const cli::Args& args, cli::Context& context) {
     auto& cluster = access.cluster.open(place);
     if (!dry) access.cluster.lock_directory();
     access.cluster.expect(request.options, "");
-    const auto snapshot = cluster.store->read();
+    auto snapshot = cluster.store->read();
+    if (cluster.server != nullptr)
+        kube::add_image_states(cluster.server->client(), snapshot.objects, snapshot.diagnostics);
     if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
     auto planned = drive::plan_kernel(snapshot.objects, request, {command, kernel_loader_of(access, request.options)},
                                       call.clock());
