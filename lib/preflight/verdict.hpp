@@ -49,7 +49,8 @@ struct Verdict {
                                                   const std::map<std::string, const kernel::Interface*>& interfaces,
                                                   bool ask_images, const Trusted& trusted);
 /// Asks the questions of the verdicts, and adds what came of them; where no registry was asked, what KMM has written
-/// down about the image (ModuleImagesConfig, ModuleBuildSignConfig of `objects`) counts. Errors: those of ask_registries.
+/// down about the image (ModuleImagesConfig, ModuleBuildSignConfig of `objects`) counts.
+/// Errors: those of ask_registries.
 void answer_questions(std::vector<Verdict>& verdicts, const api::Objects& objects, const cli::Args& args,
                       cli::Context& context);
 /// Where in the documents a finding about this row is to be mended: the mapping, else all mappings, else the Module.
