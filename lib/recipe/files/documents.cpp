@@ -58,7 +58,16 @@ bool is_in_chart(const std::string& file, const std::vector<std::string>& files)
     return false;
 }
 
-/// What -f has is not taken from the server.
+bool has_chart(const std::string& path) { return fs::is_regular_file(path) || fs::exists(path + "/Chart.yaml"); }
+
+Error chart_not_found(const std::string& resource, const rp::ChartReference& reference, std::string message) {
+    return Error(Exit::not_found, "chart-not-found", fmt::format("{}: {}", resource, message))
+        .at(reference.origin)
+        .hint(fmt::format("--chart {}=DIR names a directory with Chart.yaml, or a .tgz", resource));
+}
+
+}  // namespace
+
 void add_cluster_resources(kube::Client& client, std::vector<value::Document>& all) {
     const auto id_of = [](const value::Document& document) {
         const auto& root = document.root;
@@ -72,16 +81,6 @@ void add_cluster_resources(kube::Client& client, std::vector<value::Document>& a
         if (!is_given) { all.push_back(std::move(document)); }
     }
 }
-
-bool has_chart(const std::string& path) { return fs::is_regular_file(path) || fs::exists(path + "/Chart.yaml"); }
-
-Error chart_not_found(const std::string& resource, const rp::ChartReference& reference, std::string message) {
-    return Error(Exit::not_found, "chart-not-found", fmt::format("{}: {}", resource, message))
-        .at(reference.origin)
-        .hint(fmt::format("--chart {}=DIR names a directory with Chart.yaml, or a .tgz", resource));
-}
-
-}  // namespace
 
 void read_document_file(const std::string& name, std::vector<value::Document>& all, Diagnostics& faults) {
     try {

@@ -22,6 +22,9 @@ namespace kmm::recipe::files {
 /// "unreadable-file", those of the readers.
 void read_document_file(const std::string& name, std::vector<value::Document>& all, Diagnostics& faults);
 
+/// Appends what read_cluster_resources finds, but for objects that `all` has. Errors: those of the client.
+void add_cluster_resources(kube::Client& client, std::vector<value::Document>& all);
+
 /// What -f names.
 struct RecipeDocuments {
     std::vector<value::Document> all;

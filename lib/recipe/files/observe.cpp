@@ -12,6 +12,12 @@ namespace {
 const kube::Resource k_cluster_versions{"config.openshift.io", "v1", "clusterversions", "ClusterVersion",
                                         kube::Scope::cluster};
 const kube::Resource k_proxies{"config.openshift.io", "v1", "proxies", "Proxy", kube::Scope::cluster};
+const kube::Resource k_digest_mirrors{"config.openshift.io", "v1", "imagedigestmirrorsets", "ImageDigestMirrorSet",
+                                      kube::Scope::cluster};
+const kube::Resource k_tag_mirrors{"config.openshift.io", "v1", "imagetagmirrorsets", "ImageTagMirrorSet",
+                                   kube::Scope::cluster};
+const kube::Resource k_source_policies{"operator.openshift.io", "v1alpha1", "imagecontentsourcepolicies",
+                                       "ImageContentSourcePolicy", kube::Scope::cluster};
 const kube::Resource k_image_streams{"image.openshift.io", "v1", "imagestreams", "ImageStream",
                                      kube::Scope::namespaced};
 
@@ -27,6 +33,18 @@ void add_object(std::vector<value::Document>& all, const kube::Resource& resourc
 void add_found(std::vector<value::Document>& all, kube::Client& client, const kube::Resource& resource,
                const kube::Key& key) {
     if (auto found = client.find(resource, key)) { add_object(all, resource, std::move(*found)); }
+}
+
+/// By which mirrors the nodes pull. Where they may not be listed, registries are asked themselves.
+void add_mirror_sets(std::vector<value::Document>& all, kube::Client& client) {
+    for (const auto* resource : {&k_digest_mirrors, &k_tag_mirrors, &k_source_policies}) {
+        if (!client.serves(*resource)) { continue; }
+        try {
+            for (auto& object : client.list_all(*resource, {})) { add_object(all, *resource, std::move(object)); }
+        } catch (const Error& error) {
+            if (error.code() != "forbidden") { throw; }
+        }
+    }
 }
 
 /// What a path of discovery says; null where it does not answer.
@@ -59,6 +77,7 @@ std::vector<value::Document> read_cluster_objects(kube::Client& client) {
     for (auto& node : client.list_all(kube::resources::k_nodes, {})) {
         add_object(all, kube::resources::k_nodes, std::move(node));
     }
+    add_mirror_sets(all, client);
     if (!client.serves(k_cluster_versions)) { return all; }
     add_found(all, client, k_cluster_versions, {"", "version"});
     add_found(all, client, k_proxies, {"", "cluster"});

@@ -10,8 +10,9 @@
 
 namespace kmm::recipe::files {
 
-/// The objects that facts are read from: Nodes, and on OpenShift ClusterVersion, Proxy, ImageStream driver-toolkit and
-/// ConfigMap machine-config-osimageurl. Kinds that are not served are left out. Errors: those of the client.
+/// The objects that facts are read from: Nodes, sets of mirrors, and on OpenShift ClusterVersion, Proxy, ImageStream
+/// driver-toolkit and ConfigMap machine-config-osimageurl. Kinds that are not served are left out, and sets of mirrors
+/// that the account may not list. Errors: those of the client.
 [[nodiscard]] std::vector<value::Document> read_cluster_objects(kube::Client& client);
 
 /// The SpecialResources of the server, and the ConfigMaps that cm:// repositories of their charts name. None where the

@@ -292,26 +292,34 @@ RecipePreflight::RecipePreflight(const cli::Args& args) : args_(args) {
         if (name == "-") { ::lseek(0, 0, SEEK_SET); }
     }
     for (auto& chart : charts_) { chart = chart.substr(0, chart.rfind("Chart.yaml")); }
-    if (!found) {
-        for (const char* name : {"chart", "facts", "fact"})
-            if (args.source(name) == "option")
-                throw Error(Exit::usage, "missing-option",
-                            fmt::format("--{} requires SpecialResources among the documents of -f", name))
-                    .hint("add their documents with -f, or leave the option out");
-        return;
-    }
+    if (!found) { return; }
     documents_ = read_recipe_documents(args);
-    if (!documents_.resources.empty()) { files::ChartPlaces(args, documents_, {}); }  // for its errors
     facts_ = read_facts(args, documents_, false);
     const auto& names = args.all("filename");
     if (std::find(names.begin(), names.end(), "-") != names.end()) { ::lseek(0, 0, SEEK_SET); }
 }
 
-void RecipePreflight::add_cluster(kube::Client& client) {
+void RecipePreflight::complete(kube::Client* client) {
+    if (client != nullptr) {
+        files::add_cluster_resources(*client, documents_.all);
+        Diagnostics faults;
+        documents_ = files::decode_documents(std::move(documents_.all), faults);
+        if (has_errors(faults)) { throw Error::from_diagnostics(std::move(faults)); }
+    }
+    if (!any() && documents_.validations.empty()) {
+        for (const char* name : {"chart", "facts", "fact"}) {
+            if (args_.source(name) != "option") { continue; }
+            throw Error(Exit::usage, "missing-option",
+                        fmt::format("--{} requires SpecialResources among the documents of -f", name))
+                .hint("add their documents with -f, or leave the option out");
+        }
+    }
     if (!any()) { return; }
-    for (auto& document : files::read_cluster_objects(client)) { documents_.all.push_back(std::move(document)); }
+    files::ChartPlaces(args_, documents_, {});  // for its errors
+    if (client == nullptr) { return; }
+    for (auto& document : files::read_cluster_objects(*client)) { documents_.all.push_back(std::move(document)); }
     facts_ = read_facts(args_, documents_, false);
-    files::add_server_facts(client, facts_);
+    files::add_server_facts(*client, facts_);
 }
 
 bool RecipePreflight::is_chart_file(std::string_view path) const {

@@ -46,8 +46,10 @@ public:
     /// release that the facts do not list.
     [[nodiscard]] std::vector<std::string> asked_kernels() const;
 
-    /// Takes facts of a live cluster, under those of --facts and --fact. Errors: those of the client.
-    void add_cluster(kube::Client& client);
+    /// After it, what is known is complete: SpecialResources of a live cluster that -f does not have, and its facts,
+    /// under those of --facts and --fact. nullptr: there is none. Errors: usage "missing-option" for options of recipes
+    /// where there are none; those of ChartPlaces and of the client.
+    void complete(kube::Client* client);
     /// All verdicts: by kernel, then as resources are applied. Registries are asked with --check-images, and for
     /// kernels with an interface. Without kernels in the facts, those of `nodes` count.
     [[nodiscard]] std::vector<RecipeVerdict> judge(const std::vector<std::string>& kernels,

@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "kmm-plan/source/documents.hpp"
+#include "kmm-plan/source/live.hpp"
 #include "kmm-plan/source/plan_options.hpp"
 #include "kmm-plan/check/preflight_output.hpp"
 #include "kmm-plan/check/recipe_output.hpp"
@@ -66,6 +67,10 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
     RecipePreflight recipes(args);
     Source source =
         read_valid_source(args, context, [&](std::string_view path) { return recipes.is_chart_file(path); });
+    if (source.live)
+        source.live->in_time([&] { recipes.complete(&source.live->client()); });
+    else
+        recipes.complete(nullptr);
     const auto kernels = chosen_kernels(args, source, recipes);
     const auto interface_of = preflight::by_kernel(interfaces, kernels);
     check_namespace({&source, 1}, args);
@@ -146,8 +151,8 @@ cli::Verb preflight_verb() {
         "unsigned or signed by another key; other kernels load them and are tainted, which is a warning. A "
         "signature that does not match its module is refused by every kernel. -o wide and json show signer, key "
         "and digest of each file.\n\n"
-        "SpecialResources among the documents of -f are checked with the charts, facts and releases that render "
-        "recipe takes. A driver container is ready for a kernel if its image for that kernel exists; else if the "
+        "SpecialResources of -f, and those of a live cluster, are checked with the charts, facts and releases that "
+        "render recipe takes. A driver container is ready for a kernel if its image for that kernel exists; else if the "
         "modules of its current image fit the kernel by every symbol version (--kernel-devel); else if it has a "
         "build whose source is known. Otherwise the kernel has to wait. A PreflightValidation of the operator "
         "names a release, whose kernel is taken from the facts.\n\n"

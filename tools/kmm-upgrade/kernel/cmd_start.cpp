@@ -93,8 +93,9 @@ std::vector<api::Node> nodes_of(const api::Objects& objects, const upgrade::Run&
 void run_recipe_preflight(Access& access, recipe::ready::RecipePreflight& recipes, const cluster::Snapshot& snapshot,
                           const upgrade::Run& run, const std::map<std::string, const kernel::Interface*>& interfaces,
                           Preflight& made) {
+    auto* server = access.cluster.opened().server;
+    recipes.complete(server == nullptr ? nullptr : &server->client());
     if (!recipes.any()) return;
-    if (auto* server = access.cluster.opened().server; server != nullptr) recipes.add_cluster(server->client());
     made.recipes = recipes.judge({run.to_version}, interfaces, nodes_of(snapshot.objects, run), access.call.context());
 }
 
