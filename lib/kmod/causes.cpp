@@ -246,7 +246,10 @@ private:
         if (!file_->is_signed) return;
         const ModuleSignature signature = file_->signature();
         add("the signature is damaged", yes_if(!signature.fault.empty()), signature.fault);
-        const KeyPresence presence = find_key(signature, kernel_keys(host_));
+        const auto directory = host_module_directory(host_, node_facts(host_).kernel);
+        const auto reference = reference_module(directory);
+        const ModuleSignature* own = own_signature(reference ? &*reference : nullptr, directory);
+        const KeyPresence presence = find_key(signature, kernel_keys(host_), own);
         add("no key of this kernel fits the signature",
             !wants_signatures(state_)          ? Applies::no
             : presence == KeyPresence::unknown ? Applies::unknown

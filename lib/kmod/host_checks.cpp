@@ -129,13 +129,14 @@ void check_configuration(const CheckInput& input, Diagnostics& findings) {
     }
 }
 
-void check_signatures(const CheckInput& input, Diagnostics& findings) {
+void check_signatures(const CheckInput& input, const HostModule* reference, Diagnostics& findings) {
     const bool wanted = wants_signatures(input.state);
     const bool known =
         read_text(input.host.sys + "/module/module/parameters/sig_enforce").has_value();  // CONFIG_MODULE_SIG
     const std::string switches =
         fmt::format("sig_enforce {}, lockdown {}", input.state.sig_enforce ? "on" : "off", input.state.lockdown);
     const auto keys = kernel_keys(input.host);
+    const ModuleSignature* own = own_signature(reference, input.directory);
     for (const auto& name : input.found.order.names) {
         const ModuleFile& file = input.index.find(name)->file;
         const ModuleSignature signature = file.signature();
@@ -157,17 +158,22 @@ void check_signatures(const CheckInput& input, Diagnostics& findings) {
             add_finding(findings, Severity::error, "bad-signature",
                         fmt::format("the signature of module {} is damaged: {}", name, signature.fault),
                         "sign the module again, and do not strip it afterwards");
-        } else if (find_key(signature, keys) == KeyPresence::absent && (wanted || known)) {
-            const auto reference = wanted ? reference_module(input.directory) : std::nullopt;
-            if (reference && !reference->signer.empty() &&
-                find_key(signature, std::vector{reference->signer}) == KeyPresence::present)
-                continue;
+        } else if (find_key(signature, keys, own) == KeyPresence::absent && (wanted || known)) {
+            const auto is_own = [&](const ModuleSignature& each) {
+                return own != nullptr && each.signer == own->signer && each.key_id == own->key_id;
+            };
+            if (is_own(signature) || std::any_of(signature.others.begin(), signature.others.end(), is_own)) continue;
+            const bool same_name = find_key(signature, keys) == KeyPresence::present;
             add_finding(findings, wanted ? Severity::error : Severity::warning, "key-not-trusted",
-                        fmt::format("no key of this kernel's keyrings fits the signature of module {} ({}; {})", name,
-                                    signature_text(signature), switches),
+                        fmt::format("no key of this kernel's keyrings fits the signature of module {} ({}; {}){}", name,
+                                    signature_text(signature), switches,
+                                    same_name ? fmt::format("; the modules of this kernel are signed with another key "
+                                                            "of the name {}, {}",
+                                                            base::escape(own->signer), own->key_id)
+                                              : ""),
                         wanted ? "enrol the key (mokutil --import), or sign with a trusted one"
                                : "the module loads, and taints the kernel with E");
-        } else if (find_key(signature, keys) == KeyPresence::unknown && wanted) {
+        } else if (find_key(signature, keys, own) == KeyPresence::unknown && wanted) {
             add_finding(
                 findings, Severity::warning, "key-not-checked",
                 fmt::format(

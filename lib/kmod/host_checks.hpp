@@ -34,7 +34,7 @@ void check_configuration(const CheckInput& input, Diagnostics& findings);
 /// Warnings "firmware-missing", "firmware-compressed".
 void check_firmware_files(const CheckInput& input, Diagnostics& findings);
 /// Signer and keyrings. Errors "unsigned-module", "bad-signature", "key-not-trusted"; warning "key-not-trusted".
-void check_signatures(const CheckInput& input, Diagnostics& findings);
+void check_signatures(const CheckInput& input, const HostModule* reference, Diagnostics& findings);
 /// Built-in modules, modules of the host with the same name or the same aliases, another live build. Error
 /// "builtin-module"; warnings "name-conflict", "alias-conflict", "other-build-live".
 void check_conflicts(const CheckInput& input, Diagnostics& findings);

@@ -74,6 +74,12 @@ std::optional<ModuleFile> read_host_module(const std::string& path) {
     }
 }
 
+/// Whether `vermagic` is of `release`, whose directory has no "+" for some kernels.
+bool is_of_release(std::string_view vermagic, const std::string& release) {
+    const std::string_view of = vermagic.substr(0, vermagic.find(' '));
+    return of == release || of == release + "+";
+}
+
 void add_facts(HostModule& facts, const std::string& path) {
     const auto module = read_host_module(path);
     if (!module) return;
@@ -81,7 +87,7 @@ void add_facts(HostModule& facts, const std::string& path) {
     facts.softdeps = module->info_all("softdep");
     facts.vermagic = std::string(base::trim(module->vermagic()));
     facts.retpoline = !module->info_all("retpoline").empty();
-    if (module->is_signed) facts.signer = module->signature().signer;
+    if (module->is_signed) facts.signature = module->signature();
     facts.exported = module->exported;
     for (const auto row : module->export_crcs) {
         if (row.crc != 0) facts.exported_crcs.emplace(std::string(row.symbol), row.crc);
@@ -335,13 +341,18 @@ std::optional<HostModule> reference_module(const std::string& directory) {
         constexpr int enough = 16;  // of another release: then this is what the kernel's own are
         HostModule facts = facts_of_path(context.get(), directory, path);
         if (facts.vermagic.empty()) return true;
-        const std::string_view of = std::string_view(facts.vermagic).substr(0, facts.vermagic.find(' '));
-        const bool fits = of == release || of == release + "+";
+        const bool fits = is_of_release(facts.vermagic, release);
         if (fits || !found) found = std::move(facts);
         return !fits && ++looked_at < enough;
     };
     each_module_file(directory + "/kernel", look);
     return found;
+}
+
+const ModuleSignature* own_signature(const HostModule* reference, const std::string& directory) {
+    if (reference == nullptr || reference->signature.signer.empty()) return nullptr;
+    return is_of_release(reference->vermagic, fs::path(directory).filename().native()) ? &reference->signature
+                                                                                      : nullptr;
 }
 
 std::string header_directory(const std::string& directory) {

@@ -21,7 +21,7 @@ struct HostModule {
     std::string name;
     std::string path;                           ///< in the host's tree; it may be a link, see host_module_file()
     std::string vermagic;                       ///< "" if it could not be read
-    std::string signer;                         ///< of its signature, "" without one
+    ModuleSignature signature = {};             ///< empty without one
     std::vector<std::string> exported;          ///< symbols, sorted
     std::map<std::string, std::uint32_t> crcs;  ///< symbol -> CRC the running kernel must have for it
     std::map<std::string, std::uint32_t> exported_crcs = {};  ///< of `exported`, those that have one
@@ -66,6 +66,10 @@ void each_host_module(const std::string& directory, const std::vector<std::strin
 /// Facts of some module of the tree that belongs to the kernel itself: the reference for vermagic and symbol versions.
 /// nullopt when the tree has none.
 [[nodiscard]] std::optional<HostModule> reference_module(const std::string& directory);
+
+/// The signature of `reference`, a module of the kernel's own; nullptr if it has none, or the module is of another
+/// release than `directory`. It is as valid as `reference`.
+[[nodiscard]] const ModuleSignature* own_signature(const HostModule* reference, const std::string& directory);
 
 /// The module of the host's tree that exports `symbol`, from its modules.symbols; "" if none is known.
 [[nodiscard]] std::string host_exporter(const std::string& directory, const std::string& symbol);

@@ -44,6 +44,9 @@ struct ModuleSignature {
     std::string digest;  ///< e.g. "sha256"
     std::string fault;   ///< why it cannot be read, "" if it can
     std::vector<ModuleSignature> others{};  ///< of the same message; a kernel trusts the module by any
+    /// If the message carries the signer's certificate: identifiers, as of key_id, of the keys by any of which a kernel
+    /// trusts it. Those of that certificate, of carried ones that vouch for it, and of the last one's issuer.
+    std::vector<std::string> authorities{};
 };
 
 /// Properties of one exported symbol.

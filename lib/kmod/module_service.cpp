@@ -64,6 +64,7 @@ SymbolVersions take_versions(sys::MessageReader& in) {
 void put_signature(sys::MessageWriter& out, const ModuleSignature& signature) {
     for (const auto* text : {&signature.signer, &signature.key_id, &signature.digest, &signature.fault})
         out.text(*text);
+    put_texts(out, signature.authorities);
     out.number(signature.others.size());
     for (const auto& other : signature.others) put_signature(out, other);
 }
@@ -71,7 +72,8 @@ void put_signature(sys::MessageWriter& out, const ModuleSignature& signature) {
 ModuleSignature take_signature(sys::MessageReader& in, bool first = true) {
     ModuleSignature signature;
     for (auto* text : {&signature.signer, &signature.key_id, &signature.digest, &signature.fault}) *text = in.text();
-    const std::size_t others = in.count(5 * k_text_item);
+    signature.authorities = take_texts(in);
+    const std::size_t others = in.count(6 * k_text_item);
     if (others != 0 && !first) throw sys::bad_message();
     for (std::size_t i = 0; i < others; ++i) signature.others.push_back(take_signature(in, false));
     return signature;

@@ -71,7 +71,7 @@ private:
         check_duplicate_symbols(input, found);
         check_configuration(input, found);
         check_firmware_files(input, found);
-        check_signatures(input, found);
+        check_signatures(input, reference_ ? &*reference_ : nullptr, found);
         check_conflicts(input, found);
         check_marks(input, reference_ ? &*reference_ : nullptr, found);
         out_.findings.insert(out_.findings.end(), found.begin(), found.end());

@@ -11,6 +11,7 @@
 #include <openssl/objects.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 
 #include <algorithm>
 #include <array>
@@ -34,6 +35,7 @@ constexpr std::string_view k_marker = "~Module signature appended~\n";
 constexpr std::size_t k_trailer_bytes = 12;  // struct module_signature
 constexpr unsigned char k_pkcs7 = 2;         // PKEY_ID_PKCS7
 constexpr int k_signers_max = 8;             // of one message; no signer of modules makes more
+constexpr std::size_t k_chain_max = 8;       // certificates from a signer's upwards
 
 std::string hex_of(const unsigned char* data, int length) {
     return base::to_hex(std::span<const std::uint8_t>(data, static_cast<std::size_t>(std::max(length, 0))));
@@ -83,38 +85,44 @@ std::string refusal_by_kernels(CMS_ContentInfo* message, STACK_OF(CMS_SignerInfo
     return {};
 }
 
-/// True if `id` is in `key`, and not a part of a longer number: serial numbers may be short.
-bool has_identifier(const std::string& key, const std::string& id) {
-    const auto is_hex = [&](std::size_t at) {
-        return at < key.size() && std::string_view("0123456789abcdef").find(key[at]) != std::string_view::npos;
+std::string hex_of(const ASN1_STRING* text) { return hex_of(ASN1_STRING_get0_data(text), ASN1_STRING_length(text)); }
+
+/// See ModuleSignature::authorities. Source: Linux crypto/asymmetric_keys/pkcs7_verify.c (pkcs7_find_key,
+/// pkcs7_verify_sig_chain), pkcs7_trust.c (pkcs7_validate_trust_one).
+std::vector<std::string> authorities_of(CMS_SignerInfo* signer, STACK_OF(X509) * carried) {
+    std::vector<std::string> ids;
+    const auto find = [&](auto fits) {
+        X509* found = nullptr;
+        for (int i = 0; i < sk_X509_num(carried) && found == nullptr; ++i)
+            if (fits(sk_X509_value(carried, i))) found = sk_X509_value(carried, i);
+        return found;
     };
-    for (std::size_t at = key.find(id); at != std::string::npos; at = key.find(id, at + 1))
-        if ((at == 0 || !is_hex(at - 1)) && !is_hex(at + id.size())) return true;
-    return false;
-}
-
-/// True if `key`, a line of the kernel's about one, is of a certificate for `name`: "NAME: ID: ...", in front of which
-/// its organisation may stand, or the name alone.
-bool is_key_of(const std::string& key, const std::string& name) {
-    if (key == name) return true;
-    for (std::size_t at = key.find(name); at != std::string::npos; at = key.find(name, at + 1)) {
-        const bool begins = at == 0 || (at >= 2 && key.compare(at - 2, 2, ": ") == 0);
-        const std::string_view rest = std::string_view(key).substr(at + name.size());
-        const std::size_t end = std::min(rest.find_first_not_of("0123456789abcdef", 2), rest.size());
-        if (begins && rest.starts_with(": ") && end > 2 && (end == rest.size() || rest[end] == ':')) return true;
+    X509* last = find([&](X509* each) { return CMS_SignerInfo_cert_cmp(signer, each) == 0; });
+    while (last != nullptr && ids.size() < k_chain_max) {
+        const ASN1_OCTET_STRING* own = X509_get0_subject_key_id(last);
+        ids.push_back(own != nullptr ? hex_of(own) : hex_of(X509_get0_serialNumber(last)));
+        const ASN1_OCTET_STRING* above = X509_get0_authority_key_id(last);
+        if (above == nullptr) break;
+        last = find([&](X509* each) {
+            const ASN1_OCTET_STRING* id = X509_get0_subject_key_id(each);
+            return id != nullptr && ASN1_OCTET_STRING_cmp(id, above) == 0;
+        });
+        if (last == nullptr) ids.push_back(hex_of(above));
     }
-    return false;
+    return ids;
 }
 
-ModuleSignature signer_facts(CMS_SignerInfo* signer) {
+ModuleSignature signer_facts(CMS_SignerInfo* signer, STACK_OF(X509) * carried) {
     ModuleSignature signature;
     ASN1_OCTET_STRING* key_id = nullptr;
     X509_NAME* issuer = nullptr;
     ASN1_INTEGER* serial = nullptr;
     if (CMS_SignerInfo_get0_signer_id(signer, &key_id, &issuer, &serial) == 1) {
         if (issuer != nullptr) signature.signer = name_text(issuer);
-        if (key_id != nullptr) signature.key_id = hex_of(ASN1_STRING_get0_data(key_id), ASN1_STRING_length(key_id));
-        if (serial != nullptr) signature.key_id = hex_of(ASN1_STRING_get0_data(serial), ASN1_STRING_length(serial));
+        if (key_id != nullptr) signature.key_id = hex_of(key_id);
+        if (serial != nullptr) signature.key_id = hex_of(serial);
+        // Kernels find carried certificates by issuer and serial number alone.
+        if (serial != nullptr && carried != nullptr) signature.authorities = authorities_of(signer, carried);
     }
     X509_ALGOR* digest = nullptr;
     CMS_SignerInfo_get0_algs(signer, nullptr, nullptr, &digest, nullptr);
@@ -328,60 +336,13 @@ ModuleSignature read_signature(std::string_view bytes) {
     if (signers == nullptr || sk_CMS_SignerInfo_num(signers) < 1) return damaged_signature("it names no signer");
     if (const auto refusal = refusal_by_kernels(message.get(), signers); !refusal.empty())
         return damaged_signature(refusal);
-    ModuleSignature signature = signer_facts(sk_CMS_SignerInfo_value(signers, 0));
+    const auto free_all = [](STACK_OF(X509) * list) { sk_X509_pop_free(list, X509_free); };
+    const std::unique_ptr<STACK_OF(X509), decltype(free_all)> carried(CMS_get1_certs(message.get()), free_all);
+    ModuleSignature signature = signer_facts(sk_CMS_SignerInfo_value(signers, 0), carried.get());
     for (int i = 1; i < std::min(sk_CMS_SignerInfo_num(signers), k_signers_max); ++i)
-        signature.others.push_back(signer_facts(sk_CMS_SignerInfo_value(signers, i)));
+        signature.others.push_back(signer_facts(sk_CMS_SignerInfo_value(signers, i), carried.get()));
+    ERR_clear_error();
     return signature;
-}
-
-std::optional<std::vector<std::string>> kernel_keys(const HostPaths& host) {
-    const auto text = read_text(host.proc + "/keys");
-    if (!text) return std::nullopt;
-    std::vector<std::string> keys;
-    for (const auto line : base::split(*text, '\n')) {
-        const auto at = line.find(" asymmetri");
-        if (at == std::string_view::npos) continue;
-        const auto blank = line.find(' ', at + 1);
-        if (blank != std::string_view::npos) keys.emplace_back(base::trim(line.substr(blank)));
-    }
-    if (keys.empty()) return std::nullopt;
-    return keys;
-}
-
-KeyPresence find_key(const ModuleSignature& signature, const std::optional<std::vector<std::string>>& keys) {
-    const bool nameless = signature.key_id.empty() && signature.signer.empty();
-    KeyPresence presence = !keys || nameless ? KeyPresence::unknown : KeyPresence::absent;
-    for (const auto& key : keys.value_or(std::vector<std::string>{})) {
-        if (!signature.key_id.empty() && has_identifier(base::to_lower(key), signature.key_id))
-            return KeyPresence::present;
-        if (!signature.signer.empty() && is_key_of(key, signature.signer)) return KeyPresence::present;
-    }
-    for (const auto& other : signature.others) {
-        const KeyPresence found = find_key(other, keys);
-        if (found == KeyPresence::present) return found;
-        if (found == KeyPresence::unknown) presence = found;
-    }
-    return presence;
-}
-
-bool is_weak_digest(std::string_view digest) noexcept { return digest == "md4" || digest == "md5" || digest == "sha1"; }
-
-std::string weak_digest_of(const ModuleSignature& signature) {
-    if (is_weak_digest(signature.digest)) return signature.digest;
-    for (const auto& other : signature.others)
-        if (is_weak_digest(other.digest)) return other.digest;
-    return {};
-}
-
-std::string signature_text(const ModuleSignature& signature) {
-    if (!signature.fault.empty()) return fmt::format("damaged signature: {}", signature.fault);
-    const auto or_unknown = [](const std::string& text) {
-        return text.empty() ? std::string("unknown") : base::escape(text);
-    };
-    std::string text = fmt::format("signer {}, key {}, digest {}", or_unknown(signature.signer),
-                                   or_unknown(signature.key_id), or_unknown(signature.digest));
-    for (const auto& other : signature.others) text += "; " + signature_text(other);
-    return text;
 }
 
 struct ModuleSigner::Impl {
@@ -453,19 +414,9 @@ std::string ModuleSigner::sign(std::string_view module) const {
     std::string result(module);
     result.append(reinterpret_cast<const char*>(encoded), static_cast<std::size_t>(length));
     OPENSSL_free(encoded);
-    const auto size = static_cast<unsigned>(length);
-    const std::array<char, k_trailer_bytes> trailer{0,
-                                                    0,
-                                                    static_cast<char>(k_pkcs7),
-                                                    0,
-                                                    0,
-                                                    0,
-                                                    0,
-                                                    0,
-                                                    static_cast<char>(size >> 24U),
-                                                    static_cast<char>(size >> 16U),
-                                                    static_cast<char>(size >> 8U),
-                                                    static_cast<char>(size)};
+    std::array<char, k_trailer_bytes> trailer{0, 0, static_cast<char>(k_pkcs7)};
+    for (std::size_t i = 0; i < 4; ++i)
+        trailer[8 + i] = static_cast<char>(static_cast<unsigned>(length) >> (24 - 8 * i));
     result.append(trailer.data(), trailer.size());
     result += k_marker;
     return result;

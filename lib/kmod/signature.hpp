@@ -40,9 +40,12 @@ struct AppendedSignature {
 
 enum class KeyPresence { present, absent, unknown };
 
-/// Whether a key of one of the signers is among `keys`: by its key id, else by the signer's name.
+/// Whether a key of one of the signers is among `keys`: by its key id or those of the certificates that the message
+/// carries, else by the signer's name. `own` is the signature of the kernel's own modules, null if it is not known: the
+/// only key of its signer's name has its key id, and no other one.
 [[nodiscard]] KeyPresence find_key(const ModuleSignature& signature,
-                                   const std::optional<std::vector<std::string>>& keys);
+                                   const std::optional<std::vector<std::string>>& keys,
+                                   const ModuleSignature* own = nullptr);
 
 /// "signer NAME, key ID, digest sha256" for each signer, with what is known.
 [[nodiscard]] std::string signature_text(const ModuleSignature& signature);

@@ -81,6 +81,11 @@ bool is_token(std::string_view text) {
     return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7F; });
 }
 
+bool names_realm(const Challenge& challenge) {
+    const auto realm = challenge.params.find("realm");
+    return realm != challenge.params.end() && !realm->second.empty();
+}
+
 /// The repositories that a challenge names in its scope, with the actions of `own`: what is wanted of them does not
 /// change.
 std::vector<std::string> scopes_in(const Challenge& challenge, const std::string& own) {
@@ -267,26 +272,30 @@ bool Authenticator::answer(const net::Response& unauthorized, const Boundary& bo
             challenges.push_back(std::move(challenge));
         }
     }
-    const auto find = [&](std::string_view scheme) {
+    const auto find = [&](std::string_view scheme, bool named) {
         return std::find_if(challenges.begin(), challenges.end(),
-                            [&](const Challenge& c) { return c.scheme == scheme; });
+                            [&](const Challenge& c) { return c.scheme == scheme && (!named || names_realm(c)); });
     };
-    const auto bearer = find("bearer");
-    const auto plain = find("basic");
+    const auto server = find("bearer", true);
+    const auto bearer = server != challenges.end() ? server : find("bearer", false);
+    const auto plain = find("basic", false);
     if (bearer == challenges.end() && plain == challenges.end()) {
         throw auth_error("the registry asks for a login and offers neither Bearer nor Basic")
             .hint("no credentials were looked at: correct the registry's settings, or those of a proxy before it");
     }
+    // One that names no token server is a fault, but not where Basic is a way in.
+    const bool asks_for_token =
+        bearer != challenges.end() && (server != challenges.end() || plain == challenges.end());
     // A token that served until now may have run out: the same credential once more. One that never did may be too
     // narrow for a registry that knows the repository by another name, as behind a rewriting proxy.
-    if (next_ > 0 && bearer != challenges.end() && (served_ || widen(*bearer))) {
+    if (next_ > 0 && asks_for_token && (served_ || widen(*bearer))) {
         --next_;
     } else {
         wider_.clear();
     }
     served_ = false;
     got_token_ = false;
-    while (next_ < candidates_.size() || (next_ == candidates_.size() && bearer != challenges.end())) {
+    while (next_ < candidates_.size() || (next_ == candidates_.size() && asks_for_token)) {
         const Credential* credential = next_ < candidates_.size() ? &candidates_[next_] : nullptr;
         if (credential != nullptr && !credential->registry_token.empty()) {
             ++next_;
@@ -294,7 +303,7 @@ bool Authenticator::answer(const net::Response& unauthorized, const Boundary& bo
                 authorization_ = "Bearer " + credential->registry_token;
                 return true;
             }
-        } else if (bearer != challenges.end()) {
+        } else if (asks_for_token) {
             // May throw, for example because the token server is down: the credential is then still to be tried.
             const auto token = fetch_token(*bearer, credential, boundary, send);
             ++next_;
@@ -331,12 +340,11 @@ bool Authenticator::widen(const Challenge& challenge) {
 
 std::optional<std::string> Authenticator::fetch_token(const Challenge& challenge, const Credential* credential,
                                                       const Boundary& boundary, const Send& send) {
-    const auto realm = challenge.params.find("realm");
-    if (realm == challenge.params.end() || realm->second.empty()) {
+    if (!names_realm(challenge)) {
         throw auth_error("the registry asks for a token and does not name a token server (realm)")
             .hint("no credentials were looked at: correct the registry's settings, or those of a proxy before it");
     }
-    net::Url url = check_realm(realm->second, boundary);
+    net::Url url = check_realm(challenge.params.at("realm"), boundary);
     const auto service = challenge.params.find("service");
     const bool exchange = credential != nullptr && !credential->identity_token.empty();
     // A query names each scope; a form has one list of them, as OAuth 2 allows no member twice (RFC 6749, 3.2 and 3.3).

@@ -43,12 +43,16 @@ WeakKernel plan_kernel_links(const kubeadm::Place& place, const std::string& rel
     WeakKernel made;
     made.release = release;
     std::optional<kernel::Interface> interface;
+    std::map<std::string, std::string> links;
     try {
         interface = read_kernel(place, release, made.why);
+        if (interface) links = read_links(place, release);
     } catch (const Error& error) {
         // One that is damaged keeps no other kernel from its links.
-        if (is_named || error.code() != "bad-symvers") throw;
+        const bool is_damaged = error.code() == "bad-symvers" || (error.code() == "io" && !error.errno_cause());
+        if (is_named || !is_damaged) throw;
         made.why = error.message();
+        return made;
     }
     if (!interface) return made;
     made.source = interface->source;
@@ -58,7 +62,6 @@ WeakKernel plan_kernel_links(const kubeadm::Place& place, const std::string& rel
         if (candidate.home == release) own.push_back(candidate.module);
         else others.push_back(candidate);
     }
-    auto links = read_links(place, release);
     for (const auto& judged : kernel::judge_weak(others, own, *interface)) {
         const auto& candidate = *judged.candidate;
         WeakRow row{

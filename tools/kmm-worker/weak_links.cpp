@@ -149,22 +149,40 @@ void sync(int directory, const std::string& path) {
     throw from_errno(saved, "cannot write " + path);
 }
 
-/// The directory of `subpath` beneath `top`, made where it is absent if it is to be; nullopt if it is absent.
+/// A link or a file in the place of `path` is somebody else's, and nothing can be made below it.
+void refuse_other_than_directory(const kubeadm::Place& place, const std::string& path) {
+    struct stat info {};
+    try {
+        const auto found = place.open(path, O_PATH | O_NOFOLLOW);
+        if (::fstat(found.get(), &info) != 0 || S_ISDIR(info.st_mode)) return;
+    } catch (const Error& error) {
+        if (error.errno_cause() == ENOENT || error.errno_cause() == ENOTDIR) return;
+        throw;
+    }
+    throw Error(Exit::io, "io",
+                fmt::format("cannot make links in {}: expected a directory, found {}", path,
+                            S_ISLNK(info.st_mode) ? "a link" : "a file"))
+        .hint("move it away, then run the same command again");
+}
+
+/// The directory of `subpath` beneath `top`, made where it is absent if it is to be; nullopt if it is absent. `shown`
+/// is the whole path, with `subpath` at its end.
 std::optional<sys::Fd> directory_of(int top, const std::string& subpath, bool is_made, const std::string& shown) {
     sys::Fd at(::fcntl(top, F_DUPFD_CLOEXEC, 3));
     std::size_t begin = 0;
     for (auto slash = subpath.find('/'); slash != std::string::npos;
          begin = slash + 1, slash = subpath.find('/', begin)) {
         const auto name = subpath.substr(begin, slash - begin);
-        if (is_made && ::mkdirat(at.get(), name.c_str(), 0755) == 0) sync(at.get(), shown);
+        const auto here = shown.substr(0, shown.size() - (subpath.size() - slash));
+        if (is_made && ::mkdirat(at.get(), name.c_str(), 0755) == 0) sync(at.get(), here);
         else if (is_made && errno != EEXIST) {
             const int saved = errno;
-            throw from_errno(saved, "cannot make " + shown);
+            throw from_errno(saved, "cannot make " + here);
         }
         sys::Fd next(::openat(at.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
         const int saved = errno;
         if (!next && saved == ENOENT && !is_made) return std::nullopt;
-        if (!next) throw from_errno(saved, "cannot open " + shown);
+        if (!next) throw from_errno(saved, fmt::format("cannot open {}, expected a directory", here));
         at = std::move(next);
     }
     return at;
@@ -198,8 +216,9 @@ void change_link(int directory, const std::string& name, const LinkChange& chang
 }
 
 /// Removes the directories of `subpath` beneath `top` that are empty, the lowest one first.
-void prune(int top, std::string subpath, const std::string& shown) {
+void prune(int top, std::string subpath, std::string shown) {
     for (auto slash = subpath.rfind('/'); slash != std::string::npos; slash = subpath.rfind('/')) {
+        shown.resize(shown.size() - (subpath.size() - slash));
         subpath.resize(slash);
         const auto parent = directory_of(top, subpath, false, shown);
         const auto name = sys::name_of(subpath);
@@ -287,6 +306,7 @@ std::optional<kernel::Interface> read_kernel(const kubeadm::Place& place, const 
 std::map<std::string, std::string> read_links(const kubeadm::Place& place, const std::string& release) {
     std::map<std::string, std::string> links;
     const auto top = fmt::format("{}/{}/weak-updates", k_modules, release);
+    refuse_other_than_directory(place, top);
     const auto directory = open_if_there(place, top);
     if (!directory) return links;
     static_cast<void>(

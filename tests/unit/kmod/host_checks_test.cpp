@@ -261,6 +261,56 @@ TEST_CASE("a signature names its signer, and the kernel's keyrings are asked for
     CHECK(rig.found().empty());
 }
 
+TEST_CASE("another key of the same name as the kernel's own is not the kernel's") {
+    CheckRig rig;
+    rig.add({}, lab_signature());
+    const std::string keys = rig.host.paths.proc + "/keys";
+    const std::string line = "1f I------ 1 perm 1f030000 0 0 asymmetri ";
+    const std::string own = rig.host.paths.lib_modules + "/" + k_release + "/kernel/drivers/reference.ko";
+    put(rig.host.paths.sys + "/module/module/parameters/sig_enforce", "Y\n");
+    put(keys, line + "Lab CA: 22: X509.rsa 22 []\n");
+    const auto sign_reference = [&](KoSpec spec, const std::string& serial) {
+        std::string tail = lab_signature();
+        const std::size_t at = tail.find("\xaa\xbb\xcc");
+        REQUIRE(at != std::string::npos);
+        put(own, make_ko(spec) + tail.replace(at, 3, serial));
+    };
+    KoSpec reference = FakeHost::reference();
+    sign_reference(reference, "\xaa\xbb\xcd");
+    CHECK(rig.found() == Found{"error key-not-trusted"});
+    CHECK_MESSAGE(rig.messages.find("the modules of this kernel are signed with another key of the name Lab CA") !=
+                      std::string::npos,
+                  rig.messages);
+    SUBCASE("the very key of the kernel") {
+        sign_reference(reference, "\xaa\xbb\xcc");
+        CHECK(rig.found().empty());
+        put(keys, line + "Another CA: 11: X509.rsa 11 []\n");
+        CHECK(rig.found().empty());
+    }
+    SUBCASE("no key of the name is seen, and the kernel's modules are of another") {
+        put(keys, line + "Another CA: 11: X509.rsa 11 []\n");
+        CHECK(rig.found() == Found{"error key-not-trusted"});
+    }
+    SUBCASE("two keys of the name: one of them may be it") {
+        put(keys, line + "Lab CA: 22: X509.rsa 22 []\n" + line + "Lab CA: 33: X509.rsa 33 []\n");
+        CHECK(rig.found().empty());
+    }
+    SUBCASE("one key in two keyrings") {
+        put(keys, line + "Lab CA: 22: X509.rsa 22 []\n" + line + "Lab CA: 22: X509.rsa 22 []\n");
+        CHECK(rig.found() == Found{"error key-not-trusted"});
+    }
+    SUBCASE("the key itself is there, too") {
+        put(keys, line + "Lab CA: 22: X509.rsa 22 []\n" + line + "Lab CA: 00aabbcc: X509.rsa 33 []\n");
+        CHECK(rig.found().empty());
+    }
+    SUBCASE("a module of another release says nothing of this kernel's key") {
+        reference.vermagic = "6.1.0-55-amd64 SMP preempt mod_unload modversions ";
+        sign_reference(reference, "\xaa\xbb\xcd");
+        const Found found = rig.found();
+        CHECK(std::find(found.begin(), found.end(), "error key-not-trusted") == found.end());
+    }
+}
+
 TEST_CASE("the keyrings are searched by id and by name") {
     FakeHost host;
     CHECK_FALSE(kmod::kernel_keys(host.paths));

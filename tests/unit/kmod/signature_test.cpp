@@ -5,6 +5,7 @@
 #include <openssl/evp.h>
 #include <openssl/rsa.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 
 #include <algorithm>
 #include <memory>
@@ -38,10 +39,37 @@ Certificate certificate_of(const char* name, long serial) {
     return certificate;
 }
 
-/// "content", followed by a PKCS#7 message made with `flags`, as sign-file appends it; `second` signs it, too.
+/// Gives `certificate` its own key identifier and that of its issuer, "" for none, and `issuer` as the name.
+void issue(X509* certificate, const char* issuer, const std::string& own_id, const std::string& issuer_id) {
+    const std::unique_ptr<X509_NAME, decltype(&X509_NAME_free)> name(X509_NAME_new(), X509_NAME_free);
+    X509_NAME_add_entry_by_txt(name.get(), "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>(issuer), -1, -1,
+                               0);
+    X509_set_issuer_name(certificate, name.get());
+    const auto octets = [](const std::string& text) {
+        ASN1_OCTET_STRING* made = ASN1_OCTET_STRING_new();
+        ASN1_OCTET_STRING_set(made, reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
+        return made;
+    };
+    if (!own_id.empty()) {
+        ASN1_OCTET_STRING* id = octets(own_id);
+        REQUIRE(X509_add1_ext_i2d(certificate, NID_subject_key_identifier, id, 0, X509V3_ADD_DEFAULT) == 1);
+        ASN1_OCTET_STRING_free(id);
+    }
+    if (!issuer_id.empty()) {
+        AUTHORITY_KEYID* id = AUTHORITY_KEYID_new();
+        id->keyid = octets(issuer_id);
+        REQUIRE(X509_add1_ext_i2d(certificate, NID_authority_key_identifier, id, 0, X509V3_ADD_DEFAULT) == 1);
+        AUTHORITY_KEYID_free(id);
+    }
+    REQUIRE(X509_sign(certificate, lab_key(), EVP_sha256()) > 0);
+}
+
+/// "content", followed by a PKCS#7 message made with `flags`, as sign-file appends it; `second` signs it, too. The
+/// signer's certificate is `own`, if there is one; the message carries `carried`.
 std::string file_signed_with(unsigned flags, int content_type = NID_pkcs7_data, const char* second = nullptr,
-                             const EVP_MD* second_digest = EVP_sha256()) {
-    const Certificate certificate = certificate_of("lab", 0x4711);
+                             const EVP_MD* second_digest = EVP_sha256(), Certificate own = {nullptr, X509_free},
+                             const std::vector<X509*>& carried = {}) {
+    const Certificate certificate = own ? std::move(own) : certificate_of("lab", 0x4711);
     const std::string content = "content";
     const std::unique_ptr<BIO, decltype(&BIO_free)> data(BIO_new_mem_buf(content.data(), 7), BIO_free);
     flags |= CMS_NOCERTS | CMS_BINARY | CMS_NOSMIMECAP;
@@ -54,6 +82,7 @@ std::string file_signed_with(unsigned flags, int content_type = NID_pkcs7_data, 
         REQUIRE(CMS_add1_signer(message.get(), certificate_of(second, 0x4712).get(), lab_key(), second_digest, flags) !=
                 nullptr);
     }
+    for (X509* other : carried) REQUIRE(CMS_add1_cert(message.get(), other) == 1);
     REQUIRE(CMS_final(message.get(), data.get(), nullptr, flags) == 1);
     unsigned char* der = nullptr;
     const int length = i2d_CMS_ContentInfo(message.get(), &der);
@@ -99,6 +128,63 @@ TEST_CASE("kernels trust a module by any of its signers") {
     CHECK(kmod::weak_digest_of(both).empty());
     CHECK(kmod::weak_digest_of(kmod::read_signature(
               file_signed_with(good, NID_pkcs7_data, "vendor", EVP_sha1()))) == "sha1");
+}
+
+TEST_CASE("certificates that the message carries lead to the key that vouches for the signer") {
+    const unsigned good = CMS_DETACHED | CMS_NOATTR;
+    const auto presence = [&](const kmod::ModuleSignature& signature, const std::string& key) {
+        CHECK_MESSAGE(signature.fault.empty(), signature.fault);
+        return kmod::find_key(signature, std::vector{key});
+    };
+    using enum kmod::KeyPresence;
+    Certificate leaf = certificate_of("leaf", 0x4711), middle = certificate_of("middle", 0x4712);
+    issue(leaf.get(), "middle", "leaf-id", "mid-id");
+    issue(middle.get(), "root", "mid-id", "root-id");
+    const std::string of_leaf = "leaf: 6c6561662d6964: X509.rsa []", of_middle = "middle: 6d69642d6964: X509.rsa []",
+                      of_root = "root: 726f6f742d6964: X509.rsa []", rotated = "middle: 11: X509.rsa []";
+    const auto copy = [](const Certificate& given) { return Certificate(X509_dup(given.get()), X509_free); };
+    const auto read = [&](const std::vector<X509*>& carried, const Certificate& own) {
+        return kmod::read_signature(
+            file_signed_with(good, NID_pkcs7_data, nullptr, EVP_sha256(), copy(own), carried));
+    };
+    SUBCASE("the whole chain") {
+        const auto signature = read({middle.get(), leaf.get()}, leaf);
+        for (const auto& key : {of_leaf, of_middle, of_root}) CHECK(presence(signature, key) == present);
+        CHECK(presence(signature, "root: 11: X509.rsa []") == absent);
+        CHECK(presence(signature, rotated) == absent);
+        CHECK(kmod::find_key(signature, std::nullopt) == unknown);
+    }
+    SUBCASE("the signer's alone") {
+        const auto signature = read({leaf.get()}, leaf);
+        for (const auto& key : {of_leaf, of_middle}) CHECK(presence(signature, key) == present);
+        CHECK(presence(signature, of_root) == absent);
+    }
+    SUBCASE("others than the signer's lead nowhere") {
+        const auto signature = read({middle.get()}, leaf);
+        CHECK(signature.authorities.empty());
+        CHECK(presence(signature, of_root) == absent);
+    }
+    SUBCASE("an issuer without an identifier is not looked for") {
+        Certificate plain = certificate_of("leaf", 0x4711);
+        issue(plain.get(), "middle", "leaf-id", "");
+        const auto signature = read({plain.get()}, plain);
+        CHECK(presence(signature, of_leaf) == present);
+        CHECK(presence(signature, of_middle) == absent);
+    }
+    SUBCASE("certificates in a ring end") {
+        Certificate ring = certificate_of("root", 0x4713);
+        issue(ring.get(), "leaf", "root-id", "leaf-id");
+        const auto signature = read({middle.get(), leaf.get(), ring.get()}, leaf);
+        CHECK(presence(signature, of_root) == present);
+        CHECK(presence(signature, "other: 99: X509.rsa []") == absent);
+    }
+    SUBCASE("one that signed itself is looked for by its own identifier") {
+        Certificate self = certificate_of("lab", 0x4711);
+        issue(self.get(), "lab", "self-id", "");
+        const auto signature = read({self.get()}, self);
+        CHECK(presence(signature, "lab: 73656c662d6964: X509.rsa []") == present);
+        CHECK(presence(signature, "lab: 11: X509.rsa []") == absent);
+    }
 }
 
 TEST_CASE("a short serial number is not found within the identifiers of other keys") {

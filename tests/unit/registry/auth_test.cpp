@@ -205,6 +205,44 @@ TEST_CASE("basic logins") {
     CHECK(with({}).message().find("no credentials for " + registry.host()) != std::string::npos);
 }
 
+TEST_CASE("a Bearer without a token server does not hide the Basic beside it") {
+    for (const auto& [headers, code] : std::vector<std::pair<std::vector<const char*>, const char*>>{
+             {{"Bearer", "Basic realm=\"x\""}, "ok"},
+             {{"Basic realm=\"x, Bearer\", Bearer service=\"s\""}, "ok"},
+             {{"Negotiate, Bearer realm=\"\", Basic realm=\"x\", charset=\"UTF-8\""}, "ok"},
+             {{"Bearer service=\"s\""}, "registry-auth"}}) {
+        FakeRegistry registry;
+        registry.add_image("v1", {good_layer()});
+        registry.intercept = [&](const FakeRequest& request) -> std::optional<FakeReply> {
+            if (request.header("authorization") == basic("u", "secret-p")) {
+                return std::nullopt;
+            }
+            FakeReply reply;
+            reply.status = 401;
+            for (const char* header : headers) {
+                reply.headers.emplace_back("WWW-Authenticate", header);
+            }
+            return reply;
+        };
+        const Outcome outcome =
+            pull_from(registry, [&](auto& request) { request.credentials = {login(registry.host())}; });
+        CHECK_MESSAGE(outcome.code() == code, headers.front(), ": ", outcome.message());
+    }
+}
+
+TEST_CASE("of several Bearer challenges the one with a token server counts") {
+    TokenScene scene;
+    const auto store = scene.registry.intercept;
+    scene.registry.intercept = [&](const FakeRequest& request) -> std::optional<FakeReply> {
+        auto reply = store(request);
+        if (reply && reply->status == 401) {
+            reply->headers.insert(reply->headers.begin(), {"WWW-Authenticate", "Bearer error=\"invalid_token\""});
+        }
+        return reply;
+    };
+    CHECK(scene.pull({login(scene.registry.host())}).code() == "ok");
+}
+
 TEST_CASE("M55 realms that credentials must not go to") {
     const registry::Boundary strict{"registry.example.com", net::AddressScope::global, false};
     for (const char* realm : {"http://auth.example.com/token", "https://10.0.0.1/t", "https://127.0.0.1/t",
