@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/baseline.hpp"
 
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "base/text.hpp"
@@ -30,13 +32,25 @@ Baseline Baseline::from_document(const value::Document& document) {
         throw bad_baseline(document, root,
                            fmt::format("the baseline is the error {}", base::escape(root.get_string({"code"}))));
     }
-    if (list == nullptr || !list->is_sequence()) {
+    std::vector<const value::Node*> lists;
+    if (list != nullptr && list->is_sequence()) { lists.push_back(list); }
+    for (const char* name : {"entries", "recipes"}) {  // of a Preflight: each verdict has its findings
+        const value::Node* verdicts = root.find(name);
+        if (list != nullptr || verdicts == nullptr || !verdicts->is_sequence()) { continue; }
+        for (const auto& verdict : verdicts->items()) {
+            const value::Node* findings = verdict.find("findings");
+            if (findings != nullptr && findings->is_sequence()) { lists.push_back(findings); }
+        }
+    }
+    if (lists.empty()) {
         throw bad_baseline(document, root, fmt::format("kind {}: expected a list of diagnostics", base::escape(kind)));
     }
-    for (const auto& item : list->items()) {
-        const std::string code = item.get_string({"code"});
-        if (code.empty()) { throw bad_baseline(document, item, "a finding of the baseline has no code"); }
-        ++baseline.known_[Key(code, report_path(item.get_string({"file"})), item.get_string({"message"}))];
+    for (const value::Node* findings : lists) {
+        for (const auto& item : findings->items()) {
+            const std::string code = item.get_string({"code"});
+            if (code.empty()) { throw bad_baseline(document, item, "a finding of the baseline has no code"); }
+            ++baseline.known_[Key(code, report_path(item.get_string({"file"})), item.get_string({"message"}))];
+        }
     }
     return baseline;
 }

@@ -17,7 +17,7 @@ namespace kmm::report {
 class Baseline {
 public:
     /// Reads what a command printed with -o json or yaml (any document with `diagnostics`: Validation, Plan, Diff,
-    /// Error). Errors: data "bad-baseline" with the position for anything else.
+    /// Error), and a Preflight. Errors: data "bad-baseline" with the position for anything else.
     [[nodiscard]] static Baseline from_document(const value::Document& document);
 
     /// Removes what is known from `findings`; returns how many that were.

@@ -221,6 +221,50 @@ class Troubles(KernelCase):
         self.assertEqual(self.fleet.loaded("node-a"), ["kmm_hello"])
         self.assertEqual(len(self.fleet.reboots("node-a")), 1)
 
+    def test_rolled_back_where_the_old_kernel_still_runs(self):
+        """COMMAND has made the refused release the default of the boot loader: its next boot would run it."""
+        self.fleet.fault("node-a", "node-reboot old-kernel")
+        self.stopped("kernel-not-booted")
+        self.assertEqual((self.fleet.nodes / "node-a/installed").read_text().strip(), RELEASE)
+        done = self.fleet.run("abort", "--rollback", "current")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual((self.fleet.nodes / "node-a/installed").read_text().strip(), KERNEL)
+        self.assertEqual(len(self.fleet.reboots("node-a")), 1, self.fleet.done("node-a"))
+        self.assertFalse(self.fleet.is_cordoned("node-a"))
+
+    def test_given_up_where_the_old_kernel_still_runs(self):
+        self.fleet.fault("node-a", "node-reboot old-kernel")
+        self.stopped("kernel-not-booted")
+        done = self.fleet.run("abort", "--rollback", "none")
+        self.assertIn(f"boots {RELEASE} next", done.stdout)
+        self.assertFalse(self.fleet.is_cordoned("node-a"))
+
+    def test_a_reboot_while_it_is_watched(self):
+        """No Module selects the node: only its boot id says that the new kernel has brought it down."""
+        (self.fleet.cluster / "modules/kmm-hello.yaml").unlink()
+        check = self.work / "goes-down"
+        check.write_text(f"#!/bin/sh\necho node-facts reboot-before >>{self.fleet.nodes}/node-a/faults\n")
+        check.chmod(0o755)
+        text = self.stopped("node-rebooted", "--soak", "1s", "--check", str(check))
+        self.assertIn("rebooted since it was updated", text)
+        check.write_text("#!/bin/sh\n")
+        done = self.fleet.run("retry", "node-a")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual(len(self.fleet.reboots("node-a")), 1)
+
+    def test_a_reboot_after_it_was_done_takes_its_drivers(self):
+        self.assertEqual(self.fleet.begin_update("--canary", "1").returncode, 11)
+        (self.fleet.nodes / "node-a/live").unlink()
+        (self.fleet.nodes / "node-a/boot-id").write_text("boot-later\n")
+        path = self.fleet.cluster / "nodes/node-a.yaml"
+        path.write_text(path.read_text().replace("boot-node-a-r", "boot-later"))
+        done = self.fleet.run("resume")
+        self.assertEqual(done.returncode, 11, done.stdout)
+        self.assertIn("node-a: node-rebooted", done.stdout)
+        done = self.fleet.run("retry", "node-a")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual(self.fleet.loaded("node-a"), ["kmm_hello"])
+
 
 class Killed(KernelCase):
     """One node. The boot id counts the reboots, so that a node that is rebooted twice ends otherwise."""
@@ -252,3 +296,23 @@ class Killed(KernelCase):
 
         faults = every(tried(writes), body)
         self.assertEqual(faults[:3], [], f"{len(faults)} kills end otherwise")
+
+    def test_uncordoned_by_someone_else_before_its_reboot(self):
+        """Pods may have come back since the node was drained: they leave again before it is rebooted."""
+        if not usable():
+            raise unittest.SkipTest("processes cannot be traced here")
+        found, done = points(self.fleet, START, only="journal.ndjson")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        for number, point in enumerate(point for point in found if point[0] == "write"):
+            world = self.fleet.copy(self.work / f"killed-{number}")
+            world.run(*START, prefix=inject(point[0], f"signal=KILL:when={point[1]}"))
+            if (world.state / "journal.ndjson").exists() and world.events()[-1].get("to") == "installed":
+                break
+        else:
+            self.fail("no kill leaves the node installed")
+        path = world.cluster / "nodes/node-a.yaml"
+        path.write_text(path.read_text().replace("unschedulable: true", "unschedulable: false"))
+        done = world.go_on()
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("uncordoned by someone else since it was drained: cordoned and drained again", done.stdout)
+        self.require_updated(world, "node-a")

@@ -239,7 +239,6 @@ private:
             if (kind == "install-failed")
                 return error(1, "install-failed", "the command that installs it ended with exit 100",
                              {{"output", Node("E: Unable to locate package")}});
-            if (read_line(dir_ + "/kernel") == release) return said("already", "runs " + release + " already");
             replace_text(dir_ + "/installed", release + "\n");
             std::ofstream(dir_ + "/done", std::ios::app) << "install " << release << "\n";
             return said("done", "installed " + release);

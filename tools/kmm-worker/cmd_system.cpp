@@ -107,8 +107,6 @@ Exit run_install(const cli::Args& args, cli::Context& context) {
     const auto release = needed(args, "to", "as --to 6.1.0-60-amd64");
     const auto command = needed(args, "command", "as --command 'apt-get install -y linux-image-$1'");
     System system(args, context);
-    if (system.facts.kernel == release)
-        return report(context, system, "install", "already", fmt::format("runs {} already", release), std::nullopt, {});
     auto slot = system.slot();
     const nodejob::JobSpec spec{
         fmt::format("install {} {}", release, command),
@@ -187,10 +185,10 @@ std::vector<cli::Verb> verbs_system() {
                     "What kmm-upgrade start kernel asks before and after each step. Changes nothing.",
                     {{"kmm-worker node facts -o json", "for programs"}}, {}, run_system_facts),
         system_verb("install", "install a kernel release with a command",
-                    "Runs COMMAND by sh, as root, with the release as $1 and as KMM_KERNEL_RELEASE. Nothing is run on "
-                    "a node that runs the release. It runs as a detached job: a lost "
-                    "connection, a killed caller or --timeout does not end it, and the same command waits for it or "
-                    "takes its result. COMMAND is run again if its result was lost, so it "
+                    "Runs COMMAND by sh, as root, with the release as $1 and as KMM_KERNEL_RELEASE. It is run "
+                    "on a node that runs the release, too: the default of its boot loader may be another. It runs "
+                    "as a detached job: a lost connection, a killed caller or --timeout does not end it, and the same "
+                    "command waits for it or takes its result. COMMAND is run again if its result was lost, so it "
                     "must be repeatable. Only a boot proves what it did: the exit code says that COMMAND succeeded.",
                     {{"kmm-worker node install --to 6.1.0-60-amd64 --command 'apt-get install -y linux-image-$1'",
                       "with apt-get"}},

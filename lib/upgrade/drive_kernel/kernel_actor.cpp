@@ -121,6 +121,7 @@ Sight KernelActor::look(const upgrade::NodeStep& step, const Deadline& deadline)
 value::Node KernelActor::intent(const upgrade::NodeStep& step) {
     if (step.step == k_step_cordon) return Cordons::intent();
     auto facts = value::Node::mapping();
+    if (step.step == k_step_install) set_installed(facts, recorder_.header().to_version);
     if (!reboots(step.step)) return facts;
     facts.set("currentKnown", false);
     // The boot from which a step that was cut off has asked for the reboot stays: it tells whether the node has
@@ -167,20 +168,27 @@ Done KernelActor::check(const std::string& name, const SystemSight& seen, const 
     // What served once is wanted again, also where this is a retry and it does not serve now.
     const auto known = recipe_drivers_of(recorder_.node(name));
     std::set<std::string> wanted(known.begin(), known.end());
-    for (auto& driver : others_->serving(name)) wanted.insert(std::move(driver));
+    const auto serving = others_->serving(name);
+    for (const auto& [driver, containers] : serving) wanted.insert(driver);
     if (wanted.empty()) return done;
     set_recipe_drivers(done.facts, {wanted.begin(), wanted.end()});
+    set_recipe_containers(done.facts, serving);
     done.message += fmt::format(", driver {}", base::join(std::vector(wanted.begin(), wanted.end()), ", "));
     return done;
 }
 
-void KernelActor::await_others(const std::string& name, const std::string& kernel, const Deadline& deadline) {
+void KernelActor::await_others(const std::string& name, const SystemSight& seen, const Deadline& deadline) {
     if (others_ == nullptr) return;
     const Say say = [&](const std::string& text) { tell(name, text); };
-    for (const auto& driver : recipe_drivers_of(recorder_.node(name))) {
+    const auto record = recorder_.node(name);
+    const bool has_rebooted = !boot_before(record).empty() && boot_before(record) != seen.boot_id;
+    const auto containers = has_rebooted ? recipe_containers_of(record) : std::map<std::string, std::string>();
+    for (const auto& driver : recipe_drivers_of(record)) {
+        const auto found = containers.find(driver);
+        const auto before = found == containers.end() ? std::string() : found->second;
         try {
-            await_clear(clock_, deadline, interrupted_, "",
-                        spoken(clock_, deadline, say, [&] { return others_->problem(name, kernel, driver); }));
+            const auto lacks = [&] { return others_->problem(name, seen.kernel, driver, before); };
+            await_clear(clock_, deadline, interrupted_, "", spoken(clock_, deadline, say, lacks));
         } catch (const Error& error) {
             if (error.code() != "not-verified") throw;
             throw Error(Exit::unhealthy, "driver-missing", fmt::format("node {}: {}", name, error.message()))
@@ -228,6 +236,7 @@ void KernelActor::require_node(const std::string& name, const SystemSight& seen,
 Done KernelActor::reboot(const std::string& name, const SystemSight& seen, const Deadline& deadline) {
     const auto& release = recorder_.header().to_version;
     const auto before = boot_before(recorder_.node(name));
+    if (seen.boot_id == before && seen.kernel != release) empty_again(name, deadline);
     const auto now = agent_.reboot_into(name, release, before, seen, deadline);
     require_node(name, now, deadline);
     Done done;
@@ -236,11 +245,22 @@ Done KernelActor::reboot(const std::string& name, const SystemSight& seen, const
     return done;
 }
 
+void KernelActor::empty_again(const std::string& name, const Deadline& deadline) {
+    const auto& options = recorder_.header().options;
+    if (!options.drain || !cordons_.is_ours(name)) return;
+    const auto snapshot = store_.read_about({name, "", ""});
+    const auto* node = plan::find_named(snapshot.objects.nodes, name);
+    if (node == nullptr || node->unschedulable) return;
+    tell(name, "uncordoned by someone else since it was drained: cordoned and drained again");
+    static_cast<void>(cordons_.cordon(name));
+    static_cast<void>(drainer_.drain(name, drain_rules_of(options), deadline));
+}
+
 Done KernelActor::load(const std::string& name, const SystemSight& seen, const Deadline& deadline) {
     require_kernel(name, seen, recorder_.header().to_version);
     require_node(name, seen, deadline);
     const auto loaded = drivers_.bring(name, seen, deadline);
-    await_others(name, seen.kernel, deadline);
+    await_others(name, seen, deadline);
     Done done;
     done.facts = facts_of(seen);
     set_drivers(done.facts, encode(loaded));
@@ -252,8 +272,12 @@ void KernelActor::prove(const std::string& name, const Deadline& deadline) {
     const auto node = recorder_.node(name);
     const auto seen = agent_.facts(name, deadline);
     require_kernel(name, seen, recorder_.header().to_version);
+    if (seen.boot_id != node.boot_id)
+        throw Error(Exit::unhealthy, "node-rebooted", fmt::format("node {} has rebooted since it was updated", name))
+            .hint(fmt::format("see its kernel log of the boot before: journalctl -k -b -1; then kmm-upgrade retry {}",
+                              name));
     drivers_.prove(name, decode_drivers(drivers_of(node)), node.boot_id, deadline);
-    await_others(name, seen.kernel, deadline);
+    await_others(name, seen, deadline);
 }
 
 Done KernelActor::validate(const std::string& name, const SystemSight& seen, const Deadline& deadline) {
@@ -311,18 +335,22 @@ Done KernelActor::roll_back(const std::string& name, const SystemSight& seen, co
             static_cast<void>(cordons_.cordon(name));
             static_cast<void>(drainer_.drain(name, drain_rules_of(recorder_.header().options), deadline));
         }
-        // A node that has rebooted since this step asked for it has its word on what it boots: it is not tried again.
-        if (seen.boot_id == boot_before(node))
-            static_cast<void>(agent_.install(name, node.from_version, subject_.command, deadline));
-        now = agent_.reboot_into(name, node.from_version, boot_before(node), seen, deadline);
     }
+    // Its next boot is of what COMMAND has installed last, whatever runs now. A node that has rebooted since this step
+    // asked for it has its word on what it boots: it is not tried again.
+    const bool is_to_be_installed = seen.kernel != node.from_version || !installed_on(node).empty();
+    if (is_to_be_installed && seen.boot_id == boot_before(node))
+        static_cast<void>(agent_.install(name, node.from_version, subject_.command, deadline));
+    if (seen.kernel != node.from_version)
+        now = agent_.reboot_into(name, node.from_version, boot_before(node), seen, deadline);
     require_node(name, now, deadline);
     const auto loaded = drivers_.bring(name, now, deadline);
-    await_others(name, now.kernel, deadline);
+    await_others(name, now, deadline);
     const auto lifted = cordons_.lift(name);
     Done done;
     done.facts = facts_of(now);
     set_drivers(done.facts, encode(loaded));
+    set_installed(done.facts, "");
     if (!node.cordon.empty()) done.facts.set("cordon", "");
     done.message = fmt::format("runs {}, {}{}", now.kernel, text_of(loaded), lifted.empty() ? "" : ", " + lifted);
     return done;
@@ -372,21 +400,34 @@ std::vector<Event> KernelActor::confirm() {
         if (node.state != upgrade::k_node_done) continue;
         const auto* found = plan::find_named(snapshot.objects.nodes, node.name);
         if (found == nullptr && has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
-        if (found == nullptr || found->kernel_version == run.to_version)
-            continue;  // a node that has left the cluster runs nothing
+        if (found == nullptr) continue;  // a node that has left the cluster runs nothing
+        const bool is_same = found->kernel_version == run.to_version;
+        // A reboot takes the modules that nobody but this run loads.
+        const bool has_lost = subject_.loader == Loader::worker && !drivers_of(node).empty() &&
+                              !found->boot_id.empty() && found->boot_id != node.boot_id;
+        if (is_same && !has_lost) continue;
         auto changed = node_event(recorder_, EventKind::observed, node.name, "", "validating-failed");
-        changed.reason = "version-changed";
-        changed.message = fmt::format("runs kernel {}, not {}, after it was done", base::escape(found->kernel_version),
-                                      run.to_version);
+        changed.reason = is_same ? "node-rebooted" : "version-changed";
+        changed.message = is_same ? "rebooted after it was done, without its drivers"
+                                  : fmt::format("runs kernel {}, not {}, after it was done",
+                                                base::escape(found->kernel_version), run.to_version);
         changed.facts.set("currentKnown", false);
-        changed.facts.set(
-            "hint", fmt::format("find out who changed it; kmm-upgrade retry {} brings it there again", node.name));
+        changed.facts.set("hint", fmt::format("find out {}; kmm-upgrade retry {} {}",
+                                              is_same ? "why it went down" : "who changed it", node.name,
+                                              is_same ? "loads them again" : "brings it there again"));
         events.push_back(std::move(changed));
     }
     return events;
 }
 
-std::string KernelActor::release(const std::string& node) { return cordons_.lift(node); }
+std::string KernelActor::release(const std::string& node) {
+    auto text = cordons_.lift(node);
+    const auto record = recorder_.node(node);
+    const auto next = installed_on(record);
+    if (!next.empty() && next != record.current_version && record.state != upgrade::k_node_done)
+        text += fmt::format("{}boots {} next", text.empty() ? "" : "; ", next);
+    return text;
+}
 
 std::map<std::string, std::string> KernelActor::unavailable() {
     std::map<std::string, std::string> names;

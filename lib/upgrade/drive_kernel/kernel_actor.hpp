@@ -40,7 +40,8 @@ public:
     /// A node that has left the cluster.
     [[nodiscard]] std::optional<Error> lost_for_good(const upgrade::NodeStep& step, const Error& error) override;
     [[nodiscard]] value::Node glance(const std::string& node) override;
-    /// Nodes whose Node says another kernel than when they were done ("version-changed").
+    /// Nodes whose Node says another kernel than when they were done ("version-changed"), or another boot where only
+    /// the run loads modules ("node-rebooted").
     [[nodiscard]] std::vector<upgrade::Event> confirm() override;
     void before_move(const upgrade::Event& move) override { pools_.before_move(move, recorder_.header()); }
     [[nodiscard]] std::string release(const std::string& node) override;
@@ -49,6 +50,9 @@ public:
 private:
     [[nodiscard]] Done check(const std::string& name, const SystemSight& seen, const Deadline& deadline);
     [[nodiscard]] Done reboot(const std::string& name, const SystemSight& seen, const Deadline& deadline);
+    /// Before a reboot: a node that was uncordoned since its drain is cordoned and drained again. Errors: those of a
+    /// drain.
+    void empty_again(const std::string& name, const Deadline& deadline);
     [[nodiscard]] Done load(const std::string& name, const SystemSight& seen, const Deadline& deadline);
     [[nodiscard]] Done validate(const std::string& name, const SystemSight& seen, const Deadline& deadline);
     [[nodiscard]] Done uncordon(const std::string& name);
@@ -61,7 +65,7 @@ private:
     void require_node(const std::string& name, const SystemSight& seen, const Deadline& deadline);
     /// Waits until every driver that is no Module and served the node before serves it in its kernel. Errors: unhealthy
     /// "driver-missing"; those of NodeDrivers. Throws Leave.
-    void await_others(const std::string& name, const std::string& kernel, const Deadline& deadline);
+    void await_others(const std::string& name, const SystemSight& seen, const Deadline& deadline);
     /// Waits for as long as the run asks for, and proves the node again.
     void watch(const std::string& name, value::Node facts);
     /// Errors: unhealthy "kernel-not-booted"; those of Drivers::prove and await_others.

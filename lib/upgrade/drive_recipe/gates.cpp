@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "base/error.hpp"
 #include "base/text.hpp"
+#include "cluster/object_facts.hpp"
 #include "upgrade/drive_recipe/readiness.hpp"
 
 namespace kmm::drive {
@@ -17,13 +19,46 @@ using value::Node;
 const kube::Resource k_builds{"build.openshift.io", "v1", "builds", "Build", kube::Scope::namespaced};
 constexpr const char* k_log_lines = "50";
 
-/// "app=a,b=c" of a mapping.
-std::string selector_text(const Node* labels) {
-    std::string text;
-    if (labels == nullptr) return text;
-    for (const auto& label : labels->members())
-        text += (text.empty() ? "" : ",") + label.key + "=" + label.value.text();
-    return text;
+const kube::Resource k_events{"", "v1", "events", "Event", kube::Scope::namespaced};
+
+/// A label selector as a list takes it: "app=a,tier in (x,y),!old"; "" for one that selects everything.
+std::string selector_text(const Node* selector) {
+    std::vector<std::string> parts;
+    if (selector == nullptr) return "";
+    if (const auto* labels = selector->find("matchLabels"))
+        for (const auto& label : labels->members()) parts.push_back(label.key + "=" + label.value.text());
+    if (const auto* expressions = selector->find("matchExpressions")) {
+        for (const auto& one : expressions->items()) {
+            const auto key = one.get_string({"key"}), how = one.get_string({"operator"});
+            std::vector<std::string> values;
+            if (const auto* list = one.find("values"))
+                for (const auto& value : list->items()) values.push_back(value.text());
+            if (how == "Exists") parts.push_back(key);
+            else if (how == "DoesNotExist") parts.push_back("!" + key);
+            else parts.push_back(fmt::format("{} {} ({})", key, how == "In" ? "in" : "notin", base::join(values, ",")));
+        }
+    }
+    return base::join(parts, ",");
+}
+
+/// An evicted Pod stays until someone deletes it; its controller has another one in its place.
+bool has_ended(const Node& pod) {
+    const auto phase = pod.get_string({"status", "phase"});
+    return phase == "Failed" || phase == "Succeeded";
+}
+
+bool lacks_pods(const Node& live) {
+    const auto kind = live.get_string({"kind"});
+    const auto number = [&](const char* name) {
+        const auto* found = live.find_path({"status", name});
+        return found == nullptr ? 0 : found->as_int().value_or(0);
+    };
+    if (kind == "DaemonSet") {
+        const auto* current = live.find_path({"status", "currentNumberScheduled"});
+        return current != nullptr && current->as_int().value_or(0) < wanted_pods(live);
+    }
+    if (kind == "Deployment" || kind == "StatefulSet") return number("replicas") < wanted_pods(live);
+    return kind == "Job" && number("active") + number("succeeded") + number("failed") == 0;
 }
 
 }  // namespace
@@ -44,7 +79,7 @@ std::string Gates::problem(const ReleaseObject& wanted) {
         std::vector<Node> builds;
         if (resource->kind == "BuildConfig")
             builds = client_.list_all(k_builds, {object.get_string({"metadata", "namespace"}), "", ""});
-        if (auto found = readiness_problem(*live, builds); !found.empty()) return found;
+        if (auto found = readiness_problem(*live, builds); !found.empty()) return found + refusal_of_pods(*live);
         if (!wanted.kernel.empty() && resource->kind == "DaemonSet") {
             const auto names = nodes_without_kernel_label(*live, wanted.kernel, nodes());
             if (!names.empty())
@@ -81,6 +116,30 @@ std::string Gates::image_problem(const ReleaseObject& wanted) {
     return missing_image(pods);
 }
 
+std::string Gates::refusal_of_pods(const Node& live) {
+    if (!lacks_pods(live)) return "";
+    std::string message, latest;
+    if (const auto* failure = cluster::condition_of(live, "ReplicaFailure");
+        failure != nullptr && failure->get_string({"status"}) == "True")
+        message = failure->get_string({"message"});
+    const kube::ListQuery query{live.get_string({"metadata", "namespace"}), "",
+                                fmt::format("reason=FailedCreate,involvedObject.uid={}",
+                                            live.get_string({"metadata", "uid"}))};
+    try {
+        if (message.empty())
+            for (const auto& event : client_.list_all(k_events, query)) {
+                auto time = event.get_string({"lastTimestamp"});
+                if (time.empty()) time = event.get_string({"metadata", "creationTimestamp"});
+                if (!message.empty() && time < latest) continue;
+                latest = std::move(time);
+                message = event.get_string({"message"});
+            }
+    } catch (const Error& error) {
+        if (error.code() != "forbidden" && error.code() != "object-not-found") throw;
+    }
+    return message.empty() ? "" : "; Pods are refused: " + base::escape(message);
+}
+
 void Gates::look_again() {
     nodes_.reset();
     idle_.clear();
@@ -101,11 +160,12 @@ std::string Gates::log_problem(const Node& live, const std::string& pattern) {
     const auto space = live.get_string({"metadata", "namespace"});
     const bool is_pod = live.get_string({"kind"}) == "Pod";
     if (is_pod) return log_problem_of_pod(live, pattern);
-    const auto selector = selector_text(live.find_path({"spec", "selector", "matchLabels"}));
+    const auto selector = selector_text(live.find_path({"spec", "selector"}));
     std::vector<Node> pods;
     for (auto& pod : client_.list_all(kube::resources::k_pods, {space, selector, ""}))
-        if (pod.get_string({"metadata", "deletionTimestamp"}).empty()) pods.push_back(std::move(pod));
-    if (live.get_string({"kind"}) == "DaemonSet")
+        if (pod.get_string({"metadata", "deletionTimestamp"}).empty() && !has_ended(pod))
+            pods.push_back(std::move(pod));
+    if (live.get_string({"kind"}) != "Deployment")
         std::erase_if(pods, [&](const Node& pod) { return !is_owned_by(pod, live); });
     const auto wanted = wanted_pods(live);
     if (static_cast<std::int64_t>(pods.size()) < wanted)

@@ -38,6 +38,9 @@ public:
 
 private:
     [[nodiscard]] const std::vector<value::Node>& nodes();
+    /// Of a workload that has fewer Pods than it wants, why the API server refuses them, as for a quota, to be written
+    /// behind a sentence; "" if nothing says so. Events that may not be read say nothing.
+    [[nodiscard]] std::string refusal_of_pods(const value::Node& live);
     [[nodiscard]] std::string log_problem(const value::Node& live, const std::string& pattern);
 
     kube::Client& client_;

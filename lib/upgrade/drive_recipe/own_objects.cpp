@@ -63,6 +63,40 @@ Node comparable(Node object) {
     return object;
 }
 
+/// The kind as the API server has it now: in another version of its group where that of the object is not served any
+/// more, as after an upgrade of Kubernetes. nullopt if the kind is gone.
+std::optional<kube::Resource> resource_in_any_version(kube::Client& client, Objects& objects, const Node& object) {
+    if (auto found = objects.resource_of(object)) return found;
+    const auto api_version = object.get_string({"apiVersion"});
+    const auto slash = api_version.find('/');
+    if (slash == std::string::npos) return std::nullopt;
+    const auto group = api_version.substr(0, slash);
+    kube::Call call;
+    call.path = "/apis/" + group;
+    call.action = {"get", "", call.path, "", "", ""};
+    call.is_answer = [](const kube::Failure& failure) { return failure.code == 404; };
+    const auto reply = client.exchange(call);
+    if (reply.failure) return std::nullopt;
+    const auto served = kube::Client::parse(reply, call.action);
+    const auto* versions = served.find("versions");
+    for (const auto& version : versions == nullptr ? std::vector<Node>() : versions->items()) {
+        auto other = object;
+        other.set("apiVersion", version.get_string({"groupVersion"}));
+        if (auto found = objects.resource_of(other)) return found;
+    }
+    return std::nullopt;
+}
+
+/// The first version of a definition that the API server serves, nullptr for none.
+const Node* served_version(const Node& definition) {
+    const auto* versions = definition.find_path({"spec", "versions"});
+    if (versions == nullptr) return nullptr;
+    for (const auto& version : versions->items())
+        if (const auto* served = version.find("served"); served == nullptr || served->as_bool() != false)
+            return &version;
+    return nullptr;
+}
+
 kube::Key key_of(const Node& object) {
     return {object.get_string({"metadata", "namespace"}), object.get_string({"metadata", "name"})};
 }
@@ -138,10 +172,13 @@ void OwnObjects::require_unused(const kube::Resource& resource, const Node& live
                     fmt::format("Namespace {} holds objects of others: {}", name, base::join(users, ", ")))
             .hint("move or delete them, then kmm-upgrade resume");
     }
-    const auto* versions = live.find_path({"spec", "versions"});
-    if (versions == nullptr || versions->items().empty()) return;
+    const auto* version = served_version(live);
+    if (version == nullptr)
+        throw Error(Exit::locked, "definition-in-use",
+                    fmt::format("CustomResourceDefinition {} serves no version: its objects cannot be seen", name))
+            .hint("serve one of its versions, or delete it yourself, then kmm-upgrade resume");
     client_.forget_served();
-    note({live.get_string({"spec", "group"}), versions->items().front().get_string({"name"}),
+    note({live.get_string({"spec", "group"}), version->get_string({"name"}),
           live.get_string({"spec", "names", "plural"}), live.get_string({"spec", "names", "kind"}),
           live.get_string({"spec", "scope"}) == "Namespaced" ? kube::Scope::namespaced : kube::Scope::cluster},
          "");
@@ -155,7 +192,7 @@ void OwnObjects::require_unused(const kube::Resource& resource, const Node& live
 Removed OwnObjects::remove(const std::vector<ReleaseObject>& objects, const Deadline& deadline) {
     Removed removed;
     for (const auto& one : objects) {
-        const auto resource = objects_.resource_of(one.object);
+        const auto resource = resource_in_any_version(client_, objects_, one.object);
         if (!resource) continue;  // its kind is gone, and it with it
         const auto object = placed(one.object, *resource);
         const auto key = key_of(object);
@@ -202,7 +239,7 @@ std::vector<std::string> OwnObjects::labelled(const Release& release) {
     std::set<std::string> asked;
     client_.forget_served();  // definitions of kinds may be among what was removed
     const auto ask = [&](const ReleaseObject& one) {
-        const auto resource = objects_.resource_of(one.object);
+        const auto resource = resource_in_any_version(client_, objects_, one.object);
         if (!resource || !asked.insert(resource->full_name()).second || !client_.serves(*resource)) return;
         for (const auto& left : client_.list_all(*resource, {"", fmt::format("{}={}", k_label_recipe, recipe_), ""}))
             found.push_back(fmt::format("{} {}", resource->kind, key_of(left).to_string()));

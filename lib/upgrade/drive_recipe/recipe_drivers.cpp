@@ -38,6 +38,15 @@ void each_driver(std::span<const Release> deployed,
     }
 }
 
+/// Identities of the Pod's containers, "" where its status has none. A reboot ends containers: the next have others.
+std::string containers_of(const Node& pod) {
+    std::vector<std::string> ids;
+    if (const auto* statuses = pod.find_path({"status", "containerStatuses"}))
+        for (const auto& status : statuses->items())
+            if (auto id = status.get_string({"containerID"}); !id.empty()) ids.push_back(std::move(id));
+    return base::join(ids, ",");
+}
+
 Node labels_node(const api::Labels& labels) {
     auto node = Node::mapping();
     for (const auto& [key, text] : labels) node.set(std::string(key), std::string(text));
@@ -109,7 +118,7 @@ std::vector<Release> RecipeDrivers::deployed() {
     return deployed;
 }
 
-std::vector<std::string> RecipeDrivers::serving(const std::string& node) {
+std::map<std::string, std::string> RecipeDrivers::serving(const std::string& node) {
     std::vector<Release> releases;
     try {
         releases = deployed();
@@ -122,7 +131,7 @@ std::vector<std::string> RecipeDrivers::serving(const std::string& node) {
         drivers.emplace(key_of_driver(one).to_string(), driver_name(one));
     });
     if (drivers.empty()) return {};
-    std::set<std::string> names;
+    std::map<std::string, std::string> served;
     for (const auto& pod : client_.list_all(kube::resources::k_pods, {"", "", "spec.nodeName=" + node})) {
         const auto* owners = pod.find_path({"metadata", "ownerReferences"});
         if (owners == nullptr || !cluster::is_ready(pod)) continue;
@@ -130,13 +139,14 @@ std::vector<std::string> RecipeDrivers::serving(const std::string& node) {
             if (owner.get_string({"kind"}) != "DaemonSet") continue;
             const auto found =
                 drivers.find(pod.get_string({"metadata", "namespace"}) + "/" + owner.get_string({"name"}));
-            if (found != drivers.end()) names.insert(found->second);
+            if (found != drivers.end()) served[found->second] = containers_of(pod);
         }
     }
-    return {names.begin(), names.end()};
+    return served;
 }
 
-std::string RecipeDrivers::problem(const std::string& node, const std::string& kernel, const std::string& driver) {
+std::string RecipeDrivers::problem(const std::string& node, const std::string& kernel, const std::string& driver,
+                                   const std::string& before) {
     const auto releases = deployed();
     const Release* of = nullptr;
     const ReleaseObject* copy = nullptr;
@@ -160,10 +170,16 @@ std::string RecipeDrivers::problem(const std::string& node, const std::string& k
                            k_kernel_label, kernel);
     auto pods = client_.list_all(kube::resources::k_pods, {key.namespace_, "", "spec.nodeName=" + node});
     std::erase_if(pods, [&](const Node& pod) {
-        return !is_owned_by(pod, *live) || !pod.get_string({"metadata", "deletionTimestamp"}).empty();
+        const auto phase = pod.get_string({"status", "phase"});
+        return !is_owned_by(pod, *live) || !pod.get_string({"metadata", "deletionTimestamp"}).empty() ||
+               phase == "Failed" || phase == "Succeeded";  // those stay beside the Pod in their place
     });
     if (pods.empty()) return fmt::format("DaemonSet {} has no Pod on node {}", key.to_string(), node);
     const auto& pod = pods.front();
+    // Until the kubelet has looked, the API server has the Pod as it was before the reboot.
+    if (!before.empty() && containers_of(pod) == before)
+        return fmt::format("Pod {}/{} of recipe {} has not been started since the reboot",
+                           pod.get_string({"metadata", "namespace"}), pod.get_string({"metadata", "name"}), of->recipe);
     const auto pattern = log_pattern(copy->object);
     if (cluster::is_ready(pod)) return pattern.empty() ? "" : Gates(client_, objects_).log_problem_of_pod(pod, pattern);
     const auto image = missing_image(pods);

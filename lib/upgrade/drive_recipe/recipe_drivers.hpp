@@ -3,6 +3,7 @@
 // what they need before and after it.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,10 +39,11 @@ public:
     /// Of each recipe the one that is deployed. Errors: those of ReleaseStore.
     [[nodiscard]] std::vector<upgrade::recipe::Release> deployed();
     /// Drivers whose Pod on the node is Ready. None where the account may not list the Secrets.
-    [[nodiscard]] std::vector<std::string> serving(const std::string& node) override;
-    /// The Pod of the copy for `kernel` must be Ready, and have logged what the annotation wait-for-logs asks for.
-    [[nodiscard]] std::string problem(const std::string& node, const std::string& kernel,
-                                      const std::string& driver) override;
+    [[nodiscard]] std::map<std::string, std::string> serving(const std::string& node) override;
+    /// The Pod of the copy for `kernel` must be Ready, in containers of this boot, and have logged what the annotation
+    /// wait-for-logs asks for.
+    [[nodiscard]] std::string problem(const std::string& node, const std::string& kernel, const std::string& driver,
+                                      const std::string& before) override;
 
 private:
     kube::Client& client_;

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/error.hpp"
 #include "base/text.hpp"
 #include "upgrade/drive_recipe/apply_order.hpp"
 #include "upgrade/drive_recipe/plan_rollout.hpp"
@@ -21,6 +22,20 @@ using upgrade::recipe::Status;
 using value::Node;
 
 namespace {
+
+/// Sets labels of a node and takes away those that are null. False if the node has left the cluster since it was
+/// listed.
+bool patch_labels(kube::Client& client, const Node& node, Node labels) {
+    try {
+        static_cast<void>(
+            client.merge_patch(kube::resources::k_nodes, {"", node.get_string({"metadata", "name"})},
+                               Node::mapping({{"metadata", Node::mapping({{"labels", std::move(labels)}})}})));
+        return true;
+    } catch (const Error& error) {
+        if (error.code() != "object-not-found") throw;
+        return false;
+    }
+}
 
 constexpr const char* k_gate_hint = "kubectl get pods -A -o wide; correct the cause, then kmm-upgrade resume";
 
@@ -151,9 +166,7 @@ std::size_t RecipeActor::label_nodes(const State& state) {
             continue;
         auto wanted = Node::mapping();
         wanted.set(state.label, is_selected ? Node("Ready") : Node());
-        static_cast<void>(
-            client_.merge_patch(kube::resources::k_nodes, {"", node.get_string({"metadata", "name"})},
-                                Node::mapping({{"metadata", Node::mapping({{"labels", std::move(wanted)}})}})));
+        if (!patch_labels(client_, node, std::move(wanted)) && is_selected) --number;
     }
     return number;
 }
@@ -168,9 +181,7 @@ void RecipeActor::unlabel_nodes(std::set<std::string> names) {
         for (const auto& name : names)
             if (labels != nullptr && labels->find(name) != nullptr) gone.set(name, Node());
         if (gone.members().empty()) continue;
-        static_cast<void>(
-            client_.merge_patch(kube::resources::k_nodes, {"", node.get_string({"metadata", "name"})},
-                                Node::mapping({{"metadata", Node::mapping({{"labels", std::move(gone)}})}})));
+        static_cast<void>(patch_labels(client_, node, std::move(gone)));
     }
 }
 

@@ -75,8 +75,10 @@ Table make_table() {
 const std::vector<Member> k_run_members = {{"install", MemberKind::mapping, "toVersion"}};
 const std::vector<Member> k_node_members = {
     {"bootBefore", MemberKind::text, "bootID", Life::plan},
+    {"installed", MemberKind::text, "bootID"},
     {"drivers", MemberKind::mapping, "currentKnown", Life::plan},
-    {"recipeDrivers", MemberKind::text, "drivers"},
+    {"recipeDrivers", MemberKind::text, "currentKnown"},
+    {"recipeContainers", MemberKind::mapping, "currentKnown", Life::plan},
 };
 
 /// `text` as one word of a shell.

@@ -10,7 +10,8 @@ namespace kmm::upgrade::kernel {
 namespace {
 
 constexpr std::string_view k_member_install = "install", k_member_boot = "bootBefore", k_member_drivers = "drivers",
-                           k_member_recipes = "recipeDrivers";
+                           k_member_recipes = "recipeDrivers", k_member_installed = "installed",
+                           k_member_containers = "recipeContainers";
 
 }  // namespace
 
@@ -43,6 +44,12 @@ std::string boot_before(const NodeRecord& node) { return node.facts.get_string({
 
 void set_boot_before(value::Node& facts, const std::string& boot_id) { facts.set(std::string(k_member_boot), boot_id); }
 
+std::string installed_on(const NodeRecord& node) { return node.facts.get_string({k_member_installed}); }
+
+void set_installed(value::Node& facts, const std::string& release) {
+    facts.set(std::string(k_member_installed), release);
+}
+
 std::map<std::string, value::Node> drivers_of(const NodeRecord& node) {
     std::map<std::string, value::Node> drivers;
     if (const auto* found = node.facts.find(k_member_drivers))
@@ -61,6 +68,20 @@ std::vector<std::string> recipe_drivers_of(const NodeRecord& node) {
     if (text.empty()) return {};
     const auto names = base::split(text, ',');
     return {names.begin(), names.end()};
+}
+
+std::map<std::string, std::string> recipe_containers_of(const NodeRecord& node) {
+    std::map<std::string, std::string> containers;
+    if (const auto* found = node.facts.find(k_member_containers))
+        for (const auto& member : found->members()) containers.emplace(member.key, member.value.text());
+    return containers;
+}
+
+void set_recipe_containers(value::Node& facts, const std::map<std::string, std::string>& containers) {
+    auto tree = value::Node::mapping();
+    for (const auto& [name, ids] : containers)
+        if (!ids.empty()) tree.set(name, ids);
+    facts.set(std::string(k_member_containers), std::move(tree));
 }
 
 void set_recipe_drivers(value::Node& facts, const std::vector<std::string>& names) {

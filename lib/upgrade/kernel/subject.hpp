@@ -35,6 +35,11 @@ void set_subject(Header& run, const Subject& subject);
 /// As a fact of an event.
 void set_boot_before(value::Node& facts, const std::string& boot_id);
 
+/// The release with which the run's command was begun last on the node, "" where it was not: what the node boots next.
+[[nodiscard]] std::string installed_on(const NodeRecord& node);
+/// As a fact of an event.
+void set_installed(value::Node& facts, const std::string& release);
+
 /// What was loaded on the node after its reboot: NAMESPACE/NAME of a Module to the document that its loader keeps.
 [[nodiscard]] std::map<std::string, value::Node> drivers_of(const NodeRecord& node);
 void set_drivers(value::Node& facts, const std::map<std::string, value::Node>& drivers);
@@ -42,6 +47,10 @@ void set_drivers(value::Node& facts, const std::map<std::string, value::Node>& d
 /// Drivers of recipes, by NAMESPACE/NAME, that have served the node since the run began.
 [[nodiscard]] std::vector<std::string> recipe_drivers_of(const NodeRecord& node);
 void set_recipe_drivers(value::Node& facts, const std::vector<std::string>& names);
+
+/// Of drivers of recipes, the identities of their containers on the node before it was rebooted.
+[[nodiscard]] std::map<std::string, std::string> recipe_containers_of(const NodeRecord& node);
+void set_recipe_containers(value::Node& facts, const std::map<std::string, std::string>& containers);
 
 [[nodiscard]] const Procedure& procedure_kernel();
 [[nodiscard]] const Procedures& procedures();

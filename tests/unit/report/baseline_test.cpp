@@ -33,6 +33,15 @@ TEST_SUITE("report::unit") {
         CHECK(findings[1].message == "other");
     }
 
+    TEST_CASE("a preflight has its findings in its verdicts") {
+        const Baseline known = baseline(
+            "{apiVersion: kmmtools/v1, kind: Preflight, entries: [{findings: []}, {findings: [{code: a, message: m, "
+            "file: m a.yaml}]}], recipes: [{findings: [{code: b, message: other}]}]}");
+        Diagnostics findings{sample::finding(Severity::error, "a", "m"),
+                             sample::finding(Severity::warning, "b", "other", "")};
+        CHECK(known.remove_known(findings) == 2);
+    }
+
     TEST_CASE("what is no result of a check is refused with its place") {
         for (const auto* text : {"[]", "kind: Plan", "{apiVersion: kmmtools/v1, kind: Why}",
                                  "{apiVersion: kmmtools/v1, kind: Error, code: usage}",

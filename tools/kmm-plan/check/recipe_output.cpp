@@ -49,6 +49,15 @@ std::optional<decide::StatusTarget> status_target(const cli::Args& args) {
     if (!args.flag("check-images") && args.all("kernel-devel").empty())
         throw Error(Exit::usage, "usage", "--status requires --check-images or --kernel-devel")
             .hint("without them nobody knows whether the images are there");
+    // A condition is of the whole cluster: "every driver is ready" is not true of a choice, or of new faults alone.
+    const std::pair<const char*, bool> narrower[] = {{"MODULE", !args.positionals("MODULE").empty()},
+                                                     {"--namespace", args.get("namespace").has_value()},
+                                                     {"--selector", args.get("selector").has_value()},
+                                                     {"--baseline", args.get("baseline").has_value()}};
+    for (const auto& [name, is_given] : narrower)
+        if (is_given)
+            throw Error(Exit::usage, "usage", fmt::format("--status does not accept {}", name))
+                .hint("the condition Upgradeable is of the whole cluster: leave it out");
     auto target = decide::parse_status_target(*text);
     if (!target)
         throw Error(

@@ -34,7 +34,18 @@ std::unique_ptr<LiveCluster> live_cluster(const cli::Args& args, cli::Context& c
     return is_asked ? std::make_unique<LiveCluster>(args, contexts.front(), context) : nullptr;
 }
 
+/// Errors: usage for an option that says how objects are rendered, where none are.
+void require_facts_alone(const cli::Args& args) {
+    if (!args.flag("print-facts")) { return; }
+    for (const char* name : {"strict", "owned-by", "check-images"}) {
+        if (!args.flag(name) && !args.get(name)) { continue; }
+        throw Error(Exit::usage, "usage", fmt::format("--print-facts does not accept --{}", name))
+            .hint("leave it out: no object is rendered and no image is looked for");
+    }
+}
+
 Exit run_render_recipe(const cli::Args& args, cli::Context& context) {
+    require_facts_alone(args);
     preflight::require_question(args);
     const auto live = live_cluster(args, context);
     auto documents =

@@ -65,6 +65,15 @@ struct RecipeScene {
             static_cast<void>(client->apply(kube::resources::k_daemon_sets, one.object, kube::Force::no));
         ReleaseStore(*client, "kube-system").put(release_of(std::move(objects)));
     }
+    [[nodiscard]] std::vector<std::string> serving(const std::string& node) {
+        std::vector<std::string> names;
+        for (const auto& [name, containers] : drivers.serving(node)) names.push_back(name);
+        return names;
+    }
+    [[nodiscard]] std::string problem(const std::string& node, const std::string& kernel, const std::string& driver,
+                                      const std::string& before = "") {
+        return drivers.problem(node, kernel, driver, before);
+    }
     static kube::Connection connection() {
         kube::Connection made;
         made.server = "http://127.0.0.1:1";
@@ -119,43 +128,73 @@ TEST_SUITE("recipe_drivers") {
 
     TEST_CASE("a node that has rebooted is served once the Pod of its kernel's copy is Ready") {
         RecipeScene scene({copy_of("a", k_old, "1"), copy_of("a", k_new, "2"), copy_of("c", "", "")});
-        CHECK(scene.drivers.serving("node-a") == std::vector<std::string>{"demo/a", "demo/c"});
-        CHECK(scene.drivers.problem("node-a", k_old, "demo/a") == "");
+        CHECK(scene.serving("node-a") == std::vector<std::string>{"demo/a", "demo/c"});
+        CHECK(scene.problem("node-a", k_old, "demo/a") == "");
         scene.boot("node-a", k_new, false);
-        CHECK(scene.drivers.serving("node-a") == std::vector<std::string>{"demo/c"});
-        CHECK(scene.drivers.problem("node-a", k_new, "demo/a") ==
+        CHECK(scene.serving("node-a") == std::vector<std::string>{"demo/c"});
+        CHECK(scene.problem("node-a", k_new, "demo/a") ==
               "DaemonSet demo/a-2: node node-a has no label feature.node.kubernetes.io/kernel-version.full for kernel "
               "6.1.0-2-amd64 yet");
         scene.boot("node-a", k_new, true);
-        CHECK(scene.drivers.problem("node-a", k_new, "demo/a") == "");
-        CHECK(scene.drivers.problem("node-a", k_new, "demo/c") == "");
-        CHECK(scene.drivers.serving("node-b") == std::vector<std::string>{"demo/a", "demo/c"});
+        CHECK(scene.problem("node-a", k_new, "demo/a") == "");
+        CHECK(scene.problem("node-a", k_new, "demo/c") == "");
+        CHECK(scene.serving("node-b") == std::vector<std::string>{"demo/a", "demo/c"});
     }
 
     TEST_CASE("what keeps a driver from a node is named") {
         RecipeScene scene({copy_of("a", k_old, "1"), copy_of("b", k_old, "1"), copy_of("b", k_new, "2", "missing"),
                      copy_of("c", k_old, "1"), copy_of("c", k_new, "2", "broken"),
                      copy_of("d", "", "", "driver", "ready")});
-        CHECK(scene.drivers.problem("node-a", k_old, "demo/d") ==
+        CHECK(scene.problem("node-a", k_old, "demo/d") ==
               "Pod demo/d-node-a: the last 100 bytes of its log do not match \"ready\"");
         scene.boot("node-a", k_new, true);
-        CHECK(scene.drivers.problem("node-a", k_new, "demo/a") ==
+        CHECK(scene.problem("node-a", k_new, "demo/a") ==
               "driver demo/a of recipe demo has no copy for kernel 6.1.0-2-amd64");
-        CHECK(scene.drivers.problem("node-a", k_new, "demo/b") ==
+        CHECK(scene.problem("node-a", k_new, "demo/b") ==
               "image r/missing of Pod demo/b-2-node-a cannot be pulled: ErrImagePull: not found");
-        CHECK(scene.drivers.problem("node-a", k_new, "demo/c") == "Pod demo/c-2-node-a of recipe demo is not Ready");
+        CHECK(scene.problem("node-a", k_new, "demo/c") == "Pod demo/c-2-node-a of recipe demo is not Ready");
         scene.api.objects.erase("pods/demo/c-2-node-a");
-        CHECK(scene.drivers.problem("node-a", k_new, "demo/c") == "DaemonSet demo/c-2 has no Pod on node node-a");
+        CHECK(scene.problem("node-a", k_new, "demo/c") == "DaemonSet demo/c-2 has no Pod on node node-a");
         scene.api.objects.erase("daemonsets/demo/c-2");
-        CHECK(scene.drivers.problem("node-a", k_new, "demo/c") == "DaemonSet demo/c-2 of recipe demo does not exist");
+        CHECK(scene.problem("node-a", k_new, "demo/c") == "DaemonSet demo/c-2 of recipe demo does not exist");
+    }
+
+    TEST_CASE("an evicted Pod beside the one in its place does not speak for the driver") {
+        RecipeScene scene({copy_of("driver", k_old, "aa"), copy_of("driver", k_new, "bb")});
+        scene.boot("node-a", k_new, true);
+        auto evicted = scene.api.at("pods/demo/driver-bb-node-a");
+        auto meta = *evicted.find("metadata");
+        meta.set("name", "driver-bb-evicted");
+        evicted.set("metadata", std::move(meta));
+        evicted.set("status", json("{phase: Failed, reason: Evicted, conditions: [{type: Ready, status: 'False'}]}"));
+        scene.api.put(evicted);
+        CHECK(scene.problem("node-a", k_new, "demo/driver") == "");
+    }
+
+    TEST_CASE("what a Pod was before the reboot says nothing of its driver after it") {
+        RecipeScene scene({copy_of("c", "", "")});
+        const auto runs_in = [&](const std::string& id) {
+            auto pod = scene.api.at("pods/demo/c-node-a");
+            auto status = *pod.find("status");
+            status.set("containerStatuses", json("[{name: c, containerID: '" + id + "'}]"));
+            pod.set("status", std::move(status));
+            scene.api.put(pod);
+        };
+        runs_in("containerd://1");
+        CHECK(scene.drivers.serving("node-a") == std::map<std::string, std::string>{{"demo/c", "containerd://1"}});
+        scene.boot("node-a", k_new, true);
+        CHECK(scene.problem("node-a", k_new, "demo/c", "containerd://1") ==
+              "Pod demo/c-node-a of recipe demo has not been started since the reboot");
+        runs_in("containerd://2");
+        CHECK(scene.problem("node-a", k_new, "demo/c", "containerd://1") == "");
     }
 
     TEST_CASE("a driver that is wanted no more is not waited for") {
         RecipeScene scene({copy_of("a", k_old, "1"), copy_of("a", k_new, "2")});
-        CHECK(scene.drivers.problem("node-a", k_old, "demo/other") == "");
+        CHECK(scene.problem("node-a", k_old, "demo/other") == "");
         scene.api.put(
             json("{apiVersion: v1, kind: Node, metadata: {name: node-a}, status: {nodeInfo: {kernelVersion: " + k_new +
                  "}}}"));
-        CHECK(scene.drivers.problem("node-a", k_new, "demo/a") == "");
+        CHECK(scene.problem("node-a", k_new, "demo/a") == "");
     }
 }

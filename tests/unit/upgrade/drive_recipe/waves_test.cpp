@@ -196,6 +196,19 @@ TEST_CASE("a run that knows no waves goes one state after the other") {
     CHECK(run.find("quick/1000")->touched == 0);
 }
 
+TEST_CASE("a node that leaves the cluster before it gets its label fails no state") {
+    Waves waves;
+    waves.api.put(
+        json("{apiVersion: v1, kind: Node, metadata: {name: node-b}, status: {nodeInfo: {kernelVersion: 6}}}"));
+    waves.api.on_request = [&](const std::string& request, bool is_done) {
+        waves.point();
+        if (!is_done && request == "PATCH /api/v1/nodes/node-b") waves.api.objects.erase("nodes//node-b");
+    };
+    CHECK(waves.go() == Ended::complete);
+    waves.check_complete();
+    CHECK_FALSE(waves.api.objects.contains("nodes//node-b"));
+}
+
 TEST_CASE("a resource that fails stops its wave: what has begun ends, nothing else begins") {
     Waves waves(false);
     CHECK(waves.go() == Ended::paused);

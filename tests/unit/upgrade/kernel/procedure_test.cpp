@@ -53,6 +53,23 @@ TEST_CASE("a node is emptied, installed, rebooted, gets its drivers and goes bac
     CHECK(steps_of(steps, "node-b") == expected);
 }
 
+TEST_CASE("whatever is kept of a node is printed with it") {
+    NodeRecord node;
+    node.name = "node-a";
+    node.facts = value::Node::mapping();
+    own::set_boot_before(node.facts, "b");
+    own::set_installed(node.facts, k_new);
+    own::set_drivers(node.facts, {{"drivers/a", value::Node::mapping()}});
+    own::set_recipe_drivers(node.facts, {"demo/a"});
+    own::set_recipe_containers(node.facts, {{"demo/a", "1"}, {"demo/b", ""}});
+    const auto tree = encode(node, own::procedure_kernel());
+    for (const auto& member : own::procedure_kernel().node_members()) {
+        CAPTURE(member.name);
+        CHECK(tree.find(member.name) != nullptr);
+    }
+    CHECK(own::recipe_containers_of(node) == std::map<std::string, std::string>{{"demo/a", "1"}});
+}
+
 TEST_CASE("pools are paused before the first node and unpaused behind the last one, in a run that has any") {
     Options options;
     options.canary = 1;

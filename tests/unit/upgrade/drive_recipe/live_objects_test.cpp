@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// What gates and removals make of an API server that has more, less or other objects than the recipe brought.
+#include <doctest/doctest.h>
+
+#include "base/error.hpp"
+#include "unit/upgrade/drive_recipe/memory_api.hpp"
+#include "upgrade/drive_recipe/gates.hpp"
+#include "upgrade/drive_recipe/own_objects.hpp"
+
+using namespace kmm;
+using namespace kmm::drive;
+using namespace kmm::drive::test;
+namespace rc = kmm::upgrade::recipe;
+
+namespace {
+
+/// Answers a request with what its method and path are in `replies` for; anything else does not exist. What is deleted
+/// is gone.
+class ScriptedHttp final : public net::HttpClient {
+public:
+    ScriptedHttp(std::map<std::string, std::string>& replies, std::vector<std::string>& requests)
+        : replies_(replies), requests_(requests) {}
+    [[nodiscard]] net::Response send(const net::Request& request, const net::BodySink& sink) override {
+        auto path = request.url.substr(request.url.find('/', 8));
+        requests_.push_back(request.method + " " + path);
+        path.resize(std::min(path.find('?'), path.size()));
+        const auto found = replies_.find(path);
+        net::Response response;
+        response.status = found == replies_.end() ? 404 : 200;
+        response.headers.emplace_back("content-type", "application/json");
+        std::string body = R"({"kind": "Status", "apiVersion": "v1", "code": 404})";
+        if (found != replies_.end())
+            body = path.ends_with("/log") ? found->second : value::to_json(json(found->second));
+        if (request.method == "DELETE" && found != replies_.end()) replies_.erase(found);
+        static_cast<void>(sink(response, body));
+        return response;
+    }
+
+private:
+    std::map<std::string, std::string>& replies_;
+    std::vector<std::string>& requests_;
+};
+
+struct Server {
+    std::map<std::string, std::string> replies;
+    std::vector<std::string> requests;
+    IdleClock clock;
+    FixedRandom random;
+    kube::Connection connection = [] {
+        kube::Connection made;
+        made.server = "http://127.0.0.1:1";
+        return made;
+    }();
+    kube::Client client{connection, kube::Seams{[this] { return std::make_unique<ScriptedHttp>(replies, requests); },
+                                                clock, random}};
+    Objects objects{client};
+    Gates gates{client, objects};
+    OwnObjects own{client, objects, clock, [] { return false; }, [](const std::string&) {}, "demo", {}};
+
+    Server() {
+        replies["/apis/apps/v1"] =
+            "{kind: APIResourceList, resources: [{name: daemonsets, kind: DaemonSet, namespaced: true}, "
+            "{name: deployments, kind: Deployment, namespaced: true}]}";
+    }
+    Removed remove(const Node& object) {
+        return own.remove({{"", object}}, Deadline(clock, std::chrono::milliseconds(10'000)));
+    }
+    [[nodiscard]] bool was_asked(const std::string& request) const {
+        return std::any_of(requests.begin(), requests.end(),
+                           [&](const std::string& each) { return each.starts_with(request); });
+    }
+};
+
+constexpr const char* k_gated = "annotations: {specialresource.openshift.io/wait: 'true'}";
+
+Node deployment(const std::string& selector) {
+    return json("{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: demo, uid: u1, annotations: "
+                "{specialresource.openshift.io/wait-for-logs: loaded}}, spec: {replicas: 1, selector: " +
+                selector + "}, status: {replicas: 1, updatedReplicas: 1, availableReplicas: 1}}");
+}
+
+std::string pod(const std::string& name, const std::string& phase) {
+    return "{apiVersion: v1, kind: Pod, metadata: {name: " + name + ", namespace: demo}, status: {phase: " + phase +
+           "}}";
+}
+
+}  // namespace
+
+TEST_SUITE("upgrade::drive_recipe live objects") {
+
+TEST_CASE("logs are those of the Pods that the whole selector selects") {
+    Server server;
+    const auto object = deployment(
+        "{matchLabels: {app: d}, matchExpressions: [{key: tier, operator: In, values: [a, b]}, "
+        "{key: old, operator: DoesNotExist}, {key: zone, operator: Exists}, {key: x, operator: NotIn, values: [z]}]}");
+    server.replies["/apis/apps/v1/namespaces/demo/deployments/d"] = value::to_json(object);
+    server.replies["/api/v1/namespaces/demo/pods"] = "{kind: PodList, items: [" + pod("a", "Running") + "]}";
+    server.replies["/api/v1/namespaces/demo/pods/a/log"] = "modules loaded";
+    CHECK(server.gates.problem({"", object}) == "");
+    const auto asked = std::find_if(server.requests.begin(), server.requests.end(), [](const std::string& each) {
+        return each.starts_with("GET /api/v1/namespaces/demo/pods?");
+    });
+    REQUIRE(asked != server.requests.end());
+    std::string text;
+    for (std::size_t i = 0; i < asked->size(); ++i) {
+        if ((*asked)[i] != '%') text += (*asked)[i];
+        else text += static_cast<char>(std::stoi(asked->substr(i + 1, 2), nullptr, 16)), i += 2;
+    }
+    CAPTURE(text);
+    CHECK(text.find("labelSelector=app=d,tier in (a,b),!old,zone,x notin (z)") != std::string::npos);
+}
+
+TEST_CASE("an evicted Pod that nobody has deleted is not waited for") {
+    Server server;
+    const auto object = deployment("{matchLabels: {app: d}}");
+    server.replies["/apis/apps/v1/namespaces/demo/deployments/d"] = value::to_json(object);
+    server.replies["/api/v1/namespaces/demo/pods"] =
+        "{kind: PodList, items: [" + pod("a", "Failed") + ", " + pod("b", "Running") + "]}";
+    server.replies["/api/v1/namespaces/demo/pods/b/log"] = "modules loaded";
+    CHECK(server.gates.problem({"", object}) == "");
+}
+
+TEST_CASE("a quota that refuses Pods is named") {
+    Server server;
+    const auto object = json(std::string("{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d, namespace: demo, "
+                                         "uid: u1, ") +
+                             k_gated +
+                             "}, status: {desiredNumberScheduled: 2, currentNumberScheduled: 1, "
+                             "updatedNumberScheduled: 1, numberAvailable: 1}}");
+    server.replies["/apis/apps/v1/namespaces/demo/daemonsets/d"] = value::to_json(object);
+    const std::string lacks = "DaemonSet demo/d: 1 of 2 Pods are updated and available";
+    CHECK(server.gates.problem({"", object}) == lacks);
+    server.replies["/api/v1/namespaces/demo/events"] =
+        "{kind: EventList, items: [{kind: Event, lastTimestamp: '2026-01-01T00:00:02Z', message: 'exceeded quota: q'}, "
+        "{kind: Event, lastTimestamp: '2026-01-01T00:00:01Z', message: older}]}";
+    CHECK(server.gates.problem({"", object}) == lacks + "; Pods are refused: exceeded quota: q");
+    CHECK(server.was_asked("GET /api/v1/namespaces/demo/events?"));
+
+    const auto other = json(std::string("{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: demo, "
+                                        "uid: u1, ") +
+                            k_gated +
+                            "}, spec: {replicas: 1}, status: {replicas: 0, conditions: [{type: ReplicaFailure, status: "
+                            "'True', message: 'exceeded quota: q'}]}}");
+    server.replies["/apis/apps/v1/namespaces/demo/deployments/d"] = value::to_json(other);
+    CHECK(server.gates.problem({"", other}) ==
+          "Deployment demo/d: 0 of 1 Pods are updated and available; Pods are refused: exceeded quota: q");
+}
+
+TEST_CASE("a definition whose first version is not served is not deleted with objects of others") {
+    Server server;
+    const auto definition = [](const char* versions) {
+        return json(std::string("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: "
+                                "{name: parts.x.test, uid: u1, labels: {kmmtools.dev/recipe: demo}}, spec: {group: "
+                                "x.test, scope: Namespaced, names: {plural: parts, kind: Part}, versions: ") +
+                    versions + "}}");
+    };
+    const std::string path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/parts.x.test";
+    server.replies["/apis/apiextensions.k8s.io/v1"] =
+        "{resources: [{name: customresourcedefinitions, kind: CustomResourceDefinition, namespaced: false}]}";
+    server.replies["/apis/x.test/v1"] = "{resources: [{name: parts, kind: Part, namespaced: true}]}";
+    server.replies["/apis/x.test/v1/parts"] =
+        "{kind: PartList, items: [{kind: Part, metadata: {name: theirs, namespace: other}}]}";
+    const auto refused = [&](const Node& object) {
+        server.replies[path] = value::to_json(object);
+        try {
+            static_cast<void>(server.remove(object));
+        } catch (const Error& error) { return error.code() + ": " + error.message(); }
+        return std::string();
+    };
+    CHECK(refused(definition("[{name: v1alpha1, served: false}, {name: v1, served: true}]")) ==
+          "definition-in-use: CustomResourceDefinition parts.x.test has objects that would be deleted with it: Part "
+          "other/theirs");
+    CHECK(refused(definition("[{name: v1alpha1, served: false}]")) ==
+          "definition-in-use: CustomResourceDefinition parts.x.test serves no version: its objects cannot be seen");
+    CHECK_FALSE(server.was_asked("DELETE"));
+}
+
+TEST_CASE("an object whose version the API server serves no more is removed in another version, and not forgotten") {
+    Server server;
+    const auto object = json("{apiVersion: batch/v1beta1, kind: CronJob, metadata: {name: c, namespace: demo}}");
+    server.replies["/apis/batch"] = "{kind: APIGroup, name: batch, versions: [{groupVersion: batch/v1, version: v1}]}";
+    server.replies["/apis/batch/v1"] = "{resources: [{name: cronjobs, kind: CronJob, namespaced: true}]}";
+    const std::string live =
+        "{apiVersion: batch/v1, kind: CronJob, metadata: {name: c, namespace: demo, uid: u1, labels: "
+        "{kmmtools.dev/recipe: demo}}}";
+    server.replies["/apis/batch/v1/namespaces/demo/cronjobs/c"] = live;
+    server.replies["/apis/batch/v1/cronjobs"] = "{kind: CronJobList, items: [" + live + "]}";
+    rc::Release release;
+    release.states.push_back({"demo/1000", "demo", "", {}, {{"", object}}});
+    CHECK(server.own.labelled(release) == std::vector<std::string>{"CronJob demo/c"});
+    CHECK(server.remove(object).count == 1);
+    CHECK(server.was_asked("DELETE /apis/batch/v1/namespaces/demo/cronjobs/c"));
+}
+
+}
