@@ -69,7 +69,10 @@ public:
 
     void enter(const std::string& directory) {
         struct stat info {};
-        if (::stat(directory.c_str(), &info) != 0) return report(directory, errno);
+        if (::stat(directory.c_str(), &info) != 0) {
+            const int saved = errno;
+            return report(directory, saved);
+        }
         const auto identity = std::pair(info.st_dev, info.st_ino);
         if (open_.size() >= k_depth_max || !open_.insert(identity).second) {
             diagnostics_.push_back(fault_at("symlink-loop", "expected a tree of directories, found a link back into it",
@@ -77,7 +80,6 @@ public:
             return;
         }
         try {
-            // Links to directories that have links themselves make more paths than anybody can walk.
             if (entered_.insert(identity).second)
                 for (const auto& entry : sys::list_directory(directory)) visit(directory + "/" + entry.name, entry);
         } catch (const Error& error) {
@@ -121,7 +123,7 @@ private:
     FilesFound found_;
     std::vector<std::string> files_;
     std::unordered_set<std::string> names_;
-    std::set<std::pair<dev_t, ino_t>> open_, entered_, seen_;
+    std::set<std::pair<dev_t, ino_t>> open_, entered_, seen_;  ///< links can make endless paths to what was entered
 };
 
 /// True if nobody has written to `path` for a minute.
