@@ -23,6 +23,7 @@
 #include "base/text.hpp"
 #include "cluster/config_list.hpp"
 #include "cluster/documents.hpp"
+#include "cluster/found_files.hpp"
 #include "cluster/guarded_write.hpp"
 #include "sys/directory.hpp"
 #include "sys/random.hpp"
@@ -59,7 +60,7 @@ std::uint64_t path_hash(std::string_view path) {
 /// Collects the object files below a directory in sorted order.
 class Walk {
 public:
-    explicit Walk(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
+    explicit Walk(Diagnostics& to, FilesFound found = FilesFound::plain) : diagnostics_(to), found_(found) {}
 
     /// Each file once, however many names it has.
     [[nodiscard]] const std::vector<std::string>& files() const noexcept { return files_; }
@@ -79,7 +80,8 @@ public:
             return;
         }
         try {
-            for (const auto& entry : sys::list_directory(directory)) visit(directory + "/" + entry.name, entry);
+            if (entered_.insert(identity).second)
+                for (const auto& entry : sys::list_directory(directory)) visit(directory + "/" + entry.name, entry);
         } catch (const Error& error) {
             report(directory, error);
         }
@@ -87,21 +89,26 @@ public:
     }
 
 private:
+    [[nodiscard]] bool is_wanted(std::string_view name) const noexcept {
+        if (found_ == FilesFound::plain_or_gzip && name.ends_with(".gz")) name.remove_suffix(3);
+        return is_object_file(name);
+    }
+
     void visit(const std::string& path, const sys::DirectoryEntry& entry) {
         if (entry.name[0] == '.') return;
         struct stat info {};
         if (::stat(path.c_str(), &info) != 0) {
             const int saved = errno;
-            if (saved == ELOOP || is_object_file(entry.name)) report(path, saved);
+            if (saved == ELOOP || is_wanted(entry.name)) report(path, saved);
             return;
         }
         if (S_ISDIR(info.st_mode)) {
             enter(path);
-        } else if (is_object_file(entry.name) && !S_ISREG(info.st_mode)) {
+        } else if (is_wanted(entry.name) && !S_ISREG(info.st_mode)) {
             diagnostics_.push_back(fault_at("unreadable-file", "expected a regular file, found something else",
                                             Position{path, 0, 0},
                                             "remove it, or give it a name without .yaml, .yml or .json"));
-        } else if (is_object_file(entry.name)) {
+        } else if (is_wanted(entry.name)) {
             if (seen_.insert(std::pair(info.st_dev, info.st_ino)).second) files_.push_back(path);
             names_.insert(path);
         }
@@ -113,10 +120,10 @@ private:
     }
 
     Diagnostics& diagnostics_;
+    FilesFound found_;
     std::vector<std::string> files_;
     std::unordered_set<std::string> names_;
-    std::set<std::pair<dev_t, ino_t>> open_;
-    std::set<std::pair<dev_t, ino_t>> seen_;
+    std::set<std::pair<dev_t, ino_t>> open_, entered_, seen_;  ///< links can make endless paths to what was entered
 };
 
 /// True if nobody has written to `path` for a minute.
@@ -153,8 +160,8 @@ bool is_uuid(std::string_view text) noexcept {
 
 }  // namespace
 
-std::vector<std::string> object_files(const std::string& directory, Diagnostics& diagnostics) {
-    Walk walk(diagnostics);
+std::vector<std::string> object_files(const std::string& directory, Diagnostics& diagnostics, FilesFound found) {
+    Walk walk(diagnostics, found);
     walk.enter(directory);
     auto files = walk.files();
     std::sort(files.begin(), files.end());

@@ -19,6 +19,7 @@
 #include "api/object_decoder.hpp"
 #include "base/text.hpp"
 #include "cluster/directory_store.hpp"
+#include "cluster/found_files.hpp"
 #include "cluster/kustomize.hpp"
 #include "cluster/text_source.hpp"
 #include "sys/two_threads.hpp"
@@ -171,6 +172,9 @@ bool may_be_meant(std::string_view text) {
     return false;
 }
 
+/// Whether a document of a YAML text has a member kind.
+bool has_kind(std::string_view text) { return text.starts_with("kind:") || text.find("\nkind:") != text.npos; }
+
 class DocumentReader {
 public:
     DocumentReader(DocumentTarget& target, Diagnostics& diagnostics,
@@ -199,7 +203,8 @@ private:
     void read_directory(const std::string& name) {
         const std::size_t faults = diagnostics_.size();
         const auto found =
-            object_files(name.size() > 1 && name.ends_with('/') ? name.substr(0, name.size() - 1) : name, diagnostics_);
+            object_files(name.size() > 1 && name.ends_with('/') ? name.substr(0, name.size() - 1) : name, diagnostics_,
+                         FilesFound::plain_or_gzip);
         if (found.empty() && diagnostics_.size() == faults) {
             report(diagnostics_, Severity::warning, "no-documents", Exit::data, name,
                    "no *.yaml, *.yml or *.json file in this directory");
@@ -244,8 +249,12 @@ private:
         const auto text = TextSource(file).whole();
         if (!text || may_be_meant(*text)) { return; }
         const bool is_template = text->find("{{") != std::string::npos || text->find("{%") != std::string::npos;
+        // Tags and numbers that other programs read stand in no object.
+        const bool is_setting = std::any_of(first, diagnostics_.end(), [](auto& one) { return one.is_of_no_object; }) &&
+                                !has_kind(*text);
         const auto is_left_out = [&](const Diagnostic& one) {
-            return one.is_of_no_object || (is_template && is_syntax(one));
+            return one.is_of_no_object || (is_template && is_syntax(one)) ||
+                   (is_setting && (one.code == "bad-tag" || one.code == "bad-number"));
         };
         const auto kept = std::remove_if(first, diagnostics_.end(), is_left_out);
         if (kept == diagnostics_.end()) { return; }
@@ -437,6 +446,10 @@ Diagnostic* hint_at_template(std::string_view text, std::span<Diagnostic> faults
         return &fault;
     }
     return nullptr;
+}
+
+std::vector<std::string> object_files(const std::string& directory, Diagnostics& diagnostics) {
+    return object_files(directory, diagnostics, FilesFound::plain);
 }
 
 std::vector<std::string> read_documents(const std::vector<std::string>& names, api::Objects& objects,

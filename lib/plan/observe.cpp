@@ -103,7 +103,9 @@ bool is_image_pod_of(const api::Pod& pod, std::string_view ns, std::string_view 
     if (const std::string* owner = text_at(pod.meta.labels, api::k_label_image_owner)) { return *owner == name; }
     const std::string* module = text_at(pod.meta.labels, api::k_label_module_name);
     const std::string* target = text_at(pod.meta.labels, k_label_target_kernel);
-    return module != nullptr && *module == name && (target == nullptr || *target == dns_safe_kernel(kernel));
+    // KMM up to v2.6.0 writes the kernel as in tags.
+    return module != nullptr && *module == name &&
+           (target == nullptr || *target == dns_safe_kernel(kernel) || *target == normalise_kernel(kernel));
 }
 
 std::vector<NodeView> views(const api::Objects& objects) {

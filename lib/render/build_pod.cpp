@@ -63,9 +63,19 @@ void append_tls(std::vector<std::string>& args, const api::TlsOptions& tls, std:
     if (tls.insecure_skip_tls_verify) { args.emplace_back(skip); }
 }
 
+/// What the build Pod pushes, and the sign Pod takes. KMM up to v2.6.0 keeps an image that is to be signed apart from
+/// the signed one. Source: internal/module/helper.go there.
+std::string built_image(const Scene& scene, const WantedImage& wanted) {
+    if (!scene.is_released() || !wanted.resolved.sign) { return wanted.image(); }
+    const char separator = wanted.image().find(':') == std::string::npos ? ':' : '_';
+    return fmt::format("{}{}{}_{}_kmm_unsigned", wanted.image(), separator, wanted.module->meta.namespace_,
+                       wanted.module->meta.name);
+}
+
 /// Where the result goes, and how the images it is made from are pulled.
-std::vector<std::string> kaniko_arguments(const WantedImage& wanted, const api::TlsOptions& pull_tls) {
-    std::vector<std::string> args{"--destination", wanted.image()};
+std::vector<std::string> kaniko_arguments(const WantedImage& wanted, const std::string& result,
+                                          const api::TlsOptions& pull_tls) {
+    std::vector<std::string> args{"--destination", result};
     append_tls(args, wanted.resolved.registry_tls, "--insecure", "--skip-tls-verify");
     append_tls(args, pull_tls, "--insecure-pull", "--skip-tls-verify-pull");
     return args;
@@ -140,7 +150,8 @@ void add_push_secret(const WantedImage& wanted, BuilderPod& pod) {
 
 Node builder_pod(Scene& scene, const WantedImage& wanted, BuilderPod pod, const std::vector<std::string>& args,
                  std::string_view type, Node annotations) {
-    const std::string kernel = plan::dns_safe_kernel(wanted.resolved.kernel);
+    const std::string kernel = scene.is_released() ? plan::normalise_kernel(wanted.resolved.kernel)
+                                                   : plan::dns_safe_kernel(wanted.resolved.kernel);
     const bool builds = type == "BuildImage";
     const std::string builder = builds ? builder_image(scene, wanted) : scene.options.build_image;
     Node spec =
@@ -163,11 +174,13 @@ Node builder_pod(Scene& scene, const WantedImage& wanted, BuilderPod pod, const 
                        {std::string(api::k_label_module_name), wanted.module->meta.name},
                        {std::string(api::k_label_resource_type), type},
                        {"kmm.node.kubernetes.io/target-kernel", kernel.substr(0, api::k_label_length_max)}});
-    const std::string name = fmt::format("{}-{}-{}", wanted.module->meta.name, builds ? "build" : "sign", kernel);
-    Node metadata = Node::mapping({{"annotations", std::move(annotations)},
-                                   {"labels", labels},
-                                   {"name", shortened(name, k_name_length_max)},
-                                   {"namespace", wanted.module->meta.namespace_}});
+    const std::string start = fmt::format("{}-{}-", wanted.module->meta.name, builds ? "build" : "sign");
+    const std::string name = start + (scene.is_released() ? short_hash(wanted.module->full_name() + kernel) : kernel);
+    Node metadata = Node::mapping({{"annotations", std::move(annotations)}});
+    if (scene.is_released()) { metadata.set("generateName", start); }
+    metadata.set("labels", labels);
+    metadata.set("name", shortened(name, k_name_length_max));
+    metadata.set("namespace", wanted.module->meta.namespace_);
     set_finalizers(metadata, scene.finalizers({std::string(k_gc_delay_finalizer), std::string(k_job_event_finalizer)}));
     return object("v1", "Pod", std::move(metadata), std::move(spec));
 }
@@ -187,7 +200,7 @@ std::string dockerfile_of(const Scene& scene, const WantedImage& wanted) {
 
 Node build_pod(Scene& scene, const WantedImage& wanted) {
     const api::Build& build = *wanted.resolved.build;
-    std::vector<std::string> args = kaniko_arguments(wanted, build.base_image_registry_tls);
+    std::vector<std::string> args = kaniko_arguments(wanted, built_image(scene, wanted), build.base_image_registry_tls);
     for (const auto& argument : build_arguments(wanted)) {
         args.insert(args.end(), {"--build-arg", fmt::format("{}={}", argument.name, argument.value)});
     }
@@ -244,7 +257,7 @@ std::string sign_dockerfile(Scene& scene, const WantedImage& wanted, const std::
 
 std::optional<Node> sign_pod(Scene& scene, const WantedImage& wanted) {
     const api::Sign& sign = *wanted.resolved.sign;
-    const std::string& source = wanted.resolved.build ? wanted.image() : sign.unsigned_image;
+    const std::string& source = wanted.resolved.build ? built_image(scene, wanted) : sign.unsigned_image;
     if (source.empty()) {
         scene.warn(
             wanted.module, "spec.moduleLoader.container.sign", "no-unsigned-image",
@@ -263,8 +276,9 @@ std::optional<Node> sign_pod(Scene& scene, const WantedImage& wanted) {
     add_push_secret(wanted, pod);
     const Node annotations =
         Node::mapping({{std::string(k_dockerfile_annotation), sign_dockerfile(scene, wanted, source)}});
-    return builder_pod(scene, wanted, std::move(pod), kaniko_arguments(wanted, sign.unsigned_image_registry_tls),
-                       "SignImage", annotations);
+    return builder_pod(scene, wanted, std::move(pod),
+                       kaniko_arguments(wanted, wanted.image(), sign.unsigned_image_registry_tls), "SignImage",
+                       annotations);
 }
 
 Node pull_pod(Scene& scene, const WantedImage& wanted) {

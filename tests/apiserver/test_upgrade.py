@@ -152,7 +152,7 @@ class Walk(ClusterCase):
             proxy.reset(interfere)
             said = fleet.run(*fleet.start("v2", "--drain"), "--kubeconfig", fleet.access(proxy.port))
         self.assertEqual(len(done), 1)
-        self.assertIn("stays cordoned by somebody else", said)
+        self.assertIn("left cordoned (cordoned by someone else)", said)
         stored = self.api.get(node)
         self.assertTrue(stored["spec"].get("unschedulable"))
         self.assertNotIn("kmmtools.dev/cordoned-by", stored["metadata"].get("annotations", {}))

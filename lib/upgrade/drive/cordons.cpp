@@ -3,12 +3,18 @@
 
 #include <fmt/format.h>
 
+#include "upgrade/drive/cordon_text.hpp"
+
 namespace kmm::drive {
 namespace {
 
-std::string owner_text(const std::string& owner) { return owner.empty() ? "somebody else" : owner; }
+std::string owner_text(const std::string& owner) { return owner.empty() ? "someone else" : owner; }
 
 }  // namespace
+
+std::string left_cordoned_text(const std::string& owner) {
+    return fmt::format("left cordoned (cordoned by {})", owner_text(owner));
+}
 
 value::Node Cordons::intent() { return value::Node::mapping({{"cordon", upgrade::k_cordon_ours}}); }
 
@@ -18,7 +24,7 @@ Done Cordons::cordon(const std::string& node) {
     const bool is_ours = there.owner == owner;
     Done done;
     done.facts = value::Node::mapping({{"cordon", is_ours ? upgrade::k_cordon_ours : upgrade::k_cordon_foreign}});
-    if (!is_ours) done.message = fmt::format("cordoned already by {}, stays so", owner_text(there.owner));
+    if (!is_ours) done.message = fmt::format("already cordoned by {}, left cordoned", owner_text(there.owner));
     return done;
 }
 
@@ -27,7 +33,7 @@ std::string Cordons::lift(const std::string& node) {
     const auto owner = recorder_.header().cordon_owner();
     try {
         const auto there = workloads_.uncordon(node, owner);
-        return there.unschedulable ? "stays cordoned by " + owner_text(there.owner) : "uncordoned";
+        return there.unschedulable ? left_cordoned_text(there.owner) : "uncordoned";
     } catch (const Error& error) {
         if (error.code() != "node-not-found") throw;
         return "the node is gone";

@@ -7,6 +7,7 @@
 
 #include "api/labels.hpp"
 #include "plan/find_named.hpp"
+#include "upgrade/drive_module/wanted.hpp"
 #include "upgrade/drive_module/worker.hpp"
 
 namespace kmm::drive {
@@ -282,12 +283,18 @@ api::NodeModule resolve_entry(const api::Module& module, const std::string& kern
         .hint("add a mapping for it to spec.moduleLoader.container.kernelMappings");
 }
 
-void require_wanted(const api::Module& module) {
+void require_still_wanted(const api::Module& module, const std::string& node) {
     if (!module.meta.deleting) return;
+    constexpr std::string_view k_again = "wait until it is gone and create it again";
+    constexpr std::string_view k_apply = "kmm-upgrade apply unloads it everywhere";
     throw Error(Exit::checks_failed, "module-deleting", fmt::format("Module {} is being deleted", module.full_name()))
         .at(module.meta.origin)
-        .hint("wait until it is gone and create it again; kmm-upgrade apply unloads it everywhere");
+        .hint(node.empty()
+                  ? fmt::format("{}; {}", k_again, k_apply)
+                  : fmt::format("{}, then kmm-upgrade retry {}; kmm-upgrade abort, then {}", k_again, node, k_apply));
 }
+
+void require_wanted(const api::Module& module) { require_still_wanted(module, ""); }
 
 void require_version(const api::Module& module, const std::string& version) {
     if (!module.module_loader)

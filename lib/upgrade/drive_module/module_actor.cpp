@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "upgrade/drive/cordon_text.hpp"
 #include "upgrade/drive/user_check.hpp"
 #include "upgrade/drive_module/drain.hpp"
 #include "upgrade/drive_module/operator_way.hpp"
@@ -82,6 +83,19 @@ Done done_of(Facts facts) {
     return done;
 }
 
+/// What is said of a node that ends cordoned, though not by this run; "" for one that takes Pods.
+std::string cordon_of_others(Fleet& fleet, const std::string& name) {
+    try {
+        const auto node = fleet.view(name).node;
+        if (!node.unschedulable) return "";
+        const auto owner = node.meta.annotations.find(std::string(api::k_annotation_cordoned_by));
+        return ", " + left_cordoned_text(owner == node.meta.annotations.end() ? "" : owner->second);
+    } catch (const Error& error) {
+        if (error.code() != "node-not-found") throw;
+        return "";
+    }
+}
+
 }  // namespace
 
 ModuleActor::ModuleActor(cluster::ClusterStore& store, cluster::Workloads& workloads, cluster::NodeRunner& runner,
@@ -152,6 +166,7 @@ Done ModuleActor::validate(const std::string& name, const Look& seen, const Dead
         // A node that was drained is watched when its Pods are back.
         if (!is_cordoned) watch(name, {});
     }
+    if (!is_cordoned) done.message += cordon_of_others(fleet_, name);
     // Where a cordon is still to be lifted, a validated node is not done.
     if (is_cordoned) done.state = "validating";
     return done;
@@ -189,7 +204,7 @@ Done ModuleActor::roll_back(const std::string& name, const Look& seen, const Dea
     auto done = done_of(way_->rollback(name, seen, deadline));
     const auto lifted = tools_.cordons.lift(name);
     if (!tools_.recorder.node(name).cordon.empty()) done.facts.set("cordon", "");
-    if (!lifted.empty()) done.message += ", " + lifted;
+    done.message += lifted.empty() ? cordon_of_others(fleet_, name) : ", " + lifted;
     return done;
 }
 

@@ -7,6 +7,7 @@
 #include "api/labels.hpp"
 #include "base/text.hpp"
 #include "upgrade/drive_module/operator_check.hpp"
+#include "upgrade/drive_module/wanted.hpp"
 
 namespace kmm::drive {
 
@@ -146,7 +147,7 @@ Facts OperatorWay::facts_of(const std::string& name, const std::string& message)
 Facts OperatorWay::check(const std::string& name, const Look& seen, const Deadline& /*deadline*/) {
     const auto& run = tools_.run();
     const auto module = tools_.fleet.module();
-    require_wanted(module);
+    require_still_wanted(module, name);
     require_version(module, run.to_version);
     const auto objects = tools_.fleet.store().read().objects;
     const auto now = operator_view(objects, name, tools_.subject.ns, tools_.subject.name);

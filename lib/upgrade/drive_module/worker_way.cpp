@@ -5,6 +5,7 @@
 
 #include "api/codec.hpp"
 #include "base/text.hpp"
+#include "upgrade/drive_module/wanted.hpp"
 #include "upgrade/engine/procedure.hpp"
 
 namespace kmm::drive {
@@ -105,7 +106,7 @@ Facts WorkerWay::check(const std::string& name, const Look& seen, const Deadline
     require_goal(name);
     if (node.goal == upgrade::module::k_goal_absent) return check_removal(name, seen);
     const auto module = tools_.fleet.module();
-    require_wanted(module);
+    require_still_wanted(module, name);
     require_version(module, run.to_version);
     require_name(module, tools_.subject.kernel_module);
     require_name(tools_.fleet.view(name), tools_.subject.full_name(), tools_.subject.kernel_module);

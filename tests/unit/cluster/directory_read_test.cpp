@@ -202,6 +202,23 @@ TEST_SUITE("cluster::directory_read") {
         CHECK(node_names(snapshot) == "m ");
     }
 
+    TEST_CASE("links that multiply the paths to a directory are walked in no time") {
+        const Tree tree;
+        tree.put("end/n.yaml", bare_node_text("m"));
+        std::string next = "end";
+        for (int level = 0; level < 28; ++level) {
+            const auto name = "level-" + std::to_string(level);
+            std::filesystem::create_directory(tree.path(name));
+            for (const auto* link : {"/one", "/two", "/three"})
+                std::filesystem::create_directory_symlink("../" + next, tree.path(name + link));
+            next = name;
+        }
+        sys::LinuxFileOps ops;
+        const auto snapshot = DirectoryStore(tree.path(), ops).read();
+        CHECK(faults_of(snapshot, tree) == "");
+        CHECK(node_names(snapshot) == "m ");
+    }
+
     TEST_CASE("no directory: exit 66 and what one looks like") {
         const Tree tree;
         tree.put("file", "x");

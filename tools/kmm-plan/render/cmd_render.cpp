@@ -122,8 +122,11 @@ Exit run_render(const cli::Args& args, cli::Context& context) {
         std::erase_if(rendered.objects, [&](const value::Node& node) { return !in_namespace(node, *ns); });
     }
     if (rendered.objects.empty() && context.verbosity >= 0) {
-        context.console.err(fmt::format("nothing to render{}{}\n", whats.empty() ? "" : ": ",
-                                        base::join(args.positionals("WHAT"), ", ")));
+        context.console.err(fmt::format("nothing to render{}{}{}\n", whats.empty() ? "" : ": ",
+                                        base::join(args.positionals("WHAT"), ", "),
+                                        source.objects.managed_cluster_modules.empty()
+                                            ? ""
+                                            : "; kmm-plan render hub renders the ManagedClusterModules"));
     }
     if (out) {
         write_directory(rendered.objects, render::file_names(rendered.objects),

@@ -304,11 +304,12 @@ std::size_t show_document(std::vector<Shown>& all, cli::Context& context) {
 /// What to say if there are no lines: a misspelt selector is not to look like an empty cluster.
 std::string nothing_text(const std::vector<Source>& sources, const std::vector<Selection>& selected,
                          const cli::Args& args) {
-    std::size_t nodes = 0, modules = 0, wrapped = 0;
+    std::size_t nodes = 0, modules = 0, wrapped = 0, of_hub = 0;
     for (const auto& source : sources) {
         nodes += source.objects.nodes.size();
         modules += source.objects.modules.size();
         wrapped += source.objects.wrapped.size();
+        of_hub += source.objects.managed_cluster_modules.size();
     }
     const std::string left_out =
         wrapped == 0 ? ""
@@ -321,7 +322,9 @@ std::string nothing_text(const std::vector<Source>& sources, const std::vector<S
         none ? fmt::format(": no node matches -l {}", base::escape(args.get("selector").value_or("")))
         : args.all("action").empty() ? ""
                                      : fmt::format(": no line has action {}", base::join(args.all("action"), " or "));
-    return fmt::format("nothing to show{}; read: Nodes {}, Modules {}{}\n", why, nodes, modules, left_out);
+    const std::string hub =
+        of_hub == 0 ? "" : fmt::format(", ManagedClusterModules {} (kmm-plan render hub renders them)", of_hub);
+    return fmt::format("nothing to show{}; read: Nodes {}, Modules {}{}{}\n", why, nodes, modules, hub, left_out);
 }
 
 /// How many configurations of each Module the nodes have.

@@ -23,7 +23,12 @@ void require_target(const api::Module& module, const std::string& version) {
         throw Error(Exit::usage, "missing-option", "--to VERSION is missing")
             .hint(fmt::format("kmm-plan upgrade {} --to VERSION", module.full_name()));
     }
-    const std::string found = module.module_loader ? module.module_loader->container.version : "";
+    if (!module.module_loader) {
+        throw Error(Exit::checks_failed, "no-module-loader",
+                    fmt::format("Module {} loads no kernel module", module.full_name()))
+            .at(module.meta.origin);
+    }
+    const std::string& found = module.module_loader->container.version;
     if (found == version) { return; }
     throw Error(Exit::checks_failed, "version-mismatch",
                 fmt::format("Module {} {}, expected version {}", module.full_name(),

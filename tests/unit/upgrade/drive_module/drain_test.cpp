@@ -83,14 +83,31 @@ TEST_CASE("a run that does not drain touches neither cordons nor Pods, and its r
 TEST_CASE("a cordon of somebody else stays, with and without an annotation") {
     for (const auto* owner : {"", "kmm-upgrade another"}) {
         World world(1);
-        world.workloads.cordons["node-a"] = {true, owner};
         Drive drive(world, world.prepare(draining()));
+        world.store.put_cordon("node-a", world.workloads.cordons["node-a"] = {true, owner});
         CHECK(drive.driver.walk() == Ended::complete);
         CHECK(world.workloads.calls.empty());
         CHECK(world.workloads.cordons["node-a"] == Cordon{true, owner});
         CHECK(drive.recorder.node("node-a").cordon == upgrade::k_cordon_foreign);
         CHECK(upgrade::cordoned_nodes(drive.recorder.run()).empty());
+        const std::string name = *owner == '\0' ? "someone else" : owner;
+        CHECK(drive.recorder.node("node-a").message ==
+              "loaded kmm_hello BBBB2222, left cordoned (cordoned by " + name + ")");
     }
+}
+
+TEST_CASE("a node that somebody cordons while it loads does not end without a word of it") {
+    World world(2);
+    Drive drive(world, world.prepare());
+    world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) -> std::optional<cluster::WorkerReply> {
+        if (call.node == "node-a" && call.args.front() == "load") world.store.put_cordon("node-a", {true, ""});
+        return std::nullopt;
+    };
+    CHECK(drive.driver.walk() == Ended::complete);
+    CHECK(drive.recorder.node("node-a").message ==
+          "loaded kmm_hello BBBB2222, left cordoned (cordoned by someone else)");
+    CHECK(drive.recorder.node("node-b").message == "loaded kmm_hello BBBB2222");
+    CHECK(world.store.find("node-a").unschedulable);
 }
 
 TEST_CASE("a node that has the target already is left to its Pods") {

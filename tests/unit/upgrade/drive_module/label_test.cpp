@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "unit/upgrade/drive_module/fakes.hpp"
+#include "upgrade/engine/hint.hpp"
 
 using namespace kmm;
 using namespace kmm::drive;
@@ -17,6 +18,10 @@ TEST_CASE("a Module that is deleted during its upgrade is not loaded on further 
     const auto node = drive.recorder.node("node-a");
     CHECK(node.state == "checking-failed");
     CHECK(node.reason == "module-deleting");
+    CHECK(node.hint == "wait until it is gone and create it again, then kmm-upgrade retry node-a; kmm-upgrade abort, "
+                       "then kmm-upgrade apply unloads it everywhere");
+    CHECK(upgrade::hint_after_end(node.hint) ==
+          "wait until it is gone and create it again; kmm-upgrade apply unloads it everywhere");
 }
 
 TEST_CASE("a version label that somebody has set on a waiting node is noticed before the node begins") {
