@@ -23,7 +23,6 @@
 #include "base/text.hpp"
 #include "cluster/config_list.hpp"
 #include "cluster/documents.hpp"
-#include "cluster/found_files.hpp"
 #include "cluster/guarded_write.hpp"
 #include "sys/directory.hpp"
 #include "sys/random.hpp"
@@ -35,6 +34,7 @@ namespace {
 
 constexpr std::string_view k_identity_file = ".kmm-cluster-id";
 constexpr std::size_t k_depth_max = 32;
+constexpr std::string_view k_packed = ".gz";
 
 constexpr std::string_view k_layout_hint =
     "a cluster directory holds one object per file, for example nodes/node-a.yaml, modules/NAMESPACE/NAME.yaml, "
@@ -60,7 +60,8 @@ std::uint64_t path_hash(std::string_view path) {
 /// Collects the object files below a directory in sorted order.
 class Walk {
 public:
-    explicit Walk(Diagnostics& to, FilesFound found = FilesFound::plain) : diagnostics_(to), found_(found) {}
+    explicit Walk(Diagnostics& diagnostics, PackedFiles packed = PackedFiles::skip)
+        : diagnostics_(diagnostics), packed_(packed) {}
 
     /// Each file once, however many names it has.
     [[nodiscard]] const std::vector<std::string>& files() const noexcept { return files_; }
@@ -89,29 +90,29 @@ public:
     }
 
 private:
-    [[nodiscard]] bool is_wanted(std::string_view name) const noexcept {
-        if (found_ == FilesFound::plain_or_gzip && name.ends_with(".gz")) name.remove_suffix(3);
-        return is_object_file(name);
-    }
-
     void visit(const std::string& path, const sys::DirectoryEntry& entry) {
         if (entry.name[0] == '.') return;
         struct stat info {};
         if (::stat(path.c_str(), &info) != 0) {
             const int saved = errno;
-            if (saved == ELOOP || is_wanted(entry.name)) report(path, saved);
+            if (saved == ELOOP || is_taken(path)) report(path, saved);
             return;
         }
-        if (S_ISDIR(info.st_mode)) {
-            enter(path);
-        } else if (is_wanted(entry.name) && !S_ISREG(info.st_mode)) {
-            diagnostics_.push_back(fault_at("unreadable-file", "expected a regular file, found something else",
-                                            Position{path, 0, 0},
-                                            "remove it, or give it a name without .yaml, .yml or .json"));
-        } else if (is_wanted(entry.name)) {
-            if (seen_.insert(std::pair(info.st_dev, info.st_ino)).second) files_.push_back(path);
-            names_.insert(path);
-        }
+        if (S_ISDIR(info.st_mode)) return enter(path);
+        if (!is_taken(path)) return;
+        if (!S_ISREG(info.st_mode))
+            return diagnostics_.push_back(fault_at("unreadable-file", "expected a regular file, found something else",
+                                                   Position{path, 0, 0},
+                                                   "remove it, or give it a name without .yaml, .yml or .json"));
+        if (seen_.insert(std::pair(info.st_dev, info.st_ino)).second) files_.push_back(path);
+        names_.insert(path);
+    }
+
+    /// What gzip has packed is passed over beside its original.
+    [[nodiscard]] bool is_taken(const std::string& path) const {
+        std::string_view name = path;
+        if (packed_ == PackedFiles::take && name.ends_with(k_packed)) name.remove_suffix(k_packed.size());
+        return is_object_file(name) && (name.size() == path.size() || ::access(std::string(name).c_str(), F_OK) != 0);
     }
 
     void report(const std::string& path, int number) { report(path, from_errno(number, "cannot read")); }
@@ -120,7 +121,7 @@ private:
     }
 
     Diagnostics& diagnostics_;
-    FilesFound found_;
+    PackedFiles packed_;
     std::vector<std::string> files_;
     std::unordered_set<std::string> names_;
     std::set<std::pair<dev_t, ino_t>> open_, entered_, seen_;  ///< links can make endless paths to what was entered
@@ -160,8 +161,8 @@ bool is_uuid(std::string_view text) noexcept {
 
 }  // namespace
 
-std::vector<std::string> object_files(const std::string& directory, Diagnostics& diagnostics, FilesFound found) {
-    Walk walk(diagnostics, found);
+std::vector<std::string> object_files(const std::string& directory, Diagnostics& diagnostics, PackedFiles packed) {
+    Walk walk(diagnostics, packed);
     walk.enter(directory);
     auto files = walk.files();
     std::sort(files.begin(), files.end());
@@ -236,9 +237,8 @@ Snapshot DirectoryStore::read_locked() {
     sort_and_merge(snapshot.diagnostics);
     files_.clear();
     for (const auto& node : snapshot.objects.nodes) files_.emplace(Key("Node", node.meta.name), node.meta.origin.file);
-    for (const auto& config : snapshot.objects.node_modules_configs) {
+    for (const auto& config : snapshot.objects.node_modules_configs)
         files_.emplace(Key("NodeModulesConfig", config.meta.name), config.meta.origin.file);
-    }
     for (const auto& module : snapshot.objects.modules)
         files_.emplace(Key("Module", module.meta.full_name()), module.meta.origin.file);
     faults_ = snapshot.diagnostics;

@@ -19,7 +19,6 @@
 #include "api/object_decoder.hpp"
 #include "base/text.hpp"
 #include "cluster/directory_store.hpp"
-#include "cluster/found_files.hpp"
 #include "cluster/kustomize.hpp"
 #include "cluster/text_source.hpp"
 #include "sys/two_threads.hpp"
@@ -204,7 +203,7 @@ private:
         const std::size_t faults = diagnostics_.size();
         const auto found =
             object_files(name.size() > 1 && name.ends_with('/') ? name.substr(0, name.size() - 1) : name, diagnostics_,
-                         FilesFound::plain_or_gzip);
+                         PackedFiles::take);
         if (found.empty() && diagnostics_.size() == faults) {
             report(diagnostics_, Severity::warning, "no-documents", Exit::data, name,
                    "no *.yaml, *.yml or *.json file in this directory");
@@ -446,10 +445,6 @@ Diagnostic* hint_at_template(std::string_view text, std::span<Diagnostic> faults
         return &fault;
     }
     return nullptr;
-}
-
-std::vector<std::string> object_files(const std::string& directory, Diagnostics& diagnostics) {
-    return object_files(directory, diagnostics, FilesFound::plain);
 }
 
 std::vector<std::string> read_documents(const std::vector<std::string>& names, api::Objects& objects,

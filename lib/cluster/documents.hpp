@@ -34,7 +34,7 @@ std::vector<std::string> read_documents(const std::vector<std::string>& names, D
                                         const std::function<bool(std::string_view path)>& is_ignored = {});
 
 /// Reads YAML or JSON (one or more documents, lists, output of kubectl get) from each of `names` in order and appends
-/// the objects; a directory stands for all its *.yaml, *.yml and *.json files, at any depth, names with a leading dot
+/// the objects; a directory stands for its *.yaml, *.yml, *.json and *.json.gz at any depth, names with a leading dot
 /// left out; "-" is standard input. Nothing throws for bad input: all faults of all files are in `diagnostics`, with
 /// the codes of the readers and decoders and file-not-found (exit 66), unreadable-file, no-documents (a directory
 /// without any document file: a warning; standard input or a named file without a byte). Call api::finish afterwards.

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "kubeadm/processes.hpp"
 #include "kubernetes/kubelet_config.hpp"
@@ -59,8 +60,10 @@ public:
             const auto found = manifest ? manifest_option(*manifest, "--data-dir") : std::string();
             return found.starts_with('/') ? found : "/var/lib/etcd";
         });
-        if (facts_.runtime_socket)
-            take("disk images", images, [&] { return image_directory(place, *facts_.runtime_socket); });
+        take("disk images", images, [&] {
+            if (facts_.runtime_socket) return image_directory(place, *facts_.runtime_socket);
+            throw Error(Exit::io, "io", "the container runtime is unknown");
+        });
         disk("kubernetes", "/etc/kubernetes");
         if (etcd) disk("etcd", *etcd);
         disk("kubelet", "/var/lib/kubelet");
@@ -81,13 +84,14 @@ public:
     }
 
 private:
-    /// Nothing for a directory that is not there.
+    /// Workers have no data of etcd.
     void disk(const char* purpose, const std::string& path) {
         try {
             facts_.disks.push_back(disk_space(node_.place, path));
             facts_.disks.back().purpose = purpose;
         } catch (const Error& error) {
-            if (error.errno_cause() != ENOENT)
+            const bool is_of_worker = std::string_view(purpose) == "etcd" && !facts_.etcd;
+            if (!is_of_worker || error.errno_cause() != ENOENT)
                 facts_.unread.push_back({fmt::format("disk {}", purpose), error.what()});
         }
     }
@@ -194,6 +198,10 @@ Facts read_facts(const Node& node, net::HttpClient& client, const FactQuestions&
             auto merged = *facts.kubelet_config;
             if (facts.drop_ins)
                 for (const auto& each : *facts.drop_ins) kubernetes::merge_over(merged, each.config);
+            const auto port = base::parse_number<std::int64_t>(kubernetes::kubelet_flag(arguments, "--healthz-port"));
+            if (port) merged.set("healthzPort", *port);
+            if (auto address = kubernetes::kubelet_flag(arguments, "--healthz-bind-address"); !address.empty())
+                merged.set("healthzBindAddress", std::move(address));
             return kubelet_health(merged, client);
         });
     facts.needs_reboot = place.exists("/run/reboot-required");

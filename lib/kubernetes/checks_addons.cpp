@@ -119,6 +119,23 @@ UnknownParts unknown_parts(std::string_view corefile) {
     return unknown;
 }
 
+/// The first version on the way whose kubeadm deploys an older CoreDNS than `running`; nullptr if none does.
+const VersionEntry* deployer_of_older(const CheckInput& input, const Version& running) {
+    std::vector<Version> versions;
+    if (input.seen.faults.empty() && input.seen.lowest_control_plane() && input.seen.lowest_kubelet()) {
+        for (const auto& step : find_path(input.catalogue, input.seen, *input.target).steps) {
+            if (step.part == Step::Part::control_planes) { versions.push_back(step.version); }
+        }
+    }
+    versions.push_back(*input.target);
+    for (const auto& version : versions) {
+        const auto* entry = input.catalogue.find(version);
+        const auto deployed = Version::parse(entry == nullptr ? "" : entry->coredns);
+        if (deployed && running > *deployed) { return entry; }
+    }
+    return nullptr;
+}
+
 Finding coredns_migratable(const CheckInput& input) {
     if (auto reason = input.inventory.unknown_reason("Deployment", "deployments"); !reason.empty()) {
         return {Outcome::skip, std::move(reason)};
@@ -140,9 +157,11 @@ Finding coredns_migratable(const CheckInput& input) {
     if (!running || !running->suffix.empty() || !has(k_released, running->text().substr(1))) {
         problems.push_back(
             fmt::format("image {} has no tag of a released CoreDNS that kubeadm migrates from", base::escape(image)));
-    } else if (target && *running > *target) {
-        problems.push_back(fmt::format("CoreDNS {} is newer than {}, which {} deploys", running->text(), target->text(),
-                                       input.target->text()));
+    } else if (const auto* older = deployer_of_older(input, *running)) {
+        problems.push_back(fmt::format("CoreDNS {} is newer than {}, which {} deploys", running->text(),
+                                       Version::parse(older->coredns)->text(), older->version.text()));
+    } else if (target && *running == *target) {
+        return {Outcome::ok, fmt::format("CoreDNS {} stays, and with it the Corefile", running->text())};
     }
     const auto& maps = input.inventory.config_maps;
     const auto map = std::find_if(maps.begin(), maps.end(), [](const auto& each) {

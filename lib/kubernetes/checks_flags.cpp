@@ -157,6 +157,27 @@ void find_removed_extra(const CheckInput& input, std::vector<std::string>& found
     }
 }
 
+/// Flags of etcd 3.5 that etcd 3.6 does not start with. Source: etcd's CHANGELOG-3.6.
+constexpr std::string_view k_gone_from_etcd[] = {
+    "enable-v2",          "experimental-enable-v2v3", "proxy", "proxy-failure-wait", "proxy-refresh-interval",
+    "proxy-dial-timeout", "proxy-write-timeout",      "proxy-read-timeout"};
+
+/// The same for the manifest of etcd, whose version is what kubeadm-config fixes or kubeadm of the target brings.
+void find_removed_from_etcd(const CheckInput& input, std::vector<std::string>& found) {
+    const auto configuration = cluster_configuration(input);
+    const auto* local = configuration.root ? configuration.root->find_path({"etcd", "local"}) : nullptr;
+    const auto* entry = input.catalogue.find(*input.target);
+    const auto fixed = Version::parse(configured_etcd(input.inventory));
+    const auto target = fixed ? fixed : Version::parse(entry == nullptr ? "" : entry->etcd);
+    if (local == nullptr || !local->is_mapping() || !target || *target < Version{3, 6, 0, ""}) { return; }
+    const auto flags = extra_flags(*local);
+    for (const auto flag : k_gone_from_etcd) {
+        if (flags.contains(std::string(flag))) {
+            found.push_back(fmt::format("etcd.local.extraArgs of kubeadm-config: flag --{} (gone in etcd 3.6)", flag));
+        }
+    }
+}
+
 /// Feature gates of a configuration in a ConfigMap that are gone. `place`: what it is called.
 void find_removed_gates(const CheckInput& input, const Configuration& configuration, std::string_view place,
                         std::vector<std::string>& found) {
@@ -193,6 +214,7 @@ Finding removed_flags(const CheckInput& input) {
                      flags_of(arguments), crossed.facts, found);
     }
     find_removed_extra(input, found);
+    find_removed_from_etcd(input, found);
     const bool is_of_proxy_only = found.empty();
     find_removed_gates(input, proxy_config_map(input), "ConfigMap kube-proxy", found);
     if (!found.empty()) {
@@ -234,11 +256,11 @@ std::vector<std::string> lasting_arguments(const Node& facts) {
     return arguments;
 }
 
-/// Flags and gates of one kubelet that are gone.
-std::string removed_from_kubelet(const Node& facts, const Crossed& crossed) {
+/// Flags and gates among `arguments` that are gone, and gates of `configuration`.
+std::string removed_from_kubelet(const Node& facts, const std::vector<std::string>& arguments,
+                                 const Node& configuration, const Crossed& crossed) {
     std::vector<std::string> found;
-    const auto flags = flags_of(lasting_arguments(facts));
-    const auto configuration = kubelet_configuration_of(facts);
+    const auto flags = flags_of(arguments);
     const auto* gates = configuration.find("featureGates");
     const auto flag_gates = names_in(flags, "feature-gates");
     for (const auto* removed_in : crossed.facts) {
@@ -256,6 +278,19 @@ std::string removed_from_kubelet(const Node& facts, const Crossed& crossed) {
         }
     }
     return base::join(found, ", ");
+}
+
+/// What the files of services have that is gone, and the kubelets that run were not started with. Not every file is
+/// read by the service.
+std::vector<std::string> removed_at_restart(const NodeAnswers& nodes, const Crossed& crossed) {
+    std::vector<std::string> result;
+    for (const auto& [name, answer] : nodes) {
+        if (answer.facts.is_null()) { continue; }
+        const auto own = texts_of(answer.facts, {"kubelet", "ownFlags"});
+        const auto found = removed_from_kubelet(answer.facts, own, Node(), crossed);
+        if (!found.empty()) { result.push_back(fmt::format("{}: {}", base::escape(name), found)); }
+    }
+    return result;
 }
 
 /// Directories of further configuration that kubelets read over their file, where the node does not say what is there.
@@ -292,11 +327,16 @@ Finding removed_kubelet_flags(const CheckInput& input) {
                       if (arguments == nullptr || !arguments->is_sequence()) {
                           return "its flags are unknown: " + unread(facts, "kubelet.arguments");
                       }
-                      return removed_from_kubelet(facts, crossed);
+                      return removed_from_kubelet(facts, lasting_arguments(facts), kubelet_configuration_of(facts),
+                                                  crossed);
                   });
     if (on_nodes.outcome == Outcome::fail) { found.push_back(on_nodes.detail); }
     if (!found.empty()) { return {Outcome::fail, name_some(found)}; }
     if (on_nodes.outcome != Outcome::ok) { return on_nodes; }
+    if (const auto later = removed_at_restart(*input.nodes, crossed); !later.empty()) {
+        return {Outcome::warn, "no kubelet runs with it, but its files name what is gone: " + name_some(later),
+                "remove it from /etc/default/kubelet, /etc/sysconfig/kubelet and the files of kubelet.service there"};
+    }
     if (const auto unread_files = unread_drop_ins(*input.nodes); !unread_files.empty()) {
         return {Outcome::warn, "none was found, but not all is read: " + name_some(unread_files),
                 "look for removed feature gates in the files there"};

@@ -253,6 +253,38 @@ Reach reach_of(const WebhookObject& webhook) {
     return narrowed ? std::min(reach, Reach::perhaps) : reach;
 }
 
+/// Whether a webhook stands before what kubeadm writes: its ConfigMaps, its Job, the addons and their rights.
+Reach reach_of_writes(const WebhookObject& webhook) {
+    struct Written {
+        std::string_view group;
+        std::initializer_list<std::string_view> in_namespace, in_cluster;
+    };
+    static const Written k_written[] = {{"", {"configmaps", "services", "serviceaccounts", "*", "*/*"}, {}},
+                                        {"apps", {"deployments", "daemonsets", "*", "*/*"}, {}},
+                                        {"batch", {"jobs", "*", "*/*"}, {}},
+                                        {"rbac.authorization.k8s.io",
+                                         {"roles", "rolebindings", "*", "*/*"},
+                                         {"clusterroles", "clusterrolebindings", "*", "*/*"}}};
+    const auto& terms = webhook.namespace_selector;
+    const bool by_name = std::all_of(terms.begin(), terms.end(),
+                                     [](const auto& term) { return term.key == "kubernetes.io/metadata.name"; });
+    const bool takes_system = matches(terms, Labels{{"kubernetes.io/metadata.name", "kube-system"}});
+    const auto own = !by_name ? Reach::perhaps : takes_system ? Reach::certain : Reach::none;
+    Reach reach = Reach::none;
+    for (const auto& rule : webhook.rules) {
+        if (!names_any(rule.operations, {"*", "CREATE", "UPDATE"})) { continue; }
+        for (const auto& written : k_written) {
+            if (!names_any(rule.groups, {written.group, "*"})) { continue; }
+            if (rule.scope != "Namespaced" && names_any(rule.resources, written.in_cluster)) { reach = Reach::certain; }
+            if (rule.scope != "Cluster" && names_any(rule.resources, written.in_namespace)) {
+                reach = std::max(reach, own);
+            }
+        }
+    }
+    const bool narrowed = webhook.has_object_selector || webhook.has_match_conditions;
+    return narrowed ? std::min(reach, Reach::perhaps) : reach;
+}
+
 Finding webhook_deadlock(const CheckInput& input) {
     for (const auto& [kind, plural] : {std::pair("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
                                        std::pair("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
@@ -263,7 +295,11 @@ Finding webhook_deadlock(const CheckInput& input) {
     }
     std::vector<std::string> bad, unknown;
     for (const auto& webhook : input.inventory.webhooks) {
-        const auto reach = webhook.fails_closed ? reach_of(webhook) : Reach::none;
+        if (!webhook.fails_closed) { continue; }
+        // What kubeadm writes needs an answer, from wherever it comes.
+        const auto reach_on_drain = reach_of(webhook);
+        const bool is_of_writes = reach_on_drain == Reach::none;
+        const auto reach = is_of_writes ? reach_of_writes(webhook) : reach_on_drain;
         if (reach == Reach::none) { continue; }
         const auto name = fmt::format("{} of {}", base::escape(webhook.webhook), base::escape(webhook.meta.name));
         if (webhook.service.empty()) {
@@ -271,13 +307,14 @@ Finding webhook_deadlock(const CheckInput& input) {
             continue;
         }
         const auto nodes = ready_nodes(input.inventory, webhook.service_ns, webhook.service);
-        if (nodes.size() > 1) { continue; }
+        if (nodes.size() > 1 || (is_of_writes && !nodes.empty())) { continue; }
         if (nodes.contains("")) {
             unknown.push_back(fmt::format("the endpoints of {} name no node", name));
             continue;
         }
         auto text = nodes.empty()
-                        ? fmt::format("{} has no ready endpoint", name)
+                        ? fmt::format("{} has no ready endpoint{}", name,
+                                      is_of_writes ? ", and decides on what kubeadm writes" : "")
                         : fmt::format("{} has ready endpoints on {} only", name, base::escape(*nodes.begin()));
         (reach == Reach::certain ? bad : unknown).push_back(std::move(text));
     }

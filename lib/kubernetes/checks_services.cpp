@@ -79,23 +79,31 @@ Finding kubelet_healthz(const CheckInput& input) {
 }
 
 Finding kubelet_static_path(const CheckInput& input) {
-    return each_node(input, "every kubelet of a control plane reads /etc/kubernetes/manifests",
-                     [&](const std::string& name, const Node& facts) {
-                         if (!is_control_plane_node(input, name)) {
-                             return std::string();
-                         }
-                         const auto config = kubelet_configuration_of(facts);
-                         if (config.is_null()) {
-                             return "its configuration is unknown: " + unread(facts, "kubelet.config");
-                         }
-                         auto path = config.get_string({"staticPodPath"});
-                         while (path.size() > 1 && path.ends_with('/')) {
-                             path.pop_back();
-                         }
-                         return path == "/etc/kubernetes/manifests"
-                                    ? std::string()
-                                    : fmt::format("staticPodPath is '{}'", base::escape(path));
-                     });
+    std::vector<std::string> unknown;
+    auto found = each_node(
+        input, "every kubelet of a control plane reads /etc/kubernetes/manifests",
+        [&](const std::string& name, const Node& facts) {
+            if (!is_control_plane_node(input, name)) { return std::string(); }
+            const auto config = kubelet_configuration_of(facts);
+            const auto* arguments = facts.find_path({"kubelet", "arguments"});
+            const bool has_arguments = arguments != nullptr && arguments->is_sequence();
+            // A flag wins over every file.
+            auto path = has_arguments ? kubelet_flag(texts_of(facts, {"kubelet", "arguments"}), "--pod-manifest-path")
+                                      : std::string();
+            const bool is_flag = !path.empty();
+            if (!is_flag) {
+                if (config.is_null()) { return "its configuration is unknown: " + unread(facts, "kubelet.config"); }
+                path = base::escape(config.get_string({"staticPodPath"}));
+                if (!has_arguments) {
+                    unknown.push_back(
+                        fmt::format("flags of {} ({})", base::escape(name), unread(facts, "kubelet.arguments")));
+                }
+            }
+            while (path.size() > 1 && path.ends_with('/')) { path.pop_back(); }
+            if (path == "/etc/kubernetes/manifests") { return std::string(); }
+            return fmt::format("{} is '{}'", is_flag ? "--pod-manifest-path" : "staticPodPath", path);
+        });
+    return known_or_skipped(std::move(found), unknown);
 }
 
 /// The kubelet's file is kubelet-config with what belongs to the node in it: members of kubelet-config have the same

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "kubernetes/node_findings.hpp"
 
 namespace kmm::kubernetes {
 namespace {
@@ -139,6 +140,21 @@ const std::vector<Running>& instances(const Observation& seen, std::string_view 
     return component == "kube-proxy" ? seen.proxies : seen.control_plane;
 }
 
+/// Nodes where an instance belongs and no Pod of one was found. That a Pod of the control plane is absent is observed.
+std::vector<std::string> nodes_without(const Inventory& inventory, const Observation& seen,
+                                       std::string_view component) {
+    std::vector<std::string> nodes;
+    if (component == "etcd") { nodes = seen.control_plane_nodes; }
+    for (const auto& node : inventory.nodes) {
+        if (component == "kube-proxy" && foreign_system(node).empty()) { nodes.push_back(node.meta.name); }
+    }
+    std::erase_if(nodes, [&](const auto& node) {
+        const auto& all = instances(seen, component);
+        return std::any_of(all.begin(), all.end(), [&](const auto& each) { return each.node == node; });
+    });
+    return nodes;
+}
+
 }  // namespace
 
 std::string Requirement::text() const {
@@ -150,7 +166,7 @@ std::string Requirement::text() const {
 
 std::vector<Requirement> parse_requirements(std::string_view text) { return RequirementParser(text).parse(); }
 
-Verdict evaluate(const std::vector<Requirement>& requirements, const Observation& seen) {
+Verdict evaluate(const std::vector<Requirement>& requirements, const Inventory& inventory, const Observation& seen) {
     Verdict verdict;
     for (const auto& requirement : requirements) {
         bool found = false;
@@ -162,7 +178,14 @@ Verdict evaluate(const std::vector<Requirement>& requirements, const Observation
             verdict.offenders.push_back({requirement.text(), running.component, running.node,
                                          running.version ? running.version->text() : running.problem});
         }
-        if (!found) { verdict.offenders.push_back({requirement.text(), requirement.component, "", "none was found"}); }
+        if (!found) {
+            verdict.offenders.push_back({requirement.text(), requirement.component, "", "none was found"});
+            continue;
+        }
+        for (auto& node : nodes_without(inventory, seen, requirement.component)) {
+            verdict.offenders.push_back(
+                {requirement.text(), requirement.component, std::move(node), "no Pod was found"});
+        }
     }
     return verdict;
 }

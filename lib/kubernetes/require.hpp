@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kubernetes/inventory.hpp"
 #include "kubernetes/observe.hpp"
 #include "kubernetes/version.hpp"
 
@@ -37,8 +38,10 @@ struct Verdict {
     std::vector<Offender> offenders;
 };
 
-/// Every instance of the component must satisfy the requirement. One whose version is not known does not, and where no
-/// instance is found there is one offender without a node.
-[[nodiscard]] Verdict evaluate(const std::vector<Requirement>& requirements, const Observation& seen);
+/// Every instance of the component must satisfy the requirement. One whose version is not known does not, nor does a
+/// node without a Pod of etcd or kube-proxy where others have one; where no instance is found there is one offender
+/// without a node. `inventory` is what was observed.
+[[nodiscard]] Verdict evaluate(const std::vector<Requirement>& requirements, const Inventory& inventory,
+                               const Observation& seen);
 
 }  // namespace kmm::kubernetes

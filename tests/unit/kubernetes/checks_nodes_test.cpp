@@ -161,6 +161,18 @@ TEST_CASE("what services of nodes say trips their checks") {
     trips("kubelet-healthz", {{"w", {"healthy: true, problem: ''", "healthy: false, problem: does not answer"}}},
           "w: does not answer");
     trips("kubelet-static-path", {{"a", {"/etc/kubernetes/manifests/", "/srv"}}}, "a: staticPodPath is '/srv'");
+    // A flag wins over the file.
+    trips("kubelet-static-path", {{"a", {"--config=/x", "--config=/x, --pod-manifest-path=/srv"}}},
+          "a: --pod-manifest-path is '/srv'");
+    trips("kubelet-static-path", {{"a", {"arguments: [kubelet, --config=/x, --pod-infra-container-image=p]", "x: 1"}}},
+          "not known: flags of a (unknown)", Outcome::skip);
+    CHECK(node_results({{"a",
+                         {"--pod-infra-container-image=p], ownFlags: [], config: {kind: KubeletConfiguration, "
+                          "staticPodPath: /etc/kubernetes/manifests/",
+                          "--pod-manifest-path, /etc/kubernetes/manifests], ownFlags: [], config: {kind: "
+                          "KubeletConfiguration"}}})
+              .at("kubelet-static-path")
+              .outcome == Outcome::ok);
     trips("config-drift", {{"w", {"cgroupDriver: systemd", "cgroupDriver: cgroupfs"}}}, "w: differs in cgroupDriver");
     const auto certificate = [](const std::string& until, const std::string& time) {
         return Changes{{"a", {"time: '2026-01-02T00:00:00Z'\ncertificates: [{file: a.crt, problem: '', notAfter: "
@@ -227,6 +239,10 @@ TEST_CASE("what services of nodes say trips their checks") {
     trips("removed-kubelet-flags",
           {{"w", {"ownFlags: []", "ownFlags: [--pod-infra-container-image=q]"}}},
           "w: flag --pod-infra-container-image (gone in v1.35)");
+    // In a file that the kubelet reads when it is started for the next time.
+    trips("removed-kubelet-flags", {{"w", {"ownFlags: []", "ownFlags: ['--feature-gates=PodIndexLabel=true']"}}},
+          "no kubelet runs with it, but its files name what is gone: w: feature gate PodIndexLabel (gone in v1.35)",
+          Outcome::warn);
 }
 
 TEST_CASE("space on nodes: for images wherever they are, for copies of etcd's data as large as it is") {

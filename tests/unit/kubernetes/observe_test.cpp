@@ -143,7 +143,7 @@ TEST_CASE("requirements are satisfied by every instance or not at all") {
     const auto seen = observe(inventory);
     const auto offenders = [&](const char* text) {
         std::string names;
-        for (const auto& each : evaluate(parse_requirements(text), seen).offenders) {
+        for (const auto& each : evaluate(parse_requirements(text), inventory, seen).offenders) {
             names += each.component + "/" + each.node + "=" + each.found + " ";
         }
         return names;
@@ -153,7 +153,7 @@ TEST_CASE("requirements are satisfied by every instance or not at all") {
     CHECK(offenders("kubelet <= v1.34.4") == "kubelet/b=v1.35.4 kubelet/c=v1.34.4-eks-1 ");
     CHECK(offenders("kubelet < v1.35.4,kubelet != v1.34.4") == "kubelet/b=v1.35.4 kubelet/a=v1.34.4 ");
     CHECK(offenders("etcd == v3.6.5-0") == "etcd/=none was found ");
-    CHECK(evaluate({}, seen).offenders.empty());
+    CHECK(evaluate({}, inventory, seen).offenders.empty());
     // The number of a build at the end of an image's tag is no part of etcd's version.
     const auto with_etcd = inventory_of(
         control_plane("a", "v1.34.4") +
@@ -161,7 +161,9 @@ TEST_CASE("requirements are satisfied by every instance or not at all") {
         "annotations: {kubernetes.io/config.mirror: x}}, spec: {nodeName: a, containers: [{name: etcd, image: "
         "'r/etcd:3.6.5-0'}]}}\n");
     const auto observed = observe(with_etcd);
-    const auto holds = [&](const char* text) { return evaluate(parse_requirements(text), observed).offenders.empty(); };
+    const auto holds = [&](const char* text) {
+        return evaluate(parse_requirements(text), with_etcd, observed).offenders.empty();
+    };
     for (const char* text : {"etcd == 3.6.5", "etcd <= 3.6.5", "etcd >= 3.6.5", "etcd == 3.6.5-0", "etcd < 3.6.5-1"})
         CHECK_MESSAGE(holds(text), text);
     for (const char* text : {"etcd > 3.6.5", "etcd < 3.6.5", "etcd != 3.6.5", "etcd == 3.6.5-1"})

@@ -272,7 +272,7 @@ Exit run_require(const cli::Args& args, cli::Context& context) {
         for (auto& each : kubernetes::parse_requirements(text)) requirements.push_back(std::move(each));
     const auto inventory = read_inventory(call, drive::ReadExtent::system);
     const auto seen = kubernetes::observe(inventory);
-    const auto verdict = kubernetes::evaluate(requirements, seen);
+    const auto verdict = kubernetes::evaluate(requirements, inventory, seen);
     auto offenders = Node::sequence();
     for (const auto& each : verdict.offenders) {
         auto node = Node::mapping({{"requirement", each.requirement}, {"component", each.component}});
