@@ -138,9 +138,11 @@ TEST_CASE("a fleet: what KMM says of images is read where it may be") {
     CHECK(fleet.server.count("labelSelector=kmm.node.kubernetes.io%2Fimage-owner") == 1);
     CHECK(fleet.server.count("labelSelector=kmm.node.kubernetes.io%2Fresource-type") == 1);
     CHECK(fleet.server.count("fieldSelector=metadata.name%3Dkmm-operator-manager-config") == 1);
-    CHECK(fleet.server.count("GET /api/v1/namespaces/ns ") == 1);
+    CHECK(fleet.server.count("/api/v1/namespaces/ns") == 1);
     auto closed_replies = replies;
     closed_replies["/api/v1/pods"] = status_reply(403, "Forbidden", "no");
+    closed_replies["/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"] =
+        reply(201, R"({"status":{"allowed":false}})");
     FleetServer closed(closed_replies);
     CHECK(error_of([&] { return closed.read(query); }).code() == "forbidden");  // Pods are no wish
 }
