@@ -117,13 +117,14 @@ TEST_CASE("a fleet: what Modules' plugins run as is read only when asked for, by
 
 TEST_CASE("a fleet: what KMM says of images is read where it may be") {
     auto replies = usual_replies();
-    replies[k_kmm] = reply(200, R"({"kind":"APIResourceList","resources":[{"name":"modules"},{"name":"nodemodulesconfigs"},
-        {"name":"moduleimagesconfigs"},{"name":"modulebuildsignconfigs"}]})");
+    replies[k_kmm] = reply(200, R"({"kind":"APIResourceList","resources":[{"name":"modules"},
+        {"name":"nodemodulesconfigs"},{"name":"moduleimagesconfigs"},{"name":"modulebuildsignconfigs"}]})");
     replies[k_kmm + "/moduleimagesconfigs"] =
         reply(200, R"({"apiVersion":"kmm.sigs.x-k8s.io/v1beta1","kind":"ModuleImagesConfigList","metadata":{},"items":[
         {"apiVersion":"kmm.sigs.x-k8s.io/v1beta1","kind":"ModuleImagesConfig","metadata":{"name":"m","namespace":"ns"},
          "status":{"imagesStates":[{"image":"i","status":"DoesNotExist"}]}}]})");
-    replies["/api/v1/configmaps"] = reply(200, R"({"kind":"ConfigMapList","apiVersion":"v1","metadata":{},"items":[]})");
+    replies["/api/v1/configmaps"] =
+        reply(200, R"({"kind":"ConfigMapList","apiVersion":"v1","metadata":{},"items":[]})");
     replies[k_kmm + "/modulebuildsignconfigs"] = status_reply(403, "Forbidden", "no");
     FleetServer fleet(replies);
     const Fleet found = fleet.read();

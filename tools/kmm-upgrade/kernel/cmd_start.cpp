@@ -89,7 +89,7 @@ std::vector<api::Node> nodes_of(const api::Objects& objects, const upgrade::Run&
     return nodes;
 }
 
-/// The rules of kmm-plan preflight for the SpecialResources of -f.
+/// The rules of kmm-plan preflight for the SpecialResources of -f and of a live cluster.
 void run_recipe_preflight(Access& access, recipe::ready::RecipePreflight& recipes, const cluster::Snapshot& snapshot,
                           const upgrade::Run& run, const std::map<std::string, const kernel::Interface*>& interfaces,
                           Preflight& made) {

@@ -29,7 +29,7 @@ cli::Verb start_kernel_verb() {
         "Runs kmm-plan preflight for the release first: a Module without a mapping for it, without its image "
         "(--check-images), or whose modules do not fit it "
         "(--kernel-devel) is a reason to refuse. Nothing is changed then and the exit code is 10. "
-        "SpecialResources of -f are checked, too: each of their driver containers needs "
+        "SpecialResources of -f and of the cluster are checked, too: each of their driver containers needs "
         "its image for that kernel, modules that fit it, or a build. Recipes that start recipe has rolled out must "
         "have a copy of each driver for that kernel.\n\n"
         "Then each node in turn is cordoned and drained, COMMAND installs the release on it, and it is rebooted. "
