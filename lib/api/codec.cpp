@@ -145,6 +145,7 @@ void soften_served(const value::Node& root, std::string_view kind, Diagnostics& 
 /// planned for nothing.
 bool is_like_kmm(std::string_view group) {
     const std::vector<std::string> groups{std::string(k_group), "hub." + std::string(k_group)};
+    if (group == "kmmtools") return false;  // what these commands print
     return group.find("kmm") != std::string_view::npos || base::nearest(group, groups).has_value();
 }
 

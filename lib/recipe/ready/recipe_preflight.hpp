@@ -26,6 +26,7 @@ struct RecipeVerdict {
     std::string inputs;        ///< "sha256:…" over all that the verdict follows from
     std::size_t symbols = 0;   ///< of an image of another kernel: how many do not fit
     bool unknown = false;      ///< what decides it could not be found out, or was not asked for
+    bool known = false;        ///< it is not a pass, and all that is wrong is in the baseline
     Diagnostics findings;      ///< an error if the kernel is not ready for it
 
     [[nodiscard]] std::string_view text() const { return unknown ? "unknown" : has_errors(findings) ? "fail" : "pass"; }

@@ -27,18 +27,17 @@ using recipe::ready::RecipePreflight;
 
 namespace {
 
-/// Gives every finding its place and takes away what the baseline knows; returns all of them, each once.
-Diagnostics settle_findings(std::vector<preflight::Verdict>& verdicts, Reporting& reporting) {
-    Diagnostics all;
+/// What the baseline does not know of the findings, each once. What it knows stays with the verdicts: a driver that
+/// fails is not ready because its failure is known.
+template <typename Judged>
+void settle_findings(std::vector<Judged>& verdicts, Reporting& reporting, Diagnostics& news) {
     for (auto& verdict : verdicts) {
-        for (auto& finding : verdict.findings)
-            if (!finding.position) finding.position = preflight::place_of(verdict);
-        reporting.forget_known(verdict.findings);
-        if (verdict.findings.empty()) verdict.unknown = false;
-        all.insert(all.end(), verdict.findings.begin(), verdict.findings.end());
+        auto findings = verdict.findings;
+        reporting.forget_known(findings);
+        verdict.known = verdict.text() != "pass" && has_errors(verdict.findings) && !has_errors(findings);
+        news.insert(news.end(), findings.begin(), findings.end());
     }
-    sort_and_merge(all);
-    return all;
+    sort_and_merge(news);
 }
 
 /// Those of --kernel, else those that PreflightValidations ask about, each once.
@@ -55,6 +54,11 @@ std::vector<std::string> chosen_kernels(const cli::Args& args, const Source& sou
             .hint("kmm-plan preflight --kernel 6.1.0-60-amd64");
     for (const auto& kernel : kernels) check_kernel_name(kernel);
     return kernels;
+}
+
+/// False for a choice of Modules or nodes.
+bool is_of_the_cluster(const cli::Args& args) {
+    return args.positionals("MODULE").empty() && !args.get("namespace") && !args.get("selector");
 }
 
 Exit run_preflight(const cli::Args& args, cli::Context& context) {
@@ -87,8 +91,7 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
     }
     // -l asks about those nodes: a Module that has to do with others only is not judged by it.
     if (args.get("selector")) std::erase_if(rows, [](const plan::Surveyed& row) { return row.pools.empty(); });
-    const bool has_recipes =
-        recipes.any() && args.positionals("MODULE").empty() && !args.get("namespace") && !args.get("selector");
+    const bool has_recipes = recipes.any() && is_of_the_cluster(args);
     if (rows.empty() && args.get("selector"))
         throw Error(
             Exit::not_found, "no-modules",
@@ -102,33 +105,34 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
     preflight::answer_questions(verdicts, source.objects, args, context);
     auto recipe_verdicts = has_recipes ? recipes.judge(kernels, interface_of, source.objects.nodes, context)
                                        : std::vector<RecipeVerdict>();
-    auto findings = settle_findings(verdicts, reporting);
-    for (auto& one : recipe_verdicts) {
-        reporting.forget_known(one.findings);
-        findings.insert(findings.end(), one.findings.begin(), one.findings.end());
-    }
-    sort_and_merge(findings);
-    if (args.get("metrics")) write_metrics(args, context, preflight_metrics(verdicts, recipe_verdicts));
+    for (auto& verdict : verdicts)
+        for (auto& finding : verdict.findings)
+            if (!finding.position) finding.position = preflight::place_of(verdict);
+    Diagnostics findings;
+    settle_findings(verdicts, reporting, findings);
+    settle_findings(recipe_verdicts, reporting, findings);
+    const auto upgradeable = is_of_the_cluster(args) ? std::optional(judge_all(verdicts, recipe_verdicts)) : std::nullopt;
+    if (args.get("metrics")) write_metrics(args, context, preflight_metrics(verdicts, recipe_verdicts, upgradeable));
     reporting.publish("preflight", read_files(source), findings, context);
     if (target) {
-        const auto patch = recipe::decide::status_patch(*target, judge_all(verdicts, recipe_verdicts),
+        const auto patch = recipe::decide::status_patch(*target, upgradeable.value(),
                                                         base::format_rfc3339(sys::LinuxClock().now_unix()));
         context.console.out(context.output.starts_with("json") ? value::to_json(patch) + "\n" : value::to_yaml(patch));
         if (context.verbosity >= 0) context.console.err(explanation(verdicts, findings, context.color_err));
     } else if (context.output == "json" || context.output == "yaml") {
-        print_document(context, preflight_node(source, verdicts, recipe_verdicts));
+        print_document(context, preflight_node(source, verdicts, recipe_verdicts, upgradeable));
     } else if (context.output == "jsonl") {
         for (const auto& verdict : verdicts) print_document(context, verdict_node(verdict));
         for (const auto& one : recipe_verdicts) print_document(context, recipe_verdict_node(one));
     } else if (context.output == "name") {
         context.console.out(losing_names(verdicts));
         for (const auto& one : recipe_verdicts)
-            if (one.text() != "pass") context.console.out(fmt::format("{} {}\n", one.kernel, one.resource));
+            if (one.text() != "pass" && !one.known) context.console.out(fmt::format("{} {}\n", one.kernel, one.resource));
     } else {
         if (!verdicts.empty() || recipe_verdicts.empty()) context.console.out(verdict_table(verdicts, context));
         if (!verdicts.empty() && !recipe_verdicts.empty()) context.console.out("\n");
         context.console.out(recipe_verdict_table(recipe_verdicts, context.output == "wide"));
-        if (!recipe_verdicts.empty()) context.console.out(upgradeable_line(judge_all(verdicts, recipe_verdicts)));
+        if (!recipe_verdicts.empty() && upgradeable) context.console.out(upgradeable_line(*upgradeable));
         if (context.output == "wide" || !trusted.certificates.empty()) context.console.out(signature_lines(verdicts));
         if (context.verbosity >= 0) context.console.err(explanation(verdicts, findings, context.color_err));
     }
@@ -156,10 +160,11 @@ cli::Verb preflight_verb() {
         "the modules of its current image fit the kernel by every symbol version (--kernel-devel); else if it has a "
         "build whose source is known. Otherwise the kernel has to wait. A PreflightValidation of the operator "
         "names a release, whose kernel is taken from the facts.\n\n"
-        "The result upgradeable is true if every driver is ready. --status clusteroperator[/NAME] or "
+        "The result upgradeable is true if every driver is ready; MODULE, -n or -l leave it out, and failures that "
+        "--baseline knows stay failures, marked as known: they alone are not exit code 10. --status clusteroperator[/NAME] or "
         "operatorcondition[/NAMESPACE]/NAME prints it as a condition to apply. Each verdict in json has a "
         "checksum of its inputs: a result with another checksum does not apply to them.\n\n"
-        "-o name prints kernel and Module of each failure. Exit code 10 if anything fails or could not be "
+        "-o name prints kernel and Module of each failure that is not known. Exit code 10 if anything fails or could not be "
         "checked.";
     verb.examples = {
         {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64", "is every Module mapped for it"},

@@ -121,6 +121,7 @@ value::Node verdict_node(const Verdict& verdict) {
         node.set("signatures", std::move(files));
     }
     node.set("verdict", std::string(verdict.text()));
+    if (verdict.known) node.set("known", true);
     node.set("reason", verdict.reason());
     node.set("inputs", inputs_of(verdict));
     node.set("findings", diagnostics_node(verdict.findings));
@@ -151,7 +152,8 @@ recipe::decide::Upgradeable judge_all(const std::vector<Verdict>& verdicts, cons
 }
 
 value::Node preflight_node(const Source& source, const std::vector<Verdict>& verdicts,
-                           const std::vector<RecipeVerdict>& recipes) {
+                           const std::vector<RecipeVerdict>& recipes,
+                           const std::optional<recipe::decide::Upgradeable>& upgradeable) {
     auto node =
         value::Node::mapping({{"apiVersion", "kmmtools/v1"}, {"kind", "Preflight"}, {"source", source.description}});
     auto entries = value::Node::sequence();
@@ -169,10 +171,10 @@ value::Node preflight_node(const Source& source, const std::vector<Verdict>& ver
         }
         node.set("recipes", std::move(list));
     }
-    const auto upgradeable = judge_all(verdicts, recipes);
-    node.set("upgradeable",
-             value::Node::mapping(
-                 {{"status", upgradeable.status}, {"reason", upgradeable.reason}, {"message", upgradeable.message}}));
+    if (upgradeable)
+        node.set("upgradeable", value::Node::mapping({{"status", upgradeable->status},
+                                                      {"reason", upgradeable->reason},
+                                                      {"message", upgradeable->message}}));
     std::string sums;
     for (const auto& verdict : verdicts) sums += inputs_of(verdict) + '\n';
     for (const auto& one : recipes) sums += one.inputs + '\n';
@@ -194,7 +196,7 @@ std::string losing_names(const std::vector<Verdict>& verdicts) {
     for (const auto& verdict : verdicts) {
         const std::string line =
             fmt::format("{} {}\n", verdict.surveyed->kernel, verdict.surveyed->module->full_name());
-        if (verdict.text() != "pass" && told.insert(line).second) text += line;
+        if (verdict.text() != "pass" && !verdict.known && told.insert(line).second) text += line;
     }
     return text;
 }
@@ -226,7 +228,7 @@ std::string verdict_table(const std::vector<Verdict>& verdicts, const cli::Conte
                                      verdict.surveyed->module->full_name(),
                                      pool == nullptr ? "-" : pool_text(*pool),
                                      fmt::format("{}", pool == nullptr ? 0 : pool->nodes.size()),
-                                     std::string(verdict.text()),
+                                     verdict_text(verdict),
                                      std::string(checked_text(verdict.checked)),
                                      verdict.reason()};
         if (wide)
@@ -269,7 +271,7 @@ std::string explanation(const std::vector<Verdict>& verdicts, const Diagnostics&
     std::string text;
     for (const auto& finding : findings) text += cli::diagnostic_text(finding, color);
     for (const auto& verdict : verdicts) {
-        if (!verdict.failed() || verdict.pool == nullptr || verdict.pool->loaded.empty()) continue;
+        if (!verdict.failed() || verdict.known || verdict.pool == nullptr || verdict.pool->loaded.empty()) continue;
         text += fmt::format("with kernel {}, {} would no longer load on {}\n", verdict.surveyed->kernel,
                             verdict.surveyed->module->full_name(), base::join(verdict.pool->loaded, ", "));
     }
@@ -277,8 +279,9 @@ std::string explanation(const std::vector<Verdict>& verdicts, const Diagnostics&
 }
 
 std::vector<report::MetricFamily> preflight_metrics(const std::vector<Verdict>& verdicts,
-                                                    const std::vector<RecipeVerdict>& recipes) {
-    auto ok = report::preflight_ok(), symbols = report::incompatible_symbols(), upgradeable = report::upgradeable();
+                                                    const std::vector<RecipeVerdict>& recipes,
+                                                    const std::optional<recipe::decide::Upgradeable>& upgradeable) {
+    auto ok = report::preflight_ok(), symbols = report::incompatible_symbols();
     const auto add = [&](const std::string& resource, const std::string& kernel, bool ready,
                          std::optional<std::size_t> misfits) {
         const std::vector<std::string> labels{resource, kernel};
@@ -293,8 +296,10 @@ std::vector<report::MetricFamily> preflight_metrics(const std::vector<Verdict>& 
     for (const auto& one : recipes)
         add(one.resource, one.kernel, one.text() == "pass",
             one.checked == "modules" ? std::optional(one.symbols) : std::nullopt);
-    upgradeable.samples[{}] = judge_all(verdicts, recipes).status ? 1 : 0;
-    return {ok, symbols, upgradeable};
+    if (!upgradeable) return {ok, symbols};
+    auto cluster = report::upgradeable();
+    cluster.samples[{}] = upgradeable->status ? 1 : 0;
+    return {ok, symbols, cluster};
 }
 
 }  // namespace kmm::tool_plan

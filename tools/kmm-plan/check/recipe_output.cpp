@@ -21,6 +21,7 @@ value::Node recipe_verdict_node(const RecipeVerdict& verdict) {
     put("digest", verdict.digest);
     node.set("checked", verdict.checked);
     node.set("verdict", std::string(verdict.text()));
+    if (verdict.known) { node.set("known", true); }
     node.set("reason", verdict.reason);
     put("message", verdict.message);
     node.set("inputs", verdict.inputs);
@@ -35,7 +36,7 @@ std::string recipe_verdict_table(const std::vector<RecipeVerdict>& verdicts, boo
     std::vector<std::vector<std::string>> rows;
     const auto or_none = [](const std::string& text) { return text.empty() ? std::string("-") : text; };
     for (const auto& one : verdicts) {
-        std::vector<std::string> row{one.kernel,  one.resource, or_none(one.container), std::string(one.text()),
+        std::vector<std::string> row{one.kernel,  one.resource, or_none(one.container), verdict_text(one),
                                      one.checked, one.reason};
         if (wide) { row.insert(row.end(), {or_none(one.image), or_none(one.digest)}); }
         rows.push_back(std::move(row));

@@ -15,6 +15,11 @@ namespace kmm::tool_plan {
 
 using recipe::ready::RecipeVerdict;
 
+/// "pass", "fail", "unknown"; with " (known)" if all that is wrong is in the baseline.
+template <typename Judged>
+[[nodiscard]] std::string verdict_text(const Judged& verdict) {
+    return std::string(verdict.text()) + (verdict.known ? " (known)" : "");
+}
 [[nodiscard]] value::Node recipe_verdict_node(const RecipeVerdict& verdict);
 /// A table KERNEL RECIPE CONTAINER VERDICT CHECKED REASON; "" without verdicts. `wide` adds image and digest.
 [[nodiscard]] std::string recipe_verdict_table(const std::vector<RecipeVerdict>& verdicts, bool wide);
