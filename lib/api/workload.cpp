@@ -105,6 +105,8 @@ WorkloadPod decode_workload_pod(const value::Node& pod) {
         made.controller_kind = owner.get_string({"kind"});
         made.controller_name = owner.get_string({"name"});
     }
+    for (const auto& condition : sequence_at(pod, {"status", "conditions"}).items())
+        if (condition.get_string({"type"}) == "Ready") made.is_ready = condition.get_string({"status"}) == "True";
     for (const auto& volume : sequence_at(pod, {"spec", "volumes"}).items())
         if (volume.find("emptyDir") != nullptr) made.has_empty_dir = true;
     std::set<std::string> resources;

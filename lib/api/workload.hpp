@@ -25,6 +25,7 @@ struct WorkloadPod {
     std::string controller_kind, controller_name;  ///< of the owner with controller: true; "" if there is none
     bool is_controller_gone = false;          ///< the DaemonSet is not there any more; set by who looked, not decoded
     bool is_mirror = false;                   ///< of a static Pod: the kubelet's own
+    bool is_ready = false;                    ///< its condition Ready is True
     bool has_empty_dir = false;
     bool is_ending = false;                   ///< deletionTimestamp is set
     /// When it was asked to end, in seconds since 1970, and how long it may take; absent unless it is ending.

@@ -10,6 +10,7 @@
 #include "base/number.hpp"
 #include "base/quantity.hpp"
 #include "base/text.hpp"
+#include "kubernetes/node_role.hpp"
 #include "kubernetes/object_reader.hpp"
 #include "kubernetes/removed_apis.hpp"
 
@@ -396,8 +397,7 @@ std::optional<ReleaseObject> release_of(ObjectMeta meta) {
 }
 
 bool NodeObject::is_control_plane() const noexcept {
-    return find_label(meta.labels, "node-role.kubernetes.io/control-plane") != nullptr ||
-           find_label(meta.labels, "node-role.kubernetes.io/master") != nullptr;
+    return kmm::kubernetes::is_control_plane([&](std::string_view key) { return find_label(meta.labels, key) != nullptr; });
 }
 
 std::string Inventory::unknown_reason(std::string_view kind, std::string_view plural) const {

@@ -11,6 +11,7 @@
 #include "plan/find_named.hpp"
 #include "upgrade/drive/objects.hpp"
 #include "upgrade/drive/user_check.hpp"
+#include "upgrade/drive_kernel/control_planes.hpp"
 
 namespace kmm::drive {
 
@@ -54,6 +55,7 @@ KernelActor::KernelActor(cluster::ClusterStore& store, cluster::Workloads& workl
                          Recorder& recorder, sys::Clock& clock, std::function<bool()> interrupted, bool has_kubelets,
                          PoolPauses pools, std::unique_ptr<NodeDrivers> others)
     : store_(store),
+      workloads_(workloads),
       recorder_(recorder),
       clock_(clock),
       interrupted_(std::move(interrupted)),
@@ -157,10 +159,12 @@ Done KernelActor::act(const upgrade::NodeStep& step, const Sight& sight, const D
     return roll_back(name, seen, deadline);
 }
 
-Done KernelActor::check(const std::string& name, const SystemSight& seen, const Deadline& /*deadline*/) {
+Done KernelActor::check(const std::string& name, const SystemSight& seen, const Deadline& deadline) {
     require_node(
         name, seen,
         Deadline(clock_, std::min(milliseconds(recorder_.header().options.node_timeout_ms), k_check_patience)));
+    if (seen.kernel != recorder_.header().to_version)
+        await_quorum(name, std::min(deadline.left(), k_check_patience));
     Done done;
     done.facts = facts_of(seen);
     done.message = fmt::format("kernel {}", seen.kernel);
@@ -236,13 +240,42 @@ void KernelActor::require_node(const std::string& name, const SystemSight& seen,
 Done KernelActor::reboot(const std::string& name, const SystemSight& seen, const Deadline& deadline) {
     const auto& release = recorder_.header().to_version;
     const auto before = boot_before(recorder_.node(name));
-    if (seen.boot_id == before && seen.kernel != release) empty_again(name, deadline);
+    if (seen.boot_id == before && seen.kernel != release) {
+        empty_again(name, deadline);
+        await_quorum(name, deadline.left());
+    }
     const auto now = agent_.reboot_into(name, release, before, seen, deadline);
     require_node(name, now, deadline);
     Done done;
     done.facts = facts_of(now);
     done.message = now.boot_id == before ? fmt::format("runs {} already", release) : fmt::format("booted {}", release);
     return done;
+}
+
+void KernelActor::await_quorum(const std::string& name, milliseconds patience) {
+    if (!upgrade::kernel::is_control_plane(recorder_.node(name))) return;
+    // Without a drain the account need not be able to list Pods.
+    const auto pods = recorder_.header().options.drain
+                          ? PodsOf([&](const std::string& node) { return workloads_.pods(node); })
+                          : PodsOf();
+    const Deadline deadline(clock_, patience);
+    const Say say = [&](const std::string& text) { tell(name, text); };
+    std::string problem;
+    const auto lacks = [&] {
+        const auto snapshot = store_.read();
+        if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
+        return problem = quorum_problem(snapshot.objects.nodes, name, pods);
+    };
+    try {
+        await_clear(clock_, deadline, interrupted_, "", spoken(clock_, deadline, say, lacks));
+    } catch (const Error& error) {
+        if (error.code() != "not-verified") throw;
+        throw Error(Exit::unhealthy, "control-plane-unavailable",
+                    fmt::format("control plane {} is not rebooted: {}", name, problem))
+            .hint(fmt::format("bring the others back (kubectl get nodes; kubectl get pods -n kube-system), then "
+                              "kmm-upgrade retry {}",
+                              name));
+    }
 }
 
 void KernelActor::empty_again(const std::string& name, const Deadline& deadline) {
@@ -341,6 +374,7 @@ Done KernelActor::roll_back(const std::string& name, const SystemSight& seen, co
     const bool is_to_be_installed = seen.kernel != node.from_version || !installed_on(node).empty();
     if (is_to_be_installed && seen.boot_id == boot_before(node))
         static_cast<void>(agent_.install(name, node.from_version, subject_.command, deadline));
+    if (seen.kernel != node.from_version && seen.boot_id == boot_before(node)) await_quorum(name, deadline.left());
     if (seen.kernel != node.from_version)
         now = agent_.reboot_into(name, node.from_version, boot_before(node), seen, deadline);
     require_node(name, now, deadline);

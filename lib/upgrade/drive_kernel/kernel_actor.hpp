@@ -50,6 +50,9 @@ public:
 private:
     [[nodiscard]] Done check(const std::string& name, const SystemSight& seen, const Deadline& deadline);
     [[nodiscard]] Done reboot(const std::string& name, const SystemSight& seen, const Deadline& deadline);
+    /// Before a reboot of a control plane: waits until the others serve. Errors: unhealthy "control-plane-unavailable"
+    /// once `patience` is over; those of the store. Throws Leave.
+    void await_quorum(const std::string& name, std::chrono::milliseconds patience);
     /// Before a reboot: a node that was uncordoned since its drain is cordoned and drained again. Errors: those of a
     /// drain.
     void empty_again(const std::string& name, const Deadline& deadline);
@@ -74,6 +77,7 @@ private:
     [[nodiscard]] std::optional<std::string> seen_boot(const std::string& node);
 
     cluster::ClusterStore& store_;
+    cluster::Workloads& workloads_;
     Recorder& recorder_;
     sys::Clock& clock_;
     std::function<bool()> interrupted_;

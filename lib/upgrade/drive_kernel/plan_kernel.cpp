@@ -12,6 +12,7 @@
 #include "plan/find_named.hpp"
 #include "plan/order.hpp"
 #include "plan/survey.hpp"
+#include "upgrade/drive_kernel/control_planes.hpp"
 #include "upgrade/drive_module/fleet.hpp"
 #include "upgrade/drive_module/prepare_parts.hpp"
 
@@ -80,6 +81,7 @@ PlannedKernel plan_kernel(const api::Objects& objects, const StartRequest& reque
         record.kernel = record.from_version = record.current_version = node->kernel_version;
         record.boot_id = node->boot_id;
         record.architecture = node->architecture;
+        if (is_control_plane(*node)) upgrade::kernel::set_control_plane(record.facts);
         if (request.options.order == "zone") record.zone = zone_of(objects, name);
         kernels.insert(node->kernel_version);
         run.nodes.push_back(std::move(record));
@@ -95,6 +97,8 @@ std::vector<std::string> kernel_actions(const upgrade::Run& run, const upgrade::
     const bool is_there = node.kernel == run.to_version;
     if (is_there) actions.push_back(fmt::format("runs {} already", run.to_version));
     if (!is_there && run.options.drain) actions.emplace_back("cordon, evict Pods");
+    if (!is_there && upgrade::kernel::is_control_plane(node))
+        actions.emplace_back("wait until the other control planes are Ready");
     if (!is_there) {
         actions.push_back("install: " + upgrade::kernel::subject_of(run).command);
         actions.push_back(fmt::format("reboot, wait for a new boot of {}", run.to_version));
@@ -123,6 +127,18 @@ std::vector<std::string> modules_on(const api::Objects& objects, const std::stri
 Diagnostics kernel_obstacles(const api::Objects& objects, const upgrade::Run& run) {
     Diagnostics findings;
     const bool is_operated = upgrade::kernel::subject_of(run).loader == upgrade::kernel::Loader::operator_;
+    for (const auto& node : run.nodes) {
+        if (node.kernel == run.to_version) continue;
+        const auto problem = quorum_problem(objects.nodes, node.name, {});
+        if (problem.empty()) continue;
+        Diagnostic finding;
+        finding.code = "control-plane-unavailable";
+        finding.message = fmt::format("control plane {} cannot be rebooted: {}", node.name, problem);
+        finding.hint = "bring the others back: kubectl get nodes; kubectl get pods -n kube-system";
+        finding.position = plan::find_named(objects.nodes, node.name)->meta.origin;
+        finding.exit = Exit::checks_failed;
+        findings.push_back(std::move(finding));
+    }
     const api::Taint cordon{std::string(api::k_taint_unschedulable), "", "NoSchedule"};
     for (const auto& row : plan::survey(objects, {run.to_version})) {
         const auto& module = *row.module;

@@ -135,6 +135,7 @@ Decision next_of_walk(const Procedure& procedure, const Now& now, const Stage& s
         // A node that a person sends back is begun although others that have failed count as unavailable.
         const bool is_alone = decision.steps.empty() && now.in_flight.empty();
         if (active >= limit && !is_alone) break;
+        if (!is_alone && procedure.is_held_back(run, *now.index.place_of(node->name))) continue;
         decision.steps.push_back(NodeStep{node->name, procedure.next_step(run, *node, stage)});
         ++active;
     }

@@ -74,6 +74,7 @@ Table make_table() {
 
 const std::vector<Member> k_run_members = {{"install", MemberKind::mapping, "toVersion"}};
 const std::vector<Member> k_node_members = {
+    {"role", MemberKind::text, "architecture"},
     {"bootBefore", MemberKind::text, "bootID", Life::plan},
     {"installed", MemberKind::text, "bootID"},
     {"drivers", MemberKind::mapping, "currentKnown", Life::plan},
@@ -126,6 +127,17 @@ public:
         Members members;
         members.is_left_out = subject_of(run).pools.empty();
         return members;
+    }
+
+    /// Control planes are updated one after the other, however many nodes may be under way.
+    [[nodiscard]] bool is_held_back(const Run& run, std::size_t place) const override {
+        if (!is_control_plane(run.nodes[place])) return false;
+        for (std::size_t other = 0; other < run.nodes.size(); ++other) {
+            const auto& node = run.nodes[other];
+            if (other == place || !is_control_plane(node) || is_final_node_state(node.state)) continue;
+            if (other < place || node.touched != 0) return true;
+        }
+        return false;
     }
 
     [[nodiscard]] std::string next_step(const Run& run, const NodeRecord& node, const Stage& stage) const override {

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::string_view k_member_install = "install", k_member_boot = "bootBefore", k_member_drivers = "drivers",
                            k_member_recipes = "recipeDrivers", k_member_installed = "installed",
-                           k_member_containers = "recipeContainers";
+                           k_member_containers = "recipeContainers", k_member_role = "role",
+                           k_control_plane = "control-plane";
 
 }  // namespace
 
@@ -39,6 +40,10 @@ void set_subject(Header& run, const Subject& subject) {
     if (!subject.releases.empty()) tree.set("releases", subject.releases);
     run.subject = value::Node::mapping({{std::string(k_member_install), std::move(tree)}});
 }
+
+bool is_control_plane(const NodeRecord& node) { return node.facts.get_string({k_member_role}) == k_control_plane; }
+
+void set_control_plane(value::Node& facts) { facts.set(std::string(k_member_role), k_control_plane); }
 
 std::string boot_before(const NodeRecord& node) { return node.facts.get_string({k_member_boot}); }
 

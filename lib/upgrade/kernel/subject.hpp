@@ -30,6 +30,11 @@ struct Subject {
 [[nodiscard]] Subject subject_of(const Header& run);
 void set_subject(Header& run, const Subject& subject);
 
+/// Whether the node is a control plane: of those one at a time is under way.
+[[nodiscard]] bool is_control_plane(const NodeRecord& node);
+/// As a fact of an event.
+void set_control_plane(value::Node& facts);
+
 /// The boot of the node when its reboot was asked for, "" before.
 [[nodiscard]] std::string boot_before(const NodeRecord& node);
 /// As a fact of an event.

@@ -134,7 +134,7 @@ void require_ready(Call& call, const Preflight& found, const std::string& releas
             call.context().console.err(fmt::format("warning: {}: {}\n", warning.code, base::escape(warning.message)));
     if (const auto refusals = refusals_of(found); !refusals.empty()) {
         Error error(Exit::checks_failed, "kernel-not-ready",
-                    fmt::format("drivers are not ready for kernel {}; nothing was changed", release));
+                    fmt::format("the cluster is not ready for kernel {}; nothing was changed", release));
         for (const auto& [module, finding] : refusals) {
             error.detail(finding.code, finding.message);
             if (!finding.hint.empty()) error.detail("fix", finding.hint);

@@ -57,6 +57,7 @@ TEST_CASE("whatever is kept of a node is printed with it") {
     NodeRecord node;
     node.name = "node-a";
     node.facts = value::Node::mapping();
+    own::set_control_plane(node.facts);
     own::set_boot_before(node.facts, "b");
     own::set_installed(node.facts, k_new);
     own::set_drivers(node.facts, {{"drivers/a", value::Node::mapping()}});
@@ -83,6 +84,44 @@ TEST_CASE("pools are paused before the first node and unpaused behind the last o
     CHECK(journal.walk().back() == NodeStep{"", "unpause-pools"});
     CHECK(journal.run.state == "upgrade-complete");
     CHECK(own::subject_of(replay(journal.entries, own::procedures())).pools == std::vector<std::string>{"worker"});
+}
+
+TEST_CASE("control planes go one after the other, however many nodes may be under way") {
+    Options options;
+    options.max_unavailable = 4;
+    auto run = kernel_run(5, options);
+    for (const auto place : {1U, 2U, 4U}) own::set_control_plane(run.nodes[place].facts);
+    const auto begun = [](const Run& of, const std::set<std::string>& in_flight = {}) {
+        std::vector<std::string> names;
+        for (const auto& step : next_steps(of, in_flight).steps) names.push_back(step.node);
+        return names;
+    };
+    test::Journal journal(std::move(run));
+    while (next_steps(journal.run, {}).next == Next::move) journal.add(next_steps(journal.run, {}).event);
+    CHECK(begun(journal.run) == std::vector<std::string>{"node-a", "node-b", "node-d"});
+    // The intent of node-b is not recorded yet.
+    CHECK(begun(journal.run, {"node-a", "node-b", "node-d"}).empty());
+    journal.node(EventKind::intent, "node-b", "check", "checking");
+    CHECK(begun(journal.run, {"node-b"}) == std::vector<std::string>{"node-a", "node-d"});
+    journal.node(EventKind::failed, "node-b", "check", "checking-failed");
+    CHECK(begun(journal.run).empty());
+}
+
+TEST_CASE("control planes that have to be brought there again at the end take turns") {
+    Options options;
+    options.max_unavailable = 4;
+    auto run = kernel_run(4, options);
+    for (auto& node : run.nodes) own::set_control_plane(node.facts);
+    test::Journal journal(std::move(run));
+    const auto steps = journal.walk();
+    CHECK(journal.run.state == "upgrade-complete");
+    for (auto& node : journal.run.nodes) {
+        node.state = std::string(k_node_pending);
+        REQUIRE(node.touched != 0);
+    }
+    journal.run.state = "updating-nodes";
+    CHECK(next_steps(journal.run, {}).steps == std::vector<NodeStep>{{"node-a", "check"}});
+    CHECK(next_steps(journal.run, {"node-a"}).steps.empty());
 }
 
 TEST_CASE("without a drain nobody is evicted, and the node is rebooted as well") {
