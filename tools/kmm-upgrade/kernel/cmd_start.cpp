@@ -19,6 +19,7 @@
 #include "kube/fleet.hpp"
 #include "preflight/verdict.hpp"
 #include "recipe/ready/recipe_preflight.hpp"
+#include "sys/host.hpp"
 #include "upgrade/drive_kernel/plan_kernel.hpp"
 #include "upgrade/drive_module/drain.hpp"
 #include "upgrade/drive_recipe/recipe_drivers.hpp"
@@ -239,6 +240,15 @@ void print_kernel_plan(cli::Context& context, const Preflight& found, const api:
     context.console.out(text + "nothing was done; next: the same command without --dry-run\n");
 }
 
+/// The node of `run` that this process runs on, in a Pod or as a program of the host; "" for none.
+std::string own_node(cluster::Workloads& workloads, const upgrade::Run& run) {
+    if (auto own = drive::own_node_of(workloads, run); !own.empty()) return own;
+    const auto boot = sys::boot_id();
+    const auto found = std::find_if(run.nodes.begin(), run.nodes.end(),
+                                    [&](const auto& node) { return !boot.empty() && node.boot_id == boot; });
+    return found == run.nodes.end() ? "" : found->name;
+}
+
 }  // namespace
 
 Exit run_start_kernel(const cli::Args& args, cli::Context& context) {
@@ -301,8 +311,10 @@ Exit run_start_kernel(const cli::Args& args, cli::Context& context) {
     }
     require_ready(call, found, release);
     auto hands = kernel_hands(access, run.options, run.lineage, true);
-    if (const auto own = drive::own_node_of(*cluster.workloads, run); drive::put_last(run, own))
-        call.note(fmt::format("node {} comes last: this runs on it", own));
+    const auto own = own_node(*cluster.workloads, run);
+    if (drive::put_last(run, own)) call.note(fmt::format("node {} comes last: this runs on it", own));
+    if (!own.empty() && run.find(own)->kernel != release)
+        call.note(fmt::format("the reboot of node {} ends this command: then kmm-upgrade resume", own));
     run.options.max_unavailable = share.of(run.nodes.size());
     put_place(run, cluster.place);
     const auto launched = launch(access, std::move(run), std::move(hands));
