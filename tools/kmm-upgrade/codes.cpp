@@ -22,6 +22,8 @@ constexpr CodeText k_errors[] = {
      "It would be asked in the name of this host.", "correct the address, or ask that server by its own name"},
     {"adopt-ambiguous", "error", "what is in the cluster fits more than one upgrade", "",
      "see the message: name the Module, the run with --run, or the version before with --from"},
+    {"architecture-mismatch", "error", "a kernel names another architecture than that of nodes that are to run it", "",
+     "--selector kubernetes.io/arch=ARCHITECTURE, and a run of its own for each architecture"},
     {"backup-not-found", "error", "the record names no backup of a node that was changed", "",
      "kmm-worker kubernetes restore on the node, with a backup that is there"},
     {"bad-cluster-lock", "error", "the lock of the cluster directory is no regular file", "", "remove it"},

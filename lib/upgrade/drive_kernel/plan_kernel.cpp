@@ -19,6 +19,12 @@
 namespace kmm::drive {
 namespace {
 
+/// By the label that every kubelet sets; without it, it does.
+bool runs_linux(const api::Node& node) {
+    const auto system = node.meta.labels.find("kubernetes.io/os");
+    return system == node.meta.labels.end() || system->second == "linux";
+}
+
 std::string why_left_out(const api::Node& node) {
     if (node.unschedulable) {
         const auto owner = node.meta.annotations.find(std::string(api::k_annotation_cordoned_by));
@@ -56,6 +62,11 @@ PlannedKernel plan_kernel(const api::Objects& objects, const StartRequest& reque
         const auto& name = node.meta.name;
         const bool is_named = std::find(request.nodes.begin(), request.nodes.end(), name) != request.nodes.end();
         if ((!request.nodes.empty() && !is_named) || !request.selector.matches(node.meta.labels)) continue;
+        // It is never to be updated, so that nothing is left to do on it later.
+        if (!runs_linux(node)) {
+            planned.notes.push_back(fmt::format("node {} has no part in it: it runs no Linux", name));
+            continue;
+        }
         const auto why = is_named ? std::string() : why_left_out(node);
         if (why.empty()) chosen.push_back(name);
         else run.left_out.push_back({name, why});

@@ -56,6 +56,14 @@ std::vector<std::string> chosen_kernels(const cli::Args& args, const Source& sou
     return kernels;
 }
 
+/// Nodes of another architecture than the one that a kernel names never run it.
+void leave_other_architectures(plan::Surveyed& row) {
+    const auto wanted = recipe::ready::image_architecture(row.kernel);
+    std::erase_if(row.pools, [&](const plan::Pool& pool) {
+        return !wanted.empty() && !pool.architecture.empty() && pool.architecture != wanted;
+    });
+}
+
 /// False for a choice of Modules or nodes.
 bool is_of_the_cluster(const cli::Args& args) {
     return args.positionals("MODULE").empty() && !args.get("namespace") && !args.get("selector");
@@ -80,6 +88,7 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
     check_namespace({&source, 1}, args);
     keep_nodes(source, args, {});
     auto rows = plan::survey(source.objects, kernels);
+    for (auto& row : rows) leave_other_architectures(row);
     if (const auto ns = args.get("namespace"))
         std::erase_if(rows, [&](const plan::Surveyed& row) { return row.module->meta.namespace_ != *ns; });
     if (const auto names = args.positionals("MODULE"); !names.empty()) {
@@ -149,7 +158,8 @@ cli::Verb preflight_verb() {
         "For each kernel and Module the check asks: is there a kernel mapping; with --check-images, does the "
         "image exist for the nodes' architecture; with --kernel-devel, do the image's modules fit that kernel: "
         "vermagic, every symbol and its version, namespaces, licence, dependencies, parameters, firmware. Nodes "
-        "of one kernel and architecture are a pool and share a line; CHECKED says how far the check went.\n\n"
+        "of one kernel and architecture are a pool and share a line; CHECKED says how far the check went. Nodes of another "
+        "architecture than the one in the kernel's name are not asked about.\n\n"
         "With --cert, every module's signature is verified as that kernel would verify it. Kernels built with "
         "CONFIG_MODULE_SIG_FORCE (read from --kernel-devel) and nodes with --sig-enforce refuse modules that are "
         "unsigned or signed by another key; other kernels load them and are tainted, which is a warning. A "

@@ -65,6 +65,22 @@ struct Preflight {
     std::map<std::string, std::vector<std::string>> recipe_drivers;  ///< by node, for a plan that is printed
 };
 
+/// Nodes on which a kernel that names another architecture cannot be installed.
+std::optional<Diagnostic> other_architecture(const upgrade::Run& run) {
+    const auto named = recipe::ready::image_architecture(run.to_version);
+    std::vector<std::string> others;
+    for (const auto& node : run.nodes)
+        if (!named.empty() && !node.architecture.empty() && node.architecture != named)
+            others.push_back(fmt::format("{} ({})", node.name, base::escape(node.architecture)));
+    if (others.empty()) return std::nullopt;
+    Diagnostic finding;
+    finding.code = "architecture-mismatch";
+    finding.exit = Exit::checks_failed;
+    finding.message = fmt::format("the kernel is one for {}: {}", named, some_names(others, 8));
+    finding.hint = fmt::format("--selector kubernetes.io/arch={}", named);
+    return finding;
+}
+
 /// The rules of kmm-plan preflight, for the Modules of the nodes of `run`; of all nodes where none were chosen, for
 /// every Module.
 void run_preflight_of(Access& access, const cluster::Snapshot& snapshot, const upgrade::Run& run,
@@ -81,6 +97,7 @@ void run_preflight_of(Access& access, const cluster::Snapshot& snapshot, const u
     made.verdicts = preflight::first_verdicts(made.rows, interfaces, call.args().flag("check-images"), trusted);
     preflight::answer_questions(made.verdicts, snapshot.objects, call.args(), call.context());
     made.obstacles = drive::kernel_obstacles(snapshot.objects, run);
+    if (auto finding = other_architecture(run)) made.obstacles.push_back(std::move(*finding));
 }
 
 /// The Nodes that are updated.
