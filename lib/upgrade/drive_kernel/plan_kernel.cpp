@@ -19,12 +19,6 @@
 namespace kmm::drive {
 namespace {
 
-/// By the label that every kubelet sets; without it, it does.
-bool runs_linux(const api::Node& node) {
-    const auto system = node.meta.labels.find("kubernetes.io/os");
-    return system == node.meta.labels.end() || system->second == "linux";
-}
-
 std::string why_left_out(const api::Node& node) {
     if (node.unschedulable) {
         const auto owner = node.meta.annotations.find(std::string(api::k_annotation_cordoned_by));
@@ -50,6 +44,11 @@ bool is_on(const plan::Surveyed& row, const std::string& node) {
 }
 
 }  // namespace
+
+bool runs_linux(const api::Node& node) {
+    const auto system = node.meta.labels.find("kubernetes.io/os");
+    return system == node.meta.labels.end() || system->second == "linux";
+}
 
 PlannedKernel plan_kernel(const api::Objects& objects, const StartRequest& request,
                           const upgrade::kernel::Subject& subject, const sys::Clock& clock) {

@@ -12,6 +12,9 @@
 
 namespace kmm::drive {
 
+/// By the label that every kubelet sets; without it, it does.
+[[nodiscard]] bool runs_linux(const api::Node& node);
+
 struct PlannedKernel {
     upgrade::Run run;                ///< without nodes that were left out
     std::vector<std::string> notes;  ///< for people: what the order does
@@ -19,7 +22,7 @@ struct PlannedKernel {
 
 /// The run of `request`, whose to_version is the release: nodes of its choice, in its order. Nodes that somebody else
 /// has cordoned, or that are not Ready, are left out unless they are named. Nodes that run the release already are part
-/// of it: their drivers are proved. Errors: not_found "node-not-found"; checks_failed "no-nodes", "order-incomplete".
+/// of it: their drivers are proved. Those without Linux have no part in it. Errors: not_found "node-not-found"; checks_failed "no-nodes", "order-incomplete".
 [[nodiscard]] PlannedKernel plan_kernel(const api::Objects& objects, const StartRequest& request,
                                         const upgrade::kernel::Subject& subject, const sys::Clock& clock);
 
@@ -34,8 +37,8 @@ struct PlannedKernel {
                                                   const std::string& node);
 
 /// Modules that KMM's operator would not load on a cordoned node, and nodes that wait for a version of a Module other
-/// than the Module's own: both would leave a node without its driver. Findings with the codes "cordon-unloads" and
-/// "version-mismatch".
+/// than the Module's own: both would leave a node without its driver. Control planes that too few others would serve
+/// without. Findings with the codes "cordon-unloads", "version-mismatch" and "control-plane-unavailable".
 [[nodiscard]] Diagnostics kernel_obstacles(const api::Objects& objects, const upgrade::Run& run);
 
 }  // namespace kmm::drive

@@ -7,22 +7,27 @@
 
 #include "kmm-upgrade/kernel/verbs.hpp"
 #include "kmm-upgrade/session/newcomers.hpp"
+#include "recipe/ready/recipe_preflight.hpp"
 #include "upgrade/drive_kernel/kernel_actor.hpp"
+#include "upgrade/drive_kernel/plan_kernel.hpp"
 #include "upgrade/drive_recipe/recipe_drivers.hpp"
 
 namespace kmm::tool_upgrade {
 namespace {
 
-/// Nodes that came after `run`, which walks all nodes, began and run another kernel. Errors: those of the cluster.
+/// Nodes that came after `run`, which walks all nodes, began and run another kernel, though they could run this one. Errors: those of the cluster.
 std::vector<std::string> newcomers_of_kernel(cluster::ClusterStore& store, const upgrade::Run& run) {
     const auto snapshot = store.read();
     if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
     const auto left_out = left_out_names(run);
+    const auto architecture = recipe::ready::image_architecture(run.to_version);
     std::vector<std::string> names;
     for (const auto& node : snapshot.objects.nodes) {
         const auto& name = node.meta.name;
         const bool was_there = run.find(name) != nullptr ||
                                std::find(left_out.begin(), left_out.end(), name) != left_out.end();
+        const bool is_other = !architecture.empty() && !node.architecture.empty() && node.architecture != architecture;
+        if (is_other || !drive::runs_linux(node)) continue;
         if (!was_there && node.kernel_version != run.to_version) names.push_back(name);
     }
     return names;
