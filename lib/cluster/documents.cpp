@@ -17,6 +17,7 @@
 
 #include "api/codec.hpp"
 #include "api/object_decoder.hpp"
+#include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "cluster/directory_store.hpp"
 #include "cluster/kustomize.hpp"
@@ -301,12 +302,9 @@ private:
             diagnostics_.back().hint = fmt::format("helm template {} | kmm-plan validate -f -", chart);
             return;
         }
-        const auto named = std::span(files).first(std::min(files.size(), k_named_max));
-        report(
-            diagnostics_, Severity::note, "unknown-kind", Exit::data, files.front(),
-            fmt::format("{} without an object of Kubernetes {} not read: {}{}", count,
-                        files.size() == 1 ? "was" : "were", base::join(named, ", "),
-                        files.size() == named.size() ? "" : fmt::format(" and {} more", files.size() - named.size())));
+        report(diagnostics_, Severity::note, "unknown-kind", Exit::data, files.front(),
+               fmt::format("{} without an object of Kubernetes {} not read: {}", count,
+                           files.size() == 1 ? "was" : "were", base::join_some(files, k_named_max)));
     }
 
     /// What it means if there is not a byte. Where a command was to write something it has failed: kubectl get > FILE

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "kmod/parameters.hpp"
 #include "kmod/preflight.hpp"
@@ -15,15 +16,6 @@ namespace kmm::kernel {
 namespace {
 
 constexpr std::size_t k_named_max = 5;
-
-/// The first few of a list, and how many more there are.
-std::string few(const std::vector<std::string>& all) {
-    const std::size_t shown = std::min(all.size(), k_named_max);
-    auto text =
-        base::join(std::vector<std::string>(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(shown)), ", ");
-    if (all.size() > shown) text += fmt::format(" and {} more", all.size() - shown);
-    return text;
-}
 
 class Judge {
 public:
@@ -191,17 +183,18 @@ private:
         if (!unknown.empty())
             find(Severity::error, "unknown-symbol",
                  fmt::format("module {} needs {}, which neither kernel {} nor a module of the image exports", info.name,
-                             few(unknown), wish_.release),
+                             base::join_some(unknown, k_named_max), wish_.release),
                  "add the module that exports it to the image, or " + rebuild);
         kmod::report_versions(info, versions, interface_->missing_versions, rebuild, out_);
         if (!unimported.empty())
             find(interface_->lenient_namespaces ? Severity::warning : Severity::error, "namespace-missing",
-                 fmt::format("module {} does not import the namespace of {}", info.name, few(unimported)),
+                 fmt::format("module {} does not import the namespace of {}", info.name,
+                             base::join_some(unimported, k_named_max)),
                  "add MODULE_IMPORT_NS to its source");
         if (!reserved.empty())
             find(Severity::error, "gpl-only",
                  fmt::format("module {} with licence '{}' may not use {}", info.name,
-                             base::escape(info.info("license")), few(reserved)),
+                             base::escape(info.info("license")), base::join_some(reserved, k_named_max)),
                  "these symbols are for modules with a GPL-compatible licence");
     }
 

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "kmod/files.hpp"
 #include "kmod/identity.hpp"
@@ -47,10 +48,9 @@ bool wants_signatures(const KernelState& state) {
 }
 
 std::string first_of(const std::vector<std::string>& names) {
-    const std::size_t shown = std::min<std::size_t>(names.size(), 5);
-    std::vector<std::string> first(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown));
-    for (auto& name : first) name = base::escape(name);
-    return base::join(first, ", ") + (names.size() > shown ? fmt::format(" and {} more", names.size() - shown) : "");
+    auto shown = names;
+    for (auto& name : shown) name = base::escape(name);
+    return base::join_some(shown, 5);
 }
 
 /// Values of the host's options that the kernel would refuse the module for, and options that it ignores as the module

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "kmod/files.hpp"
 #include "kmod/module_finder.hpp"
@@ -40,10 +41,7 @@ std::string cut_root(const std::string& path, const std::string& root) {
 /// The first of `names`, and how many more there are.
 std::string some_of(const std::vector<std::string>& names) {
     constexpr std::size_t shown = 20;
-    if (names.empty()) return "none";
-    if (names.size() <= shown) return base::join(names, ", ");
-    return fmt::format("{} and {} more", base::join({names.begin(), names.begin() + shown}, ", "),
-                       names.size() - shown);
+    return names.empty() ? "none" : base::join_some(names, shown);
 }
 
 /// Orders as libkmod does for modprobe (__kmod_module_get_probe_list): all hard needs of a module with what softdeps

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/join_some.hpp"
 #include "base/text.hpp"
 
 namespace kmm::kubernetes {
@@ -105,8 +106,7 @@ std::vector<std::string> parse_ignored(const std::vector<std::string>& options) 
 
 std::string name_some(const std::vector<std::string>& names) {
     constexpr std::size_t k_max = 10;
-    if (names.size() <= k_max) { return base::join(names, ", "); }
-    return fmt::format("{} and {} more", base::join(std::span(names).first(k_max), ", "), names.size() - k_max);
+    return base::join_some(names, k_max);
 }
 
 Finding fail_if_any(const std::vector<std::string>& problems, std::string fine) {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/join_some.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
 
@@ -25,8 +26,7 @@ constexpr const char* k_orphan_told = "deleting Pods whose DaemonSet is gone";
 /// The first ten names and how many more there are.
 std::string some_of(const std::vector<std::string>& names) {
     constexpr std::size_t k_most = 10;
-    if (names.size() <= k_most) return base::join(names, ", ");
-    return fmt::format("{} and {} more", base::join(std::span(names).first(k_most), ", "), names.size() - k_most);
+    return base::join_some(names, k_most);
 }
 
 /// Names under a reason, reasons in the order they first came.

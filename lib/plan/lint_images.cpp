@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "api/names.hpp"
+#include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "plan/lint.hpp"
 
@@ -95,12 +96,10 @@ private:
         const std::string first = kernels.front();
         kernels.erase(kernels.begin());
         constexpr std::size_t k_named_max = 3;
-        const std::size_t others = kernels.size() > k_named_max ? kernels.size() - k_named_max : 0;
         const std::string directory = kernels.size() == 1 ? fmt::format("lib/modules/{}", kernels.front())
                                                           : "directory of theirs below lib/modules";
         const bool one = kernels.size() == 1;
-        kernels.resize(kernels.size() - others);
-        const std::string rest = base::join(kernels, ", ") + (others == 0 ? "" : fmt::format(" and {} more", others));
+        const std::string rest = base::join_some(kernels, k_named_max);
         if (!use.built && !use.is_signed) {
             add(Severity::note, use, "image-kernels",
                 fmt::format("image {} is used for {} and {}: it must hold the modules of each", image, first, rest),

@@ -10,6 +10,7 @@
 #include "api/codec.hpp"
 #include "api/labels.hpp"
 #include "api/names.hpp"
+#include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "plan/image_name.hpp"
 #include "plan/plan.hpp"
@@ -122,13 +123,10 @@ private:
         for (const auto& [key, text] : hub_.selector) { pairs.push_back(fmt::format("{}={}", key, text)); }
         for (const auto& cluster : clusters) { names.push_back(cluster.name); }
         constexpr std::size_t shown_max = 5;
-        const std::size_t count = names.size();
-        if (count > shown_max) { names.resize(shown_max); }
-        warn(
-            "", "hub-not-selected",
-            fmt::format("no cluster has the labels {}, looked at {}{}", base::join(pairs, ","), base::join(names, ", "),
-                        count > shown_max ? fmt::format(" and {} more", count - shown_max) : ""),
-            "label the ManagedCluster, or correct spec.selector");
+        warn("", "hub-not-selected",
+             fmt::format("no cluster has the labels {}, looked at {}", base::join(pairs, ","),
+                         base::join_some(names, shown_max)),
+             "label the ManagedCluster, or correct spec.selector");
     }
 
     /// The mappings of the cluster's kernels; nullopt, and a finding, if it gets none.

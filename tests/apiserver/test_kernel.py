@@ -53,6 +53,7 @@ class Kernel(ClusterCase):
         self.addCleanup(self.kubelets.ended.set)
         self.fleet.install()
         self.access = ("--kubeconfig", self.fleet.access())
+        self.members = set()  # nodes with etcd
 
     def kernels(self):
         """{node: (what its machine runs, what its Node says, whether it is cordoned)}"""
@@ -120,6 +121,46 @@ class Kernel(ClusterCase):
         for name in self.fleet.names:
             self.assertEqual((RELEASE, RELEASE, False), self.kernels()[name])
             self.assertEqual(["install", "reboot"], self.done(name))
+
+    def etcd(self, node, is_ready):
+        """The static Pod of etcd on a node, which becomes a control plane."""
+        path = f"/api/v1/namespaces/kube-system/pods/etcd-{node}"
+        if node not in self.members:
+            self.members.add(node)
+            self.api.patch(f"/api/v1/nodes/{node}",
+                           {"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}})
+            self.api.create({
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": f"etcd-{node}", "namespace": "kube-system",
+                             "annotations": {"kubernetes.io/config.mirror": "1"}},
+                "spec": {"nodeName": node, "hostNetwork": True,
+                         "containers": [{"name": "etcd", "image": "registry.example/etcd"}]},
+            })
+            self.addCleanup(self.api.delete, path, gracePeriodSeconds=0)
+        self.api.patch(path + "/status", {"status": {
+            "phase": "Running", "conditions": [{"type": "Ready", "status": "True" if is_ready else "False"}],
+        }})
+
+    def test_control_planes_wait_for_each_other(self):
+        first, second, third = self.fleet.names
+        for name in self.fleet.names:
+            self.etcd(name, name != third)
+        before = self.kernels()
+        pace = ("--max-unavailable", "3", "--node-timeout", "3s")
+        said = self.fleet.run(*START, *self.access, *pace, expect=11)
+        self.assertIn(f"{first}: control-plane-unavailable", said)
+        self.assertIn(f"static Pod kube-system/etcd-{third} is not Ready", said)
+        self.assertEqual(before, self.kernels())
+        self.assertEqual([[], [], []], [self.done(name) for name in self.fleet.names])
+        self.etcd(third, True)
+        said = self.fleet.run("retry", first)
+        for name in self.fleet.names:
+            self.assertEqual((RELEASE, RELEASE, False), self.kernels()[name])
+            self.assertEqual(["install", "reboot"], self.done(name))
+        ended = [said.index(f"{name} uncordoning -> done") for name in self.fleet.names]
+        begun = [said.index(f"{name} pending -> checking") for name in self.fleet.names]
+        self.assertEqual([True, True], [ended[0] < begun[1], ended[1] < begun[2]])
 
     def recipe(self):
         """The options of start recipe for a driver that has a copy for each kernel. It is removed at the end."""

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "api/workload.hpp"
+#include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "upgrade/drive/step_runner.hpp"
 
@@ -28,13 +29,6 @@ constexpr milliseconds k_first_word{5000}, k_next_word{30'000};
 constexpr std::size_t k_named = 3;  ///< Pods, of those in the way
 
 std::string pods_text(std::size_t count) { return count == 1 ? "1 Pod" : fmt::format("{} Pods", count); }
-
-/// "a, b" or, of more, the first two and how many others there are.
-std::string first_names(const std::vector<std::string>& names) {
-    constexpr std::size_t k_most = 2;
-    if (names.size() <= k_most) return base::join(names, ", ");
-    return fmt::format("{}, {}, {} more", names[0], names[1], names.size() - k_most);
-}
 
 /// "budget NS/NAME (needs 3, has 3)" of what the API server says when a budget forbids an eviction; its own words where
 /// they are others.
@@ -65,14 +59,8 @@ std::string names_of(std::vector<api::WorkloadPod> pods, std::int64_t now) {
     std::stable_partition(pods.begin(), pods.end(),
                           [](const auto& pod) { return pod.is_ending && !pod.finalizers.empty(); });
     std::vector<std::string> names;
-    for (const auto& pod : pods) {
-        if (names.size() == k_named) {
-            names.push_back(fmt::format("{} more", pods.size() - k_named));
-            break;
-        }
-        names.push_back(pod_text(pod, now));
-    }
-    return base::join(names, ", ");
+    for (const auto& pod : pods) names.push_back(pod_text(pod, now));
+    return base::join_some(names, k_named);
 }
 
 /// Whether its kubelet should have ended it already; a finalizer keeps it after that.
@@ -150,7 +138,7 @@ public:
                 texts.push_back(others == 1 ? "1 more budget" : fmt::format("{} more budgets", others));
                 break;
             }
-            texts.push_back(fmt::format("{} keeps {}: {}", budget, pods_text(pods.size()), first_names(pods)));
+            texts.push_back(fmt::format("{} keeps {}: {}", budget, pods_text(pods.size()), base::join_some(pods, 2)));
         }
         return base::join(texts, "; ");
     }

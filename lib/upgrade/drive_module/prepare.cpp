@@ -10,6 +10,7 @@
 #include "api/codec.hpp"
 #include "api/labels.hpp"
 #include "api/workload.hpp"
+#include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "upgrade/drive_module/fleet.hpp"
 #include "upgrade/drive_module/look.hpp"
@@ -34,10 +35,7 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
 /// The names, of many the first ones and how many others there are.
 std::string some_of(const std::vector<std::string>& names) {
     constexpr std::size_t k_named = 8;
-    if (names.size() <= k_named) return base::join(names, ", ");
-    return fmt::format("{}, {} more",
-                       base::join(std::vector<std::string>(names.begin(), names.begin() + k_named), ", "),
-                       names.size() - k_named);
+    return base::join_some(names, k_named);
 }
 
 /// Each node that was selected is left out.

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "cluster/object_facts.hpp"
 #include "upgrade/drive_recipe/readiness.hpp"
@@ -71,14 +72,8 @@ kube::Key key_of_text(const std::string& text) {
 
 std::string names_of_pods(const std::vector<Node>& pods) {
     std::vector<std::string> names;
-    for (const auto& pod : pods) {
-        if (names.size() == k_named_pods) {
-            names.push_back(fmt::format("{} more", pods.size() - k_named_pods));
-            break;
-        }
-        names.push_back(key_of_pod(pod).to_string());
-    }
-    return base::join(names, ", ");
+    for (const auto& pod : pods) names.push_back(key_of_pod(pod).to_string());
+    return base::join_some(names, k_named_pods);
 }
 
 }  // namespace

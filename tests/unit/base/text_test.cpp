@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/join_some.hpp"
 #include "base/last_lines.hpp"
 #include "base/number.hpp"
 #include "base/printable.hpp"
@@ -16,6 +17,14 @@ using namespace kmm::base;
 using std::chrono::milliseconds;
 
 TEST_SUITE("base::text") {
+    TEST_CASE("of a long list the first ones are named, and how many others there are") {
+        const std::vector<std::string> names{"a", "b", "c", "d"};
+        CHECK(join_some(names, 4) == "a, b, c, d");
+        CHECK(join_some(names, 3) == "a, b, c and 1 more");
+        CHECK(join_some(names, 1) == "a and 3 more");
+        CHECK(join_some({}, 1).empty());
+    }
+
     TEST_CASE("split keeps empty pieces") {
         CHECK(split("", ',') == std::vector<std::string_view>{""});
         CHECK(split("a,,b,", ',') == std::vector<std::string_view>{"a", "", "b", ""});

@@ -39,11 +39,6 @@ TEST_SUITE("tool_upgrade::unit") {
         CHECK(causes[0].message == "pods \"kmm-upgrade-load-NODE-kmm-hello-…\" is forbidden");
     }
 
-    TEST_CASE("names are named up to a number") {
-        CHECK(some_names({"a", "b", "c"}, 3) == "a, b, c");
-        CHECK(some_names({"a", "b", "c", "d"}, 3) == "a, b, 2 more");
-    }
-
     TEST_CASE("a long message is said once for each code and cause") {
         const std::string tail(80, 'x');
         SaidCauses said;

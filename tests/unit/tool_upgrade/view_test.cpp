@@ -30,8 +30,7 @@ TEST_SUITE("tool_upgrade::unit") {
         const auto text = properties(sixty_without_key());
         CHECK(text.find("failed     60 nodes: node-unreachable: Permission denied (publickey)\n"
                         "           node-0001, node-0002, node-0003, node-0004, node-0005, node-0006, node-0007, "
-                        "node-0008, node-0009, "
-                        "node-0010, node-0011, 49 more\n"
+                        "node-0008, node-0009, node-0010, node-0011, node-0012 and 48 more\n"
                         "hint       ssh NODE\n") != std::string::npos);
         CHECK(std::count(text.begin(), text.end(), '\n') == 6);
     }

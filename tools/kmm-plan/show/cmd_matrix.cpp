@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "base/join_some.hpp"
 #include "cli/document.hpp"
 #include "cli/table.hpp"
 #include "cli/text.hpp"
@@ -42,10 +43,7 @@ bool is_missing(const MatrixCell& cell) {
 }
 
 std::string nodes_text(const MatrixCell& cell) {
-    if (cell.nodes.empty()) { return "no node yet"; }
-    const std::size_t named = std::min(cell.nodes.size(), k_named_nodes_max);
-    std::string text = base::join(std::span(cell.nodes).first(named), ", ");
-    return cell.nodes.size() > named ? fmt::format("{} and {} more", text, cell.nodes.size() - named) : text;
+    return cell.nodes.empty() ? "no node yet" : base::join_some(cell.nodes, k_named_nodes_max);
 }
 
 std::string mapping_of(const MatrixCell& cell) {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "base/join_some.hpp"
 #include "cli/document.hpp"
 #include "cli/table.hpp"
 #include "cluster/operator_signs.hpp"
@@ -76,7 +77,7 @@ std::optional<Diagnostic> other_architecture(const upgrade::Run& run) {
     Diagnostic finding;
     finding.code = "architecture-mismatch";
     finding.exit = Exit::checks_failed;
-    finding.message = fmt::format("the kernel is one for {}: {}", named, some_names(others, 8));
+    finding.message = fmt::format("the kernel is one for {}: {}", named, base::join_some(others, 8));
     finding.hint = fmt::format("--selector kubernetes.io/arch={}", named);
     return finding;
 }
@@ -250,7 +251,7 @@ void print_kernel_plan(cli::Context& context, const Preflight& found, const api:
     const auto pools = upgrade::kernel::subject_of(run).pools;
     if (!pools.empty()) text += fmt::format("pause MachineConfigPool {}\n", base::join(pools, ", "));
     for (const auto& [names, actions] : groups) {
-        text += some_names(names, k_named) + "\n";
+        text += base::join_some(names, k_named) + "\n";
         for (const auto& action : actions) text += "  " + base::escape(action) + "\n";
     }
     if (!pools.empty()) text += fmt::format("unpause MachineConfigPool {}\n", base::join(pools, ", "));

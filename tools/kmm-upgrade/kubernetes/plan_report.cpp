@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "kmm-upgrade/kubernetes/freezing.hpp"
@@ -189,13 +190,9 @@ void print_plan(cli::Context& context, const PlannedUpgrade& planned) {
                 {{"stage", stage.name}, {"state", stage.during}, {"nodes", Node::strings(names)}, {"action", action}});
             if (!hook_directory.empty()) item.set("hooks", hooks_node(hooks));
             stages.push_back(std::move(item));
-            auto shown = names;
-            if (names.size() > k_nodes_shown) shown.resize(k_nodes_shown);
             text += fmt::format("  {:<24} {}\n", stage.during, action);
             if (!names.empty())
-                text += fmt::format(
-                    "  {:<24} {}{}\n", "", base::join(shown, ", "),
-                    names.size() > k_nodes_shown ? fmt::format(", {} more", names.size() - k_nodes_shown) : "");
+                text += fmt::format("  {:<24} {}\n", "", base::join_some(names, k_nodes_shown));
             text += hooks_text(hooks);
         }
         const auto last =

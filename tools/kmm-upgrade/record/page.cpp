@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "kmm-upgrade/session/causes.hpp"
 #include "kmm-upgrade/session/progress.hpp"
@@ -344,7 +345,7 @@ std::string page_summary(const upgrade::Run& run) {
             html_text(cause.code), html_text(cause.message));
         if (!cause.hint.empty()) text += fmt::format("<p>hint: {}</p>\n", html_text(cause.hint));
         if (cause.nodes.size() > 1)
-            text += fmt::format("<p><small>{}</small></p>\n", html_text(some_names(cause.nodes, k_page_names)));
+            text += fmt::format("<p><small>{}</small></p>\n", html_text(base::join_some(cause.nodes, k_page_names)));
         text += "</div>\n";
     }
     return text;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/text.hpp"
@@ -34,10 +35,7 @@ std::map<std::string, std::vector<std::string>> left_out_by_reason(const upgrade
 
 std::string listed(const std::vector<std::string>& names) {
     constexpr std::size_t k_named = 8;
-    if (names.size() <= k_named) return base::join(names, ", ");
-    return fmt::format("{}, {} more",
-                       base::join(std::vector<std::string>(names.begin(), names.begin() + k_named), ", "),
-                       names.size() - k_named);
+    return base::join_some(names, k_named);
 }
 
 std::string left_out_hint(const upgrade::Run& run) {
@@ -60,7 +58,7 @@ void add_causes(std::vector<Line>& lines, const upgrade::Run& run) {
             lines.push_back({key, cause.nodes.front() + ": " + cause.code, cause.message});
         } else {
             lines.push_back({key, fmt::format("{} nodes: {}: {}", cause.nodes.size(), cause.code, cause.message), ""});
-            lines.push_back({"", some_names(cause.nodes, k_names), ""});
+            lines.push_back({"", base::join_some(cause.nodes, k_names), ""});
         }
         if (!cause.hint.empty()) lines.push_back({"hint", cause.hint, ""});
     }
@@ -90,7 +88,7 @@ std::vector<Line> lines_of(const upgrade::Run& run, const std::optional<record::
         }
     }
     if (const auto cordoned = upgrade::cordoned_nodes(run); !cordoned.empty())
-        lines.push_back({words.hold, some_names(cordoned, k_names), "by this upgrade; resume, skip or abort lifts it"});
+        lines.push_back({words.hold, base::join_some(cordoned, k_names), "by this upgrade; resume, skip or abort lifts it"});
     if (owner) {
         lines.push_back(
             {"running", owner->operation, fmt::format("pid {} on {} since {}", owner->pid, owner->host, owner->since)});

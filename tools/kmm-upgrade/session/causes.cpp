@@ -46,11 +46,6 @@ std::vector<Cause> causes_of(const upgrade::Run& run) {
     return causes;
 }
 
-std::string some_names(const std::vector<std::string>& names, std::size_t most) {
-    if (names.size() <= most) return base::join(names, ", ");
-    return fmt::format("{}, {} more", base::join(std::span(names).first(most - 1), ", "), names.size() - (most - 1));
-}
-
 std::string SaidCauses::text(const std::string& node, const std::string& code, const std::string& message) {
     if (node.empty() || message.size() <= k_long_message) return message;
     const auto [found, is_new] = first_.try_emplace(code + '\0' + cli::without_node(message, node), node);

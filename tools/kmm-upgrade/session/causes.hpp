@@ -21,9 +21,6 @@ struct Cause {
 /// The causes of all failed nodes, in the order of their first nodes. O(nodes).
 [[nodiscard]] std::vector<Cause> causes_of(const upgrade::Run& run);
 
-/// "a, b, c" or "a, b, 58 more": at most `most` names, of which there are at least two.
-[[nodiscard]] std::string some_names(const std::vector<std::string>& names, std::size_t most);
-
 /// Remembers what was said, so that a long cause is printed in full once.
 class SaidCauses {
 public:

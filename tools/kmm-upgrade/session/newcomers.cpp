@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/join_some.hpp"
 #include "kmm-upgrade/session/causes.hpp"
 #include "upgrade/engine/replay.hpp"
 
@@ -27,7 +28,7 @@ void note_newcomers(Call& call, const upgrade::Run& run, const NewcomerWords& wo
         description.again_for_left_out.empty() ? description.again : description.again_for_left_out;
     const bool is_one = names.size() == 1;
     call.note(fmt::format("{} came after the start and {}: {}",
-                          is_one ? "node " + names.front() : "nodes " + some_names(names, k_named),
+                          is_one ? "node " + names.front() : "nodes " + base::join_some(names, k_named),
                           is_one ? words.one : words.several, command));
 }
 

@@ -157,7 +157,7 @@ TEST_CASE("each budget is named once, with the Pods that it keeps") {
     CHECK(message.find(
               ": budget other/web (needs 3, has 3) keeps 1 Pod: web-a; budget shop/db (needs 3, has 3) keeps 1 Pod: "
               "db-0; "
-              "budget shop/web (needs 3, has 3) keeps 3 Pods: web-a, web-b, 1 more; 1 more budget; uncordoned") !=
+              "budget shop/web (needs 3, has 3) keeps 3 Pods: web-a, web-b and 1 more; 1 more budget; uncordoned") !=
           std::string::npos);
 }
 
@@ -217,7 +217,8 @@ TEST_CASE("Pods that take long to end are named as often, the first three of the
     for (const auto& entry : drive.journal.entries)
         if (entry.get_string({"event"}) == "observed") words.push_back(entry.get_string({"message"}));
     REQUIRE(words.size() == 3);
-    CHECK(words.front() == "waits for 4 Pods to end: shop/web-1, shop/web-2, shop/web-3, 1 more; 9m55s left of 10m0s");
+    CHECK(words.front() ==
+          "waits for 4 Pods to end: shop/web-1, shop/web-2, shop/web-3 and 1 more; 9m55s left of 10m0s");
 }
 
 TEST_CASE("a drain that does not end fails the node, names who is in the way and gives the node back") {
