@@ -84,7 +84,7 @@ public:
     void report() const {
         for (const auto& [image, use] : uses_) {
             if (use.kernels.size() > 1) { report_kernels(image, use); }
-            if (use.built) { report_architectures(image, use); }
+            if (use.built || use.is_signed) { report_architectures(image, use); }
         }
     }
 
@@ -121,12 +121,14 @@ private:
             }
             if (architectures.size() < 2) { continue; }
             add(Severity::warning, use, "image-architectures",
-                fmt::format("kernel {} runs on {} nodes, and KMM builds one image for {}, {}, on whichever node the "
-                            "build Pod lands",
-                            kernel, base::join(architectures, " and "), architectures.size() == 2 ? "both" : "all",
-                            image),
-                "make one Module for each architecture, with kubernetes.io/arch in spec.selector and in "
-                "build.selector");
+                fmt::format("kernel {} runs on {} nodes, and KMM {} one image for {}, {}, on whichever node the "
+                            "{} Pod lands",
+                            kernel, base::join(architectures, " and "), use.built ? "builds" : "signs",
+                            architectures.size() == 2 ? "both" : "all", image, use.built ? "build" : "sign"),
+                use.built ? "make one Module for each architecture, with an image of its own, and kubernetes.io/arch in "
+                            "spec.selector and in build.selector"
+                          : "make one Module for each architecture, with images of its own, and kubernetes.io/arch in "
+                            "spec.selector");
         }
     }
 
