@@ -214,10 +214,14 @@ private:
         left_out_.clear();
         parts_.clear();
         changing_.clear();
+        const auto ignored = [&](std::string_view file) {
+            return is_ignored_ && is_ignored_(file.substr(std::min(prefix, file.size())));
+        };
         for (const auto& file : found) {
-            const bool ignored =
-                is_ignored_ && is_ignored_(std::string_view(file).substr(std::min(prefix, file.size())));
-            if (!ignored) { read_found(file); }
+            if (!ignored(file)) { read_found(file); }
+        }
+        for (const auto& map : kustomizations_.generated_config_maps()) {
+            if (!ignored(map.file)) { target_.take(map, diagnostics_); }
         }
         for (const auto& [chart, files] : left_out_) { note_left_out(chart, files); }
         note_kustomizations();
