@@ -112,6 +112,19 @@ void list_into(Client& client, const Listing& listing, api::Objects& objects, Di
     std::move(*sink).commit(objects, diagnostics);
 }
 
+/// That a plan is made without what KMM says of images is seen in no line of it.
+Diagnostic without_image_states(const Listing& listing) {
+    const std::string name = listing.resource.plural + "." + listing.resource.group;
+    Diagnostic warning;
+    warning.severity = Severity::warning;
+    warning.code = "forbidden";
+    warning.message = fmt::format("list {} is not allowed: images are taken to exist", name);
+    warning.hint = fmt::format("let an admin of the cluster add it: kubectl create clusterrole kmm-plan-images "
+                               "--verb=list --resource={}, and bind it",
+                               name);
+    return warning;
+}
+
 /// What is wrong with such an object is a warning: nothing needs it.
 void list_wishes(Client& client, const std::vector<Listing>& wishes, api::Objects& objects, Diagnostics& diagnostics) {
     for (const auto& wish : wishes) {
@@ -120,6 +133,9 @@ void list_wishes(Client& client, const std::vector<Listing>& wishes, api::Object
             list_into(client, wish, objects, faults);
         } catch (const Error& error) {
             if (error.code() != "forbidden") { throw; }
+            if (wish.resource.plural == resources::k_module_images_configs.plural) {
+                faults.push_back(without_image_states(wish));
+            }
         }
         for (auto& fault : faults) {
             if (fault.severity == Severity::error) { fault.severity = Severity::warning; }
