@@ -56,7 +56,7 @@ bool is_filled(const value::Node& root, std::string_view key) {
     return found != nullptr && !(found->items().empty() && found->members().empty() && found->text().empty());
 }
 
-/// The ConfigMap of one generator; null if an overlay changes one of another kustomization, or keys stand in other files.
+/// The ConfigMap of one generator; null if an overlay changes that of another, or if keys stand in other files.
 value::Node config_map_of(const value::Node& generator) {
     const std::string name = generator.get_string({"name"});
     const std::string behavior = generator.get_string({"behavior"});

@@ -68,9 +68,10 @@ std::string remedy_of(const api::Pod& pod, const api::Pod::Problem& problem, con
 }
 
 bool is_waiting(const api::Pod::Problem& problem) {
-    return problem.container.empty() || problem.reason.ends_with("BackOff") ||
-           (problem.reason.starts_with("Err") && problem.reason != "Error") || problem.reason.starts_with("Create") || problem.reason.starts_with("Invalid") ||
-           problem.reason.starts_with("Image");
+    const std::string& reason = problem.reason;
+    return problem.container.empty() || reason.ends_with("BackOff") ||
+           (reason.starts_with("Err") && reason != "Error") || reason.starts_with("Create") ||
+           reason.starts_with("Invalid") || reason.starts_with("Image");
 }
 
 void add_image_cause(const api::Module& module, const Verdict& verdict, std::vector<Cause>& found) {

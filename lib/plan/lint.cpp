@@ -210,7 +210,7 @@ private:
         return "";
     }
 
-    /// A '+' as the last character, which no kernel version has once KMM has dropped it. Alternatives are not looked at.
+    /// A '+' as the last character, which no version has once KMM has dropped it. Alternatives are not looked at.
     static bool wants_last_plus(std::string_view text) {
         if (text.find('|') != std::string_view::npos) { return false; }
         return text.ends_with("[+]$") || (text.ends_with("\\+$") && !text.ends_with("\\\\+$"));

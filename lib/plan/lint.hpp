@@ -68,7 +68,7 @@ public:
     /// What a verdict says about each node that shares it. Valid as long as the FleetLint.
     struct Share {
         Nodes* unmapped = nullptr;
-        Nodes* plus = nullptr;                   ///< of its kernel, where the module is to be loaded and it ends with '+'
+        Nodes* plus = nullptr;                   ///< of its kernel with a '+', where the module is to be loaded
         Nodes* leftover = nullptr;               ///< of the label of an earlier KMM, where the node has it
         bool is_wanted = false;
         bool removes = false;                    ///< in-tree modules, and is wanted

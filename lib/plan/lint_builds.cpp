@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One image that several Modules make. KMM keeps a ModuleImagesConfig for each Module and builds what does not exist: the
-// first build wins, and the other Module finds that its image is there. Facts: KMM 11.1.
+// One image that several Modules make. KMM keeps a ModuleImagesConfig for each Module and builds what does not exist:
+// the first build wins, and the other Module finds that its image is there. Facts: KMM 11.1.
 #include <algorithm>
 #include <map>
 #include <optional>

@@ -125,8 +125,8 @@ private:
                             "{} Pod lands",
                             kernel, base::join(architectures, " and "), use.built ? "builds" : "signs",
                             architectures.size() == 2 ? "both" : "all", image, use.built ? "build" : "sign"),
-                use.built ? "make one Module for each architecture, with an image of its own, and kubernetes.io/arch in "
-                            "spec.selector and in build.selector"
+                use.built ? "make one Module for each architecture, with an image of its own, and kubernetes.io/arch "
+                            "in spec.selector and in build.selector"
                           : "make one Module for each architecture, with images of its own, and kubernetes.io/arch in "
                             "spec.selector");
         }
