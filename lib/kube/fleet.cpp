@@ -228,7 +228,12 @@ Fleet read_fleet(Client& client, const FleetQuery& query) {
         throw missing_error(client, missing, query.program);
     }
     list_wishes(client, wishes_of(query), fleet.objects, fleet.diagnostics);
-    if (query.surroundings == FleetQuery::Surroundings::yes) { add_namespaces(client, fleet); }
+    if (query.surroundings == FleetQuery::Surroundings::yes) {
+        for (auto& diagnostic : fleet.diagnostics) {  // what is wrong is asked, not what will be
+            if (diagnostic.code == "forbidden") { diagnostic.severity = Severity::note; }
+        }
+        add_namespaces(client, fleet);
+    }
     if (fleet.has_kmm) {
         add_object(client, resources::k_custom_resource_definitions, {"", "modules.kmm.sigs.x-k8s.io"}, fleet);
     }
