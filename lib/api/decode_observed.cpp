@@ -22,6 +22,19 @@ std::string ending_message(const value::Node& ended) {
     return message;
 }
 
+/// The same with Kubernetes' reason, where that says more than that it failed.
+std::string last_ending(const value::Node& ended) {
+    const std::string reason = ended.get_string({"reason"});
+    const std::string message = ending_message(ended);
+    if (reason.empty() || reason == "Error" || reason == "Completed") { return message; }
+    return message.empty() ? reason : reason + ": " + message;
+}
+
+bool has_failed(const value::Node& ended) {
+    const auto* code = ended.find("exitCode");
+    return code != nullptr && code->as_int().value_or(0) != 0;
+}
+
 /// What of a container's status tells that it does not run as it should.
 void add_container_problem(const value::Node& status, Pod& pod) {
     const std::string name = status.get_string({"name"});
@@ -34,15 +47,18 @@ void add_container_problem(const value::Node& status, Pod& pod) {
         // What a container that is started again and again says of itself is how it ended the last time.
         if (const value::Node* last = status.find_path({"lastState", "terminated"});
             last != nullptr && last->is_mapping()) {
-            if (std::string text = ending_message(*last); !text.empty()) {
+            if (std::string text = last_ending(*last); !text.empty()) {
                 message = message.empty() ? text : message + "; last: " + text;
             }
         }
         pod.problems.push_back({name, reason, std::move(message)});
     } else if (ended != nullptr && ended->is_mapping()) {
-        const auto* code = ended->find("exitCode");
-        if (code == nullptr || code->as_int().value_or(0) == 0) { return; }
+        if (!has_failed(*ended)) { return; }
         pod.problems.push_back({name, ended->get_string({"reason"}), ending_message(*ended)});
+    } else if (const value::Node* last = status.find_path({"lastState", "terminated"});
+               last != nullptr && last->is_mapping() && has_failed(*last)) {
+        // It runs between two failures: the kubelet has started it once more.
+        pod.problems.push_back({name, last->get_string({"reason"}), ending_message(*last) + "; started again"});
     }
 }
 
@@ -58,7 +74,7 @@ void add_problems(const value::Node& status, Pod& pod) {
             pod.problems.push_back({"", item.get_string({"reason"}), item.get_string({"message"})});
         }
     }
-    if (pod.phase == "Failed" && pod.problems.empty()) {
+    if ((pod.phase == "Failed" || pod.phase == "Unknown") && pod.problems.empty()) {
         pod.problems.push_back({"", status.get_string({"reason"}), status.get_string({"message"})});
     }
 }

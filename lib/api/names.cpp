@@ -99,7 +99,16 @@ std::set<std::string> module_namespaces(const Objects& objects) {
 }
 
 bool is_operator_config_map(std::string_view name) noexcept {
-    return name == "kmm-operator-manager-config" || name == "kmm-operator-hub-manager-config";
+    // kustomize appends a hash to what it generates, and names that in the operator's Deployment as well.
+    constexpr std::size_t k_hash_length = 10;
+    constexpr std::string_view k_hash_digits = "2456789bcdfghkmt";
+    for (const std::string_view plain : {"kmm-operator-manager-config", "kmm-operator-hub-manager-config"}) {
+        if (name == plain) { return true; }
+        if (name.size() != plain.size() + 1 + k_hash_length || !name.starts_with(plain)) { continue; }
+        const auto hash = name.substr(plain.size() + 1);
+        if (name[plain.size()] == '-' && hash.find_first_not_of(k_hash_digits) == hash.npos) { return true; }
+    }
+    return false;
 }
 
 std::string trim_kernel(std::string_view kernel) {

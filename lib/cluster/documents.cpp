@@ -78,6 +78,15 @@ public:
     void take(const value::Document& document, Diagnostics& diagnostics) override {
         api::decode(document, objects_, diagnostics, used_namespace());
     }
+    void take_generated(const value::Document& config_map, Diagnostics& diagnostics) override {
+        const std::string name = config_map.root.get_string({"metadata", "name"});
+        const std::string ns = config_map.root.get_string({"metadata", "namespace"});
+        const auto& maps = objects_.config_maps;
+        const bool is_there = std::any_of(maps.begin(), maps.end(), [&](const api::ConfigMap& map) {
+            return map.meta.name == name && map.meta.namespace_ == ns;
+        });
+        if (!is_there) { take(config_map, diagnostics); }
+    }
 
 private:
     [[nodiscard]] const std::string& used_namespace() const {
@@ -197,6 +206,10 @@ public:
         }
     }
 
+    void end() {
+        for (const auto& map : generated_) { target_.take_generated(map, diagnostics_); }
+    }
+
     std::vector<std::string> files() && { return std::move(files_); }
 
 private:
@@ -215,10 +228,14 @@ private:
         left_out_.clear();
         parts_.clear();
         changing_.clear();
+        const auto ignored = [&](std::string_view file) {
+            return is_ignored_ && is_ignored_(file.substr(std::min(prefix, file.size())));
+        };
         for (const auto& file : found) {
-            const bool ignored =
-                is_ignored_ && is_ignored_(std::string_view(file).substr(std::min(prefix, file.size())));
-            if (!ignored) { read_found(file); }
+            if (!ignored(file)) { read_found(file); }
+        }
+        for (auto& map : kustomizations_.generated_config_maps()) {
+            if (!ignored(map.file)) { generated_.push_back(std::move(map)); }
         }
         for (const auto& [chart, files] : left_out_) { note_left_out(chart, files); }
         note_kustomizations();
@@ -392,39 +409,9 @@ private:
     std::map<std::string, std::vector<std::string>> left_out_;  ///< of its files; key: the chart's directory, or ""
     Kustomizations kustomizations_;                             ///< of the directory
     std::vector<std::string> parts_;                            ///< of its files: what they use and no object is in
+    std::vector<value::Document> generated_;                    ///< by kustomizations of all directories
     std::set<std::string> changing_;                            ///< those of them that change objects of KMM
 };
-
-template <typename T>
-void overlay_kind(std::vector<T>& base, std::vector<T>&& over) {
-    if (over.empty()) { return; }
-    if (base.empty()) {
-        base = std::move(over);
-        return;
-    }
-    const auto less = [](const T& a, const T& b) {
-        return std::tie(a.meta.namespace_, a.meta.name) < std::tie(b.meta.namespace_, b.meta.name);
-    };
-    std::vector<T> result;
-    result.reserve(base.size() + over.size());
-    // set_union takes equal elements from the first range.
-    std::set_union(std::make_move_iterator(over.begin()), std::make_move_iterator(over.end()),
-                   std::make_move_iterator(base.begin()), std::make_move_iterator(base.end()),
-                   std::back_inserter(result), less);
-    base = std::move(result);
-}
-
-/// What was noted about objects that give way to others goes with them.
-void overlay_marks(api::Objects& base, const api::Objects& over) {
-    std::set<std::string> subjects;
-    for (const auto& module : over.modules) { subjects.insert("Module " + module.full_name()); }
-    for (const auto& object : over.managed_cluster_modules) {
-        subjects.insert("ManagedClusterModule " + object.meta.name);
-    }
-    for (const auto& object : over.preflight_validations) { subjects.insert(object.kind + " " + object.meta.name); }
-    std::erase_if(base.release_marks, [&](const api::ReleaseMark& mark) { return subjects.contains(mark.subject); });
-    base.release_marks.insert(base.release_marks.end(), over.release_marks.begin(), over.release_marks.end());
-}
 
 }  // namespace
 
@@ -457,32 +444,8 @@ std::vector<std::string> read_documents(const std::vector<std::string>& names, D
                                         const std::function<bool(std::string_view path)>& is_ignored) {
     DocumentReader reader(target, diagnostics, is_ignored);
     for (const auto& name : names) { reader.read_named(name); }
+    reader.end();
     return std::move(reader).files();
-}
-
-void overlay(api::Objects& base, api::Objects over) {
-    overlay_marks(base, over);
-    overlay_kind(base.nodes, std::move(over.nodes));
-    overlay_kind(base.modules, std::move(over.modules));
-    overlay_kind(base.node_modules_configs, std::move(over.node_modules_configs));
-    overlay_kind(base.secrets, std::move(over.secrets));
-    overlay_kind(base.config_maps, std::move(over.config_maps));
-    overlay_kind(base.managed_cluster_modules, std::move(over.managed_cluster_modules));
-    overlay_kind(base.managed_clusters, std::move(over.managed_clusters));
-    overlay_kind(base.preflight_validations, std::move(over.preflight_validations));
-    overlay_kind(base.namespaces, std::move(over.namespaces));
-    overlay_kind(base.pods, std::move(over.pods));
-    overlay_kind(base.custom_resource_definitions, std::move(over.custom_resource_definitions));
-    overlay_kind(base.daemon_sets, std::move(over.daemon_sets));
-    overlay_kind(base.device_classes, std::move(over.device_classes));
-    overlay_kind(base.module_images_configs, std::move(over.module_images_configs));
-    overlay_kind(base.module_build_sign_configs, std::move(over.module_build_sign_configs));
-    overlay_kind(base.boot_module_configs, std::move(over.boot_module_configs));
-    base.operator_configs.insert(base.operator_configs.end(), over.operator_configs.begin(),
-                                 over.operator_configs.end());
-    base.recipes.insert(base.recipes.end(), over.recipes.begin(), over.recipes.end());
-    base.doubles.insert(base.doubles.end(), over.doubles.begin(), over.doubles.end());
-    base.wrapped.insert(base.wrapped.end(), over.wrapped.begin(), over.wrapped.end());
 }
 
 }  // namespace kmm::cluster

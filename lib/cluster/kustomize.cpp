@@ -56,6 +56,30 @@ bool is_filled(const value::Node& root, std::string_view key) {
     return found != nullptr && !(found->items().empty() && found->members().empty() && found->text().empty());
 }
 
+/// The ConfigMap of one generator; null if an overlay changes that of another, or if keys stand in other files.
+value::Node config_map_of(const value::Node& generator) {
+    const std::string name = generator.get_string({"name"});
+    const std::string behavior = generator.get_string({"behavior"});
+    const bool has_keys = !is_filled(generator, "env") && !is_filled(generator, "envs");
+    if (name.empty() || !has_keys || (!behavior.empty() && behavior != "create")) { return {}; }
+    auto data = value::Node::mapping();
+    for (const char* list : {"files", "literals"}) {
+        const auto* items = generator.find(list);
+        if (items == nullptr || !items->is_sequence()) { continue; }
+        for (const auto& item : items->items()) {
+            const std::string& text = item.text();
+            const auto equals = text.find('=');
+            const auto key = equals != std::string::npos ? text.substr(0, equals) : text.substr(text.rfind('/') + 1);
+            data.set(key, "");
+        }
+    }
+    auto root = value::Node::mapping({{"apiVersion", "v1"}, {"kind", "ConfigMap"}});
+    root.set("metadata", value::Node::mapping({{"name", name}, {"namespace", generator.get_string({"namespace"})}}));
+    root.set("data", std::move(data));
+    root.set_mark(generator.mark());
+    return root;
+}
+
 }  // namespace
 
 Kustomizations Kustomizations::among(const std::vector<std::string>& files) {
@@ -103,6 +127,13 @@ void Kustomizations::add(const std::string& file, std::string_view text) {
             const std::string path = item.is_mapping() ? item.get_string({"path"}) : item.text();
             // A patch may stand in the list itself.
             if (!path.empty() && path.find('\n') == std::string::npos) { parts_.insert(joined(made.directory, path)); }
+        }
+    }
+    if (const auto* generators = root.find("configMapGenerator");
+        generators != nullptr && generators->is_sequence()) {
+        for (const auto& generator : generators->items()) {
+            auto map = config_map_of(generator);
+            if (map.is_mapping()) { made.config_maps.push_back(std::move(map)); }
         }
     }
     if (const auto path = root.get_string({"openapi", "path"}); !path.empty()) {
@@ -154,6 +185,22 @@ std::vector<std::string> Kustomizations::changing(const std::string& file, std::
     }
     std::sort(files.begin(), files.end());
     return files;
+}
+
+std::vector<value::Document> Kustomizations::generated_config_maps() const {
+    std::vector<value::Document> made;
+    for (const auto& one : all_) {
+        const std::string given = one.given_namespace.empty() ? namespace_of(one.directory) : one.given_namespace;
+        for (const auto& map : one.config_maps) {
+            value::Document document;
+            document.file = one.file;
+            document.root = map;
+            auto* meta = document.root.find("metadata");
+            if (!given.empty()) { meta->set("namespace", given); }
+            if (!meta->get_string({"namespace"}).empty()) { made.push_back(std::move(document)); }
+        }
+    }
+    return made;
 }
 
 }  // namespace kmm::cluster

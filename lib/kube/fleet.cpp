@@ -112,6 +112,19 @@ void list_into(Client& client, const Listing& listing, api::Objects& objects, Di
     std::move(*sink).commit(objects, diagnostics);
 }
 
+/// That a plan is made without what KMM says of images is seen in no line of it.
+Diagnostic without_image_states(const Listing& listing) {
+    const std::string name = listing.resource.plural + "." + listing.resource.group;
+    Diagnostic warning;
+    warning.severity = Severity::warning;
+    warning.code = "forbidden";
+    warning.message = fmt::format("list {} is not allowed: images are taken to exist", name);
+    warning.hint = fmt::format("let an admin of the cluster add it: kubectl create clusterrole kmm-plan-images "
+                               "--verb=list --resource={}, and bind it",
+                               name);
+    return warning;
+}
+
 /// What is wrong with such an object is a warning: nothing needs it.
 void list_wishes(Client& client, const std::vector<Listing>& wishes, api::Objects& objects, Diagnostics& diagnostics) {
     for (const auto& wish : wishes) {
@@ -120,6 +133,9 @@ void list_wishes(Client& client, const std::vector<Listing>& wishes, api::Object
             list_into(client, wish, objects, faults);
         } catch (const Error& error) {
             if (error.code() != "forbidden") { throw; }
+            if (wish.resource.plural == resources::k_module_images_configs.plural) {
+                faults.push_back(without_image_states(wish));
+            }
         }
         for (auto& fault : faults) {
             if (fault.severity == Severity::error) { fault.severity = Severity::warning; }
@@ -212,7 +228,12 @@ Fleet read_fleet(Client& client, const FleetQuery& query) {
         throw missing_error(client, missing, query.program);
     }
     list_wishes(client, wishes_of(query), fleet.objects, fleet.diagnostics);
-    if (query.surroundings == FleetQuery::Surroundings::yes) { add_namespaces(client, fleet); }
+    if (query.surroundings == FleetQuery::Surroundings::yes) {
+        for (auto& diagnostic : fleet.diagnostics) {  // what is wrong is asked, not what will be
+            if (diagnostic.code == "forbidden") { diagnostic.severity = Severity::note; }
+        }
+        add_namespaces(client, fleet);
+    }
     if (fleet.has_kmm) {
         add_object(client, resources::k_custom_resource_definitions, {"", "modules.kmm.sigs.x-k8s.io"}, fleet);
     }

@@ -14,6 +14,9 @@ namespace kmm::plan {
 
 namespace {
 
+/// How the decoder of Pods marks what failed and runs at the moment.
+constexpr std::string_view k_started_again = "; started again";
+
 bool is_about_access(const std::string& message) {
     constexpr std::array<std::string_view, 5> words{"unauthorized", "denied", "authentication", "forbidden",
                                                     "no basic auth"};
@@ -48,20 +51,27 @@ std::string remedy_of(const api::Pod& pod, const api::Pod::Problem& problem, con
         return fmt::format("make room for Pod {}, or correct the node selector or the tolerations that it has",
                            pod.meta.name);
     }
-    if (problem.container == "image-extractor") {
+    if ((reason == "OOMKilled" || problem.message.find("OOMKilled") != std::string::npos) &&
+        (problem.container == "image-extractor" || problem.container == "worker")) {
+        return "KMM limits its worker Pods to 128Mi of memory: make the .ko files smaller, as with strip --strip-debug";
+    }
+    const bool has_begun = !reason.starts_with("Create");
+    if (problem.container == "image-extractor" && has_begun) {
         return "put a shell, mkdir and cp into the image, and dirName and firmwarePath at their places";
     }
-    if (problem.container.empty()) {
+    if (problem.container.empty() || reason.starts_with("Create")) {
         return fmt::format("kubectl describe pod -n {} {}", pod.meta.namespace_, pod.meta.name);
     }
+    const bool has_earlier = reason == "CrashLoopBackOff" || problem.message.ends_with(k_started_again);
     return fmt::format("kubectl logs -n {} {} -c {}{}", pod.meta.namespace_, pod.meta.name, problem.container,
-                       reason == "CrashLoopBackOff" ? " --previous" : "");
+                       has_earlier ? " --previous" : "");
 }
 
 bool is_waiting(const api::Pod::Problem& problem) {
-    return problem.container.empty() || problem.reason.ends_with("BackOff") || problem.reason.starts_with("Err") ||
-           problem.reason.starts_with("Create") || problem.reason.starts_with("Invalid") ||
-           problem.reason.starts_with("Image");
+    const std::string& reason = problem.reason;
+    return problem.container.empty() || reason.ends_with("BackOff") ||
+           (reason.starts_with("Err") && reason != "Error") || reason.starts_with("Create") ||
+           reason.starts_with("Invalid") || reason.starts_with("Image");
 }
 
 void add_image_cause(const api::Module& module, const Verdict& verdict, std::vector<Cause>& found) {
@@ -115,6 +125,17 @@ void add_pod_cause(const api::Pod& pod, std::string_view what, const api::Module
     }
 }
 
+/// Worker Pods name their node, so no scheduler looks whether its kubelet answers.
+void add_node_cause(const api::Node& node, const Verdict& verdict, std::vector<Cause>& found) {
+    const Action action = verdict.entry.action;
+    const bool needs_worker = action == Action::load || action == Action::reload || action == Action::unload;
+    const std::string ready = node.ready.value_or("True");
+    if (!needs_worker || ready == "True") { return; }
+    found.push_back({"observed",
+                     fmt::format("node {} is not Ready ({}): its kubelet starts no worker Pod", node.meta.name, ready),
+                     {fmt::format("kubectl describe node {}: no worker Pod runs before it is Ready", node.meta.name)}});
+}
+
 std::string_view word_of(const api::Pod& pod) {
     const auto type = pod.meta.labels.find(std::string(api::k_label_resource_type));
     if (type == pod.meta.labels.end()) { return "pull"; }
@@ -138,6 +159,7 @@ std::vector<Cause> causes(const NodeView& view, const api::Module& module, const
     if (const auto* pod = find_worker_pod(view, ns, name); pod != nullptr) {
         add_pod_cause(*pod, "worker", module, true, found);
     }
+    add_node_cause(*view.node, verdict, found);
     return found;
 }
 

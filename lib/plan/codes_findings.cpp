@@ -214,9 +214,14 @@ constexpr std::array k_finding_texts{
              "KMM builds or signs an image once, for the first kernel that asks for it; nodes with another "
              "kernel find no modules in it. A note if KMM does not make the image: it may hold the modules of each.",
              "put ${KERNEL_FULL_VERSION} into the tag"},
-    CodeText{"image-architectures", "finding", "one image is built for nodes of several architectures",
-             "The build Pod runs on any node, and the image is of that node's architecture.",
-             "make one Module for each architecture, with kubernetes.io/arch in spec.selector and in build.selector"},
+    CodeText{"image-architectures", "finding", "one image is built or signed for nodes of several architectures",
+             "The build or sign Pod runs on any node, and the image is of that node's architecture.",
+             "make one Module for each architecture, with an image of its own, and kubernetes.io/arch in spec.selector "
+             "and in build.selector"},
+    CodeText{"image-shared", "finding", "two Modules make one image in different ways",
+             "KMM builds or signs what does not exist: the Module that comes first makes the image, and the other one "
+             "takes it as it is.",
+             "give each Module an image of its own, as with ${MOD_NAME} in the tag"},
     CodeText{"label-unknown", "finding", "a label of a Node looks like KMM's and is none",
              "KMM looks for kmm.node.kubernetes.io/version-module.NAMESPACE.NAME and the labels that it sets "
              "itself; it ignores all others.",

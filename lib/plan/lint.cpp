@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/module_name.hpp"
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "image/reference.hpp"
 #include "plan/image_name.hpp"
@@ -154,6 +155,13 @@ private:
                    "write it without; a kernel version is what uname -r prints");
             return;
         }
+        if (wants_last_plus(text)) {
+            report(Severity::warning, field, "regexp-impossible",
+                   fmt::format("regexp \"{}\" never matches: KMM drops one trailing '+' of the kernel version",
+                               base::printable(text)),
+                   "write it without the '+' before '$'");
+            return;
+        }
         if (open_at_start(text) && !names_the_end(text)) {
             report(Severity::warning, field, "regexp-unanchored",
                    fmt::format("regexp \"{}\" is found anywhere in a kernel version, not only at its beginning", text),
@@ -200,6 +208,12 @@ private:
             if (c == '"' || c == '\'' || c == '`') { return "no kernel version has a quotation mark"; }
         }
         return "";
+    }
+
+    /// A '+' as the last character, which no version has once KMM has dropped it. Alternatives are not looked at.
+    static bool wants_last_plus(std::string_view text) {
+        if (text.find('|') != std::string_view::npos) { return false; }
+        return text.ends_with("[+]$") || (text.ends_with("\\+$") && !text.ends_with("\\\\+$"));
     }
 
     static bool open_at_start(std::string_view text) {
@@ -374,6 +388,7 @@ Diagnostics lint(const api::Objects& objects) {
     }
     check_pod_security(objects, diagnostics);
     check_shared_images(objects, diagnostics);
+    check_builds(objects, diagnostics);
     check_needs(objects.modules, diagnostics);
     return diagnostics;
 }

@@ -22,7 +22,7 @@ namespace kmm::plan {
 void lint_module(const api::Module& module, Diagnostics& diagnostics);
 
 /// lint_module for all Modules and ManagedClusterModules, check_policy and check_needs for all Modules,
-/// check_pod_security, check_shared_images.
+/// check_pod_security, check_shared_images, check_builds.
 [[nodiscard]] Diagnostics lint(const api::Objects& objects);
 
 /// pod-security: a Namespace that was read refuses the Pods that KMM makes for its Modules.
@@ -32,6 +32,10 @@ void check_pod_security(const api::Objects& objects, Diagnostics& diagnostics);
 /// or architectures are to use. A note where the image is made elsewhere and may hold several kernels. O(Modules *
 /// (nodes + kernels * mappings)).
 void check_shared_images(const api::Objects& objects, Diagnostics& diagnostics);
+
+/// image-shared: one image that two Modules build or sign, each in its own way. Without Nodes, Modules whose mappings
+/// have the same matcher. O(Modules * (nodes + kernels * mappings)).
+void check_builds(const api::Objects& objects, Diagnostics& diagnostics);
 
 /// label-unknown: labels of Nodes that look like KMM's and are none, or that name no Module that was read. O(labels of
 /// all Nodes).
@@ -64,6 +68,7 @@ public:
     /// What a verdict says about each node that shares it. Valid as long as the FleetLint.
     struct Share {
         Nodes* unmapped = nullptr;
+        Nodes* plus = nullptr;                   ///< of its kernel with a '+', where the module is to be loaded
         Nodes* leftover = nullptr;               ///< of the label of an earlier KMM, where the node has it
         bool is_wanted = false;
         bool removes = false;                    ///< in-tree modules, and is wanted
@@ -95,6 +100,7 @@ private:
     const api::Objects& objects_;
     std::map<std::pair<std::string, std::string>, Nodes> unmapped_;                ///< by Module and kernel
     std::map<std::string, Nodes> leftover_;                                        ///< by label
+    std::map<std::string, Nodes> plus_;                                            ///< by kernel
     std::map<std::string, Nodes> busy_;                                            ///< by Module
     std::map<std::tuple<std::string, std::string, std::string>, Nodes>
         removed_,  ///< by Module, kernel module, other Module

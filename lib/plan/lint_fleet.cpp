@@ -53,24 +53,6 @@ Position place_of_module(const api::Objects& objects, const std::string& full_na
     return found == modules.end() ? Position{} : found->meta.origin;
 }
 
-/// Only where something is loaded: on nodes that a Module with a loader selects.
-void report_plus(const api::Objects& objects, Diagnostics& diagnostics) {
-    std::map<std::string, Nodes> plus;
-    for (const auto& node : objects.nodes) {
-        if (!node.kernel_version.ends_with('+')) { continue; }
-        const bool used = std::any_of(objects.modules.begin(), objects.modules.end(), [&](const api::Module& module) {
-            return module.module_loader && !module.meta.deleting && selects(module.selector, node.meta.labels);
-        });
-        if (used) { count(plus[node.kernel_version], node); }
-    }
-    for (const auto& [kernel, nodes] : plus) {
-        warn(diagnostics, "kernel-plus",
-             fmt::format("kernel {} on {}: KMM drops the '+' and copies lib/modules/{}, but modprobe looks for {}",
-                         kernel, first_of(nodes), kernel.substr(0, kernel.size() - 1), kernel),
-             "put a directory of each name into the image, or a link from one to the other", nodes.place);
-    }
-}
-
 /// KMM keeps the state of version labels by "NAMESPACE-NAME".
 void report_collisions(const api::Objects& objects, Diagnostics& diagnostics) {
     std::map<std::string, const api::Module*> states;
@@ -110,6 +92,12 @@ FleetLint::Share FleetLint::see(const api::Node& node, const Verdict& verdict) {
     if (verdict.selected && verdict.row != nullptr && !entry.kernel.empty() && no_mapping) {
         share.unmapped = &unmapped_[{share.module, entry.kernel}];
     }
+    // A cordon ends, and what a Module does not tolerate otherwise keeps it away.
+    const bool stays_away = !verdict.tolerated && verdict.blocking.key != api::k_taint_unschedulable;
+    if (verdict.selected && !stays_away && node.kernel_version.ends_with('+') &&
+        entry.reason != "module-deleting" && std::holds_alternative<Resolved>(verdict.resolution)) {
+        share.plus = &plus_[node.kernel_version];
+    }
     if (verdict.schedule_key == api::ScheduleKey::schedule_pod) {
         const std::string old = api::label_version_device_plugin(entry.namespace_, entry.module);
         if (node.meta.labels.contains(old)) { share.leftover = &leftover_[old]; }
@@ -120,6 +108,7 @@ FleetLint::Share FleetLint::see(const api::Node& node, const Verdict& verdict) {
 void FleetLint::add(const api::Node& node, const Share& share) {
     if (share.unmapped != nullptr) { count(*share.unmapped, node); }
     if (share.leftover != nullptr) { count(*share.leftover, node); }
+    if (share.plus != nullptr) { count(*share.plus, node); }
     if (!share.is_wanted) { return; }
     wanted_.push_back(&share);
     removes_ = removes_ || share.removes;
@@ -221,7 +210,12 @@ void FleetLint::report(Diagnostics& diagnostics) const {
                          first_of(nodes)),
              "add a kernel mapping, or leave the nodes out of the selector", nodes.place);
     }
-    report_plus(objects_, diagnostics);
+    for (const auto& [kernel, nodes] : plus_) {
+        warn(diagnostics, "kernel-plus",
+             fmt::format("kernel {} on {}: KMM drops the '+' and copies lib/modules/{}, but modprobe looks for {}",
+                         kernel, first_of(nodes), kernel.substr(0, kernel.size() - 1), kernel),
+             "put a directory of each name into the image, or a link from one to the other", nodes.place);
+    }
     diagnostics.insert(diagnostics.end(), stuck_.begin(), stuck_.end());
     for (const auto& [label, where] : leftover_) {
         warn(

@@ -64,6 +64,7 @@ const std::vector<const NodeKind*>& used_kinds(const api::Labels& selector, cons
 struct ImageUse {
     std::size_t mapping = 0;
     bool built = false, is_signed = false;
+    api::Labels build_selector;
     std::map<std::string, std::set<std::string>> kernels;  ///< to architectures
 };
 
@@ -77,15 +78,18 @@ public:
         if (resolved == nullptr) { return; }
         const auto [use, fresh] = uses_.try_emplace(resolved->config.container_image);
         if (fresh) { use->second.mapping = resolved->mapping_index; }
+        if (resolved->build && !use->second.built) { use->second.build_selector = resolved->build->selector; }
         use->second.built = use->second.built || resolved->build.has_value();
         use->second.is_signed = use->second.is_signed || resolved->sign.has_value();
         use->second.kernels[resolved->kernel].insert(kind.architecture);
     }
 
-    void report() const {
+    /// `tolerations`: of build Pods.
+    void report(const std::vector<NodeKind>& kinds, const std::vector<api::Toleration>& tolerations) const {
         for (const auto& [image, use] : uses_) {
+            if (use.built) { report_builder(image, use, kinds, tolerations); }
             if (use.kernels.size() > 1) { report_kernels(image, use); }
-            if (use.built) { report_architectures(image, use); }
+            if (use.built || use.is_signed) { report_architectures(image, use); }
         }
     }
 
@@ -112,6 +116,26 @@ private:
             "put ${KERNEL_FULL_VERSION} into the tag");
     }
 
+    /// The build Pod goes where build.selector allows, whatever the Module's own selector says.
+    void report_builder(const std::string& image, const ImageUse& use, const std::vector<NodeKind>& kinds,
+                        const std::vector<api::Toleration>& tolerations) const {
+        std::set<std::string> wanted;
+        for (const auto& [kernel, all] : use.kernels) { wanted.insert(all.begin(), all.end()); }
+        if (wanted.size() != 1 || wanted.begin()->empty()) { return; }
+        for (const auto& kind : kinds) {
+            if (kind.architecture.empty() || kind.architecture == *wanted.begin()) { continue; }
+            const auto other = std::find_if(kind.nodes.begin(), kind.nodes.end(), [&](const api::Node* node) {
+                return selects(use.build_selector, node->meta.labels) && tolerates(tolerations, node->taints);
+            });
+            if (other == kind.nodes.end()) { continue; }
+            add(Severity::warning, use, "image-architectures",
+                fmt::format("image {} is for {} nodes, and its build Pod may land on node {}, which is {}", image,
+                            *wanted.begin(), (*other)->meta.name, kind.architecture),
+                fmt::format("add kubernetes.io/arch: {} to build.selector", *wanted.begin()));
+            return;
+        }
+    }
+
     void report_architectures(const std::string& image, const ImageUse& use) const {
         for (const auto& [kernel, all] : use.kernels) {
             std::vector<std::string> architectures;
@@ -120,12 +144,14 @@ private:
             }
             if (architectures.size() < 2) { continue; }
             add(Severity::warning, use, "image-architectures",
-                fmt::format("kernel {} runs on {} nodes, and KMM builds one image for {}, {}, on whichever node the "
-                            "build Pod lands",
-                            kernel, base::join(architectures, " and "), architectures.size() == 2 ? "both" : "all",
-                            image),
-                "make one Module for each architecture, with kubernetes.io/arch in spec.selector and in "
-                "build.selector");
+                fmt::format("kernel {} runs on {} nodes, and KMM {} one image for {}, {}, on whichever node the "
+                            "{} Pod lands",
+                            kernel, base::join(architectures, " and "), use.built ? "builds" : "signs",
+                            architectures.size() == 2 ? "both" : "all", image, use.built ? "build" : "sign"),
+                use.built ? "make one Module for each architecture, with an image of its own, and kubernetes.io/arch "
+                            "in spec.selector and in build.selector"
+                          : "make one Module for each architecture, with images of its own, and kubernetes.io/arch in "
+                            "spec.selector");
         }
     }
 
@@ -164,7 +190,7 @@ void check_shared_images(const api::Objects& objects, Diagnostics& diagnostics) 
         const Resolver resolver(module);
         SharedImages images(module, diagnostics);
         for (const auto* kind : used_kinds(module.selector, kinds, selectors)) { images.see(resolver, *kind); }
-        images.report();
+        images.report(kinds, module.tolerations);
     }
 }
 

@@ -42,6 +42,14 @@ std::string type_of_unused_login(const api::Secret& secret) {
     return !has_login ? "" : secret.type.empty() ? fallback : secret.type;
 }
 
+/// Whether `name` is `plain` with the hash that kustomize appends to what it generates.
+bool is_hashed(std::string_view name, std::string_view plain) {
+    constexpr std::size_t k_length = 10;
+    constexpr std::string_view k_digits = "2456789bcdfghkmt";  // of kustomize api/hasher
+    return name.size() == plain.size() + 1 + k_length && name.starts_with(plain) && name[plain.size()] == '-' &&
+           name.substr(plain.size() + 1).find_first_not_of(k_digits) == std::string_view::npos;
+}
+
 constexpr std::string_view k_pull_secret = "spec.imageRepoSecret.name";
 
 /// One name in a Module.
@@ -163,14 +171,21 @@ private:
             });
             if (!taken) { candidates.push_back(name); }
         }
+        const auto hashed = std::find_if(candidates.begin(), candidates.end(), [&](const std::string& name) {
+            return is_hashed(name, reference.name);
+        });
         const auto near = base::nearest(reference.name, candidates);
         findings_.warning(
             reference.path, code,
             fmt::format(
                 "{}: there is no {} {} {}", reference.field, reference.kind, base::escape(reference.name),
                 absent_ == nullptr ? "among those of namespace " + space + " that were read" : "in namespace " + space),
-            near ? fmt::format("did you mean {}?", *near)
-                 : fmt::format("add the {}, or correct the name: {}", reference.kind, reference.harm));
+            hashed != candidates.end()
+                ? fmt::format("kustomize has named it {} and knows no names in Modules: set "
+                              "generatorOptions.disableNameSuffixHash",
+                              *hashed)
+            : near ? fmt::format("did you mean {}?", *near)
+                   : fmt::format("add the {}, or correct the name: {}", reference.kind, reference.harm));
     }
 
     /// What has no keys at all was read without its data.

@@ -75,6 +75,14 @@ std::string with_literal_plus(std::string_view text) {
     const auto is_plain = [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
     };
+    const auto begins_plain = [&](std::string_view rest) {  // as rt, (rt|64k) and (?:rt)
+        if (rest.starts_with("(?:")) {
+            rest.remove_prefix(3);
+        } else if (rest.starts_with('(')) {
+            rest.remove_prefix(1);
+        }
+        return !rest.empty() && is_plain(rest.front());
+    };
     std::string result;
     bool in_class = false;
     char before = 0;  // the last character if it stands for itself
@@ -89,7 +97,7 @@ std::string with_literal_plus(std::string_view text) {
             result += text.substr(i, 2);
             ++i;
             before = 0;
-        } else if (!in_class && c == '+' && before != 0 && i + 1 < text.size() && is_plain(text[i + 1])) {
+        } else if (!in_class && c == '+' && before != 0 && begins_plain(text.substr(i + 1))) {
             result += "[+]";
             before = 0;
         } else {

@@ -334,6 +334,8 @@ private:
             conclude_replaced();
         } else if (options_.next ? last_.step == PodStep::create_loader : loads_) {
             conclude_load();
+        } else if (options_.next && waits_for_ready()) {
+            conclude(Action::none, "node-rebooted", "KMM loads it again once the node is Ready");
         } else if (!now_.has_loader) {
             conclude(Action::keep, "no-module-loader");
         } else if (held) {
@@ -343,6 +345,12 @@ private:
         } else {
             conclude(Action::keep, "up-to-date");
         }
+    }
+
+    /// KMM believes that what was loaded before a reboot is loaded until the node is Ready.
+    bool waits_for_ready() const {
+        return state_.status != nullptr && !now_.node_ready && !node_.boot_id.empty() &&
+               state_.status->boot_id != node_.boot_id;
     }
 
     /// Unloaded and loaded; in the next pass only unloaded.

@@ -121,8 +121,15 @@ private:
         }
     }
 
-    /// A '+' of the kernel that the regexp has as a repetition.
+    /// A '+' of the kernel that KMM drops, or that the regexp has as a repetition.
     void plus_line(const Attempt& attempt, const std::string& kernel) {
+        const std::string& real = node_.kernel_version;
+        if (kernel != real && (attempt.literal ? attempt.matcher == real : Regexp(attempt.matcher).search(real))) {
+            line("mapping", Mark::failed,
+                 attempt.literal ? "KMM drops the trailing '+' first; the literal equals the whole version"
+                                 : "KMM drops the trailing '+' first; the regexp is found in the whole version");
+            return;
+        }
         if (attempt.literal || kernel.find('+') == std::string::npos) { return; }
         const std::string meant = with_literal_plus(attempt.matcher);
         if (meant == attempt.matcher || !Regexp(meant).search(kernel)) { return; }

@@ -125,6 +125,12 @@ std::optional<std::vector<Document>> read_plain_yaml(std::string_view body, std:
 std::vector<Document>
 read_any(std::string_view text, std::string_view file, Diagnostics& diagnostics, const ReadLimits& limits) {
     const auto body = without_bom(text);
+    // A CR alone ends a line of YAML, and readers here count lines by LF. Beside an LF it may be part of a text.
+    if (body.find('\r') != std::string_view::npos && body.find('\n') == std::string_view::npos) {
+        std::string lines(body);
+        std::replace(lines.begin(), lines.end(), '\r', '\n');
+        return read_any(lines, file, diagnostics, limits);
+    }
     const auto first = body.find_first_not_of(" \t\r\n");
     const auto begins_with = [&](std::string_view what) { return body.substr(first).starts_with(what); };
     if (first == std::string_view::npos || (body[first] != '{' && body[first] != '[') || begins_with("{{") ||

@@ -84,7 +84,7 @@ TEST_SUITE("plan::unit") {
         check(judge(node, module, &config), 4, Action::load, "node-rebooted");
         node.ready = "False";
         check(judge(node, module, &config), 4, Action::load, "node-rebooted");
-        check(judge(node, module, &config, true), 4, Action::keep, "up-to-date");
+        check(judge(node, module, &config, true), 4, Action::none, "node-rebooted");
         node.kernel_version = "6.1.0-57-amd64";
         check(judge(node, module, &config), 4, Action::load, "kernel-changed");
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmm-plan/source/operator_config.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "api/names.hpp"
@@ -56,6 +57,8 @@ void check_config_map(const api::ConfigMap& map, Diagnostics& findings) {
         check_config_text(text->second, place == map.places.end() ? map.meta.origin : place->second, name, findings);
         return;
     }
+    // The operator mounts it as a file, too.
+    if (std::find(map.binary_keys.begin(), map.binary_keys.end(), key) != map.binary_keys.end()) { return; }
     Diagnostic finding;
     finding.severity = Severity::warning;
     finding.code = "operator-config";
