@@ -22,7 +22,8 @@ constexpr std::size_t k_more_holes =
 constexpr std::size_t k_more_holes_again = 504;  // and in that block, if another one does
 constexpr std::uint64_t k_extension_max = 1U << 20U;
 constexpr std::uint64_t k_most_bytes = 1ULL << 62U;
-constexpr std::size_t k_segments = 386;  // of GNU's former sparse files, in a header: 4 of them, 21 in a block behind it
+constexpr std::size_t k_segments =
+    386;  // of GNU's former sparse files, in a header: 4 of them, and 21 in each block behind it
 /// What neither files nor links are: readers make of them what they like.
 constexpr std::string_view k_odd_types = "ADMNVX";
 /// POSIX, GNU tar (D K L M N S V), Solaris (A X), and old archives whose type is a NUL or a blank.
@@ -219,7 +220,7 @@ void TarScan::header() {
 
 void TarScan::add_segments(std::optional<std::uint64_t> bytes) {
     if (!bytes) {
-        throw Error(Exit::data, "bad-layer", "expected octal numbers in the map of a sparse file, found something else");
+        throw Error(Exit::data, "bad-layer", "expected octal numbers in the map of a sparse file, found others");
     }
     segment_bytes_ += std::min(*bytes, k_most_bytes - std::min(segment_bytes_, k_most_bytes));
 }
@@ -299,8 +300,8 @@ std::pair<std::string_view, std::string_view> next_record(std::string_view& byte
     return {record.substr(0, equals), record.substr(equals + 1)};
 }
 
-/// What pax headers say of a sparse file: its map in one record, or in two for each segment, or (version 1.0) before its
-/// content.
+/// What pax headers say of a sparse file: its map in one record, or in two for each segment; that of version 1.0 is
+/// before its content.
 struct SparseMap {
     std::optional<std::uint64_t> segments;  ///< as announced
     std::uint64_t listed = 0, paired = 0;   ///< numbers in the one record, and in pairs of records
