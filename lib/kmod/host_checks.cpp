@@ -226,6 +226,16 @@ void check_marks(const CheckInput& input, const HostModule* reference, Diagnosti
                 fmt::format("module {} has {}: it taints the kernel with P (proprietary)", name,
                             license.empty() ? "no license" : fmt::format("the license '{}'", base::escape(license))));
         }
+        if (reference != nullptr && reference->structure_bytes != 0 &&
+            reference->structure_bytes != module.file.structure_bytes) {
+            add_finding(
+                findings, Severity::error, "structure-differs",
+                fmt::format("struct module has {} bytes in module {} and {} in this kernel's own: the headers were of "
+                            "another configuration",
+                            module.file.structure_bytes, name, reference->structure_bytes),
+                "rebuild it against the headers of the running kernel: kernels from 6.4 on refuse it, earlier ones "
+                "write where they should not");
+        }
         if (reference != nullptr && reference->retpoline && module.file.info("retpoline").empty()) {
             add_finding(findings, Severity::warning, "no-retpoline",
                         fmt::format("module {} was built without retpolines, with which this kernel was: it opens the "

@@ -86,6 +86,7 @@ void add_facts(HostModule& facts, const std::string& path) {
     facts.depends = module->depends();
     facts.softdeps = module->info_all("softdep");
     facts.vermagic = std::string(base::trim(module->vermagic()));
+    facts.structure_bytes = module->structure_bytes;
     facts.retpoline = !module->info_all("retpoline").empty();
     if (module->is_signed) facts.signature = module->signature();
     facts.exported = module->exported;

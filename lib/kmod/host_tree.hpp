@@ -27,6 +27,7 @@ struct HostModule {
     std::map<std::string, std::uint32_t> exported_crcs = {};  ///< of `exported`, those that have one
     std::vector<std::string> depends = {};      ///< modules that it says it needs, normalised
     std::vector<std::string> softdeps = {};     ///< texts of softdep=, "pre: NAME… post: NAME…"
+    std::uint64_t structure_bytes = 0;          ///< of struct module, in files that could be read
     bool retpoline = false;                     ///< built against Spectre v2, as modules of a kernel that is are
 };
 

@@ -159,6 +159,16 @@ bool alias_fits(const std::string& alias, const std::string& name) {
     return ::fnmatch(pattern.c_str(), normalise_name(name).c_str(), 0) == 0;
 }
 
+std::optional<std::vector<std::string>> aliased(const ModprobeConfig& config, const std::string& name) {
+    std::optional<std::vector<std::string>> modules;
+    for (const auto& alias : config.aliases) {
+        if (!alias_fits(alias.pattern, name)) continue;
+        if (!modules) modules.emplace();
+        if (alias.module != "off") modules->push_back(alias.module);
+    }
+    return modules;
+}
+
 const HostCommand* command_for(const std::vector<HostCommand>& commands, const std::string& name) {
     const auto it = std::find_if(commands.begin(), commands.end(),
                                  [&](const HostCommand& command) { return alias_fits(command.pattern, name); });

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -51,6 +52,10 @@ struct ModprobeConfig {
 
 /// Module names after `section` ("pre:" or "post:") in a softdep= value, normalised.
 [[nodiscard]] std::vector<std::string> soft_names(const std::string& value, std::string_view section);
+
+/// The modules that `alias` lines make of `name`, without "off"; nullopt if there is no such line. modprobe takes them
+/// instead of a module of that name, and of aliases in modules.
+[[nodiscard]] std::optional<std::vector<std::string>> aliased(const ModprobeConfig& config, const std::string& name);
 
 /// The command for module `name`, nullptr for none: the first whose pattern fits, as libkmod has it.
 [[nodiscard]] const HostCommand* command_for(const std::vector<HostCommand>& commands, const std::string& name);

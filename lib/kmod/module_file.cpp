@@ -202,6 +202,7 @@ private:
     void read_name() {
         const Section* section = find(".gnu.linkonce.this_module");
         if (section == nullptr) refuse(file_, "there is no .gnu.linkonce.this_module section");
+        out_.structure_bytes = section->data.size();
         std::string name = out_.info("name");
         if (name.empty()) name = in_structure(section->data);
         if (!is_module_name(name)) refuse(file_, fmt::format("'{}' is no module name", base::escape(name)));

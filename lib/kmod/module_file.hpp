@@ -121,6 +121,7 @@ struct ModuleFile {
     bool is_signed = false;                     ///< the appended-signature marker is present (not verified)
     std::string appended_signature;  ///< the bytes at the end that are the signature, trailer and marker included
     std::uint64_t size = 0;                     ///< bytes of the file
+    std::uint64_t structure_bytes = 0;          ///< of its struct module, the kernel's record of a module
     std::optional<ModuleSignature>
         known_signature{};  ///< what signature() says, where it was read together with the file
     sys::Confined* signature_parser = nullptr;  ///< where signature() is read else; nullptr: in this process

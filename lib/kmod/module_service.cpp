@@ -104,6 +104,7 @@ void put_module(sys::MessageWriter& out, const ModuleFile& file, Signatures sign
     put_versions(out, file.crcs);
     put_texts(out, file.parameter_names);
     out.flag(file.has_versions);
+    out.number(file.structure_bytes);
     out.flag(file.is_signed);
     out.text(file.appended_signature);
     out.number(file.size);
@@ -143,6 +144,7 @@ ModuleFile take_module(sys::MessageReader& in, sys::Confined& parser) {
     file.crcs = take_versions(in);
     file.parameter_names = take_texts(in);
     file.has_versions = in.flag();
+    file.structure_bytes = in.number();
     file.is_signed = in.flag();
     file.appended_signature = in.text();
     file.size = in.number();

@@ -162,10 +162,12 @@ private:
     void resolve_aliases(std::vector<std::string>& names) const {
         std::vector<std::string> meant;
         for (const auto& name : names) {
-            auto modules = live_module(host_, name) || find_host_module(directory_, name)
+            const auto configured = aliased(out_.config, name);
+            auto modules = configured                                                      ? *configured
+                           : live_module(host_, name) || find_host_module(directory_, name)
                                ? std::vector<std::string>()
                                : host_modules_with_alias(directory_, name);
-            if (modules.empty()) modules.push_back(name);
+            if (modules.empty() && !configured) modules.push_back(name);
             for (auto& module : modules) {
                 if (std::find(meant.begin(), meant.end(), module) == meant.end()) meant.push_back(std::move(module));
             }

@@ -44,8 +44,22 @@ private:
     /// `wish` is a module or an alias.
     void probe(const std::string& wish) {
         if (!visited_.insert(wish).second || is_elsewhere(wish) || is_live(wish)) return;
-        if (const auto need = find_host_module(place_.directory, wish)) return take(*need);
+        if (const auto modules = aliased(place_.config, wish)) {  // these come first, also for what is a module's name
+            for (const auto& name : *modules) {
+                if (name == wish || visited_.insert(name).second) take_module(name);
+            }
+            return;
+        }
+        if (take_module(wish)) return;
         for (const auto& name : host_modules_with_alias(place_.directory, wish)) probe(name);
+    }
+
+    /// False if the host's tree has no module of this name.
+    bool take_module(const std::string& name) {
+        if (is_elsewhere(name) || is_live(name)) return true;
+        const auto need = find_host_module(place_.directory, name);
+        if (need) take(*need);
+        return need.has_value();
     }
 
     void take(const HostNeed& need) {

@@ -5,6 +5,7 @@
 #include <archive_entry.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -59,6 +60,10 @@ public:
     decltype(&archive_entry_size) entry_size = library_.function<decltype(archive_entry_size)>("archive_entry_size");
     decltype(&archive_entry_sparse_count) entry_sparse_count =
         library_.function<decltype(archive_entry_sparse_count)>("archive_entry_sparse_count");
+    decltype(&archive_entry_sparse_next) entry_sparse_next =
+        library_.function<decltype(archive_entry_sparse_next)>("archive_entry_sparse_next");
+    decltype(&archive_entry_sparse_reset) entry_sparse_reset =
+        library_.function<decltype(archive_entry_sparse_reset)>("archive_entry_sparse_reset");
     decltype(&archive_entry_symlink) entry_symlink =
         library_.function<decltype(archive_entry_symlink)>("archive_entry_symlink");
     decltype(&archive_error_string) error_string =
@@ -119,6 +124,20 @@ struct TarOutput {
     }
 };
 
+/// Where the last bytes that are stored of a file with holes end.
+std::uint64_t end_of_stored(archive_entry* header) {
+    std::uint64_t end = 0;
+    la_int64_t offset = 0;
+    la_int64_t length = 0;
+    static_cast<void>(la().entry_sparse_reset(header));
+    while (la().entry_sparse_next(header, &offset, &length) == ARCHIVE_OK) {
+        if (offset >= 0 && length > 0) {
+            end = std::max(end, static_cast<std::uint64_t>(offset) + static_cast<std::uint64_t>(length));
+        }
+    }
+    return end;
+}
+
 }  // namespace
 
 struct TarReader::Impl {
@@ -132,6 +151,7 @@ struct TarReader::Impl {
     std::uint64_t total = 0;   ///< bytes of the stream so far
     std::uint64_t size = 0;    ///< of the current entry's content
     bool sparse = false;       ///< the entry's content is stored with holes left out
+    std::uint64_t stored_end = 0;  ///< where the last bytes that are stored of it end
     std::uint64_t position = 0;  ///< of the current entry's content: what was handed on
     std::uint64_t hole_end = 0;  ///< where `block` begins
     std::string_view block;      ///< content that comes after a hole
@@ -254,6 +274,7 @@ bool TarReader::next(LayerEntry& entry) {
     }
     entry.size = static_cast<std::uint64_t>(size);
     entry.sparse = la().entry_sparse_count(header) > 0;
+    impl_->stored_end = entry.sparse ? end_of_stored(header) : 0;
     impl_->size = entry.size;
     impl_->sparse = entry.sparse;
     entry.executable = (la().entry_mode(header) & 0111U) != 0;
@@ -270,7 +291,10 @@ std::string_view TarReader::content() {
         at.check(code < ARCHIVE_OK ? ARCHIVE_FATAL : ARCHIVE_OK, "reading a file");
         at.check_tail();
         if (code == ARCHIVE_EOF) {
-            return {};
+            if (at.position >= at.stored_end) return {};
+            throw Error(Exit::data, "bad-layer",
+                        fmt::format("expected {} bytes of a sparse file as its map lists them, found {}", at.stored_end,
+                                    at.position));
         }
         if (static_cast<std::uint64_t>(offset) < at.position) {
             throw Error(Exit::data, "bad-layer", "expected a tar archive, reading a file: its pieces are out of order");

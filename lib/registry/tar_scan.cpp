@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <utility>
 
 #include "base/error.hpp"
@@ -20,6 +21,9 @@ constexpr std::size_t k_more_holes =
     482;  // in a header of GNU's former sparse files: not 0 if a block with more holes follows,
 constexpr std::size_t k_more_holes_again = 504;  // and in that block, if another one does
 constexpr std::uint64_t k_extension_max = 1U << 20U;
+constexpr std::uint64_t k_most_bytes = 1ULL << 62U;
+constexpr std::size_t k_segments =
+    386;  // of GNU's former sparse files, in a header: 4 of them, and 21 in each block behind it
 /// What neither files nor links are: readers make of them what they like.
 constexpr std::string_view k_odd_types = "ADMNVX";
 /// POSIX, GNU tar (D K L M N S V), Solaris (A X), and old archives whose type is a NUL or a blank.
@@ -27,7 +31,8 @@ constexpr std::string_view k_known_types{"\0 01234567ADKLMNSVXgx", 21};
 
 std::string_view text_in(std::string_view field) { return field.substr(0, field.find('\0')); }
 
-/// The number in a field, octal or in base 256; nullopt for a negative one and for anything else.
+/// The number in a field, octal or in base 256, 0 for a blank one; nullopt for a negative one, for one behind a NUL,
+/// which only some readers look for, and for anything else.
 std::optional<std::uint64_t> number_in(std::string_view field) {
     if (!field.empty() && field.front() == '\x80') {
         std::uint64_t value = 0;
@@ -39,6 +44,9 @@ std::optional<std::uint64_t> number_in(std::string_view field) {
         }
         return value;
     }
+    if (field.find_first_not_of(std::string_view("\0 ", 2)) == std::string_view::npos) {
+        return 0;
+    }
     field = text_in(field);
     while (field.starts_with(' ')) {
         field.remove_prefix(1);
@@ -49,12 +57,30 @@ std::optional<std::uint64_t> number_in(std::string_view field) {
     return base::parse_number<std::uint64_t>(field, 8);
 }
 
+/// The sum of the bytes, or of what they are with a sign: old programs wrote that one, and readers take it.
 bool checksum_fits(std::string_view block) {
-    std::uint64_t sum = 0;
+    std::int64_t sum = 0;
+    std::int64_t with_signs = 0;
     for (std::size_t i = 0; i < block.size(); ++i) {
-        sum += i >= 148 && i < 156 ? static_cast<unsigned char>(' ') : static_cast<unsigned char>(block[i]);
+        const char byte = i >= 148 && i < 156 ? ' ' : block[i];
+        sum += static_cast<unsigned char>(byte);
+        with_signs += static_cast<signed char>(byte);
     }
-    return number_in(block.substr(148, 8)) == sum;
+    const auto said = number_in(block.substr(148, 8));
+    return said && (static_cast<std::int64_t>(*said) == sum || static_cast<std::int64_t>(*said) == with_signs);
+}
+
+/// How many bytes the segments of a sparse file in GNU's former format have: `block` lists up to `count` from `begin`
+/// on. nullopt if a number is none.
+std::optional<std::uint64_t> bytes_of_segments(std::string_view block, std::size_t begin, std::size_t count) {
+    constexpr std::size_t k_field = 12;
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < count && block[begin] != '\0'; ++i, begin += 2 * k_field) {
+        const auto bytes = number_in(block.substr(begin + k_field, k_field));
+        if (!number_in(block.substr(begin, k_field)) || !bytes) return std::nullopt;
+        sum += std::min(*bytes, k_most_bytes - std::min(sum, k_most_bytes));
+    }
+    return sum;
 }
 
 }  // namespace
@@ -116,7 +142,9 @@ void TarScan::look(std::string_view piece) {
 void TarScan::header() {
     const std::string_view block(block_.data(), block_.size());
     if (behind_holes_) {
+        add_segments(bytes_of_segments(block, 0, 21));
         if (block[k_more_holes_again] == '\0') {
+            check_stored(segment_bytes_);
             skip_ = *std::exchange(behind_holes_, std::nullopt);
         }
         return;
@@ -133,9 +161,13 @@ void TarScan::header() {
     no_entry_ = false;
     const char type = block[156];
     auto size = number_in(block.substr(124, 12));
-    if (!checksum_fits(block) || !size) {
-        following_ = false;  // no reader goes on from here
-        return;
+    if (!checksum_fits(block)) {
+        throw Error(Exit::data, "bad-layer", "expected a tar archive, found a block that is no header of one");
+    }
+    if (!size) {  // libarchive takes what is before the fault
+        throw Error(Exit::data, "bad-layer",
+                    fmt::format("expected an octal number as size, found \"{}\" for \"{}\"",
+                                base::escape(block.substr(124, 12)), base::escape(text_in(block.substr(0, 100)))));
     }
     const auto refused = [&](const char* expected, const char* more = "") {
         return Error(Exit::data, "bad-layer",
@@ -155,7 +187,10 @@ void TarScan::header() {
     } else {
         entry(type, block);
         size = said_.size ? said_.size : size;
+        stored_ = *size;
+        if (type != 'S' && said_.segments) check_stored(*said_.segments);
         said_ = {};
+        any_pax_ = any_pax_ || type == 'X';
         if (type >= '1' && type <= '6') {
             // For readers of pax archives the content of a hard link follows, for others it has none; of the rest no
             // one has.
@@ -172,9 +207,29 @@ void TarScan::header() {
         return;
     }
     skip_ = (*size + k_scanned_block - 1) / k_scanned_block * k_scanned_block;
-    if (type == 'S' && block[k_more_holes] != '\0') {
-        behind_holes_ = std::exchange(skip_, 0);
+    if (type == 'S') {
+        segment_bytes_ = 0;
+        add_segments(bytes_of_segments(block, k_segments, 4));
+        if (block[k_more_holes] == '\0') {
+            check_stored(segment_bytes_);
+        } else {
+            behind_holes_ = std::exchange(skip_, 0);
+        }
     }
+}
+
+void TarScan::add_segments(std::optional<std::uint64_t> bytes) {
+    if (!bytes) {
+        throw Error(Exit::data, "bad-layer", "expected octal numbers in the map of a sparse file, found others");
+    }
+    segment_bytes_ += std::min(*bytes, k_most_bytes - std::min(segment_bytes_, k_most_bytes));
+}
+
+/// Of a file with holes, the bytes that are stored: some readers fill up what is missing with zeros.
+void TarScan::check_stored(std::uint64_t segments) const {
+    if (segments == stored_) return;
+    throw Error(Exit::data, "bad-layer",
+                fmt::format("expected the {} bytes of a sparse file that its map lists, found {}", segments, stored_));
 }
 
 /// For some a file whose name ends with a slash is a file, for others a directory; a prefix counts for all in a header
@@ -185,6 +240,11 @@ void TarScan::entry(char type, std::string_view block) const {
     if ((type == '0' || type == '7') && path.ends_with('/')) {
         throw Error(Exit::data, "bad-layer",
                     fmt::format("expected a file's name, found \"{}\" with a slash at its end", base::escape(path)));
+    }
+    if (type == 'S' && block.substr(257, 8) != std::string_view("ustar  \0", 8)) {
+        throw Error(Exit::data, "bad-layer",
+                    fmt::format("expected a sparse file in GNU's format of tar, found \"{}\" in another one",
+                                base::escape(path)));
     }
     const bool posix = block.substr(257, 8) == std::string_view("ustar\00000", 8);
     if (!said_.path && !posix && block.substr(257, 6) == std::string_view("ustar\0", 6) && block[345] != '\0') {
@@ -234,36 +294,72 @@ std::pair<std::string_view, std::string_view> next_record(std::string_view& byte
     bytes.remove_prefix(length);
     const auto equals = record.find('=');
     if (equals == std::string_view::npos) throw malformed_pax("no =");
+    if (equals == 0) throw malformed_pax("no key");
+    // libarchive reads keys up to the NUL: another one than what other readers see.
+    if (record.substr(0, equals).find('\0') != std::string_view::npos) throw malformed_pax("a NUL in a key");
     return {record.substr(0, equals), record.substr(equals + 1)};
 }
 
-/// What pax headers say of the map of a sparse file: in one record, or in two for each segment.
+/// What pax headers say of a sparse file: its map in one record, or in two for each segment; that of version 1.0 is
+/// before its content.
 struct SparseMap {
     std::optional<std::uint64_t> segments;  ///< as announced
     std::uint64_t listed = 0, paired = 0;   ///< numbers in the one record, and in pairs of records
+    std::uint64_t bytes = 0;                ///< of the segments
+    std::map<std::string_view, std::string_view> others;  ///< version, sizes and name
+
+    void add(std::string_view number) {
+        const auto value = base::parse_number<std::uint64_t>(number);
+        if (!value) throw malformed_pax("no number in the map of a sparse file");
+        if ((listed + paired) % 2 != 0) bytes += std::min(*value, k_most_bytes - std::min(bytes, k_most_bytes));
+    }
 
     /// Takes a record if it is one of them.
     void take(std::string_view key, std::string_view value) {
-        if (key == "GNU.sparse.numblocks") {
-            segments = base::parse_number<std::uint64_t>(value);
-            if (!segments) throw malformed_pax("no count of a sparse file's segments");
-        } else if (key == "GNU.sparse.map") {
-            listed = value.empty() ? 0 : static_cast<std::uint64_t>(std::count(value.begin(), value.end(), ',')) + 1;
+        if (!key.starts_with("GNU.sparse.")) return;
+        if (key == "GNU.sparse.map") {
+            if (listed != 0) throw malformed_pax("two maps of a sparse file");
+            if (value.empty()) return;
+            for (const std::string_view number : base::split(value, ',')) {
+                add(number);
+                ++listed;
+            }
         } else if (key == "GNU.sparse.offset" || key == "GNU.sparse.numbytes") {
             if ((paired % 2 == 0) != (key == "GNU.sparse.offset")) {
                 throw malformed_pax("offsets and sizes of a sparse file's segments out of order");
             }
+            add(value);
             ++paired;
+        } else if (!others.emplace(key, value).second) {
+            throw malformed_pax("one thing said twice of a sparse file");
+        } else if (key == "GNU.sparse.numblocks") {
+            segments = base::parse_number<std::uint64_t>(value);
+            if (!segments) throw malformed_pax("no count of a sparse file's segments");
         }
     }
 
-    void check() const {
-        if (listed != 0 && paired != 0) throw malformed_pax("two maps of a sparse file");
+    /// The bytes of the segments that records list, nullopt if there are none. What is neither of the three formats
+    /// that GNU tar has written is a sparse file for some readers, and an ordinary one under another name for others.
+    [[nodiscard]] std::optional<std::uint64_t> check() const {
         const auto given = listed + paired;
-        if (given == 0 && !segments) return;
-        if (given % 2 != 0 || given / 2 != segments) {
+        if (given == 0 && others.empty()) return std::nullopt;
+        if (listed != 0 && paired != 0) throw malformed_pax("two maps of a sparse file");
+        if ((given != 0 || segments) && (given % 2 != 0 || given / 2 != segments)) {
             throw malformed_pax("a sparse file with another number of segments than it announces");
         }
+        const auto said = [&](std::string_view key) {
+            const auto found = others.find(key);
+            return found == others.end() ? std::string_view() : found->second;
+        };
+        const auto major = said("GNU.sparse.major");
+        const auto minor = said("GNU.sparse.minor");
+        const bool in_content = major == "1" && minor == "0";
+        const bool in_records = (major.empty() && minor.empty()) || (major == "0" && (minor == "0" || minor == "1"));
+        const bool sized = said("GNU.sparse.size").empty() != said("GNU.sparse.realsize").empty();
+        if (!(in_content ? given == 0 : in_records && given != 0) || !sized) {
+            throw malformed_pax("a sparse file in no format that GNU tar writes");
+        }
+        return in_content ? std::nullopt : std::optional(bytes);
     }
 };
 
@@ -305,12 +401,11 @@ void TarScan::take_pax(std::string_view bytes) {
         }
         map.take(key, value);
         if (key == "size") {
-            const auto size = base::parse_number<std::uint64_t>(value);
-            following_ = following_ && size;
-            said_.size = size.value_or(0);
+            said_.size = base::parse_number<std::uint64_t>(value);
+            if (!said_.size) throw malformed_pax("a size that is no number");
         }
     }
-    map.check();
+    said_.segments = map.check();
     if (sparse_path) path = sparse_path;
     if (path) name(said_.path, *path);
     if (target) name(said_.target, *target);

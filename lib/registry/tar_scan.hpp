@@ -13,20 +13,22 @@
 
 namespace kmm::registry {
 
-/// Passes a tar's bytes on. Follows it from header to header (ustar, GNU, pax with a size of its own); where that
-/// cannot be done with certainty it looks no further and leaves the rest to the reader. What readers understand in
+/// Passes a tar's bytes on. Follows it from header to header (ustar, GNU, pax with a size of its own), and refuses it
+/// where that cannot be done with certainty: the reader might go on, unwatched. What readers understand in
 /// different ways is refused: an entry would have another name here than in what a container runtime makes of the
 /// layer.
 class TarScan final : public ByteSource {
 public:
     /// `input` must outlive this.
     explicit TarScan(ByteSource& input) : input_(input) {}
-    /// Errors: data "bad-layer" for an entry of a type that neither POSIX nor GNU tar, star or Solaris know, for a pax
-    /// header that is malformed or whose names hold a NUL, for an entry that is given two names or two pax headers, for
-    /// a file whose name ends with a slash, for a prefix that not every reader takes, for a hard link with content in a
-    /// pax archive and content of what is neither file nor link, for a pax header of over 1 MiB, for a name or a size
-    /// that is said of all entries, for a block that follows a single one of zeros, for bytes after an end without
-    /// entries (an ISO image begins with zeros); those of the input.
+    /// Errors: data "bad-layer" for a block that is no header where one must be, for a size that is no number, for an
+    /// entry of a type that neither POSIX nor GNU tar, star or Solaris know, for a sparse file in no format of GNU
+    /// tar or with other bytes than its map lists, for a pax header that is malformed or whose keys or names hold a
+    /// NUL, for an entry that is given two names or two pax headers, for a file whose name ends with a slash, for a
+    /// prefix that not every reader takes, for a hard link with content in a pax archive and content of what is
+    /// neither file nor link, for a pax header of over 1 MiB, for a name or a size that is said of all entries, for a
+    /// block that follows a single one of zeros, for bytes after an end without entries (an ISO image begins with
+    /// zeros); those of the input.
     [[nodiscard]] std::string_view next() override;
     /// Reads on to the end where no entry was seen: what lies there is no tar if it is not empty. Errors: as next().
     void look_to_end();
@@ -39,6 +41,8 @@ private:
     void look(std::string_view piece);
     void only_zeros(std::string_view piece) const;
     void header();
+    void add_segments(std::optional<std::uint64_t> bytes);
+    void check_stored(std::uint64_t segments) const;
     void entry(char type, std::string_view block) const;
     void take_extension(std::string_view bytes);
     void take_pax(std::string_view bytes);
@@ -49,7 +53,8 @@ private:
     struct Said {
         bool pax = false;
         std::optional<std::string> path, target;
-        std::optional<std::uint64_t> size;  ///< in a pax header
+        std::optional<std::uint64_t> size;      ///< in a pax header
+        std::optional<std::uint64_t> segments;  ///< bytes of those of a sparse file, as its records list them
     };
 
     ByteSource& input_;
@@ -61,6 +66,8 @@ private:
     char extension_type_ = 0;    ///< what it is
     Said said_;                  ///< of the next entry
     std::optional<std::uint64_t> behind_holes_;  ///< what is skipped after blocks that tell of more holes
+    std::uint64_t stored_ = 0;         ///< bytes of the entry's content in the tar
+    std::uint64_t segment_bytes_ = 0;  ///< of the segments of a sparse file that were seen so far
     bool any_pax_ = false;       ///< a pax header was seen
     bool following_ = true;
     bool seen_zeros_ = false;    ///< the first of the two blocks of an end

@@ -202,6 +202,9 @@ void write_file_atomically(FileOps& ops, const std::string& path, const std::fun
                            unsigned mode) {
     struct stat existing {};
     if (::stat(path.c_str(), &existing) == 0) {
+        if (S_ISCHR(existing.st_mode) || S_ISBLK(existing.st_mode)) {  // as root, the file would take its place
+            throw Error(Exit::io, "io", fmt::format("writing {}: expected a regular file, found a device", path));
+        }
         mode = static_cast<unsigned>(existing.st_mode) & 07777U;
     }
     const std::string temp = temp_name(path);

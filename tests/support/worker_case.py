@@ -10,7 +10,8 @@ CASE.json (all optional):
   image    {"repository", "tag", "kernel", "root" ("opt/"), "modules": [KO...], "files": {PATH: TEXT}}
            KO = {"name", "file", "srcversion", "vermagic", "depends", "modinfo": [..], "undefined": [..], "exported":
            [..],
-                 "crcs": {SYMBOL: HEX}, "export_crcs": {SYMBOL: HEX}, "machine", "bytes", "compress": "gzip" or "xz",
+                 "crcs": {SYMBOL: HEX}, "export_crcs": {SYMBOL: HEX}, "machine", "structure": bytes of struct
+                 module, "bytes", "compress": "gzip" or "xz",
                  "signer", "tampered"}; "links": {PATH: TARGET} in the image
            "signer": NAME signs it with the key of ./NAME.pem, a certificate that is made if it is not there; several
            as [NAME, NAME], in the order of the names if these are equally long
@@ -90,7 +91,8 @@ def plain_ko(spec):
         symbols += struct.pack("<IBBHQQ", len(strings), bind << 4, 0, section, value, 0)
         strings += name.encode() + b"\0"
     exports = b"".join(n.encode() + b"\0" for n in spec.get("exported", []))
-    parts = [("", 0, b"", 0), (".modinfo", 1, modinfo, 0), (".gnu.linkonce.this_module", 1, b"\0" * 896, 0),
+    structure = b"\0" * spec.get("structure", 896)
+    parts = [("", 0, b"", 0), (".modinfo", 1, modinfo, 0), (".gnu.linkonce.this_module", 1, structure, 0),
              (".symtab", 2, symbols, 4), (".strtab", 3, strings, 0), ("__ksymtab_strings", 1, exports, 0)]
     versions = b"".join(struct.pack("<Q56s", int(crc, 16), n.encode()) for n, crc in spec.get("crcs", {}).items())
     if versions:

@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "cli/document.hpp"
 #include "kmm-worker/commands.hpp"
 #include "kmm-worker/job.hpp"
 #include "kmm-worker/result.hpp"
@@ -180,15 +182,27 @@ std::string make_bundle() {
     return start + sys::read_file(packed, k_library_bytes);
 }
 
-WorkerResult bundle(const cli::Args& args) {
+/// Whoever may read the file may start it; of another kind, or of somebody else, it is left as it is.
+void make_executable(const std::string& file) {
+    struct stat facts {};
+    if (::stat(file.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) return;
+    static_cast<void>(::chmod(file.c_str(), (facts.st_mode | (facts.st_mode & 0444U) >> 2U) & 07777U));
+}
+
+WorkerResult bundle(const cli::Args& args, cli::Context& context) {
     const std::string out = args.get("out").value_or("");
     if (out.empty())
         throw Error(Exit::usage, "missing-option", "--out FILE is missing")
             .hint("kmm-worker bundle --out kmm-worker.run");
     const char* running = std::getenv(k_bundle_variable);
-    sys::LinuxFileOps ops;
-    sys::write_file_atomically(ops, out, running != nullptr ? sys::read_file(running, k_library_bytes) : make_bundle(),
-                               0755);
+    const std::string bytes = running != nullptr ? sys::read_file(running, k_library_bytes) : make_bundle();
+    if (out == "-" || out == "/dev/stdout") {
+        context.console.out_alone("");  // which takes care of texts: these bytes go past it
+        sys::LinuxFileOps().write(STDOUT_FILENO, bytes);
+    } else {
+        cli::write_report(context, out, bytes);
+        make_executable(out);
+    }
     WorkerResult result;
     result.verb = "bundle";
     result.node = this_node(kmod::HostPaths{});
@@ -210,11 +224,11 @@ cli::Verb verb_bundle() {
         "root ~/.cache/kmm-tools; KMM_BUNDLE_DIR names another directory), and runs from there.";
     verb.examples = {
         {"kmm-worker bundle --out kmm-worker.run", "then copy it to a node, and start it there like kmm-worker"}};
-    auto out = cli::required(cli::option("out", "FILE", "file to write"));
+    auto out = cli::required(cli::option("out", "FILE", "file to write, - for standard output"));
     verb.options = {out};
     verb.options = verb.options + cli::common_options();
     verb.run = [](const cli::Args& args, cli::Context& context) {
-        return run_and_report(context, [&] { return bundle(args); });
+        return run_and_report(context, [&] { return bundle(args, context); });
     };
     return verb;
 }

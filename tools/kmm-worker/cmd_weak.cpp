@@ -175,11 +175,11 @@ void print_weak(const std::vector<WeakKernel>& kernels, bool is_applied, cli::Co
             rows.push_back({one.release, base::escape(row.subpath), base::escape(row.home), row.action,
                             (row.code.empty() ? "" : row.code + ": ") + base::escape(row.reason)});
         }
-    if (context.output == "name") return;
     for (const auto& one : kernels)
-        if (!one.why.empty())
+        if (!one.why.empty() && context.verbosity >= 0)
             context.console.err(
                 fmt::format("note: kernel {} is passed over: {}\n", base::escape(one.release), base::escape(one.why)));
+    if (context.output == "name") return;
     if (!rows.empty())
         context.console.out(cli::format_table({"KERNEL", "PATH", "BUILT-FOR", "ACTION", "REASON"}, rows, 0));
     if (is_applied)

@@ -253,6 +253,92 @@ TEST_CASE("M47 maps of sparse files that readers take in different ways") {
           begin + "offsets and sizes of a sparse file's segments out of order");
 }
 
+TEST_CASE("M47 sparse files that readers take in different ways, or that lack some of their bytes") {
+    const std::string name = k_modules + "/x.ko";
+    const auto told = [&](const std::vector<std::pair<std::string, std::string>>& records, std::string_view data) {
+        return pull_tar(TarBuilder().pax(records).file(name, data).finish()).message();
+    };
+    const std::string begin = "expected a pax header of records LENGTH KEY=VALUE in the layer, found ";
+    const std::string map = "1\n512\n8\n" + std::string(504, '\0');
+    CHECK(told({{"GNU.sparse.name", name}}, "data") == begin + "a sparse file in no format that GNU tar writes");
+    CHECK(told({{"GNU.sparse.major", "1"}, {"GNU.sparse.realsize", "1024"}}, map + "segments") ==
+          begin + "a sparse file in no format that GNU tar writes");
+    CHECK(told({{"GNU.sparse.major", "1"}, {"GNU.sparse.minor", "0"}}, map + "segments") ==
+          begin + "a sparse file in no format that GNU tar writes");
+    const std::vector<std::pair<std::string, std::string>> in_content{
+        {"GNU.sparse.major", "1"}, {"GNU.sparse.minor", "0"}, {"GNU.sparse.realsize", "1024"}};
+    CHECK(told(in_content, map + "segments").empty());
+    CHECK(told(in_content, map + "segm") == "expected 520 bytes of a sparse file as its map lists them, found 516");
+    const std::vector<std::pair<std::string, std::string>> in_record{
+        {"GNU.sparse.size", "1024"}, {"GNU.sparse.numblocks", "1"}, {"GNU.sparse.map", "512,8"}};
+    CHECK(told(in_record, "segments").empty());
+    CHECK(told(in_record, "segm") == "expected the 8 bytes of a sparse file that its map lists, found 4");
+    auto twice = in_record;
+    twice.emplace_back("GNU.sparse.map", "0,8");
+    CHECK(told(twice, "segments") == begin + "two maps of a sparse file");
+    twice.back() = {"GNU.sparse.size", "2048"};
+    CHECK(told(twice, "segments") == begin + "one thing said twice of a sparse file");
+    twice = in_record;
+    twice.back().second = "512, 8";
+    CHECK(told(twice, "segments") == begin + "no number in the map of a sparse file");
+
+    std::string former = sparse_entry(name, 1024, {{512, "segments"}});
+    CHECK(pull_tar(former + std::string(1024, '\0')).code() == "ok");
+    former.replace(124, 11, "00000000004");
+    reseal(former);
+    CHECK(pull_tar(former + std::string(1024, '\0')).message() ==
+          "expected the 8 bytes of a sparse file that its map lists, found 4");
+    former = sparse_entry(name, 1024, {{512, "segments"}});
+    former.replace(257, 8, std::string("ustar\00000", 8));
+    reseal(former);
+    CHECK(pull_tar(former + std::string(1024, '\0')).message() ==
+          "expected a sparse file in GNU's format of tar, found \"" + name + "\" in another one");
+}
+
+TEST_CASE("M47 what lets only some readers go on does not hide what follows") {
+    const std::string good = k_modules + "/x.ko";
+    TarHeader long_name;
+    long_name.name = "x";
+    long_name.type = 'L';
+    long_name.size = good.size();
+    const std::string two_names = TarBuilder()
+                                      .pax("path", k_modules + "/y.ko")
+                                      .raw(long_name, good)
+                                      .file("z.ko", "data")
+                                      .finish();
+    for (const char* size : {"4x", "4.0", " 4", "-4", "+4", ""}) {
+        CAPTURE(size);
+        const Outcome outcome = pull_tar(TarBuilder().pax("size", size).file(good, "data").blocks() + two_names);
+        CHECK(outcome.message().find("a size that is no number") != std::string::npos);
+    }
+    TarHeader odd;
+    odd.name = good;
+    odd.size = 4;
+    const std::string before = TarBuilder().file(k_modules + "/a.ko", "data").blocks();
+    for (const std::string& size : {std::string("00000004 zz\0", 12), std::string("+0000000004\0", 12),
+                                    std::string("\0" "0000000004\0", 12), std::string("   \0" "0000004\0", 12),
+                                    std::string("00000000009\0", 12), std::string("\t0000000004\0", 12)}) {
+        CAPTURE(size);
+        odd.raw_size = size;
+        const Outcome outcome = pull_tar(before + TarBuilder().raw(odd, "data").blocks() + two_names);
+        CHECK(outcome.code() == "bad-layer");
+        CHECK(outcome.message().find("expected an octal number as size") == 0);
+    }
+    for (const char* key : {"path", "size"}) {
+        const Outcome outcome =
+            pull_tar(TarBuilder().pax(std::string(key) + '\0' + "x", "4").file(good, "data").finish());
+        CHECK(outcome.message().find("a NUL in a key") != std::string::npos);
+    }
+    // The sum of bytes with a sign, as old programs wrote it.
+    std::string with_signs = TarBuilder().file(k_modules + "/a.ko", "data").blocks();
+    with_signs.replace(265, 2, "\xe9\xe9");
+    reseal(with_signs);
+    const auto sum = std::stoul(with_signs.substr(148, 6), nullptr, 8) - 512;
+    with_signs.replace(148, 6, fmt::format("{:06o}", sum));
+    CHECK(pull_tar(with_signs + std::string(1024, '\0')).code() == "ok");
+    CHECK(pull_tar(with_signs + two_names).message().find("expected one name for each entry of the layer") == 0);
+}
+
 TEST_CASE("M47 entries with two names, of which readers take one or the other") {
     const std::string good = k_modules + "/x.ko";
     const std::string other = k_modules + "/y.ko";

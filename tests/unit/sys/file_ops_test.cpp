@@ -43,6 +43,17 @@ TEST_SUITE("sys::unit") {
         CHECK_THROWS_AS(sys::write_file_atomically(ops, dir.path() + "/no/file", "x"), Error);
     }
 
+    TEST_CASE("an atomic write does not take the place of a device") {
+        const sys::TempDir dir("kmm-test-");
+        sys::LinuxFileOps ops;
+        const std::string path = dir.path() + "/null";
+        std::filesystem::create_symlink("/dev/null", path);
+        CHECK_THROWS_WITH_AS(sys::write_file_atomically(ops, path, "x"),
+                             doctest::Contains("expected a regular file, found a device"), Error);
+        CHECK(std::filesystem::is_symlink(path));
+        CHECK(sys::list_directory(dir.path()).size() == 1);
+    }
+
     TEST_CASE("an atomic write in pieces is whole or not there") {
         const sys::TempDir dir("kmm-test-");
         sys::LinuxFileOps ops;
