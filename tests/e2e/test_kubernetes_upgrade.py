@@ -278,6 +278,29 @@ class Patched(Case):
         self.assertEqual(changed, {"cp1/usr/bin/kubeadm", "cp2/usr/bin/kubeadm"})
         self.assertIn("kubeadm-config names v1.35.3 again", self.must("show", "-o", "json"))
 
+    def test_back_where_kubeadm_was_killed_between_two_manifests(self):
+        for renames in (2, 3, 4):
+            with self.subTest(renames=renames):
+                fleet = self.fleet = self._template.copy(self.work / f"killed-{renames}")
+                before = fleet.control_plane("cp1")
+                fleet.behave("cp1", die_at=renames)
+                self.must("start", "kubernetes", TARGET, *self.options, exit_code=11)
+                fleet.behave("cp1")
+                self.assertEqual(fleet.control_plane("cp1")["kube-apiserver"], TARGET)
+                shown = self.must("abort", "--rollback", "all")
+                self.assertEqual(fleet.control_plane("cp1"), before, shown)
+
+    def test_back_where_a_kubelet_was_installed_and_not_restarted(self):
+        fleet = self.fleet
+        fleet.behave("w1", fail="systemctl")
+        self.must("start", "kubernetes", TARGET, *self.options, exit_code=11)
+        kubelet = fleet.nodes / "w1/usr/bin/kubelet"
+        self.assertEqual((fleet.kubelet("w1"), TARGET in kubelet.read_text()), ("v1.35.3", True))
+        fleet.behave("w1")
+        shown = self.must("abort", "--rollback", "current")
+        self.assertNotIn(TARGET, kubelet.read_text())
+        self.assertIn("kubelet v1.35.3 is running", shown)
+
     def test_a_downgrade_begins_with_kubelets(self):
         fleet = self.fleet
         self.must("start", "kubernetes", TARGET, *self.options)

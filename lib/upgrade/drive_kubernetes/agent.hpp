@@ -21,7 +21,9 @@ struct NodeSight {
     std::optional<bool> are_manifests_whole;
     std::optional<kubernetes::Version>
         control_plane;  ///< the lowest of its manifests of Kubernetes; nullopt on workers and where one is not whole
+    std::vector<kubernetes::Version> manifests;        ///< versions of its whole manifests of Kubernetes, without etcd
     std::optional<kubernetes::Version> kubelet;        ///< that runs
+    std::optional<kubernetes::Version> installed_kubelet;  ///< that runs after the next restart
     std::string etcd;                                  ///< version of its manifest, "" where it is none or not whole
     std::string server_problem;                        ///< why its API server is not ready; "" if it is, or unknown
     value::Node document;

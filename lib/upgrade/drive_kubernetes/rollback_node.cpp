@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The way back of one node: its kubelet, then the files of its control plane from the backup that was made before
 // anything changed; with the first control plane also kubeadm-config, as the record has it.
+#include <algorithm>
 #include <chrono>
 #include <string_view>
 
@@ -17,11 +18,27 @@ using kubernetes::Version;
 
 namespace {
 
-/// Whether the files of the control plane would be restored, and their etcd cannot read what the one that runs has
-/// written.
+/// The etcd that runs has written what that of the backup cannot read.
 bool is_etcd_newer(const upgrade::kubernetes::Node& node, const NodeSight& seen) {
-    const bool is_changed = node.is_control_plane && seen.control_plane != Version::parse(node.from_control_plane);
-    return is_changed && !node.etcd.empty() && !seen.etcd.empty() && seen.etcd != node.etcd;
+    return node.is_control_plane && !node.etcd.empty() && !seen.etcd.empty() && seen.etcd != node.etcd;
+}
+
+/// Whether a manifest of its control plane is another one than before the run. kubeadm swaps one after the other, etcd
+/// first: where it was stopped, the lowest of them is still the old one.
+bool has_changed_control_plane(const upgrade::kubernetes::Node& node, const NodeSight& seen) {
+    if (!node.is_control_plane) return false;
+    const auto before = Version::parse(node.from_control_plane);
+    if (seen.control_plane != before) return true;
+    // Nothing was changed by a run that has made no backup: versions differed before it.
+    return !node.backup.empty() &&
+           (is_etcd_newer(node, seen) || std::any_of(seen.manifests.begin(), seen.manifests.end(),
+                                                     [&](const Version& version) { return version != before; }));
+}
+
+/// Whether another kubelet than before the run runs, or will after the next restart: a step that was stopped may have
+/// put it there and not started it.
+bool has_other_kubelet(const NodeSight& seen, const Version& before) {
+    return seen.kubelet != before || seen.installed_kubelet.value_or(before) != before;
 }
 
 /// `way` is what can be done instead.
@@ -69,8 +86,7 @@ Done KubernetesActor::roll_back(const std::string& name, const NodeSight& seen, 
                            "versions-uniform,kubernetes-version-cm",
                            recorder_.run());
     // Neither is its kubelet, then.
-    if (!subject_.control_plane.empty() && node.is_control_plane &&
-        seen.control_plane != Version::parse(node.from_control_plane))
+    if (!subject_.control_plane.empty() && has_changed_control_plane(node, seen))
         require_backup(name,
                        fmt::format("kmm-worker kubernetes backup --name {} --verify on {} names the file: bring it "
                                    "back, then kmm-upgrade resume",
@@ -79,26 +95,28 @@ Done KubernetesActor::roll_back(const std::string& name, const NodeSight& seen, 
     std::vector<std::string> told;
     const auto say = [&](const value::Node& document) { told.push_back(document.get_string({"message"})); };
     const auto before = Version::parse(node.from_version);
-    if (!subject_.kubelet.empty() && before && seen.kubelet != before) {
+    if (!subject_.kubelet.empty() && before && has_other_kubelet(seen, *before)) {
         // Its kubelet first: it must never be newer than its API server.
         say(agent_.step(name, with_switch({"kubelet", "--target", before->text()}), deadline));
         prove_kubelet(name, *before, true, deadline);
     }
     const auto control_plane = Version::parse(node.from_control_plane);
-    auto found = seen.control_plane;
+    bool is_changed = has_changed_control_plane(node, seen);
     if (node.is_control_plane && seen.are_manifests_whole == false) {
         repair_manifests(name, seen, deadline);
-        found = agent_.facts(name, deadline).control_plane;
+        is_changed = has_changed_control_plane(node, agent_.facts(name, deadline));
         told.emplace_back("manifests repaired");
     }
-    const bool is_changed = node.is_control_plane && found != control_plane;
     if (!subject_.control_plane.empty() && control_plane && is_changed) {
         if (node.backup.empty())
             throw Error(Exit::checks_failed, "backup-not-found",
                         fmt::format("node {} was changed and the record names no backup of it", name))
                 .hint(fmt::format("kmm-worker kubernetes restore on {}, with the backup that is there", name));
-        say(agent_.step(name, {"restore", "--name", node.backup}, deadline));
-        prove_control_plane(name, *control_plane, false, deadline);
+        const auto restored = agent_.step(name, {"restore", "--name", node.backup}, deadline);
+        say(restored);
+        // Where the files are those of the backup already, their versions may have differed before the run.
+        if (restored.get_string({"outcome"}) != "already" || seen.control_plane != control_plane)
+            prove_control_plane(name, *control_plane, false, deadline);
     }
     // Its files are back already: the restore of etcd has started its API server, and others are to be proven Ready.
     if (!subject_.control_plane.empty() && control_plane && !is_changed && !node.etcd_restore.empty()) {
