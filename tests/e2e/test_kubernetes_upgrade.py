@@ -301,6 +301,17 @@ class Patched(Case):
         self.assertNotIn(TARGET, kubelet.read_text())
         self.assertIn("kubelet v1.35.3 is running", shown)
 
+    def test_workers_go_back_before_control_planes(self):
+        fleet = self.fleet
+        # In whatever order they were begun.
+        self.must("start", "kubernetes", TARGET, *self.options, "--manual", exit_code=11)
+        self.must("step", "--node", "w1")
+        self.must("resume", "--until", "upgraded-kubelets", exit_code=11)
+        begun = len(fleet.events())
+        self.must("abort", "--rollback", "all")
+        self.assertEqual([event["node"] for event in fleet.events()[begun:] if event.get("to") == "rolled-back"],
+                         ["w1", "cp2", "cp1"])
+
     def test_a_downgrade_begins_with_kubelets(self):
         fleet = self.fleet
         self.must("start", "kubernetes", TARGET, *self.options)
@@ -314,3 +325,36 @@ class Patched(Case):
         self.assertEqual(({fleet.kubelet(node) for node in fleet.names()}, fleet.configured()),
                          ({"v1.35.3"}, "v1.35.3"))
         self.assertEqual({fleet.control_plane(node)["kube-apiserver"] for node in ("cp1", "cp2")}, {"v1.35.3"})
+
+
+class External(Case):
+    """With an etcd of its own elsewhere, control planes of another minor may go back."""
+    needs_tracing = False
+
+    def setUp(self):
+        super().setUp()
+        fleet = self.fleet
+        for node in ("cp1", "cp2"):
+            manifests = fleet.nodes / node / "etc/kubernetes/manifests"
+            (manifests / "etcd.yaml").unlink()
+            server = manifests / "kube-apiserver.yaml"
+            server.write_text(server.read_text().replace("127.0.0.1:2379", "etcd.example:2379"))
+            fleet.follow(node)
+        configuration = fleet.cluster / "configmaps/kube-system/kubeadm-config.yaml"
+        configuration.write_text(configuration.read_text().replace(
+            "      local:\n        dataDir: /var/lib/etcd", "      external:\n        endpoints: [https://etcd.example:2379]"))
+
+    def test_no_api_server_goes_back_below_a_kubelet_that_stays(self):
+        fleet = self.fleet
+        fleet.behave("cp2", fail="systemctl")
+        self.must(*START, exit_code=11)
+        self.assertEqual((fleet.kubelet("cp1"), fleet.kubelet("cp2")), (TARGET, FROM))
+        fleet.behave("cp2")
+        shown = self.must("abort", "--rollback", "current", exit_code=10)
+        self.assertIn(f"kubelets {TARGET} of nodes that are done would be newer than API servers that go back: cp1; "
+                      "cp2", shown)
+        self.assertEqual(fleet.control_plane("cp2")["kube-apiserver"], TARGET)
+        self.must("abort", "--rollback", "all")
+        self.assertEqual({(fleet.kubelet(node), fleet.control_plane(node)["kube-apiserver"]) for node in
+                          ("cp1", "cp2")}, {(FROM, FROM)})
+        self.assertEqual((fleet.kubelet("w1"), fleet.configured()), (FROM, FROM))

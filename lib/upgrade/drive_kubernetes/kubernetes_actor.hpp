@@ -61,6 +61,9 @@ private:
     [[nodiscard]] Done validate(const std::string& name, const NodeSight& seen, const Deadline& deadline);
     [[nodiscard]] Done uncordon(const std::string& name);
     [[nodiscard]] Done roll_back(const std::string& name, const NodeSight& seen, const Deadline& deadline);
+    /// Errors: checks_failed "kubelet-newer" where a node that stays as it is would have a kubelet of a newer minor than
+    /// the API server of one of `nodes`, which go back.
+    void require_old_kubelets(const std::vector<std::string>& nodes) const;
     /// Writes kubeadm-config as it was before the run, and reads it again; what was done, for people, "" for nothing.
     [[nodiscard]] std::string roll_back_configuration(const upgrade::kubernetes::Node& node, const Deadline& deadline);
     [[nodiscard]] Done upgrade_networking(const Deadline& deadline);

@@ -57,8 +57,32 @@ Error etcd_differs(std::string message, std::string_view way, const upgrade::Run
 
 }  // namespace
 
+void KubernetesActor::require_old_kubelets(const std::vector<std::string>& nodes) const {
+    const auto kubelet = Version::parse(subject_.kubelet);
+    if (!kubelet) return;
+    const auto goes_back = [&](const std::string& name) {
+        return std::find(nodes.begin(), nodes.end(), name) != nodes.end();
+    };
+    std::vector<std::string> older, staying;
+    for (const auto& record : recorder_.run().nodes) {
+        const auto node = upgrade::kubernetes::read(record);
+        const auto control_plane = Version::parse(node.from_control_plane);
+        if (!goes_back(node.name)) {
+            if (node.state == upgrade::k_node_done) staying.push_back(node.name);
+        } else if (control_plane && kubernetes::minors_behind(*control_plane, *kubelet) > 0) {
+            older.push_back(node.name);
+        }
+    }
+    if (older.empty() || staying.empty()) return;
+    throw Error(Exit::checks_failed, "kubelet-newer",
+                fmt::format("kubelets {} of nodes that are done would be newer than API servers that go back: {}; {}",
+                            kubelet->text(), kubernetes::name_some(staying), kubernetes::name_some(older)))
+        .hint("kmm-upgrade abort --rollback all brings every node back; or kmm-upgrade resume");
+}
+
 void KubernetesActor::require_way_back(const std::vector<std::string>& nodes) {
     if (subject_.control_plane.empty()) return;
+    require_old_kubelets(nodes);
     constexpr std::chrono::milliseconds k_patience{15'000};
     std::vector<std::string> found;
     for (const auto& name : nodes) {
