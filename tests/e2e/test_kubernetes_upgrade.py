@@ -312,6 +312,16 @@ class Patched(Case):
         self.assertEqual([event["node"] for event in fleet.events()[begun:] if event.get("to") == "rolled-back"],
                          ["w1", "cp2", "cp1"])
 
+    def test_a_worker_that_has_left_keeps_nobody_from_going_back(self):
+        fleet = self.fleet
+        self.must("start", "kubernetes", TARGET, *self.options, "--until", "upgraded-kubelets", exit_code=11)
+        (fleet.cluster / "nodes/w1.yaml").unlink()
+        shutil.move(fleet.nodes / "w1", self.work / "gone")
+        self.assertIn("there is no Node w1 and no answer from it: it stays as it is",
+                      self.must("abort", "--rollback", "all"))
+        self.assertEqual({(fleet.kubelet(node), fleet.control_plane(node)["kube-apiserver"]) for node in
+                          ("cp1", "cp2")}, {("v1.35.3", "v1.35.3")})
+
     def test_a_downgrade_begins_with_kubelets(self):
         fleet = self.fleet
         self.must("start", "kubernetes", TARGET, *self.options)

@@ -111,6 +111,7 @@ Sight KubernetesActor::look(const upgrade::NodeStep& step, const Deadline& deadl
     if (is_by_api_alone(step.step)) return sight;
     const auto before = recorder_.node(step.node);
     try {
+        if (step.step == upgrade::k_step_rollback && is_gone(step.node)) return sight;
         auto seen = agent_.facts(step.node, deadline);
         if (seen.node && *seen.node != step.node)
             sight.error =
@@ -162,6 +163,7 @@ Done KubernetesActor::act_once(const upgrade::NodeStep& step, const Sight& sight
         return done;
     }
     if (step.step == k_step_uncordon) return uncordon(name);
+    if (!sight.seen.has_value()) return leave_gone(name);
     const auto& seen = std::any_cast<const NodeSight&>(sight.seen);
     if (step.step == k_step_prepare) return prepare(name, seen, deadline);
     if (step.step == k_step_control_plane) return control_plane(name, seen, deadline);
@@ -209,19 +211,6 @@ void KubernetesActor::repair_manifests(const std::string& name, const NodeSight&
                 return fmt::format("{} on {} is not Ready", running.component, name);
         return node_problem(found, name);
     });
-}
-
-void KubernetesActor::require_backup(const std::string& name, const std::string& fix, const Deadline& deadline) {
-    const auto backup = read(recorder_.node(name)).backup;
-    if (backup.empty()) return;
-    try {
-        static_cast<void>(agent_.step(name, {"backup", "--name", backup, "--verify"}, deadline));
-    } catch (const Error& error) {
-        if (error.code() != "backup-damaged" && error.code() != "backup-not-found") throw;
-        throw Error(Exit::checks_failed, "checks-failed",
-                    fmt::format("node {}: backup-valid fails: {}", name, error.message()))
-            .hint(fix);
-    }
 }
 
 void KubernetesActor::await_server(const std::string& name, NodeSight seen, const Deadline& deadline) {

@@ -100,6 +100,30 @@ void KubernetesActor::require_way_back(const std::vector<std::string>& nodes) {
                            "kmm-upgrade resume goes on to the target", recorder_.run());
 }
 
+void KubernetesActor::require_backup(const std::string& name, const std::string& fix, const Deadline& deadline) {
+    const auto backup = read(recorder_.node(name)).backup;
+    if (backup.empty()) return;
+    try {
+        static_cast<void>(agent_.step(name, {"backup", "--name", backup, "--verify"}, deadline));
+    } catch (const Error& error) {
+        if (error.code() != "backup-damaged" && error.code() != "backup-not-found") throw;
+        throw Error(Exit::checks_failed, "checks-failed",
+                    fmt::format("node {}: backup-valid fails: {}", name, error.message()))
+            .hint(fix);
+    }
+}
+
+bool KubernetesActor::is_gone(const std::string& name) {
+    constexpr std::chrono::milliseconds k_patience{15'000};
+    return !is_control_plane(name) && view_.about(name).nodes.empty() && !agent_.facts_once(name, k_patience).value &&
+           !interrupted_();
+}
+
+Done KubernetesActor::leave_gone(const std::string& name) {
+    return {value::Node::mapping({{"cordon", ""}}),
+            fmt::format("there is no Node {} and no answer from it: it stays as it is", name), ""};
+}
+
 Done KubernetesActor::roll_back(const std::string& name, const NodeSight& seen, const Deadline& deadline) {
     const auto node = upgrade::kubernetes::read(recorder_.node(name));
     // Nothing is half done: the kubelet would be back, its control plane could not follow.
