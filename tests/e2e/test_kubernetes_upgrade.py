@@ -322,6 +322,27 @@ class Patched(Case):
         self.assertEqual({(fleet.kubelet(node), fleet.control_plane(node)["kube-apiserver"]) for node in
                           ("cp1", "cp2")}, {("v1.35.3", "v1.35.3")})
 
+    def test_back_while_kubeadm_is_still_at_work(self):
+        fleet = self.fleet
+        before = fleet.control_plane("cp1")
+        fleet.behave("cp1", hold=True)
+        self.must("start", "kubernetes", TARGET, *self.options, "--node-timeout", "3s", exit_code=11)
+        self.assertIn("kubeadm upgrade apply v1.35.4 --yes", fleet.log("cp1"))
+        shown = self.must("abort", "--rollback", "current", exit_code=124)
+        self.assertIn("the job control-plane v1.35.4 first is still under way there after the time limit", shown)
+        self.assertEqual(self.run_states()[-1], "upgrading-first-master-failed")
+        (fleet.nodes / "cp1/fake/go").write_text("")
+        shown = self.must("abort", "--rollback", "current")
+        self.assertEqual(fleet.control_plane("cp1"), before, shown)
+        self.assertIn("restored from backup", shown)
+
+    def test_an_abort_that_stops_here_says_what_goes_on_there(self):
+        self.fleet.behave("cp1", hold=True)
+        self.must("start", "kubernetes", TARGET, *self.options, "--node-timeout", "3s", exit_code=11)
+        shown = self.must("abort")
+        (self.fleet.nodes / "cp1/fake/go").write_text("")
+        self.assertIn("the job control-plane v1.35.4 first is still under way there, and goes on", shown)
+
     def test_a_downgrade_begins_with_kubelets(self):
         fleet = self.fleet
         self.must("start", "kubernetes", TARGET, *self.options)

@@ -5,6 +5,8 @@
 #include <array>
 #include <utility>
 
+#include "base/text.hpp"
+
 namespace kmm::drive {
 namespace {
 
@@ -66,6 +68,13 @@ NodeSight read_sight(value::Node document) {
         sight.server_problem = text_in(*server, {"problem"}).value_or("it is not ready");
     sight.document = std::move(document);
     return sight;
+}
+
+std::string running_on(const NodeSight& sight) {
+    if (sight.document.get_string({"job", "state"}) == "running")
+        return "the job " + base::escape(sight.document.get_string({"job", "key"}));
+    const auto* kubeadm = sight.document.find_path({"kubeadm", "running"});
+    return kubeadm != nullptr && kubeadm->as_bool() == true ? "kubeadm" : "";
 }
 
 NodeAgent::NodeAgent(cluster::NodeRunner& runner, sys::Clock& clock, std::function<bool()> interrupted,

@@ -413,7 +413,13 @@ value::Node KubernetesActor::glance(const std::string& node) {
     auto facts = value::Node::mapping();
     try {
         auto reply = agent_.facts_once(node, k_patience);
-        if (reply.value) set_current(read_sight(std::move(*reply.value)), facts);
+        if (!reply.value) return facts;
+        const auto seen = read_sight(std::move(*reply.value));
+        set_current(seen, facts);
+        if (const auto job = running_on(seen); !job.empty()) {
+            tell(node, job + " is still under way there, and goes on");
+            facts.set("currentKnown", false);
+        }
     } catch (const Error&) {
         return facts;  // it stays unknown
     }

@@ -61,6 +61,9 @@ private:
     [[nodiscard]] Done validate(const std::string& name, const NodeSight& seen, const Deadline& deadline);
     [[nodiscard]] Done uncordon(const std::string& name);
     [[nodiscard]] Done roll_back(const std::string& name, const NodeSight& seen, const Deadline& deadline);
+    /// Waits while a step, or kubeadm, changes the node, which is `seen`; how it is then. Errors: timeout
+    /// "step-timeout"; those of NodeAgent::facts. Throws Leave.
+    [[nodiscard]] NodeSight await_job(const std::string& name, NodeSight seen, const Deadline& deadline);
     /// Whether a worker has left the cluster: there is no Node of it, and it gives no answer.
     [[nodiscard]] bool is_gone(const std::string& name);
     /// What a rollback does with it: it must not keep the others from going back.

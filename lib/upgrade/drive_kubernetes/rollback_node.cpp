@@ -84,13 +84,15 @@ void KubernetesActor::require_way_back(const std::vector<std::string>& nodes) {
     if (subject_.control_plane.empty()) return;
     require_old_kubelets(nodes);
     constexpr std::chrono::milliseconds k_patience{15'000};
+    const Deadline patience(clock_, std::chrono::milliseconds(recorder_.header().options.node_timeout_ms));
     std::vector<std::string> found;
     for (const auto& name : nodes) {
         const auto node = upgrade::kubernetes::read(recorder_.node(name));
         if (!node.is_control_plane || node.etcd.empty()) continue;
         auto reply = agent_.facts_once(name, k_patience);
         if (!reply.value) continue;
-        const auto seen = read_sight(std::move(*reply.value));
+        // kubeadm may be about to change etcd.
+        const auto seen = await_job(name, read_sight(std::move(*reply.value)), patience);
         if (is_etcd_newer(node, seen))
             found.push_back(fmt::format("{} runs etcd {}, its backup is of etcd {}", name, base::escape(seen.etcd),
                                         base::escape(node.etcd)));
@@ -113,6 +115,22 @@ void KubernetesActor::require_backup(const std::string& name, const std::string&
     }
 }
 
+NodeSight KubernetesActor::await_job(const std::string& name, NodeSight seen, const Deadline& deadline) {
+    std::chrono::milliseconds wait{1000};
+    for (bool is_told = false;;) {
+        const auto job = running_on(seen);
+        if (job.empty()) return seen;
+        if (deadline.passed())
+            throw Error(Exit::timeout, "step-timeout",
+                        fmt::format("node {}: {} is still under way there after the time limit", name, job))
+                .hint("kmm-upgrade resume waits for it; --node-timeout gives it more time");
+        if (!is_told) tell(name, fmt::format("{} is still under way there: waiting for its end", job));
+        is_told = true;
+        agent_.pause(wait);
+        seen = agent_.facts(name, deadline);
+    }
+}
+
 bool KubernetesActor::is_gone(const std::string& name) {
     constexpr std::chrono::milliseconds k_patience{15'000};
     return !is_control_plane(name) && view_.about(name).nodes.empty() && !agent_.facts_once(name, k_patience).value &&
@@ -124,7 +142,9 @@ Done KubernetesActor::leave_gone(const std::string& name) {
             fmt::format("there is no Node {} and no answer from it: it stays as it is", name), ""};
 }
 
-Done KubernetesActor::roll_back(const std::string& name, const NodeSight& seen, const Deadline& deadline) {
+Done KubernetesActor::roll_back(const std::string& name, const NodeSight& found, const Deadline& deadline) {
+    // What a step has begun goes on without its caller: what it leaves is to be brought back, too.
+    const auto seen = await_job(name, found, deadline);
     const auto node = upgrade::kubernetes::read(recorder_.node(name));
     // Nothing is half done: the kubelet would be back, its control plane could not follow.
     if (!subject_.control_plane.empty() && is_etcd_newer(node, seen))
