@@ -71,10 +71,11 @@ NodeSight read_sight(value::Node document) {
 }
 
 std::string running_on(const NodeSight& sight) {
-    if (sight.document.get_string({"job", "state"}) == "running")
-        return "the job " + base::escape(sight.document.get_string({"job", "key"}));
+    const auto state = sight.document.get_string({"job", "state"});
+    if (state == "running") return "the job " + base::escape(sight.document.get_string({"job", "key"}));
+    // What the job has begun may outlive it. Another kubeadm may be one that pulls images.
     const auto* kubeadm = sight.document.find_path({"kubeadm", "running"});
-    return kubeadm != nullptr && kubeadm->as_bool() == true ? "kubeadm" : "";
+    return state == "lost" && kubeadm != nullptr && kubeadm->as_bool() == true ? "kubeadm" : "";
 }
 
 NodeAgent::NodeAgent(cluster::NodeRunner& runner, sys::Clock& clock, std::function<bool()> interrupted,

@@ -32,7 +32,7 @@ struct NodeSight {
 /// From the document of `kubernetes facts -o json`.
 [[nodiscard]] NodeSight read_sight(value::Node document);
 
-/// What changes the node at this moment, a step of kmm-worker or kubeadm, for people; "" for nothing.
+/// What changes the node at this moment, a job of kmm-worker or what that has left running, for people; "" for nothing.
 [[nodiscard]] std::string running_on(const NodeSight& sight);
 
 /// The verbs kubernetes of kmm-worker. Thread safe for different nodes. The references outlive it.

@@ -68,8 +68,8 @@ private:
     [[nodiscard]] bool is_gone(const std::string& name);
     /// What a rollback does with it: it must not keep the others from going back.
     [[nodiscard]] static Done leave_gone(const std::string& name);
-    /// Errors: checks_failed "kubelet-newer" where a node that stays as it is would have a kubelet of a newer minor than
-    /// the API server of one of `nodes`, which go back.
+    /// Errors: checks_failed "kubelet-newer" where a node that stays as it is would have a kubelet of a newer minor
+    /// than the API server of one of `nodes`, which go back.
     void require_old_kubelets(const std::vector<std::string>& nodes) const;
     /// Writes kubeadm-config as it was before the run, and reads it again; what was done, for people, "" for nothing.
     [[nodiscard]] std::string roll_back_configuration(const upgrade::kubernetes::Node& node, const Deadline& deadline);
