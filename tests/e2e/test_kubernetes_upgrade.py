@@ -308,7 +308,9 @@ class Patched(Case):
         self.must("step", "--node", "w1")
         self.must("resume", "--until", "upgraded-kubelets", exit_code=11)
         begun = len(fleet.events())
-        self.must("abort", "--rollback", "all")
+        # The old kubelet was started with the configuration of the newer one.
+        self.assertIn("its kubelet reads its restored files when it is restarted: systemctl restart kubelet",
+                      self.must("abort", "--rollback", "all"))
         self.assertEqual([event["node"] for event in fleet.events()[begun:] if event.get("to") == "rolled-back"],
                          ["w1", "cp2", "cp1"])
 

@@ -163,7 +163,8 @@ Done KubernetesActor::roll_back(const std::string& name, const NodeSight& found,
     std::vector<std::string> told;
     const auto say = [&](const value::Node& document) { told.push_back(document.get_string({"message"})); };
     const auto before = Version::parse(node.from_version);
-    if (!subject_.kubelet.empty() && before && has_other_kubelet(seen, *before)) {
+    const bool is_kubelet_switched = !subject_.kubelet.empty() && before && has_other_kubelet(seen, *before);
+    if (is_kubelet_switched) {
         // Its kubelet first: it must never be newer than its API server.
         say(agent_.step(name, with_switch({"kubelet", "--target", before->text()}), deadline));
         prove_kubelet(name, *before, true, deadline);
@@ -182,6 +183,9 @@ Done KubernetesActor::roll_back(const std::string& name, const NodeSight& found,
                 .hint(fmt::format("kmm-worker kubernetes restore on {}, with the backup that is there", name));
         const auto restored = agent_.step(name, {"restore", "--name", node.backup}, deadline);
         say(restored);
+        // The kubelet was started with those of the other version.
+        if (is_kubelet_switched && restored.get_string({"verified", "kubeletFilesChanged"}) == "true")
+            told.emplace_back("its kubelet reads its restored files when it is restarted: systemctl restart kubelet");
         // Where the files are those of the backup already, their versions may have differed before the run.
         if (restored.get_string({"outcome"}) != "already" || seen.control_plane != control_plane)
             prove_control_plane(name, *control_plane, false, deadline);
