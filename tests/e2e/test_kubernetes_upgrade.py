@@ -345,6 +345,20 @@ class Patched(Case):
         (self.fleet.nodes / "cp1/fake/go").write_text("")
         self.assertIn("the job control-plane v1.35.4 first is still under way there, and goes on", shown)
 
+    def test_a_kubelet_that_runs_until_its_next_restart_only(self):
+        fleet = self.fleet
+        kubelet = fleet.nodes / "w1/usr/bin/kubelet"
+        old = kubelet.read_text()
+        fleet.ssh("w1", "kubelet", "--target", TARGET, "--switch", "binaries")
+        kubelet.write_text(old)
+        self.assertEqual(fleet.kubelet("w1"), TARGET)
+        shown = self.must("start", "kubernetes", TARGET, *self.options, "--ignore-checks", "versions-uniform",
+                          exit_code=11)
+        self.assertIn("w1: the kubelet after its next restart runs v1.35.3, not v1.35.4", shown)
+        self.must("retry", "w1")
+        self.assertIn(TARGET, kubelet.read_text())
+        self.require_complete()
+
     def test_a_downgrade_begins_with_kubelets(self):
         fleet = self.fleet
         self.must("start", "kubernetes", TARGET, *self.options)
