@@ -103,7 +103,7 @@ void KubernetesActor::require_way_back(const std::vector<std::string>& nodes) {
 }
 
 void KubernetesActor::require_backup(const std::string& name, const std::string& fix, const Deadline& deadline) {
-    const auto backup = read(recorder_.node(name)).backup;
+    const auto backup = upgrade::kubernetes::read(recorder_.node(name)).backup;
     if (backup.empty()) return;
     try {
         static_cast<void>(agent_.step(name, {"backup", "--name", backup, "--verify"}, deadline));
