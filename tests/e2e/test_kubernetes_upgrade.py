@@ -278,6 +278,87 @@ class Patched(Case):
         self.assertEqual(changed, {"cp1/usr/bin/kubeadm", "cp2/usr/bin/kubeadm"})
         self.assertIn("kubeadm-config names v1.35.3 again", self.must("show", "-o", "json"))
 
+    def test_back_where_kubeadm_was_killed_between_two_manifests(self):
+        for renames in (2, 3, 4):
+            with self.subTest(renames=renames):
+                fleet = self.fleet = self._template.copy(self.work / f"killed-{renames}")
+                before = fleet.control_plane("cp1")
+                fleet.behave("cp1", die_at=renames)
+                self.must("start", "kubernetes", TARGET, *self.options, exit_code=11)
+                fleet.behave("cp1")
+                self.assertEqual(fleet.control_plane("cp1")["kube-apiserver"], TARGET)
+                shown = self.must("abort", "--rollback", "all")
+                self.assertEqual(fleet.control_plane("cp1"), before, shown)
+
+    def test_back_where_a_kubelet_was_installed_and_not_restarted(self):
+        fleet = self.fleet
+        fleet.behave("w1", fail="systemctl")
+        self.must("start", "kubernetes", TARGET, *self.options, exit_code=11)
+        kubelet = fleet.nodes / "w1/usr/bin/kubelet"
+        self.assertEqual((fleet.kubelet("w1"), TARGET in kubelet.read_text()), ("v1.35.3", True))
+        fleet.behave("w1")
+        shown = self.must("abort", "--rollback", "current")
+        self.assertNotIn(TARGET, kubelet.read_text())
+        self.assertIn("kubelet v1.35.3 is running", shown)
+
+    def test_workers_go_back_before_control_planes(self):
+        fleet = self.fleet
+        # In whatever order they were begun.
+        self.must("start", "kubernetes", TARGET, *self.options, "--manual", exit_code=11)
+        self.must("step", "--node", "w1")
+        self.must("resume", "--until", "upgraded-kubelets", exit_code=11)
+        begun = len(fleet.events())
+        # The old kubelet was started with the configuration of the newer one.
+        self.assertIn("its kubelet reads its restored files when it is restarted: systemctl restart kubelet",
+                      self.must("abort", "--rollback", "all"))
+        self.assertEqual([event["node"] for event in fleet.events()[begun:] if event.get("to") == "rolled-back"],
+                         ["w1", "cp2", "cp1"])
+
+    def test_a_worker_that_has_left_keeps_nobody_from_going_back(self):
+        fleet = self.fleet
+        self.must("start", "kubernetes", TARGET, *self.options, "--until", "upgraded-kubelets", exit_code=11)
+        (fleet.cluster / "nodes/w1.yaml").unlink()
+        shutil.move(fleet.nodes / "w1", self.work / "gone")
+        self.assertIn("there is no Node w1 and no answer from it: it stays as it is",
+                      self.must("abort", "--rollback", "all"))
+        self.assertEqual({(fleet.kubelet(node), fleet.control_plane(node)["kube-apiserver"]) for node in
+                          ("cp1", "cp2")}, {("v1.35.3", "v1.35.3")})
+
+    def test_back_while_kubeadm_is_still_at_work(self):
+        fleet = self.fleet
+        before = fleet.control_plane("cp1")
+        fleet.behave("cp1", hold=True)
+        self.must("start", "kubernetes", TARGET, *self.options, "--node-timeout", "3s", exit_code=11)
+        self.assertIn("kubeadm upgrade apply v1.35.4 --yes", fleet.log("cp1"))
+        shown = self.must("abort", "--rollback", "current", exit_code=124)
+        self.assertIn("the job control-plane v1.35.4 first is still under way there after the time limit", shown)
+        self.assertEqual(self.run_states()[-1], "upgrading-first-master-failed")
+        (fleet.nodes / "cp1/fake/go").write_text("")
+        shown = self.must("abort", "--rollback", "current")
+        self.assertEqual(fleet.control_plane("cp1"), before, shown)
+        self.assertIn("restored from backup", shown)
+
+    def test_an_abort_that_stops_here_says_what_goes_on_there(self):
+        self.fleet.behave("cp1", hold=True)
+        self.must("start", "kubernetes", TARGET, *self.options, "--node-timeout", "3s", exit_code=11)
+        shown = self.must("abort")
+        (self.fleet.nodes / "cp1/fake/go").write_text("")
+        self.assertIn("the job control-plane v1.35.4 first is still under way there, and goes on", shown)
+
+    def test_a_kubelet_that_runs_until_its_next_restart_only(self):
+        fleet = self.fleet
+        kubelet = fleet.nodes / "w1/usr/bin/kubelet"
+        old = kubelet.read_text()
+        fleet.ssh("w1", "kubelet", "--target", TARGET, "--switch", "binaries")
+        kubelet.write_text(old)
+        self.assertEqual(fleet.kubelet("w1"), TARGET)
+        shown = self.must("start", "kubernetes", TARGET, *self.options, "--ignore-checks", "versions-uniform",
+                          exit_code=11)
+        self.assertIn("w1: the kubelet after its next restart runs v1.35.3, not v1.35.4", shown)
+        self.must("retry", "w1")
+        self.assertIn(TARGET, kubelet.read_text())
+        self.require_complete()
+
     def test_a_downgrade_begins_with_kubelets(self):
         fleet = self.fleet
         self.must("start", "kubernetes", TARGET, *self.options)
@@ -291,3 +372,36 @@ class Patched(Case):
         self.assertEqual(({fleet.kubelet(node) for node in fleet.names()}, fleet.configured()),
                          ({"v1.35.3"}, "v1.35.3"))
         self.assertEqual({fleet.control_plane(node)["kube-apiserver"] for node in ("cp1", "cp2")}, {"v1.35.3"})
+
+
+class External(Case):
+    """With an etcd of its own elsewhere, control planes of another minor may go back."""
+    needs_tracing = False
+
+    def setUp(self):
+        super().setUp()
+        fleet = self.fleet
+        for node in ("cp1", "cp2"):
+            manifests = fleet.nodes / node / "etc/kubernetes/manifests"
+            (manifests / "etcd.yaml").unlink()
+            server = manifests / "kube-apiserver.yaml"
+            server.write_text(server.read_text().replace("127.0.0.1:2379", "etcd.example:2379"))
+            fleet.follow(node)
+        configuration = fleet.cluster / "configmaps/kube-system/kubeadm-config.yaml"
+        configuration.write_text(configuration.read_text().replace(
+            "      local:\n        dataDir: /var/lib/etcd", "      external:\n        endpoints: [https://etcd.example:2379]"))
+
+    def test_no_api_server_goes_back_below_a_kubelet_that_stays(self):
+        fleet = self.fleet
+        fleet.behave("cp2", fail="systemctl")
+        self.must(*START, exit_code=11)
+        self.assertEqual((fleet.kubelet("cp1"), fleet.kubelet("cp2")), (TARGET, FROM))
+        fleet.behave("cp2")
+        shown = self.must("abort", "--rollback", "current", exit_code=10)
+        self.assertIn(f"kubelets {TARGET} of nodes that are done would be newer than API servers that go back: cp1; "
+                      "cp2", shown)
+        self.assertEqual(fleet.control_plane("cp2")["kube-apiserver"], TARGET)
+        self.must("abort", "--rollback", "all")
+        self.assertEqual({(fleet.kubelet(node), fleet.control_plane(node)["kube-apiserver"]) for node in
+                          ("cp1", "cp2")}, {(FROM, FROM)})
+        self.assertEqual((fleet.kubelet("w1"), fleet.configured()), (FROM, FROM))

@@ -169,7 +169,10 @@ int Machine::swap_manifests(const std::string& version) const {
     while (fs::exists(backup_path())) ++stamp;
     fs::create_directories(backup_path());
     int renames = 0;
+    const fs::path configuration = cluster_ / "configmaps/kube-system/kubeadm-config.yaml";
+    const bool is_external = read_text(configuration).find("external:") != std::string::npos;
     for (const std::string component : k_components) {
+        if (component == "etcd" && is_external) continue;
         const std::string old = read_text(manifest(component));
         const std::size_t image = old.find("/" + component + ":");
         if (image == std::string::npos) return refuse({"StaticPodManifest"});

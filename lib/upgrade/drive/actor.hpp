@@ -71,7 +71,7 @@ public:
     /// move, which the next resume makes again. Throws Leave.
     virtual void before_move(const upgrade::Event& move) { static_cast<void>(move); }
     /// Before an abort is recorded that would roll these nodes back: whether all of that is possible. Errors: why not;
-    /// the run goes on as if nobody had asked. What cannot be found out is no error here.
+    /// the run goes on as if nobody had asked. What cannot be found out is no error here. Throws Leave.
     virtual void require_way_back(const std::vector<std::string>& nodes) { static_cast<void>(nodes); }
     /// Gives a node back that the run has cordoned; what came of it, for people. Errors: those of the cluster.
     [[nodiscard]] virtual std::string release(const std::string& node) = 0;

@@ -420,7 +420,7 @@ Ended Driver::step_stage(const std::string& name) {
     return ended;
 }
 
-Ended Driver::abort(upgrade::Rollback rollback) {
+Ended Driver::abort(upgrade::Rollback rollback) try {
     const auto run = recorder_.run();
     if (run.state == "upgrade-aborted") return Ended::aborted;
     if (run.state == "upgrade-complete")
@@ -435,7 +435,7 @@ Ended Driver::abort(upgrade::Rollback rollback) {
         record_run(EventKind::intent, "abort", "upgrade-aborting",
                    value::Node::mapping({{"rollback", upgrade::to_string(rollback)}}));
     return walk();
-}
+} catch (const Leave&) { return Ended::interrupted; }
 
 void Driver::require_known(const upgrade::Run& run, const std::string& node) {
     if (run.find(node) != nullptr) return;

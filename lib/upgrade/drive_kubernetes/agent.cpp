@@ -5,6 +5,8 @@
 #include <array>
 #include <utility>
 
+#include "base/text.hpp"
+
 namespace kmm::drive {
 namespace {
 
@@ -32,24 +34,20 @@ std::string version_of_etcd(const value::Node& document) {
     return "";
 }
 
-/// The lowest version of the manifests of Kubernetes itself; nullopt if one of them has none.
-std::optional<kubernetes::Version> lowest_manifest(const value::Node& document) {
-    constexpr std::array<std::string_view, 3> k_components{"kube-apiserver", "kube-controller-manager",
-                                                           "kube-scheduler"};
-    std::optional<kubernetes::Version> lowest;
+constexpr std::array<std::string_view, 3> k_components{"kube-apiserver", "kube-controller-manager", "kube-scheduler"};
+
+/// Of the manifests of Kubernetes itself; one that is not whole has none.
+std::vector<kubernetes::Version> versions_of_manifests(const value::Node& document) {
+    std::vector<kubernetes::Version> versions;
     const auto* manifests = document.find("manifests");
-    if (manifests == nullptr) return std::nullopt;
-    std::size_t seen = 0;
+    if (manifests == nullptr) return versions;
     for (const auto& manifest : manifests->items()) {
         if (std::find(k_components.begin(), k_components.end(), manifest.get_string({"component"})) ==
             k_components.end())
             continue;
-        const auto version = version_in(manifest, {"version"});
-        if (!version) return std::nullopt;
-        if (!lowest || *version < *lowest) lowest = version;
-        ++seen;
+        if (const auto version = version_in(manifest, {"version"})) versions.push_back(*version);
     }
-    return seen == k_components.size() ? lowest : std::nullopt;
+    return versions;
 }
 
 }  // namespace
@@ -60,13 +58,24 @@ NodeSight read_sight(value::Node document) {
     sight.boot_id = text_in(document, {"bootID"}).value_or("");
     sight.is_control_plane = flag_in(document, "controlPlane").value_or(false);
     sight.are_manifests_whole = flag_in(document, "manifestsWhole");
-    if (sight.is_control_plane) sight.control_plane = lowest_manifest(document);
+    if (sight.is_control_plane) sight.manifests = versions_of_manifests(document);
+    if (sight.manifests.size() == k_components.size())
+        sight.control_plane = *std::min_element(sight.manifests.begin(), sight.manifests.end());
     sight.kubelet = version_in(document, {"kubelet", "running"});
+    sight.installed_kubelet = version_in(document, {"kubelet", "version"});
     sight.etcd = version_of_etcd(document);
     if (const auto* server = document.find("apiServer"); server != nullptr && flag_in(*server, "ready") == false)
         sight.server_problem = text_in(*server, {"problem"}).value_or("it is not ready");
     sight.document = std::move(document);
     return sight;
+}
+
+std::string running_on(const NodeSight& sight) {
+    const auto state = sight.document.get_string({"job", "state"});
+    if (state == "running") return "the job " + base::escape(sight.document.get_string({"job", "key"}));
+    // What the job has begun may outlive it. Another kubeadm may be one that pulls images.
+    const auto* kubeadm = sight.document.find_path({"kubeadm", "running"});
+    return state == "lost" && kubeadm != nullptr && kubeadm->as_bool() == true ? "kubeadm" : "";
 }
 
 NodeAgent::NodeAgent(cluster::NodeRunner& runner, sys::Clock& clock, std::function<bool()> interrupted,

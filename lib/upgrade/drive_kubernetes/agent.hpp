@@ -21,7 +21,9 @@ struct NodeSight {
     std::optional<bool> are_manifests_whole;
     std::optional<kubernetes::Version>
         control_plane;  ///< the lowest of its manifests of Kubernetes; nullopt on workers and where one is not whole
+    std::vector<kubernetes::Version> manifests;        ///< versions of its whole manifests of Kubernetes, without etcd
     std::optional<kubernetes::Version> kubelet;        ///< that runs
+    std::optional<kubernetes::Version> installed_kubelet;  ///< that runs after the next restart
     std::string etcd;                                  ///< version of its manifest, "" where it is none or not whole
     std::string server_problem;                        ///< why its API server is not ready; "" if it is, or unknown
     value::Node document;
@@ -29,6 +31,9 @@ struct NodeSight {
 
 /// From the document of `kubernetes facts -o json`.
 [[nodiscard]] NodeSight read_sight(value::Node document);
+
+/// What changes the node at this moment, a job of kmm-worker or what that has left running, for people; "" for nothing.
+[[nodiscard]] std::string running_on(const NodeSight& sight);
 
 /// The verbs kubernetes of kmm-worker. Thread safe for different nodes. The references outlive it.
 class NodeAgent {

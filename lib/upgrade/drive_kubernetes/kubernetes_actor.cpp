@@ -9,7 +9,6 @@
 
 #include "base/text.hpp"
 #include "kubernetes/observe.hpp"
-#include "upgrade/drive/user_check.hpp"
 #include "upgrade/drive_kubernetes/node_proof.hpp"
 
 namespace kmm::drive {
@@ -111,6 +110,7 @@ Sight KubernetesActor::look(const upgrade::NodeStep& step, const Deadline& deadl
     if (is_by_api_alone(step.step)) return sight;
     const auto before = recorder_.node(step.node);
     try {
+        if (step.step == upgrade::k_step_rollback && is_gone(step.node)) return sight;
         auto seen = agent_.facts(step.node, deadline);
         if (seen.node && *seen.node != step.node)
             sight.error =
@@ -162,6 +162,7 @@ Done KubernetesActor::act_once(const upgrade::NodeStep& step, const Sight& sight
         return done;
     }
     if (step.step == k_step_uncordon) return uncordon(name);
+    if (!sight.seen.has_value()) return leave_gone(name);
     const auto& seen = std::any_cast<const NodeSight&>(sight.seen);
     if (step.step == k_step_prepare) return prepare(name, seen, deadline);
     if (step.step == k_step_control_plane) return control_plane(name, seen, deadline);
@@ -209,19 +210,6 @@ void KubernetesActor::repair_manifests(const std::string& name, const NodeSight&
                 return fmt::format("{} on {} is not Ready", running.component, name);
         return node_problem(found, name);
     });
-}
-
-void KubernetesActor::require_backup(const std::string& name, const std::string& fix, const Deadline& deadline) {
-    const auto backup = read(recorder_.node(name)).backup;
-    if (backup.empty()) return;
-    try {
-        static_cast<void>(agent_.step(name, {"backup", "--name", backup, "--verify"}, deadline));
-    } catch (const Error& error) {
-        if (error.code() != "backup-damaged" && error.code() != "backup-not-found") throw;
-        throw Error(Exit::checks_failed, "checks-failed",
-                    fmt::format("node {}: backup-valid fails: {}", name, error.message()))
-            .hint(fix);
-    }
 }
 
 void KubernetesActor::await_server(const std::string& name, NodeSight seen, const Deadline& deadline) {
@@ -325,52 +313,6 @@ void KubernetesActor::prove_kubelet(const std::string& name, const Version& vers
     });
 }
 
-void KubernetesActor::require_versions(const std::string& name, const NodeSight& seen) const {
-    const auto fail = [&](const std::string& what, const std::optional<Version>& found, const std::string& wanted) {
-        return Error(Exit::unhealthy, "version-changed",
-                     fmt::format("node {}: the {} runs {}, not {}", name, what,
-                                 found ? found->text() : "an unknown version", wanted))
-            .hint(fmt::format("find out who changed it; kmm-upgrade retry {} brings it there again", name));
-    };
-    if (!subject_.control_plane.empty() && is_control_plane(name) &&
-        (!seen.control_plane || seen.control_plane->text() != subject_.control_plane))
-        throw fail("control plane", seen.control_plane, subject_.control_plane);
-    if (!subject_.kubelet.empty() && (!seen.kubelet || seen.kubelet->text() != subject_.kubelet))
-        throw fail("kubelet", seen.kubelet, subject_.kubelet);
-}
-
-Done KubernetesActor::validate(const std::string& name, const NodeSight& seen, const Deadline& deadline) {
-    require_versions(name, seen);
-    if (!subject_.control_plane.empty() && is_control_plane(name))
-        prove_control_plane(name, version_of(subject_.control_plane), false, deadline);
-    if (!subject_.kubelet.empty()) prove_kubelet(name, version_of(subject_.kubelet), false, deadline);
-    const auto& header = recorder_.header();
-    ask_user_check(header.options,
-                   value::Node::mapping({{"node", name},
-                                         {"from", recorder_.node(name).from_version},
-                                         {"to", header.to_version},
-                                         {"facts", seen.document}}),
-                   deadline, interrupted_);
-    const auto pruned = pruner_.prune(name, read(recorder_.node(name)).backup, subject_.keep_backups, deadline);
-    const auto* part = subject_.kubelet.empty() ? "control plane" : "kubelet";
-    Done done{value::Node::mapping(), fmt::format("{} {}{}", part, header.to_version, pruned), ""};
-    set_current(seen, done.facts);
-    // Where a cordon is still to be lifted, a validated node is not done; it is watched when its Pods are back.
-    if (cordons_.is_ours(name)) done.state = "validating";
-    else watch(name, {});
-    return done;
-}
-
-void KubernetesActor::watch(const std::string& name, value::Node facts) {
-    if (recorder_.header().options.soak_ms == 0) return;
-    soak(recorder_, clock_, name, std::move(facts), interrupted_);
-    require_versions(
-        name,
-        agent_.facts(name, Deadline(clock_, std::chrono::milliseconds(recorder_.header().options.node_timeout_ms))));
-    if (const auto problem = node_problem(view_.about(name), name); !problem.empty())
-        throw Error(Exit::unhealthy, "node-not-ready", problem);
-}
-
 Done KubernetesActor::uncordon(const std::string& name) {
     const auto lifted = cordons_.lift(name);
     watch(name, recorder_.node(name).cordon.empty() ? value::Node() : value::Node::mapping({{"cordon", ""}}));
@@ -412,6 +354,9 @@ void KubernetesActor::explain(const upgrade::NodeStep& step, const Error& error,
         return;
     const auto facts = glance(step.node);
     for (const auto& member : facts.members()) failed.facts.set(member.key, member.value);
+    // Where another kubelet than the one that runs is installed, there is more to do than to look at it.
+    if (code == "version-changed" && facts.get_string({"currentVersion"}) == subject_.kubelet)
+        failed.facts.set("currentKnown", false);
 }
 
 std::optional<Error> KubernetesActor::lost_for_good(const upgrade::NodeStep& step, const Error& /*error*/) {
@@ -424,7 +369,13 @@ value::Node KubernetesActor::glance(const std::string& node) {
     auto facts = value::Node::mapping();
     try {
         auto reply = agent_.facts_once(node, k_patience);
-        if (reply.value) set_current(read_sight(std::move(*reply.value)), facts);
+        if (!reply.value) return facts;
+        const auto seen = read_sight(std::move(*reply.value));
+        set_current(seen, facts);
+        if (const auto job = running_on(seen); !job.empty()) {
+            tell(node, job + " is still under way there, and goes on");
+            facts.set("currentKnown", false);
+        }
     } catch (const Error&) {
         return facts;  // it stays unknown
     }

@@ -61,6 +61,16 @@ private:
     [[nodiscard]] Done validate(const std::string& name, const NodeSight& seen, const Deadline& deadline);
     [[nodiscard]] Done uncordon(const std::string& name);
     [[nodiscard]] Done roll_back(const std::string& name, const NodeSight& seen, const Deadline& deadline);
+    /// Waits while a step, or kubeadm, changes the node, which is `seen`; how it is then. Errors: timeout
+    /// "step-timeout"; those of NodeAgent::facts. Throws Leave.
+    [[nodiscard]] NodeSight await_job(const std::string& name, NodeSight seen, const Deadline& deadline);
+    /// Whether a worker has left the cluster: there is no Node of it, and it gives no answer.
+    [[nodiscard]] bool is_gone(const std::string& name);
+    /// What a rollback does with it: it must not keep the others from going back.
+    [[nodiscard]] static Done leave_gone(const std::string& name);
+    /// Errors: checks_failed "kubelet-newer" where a node that stays as it is would have a kubelet of a newer minor
+    /// than the API server of one of `nodes`, which go back.
+    void require_old_kubelets(const std::vector<std::string>& nodes) const;
     /// Writes kubeadm-config as it was before the run, and reads it again; what was done, for people, "" for nothing.
     [[nodiscard]] std::string roll_back_configuration(const upgrade::kubernetes::Node& node, const Deadline& deadline);
     [[nodiscard]] Done upgrade_networking(const Deadline& deadline);

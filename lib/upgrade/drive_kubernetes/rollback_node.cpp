@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The way back of one node: its kubelet, then the files of its control plane from the backup that was made before
 // anything changed; with the first control plane also kubeadm-config, as the record has it.
+#include <algorithm>
 #include <chrono>
 #include <string_view>
 
@@ -17,11 +18,27 @@ using kubernetes::Version;
 
 namespace {
 
-/// Whether the files of the control plane would be restored, and their etcd cannot read what the one that runs has
-/// written.
+/// The etcd that runs has written what that of the backup cannot read.
 bool is_etcd_newer(const upgrade::kubernetes::Node& node, const NodeSight& seen) {
-    const bool is_changed = node.is_control_plane && seen.control_plane != Version::parse(node.from_control_plane);
-    return is_changed && !node.etcd.empty() && !seen.etcd.empty() && seen.etcd != node.etcd;
+    return node.is_control_plane && !node.etcd.empty() && !seen.etcd.empty() && seen.etcd != node.etcd;
+}
+
+/// Whether a manifest of its control plane is another one than before the run. kubeadm swaps one after the other, etcd
+/// first: where it was stopped, the lowest of them is still the old one.
+bool has_changed_control_plane(const upgrade::kubernetes::Node& node, const NodeSight& seen) {
+    if (!node.is_control_plane) return false;
+    const auto before = Version::parse(node.from_control_plane);
+    if (seen.control_plane != before) return true;
+    // Nothing was changed by a run that has made no backup: versions differed before it.
+    return !node.backup.empty() &&
+           (is_etcd_newer(node, seen) || std::any_of(seen.manifests.begin(), seen.manifests.end(),
+                                                     [&](const Version& version) { return version != before; }));
+}
+
+/// Whether another kubelet than before the run runs, or will after the next restart: a step that was stopped may have
+/// put it there and not started it.
+bool has_other_kubelet(const NodeSight& seen, const Version& before) {
+    return seen.kubelet != before || seen.installed_kubelet.value_or(before) != before;
 }
 
 /// `way` is what can be done instead.
@@ -40,16 +57,42 @@ Error etcd_differs(std::string message, std::string_view way, const upgrade::Run
 
 }  // namespace
 
+void KubernetesActor::require_old_kubelets(const std::vector<std::string>& nodes) const {
+    const auto kubelet = Version::parse(subject_.kubelet);
+    if (!kubelet) return;
+    const auto goes_back = [&](const std::string& name) {
+        return std::find(nodes.begin(), nodes.end(), name) != nodes.end();
+    };
+    std::vector<std::string> older, staying;
+    for (const auto& record : recorder_.run().nodes) {
+        const auto node = upgrade::kubernetes::read(record);
+        const auto control_plane = Version::parse(node.from_control_plane);
+        if (!goes_back(node.name)) {
+            if (node.state == upgrade::k_node_done) staying.push_back(node.name);
+        } else if (control_plane && kubernetes::minors_behind(*control_plane, *kubelet) > 0) {
+            older.push_back(node.name);
+        }
+    }
+    if (older.empty() || staying.empty()) return;
+    throw Error(Exit::checks_failed, "kubelet-newer",
+                fmt::format("kubelets {} of nodes that are done would be newer than API servers that go back: {}; {}",
+                            kubelet->text(), kubernetes::name_some(staying), kubernetes::name_some(older)))
+        .hint("kmm-upgrade abort --rollback all brings every node back; or kmm-upgrade resume");
+}
+
 void KubernetesActor::require_way_back(const std::vector<std::string>& nodes) {
     if (subject_.control_plane.empty()) return;
+    require_old_kubelets(nodes);
     constexpr std::chrono::milliseconds k_patience{15'000};
+    const Deadline patience(clock_, std::chrono::milliseconds(recorder_.header().options.node_timeout_ms));
     std::vector<std::string> found;
     for (const auto& name : nodes) {
         const auto node = upgrade::kubernetes::read(recorder_.node(name));
         if (!node.is_control_plane || node.etcd.empty()) continue;
         auto reply = agent_.facts_once(name, k_patience);
         if (!reply.value) continue;
-        const auto seen = read_sight(std::move(*reply.value));
+        // kubeadm may be about to change etcd.
+        const auto seen = await_job(name, read_sight(std::move(*reply.value)), patience);
         if (is_etcd_newer(node, seen))
             found.push_back(fmt::format("{} runs etcd {}, its backup is of etcd {}", name, base::escape(seen.etcd),
                                         base::escape(node.etcd)));
@@ -59,7 +102,49 @@ void KubernetesActor::require_way_back(const std::vector<std::string>& nodes) {
                            "kmm-upgrade resume goes on to the target", recorder_.run());
 }
 
-Done KubernetesActor::roll_back(const std::string& name, const NodeSight& seen, const Deadline& deadline) {
+void KubernetesActor::require_backup(const std::string& name, const std::string& fix, const Deadline& deadline) {
+    const auto backup = upgrade::kubernetes::read(recorder_.node(name)).backup;
+    if (backup.empty()) return;
+    try {
+        static_cast<void>(agent_.step(name, {"backup", "--name", backup, "--verify"}, deadline));
+    } catch (const Error& error) {
+        if (error.code() != "backup-damaged" && error.code() != "backup-not-found") throw;
+        throw Error(Exit::checks_failed, "checks-failed",
+                    fmt::format("node {}: backup-valid fails: {}", name, error.message()))
+            .hint(fix);
+    }
+}
+
+NodeSight KubernetesActor::await_job(const std::string& name, NodeSight seen, const Deadline& deadline) {
+    std::chrono::milliseconds wait{1000};
+    for (bool is_told = false;;) {
+        const auto job = running_on(seen);
+        if (job.empty()) return seen;
+        if (deadline.passed())
+            throw Error(Exit::timeout, "step-timeout",
+                        fmt::format("node {}: {} is still under way there after the time limit", name, job))
+                .hint("kmm-upgrade resume waits for it; --node-timeout gives it more time");
+        if (!is_told) tell(name, fmt::format("{} is still under way there: waiting for its end", job));
+        is_told = true;
+        agent_.pause(wait);
+        seen = agent_.facts(name, deadline);
+    }
+}
+
+bool KubernetesActor::is_gone(const std::string& name) {
+    constexpr std::chrono::milliseconds k_patience{15'000};
+    return !is_control_plane(name) && view_.about(name).nodes.empty() && !agent_.facts_once(name, k_patience).value &&
+           !interrupted_();
+}
+
+Done KubernetesActor::leave_gone(const std::string& name) {
+    return {value::Node::mapping({{"cordon", ""}}),
+            fmt::format("there is no Node {} and no answer from it: it stays as it is", name), ""};
+}
+
+Done KubernetesActor::roll_back(const std::string& name, const NodeSight& found, const Deadline& deadline) {
+    // What a step has begun goes on without its caller: what it leaves is to be brought back, too.
+    const auto seen = await_job(name, found, deadline);
     const auto node = upgrade::kubernetes::read(recorder_.node(name));
     // Nothing is half done: the kubelet would be back, its control plane could not follow.
     if (!subject_.control_plane.empty() && is_etcd_newer(node, seen))
@@ -69,8 +154,7 @@ Done KubernetesActor::roll_back(const std::string& name, const NodeSight& seen, 
                            "versions-uniform,kubernetes-version-cm",
                            recorder_.run());
     // Neither is its kubelet, then.
-    if (!subject_.control_plane.empty() && node.is_control_plane &&
-        seen.control_plane != Version::parse(node.from_control_plane))
+    if (!subject_.control_plane.empty() && has_changed_control_plane(node, seen))
         require_backup(name,
                        fmt::format("kmm-worker kubernetes backup --name {} --verify on {} names the file: bring it "
                                    "back, then kmm-upgrade resume",
@@ -79,26 +163,32 @@ Done KubernetesActor::roll_back(const std::string& name, const NodeSight& seen, 
     std::vector<std::string> told;
     const auto say = [&](const value::Node& document) { told.push_back(document.get_string({"message"})); };
     const auto before = Version::parse(node.from_version);
-    if (!subject_.kubelet.empty() && before && seen.kubelet != before) {
+    const bool is_kubelet_switched = !subject_.kubelet.empty() && before && has_other_kubelet(seen, *before);
+    if (is_kubelet_switched) {
         // Its kubelet first: it must never be newer than its API server.
         say(agent_.step(name, with_switch({"kubelet", "--target", before->text()}), deadline));
         prove_kubelet(name, *before, true, deadline);
     }
     const auto control_plane = Version::parse(node.from_control_plane);
-    auto found = seen.control_plane;
+    bool is_changed = has_changed_control_plane(node, seen);
     if (node.is_control_plane && seen.are_manifests_whole == false) {
         repair_manifests(name, seen, deadline);
-        found = agent_.facts(name, deadline).control_plane;
+        is_changed = has_changed_control_plane(node, agent_.facts(name, deadline));
         told.emplace_back("manifests repaired");
     }
-    const bool is_changed = node.is_control_plane && found != control_plane;
     if (!subject_.control_plane.empty() && control_plane && is_changed) {
         if (node.backup.empty())
             throw Error(Exit::checks_failed, "backup-not-found",
                         fmt::format("node {} was changed and the record names no backup of it", name))
                 .hint(fmt::format("kmm-worker kubernetes restore on {}, with the backup that is there", name));
-        say(agent_.step(name, {"restore", "--name", node.backup}, deadline));
-        prove_control_plane(name, *control_plane, false, deadline);
+        const auto restored = agent_.step(name, {"restore", "--name", node.backup}, deadline);
+        say(restored);
+        // The kubelet was started with those of the other version.
+        if (is_kubelet_switched && restored.get_string({"verified", "kubeletFilesChanged"}) == "true")
+            told.emplace_back("its kubelet reads its restored files when it is restarted: systemctl restart kubelet");
+        // Where the files are those of the backup already, their versions may have differed before the run.
+        if (restored.get_string({"outcome"}) != "already" || seen.control_plane != control_plane)
+            prove_control_plane(name, *control_plane, false, deadline);
     }
     // Its files are back already: the restore of etcd has started its API server, and others are to be proven Ready.
     if (!subject_.control_plane.empty() && control_plane && !is_changed && !node.etcd_restore.empty()) {

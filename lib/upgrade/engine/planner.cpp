@@ -227,15 +227,23 @@ std::vector<std::string> busy_nodes(const Run& run) {
 }
 
 std::vector<std::string> rollback_nodes(const Run& run, Rollback rollback) {
-    std::vector<const NodeRecord*> chosen;
+    struct Chosen {
+        int rank;
+        const NodeRecord* node;
+    };
+    std::vector<Chosen> chosen;
+    if (rollback == Rollback::none) return {};
+    const auto& procedure = procedure_of(run);
     for (const auto& node : run.nodes) {
-        if (node.touched == 0 || node.state == k_node_rolled_back || rollback == Rollback::none) continue;
-        if (rollback == Rollback::all || !is_final_node_state(node.state)) chosen.push_back(&node);
+        if (node.touched == 0 || node.state == k_node_rolled_back) continue;
+        if (rollback == Rollback::all || !is_final_node_state(node.state))
+            chosen.push_back({procedure.rollback_rank(run, node), &node});
     }
-    std::sort(chosen.begin(), chosen.end(),
-              [](const NodeRecord* left, const NodeRecord* right) { return left->touched > right->touched; });
+    std::sort(chosen.begin(), chosen.end(), [](const Chosen& left, const Chosen& right) {
+        return left.rank != right.rank ? left.rank < right.rank : left.node->touched > right.node->touched;
+    });
     std::vector<std::string> names;
-    for (const auto* node : chosen) names.push_back(node->name);
+    for (const auto& each : chosen) names.push_back(each.node->name);
     return names;
 }
 

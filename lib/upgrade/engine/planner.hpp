@@ -47,7 +47,7 @@ struct Decision {
 ///   - in the order "zone" a zone is begun when every node of the zone before is final or failed;
 ///   - canary and pause-after are counted in nodes that became final; skipped ones count;
 ///   - a cordon of this run is lifted before its node's part in the run ends, whatever ended it;
-///   - once an abort was begun, nodes that Rollback selects are rolled back one at a time, last touched first.
+///   - once an abort was begun, nodes that Rollback selects are rolled back one at a time, by Procedure::rollback_rank.
 /// O(nodes) without an index of `run`; with one that has been told of every change it costs the same in a run of any
 /// size, but for aborts, stops and the order "zone".
 [[nodiscard]] Decision next_steps(const Run& run, const std::set<std::string>& in_flight);

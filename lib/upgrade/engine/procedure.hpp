@@ -112,6 +112,12 @@ public:
         static_cast<void>(node);
         return "";
     }
+    /// Nodes of a lower rank go back before those of a higher one; of one rank, the one that was begun last first.
+    [[nodiscard]] virtual int rollback_rank(const Run& run, const NodeRecord& node) const {
+        static_cast<void>(run);
+        static_cast<void>(node);
+        return 0;
+    }
     /// Why the run pauses after a stage that pauses, for people.
     [[nodiscard]] virtual std::string pause_note(const Run& run, const Stage& stage) const = 0;
 };

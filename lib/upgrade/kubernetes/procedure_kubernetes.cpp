@@ -235,6 +235,12 @@ public:
         return is_control_plane(record) ? "it has a control plane, which would stay at the old version" : "";
     }
 
+    /// A kubelet must never be newer than an API server; with the first control plane goes what kubeadm-config names.
+    [[nodiscard]] int rollback_rank(const Run& run, const NodeRecord& record) const override {
+        if (!is_control_plane(record)) return 0;
+        return record.name == first_control_plane(run)->name ? 2 : 1;
+    }
+
     [[nodiscard]] std::string pause_note(const Run& /*run*/, const Stage& stage) const override {
         return stage.name + " is done";
     }

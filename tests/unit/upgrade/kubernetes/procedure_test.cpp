@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "unit/upgrade/engine/make_run.hpp"
+#include "upgrade/engine/planner.hpp"
 #include "upgrade/kubernetes/subject.hpp"
 
 using namespace kmm;
@@ -190,6 +191,16 @@ TEST_CASE("a control plane cannot be skipped, a worker can") {
     const auto run = cluster_run(1, 1);
     CHECK(!procedure_of(run).skip_refusal(run, *run.find("cp1")).empty());
     CHECK(procedure_of(run).skip_refusal(run, *run.find("w1")).empty());
+}
+
+TEST_CASE("workers go back before control planes, the first one last, in whatever order nodes were begun") {
+    auto run = cluster_run(3, 2);
+    std::uint64_t touched = 0;
+    for (const auto* name : {"w1", "cp1", "cp3", "w2", "cp2"})
+        std::find_if(run.nodes.begin(), run.nodes.end(), [&](const auto& node) { return node.name == name; })
+            ->touched = ++touched;
+    CHECK(rollback_nodes(run, Rollback::all) == std::vector<std::string>{"w2", "w1", "cp2", "cp3", "cp1"});
+    CHECK(rollback_nodes(run, Rollback::none).empty());
 }
 
 TEST_CASE("what a run keeps is read back, and a header without it is damaged") {
