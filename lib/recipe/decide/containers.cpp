@@ -23,10 +23,22 @@ std::string build_fault_of(const Value& build) {
     const Value* source = member_at(build, {"spec", "source"});
     if (source == nullptr || !source->is_map()) { return "it has no spec.source"; }
     if (!text_at(*source, {"git", "uri"}).empty() || !text_at(*source, {"dockerfile"}).empty()) { return ""; }
-    for (const auto key : {"images", "binary", "configMaps", "secrets"}) {
-        if (member_at(*source, {key}) != nullptr) { return ""; }
+    for (const auto key : {"images", "configMaps", "secrets"}) {
+        const Value* list = member_at(*source, {key});
+        if (list != nullptr && list->is_list() && !list->items().empty()) { return ""; }
+    }
+    if (const Value* binary = member_at(*source, {"binary"}); binary != nullptr && !binary->is_nil()) {
+        return "its spec.source is binary: somebody has to upload it with each start";
     }
     return "its spec.source names neither git.uri nor dockerfile nor images";
+}
+
+std::string last_component(const std::string& image) { return image.substr(image.rfind('/') + 1); }
+
+/// Whether a build says that it makes an image: same name and tag, whatever the registry is called there.
+bool makes(const Value& build, const std::string& image) {
+    const std::string output = text_at(build, {"spec", "output", "to", "name"});
+    return !output.empty() && last_component(output) == last_component(image);
 }
 
 }  // namespace
@@ -65,6 +77,12 @@ bool is_paired_build(const Value& object) {
     return (kind == "BuildConfig" || kind == "Job") && !own_annotation(object, "driver-container-vendor").empty();
 }
 
+bool is_build_of(const plan::RecipeObject& build, const DriverContainer& container) {
+    return is_paired_build(build.object) && build.cr == container.cr &&
+           (build.kernel == container.kernel || build.kernel.empty()) &&
+           own_annotation(build.object, "driver-container-vendor") == container.vendor;
+}
+
 std::vector<DriverContainer> driver_containers(const plan::RenderedRecipes& rendered) {
     std::vector<DriverContainer> made;
     for (const auto& one : rendered.objects) {
@@ -84,13 +102,14 @@ std::vector<DriverContainer> driver_containers(const plan::RenderedRecipes& rend
         if (const Value* secrets = member_at(*pod, {"imagePullSecrets"}); secrets != nullptr && secrets->is_list()) {
             for (const auto& secret : secrets->items()) { container.pull_secrets.push_back(text_at(secret, {"name"})); }
         }
-        const auto build =
-            std::find_if(rendered.objects.begin(), rendered.objects.end(), [&](const plan::RecipeObject& other) {
-                return is_paired_build(other.object) && other.cr == one.cr &&
-                       (other.kernel == one.kernel || other.kernel.empty()) &&
-                       own_annotation(other.object, "driver-container-vendor") == container.vendor;
-            });
-        if (build != rendered.objects.end()) {
+        const plan::RecipeObject* build = nullptr;
+        for (const auto& other : rendered.objects) {
+            if (!is_build_of(other, container)) { continue; }
+            if (build == nullptr || (makes(other.object, container.image) && !makes(build->object, container.image))) {
+                build = &other;
+            }
+        }
+        if (build != nullptr) {
             container.builder = name_of(build->object);
             container.build_fault = build_fault_of(build->object);
         }

@@ -4,6 +4,7 @@
 #include "recipe/decide/containers.hpp"
 #include "recipe/decide/decision.hpp"
 #include "recipe/decide/upgradeable.hpp"
+#include "recipe/template/yaml.hpp"
 
 namespace {
 
@@ -20,6 +21,25 @@ DriverContainer container(const std::string& builder = "", const std::string& fa
     made.build_fault = fault;
     return made;
 }
+
+recipe::plan::RecipeObject recipe_object(const std::string& yaml) {
+    recipe::tmpl::YamlFault fault;
+    return {"demo", "0000-build.yaml", "k", recipe::tmpl::read_yaml_text(yaml, fault), {}};
+}
+
+recipe::plan::RecipeObject build(const std::string& name, const std::string& spec) {
+    return recipe_object("kind: BuildConfig\nmetadata: {name: " + name +
+                         ", annotations: {specialresource.openshift.io/driver-container-vendor: acme}}\nspec: " + spec);
+}
+
+const char* const k_driver = R"(kind: DaemonSet
+metadata:
+  name: demo
+  annotations:
+    specialresource.openshift.io/state: driver-container
+    specialresource.openshift.io/driver-container-vendor: acme
+spec: {template: {spec: {containers: [{name: c, image: "q.test/ns/demo:k"}]}}}
+)";
 
 }  // namespace
 
@@ -47,6 +67,38 @@ TEST_CASE("pull first, build second, else wait") {
         CHECK(made.action == row.action);
         CHECK(made.reason == row.reason);
     }
+}
+
+TEST_CASE("all builds of a vendor are needed, and the one that makes the image is named") {
+    recipe::plan::RenderedRecipes rendered;
+    rendered.objects = {build("base", "{source: {git: {uri: u}}, output: {to: {name: 'base:1'}}}"),
+                        build("final", "{source: {dockerfile: FROM base}, output: {to: {name: 'demo:k'}}}"),
+                        recipe_object(k_driver)};
+    const auto containers = driver_containers(rendered);
+    REQUIRE(containers.size() == 1);
+    CHECK(containers[0].builder == "BuildConfig final");
+    std::vector<Decision> decisions{decide(containers[0], Presence::absent, "")};
+    const auto lines = state_lines(rendered, decisions);
+    CHECK(lines.at(0).action == Action::build);
+    drop_needless_builds(rendered, decisions);
+    CHECK(rendered.objects.size() == 3);
+    decisions[0].action = Action::pull;
+    drop_needless_builds(rendered, decisions);
+    CHECK(rendered.objects.size() == 1);
+}
+
+TEST_CASE("a build without anything to build from builds nothing") {
+    const auto fault = [](const std::string& source) {
+        recipe::plan::RenderedRecipes rendered;
+        rendered.objects = {build("b", "{source: " + source + "}"), recipe_object(k_driver)};
+        return driver_containers(rendered).at(0).build_fault;
+    };
+    CHECK(fault("{git: {uri: u}}").empty());
+    CHECK(fault("{images: [{from: {name: i}}]}").empty());
+    CHECK(fault("{dockerfile: FROM x, binary: {}}").empty());
+    CHECK(fault("{images: []}").starts_with("its spec.source names neither"));
+    CHECK(fault("{git: null, images: null}").starts_with("its spec.source names neither"));
+    CHECK(fault("{type: Binary, binary: {}}").starts_with("its spec.source is binary"));
 }
 
 TEST_CASE("a rollout waits for what says so, for definitions of kinds, and for hooks") {
