@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "recipe/template/text.hpp"
+
 namespace kmm::recipe::decide {
 
 using tmpl::Value;
@@ -33,12 +35,45 @@ std::string build_fault_of(const Value& build) {
     return "its spec.source names neither git.uri nor dockerfile nor images";
 }
 
+/// The image of the first container, and those of others that are made for `kernel`.
+std::vector<std::string> driver_images(const Value& pod, const std::string& kernel) {
+    std::vector<std::string> images;
+    const std::string in_tag = tmpl::replace_all(kernel, "+", "_");
+    for (const auto key : {"containers", "initContainers"}) {
+        const Value* list = member_at(pod, {key});
+        const bool is_list = list != nullptr && list->is_list();
+        for (const auto& one : is_list ? list->items() : std::span<const Value>()) {
+            const std::string image = text_at(one, {"image"});
+            const bool is_first = &one == &list->items().front() && key == std::string_view("containers");
+            const bool names_kernel = !kernel.empty() && (image.find(kernel) != std::string::npos ||
+                                                          image.find(in_tag) != std::string::npos);
+            const bool is_known = std::find(images.begin(), images.end(), image) != images.end();
+            if (is_first || (names_kernel && !is_known)) { images.push_back(image); }
+        }
+        if (images.empty()) { return images; }
+    }
+    return images;
+}
+
 std::string last_component(const std::string& image) { return image.substr(image.rfind('/') + 1); }
 
 /// Whether a build says that it makes an image: same name and tag, whatever the registry is called there.
 bool makes(const Value& build, const std::string& image) {
     const std::string output = text_at(build, {"spec", "output", "to", "name"});
     return !output.empty() && last_component(output) == last_component(image);
+}
+
+/// Of several builds the one that makes the image, else the first.
+void find_builder(const plan::RenderedRecipes& rendered, DriverContainer& container) {
+    const plan::RecipeObject* build = nullptr;
+    for (const auto& other : rendered.objects) {
+        if (!is_build_of(other, container)) { continue; }
+        if (build == nullptr || (makes(other.object, container.image) && !makes(build->object, container.image))) {
+            build = &other;
+        }
+    }
+    container.builder = build == nullptr ? "" : name_of(build->object);
+    container.build_fault = build == nullptr ? "" : build_fault_of(build->object);
 }
 
 }  // namespace
@@ -88,36 +123,28 @@ std::vector<DriverContainer> driver_containers(const plan::RenderedRecipes& rend
     for (const auto& one : rendered.objects) {
         if (own_annotation(one.object, "state") != "driver-container") { continue; }
         const Value* pod = pod_spec(one.object);
-        const Value* containers = pod == nullptr ? nullptr : member_at(*pod, {"containers"});
-        if (containers == nullptr || !containers->is_list() || containers->items().empty()) { continue; }
+        if (pod == nullptr) { continue; }
         DriverContainer container;
         container.cr = one.cr;
         container.state = one.state;
         container.kernel = one.kernel;
         container.name = name_of(one.object);
         container.name_space = text_at(one.object, {"metadata", "namespace"});
-        container.image = text_at(containers->items()[0], {"image"});
         container.vendor = own_annotation(one.object, "driver-container-vendor");
         container.origin = one.origin;
         if (const Value* secrets = member_at(*pod, {"imagePullSecrets"}); secrets != nullptr && secrets->is_list()) {
             for (const auto& secret : secrets->items()) { container.pull_secrets.push_back(text_at(secret, {"name"})); }
         }
-        const plan::RecipeObject* build = nullptr;
-        for (const auto& other : rendered.objects) {
-            if (!is_build_of(other, container)) { continue; }
-            if (build == nullptr || (makes(other.object, container.image) && !makes(build->object, container.image))) {
-                build = &other;
-            }
+        for (const auto& image : driver_images(*pod, one.kernel)) {
+            container.image = image;
+            find_builder(rendered, container);
+            container.ordinal =
+                static_cast<std::size_t>(std::count_if(made.begin(), made.end(), [&](const DriverContainer& other) {
+                    return other.cr == container.cr && other.kernel == container.kernel &&
+                           other.origin == container.origin;
+                }));
+            made.push_back(container);
         }
-        if (build != nullptr) {
-            container.builder = name_of(build->object);
-            container.build_fault = build_fault_of(build->object);
-        }
-        container.ordinal =
-            static_cast<std::size_t>(std::count_if(made.begin(), made.end(), [&](const DriverContainer& other) {
-                return other.cr == container.cr && other.kernel == container.kernel && other.origin == container.origin;
-            }));
-        made.push_back(std::move(container));
     }
     return made;
 }

@@ -27,7 +27,7 @@ struct DriverContainer {
     std::string cr, state, kernel;  ///< kernel "" if it is no copy for one
     std::string name;               ///< "DaemonSet hello-e383247e62b56585"
     std::string name_space;
-    std::string image;              ///< of its first container
+    std::string image;              ///< of its first container, or of another that is made for the kernel
     std::string vendor;             ///< annotation driver-container-vendor
     std::vector<std::string> pull_secrets;
     std::string builder;            ///< "BuildConfig hello-build-e383247e62b56585"; "" if nothing builds the image; of
@@ -37,7 +37,8 @@ struct DriverContainer {
     std::size_t ordinal = 0;        ///< number among the containers of one template and kernel
 };
 
-/// In the order in which they are applied. `rendered` has all builds.
+/// In the order in which they are applied; an object stands once for each image of its Pod that counts. `rendered` has
+/// all builds.
 [[nodiscard]] std::vector<DriverContainer> driver_containers(const plan::RenderedRecipes& rendered);
 
 /// Whether an object is a build that is paired with driver containers by the annotation driver-container-vendor.

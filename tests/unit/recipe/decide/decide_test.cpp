@@ -87,6 +87,30 @@ TEST_CASE("all builds of a vendor are needed, and the one that makes the image i
     CHECK(rendered.objects.size() == 1);
 }
 
+TEST_CASE("every image of a Pod that is made for the kernel has to be there") {
+    const auto images = [](const std::string& pod) {
+        recipe::plan::RenderedRecipes rendered;
+        rendered.objects = {recipe_object("kind: DaemonSet\nmetadata: {name: d, annotations: "
+                                          "{specialresource.openshift.io/state: driver-container}}\n"
+                                          "spec: {template: {spec: " + pod + "}}")};
+        rendered.objects[0].kernel = "5.14.0-1.el9.x86_64+rt";
+        std::string made;
+        for (const auto& one : driver_containers(rendered)) {
+            made += one.image + '/' + std::to_string(one.ordinal) + ' ';
+        }
+        return made;
+    };
+    CHECK(images("{containers: [{image: a}, {image: b}], initContainers: [{image: c}]}") == "a/0 ");
+    CHECK(images("{containers: [{image: a}, {image: 'b:v5.14.0-1.el9.x86_64_rt'}]}") ==
+          "a/0 b:v5.14.0-1.el9.x86_64_rt/1 ");
+    CHECK(images("{containers: [{image: a}], initContainers: [{image: 'i:5.14.0-1.el9.x86_64+rt'}, {image: x}]}") ==
+          "a/0 i:5.14.0-1.el9.x86_64+rt/1 ");
+    CHECK(images("{containers: [{image: 'k:5.14.0-1.el9.x86_64_rt'}], initContainers: [{image: "
+                 "'k:5.14.0-1.el9.x86_64_rt'}]}") == "k:5.14.0-1.el9.x86_64_rt/0 ");
+    CHECK(images("{containers: []}").empty());
+    CHECK(images("{initContainers: [{image: 'k:5.14.0-1.el9.x86_64_rt'}]}").empty());
+}
+
 TEST_CASE("a build without anything to build from builds nothing") {
     const auto fault = [](const std::string& source) {
         recipe::plan::RenderedRecipes rendered;
