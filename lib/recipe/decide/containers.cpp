@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.hpp"
 #include "recipe/template/text.hpp"
 
 namespace kmm::recipe::decide {
@@ -55,12 +56,18 @@ std::vector<std::string> driver_images(const Value& pod, const std::string& kern
     return images;
 }
 
-std::string last_component(const std::string& image) { return image.substr(image.rfind('/') + 1); }
+std::string output_of(const Value& build) { return text_at(build, {"spec", "output", "to", "name"}); }
 
-/// Whether a build says that it makes an image: same name and tag, whatever the registry is called there.
+/// Name and tag: a registry has another name from inside a cluster.
+std::string name_and_tag(const std::string& image) {
+    const std::string name = image.substr(image.rfind('/') + 1);
+    return name.find(':') == std::string::npos ? name + ":latest" : name;
+}
+
+/// Whether a build says that it makes an image.
 bool makes(const Value& build, const std::string& image) {
-    const std::string output = text_at(build, {"spec", "output", "to", "name"});
-    return !output.empty() && last_component(output) == last_component(image);
+    const std::string output = output_of(build);
+    return !output.empty() && name_and_tag(output) == name_and_tag(image);
 }
 
 /// Of several builds the one that makes the image, else the first.
@@ -74,6 +81,11 @@ void find_builder(const plan::RenderedRecipes& rendered, DriverContainer& contai
     }
     container.builder = build == nullptr ? "" : name_of(build->object);
     container.build_fault = build == nullptr ? "" : build_fault_of(build->object);
+    if (build == nullptr || !container.build_fault.empty()) { return; }
+    const std::string output = output_of(build->object);
+    if (!output.empty() && !makes(build->object, container.image)) {
+        container.build_fault = fmt::format("its output is {}", base::escape(output));
+    }
 }
 
 }  // namespace

@@ -111,6 +111,23 @@ TEST_CASE("every image of a Pod that is made for the kernel has to be there") {
     CHECK(images("{initContainers: [{image: 'k:5.14.0-1.el9.x86_64_rt'}]}").empty());
 }
 
+TEST_CASE("a build of another image does not build this one") {
+    const auto fault = [](const std::string& output, const std::string& image) {
+        recipe::plan::RenderedRecipes rendered;
+        std::string driver = k_driver;
+        driver.replace(driver.find("q.test/ns/demo:k"), 16, image);
+        rendered.objects = {build("b", "{source: {git: {uri: u}}, output: {to: {name: '" + output + "'}}}"),
+                            recipe_object(driver)};
+        return driver_containers(rendered).at(0).build_fault;
+    };
+    CHECK(fault("demo:k", "q.test/ns/demo:k").empty());
+    CHECK(fault("route.test/ns/demo:k", "registry.svc:5000/ns/demo:k").empty());
+    CHECK(fault("demo:latest", "q.test/ns/demo").empty());
+    CHECK(fault("", "q.test/ns/demo:k").empty());
+    CHECK(fault("demo:latest", "q.test/ns/demo:k") == "its output is demo:latest");
+    CHECK(fault("demo:k", "q.test/ns/demo@sha256:1") == "its output is demo:k");
+}
+
 TEST_CASE("a build without anything to build from builds nothing") {
     const auto fault = [](const std::string& source) {
         recipe::plan::RenderedRecipes rendered;
