@@ -28,6 +28,14 @@ bool is_paused(const Node& pool) {
     return paused != nullptr && paused->as_bool() == true;
 }
 
+bool holds(const Node& pool, std::string_view type) {
+    const auto* all = pool.find_path({"status", "conditions"});
+    if (all == nullptr) return false;
+    return std::any_of(all->items().begin(), all->items().end(), [&](const Node& one) {
+        return one.get_string({"type"}) == type && one.get_string({"status"}) == "True";
+    });
+}
+
 /// When the last writer of spec.paused wrote last.
 std::optional<std::int64_t> written(const Node& pool) {
     std::optional<std::int64_t> latest;
@@ -60,10 +68,12 @@ std::vector<MachinePool> MachinePools::read() {
         pool.name = object.get_string({"metadata", "name"});
         pool.paused = is_paused(object);
         pool.owner = annotation_of(object, k_owner);
-        const auto* selector = object.find_path({"spec", "nodeSelector"});
-        if (selector != nullptr &&
-            (selector->find("matchLabels") != nullptr || selector->find("matchExpressions") != nullptr))
-            pool.selector = api::decode_label_selector(*selector);
+        if (const auto* selector = object.find_path({"spec", "nodeSelector"}); selector != nullptr) {
+            auto decoded = api::decode_label_selector(*selector);
+            if (!decoded.match_labels.empty() || !decoded.expressions.empty()) pool.selector = std::move(decoded);
+        }
+        pool.updating = holds(object, "Updating");
+        pool.degraded = holds(object, "Degraded");
         if (const auto* machines = object.find_path({"status", "machineCount"}))
             pool.machines = machines->as_int().value_or(0);
         // A list leaves managedFields out.
@@ -133,6 +143,19 @@ std::string pause_text(const MachinePool& pool) {
     return text + fmt::format(" by {} (annotation {}): it stays so; if that run is gone: kubectl patch "
                               "machineconfigpool {} --type merge -p '{{\"spec\":{{\"paused\":false}}}}'",
                               base::escape(pool.owner), k_owner, pool.name);
+}
+
+std::string activity_warning(const MachinePool& pool) {
+    if (pool.paused || (!pool.updating && !pool.degraded)) return "";
+    if (pool.degraded)
+        return fmt::format(
+            "MachineConfigPool {} is degraded: its operator failed to change a node, and tries again; see kubectl "
+            "describe machineconfigpool {}",
+            pool.name, pool.name);
+    return fmt::format(
+        "MachineConfigPool {} is updating: its operator drains and reboots nodes at the same time; wait until it is "
+        "updated",
+        pool.name);
 }
 
 std::string signer_warning(const MachinePool& pool, const Signer& signer, std::int64_t now) {

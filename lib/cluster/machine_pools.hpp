@@ -20,7 +20,8 @@ struct MachinePool {
     std::string owner;                         ///< annotation kmmtools.dev/paused-by, "" if no run has paused it
     std::optional<std::int64_t> paused_since;  ///< unix seconds, of a paused pool, where managedFields tell
     std::int64_t machines = 0;                 ///< status.machineCount
-    std::optional<api::LabelSelector> selector;  ///< spec.nodeSelector; nullopt selects no node
+    bool updating = false, degraded = false;   ///< status.conditions: its operator works on nodes, or cannot go on
+    std::optional<api::LabelSelector> selector;  ///< spec.nodeSelector; nullopt, for an empty one, selects no node
 };
 
 /// The certificate authority that signs what kubelets accept: a paused pool does not get a new one.
@@ -55,6 +56,8 @@ private:
 /// and the command that unpauses the pool.
 [[nodiscard]] std::string pause_text(const MachinePool& pool);
 
+/// What a run beside the operator of a pool that is at work, or stuck, has to reckon with; "" otherwise.
+[[nodiscard]] std::string activity_warning(const MachinePool& pool);
 /// Why a pool should not be, or stay, paused, for people: on day 292 of a signer OpenShift makes a new one, and drops
 /// the old one on day 365; nodes of a pool that was paused all the time lose the API server then. "" if there is time
 /// enough: more than 30 days.

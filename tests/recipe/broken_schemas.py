@@ -235,6 +235,7 @@ SCHEMAS = [
     ({"properties": {"x": {"contentEncoding": "base64"}}}, "x: '!'"),
     ({**DRAFT7, "properties": {"x": {"contentEncoding": "base64", "contentMediaType": "application/json"}}}, "x: '!'"),
     ({"properties": {"x": {"contentSchema": 5}}}, "x: '!'"),
+    ({"additionalItems": {"$id": "same.json"}, "$defs": {"x": {"$id": "same.json"}}}, "x: 1"),
     ({"title": 5}, "x: 1"),
     ({"description": []}, "x: 1"),
     ({"default": []}, "x: 1"),

@@ -2,6 +2,8 @@
 """Texts with one fault each: metadata, values, templates, outputs, TOML; and places of files."""
 
 METADATA = [
+    "apiVersion: v2\nname: top\nversion: 1.0.0\nappVersion: 12345678901234567890\n",
+    "apiVersion: v2\nname: top\nversion: 1.0.0\nappVersion: 20230101.1\n",
     "", "{}", "null", "text", "5", "[]", "apiVersion: v2\nversion: 1.0.0\n", "apiVersion: v2\nname: top\n",
     "apiVersion: v3\nname: top\nversion: 1.0.0\n", "apiVersion: 2\nname: top\nversion: 1.0.0\n",
     "apiVersion: [v2]\nname: top\nversion: 1.0.0\n",
@@ -81,6 +83,7 @@ METADATA = [
 ]
 
 VALUES = [
+    "a: [b?]\n", "a: {b: c?d}\n", "a: [b:]\n", "a: {b:}\n", "a: \"\\/\"\n", "a: \"it\\'s\"\n", "a: [\n  ?b, c:, d]\n",
     "- a\n", "text\n", "5\n", "null\n", "", "# only a comment\n", "true\n", "a: 1\na: 2\n", "a:\n\tb: 1\n",
     "a: 1\n\tb: 2\n", "a:\tb\n",
     "a: b\t# c\n", "a: 'x\n", "a: \"x\n", "a: \"\\q\"\n", "a: [1, 2\n", "a: {b: 1\n", "a: b: c\n", "a: @x\n",
@@ -242,6 +245,7 @@ TEMPLATES = [
 ]
 
 OUTPUTS = [
+    "apiVersion: v1\nKind: Job\nMetadata: {Name: x, Annotations: {\"helm.sh/hook\": pre-install}}\n",
     "a: 1\na: 2\n", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  x: 1\n  x: 2\n",
     "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\nkind: Other\n",
     "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n\tx: 1\n",

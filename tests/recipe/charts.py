@@ -106,6 +106,10 @@ def cases():
         "l[0].a=1,l[1].b=2",
         "a={}",
         "a={,}",
+        "n[0].a=",
+        "n[0][1].a=",
+        "n[0].a=,n[1].b=2",
+        "n[0][0]=",
     ]:
         yield chart({}, [], [wrong])
     defaults = "a: 1\nb: {c: 2, d: {e: 3}}\nn: null\nl: [1]\nm: {k: null}\n"

@@ -136,9 +136,15 @@ private:
     const RenderedFile& file_;
     bool has_hooks_ = false;
 
+    /// Names of fields are matched as encoding/json does.
     static const tmpl::Value* find(const tmpl::Value& mapping, std::string_view key) {
-        const auto found = mapping.members().find(key);
-        return found == mapping.members().end() ? nullptr : &found->second;
+        if (const auto found = mapping.members().find(key); found != mapping.members().end()) {
+            return &found->second;
+        }
+        for (const auto& [name, member] : mapping.members()) {
+            if (base::to_lower(name) == base::to_lower(key)) { return &member; }
+        }
+        return nullptr;
     }
 
     /// The line of the file's output that `line` of this document is.

@@ -2,7 +2,8 @@
 #include "recipe/chart/metadata.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
+#include <charconv>
 #include <set>
 
 #include <fmt/format.h>
@@ -42,6 +43,26 @@ std::string path_text(const Path& path) {
         }
     }
     return text;
+}
+
+/// Whole numbers as a template sees them, for which JSON has one kind of number.
+Value with_reals(const Value& value) {
+    if (value.is_int()) { return Value::real(static_cast<double>(value.as_int())); }
+    if (value.is_uint()) { return Value::real(static_cast<double>(value.as_uint())); }
+    if (value.is_list()) {
+        tmpl::List items;
+        for (const auto& item : value.items()) { items.push_back(with_reals(item)); }
+        return Value::list(std::move(items));
+    }
+    if (!value.is_map()) { return value; }
+    tmpl::Map members;
+    for (const auto& [key, member] : value.members()) { members[key] = with_reals(member); }
+    return Value::map(std::move(members));
+}
+
+/// A number or a boolean, which quotes would make a text.
+bool is_plain(const Value& value) {
+    return with_reals(value).type() == Type::float64 || value.type() == Type::boolean;
 }
 
 /// Reads the members of one mapping; names of fields are matched as encoding/json does.
@@ -106,9 +127,9 @@ public:
         return bad_chart(
                    file_,
                    fmt::format("{}: expected {}, found {}", base::escape(path_text(path)), expected,
-                               tmpl::describe(found)),
+                               tmpl::describe(with_reals(found))),
                    path)
-            .hint(found.type() == Type::float64 || found.type() == Type::boolean ? "put the value in quotes" : "");
+            .hint(is_plain(found) ? "put the value in quotes" : "");
     }
 
 private:
@@ -130,6 +151,14 @@ private:
     const ChartText& file_;
 };
 
+/// strconv.FormatFloat(number, 'g', -1, 32): no more digits than a float32 needs.
+std::string short_real(double number) {
+    std::array<char, 32> digits{};
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), static_cast<float>(number)).ptr;
+    const auto near = tmpl::parse_real({digits.data(), static_cast<std::size_t>(end - digits.data())});
+    return tmpl::format_real(near.value_or(number), 'g', -1);
+}
+
 Dependency decode_dependency(const Fields& one) {
     Dependency dependency;
     one.text("name", dependency.name);
@@ -141,7 +170,7 @@ Dependency decode_dependency(const Fields& one) {
     one.flag("enabled", dependency.enabled);
     if (const Value* imports = one.find("import-values"); imports != nullptr && !imports->is_nil()) {
         if (!imports->is_list()) { throw one.wrong("import-values", "a list", *imports); }
-        dependency.import_values.assign(imports->items().begin(), imports->items().end());
+        for (const auto& import : imports->items()) { dependency.import_values.push_back(with_reals(import)); }
     }
     return dependency;
 }
@@ -164,17 +193,15 @@ std::optional<std::string> scalar_text(const Value& value) {
     if (value.is_nil()) { return ""; }
     if (value.is_text()) { return value.text(); }
     if (value.type() == Type::boolean) { return value.as_bool() ? "true" : "false"; }
-    if (value.type() != Type::float64 && !value.is_int() && !value.is_uint()) { return std::nullopt; }
-    const double number = value.is_int()    ? static_cast<double>(value.as_int())
-                          : value.is_uint() ? static_cast<double>(value.as_uint())
-                                            : value.as_real();
-    const bool whole = std::trunc(number) == number && std::fabs(number) < 1e18;
-    return tmpl::format_real(number, whole ? 'f' : 'g', -1);
+    if (value.is_int()) { return std::to_string(value.as_int()); }
+    if (value.is_uint()) { return std::to_string(value.as_uint()); }
+    if (value.type() != Type::float64) { return std::nullopt; }
+    return short_real(value.as_real());
 }
 
-Value read_chart_yaml(const ChartText& file) {
+Value read_chart_yaml(const ChartText& file, tmpl::WholeNumbers whole) {
     tmpl::YamlFault fault;
-    Value value = tmpl::read_yaml_text(file.text, fault);
+    Value value = tmpl::read_yaml_text(file.text, fault, whole);
     if (!fault.message.empty()) { throw tmpl::yaml_error("bad-chart", fault, file.name, file.text); }
     if (!value.is_nil() && !value.is_map()) {
         throw bad_chart(file, fmt::format("expected a mapping, found {}", tmpl::describe(value)));
@@ -183,7 +210,7 @@ Value read_chart_yaml(const ChartText& file) {
 }
 
 void decode_metadata(Metadata& metadata, const ChartText& file) {
-    const Value document = read_chart_yaml(file);
+    const Value document = read_chart_yaml(file, tmpl::WholeNumbers::exact);
     const Fields fields(document, {}, file);
     fields.text("name", metadata.name);
     fields.text("home", metadata.home);
@@ -226,7 +253,7 @@ void decode_metadata(Metadata& metadata, const ChartText& file) {
 }
 
 void check_lock(const ChartText& file) {
-    const Value document = read_chart_yaml(file);
+    const Value document = read_chart_yaml(file, tmpl::WholeNumbers::exact);
     const Fields fields(document, {}, file);
     std::string digest;
     fields.text("digest", digest);

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "recipe/chart/chart.hpp"
+#include "recipe/template/yaml.hpp"
 
 namespace kmm::recipe::chart {
 
@@ -15,10 +16,11 @@ struct ChartText {
 };
 
 /// What sigs.k8s.io/yaml makes of a scalar where a string is wanted: numbers and booleans as text, "" for null; nullopt
-/// for lists and mappings. A whole number is written without an exponent.
+/// for lists and mappings. Whole numbers have all their digits, others those of a float32.
 [[nodiscard]] std::optional<std::string> scalar_text(const tmpl::Value& value);
 /// YAML of a file of a chart; nil if it is empty. Error: data "bad-chart" with file, line and column.
-[[nodiscard]] tmpl::Value read_chart_yaml(const ChartText& file);
+[[nodiscard]] tmpl::Value read_chart_yaml(const ChartText& file,
+                                          tmpl::WholeNumbers whole = tmpl::WholeNumbers::real);
 /// Takes the fields that are there into `metadata`. Error: data "bad-chart" for a field of another type.
 void decode_metadata(Metadata& metadata, const ChartText& file);
 /// Whether `file` has the form of Chart.lock. Error: data "bad-chart".

@@ -29,6 +29,8 @@ void check_schema(const tmpl::Value& value, const std::vector<std::string>& path
 /// The draft that "$schema" names: 4, 6, 7, 2019 or 2020; nullopt for another text.
 [[nodiscard]] std::optional<int> draft_of(std::string_view text);
 [[nodiscard]] bool has_keyword(int draft, std::string_view keyword);
+/// Whether `draft` or an older one has `keyword`: Helm looks for identifiers of schemas in the places of all of them.
+[[nodiscard]] bool had_keyword(int draft, std::string_view keyword);
 
 /// How a keyword holds schemas.
 enum class SubschemaForm { one, list, map, one_or_list };

@@ -330,6 +330,11 @@ bool has_keyword(int draft, std::string_view keyword) {
     return found != k_keywords.end() && found->since <= draft && draft <= found->until;
 }
 
+bool had_keyword(int draft, std::string_view keyword) {
+    return std::any_of(k_keywords.begin(), k_keywords.end(),
+                       [&](const Keyword& one) { return one.name == keyword && one.since <= draft; });
+}
+
 std::span<const std::pair<std::string_view, SubschemaForm>> subschema_keywords() {
     static const auto made = [] {
         std::vector<std::pair<std::string_view, SubschemaForm>> list;

@@ -175,7 +175,7 @@ private:
         Resource& own = resource_with(base);
         collect_anchors(value, path, own);
         for (const auto& [keyword, form] : subschema_keywords()) {
-            if (!has_keyword(draft, keyword)) { continue; }
+            if (!had_keyword(draft, keyword)) { continue; }
             const Value* inner = member(value, keyword);
             if (inner == nullptr) { continue; }
             const Path below = extended(path, {keyword});

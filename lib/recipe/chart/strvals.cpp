@@ -168,7 +168,11 @@ private:
         }
         Value made;
         switch (piece.stop) {
-            case '=': made = value(end); break;
+            case '=': {
+                bool is_last = false;
+                made = value(is_last);
+                break;
+            }
             case '[': {
                 const std::int64_t next = index();
                 List inner;
@@ -177,6 +181,7 @@ private:
                     inner.assign(items[at].items().begin(), items[at].items().end());
                 }
                 list_item(inner, next, nested, end);
+                if (end && (at >= items.size() || items[at].is_nil())) { return; }
                 made = Value::list(std::move(inner));
                 break;
             }
@@ -184,6 +189,8 @@ private:
                 Map inner;
                 if (at < items.size() && items[at].is_map()) { inner = items[at].members(); }
                 end = key(inner, nested);
+                // Helm forgets a new item whose empty value ends the text.
+                if (end && at >= items.size()) { return; }
                 made = Value::map(std::move(inner));
                 break;
             }

@@ -5,6 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "base/text.hpp"
+#include "recipe/template/text.hpp"
+
 namespace kmm::recipe::decide {
 
 using tmpl::Value;
@@ -23,10 +26,66 @@ std::string build_fault_of(const Value& build) {
     const Value* source = member_at(build, {"spec", "source"});
     if (source == nullptr || !source->is_map()) { return "it has no spec.source"; }
     if (!text_at(*source, {"git", "uri"}).empty() || !text_at(*source, {"dockerfile"}).empty()) { return ""; }
-    for (const auto key : {"images", "binary", "configMaps", "secrets"}) {
-        if (member_at(*source, {key}) != nullptr) { return ""; }
+    for (const auto key : {"images", "configMaps", "secrets"}) {
+        const Value* list = member_at(*source, {key});
+        if (list != nullptr && list->is_list() && !list->items().empty()) { return ""; }
+    }
+    if (const Value* binary = member_at(*source, {"binary"}); binary != nullptr && !binary->is_nil()) {
+        return "its spec.source is binary: somebody has to upload it with each start";
     }
     return "its spec.source names neither git.uri nor dockerfile nor images";
+}
+
+/// The image of the first container, and those of others that are made for `kernel`.
+std::vector<std::string> driver_images(const Value& pod, const std::string& kernel) {
+    std::vector<std::string> images;
+    const std::string in_tag = tmpl::replace_all(kernel, "+", "_");
+    for (const auto key : {"containers", "initContainers"}) {
+        const Value* list = member_at(pod, {key});
+        const bool is_list = list != nullptr && list->is_list();
+        for (const auto& one : is_list ? list->items() : std::span<const Value>()) {
+            const std::string image = text_at(one, {"image"});
+            const bool is_first = &one == &list->items().front() && key == std::string_view("containers");
+            const bool names_kernel = !kernel.empty() && (image.find(kernel) != std::string::npos ||
+                                                          image.find(in_tag) != std::string::npos);
+            const bool is_known = std::find(images.begin(), images.end(), image) != images.end();
+            if (is_first || (names_kernel && !is_known)) { images.push_back(image); }
+        }
+        if (images.empty()) { return images; }
+    }
+    return images;
+}
+
+std::string output_of(const Value& build) { return text_at(build, {"spec", "output", "to", "name"}); }
+
+/// Name and tag: a registry has another name from inside a cluster.
+std::string name_and_tag(const std::string& image) {
+    const std::string name = image.substr(image.rfind('/') + 1);
+    return name.find(':') == std::string::npos ? name + ":latest" : name;
+}
+
+/// Whether a build says that it makes an image.
+bool makes(const Value& build, const std::string& image) {
+    const std::string output = output_of(build);
+    return !output.empty() && name_and_tag(output) == name_and_tag(image);
+}
+
+/// Of several builds the one that makes the image, else the first.
+void find_builder(const plan::RenderedRecipes& rendered, DriverContainer& container) {
+    const plan::RecipeObject* build = nullptr;
+    for (const auto& other : rendered.objects) {
+        if (!is_build_of(other, container)) { continue; }
+        if (build == nullptr || (makes(other.object, container.image) && !makes(build->object, container.image))) {
+            build = &other;
+        }
+    }
+    container.builder = build == nullptr ? "" : name_of(build->object);
+    container.build_fault = build == nullptr ? "" : build_fault_of(build->object);
+    if (build == nullptr || !container.build_fault.empty()) { return; }
+    const std::string output = output_of(build->object);
+    if (!output.empty() && !makes(build->object, container.image)) {
+        container.build_fault = fmt::format("its output is {}", base::escape(output));
+    }
 }
 
 }  // namespace
@@ -65,40 +124,39 @@ bool is_paired_build(const Value& object) {
     return (kind == "BuildConfig" || kind == "Job") && !own_annotation(object, "driver-container-vendor").empty();
 }
 
+bool is_build_of(const plan::RecipeObject& build, const DriverContainer& container) {
+    return is_paired_build(build.object) && build.cr == container.cr &&
+           (build.kernel == container.kernel || build.kernel.empty()) &&
+           own_annotation(build.object, "driver-container-vendor") == container.vendor;
+}
+
 std::vector<DriverContainer> driver_containers(const plan::RenderedRecipes& rendered) {
     std::vector<DriverContainer> made;
     for (const auto& one : rendered.objects) {
         if (own_annotation(one.object, "state") != "driver-container") { continue; }
         const Value* pod = pod_spec(one.object);
-        const Value* containers = pod == nullptr ? nullptr : member_at(*pod, {"containers"});
-        if (containers == nullptr || !containers->is_list() || containers->items().empty()) { continue; }
+        if (pod == nullptr) { continue; }
         DriverContainer container;
         container.cr = one.cr;
         container.state = one.state;
         container.kernel = one.kernel;
         container.name = name_of(one.object);
         container.name_space = text_at(one.object, {"metadata", "namespace"});
-        container.image = text_at(containers->items()[0], {"image"});
         container.vendor = own_annotation(one.object, "driver-container-vendor");
         container.origin = one.origin;
         if (const Value* secrets = member_at(*pod, {"imagePullSecrets"}); secrets != nullptr && secrets->is_list()) {
             for (const auto& secret : secrets->items()) { container.pull_secrets.push_back(text_at(secret, {"name"})); }
         }
-        const auto build =
-            std::find_if(rendered.objects.begin(), rendered.objects.end(), [&](const plan::RecipeObject& other) {
-                return is_paired_build(other.object) && other.cr == one.cr &&
-                       (other.kernel == one.kernel || other.kernel.empty()) &&
-                       own_annotation(other.object, "driver-container-vendor") == container.vendor;
-            });
-        if (build != rendered.objects.end()) {
-            container.builder = name_of(build->object);
-            container.build_fault = build_fault_of(build->object);
+        for (const auto& image : driver_images(*pod, one.kernel)) {
+            container.image = image;
+            find_builder(rendered, container);
+            container.ordinal =
+                static_cast<std::size_t>(std::count_if(made.begin(), made.end(), [&](const DriverContainer& other) {
+                    return other.cr == container.cr && other.kernel == container.kernel &&
+                           other.origin == container.origin;
+                }));
+            made.push_back(container);
         }
-        container.ordinal =
-            static_cast<std::size_t>(std::count_if(made.begin(), made.end(), [&](const DriverContainer& other) {
-                return other.cr == container.cr && other.kernel == container.kernel && other.origin == container.origin;
-            }));
-        made.push_back(std::move(container));
     }
     return made;
 }

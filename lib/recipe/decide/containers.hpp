@@ -27,19 +27,23 @@ struct DriverContainer {
     std::string cr, state, kernel;  ///< kernel "" if it is no copy for one
     std::string name;               ///< "DaemonSet hello-e383247e62b56585"
     std::string name_space;
-    std::string image;              ///< of its first container
+    std::string image;              ///< of its first container, or of another that is made for the kernel
     std::string vendor;             ///< annotation driver-container-vendor
     std::vector<std::string> pull_secrets;
-    std::string builder;            ///< "BuildConfig hello-build-e383247e62b56585"; "" if nothing builds the image
+    std::string builder;            ///< "BuildConfig hello-build-e383247e62b56585"; "" if nothing builds the image; of
+                                    ///< several builds the one whose output is the image, else the first
     std::string build_fault;        ///< why the builder cannot build; "" if nothing is known against it
     Position origin;
     std::size_t ordinal = 0;        ///< number among the containers of one template and kernel
 };
 
-/// In the order in which they are applied. `rendered` has all builds.
+/// In the order in which they are applied; an object stands once for each image of its Pod that counts. `rendered` has
+/// all builds.
 [[nodiscard]] std::vector<DriverContainer> driver_containers(const plan::RenderedRecipes& rendered);
 
 /// Whether an object is a build that is paired with driver containers by the annotation driver-container-vendor.
 [[nodiscard]] bool is_paired_build(const tmpl::Value& object);
+/// Whether `build` is paired with `container`. Several builds may be: one makes the base of the other's image.
+[[nodiscard]] bool is_build_of(const plan::RecipeObject& build, const DriverContainer& container);
 
 }  // namespace kmm::recipe::decide

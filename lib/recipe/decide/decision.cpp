@@ -105,10 +105,8 @@ void wait_for_dependencies(std::vector<Decision>& decisions, std::span<const pla
 void drop_needless_builds(plan::RenderedRecipes& rendered, const std::vector<Decision>& decisions) {
     std::erase_if(rendered.objects, [&](const plan::RecipeObject& one) {
         if (!is_paired_build(one.object)) { return false; }
-        const std::string name = name_of(one.object);
         return std::none_of(decisions.begin(), decisions.end(), [&](const Decision& decision) {
-            return decision.action == Action::build && decision.container.cr == one.cr &&
-                   decision.container.builder == name;
+            return decision.action == Action::build && is_build_of(one, decision.container);
         });
     });
 }
@@ -140,7 +138,7 @@ std::vector<StateLine> state_lines(const plan::RenderedRecipes& rendered, const 
             if (decision.container.name == name && decision.container.state == one.state) {
                 take(*found, decision.action, decision);
             }
-            if (decision.container.builder == name && is_paired_build(one.object)) {
+            if (is_build_of(one, decision.container)) {
                 take(*found, decision.action == Action::pull ? Action::skip : decision.action, decision);
             }
         }

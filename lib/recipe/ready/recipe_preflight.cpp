@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <set>
 
 #include <fmt/format.h>
@@ -64,6 +65,7 @@ struct Rendering {
     std::vector<decide::DriverContainer> current;     ///< the same on kernels that run now
     std::string objects;                              ///< as text, for the hash
     bool runs_already = false;                        ///< every node has that kernel: nothing changes
+    Diagnostics warnings;                             ///< of the rendering
     std::optional<Error> fault;
 };
 
@@ -173,10 +175,13 @@ private:
                 if (!one.fault->position()) { empty.findings.back().position.reset(); }
             }
             empty.inputs = hash_of(one.kernel + '\n' + one.objects + empty.message);
+            empty.findings.insert(empty.findings.end(), one.warnings.begin(), one.warnings.end());
             verdicts.push_back(std::move(empty));
             return;
         }
         for (const auto& container : one.containers) { verdicts.push_back(verdict_of(one, container, empty)); }
+        auto& findings = verdicts[verdicts.size() - one.containers.size()].findings;
+        findings.insert(findings.end(), one.warnings.begin(), one.warnings.end());
     }
 
     RecipeVerdict verdict_of(const Rendering& one, const decide::DriverContainer& container, RecipeVerdict made) const {
@@ -360,7 +365,7 @@ std::vector<RecipeVerdict> RecipePreflight::judge(const std::vector<std::string>
         for (const auto& name : order) {
             const auto* resource = rp::find_resource(documents_.resources, name);
             if (resource == nullptr || resource->management != rp::Management::managed) { continue; }
-            Rendering one{name, kernel, {}, {}, "", false, std::nullopt};
+            Rendering one{name, kernel, {}, {}, "", false, {}, std::nullopt};
             try {
                 const auto now = rp::select_kernels(facts_, *resource, false).all;
                 one.runs_already = now.size() == 1 && now.front().kernel == kernel;
@@ -374,6 +379,8 @@ std::vector<RecipeVerdict> RecipePreflight::judge(const std::vector<std::string>
                 });
                 one.containers = decide::driver_containers(rendered);
                 one.objects = rp::recipe_json(rendered);
+                std::copy_if(rendered.findings.begin(), rendered.findings.end(), std::back_inserter(one.warnings),
+                             [](const Diagnostic& finding) { return finding.severity == Severity::warning; });
             } catch (const Error& error) {
                 if (is_interruption(error.exit())) { throw; }
                 one.fault = error;

@@ -98,7 +98,7 @@ std::string formatted_chunk(const Time& moment, const Civil& c, std::string_view
     if (chunk == "Jan") { return std::string(month.substr(0, 3)); }
     if (chunk == "Monday") { return std::string(day); }
     if (chunk == "Mon") { return std::string(day.substr(0, 3)); }
-    if (chunk == "MST") { return moment.zone.empty() ? zone_offset(moment.offset, "-07") : moment.zone; }
+    if (chunk == "MST") { return moment.zone.empty() ? zone_offset(moment.offset, "-0700") : moment.zone; }
     if (chunk == "2006") { return fmt::format("{:04}", c.year); }
     if (chunk == "06") { return fmt::format("{:02}", c.year % 100); }
     if (chunk == "01") { return fmt::format("{:02}", c.month); }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -13,12 +14,14 @@
 #include "recipe/template/json.hpp"
 #include "recipe/template/text.hpp"
 #include "recipe/template/yaml.hpp"
+#include "recipe/template/yaml_raw.hpp"
 
 namespace kmm::recipe::tmpl {
 
 namespace {
 
 constexpr int k_read_depth_max = 500;
+constexpr int k_retries_max = 100;
 constexpr std::uint64_t k_nodes_max = 4'000'000;
 constexpr std::string_view k_long_tag = "tag:yaml.org,2002:";
 
@@ -30,6 +33,7 @@ struct Stop {
     std::string problem = "";
     yaml_mark_t open{};  ///< where what is not closed begins
     bool is_open = false;
+    std::optional<std::size_t> refused = std::nullopt;  ///< the character that go-yaml may read
 };
 
 std::string_view view(const yaml_char_t* text) {
@@ -45,46 +49,17 @@ public:
     yaml_event_t raw{};
 };
 
-constexpr std::string_view k_mark = "\xEF\xBB\xBF";
-
-/// A byte order mark begins a text or is a character like others. To libyaml it is no character where a line begins, so
-/// one of private use stands for it. A text may begin with the mark of UTF-16.
-class Marks {
-public:
-    explicit Marks(std::string_view text) : text_(text) {
-        if (text_.starts_with(k_mark)) { text_.remove_prefix(k_mark.size()); }
-        if (text_.find(k_mark) == std::string_view::npos) { return; }
-        for (int i = 0; i < 64; ++i) {
-            stand_in_ = {'\xEE', '\x80', static_cast<char>(0x80 + i)};
-            if (text_.find(stand_in_) == std::string_view::npos) { break; }
-        }
-        copy_ = replace_all(text_, k_mark, stand_in_);
-        text_ = copy_;
-    }
-    Marks(const Marks&) = delete;
-    Marks& operator=(const Marks&) = delete;
-
-    void give_to(yaml_parser_t& parser) const {
-        const bool wide = text_.starts_with("\xFF\xFE") || text_.starts_with("\xFE\xFF");
-        if (!wide) { yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING); }
-        yaml_parser_set_input_string(&parser, reinterpret_cast<const unsigned char*>(text_.data()), text_.size());
-    }
-    [[nodiscard]] std::string_view text() const { return text_; }
-    [[nodiscard]] std::string restored(std::string_view scalar) const {
-        return stand_in_.empty() ? std::string(scalar) : replace_all(scalar, stand_in_, k_mark);
-    }
-
-private:
-    std::string_view text_;
-    std::string copy_, stand_in_;
-};
+void give(yaml_parser_t& parser, const RawYaml& raw) {
+    if (!raw.is_wide()) { yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING); }
+    const std::string_view text = raw.text();
+    yaml_parser_set_input_string(&parser, reinterpret_cast<const unsigned char*>(text.data()), text.size());
+}
 
 class Composer {
 public:
-    Composer(std::string_view text, WholeNumbers whole)
-        : marks_(text), text_(marks_.text()), exact_(whole == WholeNumbers::exact) {
+    Composer(RawYaml& raw, WholeNumbers whole) : raw_(raw), exact_(whole == WholeNumbers::exact) {
         yaml_parser_initialize(&parser_);
-        marks_.give_to(parser_);
+        give(parser_, raw_);
     }
     ~Composer() { yaml_parser_delete(&parser_); }
     Composer(const Composer&) = delete;
@@ -118,9 +93,9 @@ public:
     }
 
 private:
-    Marks marks_;
+    RawYaml& raw_;
     yaml_parser_t parser_{};
-    std::string_view text_;
+    std::string flow_;  ///< what closes each flow collection around what is read
     yaml_mark_t last_{};
     bool after_quoted_ = false;  ///< at last_ is a quoted scalar of several lines
     std::map<std::string, std::pair<Value, std::uint64_t>, std::less<>> anchors_;
@@ -133,6 +108,7 @@ private:
             const auto style = event.raw.data.scalar.style;
             after_quoted_ = event.raw.type == YAML_SCALAR_EVENT && last_.line != event.raw.end_mark.line &&
                             (style == YAML_DOUBLE_QUOTED_SCALAR_STYLE || style == YAML_SINGLE_QUOTED_SCALAR_STYLE);
+            if (event.raw.type == YAML_SCALAR_EVENT) { refuse_newer_syntax(event); }
             return;
         }
         std::size_t line = parser_.problem_mark.line != 0 ? parser_.problem_mark.line : parser_.context_mark.line;
@@ -146,16 +122,43 @@ private:
             const bool is_key = context.ends_with("simple key");
             const yaml_mark_t& mark = is_key ? parser_.context_mark : parser_.problem_mark;
             const bool is_open = context.ends_with("quoted scalar") || context.find(" a flow ") != std::string::npos;
-            throw Stop{message,
-                       mark.line + 1,
-                       mark.column + 1,
-                       problem + context,
-                       is_open ? parser_.context_mark : last_,
-                       is_open || (after_quoted_ && parser_.error == YAML_PARSER_ERROR)};
+            Stop stop{message,
+                      mark.line + 1,
+                      mark.column + 1,
+                      problem + context,
+                      is_open ? parser_.context_mark : last_,
+                      is_open || (after_quoted_ && parser_.error == YAML_PARSER_ERROR)};
+            if (problem == "found unexpected ':'" || problem == "found unknown escape character") {
+                stop.refused = parser_.problem_mark.index;
+            }
+            throw stop;
         }
-        const std::string_view before = text_.substr(0, parser_.problem_offset);
+        const std::string_view before = raw_.text().substr(0, parser_.problem_offset);
         throw Stop{message, static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n')) + 1,
                    before.size() - (before.rfind('\n') + 1) + 1, problem};
+    }
+
+    /// What libyaml reads since go-yaml was translated from it.
+    void refuse_newer_syntax(const Event& event) {
+        const auto& scalar = event.raw.data.scalar;
+        const std::string_view value(reinterpret_cast<const char*>(scalar.value), scalar.length);
+        const RawPlace begin{last_.line, last_.column, last_.index};
+        const auto numbered = [](std::size_t line) { return line != 0 ? fmt::format("line {}: ", line) : ""; };
+        if (scalar.style == YAML_DOUBLE_QUOTED_SCALAR_STYLE && value.find('/') != std::string_view::npos) {
+            if (const auto at = raw_.escaped_slash(begin, event.raw.end_mark.index)) {
+                const std::string problem = "found unknown escape character";
+                throw Stop{fmt::format("yaml: {}{}", numbered(at->line == 0 ? 0 : at->line + 1), problem), at->line + 1,
+                           at->column + 1, problem + " while parsing a quoted scalar"};
+            }
+        }
+        if (flow_.empty() || scalar.style != YAML_PLAIN_SCALAR_STYLE || value.find('?') == std::string_view::npos) {
+            return;
+        }
+        if (const auto at = raw_.question_mark(begin, event.raw.end_mark.index)) {
+            const std::string problem = fmt::format("did not find expected ',' or '{}'", flow_.back());
+            throw Stop{fmt::format("yaml: {}{}", numbered(at->line), problem), at->line + 1, at->column + 1,
+                       problem + ": a question mark ends an unquoted text here"};
+        }
     }
 
     void count(std::uint64_t more, const Event& event) {
@@ -193,12 +196,14 @@ private:
             case YAML_SEQUENCE_START_EVENT:
                 anchor = view(event.raw.data.sequence_start.anchor);
                 begin(anchor);
-                value = sequence(depth);
+                value = in_flow(event.raw.data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE, ']',
+                                [&] { return sequence(depth); });
                 break;
             case YAML_MAPPING_START_EVENT:
                 anchor = view(event.raw.data.mapping_start.anchor);
                 begin(anchor);
-                value = mapping(depth);
+                value = in_flow(event.raw.data.mapping_start.style == YAML_FLOW_MAPPING_STYLE, '}',
+                                [&] { return mapping(depth); });
                 break;
             default: throw Stop{"yaml: unexpected event", event.raw.start_mark.line + 1};
         }
@@ -208,6 +213,14 @@ private:
 
     void begin(const std::string& anchor) {
         if (!anchor.empty()) { anchors_[anchor] = {Value::nil(), 0}; }
+    }
+
+    template <typename Read>
+    Value in_flow(bool is_flow, char close, const Read& read) {
+        if (is_flow) { flow_ += close; }
+        Value value = read();
+        if (is_flow) { flow_.pop_back(); }
+        return value;
     }
 
     Value sequence(int depth) {
@@ -261,7 +274,7 @@ private:
             const std::string_view text = view(event.raw.data.scalar.value);
             const Scalar resolved = resolve_scalar(text);
             count(1, event);
-            std::string key = marks_.restored(text);
+            std::string key = raw_.restored(text);
             switch (resolved.kind) {
                 case Resolved::null: throw Stop{"Unsupported map key of type: invalid, key: <nil>", line};
                 case Resolved::boolean: key = resolved.truth ? "true" : "false"; break;
@@ -300,7 +313,7 @@ private:
 
     Value scalar(const Event& event) const {
         const std::size_t line = event.raw.start_mark.line + 1;
-        const std::string text = marks_.restored(
+        const std::string text = raw_.restored(
             {reinterpret_cast<const char*>(event.raw.data.scalar.value), event.raw.data.scalar.length});
         std::string_view tag = view(event.raw.data.scalar.tag);
         if (tag.starts_with(k_long_tag)) { tag.remove_prefix(k_long_tag.size()); }
@@ -364,9 +377,9 @@ constexpr std::size_t k_yaml_shown_max = 120;
 /// The nodes of the first document, with their marks.
 class Nodes {
 public:
-    explicit Nodes(std::string_view given) : marks_(given) {
+    explicit Nodes(std::string_view given) : raw_(given) {
         yaml_parser_initialize(&parser_);
-        marks_.give_to(parser_);
+        give(parser_, raw_);
         loaded_ = yaml_parser_load(&parser_, &document_) == 1;
     }
     ~Nodes() {
@@ -392,7 +405,7 @@ public:
         for (const auto* pair = node.data.mapping.pairs.start; pair < node.data.mapping.pairs.top; ++pair) {
             const yaml_node_t* key = yaml_document_get_node(&document_, pair->key);
             if (key == nullptr || key->type != YAML_SCALAR_NODE) { continue; }
-            const std::string name = marks_.restored(
+            const std::string name = raw_.restored(
                 {reinterpret_cast<const char*>(key->data.scalar.value), key->data.scalar.length});
             if (base::to_lower(name) == base::to_lower(step)) {
                 found = yaml_document_get_node(&document_, pair->value);
@@ -402,7 +415,7 @@ public:
     }
 
 private:
-    Marks marks_;
+    RawYaml raw_;
     yaml_parser_t parser_{};
     yaml_document_t document_{};
     bool loaded_ = false;
@@ -411,20 +424,24 @@ private:
 }  // namespace
 
 Value read_yaml_text(std::string_view text, YamlFault& fault, WholeNumbers whole) {
-    Composer composer(text, whole);
-    try {
-        return composer.first_document();
-    } catch (const Stop& stop) {
-        fault.message = stop.message;
-        fault.problem = stop.problem.empty() ? stop.message : stop.problem;
-        if (fault.problem.starts_with("yaml: ")) { fault.problem.erase(0, 6); }
-        fault.line = stop.line;
-        fault.column = stop.column != 0 ? stop.column : composer.column_in(stop.line);
-        if (stop.is_open) {
-            fault.open_line = stop.open.line + 1;
-            fault.open_column = stop.open.column + 1;
+    RawYaml raw(text);
+    for (int retries = 0;; ++retries) {
+        Composer composer(raw, whole);
+        try {
+            return composer.first_document();
+        } catch (const Stop& stop) {
+            if (stop.refused && retries < k_retries_max && raw.hide_refused(*stop.refused)) { continue; }
+            fault.message = stop.message;
+            fault.problem = stop.problem.empty() ? stop.message : stop.problem;
+            if (fault.problem.starts_with("yaml: ")) { fault.problem.erase(0, 6); }
+            fault.line = stop.line;
+            fault.column = stop.column != 0 ? stop.column : composer.column_in(stop.line);
+            if (stop.is_open) {
+                fault.open_line = stop.open.line + 1;
+                fault.open_column = stop.open.column + 1;
+            }
+            return Value::nil();
         }
-        return Value::nil();
     }
 }
 

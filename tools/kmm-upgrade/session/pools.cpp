@@ -31,7 +31,10 @@ std::vector<std::string> pools_to_pause(Access& access, const std::function<bool
                     used.insert(pool->name);
         const auto signer = used.empty() ? std::nullopt : access_to_pools.signer();
         for (const auto& pool : pools) {
-            if (!used.contains(pool.name) || (!pool.paused && !is_asked)) continue;
+            if (!used.contains(pool.name)) continue;
+            if (const auto activity = activity_warning(pool); !activity.empty())
+                access.call.note("warning: " + activity);
+            if (!pool.paused && !is_asked) continue;
             if (pool.paused)
                 access.call.note(cluster::pause_text(pool));
             else names.push_back(pool.name);

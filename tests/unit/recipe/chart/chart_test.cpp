@@ -144,6 +144,33 @@ TEST_CASE("--set") {
     }
 }
 
+TEST_CASE("--set forgets a new item of a list whose empty value ends the text") {
+    CHECK(set("l[0].a=") == R"({"l":[]})");
+    CHECK(set("l[0][1].a=") == R"({"l":[]})");
+    CHECK(set("l[0].a=,l[1].b=2") == R"({"l":[{"a":""},{"b":2}]})");
+    CHECK(set("l[0].a=1,l[0].b=") == R"({"l":[{"a":1,"b":""}]})");
+    CHECK(set("l[0]=") == R"({"l":[""]})");
+    CHECK(set("l[0][0]=") == R"({"l":[[""]]})");
+}
+
+TEST_CASE("numbers in Chart.yaml become texts as sigs.k8s.io/yaml writes them") {
+    const auto version = [](const std::string& number) {
+        const File chart{"Chart.yaml", k_chart.data + "appVersion: " + number + "\n"};
+        return recipe::chart::load_chart({chart}, "dir/top").metadata.app_version;
+    };
+    CHECK(version("1234567890123456789") == "1234567890123456789");
+    CHECK(version("12345678901234567890") == "12345678901234567890");
+    CHECK(version("20230101.1") == "2.0230102e+07");
+    CHECK(version("1.123456789") == "1.1234568");
+    CHECK(version("0x10") == "16");
+}
+
+TEST_CASE("fields of objects are found in any case, as encoding/json finds them") {
+    const std::string hook = "Kind: Job\nMetadata: {ANNOTATIONS: {helm.sh/hook: test}}\n";
+    const std::string text = rendered({{"templates/a.yaml", hook + "---\nkind: A\n"}});
+    CHECK(text.ends_with("# Source: top/templates/a.yaml\n" + hook));
+}
+
 TEST_CASE(".helmignore") {
     recipe::chart::Ignore ignore;
     ignore.add("# c\n*.bak\n/top.txt\ndir/\na/*.md\n", ".helmignore");

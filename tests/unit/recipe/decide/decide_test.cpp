@@ -4,6 +4,7 @@
 #include "recipe/decide/containers.hpp"
 #include "recipe/decide/decision.hpp"
 #include "recipe/decide/upgradeable.hpp"
+#include "recipe/template/yaml.hpp"
 
 namespace {
 
@@ -20,6 +21,25 @@ DriverContainer container(const std::string& builder = "", const std::string& fa
     made.build_fault = fault;
     return made;
 }
+
+recipe::plan::RecipeObject recipe_object(const std::string& yaml) {
+    recipe::tmpl::YamlFault fault;
+    return {"demo", "0000-build.yaml", "k", recipe::tmpl::read_yaml_text(yaml, fault), {}};
+}
+
+recipe::plan::RecipeObject build(const std::string& name, const std::string& spec) {
+    return recipe_object("kind: BuildConfig\nmetadata: {name: " + name +
+                         ", annotations: {specialresource.openshift.io/driver-container-vendor: acme}}\nspec: " + spec);
+}
+
+const char* const k_driver = R"(kind: DaemonSet
+metadata:
+  name: demo
+  annotations:
+    specialresource.openshift.io/state: driver-container
+    specialresource.openshift.io/driver-container-vendor: acme
+spec: {template: {spec: {containers: [{name: c, image: "q.test/ns/demo:k"}]}}}
+)";
 
 }  // namespace
 
@@ -47,6 +67,79 @@ TEST_CASE("pull first, build second, else wait") {
         CHECK(made.action == row.action);
         CHECK(made.reason == row.reason);
     }
+}
+
+TEST_CASE("all builds of a vendor are needed, and the one that makes the image is named") {
+    recipe::plan::RenderedRecipes rendered;
+    rendered.objects = {build("base", "{source: {git: {uri: u}}, output: {to: {name: 'base:1'}}}"),
+                        build("final", "{source: {dockerfile: FROM base}, output: {to: {name: 'demo:k'}}}"),
+                        recipe_object(k_driver)};
+    const auto containers = driver_containers(rendered);
+    REQUIRE(containers.size() == 1);
+    CHECK(containers[0].builder == "BuildConfig final");
+    std::vector<Decision> decisions{decide(containers[0], Presence::absent, "")};
+    const auto lines = state_lines(rendered, decisions);
+    CHECK(lines.at(0).action == Action::build);
+    drop_needless_builds(rendered, decisions);
+    CHECK(rendered.objects.size() == 3);
+    decisions[0].action = Action::pull;
+    drop_needless_builds(rendered, decisions);
+    CHECK(rendered.objects.size() == 1);
+}
+
+TEST_CASE("every image of a Pod that is made for the kernel has to be there") {
+    const auto images = [](const std::string& pod) {
+        recipe::plan::RenderedRecipes rendered;
+        rendered.objects = {recipe_object("kind: DaemonSet\nmetadata: {name: d, annotations: "
+                                          "{specialresource.openshift.io/state: driver-container}}\n"
+                                          "spec: {template: {spec: " + pod + "}}")};
+        rendered.objects[0].kernel = "5.14.0-1.el9.x86_64+rt";
+        std::string made;
+        for (const auto& one : driver_containers(rendered)) {
+            made += one.image + '/' + std::to_string(one.ordinal) + ' ';
+        }
+        return made;
+    };
+    CHECK(images("{containers: [{image: a}, {image: b}], initContainers: [{image: c}]}") == "a/0 ");
+    CHECK(images("{containers: [{image: a}, {image: 'b:v5.14.0-1.el9.x86_64_rt'}]}") ==
+          "a/0 b:v5.14.0-1.el9.x86_64_rt/1 ");
+    CHECK(images("{containers: [{image: a}], initContainers: [{image: 'i:5.14.0-1.el9.x86_64+rt'}, {image: x}]}") ==
+          "a/0 i:5.14.0-1.el9.x86_64+rt/1 ");
+    CHECK(images("{containers: [{image: 'k:5.14.0-1.el9.x86_64_rt'}], initContainers: [{image: "
+                 "'k:5.14.0-1.el9.x86_64_rt'}]}") == "k:5.14.0-1.el9.x86_64_rt/0 ");
+    CHECK(images("{containers: []}").empty());
+    CHECK(images("{initContainers: [{image: 'k:5.14.0-1.el9.x86_64_rt'}]}").empty());
+}
+
+TEST_CASE("a build of another image does not build this one") {
+    const auto fault = [](const std::string& output, const std::string& image) {
+        recipe::plan::RenderedRecipes rendered;
+        std::string driver = k_driver;
+        driver.replace(driver.find("q.test/ns/demo:k"), 16, image);
+        rendered.objects = {build("b", "{source: {git: {uri: u}}, output: {to: {name: '" + output + "'}}}"),
+                            recipe_object(driver)};
+        return driver_containers(rendered).at(0).build_fault;
+    };
+    CHECK(fault("demo:k", "q.test/ns/demo:k").empty());
+    CHECK(fault("route.test/ns/demo:k", "registry.svc:5000/ns/demo:k").empty());
+    CHECK(fault("demo:latest", "q.test/ns/demo").empty());
+    CHECK(fault("", "q.test/ns/demo:k").empty());
+    CHECK(fault("demo:latest", "q.test/ns/demo:k") == "its output is demo:latest");
+    CHECK(fault("demo:k", "q.test/ns/demo@sha256:1") == "its output is demo:k");
+}
+
+TEST_CASE("a build without anything to build from builds nothing") {
+    const auto fault = [](const std::string& source) {
+        recipe::plan::RenderedRecipes rendered;
+        rendered.objects = {build("b", "{source: " + source + "}"), recipe_object(k_driver)};
+        return driver_containers(rendered).at(0).build_fault;
+    };
+    CHECK(fault("{git: {uri: u}}").empty());
+    CHECK(fault("{images: [{from: {name: i}}]}").empty());
+    CHECK(fault("{dockerfile: FROM x, binary: {}}").empty());
+    CHECK(fault("{images: []}").starts_with("its spec.source names neither"));
+    CHECK(fault("{git: null, images: null}").starts_with("its spec.source names neither"));
+    CHECK(fault("{type: Binary, binary: {}}").starts_with("its spec.source is binary"));
 }
 
 TEST_CASE("a rollout waits for what says so, for definitions of kinds, and for hooks") {

@@ -240,3 +240,8 @@ TEST_CASE("a list that grows item by item costs time in proportion to its length
     const double small = seconds(5'000);
     CHECK(seconds(50'000) < 40 * small + 0.1);  // 100 times if each append copied the list
 }
+
+TEST_CASE("a time zone without a name is printed with hours and minutes") {
+    CHECK(rendered(R"({{ toDate "2006-01-02 15:04 -07:00" "2017-12-31 23:59 -05:30" }})") ==
+          "2017-12-31 23:59:00 -0530 -0530");
+}

@@ -98,6 +98,26 @@ TEST_CASE("YAML is read with the rules of YAML 1.1, the last of equal keys wins"
     CHECK(fault.message == "yaml: document contains excessive aliasing");
 }
 
+TEST_CASE("YAML is read by the rules of go-yaml where libyaml has newer ones") {
+    const auto read = [](const std::string& text) {
+        YamlFault fault;
+        const Value value = read_yaml_text(text, fault);
+        return fault.message.empty() ? write_json(value) : fault.message;
+    };
+    // A question mark ends an unquoted text of a flow collection.
+    CHECK(read("args: [--url=http://a/?b=c]\n") == "yaml: did not find expected ',' or ']'");
+    CHECK(read("a: 1\nb: {c: d?}\n") == "yaml: line 1: did not find expected ',' or '}'");
+    CHECK(read("a: [\"b?\", c]\nd: e?f\ng:\n- h?\n") == R"({"a":["b?","c"],"d":"e?f","g":["h?"]})");
+    CHECK(read("a: \"b\\/c\"\n") == "yaml: found unknown escape character");
+    CHECK(read("a: \"b\\\\/c\"\nd: '\\/'\ne: \"\u00e9\\\\\\/\"\n") == "yaml: line 3: found unknown escape character");
+    CHECK(read("a: \"it\\'s\\'\"\nb: [\"\\'\"]\n") == R"({"a":"it's'","b":["'"]})");
+    CHECK(read("a: {b:}\nc: [d:, e::]\n") == R"({"a":{"b:":null},"c":["d:","e::"]})");
+    YamlFault fault;
+    CHECK(read_yaml_text("a: [b,\n  c, d?]\n", fault).is_nil());
+    CHECK(fault.line == 2);
+    CHECK(fault.column == 7);
+}
+
 TEST_CASE("a fault of YAML names where what is not closed begins") {
     const auto message = [](std::string_view text) {
         YamlFault fault;

@@ -106,6 +106,35 @@ TEST_CASE("a pool that someone pauses during the run stays paused") {
     CHECK(world.is_paused("worker"));
 }
 
+TEST_CASE("an empty selector selects no node, as for the machine config operator") {
+    Pools world;
+    int number = 0;
+    for (const std::string selector : {"{}", "{matchLabels: {}}", "{matchExpressions: []}", "null"})
+        world.api.put(json("{apiVersion: machineconfiguration.openshift.io/v1, kind: MachineConfigPool, "
+                           "metadata: {name: odd-" +
+                           std::to_string(++number) + "}, spec: {paused: true, nodeSelector: " + selector + "}}"));
+    const auto pools = cluster::MachinePools(*world.client).read();
+    const auto* found = cluster::pool_of(pools, node_with("node-role.kubernetes.io/worker: ''"));
+    REQUIRE(found != nullptr);
+    CHECK(found->name == "worker");
+    CHECK(cluster::pool_of(pools, node_with("disk: fast")) == nullptr);
+}
+
+TEST_CASE("a pool that its operator works on is named before a run begins beside it") {
+    Pools world;
+    const auto warning = [&](const std::string& type, bool paused) {
+        world.api.put(json("{apiVersion: machineconfiguration.openshift.io/v1, kind: MachineConfigPool, "
+                           "metadata: {name: at-work}, spec: {paused: " +
+                           std::string(paused ? "true" : "false") + "}, status: {conditions: [{type: Updated, status: "
+                           "'False'}, {type: " + type + ", status: 'True'}]}}"));
+        return activity_warning(cluster::MachinePools(*world.client).read().front());
+    };
+    CHECK(warning("Updating", false).starts_with("MachineConfigPool at-work is updating: its operator drains"));
+    CHECK(warning("Degraded", false).starts_with("MachineConfigPool at-work is degraded: its operator failed"));
+    CHECK(warning("RenderDegraded", false).empty());
+    CHECK(warning("Updating", true).empty());
+}
+
 TEST_CASE("a node is in master, else in a pool of its own, else in worker") {
     Pools world;
     const auto pools = cluster::MachinePools(*world.client).read();
