@@ -397,7 +397,8 @@ std::optional<ReleaseObject> release_of(ObjectMeta meta) {
 }
 
 bool NodeObject::is_control_plane() const noexcept {
-    return kmm::kubernetes::is_control_plane([&](std::string_view key) { return find_label(meta.labels, key) != nullptr; });
+    const auto has = [&](std::string_view key) { return find_label(meta.labels, key) != nullptr; };
+    return kmm::kubernetes::is_control_plane(has);
 }
 
 std::string Inventory::unknown_reason(std::string_view kind, std::string_view plural) const {

@@ -22,7 +22,8 @@ struct PlannedKernel {
 
 /// The run of `request`, whose to_version is the release: nodes of its choice, in its order. Nodes that somebody else
 /// has cordoned, or that are not Ready, are left out unless they are named. Nodes that run the release already are part
-/// of it: their drivers are proved. Those without Linux have no part in it. Errors: not_found "node-not-found"; checks_failed "no-nodes", "order-incomplete".
+/// of it: their drivers are proved. Those without Linux have no part in it. Errors: not_found "node-not-found";
+/// checks_failed "no-nodes", "order-incomplete".
 [[nodiscard]] PlannedKernel plan_kernel(const api::Objects& objects, const StartRequest& request,
                                         const upgrade::kernel::Subject& subject, const sys::Clock& clock);
 

@@ -120,7 +120,8 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
     Diagnostics findings;
     settle_findings(verdicts, reporting, findings);
     settle_findings(recipe_verdicts, reporting, findings);
-    const auto upgradeable = is_of_the_cluster(args) ? std::optional(judge_all(verdicts, recipe_verdicts)) : std::nullopt;
+    const auto upgradeable =
+        is_of_the_cluster(args) ? std::optional(judge_all(verdicts, recipe_verdicts)) : std::nullopt;
     if (args.get("metrics")) write_metrics(args, context, preflight_metrics(verdicts, recipe_verdicts, upgradeable));
     reporting.publish("preflight", read_files(source), findings, context);
     if (target) {
@@ -136,7 +137,8 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
     } else if (context.output == "name") {
         context.console.out(losing_names(verdicts));
         for (const auto& one : recipe_verdicts)
-            if (one.text() != "pass" && !one.known) context.console.out(fmt::format("{} {}\n", one.kernel, one.resource));
+            if (one.text() != "pass" && !one.known)
+                context.console.out(fmt::format("{} {}\n", one.kernel, one.resource));
     } else {
         if (!verdicts.empty() || recipe_verdicts.empty()) context.console.out(verdict_table(verdicts, context));
         if (!verdicts.empty() && !recipe_verdicts.empty()) context.console.out("\n");
@@ -158,8 +160,8 @@ cli::Verb preflight_verb() {
         "For each kernel and Module the check asks: is there a kernel mapping; with --check-images, does the "
         "image exist for the nodes' architecture; with --kernel-devel, do the image's modules fit that kernel: "
         "vermagic, every symbol and its version, namespaces, licence, dependencies, parameters, firmware. Nodes "
-        "of one kernel and architecture are a pool and share a line; CHECKED says how far the check went. Nodes of another "
-        "architecture than the one in the kernel's name are not asked about.\n\n"
+        "of one kernel and architecture are a pool and share a line; CHECKED says how far the check went. Nodes "
+        "of another architecture than the one in the kernel's name are not asked about.\n\n"
         "With --cert, every module's signature is verified as that kernel would verify it. Kernels built with "
         "CONFIG_MODULE_SIG_FORCE (read from --kernel-devel) and nodes with --sig-enforce refuse modules that are "
         "unsigned or signed by another key; other kernels load them and are tainted, which is a warning. A "
@@ -171,11 +173,11 @@ cli::Verb preflight_verb() {
         "build whose source is known. Otherwise the kernel has to wait. A PreflightValidation of the operator "
         "names a release, whose kernel is taken from the facts.\n\n"
         "The result upgradeable is true if every driver is ready; MODULE, -n or -l leave it out, and failures that "
-        "--baseline knows stay failures, marked as known: they alone are not exit code 10. --status clusteroperator[/NAME] or "
-        "operatorcondition[/NAMESPACE]/NAME prints it as a condition to apply. Each verdict in json has a "
-        "checksum of its inputs: a result with another checksum does not apply to them.\n\n"
-        "-o name prints kernel and Module of each failure that is not known. Exit code 10 if anything fails or could not be "
-        "checked.";
+        "--baseline knows stay failures, marked as known: they alone are not exit code 10. --status "
+        "clusteroperator[/NAME] or operatorcondition[/NAMESPACE]/NAME prints it as a condition to apply. Each "
+        "verdict in json has a checksum of its inputs: a result with another checksum does not apply to them.\n\n"
+        "-o name prints kernel and Module of each failure that is not known. Exit code 10 if anything fails or could "
+        "not be checked.";
     verb.examples = {
         {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64", "is every Module mapped for it"},
         {"kmm-plan preflight --cluster ./fleet --kernel 6.1.0-60-amd64 --check-images", "and are the images there"},

@@ -15,7 +15,8 @@
 namespace kmm::tool_upgrade {
 namespace {
 
-/// Nodes that came after `run`, which walks all nodes, began and run another kernel, though they could run this one. Errors: those of the cluster.
+/// Nodes that came after `run`, which walks all nodes, began and run another kernel, though they could run this one.
+/// Errors: those of the cluster.
 std::vector<std::string> newcomers_of_kernel(cluster::ClusterStore& store, const upgrade::Run& run) {
     const auto snapshot = store.read();
     if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);

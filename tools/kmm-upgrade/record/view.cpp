@@ -88,7 +88,8 @@ std::vector<Line> lines_of(const upgrade::Run& run, const std::optional<record::
         }
     }
     if (const auto cordoned = upgrade::cordoned_nodes(run); !cordoned.empty())
-        lines.push_back({words.hold, base::join_some(cordoned, k_names), "by this upgrade; resume, skip or abort lifts it"});
+        lines.push_back(
+            {words.hold, base::join_some(cordoned, k_names), "by this upgrade; resume, skip or abort lifts it"});
     if (owner) {
         lines.push_back(
             {"running", owner->operation, fmt::format("pid {} on {} since {}", owner->pid, owner->host, owner->since)});
