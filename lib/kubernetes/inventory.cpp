@@ -397,8 +397,7 @@ std::optional<ReleaseObject> release_of(ObjectMeta meta) {
 }
 
 bool NodeObject::is_control_plane() const noexcept {
-    const auto has = [&](std::string_view key) { return find_label(meta.labels, key) != nullptr; };
-    return kmm::kubernetes::is_control_plane(has);
+    return kubernetes::is_control_plane([&](auto key) { return find_label(meta.labels, key) != nullptr; });
 }
 
 std::string Inventory::unknown_reason(std::string_view kind, std::string_view plural) const {
