@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "cli/app.hpp"
 #include "cli/parse.hpp"
+#include "sys/input_deadline.hpp"
 #include "sys/signals.hpp"
 #include "value/writer.hpp"
 
@@ -94,6 +95,10 @@ Exit run_command(const Program& program, const Command& command, const Surroundi
     const Args& args = command.args;
     const std::string color = args.get("color").value_or("auto");
     Context context{console, program, *command.verb, args.get("output").value_or("table"), 0, false, false};
+    if (const auto text = args.get("timeout")) {
+        const auto timeout = base::parse_duration(*text);
+        if (timeout && timeout->count() > 0) sys::limit_input_waits(*timeout);
+    }
     context.verbosity = args.flag("quiet") ? -1 : static_cast<int>(args.all("verbose").size());
     context.color_out = use_color(color, console.out_is_terminal(), surroundings);
     context.color_err = use_color(color, console.err_is_terminal(), surroundings);

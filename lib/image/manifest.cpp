@@ -169,7 +169,8 @@ bool is_plain_type(std::string_view content_type) {
 
 DocumentKind document_kind(const Node& root, std::string_view content_type) {
     expect_mapping(root, "manifest");
-    expect_exact(root, {"schemaVersion", "mediaType", "manifests", "config", "layers"}, "manifest");
+    expect_exact(root, {"schemaVersion", "mediaType", "manifests", "config", "layers", "fsLayers", "history"},
+                 "manifest");
     const std::string header = base::to_lower(base::trim(content_type.substr(0, content_type.find(';'))));
     if (header.find("manifest.v1") != std::string::npos && header.find("docker") != std::string::npos) {
         throw unsupported("expected a schema 2 manifest, found the obsolete Docker schema 1",
@@ -186,6 +187,13 @@ DocumentKind document_kind(const Node& root, std::string_view content_type) {
     const bool has_layers = root.find("layers") != nullptr || root.find("config") != nullptr;
     if (has_manifests && has_layers) {
         throw bad("manifest", "expected either manifests or config and layers, found both");
+    }
+    for (const char* const of_schema_1 : {"fsLayers", "history"}) {
+        if (const Node* found = root.find(of_schema_1); found != nullptr && !found->is_null()) {
+            throw bad("manifest", fmt::format("expected no {} in a schema 2 manifest, found it", of_schema_1))
+                .hint("readers differ in which layers are meant: build and push the image again with a container build "
+                      "tool");
+        }
     }
     std::string type = header.empty() || is_plain ? field : header;
     if (type.empty() && is_plain && has_manifests != has_layers) {  // the specification lets the member away

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether the kernel finds and can read the firmware that modules name.
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <utility>
@@ -26,11 +28,33 @@ std::vector<std::string> firmware_directories(const HostPaths& host, const std::
     return directories;
 }
 
+namespace {
+
+/// True for a name with wildcards, which tools that build an initrd expand; the kernel never asks for it.
+bool is_pattern(const std::string& file) { return file.find_first_of("*?[") != std::string::npos; }
+
+/// Whether `directory` has a file that the pattern `file` means. Wildcards before the last / are not looked for, and
+/// taken as met.
+bool has_match(const std::string& directory, const std::string& file) {
+    const std::size_t slash = file.rfind('/');
+    const std::string place = slash == std::string::npos ? std::string() : "/" + file.substr(0, slash);
+    const std::string pattern = slash == std::string::npos ? file : file.substr(slash + 1);
+    if (is_pattern(place)) return true;
+    std::error_code error;
+    for (fs::directory_iterator it(directory + place, error), end; !error && it != end; it.increment(error)) {
+        if (::fnmatch(pattern.c_str(), it->path().filename().c_str(), 0) == 0) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
 std::vector<std::string> firmware_forms(const std::vector<std::string>& directories, const std::string& file) {
     std::vector<std::string> forms;
     for (const char* ending : {"", ".xz", ".zst", ".gz"}) {
         const bool there = std::any_of(directories.begin(), directories.end(), [&](const std::string& directory) {
             std::error_code error;
+            if (is_pattern(file)) return has_match(directory, file + ending);
             return fs::exists(directory + "/" + file + ending, error);
         });
         if (there) forms.emplace_back(ending);

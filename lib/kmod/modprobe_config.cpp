@@ -39,6 +39,26 @@ std::string rest_of(const std::vector<std::string>& words, std::size_t from) {
     return text;
 }
 
+/// From words[first] on; words before the first section have no meaning.
+SoftNames softdep_of(const std::vector<std::string>& words, std::size_t first) {
+    SoftNames names;
+    std::vector<std::string>* list = nullptr;
+    for (std::size_t i = first; i < words.size(); ++i) {
+        if (words[i] == "pre:" || words[i] == "post:") {
+            list = words[i] == "pre:" ? &names.pre : &names.post;
+        } else if (list != nullptr) {
+            list->push_back(normalise_name(words[i]));
+        }
+    }
+    return names;
+}
+
+/// `where` is "/etc/modprobe.d/NAME:LINE". modprobe sorts the modules.softdep of a tree among the files of modprobe.d.
+bool is_read_before_modules(std::string_view where) {
+    const std::string_view file = where.substr(0, where.rfind(':'));
+    return file.substr(file.rfind('/') + 1) < std::string_view("modules.softdep");
+}
+
 void take_line(const std::vector<std::string>& words, const std::string& where, ModprobeConfig& config) {
     if (words.size() < 2) return;
     const std::string name = normalise_name(words[1]);
@@ -53,14 +73,8 @@ void take_line(const std::vector<std::string>& words, const std::string& where, 
         if (words.size() > 2)
             commands.push_back({words[1], rest_of(words, 2), where});  // without a command it is no line for modprobe
     } else if (words[0] == "softdep") {
-        std::map<std::string, std::vector<std::string>>* list = nullptr;
-        for (std::size_t i = 2; i < words.size(); ++i) {
-            if (words[i].ends_with(':')) {
-                list = words[i] == "pre:" ? &config.soft_pre : words[i] == "post:" ? &config.soft_post : nullptr;
-            } else if (list != nullptr) {
-                (*list)[words[1]].push_back(normalise_name(words[i]));
-            }
-        }
+        if (words.size() > 2)
+            config.softdeps.push_back({words[1], softdep_of(words, 2), is_read_before_modules(where)});
     }
 }
 
@@ -175,20 +189,20 @@ const HostCommand* command_for(const std::vector<HostCommand>& commands, const s
     return it == commands.end() ? nullptr : &*it;
 }
 
-std::vector<std::string> soft_names(const std::string& value, std::string_view section) {
-    std::vector<std::string> names;
-    bool inside = false;
-    std::string words = value;
-    std::replace_if(words.begin(), words.end(), [](char c) { return c == '\t' || c == '\n'; }, ' ');
-    for (const auto word : base::split(words, ' ')) {
-        if (word.empty()) continue;
-        if (word.ends_with(':')) {
-            inside = word == section;
-        } else if (inside) {
-            names.push_back(normalise_name(word));
-        }
+SoftNames soft_names(const std::vector<SoftLine>& config, const std::string& name,
+                     const std::vector<std::string>& own) {
+    const auto of_config = [&](bool before_modules) {
+        return std::find_if(config.begin(), config.end(), [&](const SoftLine& line) {
+            return line.before_modules == before_modules && alias_fits(line.pattern, name);
+        });
+    };
+    if (const auto line = of_config(true); line != config.end()) return line->names;
+    for (std::string text : own) {
+        std::replace(text.begin(), text.end(), '\n', ' ');
+        if (const auto words = config_words(text); !words.empty()) return softdep_of(words, 0);
     }
-    return names;
+    const auto line = of_config(false);
+    return line == config.end() ? SoftNames() : line->names;
 }
 
 ModprobeConfig read_modprobe_config(const HostPaths& host) {

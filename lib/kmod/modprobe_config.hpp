@@ -34,6 +34,19 @@ struct HostCommand {
     std::string where;
 };
 
+/// What a softdep names, in its order; normalised.
+struct SoftNames {
+    std::vector<std::string> pre;   ///< modules or aliases to load before
+    std::vector<std::string> post;  ///< modules or aliases to load after
+};
+
+/// One `softdep` line.
+struct SoftLine {
+    std::string pattern;  ///< of module names, as it is written
+    SoftNames names;
+    bool before_modules = true;  ///< in a file that modprobe reads before modules.softdep, by its name
+};
+
 /// Module names are normalised.
 struct ModprobeConfig {
     std::map<std::string, std::vector<HostOption>> options;   ///< module -> KEY=VALUE entries, in effective order
@@ -42,16 +55,17 @@ struct ModprobeConfig {
     std::set<std::string> kernel_blacklist;  ///< module_blacklist=: the kernel itself refuses these; as written, which
                                              ///< is how it compares them
     std::vector<HostCommand> install, remove;                 ///< in order; never run
-    std::map<std::string, std::vector<std::string>> soft_pre;   ///< module, may be a pattern -> modules to load before
-    std::map<std::string, std::vector<std::string>> soft_post;  ///< module, may be a pattern -> modules to load after
+    std::vector<SoftLine> softdeps;                           ///< in order: modprobe takes the first that fits alone
 };
 
 /// Whether `name` is what `alias`, a pattern of fnmatch as modules and modprobe.d have them, stands for. `-` and `_`
 /// are the same.
 [[nodiscard]] bool alias_fits(const std::string& alias, const std::string& name);
 
-/// Module names after `section` ("pre:" or "post:") in a softdep= value, normalised.
-[[nodiscard]] std::vector<std::string> soft_names(const std::string& value, std::string_view section);
+/// What is around module `name`: of the first of its softdeps alone, as libkmod has it, which are the lines of `config`
+/// and `own`, the softdep= values of its file (depmod writes each into modules.softdep as a line).
+[[nodiscard]] SoftNames soft_names(const std::vector<SoftLine>& config, const std::string& name,
+                                   const std::vector<std::string>& own);
 
 /// The modules that `alias` lines make of `name`, without "off"; nullopt if there is no such line. modprobe takes them
 /// instead of a module of that name, and of aliases in modules.

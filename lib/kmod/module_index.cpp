@@ -122,22 +122,13 @@ private:
             if (seen_external_.insert(name).second) result_.external.push_back(name);
             return;
         }
-        for (const auto& pre : soft_wishes(name, *module, "pre:", extras_.soft_pre)) probe_soft(pre, result_.soft);
+        const SoftNames soft = soft_names(extras_.softdeps, name, module->file.info_all("softdep"));
+        for (const auto& pre : all_meant_by(soft.pre)) probe_soft(pre, result_.soft);
         if (done_.insert(name).second) result_.names.push_back(name);
-        for (const auto& post : soft_wishes(name, *module, "post:", extras_.soft_post))
-            probe_soft(post, result_.soft_post);
+        for (const auto& post : all_meant_by(soft.post)) probe_soft(post, result_.soft_post);
     }
 
-    [[nodiscard]] std::vector<std::string> soft_wishes(
-        const std::string& name, const IndexedModule& module, std::string_view section,
-        const std::map<std::string, std::vector<std::string>>& of_host) const {
-        std::vector<std::string> wishes;
-        for (const auto& value : module.file.info_all("softdep")) {
-            for (auto& wish : soft_names(value, section)) wishes.push_back(std::move(wish));
-        }
-        for (const auto& [pattern, names] : of_host) {
-            if (alias_fits(pattern, name)) wishes.insert(wishes.end(), names.begin(), names.end());
-        }
+    [[nodiscard]] std::vector<std::string> all_meant_by(const std::vector<std::string>& wishes) const {
         std::vector<std::string> meant;
         for (const auto& wish : wishes) {
             for (auto& module_name : meant_by(wish)) meant.push_back(std::move(module_name));

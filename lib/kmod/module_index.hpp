@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "kmod/modprobe_config.hpp"
 #include "kmod/module_file.hpp"
 #include "sys/confined.hpp"
 
@@ -40,9 +41,8 @@ struct LoadOrder {
 
 /// What is to be ordered besides the image's own statements.
 struct OrderExtras {
-    std::vector<std::string> also;                                    ///< further modules, after the main one
-    std::map<std::string, std::vector<std::string>> soft_pre = {};    ///< softdep lines of the host's configuration
-    std::map<std::string, std::vector<std::string>> soft_post = {};   ///< the same, what follows
+    std::vector<std::string> also;        ///< further modules, after the main one
+    std::vector<SoftLine> softdeps = {};  ///< of the host's configuration
 };
 
 class ModuleIndex {

@@ -38,7 +38,7 @@ public:
     Preflight run() {
         out_.config = read_modprobe_config(host_);
         out_.order =
-            index_.order(wish_.module, wish_.loading_order, {wish_.also, out_.config.soft_pre, out_.config.soft_post});
+            index_.order(wish_.module, wish_.loading_order, {wish_.also, out_.config.softdeps});
         check_kernel();
         resolve_external();
         resolve_after();

@@ -25,20 +25,11 @@ private:
     void fill(const HostModule& module) {
         const std::string name = normalise_name(module.name);
         const bool is_new = !is_live(name);
-        if (is_new) probe_all(module, name, "pre:", place_.config.soft_pre);
+        const SoftNames soft =
+            is_new ? soft_names(place_.config.softdeps, name, module.softdeps) : SoftNames();
+        for (const auto& wish : soft.pre) probe(wish);
         if (done_.insert(name).second) modules_.push_back(module);
-        if (is_new) probe_all(module, name, "post:", place_.config.soft_post);
-    }
-
-    void probe_all(const HostModule& module, const std::string& name, std::string_view section,
-                   const std::map<std::string, std::vector<std::string>>& configured) {
-        for (const auto& text : module.softdeps) {
-            for (const auto& wish : soft_names(text, section)) probe(wish);
-        }
-        for (const auto& [pattern, wishes] : configured) {
-            if (!alias_fits(pattern, name)) continue;
-            for (const auto& wish : wishes) probe(wish);
-        }
+        for (const auto& wish : soft.post) probe(wish);
     }
 
     /// `wish` is a module or an alias.

@@ -11,12 +11,14 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <limits>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "sys/directory.hpp"
 #include "sys/durable_names.hpp"
 #include "sys/fd.hpp"
+#include "sys/input_deadline.hpp"
 #include "sys/signals.hpp"
 
 namespace kmm::sys {
@@ -64,17 +66,33 @@ int open_to_read(const std::string& path) {
     return fd;
 }
 
+/// That of limit_input_waits, and when it ends.
+struct InputLimit {
+    std::chrono::milliseconds patience = k_patient;
+    std::chrono::steady_clock::time_point until{};
+};
+
+InputLimit& input_limit() {
+    static InputLimit limit;
+    return limit;
+}
+
 /// Waits until there is something to read, or the end. The first signal ends that, and `patience`: whoever writes may
 /// never come.
-void await_input(int fd, const std::string& path, std::chrono::milliseconds patience) {
+void await_input(int fd, const std::string& path, std::chrono::milliseconds own_patience) {
     std::array<pollfd, 2> ends{pollfd{fd, POLLIN, 0}, pollfd{interrupt_fd(), POLLIN, 0}};
-    const bool ever = patience == k_patient;
-    const auto until = std::chrono::steady_clock::now() + (ever ? std::chrono::milliseconds(0) : patience);
+    const bool own_ends = own_patience != k_patient;
+    const auto own_until = std::chrono::steady_clock::now() + (own_ends ? own_patience : std::chrono::milliseconds(0));
+    const InputLimit& limit = input_limit();
+    const bool limited = limit.patience != k_patient && (!own_ends || limit.until < own_until);
+    const bool ever = !own_ends && !limited;
+    const auto until = limited ? limit.until : own_until;
+    const auto patience = limited ? limit.patience : own_patience;
     const auto left = [&] {
-        return ever ? -1
-                    : std::max(0, static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(
-                                                       until - std::chrono::steady_clock::now())
-                                                       .count()));
+        if (ever) return -1;
+        constexpr std::int64_t k_poll_max = std::numeric_limits<int>::max();
+        const auto more = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+        return static_cast<int>(std::clamp<std::int64_t>(more.count(), 0, k_poll_max));
     };
     int ready = 0;
     while ((ready = ::poll(ends.data(), ends.size(), left())) < 0 && errno == EINTR) {
@@ -293,6 +311,14 @@ std::string read_file(const std::string& path, std::size_t bytes_max, std::chron
         throw from_errno(saved, "cannot open " + path);
     }
     return read_fd(fd.get(), path, bytes_max, patience);
+}
+
+void limit_input_waits(std::chrono::milliseconds patience) {
+    InputLimit& limit = input_limit();
+    limit.patience = patience;
+    if (patience != k_patient) {
+        limit.until = std::chrono::steady_clock::now() + patience;
+    }
 }
 
 }  // namespace kmm::sys

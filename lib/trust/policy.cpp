@@ -218,6 +218,9 @@ private:
         } else if (made.type == "signedBaseLayer") {
             made.kind = Requirement::Kind::unsupported;
             refuse_others(node, made.type, {"type", "baseLayerIdentity"});
+            if (node.find("baseLayerIdentity") == nullptr) {
+                fault("missing-field", "signedBaseLayer: expected baseLayerIdentity, found none", node.mark());
+            }
             read_identity(node, "baseLayerIdentity");
         } else if (made.type == "insecureAcceptAnything" || made.type == "reject") {
             made.kind = made.type == "reject" ? Requirement::Kind::reject : Requirement::Kind::accept;

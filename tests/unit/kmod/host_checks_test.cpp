@@ -173,6 +173,16 @@ TEST_CASE("firmware files that are nowhere") {
     CHECK(rig.messages.find(": vendor/b.bin\n") != std::string::npos);
 }
 
+TEST_CASE("firmware names with wildcards are met by any file that fits") {
+    CheckRig rig;
+    KoSpec spec;
+    spec.modinfo = {"firmware=vendor/a-*.bin", "firmware=vendor/lost-*.bin", "firmware=lost/*", "firmware=any*/x"};
+    rig.add(spec);
+    put(rig.host.directory.path() + "/lib/firmware/vendor/a-1.bin.xz", "x");
+    CHECK(rig.found() == Found{"warning firmware-missing"});
+    CHECK(rig.messages.find(": vendor/lost-*.bin, lost/*\n") != std::string::npos);
+}
+
 TEST_CASE("signatures and keys") {
     CheckRig rig;
     const std::string enforce = rig.host.paths.sys + "/module/module/parameters/sig_enforce";

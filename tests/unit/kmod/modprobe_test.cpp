@@ -148,9 +148,38 @@ TEST_CASE("the host's modprobe.d and command line") {
     CHECK_FALSE(kmod::alias_fits("nick-*", "demo"));
     CHECK(kmod::alias_fits("net-pf-[3-5]", "net_pf_4"));
     CHECK_FALSE(kmod::alias_fits("net-pf-[3-5]", "net-pf-6"));
-    CHECK(config.soft_pre.at("demo") == Words{"x_y", "z"});
+    REQUIRE(config.softdeps.size() == 1);
+    CHECK(config.softdeps[0].pattern == "demo");
+    CHECK(config.softdeps[0].names.pre == Words{"x_y", "z"});
+    CHECK(config.softdeps[0].names.post == Words{"late"});
     CHECK(kmod::effective_parameters(config, "demo", {"answer=8"}) == "who=\"a b\" from=lib level=3 not=1 answer=8");
     CHECK(kmod::effective_parameters(config, "dep", {}).empty());
+}
+
+TEST_CASE("one softdep line counts for a module, as modprobe has it") {  // compared with kmod 30, -n --show-depends
+    FakeHost host;
+    const Words own = {"pre: a post: b", "pre: c"};
+    const auto around = [&](const Words& values) {
+        return kmod::soft_names(kmod::read_modprobe_config(host.paths).softdeps, "my_demo", values);
+    };
+    CHECK(around(own).pre == Words{"a"});
+    CHECK(around(own).post == Words{"b"});
+    CHECK(around({" ", "pre: c other: d"}).pre == Words{"c", "other:", "d"});
+    SUBCASE("files after modules.softdep add nothing to what the module names itself") {
+        put(host.paths.etc + "/modprobe.d/x.conf", "softdep my_demo\nsoftdep my-d* pre: x\nsoftdep my_demo pre: y\n");
+        CHECK(around(own).pre == Words{"a"});
+        CHECK(around({}).pre == Words{"x"});
+    }
+    SUBCASE("files before it take its place") {
+        put(host.paths.etc + "/modprobe.d/a.conf", "softdep my_demo pre: x\nsoftdep my_demo post: y\n");
+        CHECK(around(own).pre == Words{"x"});
+        CHECK(around(own).post.empty());
+    }
+    SUBCASE("also where they name nothing") {
+        put(host.paths.etc + "/modprobe.d/a.conf", "softdep my_demo pre:\n");
+        CHECK(around(own).pre.empty());
+        CHECK(around(own).post.empty());
+    }
 }
 
 TEST_CASE("lines and files of modprobe.d as modprobe reads them") {  // compared with modprobe -c of kmod 30

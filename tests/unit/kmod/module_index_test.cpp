@@ -264,14 +264,14 @@ TEST_CASE("load order") {
         CHECK(order.optional == std::set<std::string>{"late", "sum_a", "sum_b"});
         other.add("wild");
         const auto patterned =
-            other.index().order("wild", {}, {{}, {{"w[a-j]ld", {"late"}}}, {{"wil[!d]", {"sum_a"}}}});
+            other.index().order("wild", {}, {{}, {{"wil[!d]", {{}, {"sum_a"}}}, {"w[a-j]ld", {{"late"}, {}}}}});
         CHECK(patterned.names == Names{"late", "wild"});
     }
     SUBCASE("what softdeps want after a dependency, as modprobe has it") {
         Image other;
         KoSpec spec;
         spec.name = "low";
-        spec.modinfo = {"softdep=post: follower above host_only"};
+        spec.modinfo = {"softdep=post: follower above configured host_only"};
         other.add("low.ko", spec);
         spec.name = "follower";
         spec.modinfo = {"softdep=post: last low"};
@@ -279,7 +279,7 @@ TEST_CASE("load order") {
         other.add("main", "low");
         other.add("above", "main");
         for (const char* name : {"last", "configured"}) other.add(name);
-        const kmod::OrderExtras extras{{}, {}, {{"low", {"configured"}}}};
+        const kmod::OrderExtras extras{{}, {{"low", {{"none"}, {}}, false}}};
         const auto order = other.index().order("main", {}, extras);
         CHECK(order.names == Names{"low", "follower", "last", "configured", "main", "above"});
         CHECK(order.soft_post == Names{"host_only"});
@@ -305,10 +305,10 @@ TEST_CASE("load order") {
         Image other;
         KoSpec spec;
         spec.name = "main";
-        spec.modinfo = {"softdep=pre: soft ordered"};
+        spec.modinfo = {"softdep=pre: soft ordered configured elsewhere", "softdep=pre: never"};
         other.add("main.ko", spec);
         for (const char* name : {"soft", "ordered", "configured"}) other.add(name);
-        const kmod::OrderExtras extras{{"configured"}, {{"main", {"configured", "elsewhere"}}}};
+        const kmod::OrderExtras extras{{"configured"}, {{"main", {{"none"}, {}}, false}}};
         const auto order = other.index().order("main", {"main", "ordered"}, extras);
         CHECK(order.names == Names{"ordered", "soft", "configured", "main"});
         CHECK(order.soft == Names{"elsewhere"});

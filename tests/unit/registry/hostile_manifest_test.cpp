@@ -151,6 +151,12 @@ TEST_CASE("M14 a document that is two things") {
     CHECK(pull_manifest(changed(manifest, "\"layers\":", "\"manifests\":[],\"layers\":")).code() == "bad-manifest");
     CHECK(pull_manifest(changed(manifest, k_manifest_type, k_index_type), k_index_type).code() == "bad-manifest");
     CHECK(pull_manifest(index_of(""), k_manifest_type).code() == "bad-manifest");
+    for (const std::string of_schema_1 : {R"("fsLayers":[])", R"("history":[])", R"("FsLayers":null)"}) {
+        CAPTURE(of_schema_1);
+        CHECK(pull_manifest(changed(manifest, "\"layers\":", of_schema_1 + ",\"layers\":")).code() == "bad-manifest");
+        CHECK(pull_manifest(changed(index_of(""), "\"manifests\":", of_schema_1 + ",\"manifests\":"), k_index_type)
+                  .code() == "bad-manifest");
+    }
     CHECK(pull_manifest(changed(index_of(""), k_index_type, k_manifest_type), k_manifest_type).code() ==
           "bad-manifest");
 }

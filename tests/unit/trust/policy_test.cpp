@@ -130,6 +130,8 @@ TEST_CASE("every fault of a requirement") {
           std::string::npos);
     CHECK(fault_of("{}") == "missing-field 1:14 requirement: expected type, found none");
     CHECK(fault_of("null").starts_with("bad-value"));
+    CHECK(fault_of(R"({"type": "signedBaseLayer"})").starts_with("missing-field"));
+    CHECK(fault_of(R"({"type": "signedBaseLayer", "baseLayerIdentity": {"type": "matchExact"}})").empty());
     for (
         const std::string wrong :
         {R"({"type": "sigstoreSigned"})",
