@@ -364,8 +364,10 @@ std::map<std::string, ImageAnswer> ask_registries(const std::vector<ImageQuestio
 
 namespace {
 
+/// The logins that kubelets take: of each type of Secret its own key. Another Secret is told in `told`.
 std::vector<registry::Credential> secret_credentials_of(const RecipeImage& image,
-                                                        const std::vector<value::Document>& documents) {
+                                                        const std::vector<value::Document>& documents,
+                                                        Diagnostics& told) {
     std::vector<registry::Credential> made;
     for (const auto& document : documents) {
         const value::Node& root = document.root;
@@ -379,7 +381,26 @@ std::vector<registry::Credential> secret_credentials_of(const RecipeImage& image
                 if (const auto bytes = base::from_base64(member.value.text())) data[member.key] = *bytes;
         if (const value::Node* members = root.find("stringData"))
             for (const auto& member : members->members()) data[member.key] = member.value.text();
-        auto found = registry::secret_credentials(data, fmt::format("Secret {}/{}", image.name_space, name));
+        const auto shown = fmt::format("Secret {}/{}", base::escape(image.name_space), base::escape(name));
+        const auto type = root.get_string({"type"});
+        const std::string key = type == "kubernetes.io/dockerconfigjson" ? ".dockerconfigjson"
+                                : type == "kubernetes.io/dockercfg"      ? ".dockercfg"
+                                                                         : "";
+        if (!data.contains(key)) {
+            const auto has = key.empty() ? fmt::format("has type {}, and kubelets use logins of type "
+                                                       "kubernetes.io/dockerconfigjson",
+                                                       type.empty() ? "Opaque" : base::escape(type))
+                                         : fmt::format("has type {} and no key {}", type, key);
+            told.push_back({Severity::warning, "secret-key", fmt::format("{} {}: it is left out", shown, has),
+                            std::nullopt,
+                            fmt::format("delete it, as a type cannot be changed, and kubectl create secret "
+                                        "docker-registry {} --from-file=.dockerconfigjson=FILE",
+                                        base::escape(name)),
+                            Exit::checks_failed});
+            continue;
+        }
+        std::erase_if(data, [&](const auto& member) { return member.first != key; });
+        auto found = registry::secret_credentials(data, shown);
         std::move(found.begin(), found.end(), std::back_inserter(made));
     }
     return made;
@@ -441,12 +462,13 @@ std::map<std::string, ImageAnswer> ask_recipe_images(const std::vector<RecipeIma
         ImageTarget target;
         target.reference = question.reference;
         target.architecture = question.architecture;
-        target.credentials = secret_credentials_of(question, documents);
+        Diagnostics left_out;
+        target.credentials = secret_credentials_of(question, documents, left_out);
         if (!question.kernel.empty()) target.kernels = {question.kernel};
-        asks.emplace(question.key(), [&question, target](Asker& asker) {
-            Diagnostics told;
+        asks.emplace(question.key(), [&question, target, left_out](Asker& asker) {
+            auto told = left_out;
             auto answer = asker.answer([&](ImageAnswer& made) {
-                told = unmirrored(question.reference, asker.mirrors());
+                for (auto& one : unmirrored(question.reference, asker.mirrors())) told.push_back(std::move(one));
                 if (question.kernel.empty()) return asker.look(target, made);
                 ImageTarget place = target;
                 const auto judge = [&](const std::string& root, const registry::PullResult&, sys::Confined* parser) {

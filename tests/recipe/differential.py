@@ -4,9 +4,9 @@
 
 Usage: differential.py --build DIR --mine PROGRAM [--reference PROGRAM] [--only-build] [--count N] [--seed N]
 
-Builds the reference (Go) into DIR, then renders the templates of cases.txt, the charts of charts.py and broken.py, N
-random templates and N cases of focused.py with both. KMM_FULL=1 makes N 100,000. Exit 77 without Go or without its
-modules. """
+Builds the reference (Go) into DIR, then renders the templates of cases.txt, the charts of charts.py, aliases.py and
+broken.py, N random templates and N cases of focused.py with both. KMM_FULL=1 makes N 100,000. Exit 77 without Go or
+without its modules. """
 
 import argparse
 import json
@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 
+import aliases
 import broken
 import charts
 import focused
@@ -159,6 +160,7 @@ def main():
     for source in (
         fixed_cases(),
         charts.cases(),
+        aliases.cases(),
         broken.cases(),
         random_cases(options.count, options.seed),
         focused.cases(options.count, options.seed, bare),

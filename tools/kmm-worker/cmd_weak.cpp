@@ -207,8 +207,9 @@ Exit run_weak_updates(const cli::Args& args, cli::Context& context) {
     if (chosen.empty()) chosen = releases;
     std::vector<std::string> warnings;
     std::vector<kernel::WeakCandidate> all;
+    const auto form = link_form(place, releases);
     for (const auto& release : releases) {
-        auto found = read_addons(place, release, warnings);
+        auto found = read_addons(place, release, form, warnings);
         std::move(found.begin(), found.end(), std::back_inserter(all));
     }
     if (context.verbosity >= 0)
@@ -251,7 +252,7 @@ cli::Verb verb_weak_updates() {
         "Modules below extra and updates of other releases in /lib/modules are judged against a kernel: the words of "
         "vermagic behind the release, each symbol with its version, namespaces, "
         "licence, and all that they need of each other, until nothing more falls out. Those that fit get a link below "
-        "weak-updates of that kernel, as weak-modules makes them; of several builds the "
+        "weak-updates of that kernel, as weak-modules makes them, or on SUSE weak-modules2; of several builds the "
         "latest. Links to modules that no longer fit, or are gone, are removed; links and files of somebody else stay. "
         "The versions are those of symvers.gz or of the kernel's headers.\n\n"
         "depmod runs afterwards, if it is there; libkmod cannot write its files. An initramfs is not made; one that is "

@@ -27,6 +27,7 @@ namespace {
 constexpr const char* k_modules = "/lib/modules";
 constexpr std::size_t k_module_max = 512U << 20U, k_files_max = 20'000;
 constexpr int k_depth_max = 64;
+constexpr std::size_t k_modules_size = std::string_view("/lib/modules/").size();
 
 bool is_module_file_name(std::string_view name) {
     return name.ends_with(".ko") || name.ends_with(".ko.gz") || name.ends_with(".ko.xz") || name.ends_with(".ko.zst");
@@ -239,13 +240,37 @@ std::vector<std::string> kernel_releases(const kubeadm::Place& place) {
     return releases;
 }
 
+LinkForm link_form(const kubeadm::Place& place, const std::vector<std::string>& releases) {
+    if (place.exists("/usr/lib/module-init-tools/weak-modules2")) return LinkForm::with_part;
+    if (!place.find_program("weak-modules").empty()) return LinkForm::plain;
+    bool is_with_part = false;
+    for (const auto& release : releases) {
+        std::map<std::string, std::string> links;
+        try {
+            links = read_links(place, release);
+        } catch (const Error& error) {
+            if (error.code() != "io" || error.errno_cause()) throw;
+            continue;  // said where the links of this release are looked at
+        }
+        for (const auto& [subpath, target] : links) {
+            const auto path = addon_path(target);
+            if (path.empty()) continue;
+            const auto with_part = path.substr(path.find('/', k_modules_size) + 1);
+            if (subpath == with_part.substr(with_part.find('/') + 1)) return LinkForm::plain;
+            if (subpath == with_part) is_with_part = true;
+        }
+    }
+    return is_with_part ? LinkForm::with_part : LinkForm::plain;
+}
+
 std::vector<kernel::WeakCandidate> read_addons(const kubeadm::Place& place, const std::string& release,
-                                               std::vector<std::string>& warnings) {
+                                               LinkForm form, std::vector<std::string>& warnings) {
     std::vector<kernel::WeakCandidate> found;
     for (const auto* part : {"extra", "updates"}) {
         const auto top = fmt::format("{}/{}/{}", k_modules, release, part);
         const auto directory = open_if_there(place, top);
         if (!directory) continue;
+        const auto prefix = form == LinkForm::with_part ? std::string(part) + "/" : std::string();
         static_cast<void>(
             walk(directory->get(), "", 0, [&](int at, const std::string& subpath, const sys::DirectoryEntry& entry) {
                 if (!is_module_file_name(entry.name)) return true;
@@ -255,7 +280,7 @@ std::vector<kernel::WeakCandidate> read_addons(const kubeadm::Place& place, cons
                     return true;
                 }
                 try {
-                    found.push_back({release, subpath, module_at(at, entry.name, path)});
+                    found.push_back({release, prefix + subpath, module_at(at, entry.name, path)});
                 } catch (const Error& error) {
                     if (error.code() != "module-format" && error.code() != "image-limit") throw;
                     warnings.push_back(fmt::format("{} is left out: {}", path, error.message()));

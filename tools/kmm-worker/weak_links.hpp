@@ -16,10 +16,19 @@ namespace kmm::tool_worker {
 /// Releases that have a directory in /lib/modules, sorted.
 [[nodiscard]] std::vector<std::string> kernel_releases(const kubeadm::Place& place);
 
+/// The path of a link below weak-updates, of a module /lib/modules/RELEASE/extra/x.ko.
+enum class LinkForm {
+    plain,      ///< x.ko, of weak-modules
+    with_part,  ///< extra/x.ko, of SUSE's weak-modules2, which finds no link of another form
+};
+/// Which form the links on this host have: that of the script that is there, else that of the links that are there,
+/// else plain.
+[[nodiscard]] LinkForm link_form(const kubeadm::Place& place, const std::vector<std::string>& releases);
+
 /// The modules below extra and updates of a release; files that are no modules, and links, are told in `warnings` and
 /// left out.
 [[nodiscard]] std::vector<kernel::WeakCandidate> read_addons(const kubeadm::Place& place, const std::string& release,
-                                                             std::vector<std::string>& warnings);
+                                                             LinkForm form, std::vector<std::string>& warnings);
 
 /// What a kernel exports, from its symvers, with vermagic from its configuration, else from one of its modules. nullopt
 /// if there is no symvers or no vermagic; `why` says which. Errors: data "bad-symvers".

@@ -42,8 +42,7 @@ struct Metadata {
 };
 
 struct Chart {
-    std::string parent_name;  ///< of a sub-chart: what Helm calls its parent in paths; "" for the chart itself
-    bool is_listed = false;   ///< of a sub-chart: it is there for an entry of its parent's dependencies
+    std::string path;   ///< as Helm names its files: "top/charts/sub"; "" before process_dependencies
     std::string place;  ///< how messages name the chart's directory: "chart" or "chart/charts/sub"
     Metadata metadata;
     std::string metadata_text;  ///< Chart.yaml

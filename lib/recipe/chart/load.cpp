@@ -90,7 +90,6 @@ Chart load_nested(std::vector<File> files, const std::string& place, int depth) 
         }
         chart.children.push_back(load_nested(std::move(own), below, depth + 1));
     }
-    for (auto& child : chart.children) { child.parent_name = chart.name(); }
     return chart;
 }
 

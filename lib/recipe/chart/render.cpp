@@ -79,16 +79,8 @@ Value files_value(const std::vector<File>& files, bool is_helm_3_7) {
     return Value::files(std::move(members), is_helm_3_7);
 }
 
-/// The path of a sub-chart of the chart at `path`. A parent under an alias keeps its own name in the paths of what it
-/// does not list as a dependency.
-std::string path_of_child(const std::string& path, const Chart& child) {
-    const std::size_t slash = path.rfind('/');
-    return (slash == std::string::npos ? std::string() : path.substr(0, slash + 1)) + child.parent_name + "/charts/" +
-           child.name();
-}
-
 /// Collects the templates of a chart and those below it; gives what its templates see.
-Value collect(const Chart& chart, bool is_root, const std::string& path, const Value& outer, bool is_helm_3_7,
+Value collect(const Chart& chart, bool is_root, const Value& outer, bool is_helm_3_7,
               std::map<std::string, Renderable>& templates) {
     const Value children = Value::map({});
     Map scope;
@@ -107,11 +99,11 @@ Value collect(const Chart& chart, bool is_root, const std::string& path, const V
     const Value made = Value::map(std::move(scope), Type::values);
     for (const auto& child : chart.children) {
         (*children.shared_map())[child.name()] =
-            collect(child, false, path_of_child(path, child), made, is_helm_3_7, templates).as(Type::map);
+            collect(child, false, made, is_helm_3_7, templates).as(Type::map);
     }
     for (const auto& file : chart.templates) {
         if (chart.metadata.is_library() && !tmpl::base_path(file.name).starts_with('_')) { continue; }
-        templates[tmpl::clean_path(path + '/' + file.name)] = {&file.data, made, path + "/templates"};
+        templates[tmpl::clean_path(chart.path + '/' + file.name)] = {&file.data, made, chart.path + "/templates"};
     }
     return made;
 }
@@ -200,7 +192,7 @@ void check_schemas(const Chart& chart, const Value& values, const std::vector<Gi
     }
 }
 
-void collect_crds(const Chart& chart, const std::string& path, std::vector<Manifest>& crds) {
+void collect_crds(const Chart& chart, std::vector<Manifest>& crds) {
     for (const auto& file : chart.files) {
         const std::string lower = base::to_lower(file.name);
         if (!file.name.starts_with("crds/") ||
@@ -208,11 +200,11 @@ void collect_crds(const Chart& chart, const std::string& path, std::vector<Manif
             continue;
         }
         Manifest crd;
-        crd.source = tmpl::clean_path(path + '/' + file.name);
+        crd.source = tmpl::clean_path(chart.path + '/' + file.name);
         crd.content = file.data;
         crds.push_back(std::move(crd));
     }
-    for (const auto& child : chart.children) { collect_crds(child, path_of_child(path, child), crds); }
+    for (const auto& child : chart.children) { collect_crds(child, crds); }
 }
 
 /// A fault of the member of Chart.yaml, or of requirements.yaml, at `path`.
@@ -267,7 +259,7 @@ std::vector<RenderedFile> render_files(Chart& chart, const Value& values, const 
     const Value top =
         Value::map({{"Release", release_value(release)}, {"Capabilities", capabilities(release)}, {"Values", all}});
     std::map<std::string, Renderable> templates;
-    collect(chart, true, chart.name(), top, release.is_helm_3_7, templates);
+    collect(chart, true, top, release.is_helm_3_7, templates);
     const auto names = in_order(templates);
     const auto parsed = release.parsed ? release.parsed : std::make_shared<tmpl::ParsedFiles>();
     tmpl::Engine engine(*parsed, release.limits, release.notice);
@@ -340,7 +332,7 @@ Rendered render_chart(Chart chart, const Value& values, const Release& release) 
     for (const auto& one : sorted.left_out) {
         if (release.notice) { release.notice(unknown_hook(one)); }
     }
-    collect_crds(chart, chart.name(), rendered.crds);
+    collect_crds(chart, rendered.crds);
     return rendered;
 }
 

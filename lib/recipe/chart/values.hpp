@@ -34,7 +34,7 @@ void coalesce_tables(const tmpl::Value& target, const tmpl::Value& source, Nulls
 /// The mapping at a path like "a.b"; nullptr if there is none.
 [[nodiscard]] const tmpl::Value* find_table(const tmpl::Value& values, std::string_view path);
 
-/// Sub-charts by condition, tags and alias; then import-values. Changes `chart`.
+/// Sub-charts by condition, tags and alias; then import-values. Changes `chart`, and gives each its path.
 void process_dependencies(Chart& chart, const tmpl::Value& values, bool is_helm_3_7 = false);
 
 /// Sub-charts that Chart.yaml names and charts/ does not have.

@@ -11,6 +11,7 @@
 #include "cluster/object_facts.hpp"
 #include "upgrade/drive/actor.hpp"
 #include "upgrade/drive_recipe/readiness.hpp"
+#include "upgrade/drive_recipe/release_store.hpp"
 
 namespace kmm::drive {
 namespace {
@@ -158,15 +159,19 @@ Change OwnObjects::apply(const kube::Resource& resource, const Node& object, kub
 void OwnObjects::require_unused(const kube::Resource& resource, const Node& live) {
     const auto name = live.get_string({"metadata", "name"});
     std::vector<std::string> users;
-    const auto note = [&](const kube::Resource& kind, const std::string& space) {
+    const auto note = [&](const kube::Resource& kind, const std::string& space, std::string_view selector = "") {
         if (!client_.serves(kind)) return;
-        for (const auto& user : client_.list_all(kind, {space, "", ""}))
+        for (const auto& user : client_.list_all(kind, {space, std::string(selector), ""}))
             if (user.get_string({"metadata", "deletionTimestamp"}).empty())
                 users.push_back(fmt::format("{} {}", kind.kind, key_of(user).to_string()));
     };
     if (resource.kind == "Namespace") {
         note(kube::resources::k_pods, name);
         note({"", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", kube::Scope::namespaced}, name);
+        // Their drivers would be unloaded.
+        note(kube::resources::k_modules, name);
+        // What a recipe created would be known to nobody.
+        note(kube::resources::k_secrets, name, k_label_release);
         if (users.empty()) return;
         throw Error(Exit::locked, "namespace-in-use",
                     fmt::format("Namespace {} holds objects of others: {}", name, base::join(users, ", ")))

@@ -18,7 +18,6 @@ namespace {
 using upgrade::recipe::Release;
 using value::Node;
 
-constexpr std::string_view k_label_release = "kmmtools.dev/release-of";
 constexpr std::string_view k_type = "kmmtools.dev/release";
 constexpr const char* k_data = "release";
 constexpr std::size_t k_size_max = 1'000'000;

@@ -15,6 +15,8 @@ namespace kmm::drive {
 
 /// Namespace of the Secrets unless a person names another.
 inline constexpr std::string_view k_release_namespace = "kube-system";
+/// Label of the Secrets: the recipe.
+inline constexpr std::string_view k_label_release = "kmmtools.dev/release-of";
 
 /// `client` must outlive it.
 class ReleaseStore {

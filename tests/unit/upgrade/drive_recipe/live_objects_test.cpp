@@ -175,6 +175,42 @@ TEST_CASE("a definition whose first version is not served is not deleted with ob
     CHECK_FALSE(server.was_asked("DELETE"));
 }
 
+TEST_CASE("a Namespace is not deleted with releases of recipes or with drivers") {
+    Server server;
+    const auto space = json("{apiVersion: v1, kind: Namespace, metadata: {name: base, uid: u1, labels: "
+                            "{kmmtools.dev/recipe: demo}}}");
+    const auto refused = [&] {
+        server.replies["/api/v1/namespaces/base"] = value::to_json(space);
+        try {
+            static_cast<void>(server.remove(space));
+        } catch (const Error& error) { return error.code() + ": " + error.message(); }
+        return std::string();
+    };
+    for (const auto* kind : {"pods", "persistentvolumeclaims", "secrets"})
+        server.replies[std::string("/api/v1/namespaces/base/") + kind] = "{kind: List, items: []}";
+    server.replies["/api/v1"] =
+        "{resources: [{name: namespaces, kind: Namespace, namespaced: false}, {name: pods, kind: Pod, namespaced: "
+        "true}, {name: persistentvolumeclaims, kind: PersistentVolumeClaim, namespaced: true}, {name: secrets, kind: "
+        "Secret, namespaced: true}]}";
+    server.replies["/apis/kmm.sigs.x-k8s.io/v1beta1"] =
+        "{resources: [{name: modules, kind: Module, namespaced: true}]}";
+    server.replies["/apis/kmm.sigs.x-k8s.io/v1beta1/namespaces/base/modules"] =
+        "{kind: ModuleList, items: [{kind: Module, metadata: {name: nic, namespace: base}}]}";
+    CHECK(refused() == "namespace-in-use: Namespace base holds objects of others: Module base/nic");
+    server.replies.erase("/apis/kmm.sigs.x-k8s.io/v1beta1/namespaces/base/modules");
+    server.replies.erase("/apis/kmm.sigs.x-k8s.io/v1beta1");
+    server.client.forget_served();
+    server.replies["/api/v1/namespaces/base/secrets"] =
+        "{kind: SecretList, items: [{kind: Secret, metadata: {name: kmm-upgrade.recipe.other.v1, namespace: base}}]}";
+    CHECK(refused() ==
+          "namespace-in-use: Namespace base holds objects of others: Secret base/kmm-upgrade.recipe.other.v1");
+    CHECK(server.was_asked("GET /api/v1/namespaces/base/secrets?limit=500&labelSelector=kmmtools.dev%2Frelease-of"));
+    CHECK_FALSE(server.was_asked("DELETE"));
+    server.replies["/api/v1/namespaces/base/secrets"] = "{kind: SecretList, items: []}";
+    CHECK(refused().empty());
+    CHECK(server.was_asked("DELETE"));
+}
+
 TEST_CASE("an object whose version the API server serves no more is removed in another version, and not forgotten") {
     Server server;
     const auto object = json("{apiVersion: batch/v1beta1, kind: CronJob, metadata: {name: c, namespace: demo}}");
