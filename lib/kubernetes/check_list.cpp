@@ -148,8 +148,8 @@ constexpr CheckInfo k_checks[] = {
     {"other-orchestrators", false, Weight::ignorable, "nothing else upgrades these nodes",
      "upgrade with that tool; or pause it, and start with --ignore-checks other-orchestrators", ""},
     {"kube-proxy-absent", false, Weight::ignorable, "kubeadm does not install a kube-proxy that the cluster has not",
-     "start with --skip-phases addon/kube-proxy; or set proxy.disabled: true in ConfigMap kubeadm-config, which kubeadm "
-     "of v1.33 and later heeds",
+     "start with --skip-phases addon/kube-proxy; or set proxy.disabled: true in ConfigMap kubeadm-config, which "
+     "kubeadm of v1.33 and later heeds",
      ""},
     {"coredns-customised", false, Weight::warning, "the Deployment of CoreDNS is as kubeadm writes it",
      "keep what is yours as a patch of target corednsdeployment (--patches), or apply it again", ""},

@@ -238,8 +238,9 @@ private:
         const int calls_left = std::atoi(read_line(dir_ + "/job").c_str());
         if (calls_left > 0) replace_text(dir_ + "/job", std::to_string(calls_left - 1) + "\n");
         if (step == "facts") {
-            document.set("job", calls_left > 0 ? Node::mapping({{"state", Node("running")}, {"key", Node("install it")}})
-                                               : Node::mapping({{"state", Node("none")}}));
+            auto job = Node::mapping({{"state", Node(calls_left > 0 ? "running" : "none")}});
+            if (calls_left > 0) job.set("key", Node("install it"));
+            document.set("job", std::move(job));
             return good(document);
         }
         if (calls_left > 0 && step == "install")
