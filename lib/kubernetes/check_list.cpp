@@ -147,8 +147,10 @@ constexpr CheckInfo k_checks[] = {
      "kured weave.works/kured-node-lock='{\"nodeID\":\"manual\"}', and start with --ignore-checks reboot-daemons", ""},
     {"other-orchestrators", false, Weight::ignorable, "nothing else upgrades these nodes",
      "upgrade with that tool; or pause it, and start with --ignore-checks other-orchestrators", ""},
-    {"kube-proxy-absent", false, Weight::warning, "kube-proxy is in use",
-     "start with --skip-phases addon/kube-proxy (v1.32 and later), else kubeadm installs it", ""},
+    {"kube-proxy-absent", false, Weight::ignorable, "kubeadm does not install a kube-proxy that the cluster has not",
+     "start with --skip-phases addon/kube-proxy; or set proxy.disabled: true in ConfigMap kubeadm-config, which "
+     "kubeadm of v1.33 and later heeds",
+     ""},
     {"coredns-customised", false, Weight::warning, "the Deployment of CoreDNS is as kubeadm writes it",
      "keep what is yours as a patch of target corednsdeployment (--patches), or apply it again", ""},
     {"coredns-migratable", false, Weight::ignorable, "kubeadm can migrate the Corefile",

@@ -45,12 +45,74 @@ bool has(const Range& range, std::string_view wanted) {
     return std::find(std::begin(range), std::end(range), wanted) != std::end(range);
 }
 
-/// Whether kubeadm-config says that kubeadm leaves an addon out. Heeded by kubeadm of v1.33 and later; of v1.32 not by
-/// every patch.
+/// Whether kubeadm-config says that kubeadm leaves an addon out.
 bool is_disabled(const CheckInput& input, std::string_view addon) {
     const auto configuration = cluster_configuration(input);
     const auto* disabled = configuration.root ? configuration.root->find_path({addon, "disabled"}) : nullptr;
-    return disabled != nullptr && disabled->as_bool() == true && input.target->line() >= MinorVersion{1, 33};
+    return disabled != nullptr && disabled->as_bool() == true;
+}
+
+/// Whether that kubeadm heeds it. Of v1.32 the first patch does not, v1.32.13 does; what is between is not relied on.
+bool heeds_disabled(const Version& kubeadm) {
+    constexpr MinorVersion k_first{1, 33};
+    constexpr std::uint32_t k_patch = 13;
+    return kubeadm.line() >= k_first || (kubeadm.line() == MinorVersion{1, 32} && kubeadm.patch >= k_patch);
+}
+
+/// kubeadm has phases of upgrade apply, and installs kube-proxy also where its ConfigMap is missing.
+bool has_phases(const Version& kubeadm) { return kubeadm.line() >= MinorVersion{1, 32}; }
+
+/// Versions that control planes get on the way, in order; the target alone where the way is not known.
+std::vector<Version> versions_on_way(const CheckInput& input) {
+    std::vector<Version> versions;
+    if (input.seen.faults.empty() && input.seen.lowest_control_plane() && input.seen.lowest_kubelet()) {
+        for (const auto& step : find_path(input.catalogue, input.seen, *input.target).steps) {
+            if (step.part == Step::Part::control_planes) { versions.push_back(step.version); }
+        }
+    }
+    if (versions.empty()) { versions.push_back(*input.target); }
+    return versions;
+}
+
+/// Of a cluster without kube-proxy: which kubeadm on the way installs it. `map_unknown`: why it is not known whether
+/// its ConfigMap is there.
+Finding installed_proxy(const CheckInput& input, const std::string& map_unknown) {
+    const auto& maps = input.inventory.config_maps;
+    const bool has_map = std::any_of(maps.begin(), maps.end(), [](const auto& map) {
+        return map.meta.ns == "kube-system" && map.meta.name == "kube-proxy";
+    });
+    const bool is_set = is_disabled(input, "proxy");
+    std::optional<Version> last_old;
+    std::vector<std::string> by_map, by_phase;
+    for (const auto& version : versions_on_way(input)) {
+        if (!has_phases(version)) {
+            last_old = version;
+            if (has_map || !map_unknown.empty()) { by_map.push_back(version.text()); }
+        } else if (!is_set || !heeds_disabled(version)) {
+            by_phase.push_back(version.text());
+        }
+    }
+    if (by_map.empty() && by_phase.empty()) {
+        return {Outcome::ok, is_set ? "kubeadm-config has proxy.disabled: true"
+                                    : "there is neither kube-proxy nor its ConfigMap: kubeadm leaves it out"};
+    }
+    // Nothing is known against these.
+    if (by_phase.empty() && !map_unknown.empty()) { return {Outcome::skip, map_unknown}; }
+    auto installing = by_map;
+    installing.insert(installing.end(), by_phase.begin(), by_phase.end());
+    Finding found{Outcome::fail, fmt::format("no Pod of kube-proxy runs in kube-system, and kubeadm of {} installs it",
+                                             name_some(installing))};
+    if (is_set) { found.detail += "; only later ones heed proxy.disabled of kubeadm-config"; }
+    if (!by_map.empty()) {
+        found.fix = "kubectl delete configmap -n kube-system kube-proxy: without it kubeadm before v1.32 leaves "
+                    "kube-proxy out";
+    }
+    if (last_old && !by_phase.empty()) {
+        found.fix += fmt::format("{}upgrade to {} first; then start again with --skip-phases addon/kube-proxy, which "
+                                 "kubeadm knows from v1.32 on",
+                                 found.fix.empty() ? "" : "; ", last_old->text());
+    }
+    return found;
 }
 
 Finding kube_proxy_absent(const CheckInput& input) {
@@ -65,15 +127,14 @@ Finding kube_proxy_absent(const CheckInput& input) {
             return {Outcome::ok, fmt::format("kubeadm's phase {} is left out", base::trim(phase))};
         }
     }
-    if (is_disabled(input, "proxy")) { return {Outcome::ok, "kubeadm-config has proxy.disabled: true"}; }
-    return {Outcome::warn, "no Pod of kube-proxy runs in kube-system"};
+    return installed_proxy(input, input.inventory.unknown_reason("ConfigMap", "configmaps"));
 }
 
 Finding coredns_customised(const CheckInput& input) {
     if (auto reason = input.inventory.unknown_reason("Deployment", "deployments"); !reason.empty()) {
         return {Outcome::skip, std::move(reason)};
     }
-    if (input.inventory.core_dns.empty() && is_disabled(input, "dns")) {
+    if (input.inventory.core_dns.empty() && is_disabled(input, "dns") && heeds_disabled(*input.target)) {
         return {Outcome::ok, "kubeadm-config has dns.disabled: true"};
     }
     if (input.inventory.core_dns.empty()) {
@@ -121,12 +182,7 @@ UnknownParts unknown_parts(std::string_view corefile) {
 
 /// The first version on the way whose kubeadm deploys an older CoreDNS than `running`; nullptr if none does.
 const VersionEntry* deployer_of_older(const CheckInput& input, const Version& running) {
-    std::vector<Version> versions;
-    if (input.seen.faults.empty() && input.seen.lowest_control_plane() && input.seen.lowest_kubelet()) {
-        for (const auto& step : find_path(input.catalogue, input.seen, *input.target).steps) {
-            if (step.part == Step::Part::control_planes) { versions.push_back(step.version); }
-        }
-    }
+    auto versions = versions_on_way(input);
     versions.push_back(*input.target);
     for (const auto& version : versions) {
         const auto* entry = input.catalogue.find(version);

@@ -239,6 +239,38 @@ class Troubles(KernelCase):
         self.assertIn(f"boots {RELEASE} next", done.stdout)
         self.assertFalse(self.fleet.is_cordoned("node-a"))
 
+    def job(self, calls):
+        (self.fleet.nodes / "node-a/job").write_text(f"{calls}\n")
+
+    def test_a_job_that_goes_on_is_said_and_waited_for_on_the_way_back(self):
+        self.job(1000)
+        text = self.stopped("step-timeout", "--node-timeout", "4s")
+        self.assertIn("the job install it is still under way there, and goes on", text)
+        plain = self.fleet.copy(self.work / "plain").run("abort", "--rollback", "none")
+        self.assertIn("the job install it is still under way there, and goes on", plain.stdout)
+        self.job(2)
+        done = self.fleet.run("abort", "--rollback", "current")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual((self.fleet.nodes / "node-a/installed").read_text().strip(), KERNEL)
+        self.assertEqual(self.fleet.done("node-a"), [f"install {KERNEL}"])
+
+    def test_gone_nodes_do_not_keep_others_from_going_back(self):
+        self.assertEqual(self.fleet.begin_update("--canary", "2").returncode, 11)
+        (self.fleet.cluster / "nodes/node-b.yaml").unlink()
+        (self.fleet.nodes / "node-b/down").write_text("ever\n")
+        done = self.fleet.run("abort", "--rollback", "all")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("there is no Node node-b and no answer from it: it stays as it is", done.stdout)
+        self.assertEqual(self.fleet.kernel("node-a"), KERNEL)
+
+    def test_a_host_without_its_node_is_brought_back(self):
+        self.assertEqual(self.fleet.begin_update("--canary", "2").returncode, 11)
+        (self.fleet.cluster / "nodes/node-b.yaml").unlink()
+        done = self.fleet.run("abort", "--rollback", "all")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("there is no Node node-b: its drivers were not looked at", done.stdout)
+        self.assertEqual((self.fleet.kernel("node-a"), self.fleet.kernel("node-b")), (KERNEL, KERNEL))
+
     def test_a_reboot_while_it_is_watched(self):
         """No Module selects the node: only its boot id says that the new kernel has brought it down."""
         (self.fleet.cluster / "modules/kmm-hello.yaml").unlink()

@@ -234,7 +234,17 @@ private:
             document.set("message", Node(message));
             return good(document);
         };
-        if (step == "facts") return good(document);
+        // A job of an earlier call is under way for as many calls as the file "job" says.
+        const int calls_left = std::atoi(read_line(dir_ + "/job").c_str());
+        if (calls_left > 0) replace_text(dir_ + "/job", std::to_string(calls_left - 1) + "\n");
+        if (step == "facts") {
+            auto job = Node::mapping({{"state", Node(calls_left > 0 ? "running" : "none")}});
+            if (calls_left > 0) job.set("key", Node("install it"));
+            document.set("job", std::move(job));
+            return good(document);
+        }
+        if (calls_left > 0 && step == "install")
+            return error(75, "job-running", "a job is running on this node: install it", {});
         if (step == "install") {
             if (kind == "install-failed")
                 return error(1, "install-failed", "the command that installs it ended with exit 100",

@@ -70,6 +70,7 @@ Exit report(cli::Context& context, const System& system, const std::string& step
         document.set("job",
                      value::Node::mapping(
                          {{"id", job->id}, {"key", job->key}, {"started", job->started}, {"finished", job->finished}}));
+    if (!warnings.empty()) document.set("warnings", value::Node::strings(warnings));
     if (!cli::print_document(context, document))
         context.console.out(context.output == "name" ? outcome + "\n" : message + "\n");
     return Exit::ok;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.hpp"
 #include "upgrade/drive/actor.hpp"
 
 namespace kmm::drive {
@@ -59,7 +60,22 @@ cluster::Reply<value::Node> WorkerSteps::facts_once(const std::string& node, mil
 
 cluster::Reply<value::Node> WorkerSteps::step_once(const std::string& node, const std::vector<std::string>& words,
                                                    milliseconds timeout, const std::string& input) {
-    return call(node, words, group_.step_kind, timeout, input);
+    auto reply = call(node, words, group_.step_kind, timeout, input);
+    if (reply.value) tell_warnings(node, *reply.value);
+    return reply;
+}
+
+void WorkerSteps::tell_warnings(const std::string& node, const value::Node& document) {
+    const auto* warnings = document.find("warnings");
+    if (warnings == nullptr) return;
+    for (const auto& warning : warnings->items()) {
+        const auto text = base::printable(warning.text());
+        const bool is_new = [&] {
+            const std::lock_guard guard(mutex_);
+            return warned_.emplace(node, text).second;
+        }();
+        if (is_new) tell_(node, "warning: " + text);
+    }
 }
 
 value::Node WorkerSteps::facts(const std::string& node, const Deadline& deadline) {

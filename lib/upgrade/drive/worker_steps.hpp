@@ -4,7 +4,10 @@
 
 #include <chrono>
 #include <functional>
+#include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cluster/runner.hpp"
@@ -23,7 +26,8 @@ struct StepGroup {
 /// Thread safe for different nodes. The references outlive it.
 class WorkerSteps {
 public:
-    /// Told of connections that were lost, and of what is waited for; `node` and text.
+    /// Told of connections that were lost, of what is waited for, and once of each warning in a step's document; `node`
+    /// and text.
     using Teller = std::function<void(const std::string& node, const std::string& text)>;
     WorkerSteps(cluster::NodeRunner& runner, sys::Clock& clock, std::function<bool()> interrupted, Teller tell,
                 StepGroup group)
@@ -59,12 +63,15 @@ private:
                                                    const std::string& kind, std::chrono::milliseconds timeout,
                                                    const std::string& input);
     [[nodiscard]] bool is_busy(const Error& error) const;
+    void tell_warnings(const std::string& node, const value::Node& document);
 
     cluster::NodeRunner& runner_;
     sys::Clock& clock_;
     std::function<bool()> interrupted_;
     Teller tell_;
     StepGroup group_;
+    std::mutex mutex_;
+    std::set<std::pair<std::string, std::string>> warned_;  ///< node and text of those that were told
 };
 
 }  // namespace kmm::drive

@@ -34,7 +34,9 @@ bool is_by_api_alone(const std::string& step) {
 /// Steps in which the node is rebooted.
 bool reboots(const std::string& step) { return step == k_step_reboot || step == upgrade::k_step_rollback; }
 
-value::Node facts_of(const SystemSight& seen) {
+}  // namespace
+
+value::Node KernelActor::facts_of(const SystemSight& seen) {
     return value::Node::mapping({{"kernel", seen.kernel},
                                  {"bootID", seen.boot_id},
                                  {"architecture", seen.architecture},
@@ -42,14 +44,12 @@ value::Node facts_of(const SystemSight& seen) {
                                  {"currentKnown", true}});
 }
 
-std::string text_of(const std::map<std::string, LoadedDriver>& drivers) {
+std::string KernelActor::text_of(const std::map<std::string, LoadedDriver>& drivers) {
     if (drivers.empty()) return "no Module selects the node";
     std::vector<std::string> texts;
     for (const auto& [name, driver] : drivers) texts.push_back(fmt::format("{} {}", name, driver.identity.brief()));
     return "loaded " + base::join(texts, ", ");
 }
-
-}  // namespace
 
 KernelActor::KernelActor(cluster::ClusterStore& store, cluster::Workloads& workloads, cluster::NodeRunner& runner,
                          Recorder& recorder, sys::Clock& clock, std::function<bool()> interrupted, bool has_kubelets,
@@ -88,6 +88,7 @@ Sight KernelActor::look(const upgrade::NodeStep& step, const Deadline& deadline)
     if (is_by_api_alone(step.step)) return sight;
     const auto before = recorder_.node(step.node);
     try {
+        if (step.step == upgrade::k_step_rollback && is_gone(step.node)) return sight;
         auto seen = agent_.facts(step.node, deadline);
         {
             const std::lock_guard guard(mutex_);
@@ -146,6 +147,7 @@ Done KernelActor::act(const upgrade::NodeStep& step, const Sight& sight, const D
         return done;
     }
     if (step.step == k_step_uncordon) return uncordon(name);
+    if (!sight.seen.has_value()) return leave_gone(name);
     const auto& seen = std::any_cast<const SystemSight&>(sight.seen);
     if (step.step == k_step_check) return check(name, seen, deadline);
     if (step.step == k_step_install) {
@@ -354,42 +356,6 @@ Done KernelActor::uncordon(const std::string& name) {
     return done;
 }
 
-bool KernelActor::is_emptied_for_rollback(const upgrade::NodeRecord& node) const {
-    return recorder_.header().options.drain && node.kernel != node.from_version &&
-           node.cordon != upgrade::k_cordon_foreign;
-}
-
-Done KernelActor::roll_back(const std::string& name, const SystemSight& seen, const Deadline& deadline) {
-    const auto node = recorder_.node(name);
-    auto now = seen;
-    if (seen.kernel != node.from_version) {
-        // A node that was done has its Pods back.
-        if (is_emptied_for_rollback(node)) {
-            static_cast<void>(cordons_.cordon(name));
-            static_cast<void>(drainer_.drain(name, drain_rules_of(recorder_.header().options), deadline));
-        }
-    }
-    // Its next boot is of what COMMAND has installed last, whatever runs now. A node that has rebooted since this step
-    // asked for it has its word on what it boots: it is not tried again.
-    const bool is_to_be_installed = seen.kernel != node.from_version || !installed_on(node).empty();
-    if (is_to_be_installed && seen.boot_id == boot_before(node))
-        static_cast<void>(agent_.install(name, node.from_version, subject_.command, deadline));
-    if (seen.kernel != node.from_version && seen.boot_id == boot_before(node)) await_quorum(name, deadline.left());
-    if (seen.kernel != node.from_version)
-        now = agent_.reboot_into(name, node.from_version, boot_before(node), seen, deadline);
-    require_node(name, now, deadline);
-    const auto loaded = drivers_.bring(name, now, deadline);
-    await_others(name, now, deadline);
-    const auto lifted = cordons_.lift(name);
-    Done done;
-    done.facts = facts_of(now);
-    set_drivers(done.facts, encode(loaded));
-    set_installed(done.facts, "");
-    if (!node.cordon.empty()) done.facts.set("cordon", "");
-    done.message = fmt::format("runs {}, {}{}", now.kernel, text_of(loaded), lifted.empty() ? "" : ", " + lifted);
-    return done;
-}
-
 void KernelActor::explain(const upgrade::NodeStep& step, const Error& error, Event& failed) {
     for (const auto& [key, text] : error.details()) {
         if (key == "transport")
@@ -419,7 +385,11 @@ std::optional<Error> KernelActor::lost_for_good(const upgrade::NodeStep& step, c
 
 value::Node KernelActor::glance(const std::string& node) {
     try {
-        if (const auto seen = agent_.glance(node, k_glance)) return facts_of(*seen);
+        if (const auto seen = agent_.glance(node, k_glance)) {
+            if (!seen->job.empty())
+                tell(node, fmt::format("the job {} is still under way there, and goes on", base::escape(seen->job)));
+            return facts_of(*seen);
+        }
     } catch (const Error& error) {
         if (cluster::ends_run(error) && error.code() != "interrupted") throw;
     }

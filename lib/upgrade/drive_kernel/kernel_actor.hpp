@@ -61,6 +61,11 @@ private:
     [[nodiscard]] Done uncordon(const std::string& name);
     [[nodiscard]] Done roll_back(const std::string& name, const SystemSight& seen, const Deadline& deadline);
 
+    /// Whether the Node was deleted; false where that cannot be found out.
+    [[nodiscard]] bool has_no_node(const std::string& name);
+    /// Whether there is neither a Node nor an answer from a node that is to go back.
+    [[nodiscard]] bool is_gone(const std::string& name);
+    [[nodiscard]] static Done leave_gone(const std::string& name);
     /// Whether the way back of the node reboots it, so that its Pods leave first: in a run that drains.
     [[nodiscard]] bool is_emptied_for_rollback(const upgrade::NodeRecord& node) const;
     /// Waits until the Node says boot and kernel of `seen` and is Ready. Errors: timeout "node-not-ready",
@@ -73,6 +78,10 @@ private:
     void watch(const std::string& name, value::Node facts);
     /// Errors: unhealthy "kernel-not-booted"; those of Drivers::prove and await_others.
     void prove(const std::string& name, const Deadline& deadline);
+    /// What is recorded of a node that was seen.
+    [[nodiscard]] static value::Node facts_of(const SystemSight& seen);
+    /// Drivers of Modules, for people.
+    [[nodiscard]] static std::string text_of(const std::map<std::string, LoadedDriver>& drivers);
     void tell(const std::string& node, const std::string& text);
     [[nodiscard]] std::optional<std::string> seen_boot(const std::string& node);
 

@@ -21,6 +21,10 @@ SystemSight read_system(const std::string& node, const value::Node& document) {
                       document.get_string({"architecture"})};
     if (sight.kernel.empty() || sight.boot_id.empty())
         throw Error(Exit::other, "worker-failed", fmt::format("node {}: its facts have no kernel or no boot id", node));
+    if (document.get_string({"job", "state"}) == "running") {
+        sight.job = document.get_string({"job", "key"});
+        if (sight.job.empty()) sight.job = "unknown";
+    }
     return sight;
 }
 

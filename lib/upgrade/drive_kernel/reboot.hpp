@@ -13,6 +13,7 @@ namespace kmm::drive {
 /// What a node says of itself, from the document of `node facts`.
 struct SystemSight {
     std::string kernel, boot_id, architecture;
+    std::string job = "";  ///< the key of a job that is under way there, "" for none
 };
 /// Errors: other "worker-failed" for a document without kernel or boot id.
 [[nodiscard]] SystemSight read_system(const std::string& node, const value::Node& document);

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "base/text.hpp"
 #include "upgrade/drive/actor.hpp"
 
 namespace kmm::drive {
@@ -21,11 +20,9 @@ std::string NodePruner::prune(const std::string& node, const std::string& backup
     if (!reply.value) {
         if (interrupted_()) throw Leave{StepEnd::left};
         if (!reply.settled()) has_hung_ = true;
-        tell_(node, "not-pruned: " + reply.error->message());
+        tell_(node, "warning: not-pruned: " + reply.error->message());
         return "";
     }
-    if (const auto* warnings = reply.value->find("warnings"); warnings != nullptr)
-        for (const auto& warning : warnings->items()) tell_(node, base::escape(warning.text()));
     return reply.value->get_string({"outcome"}) == "already" ? "" : "; " + reply.value->get_string({"message"});
 }
 

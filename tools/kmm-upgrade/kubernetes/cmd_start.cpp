@@ -78,12 +78,17 @@ drive::KubernetesRequest request_of(const cli::Args& args, Call& call, const kub
 /// Errors: usage "bad-value" where --skip-phases is for a kubeadm that knows no phases of upgrade apply.
 void require_phases(const std::vector<drive::Hop>& hops) {
     constexpr kubernetes::MinorVersion k_first{1, 32};
+    std::optional<kubernetes::Version> last;
     for (const auto& hop : hops)
         if (const auto version = kubernetes::Version::parse(hop.control_plane); version && version->line() < k_first)
-            throw Error(Exit::usage, "bad-value",
-                        fmt::format("--skip-phases: kubeadm upgrade apply has phases from {} on, found {}",
-                                    k_first.text(), version->text()))
-                .hint("leave it out, and remove afterwards what kubeadm has installed");
+            last = version;
+    if (!last) return;
+    throw Error(Exit::usage, "bad-value",
+                fmt::format("--skip-phases: kubeadm upgrade apply has phases from {} on, found {}", k_first.text(),
+                            last->text()))
+        .hint(fmt::format("go to {} without it first, then on with it: before {} kubeadm leaves kube-proxy out where "
+                          "its ConfigMap is missing",
+                          last->text(), k_first.text()));
 }
 
 bool asks_for(const upgrade::Run& run, const kubernetes::Version& target) {

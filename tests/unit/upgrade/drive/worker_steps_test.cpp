@@ -64,11 +64,14 @@ cluster::WorkerReply lost() {
 struct Steps {
     Time clock;
     Answers runner;
+    std::vector<std::string> told;
     WorkerSteps steps;
     explicit Steps(std::deque<cluster::WorkerReply> replies)
         : runner(std::move(replies)),
-          steps(runner, clock, [] { return false; }, [](const std::string&, const std::string&) {},
-                {"kubernetes", "Facts", "Step"}) {}
+          steps(
+              runner, clock, [] { return false; },
+              [this](const std::string& node, const std::string& text) { told.push_back(node + ": " + text); },
+              {"kubernetes", "Facts", "Step"}) {}
     [[nodiscard]] Deadline deadline() const { return {clock, milliseconds{60'000}}; }
 };
 
@@ -96,6 +99,18 @@ TEST_CASE("whoever wants to is called before a step is asked for again") {
     static_cast<void>(made.steps.step("n", {"kubelet"}, made.deadline(), {}, [&] { ++asked; }));
     CHECK(made.runner.calls == std::vector<std::string>{"kubelet", "kubelet", "kubelet"});
     CHECK(asked == 2);
+}
+
+TEST_CASE("each warning of a step is told once for each node") {
+    auto warned = answer("Step");
+    warned.document.set("warnings", value::Node::strings({"images-not-proven: a", "etcd-external: b\x1b"}));
+    Steps made({warned});
+    static_cast<void>(made.steps.step("n", {"images"}, made.deadline()));
+    static_cast<void>(made.steps.step_once("n", {"images"}, milliseconds{1000}));
+    CHECK(made.told == std::vector<std::string>{"n: warning: images-not-proven: a",
+                                                "n: warning: etcd-external: b\\x1b"});
+    static_cast<void>(made.steps.step("m", {"images"}, made.deadline()));
+    CHECK(made.told.size() == 4);
 }
 
 }  // namespace

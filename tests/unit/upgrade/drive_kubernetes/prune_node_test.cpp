@@ -50,7 +50,7 @@ TEST_CASE("a node that does not answer to prune is waited for once, later ones s
     CHECK(pruner.prune("b", "before-v1", 2, deadline).empty());
     CHECK(pruner.prune("c", "before-v1", 2, deadline).empty());
     REQUIRE(told.size() == 2);
-    CHECK(told[1].starts_with("c not-pruned: "));
+    CHECK(told[1].starts_with("c warning: not-pruned: "));
     node.hangs = false;
     CHECK(pruner.prune("d", "before-v1", 2, deadline) == "; removed 1 old backup");
     CHECK(pruner.prune("e", "before-v1", 2, Deadline(clock, seconds(7))) == "; removed 1 old backup");

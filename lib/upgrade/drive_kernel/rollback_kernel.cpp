@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way back of one node: COMMAND installs the release from which it came, and the node reboots into it.
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "plan/find_named.hpp"
+#include "upgrade/drive_kernel/kernel_actor.hpp"
+
+namespace kmm::drive {
+
+using namespace upgrade::kernel;
+
+bool KernelActor::is_emptied_for_rollback(const upgrade::NodeRecord& node) const {
+    return recorder_.header().options.drain && node.kernel != node.from_version &&
+           node.cordon != upgrade::k_cordon_foreign;
+}
+
+bool KernelActor::has_no_node(const std::string& name) {
+    const auto snapshot = store_.read();
+    return !has_errors(snapshot.diagnostics) && plan::find_named(snapshot.objects.nodes, name) == nullptr;
+}
+
+bool KernelActor::is_gone(const std::string& name) {
+    constexpr std::chrono::milliseconds k_patience{15'000};
+    return has_no_node(name) && !agent_.glance(name, k_patience) && !interrupted_();
+}
+
+Done KernelActor::leave_gone(const std::string& name) {
+    return {value::Node::mapping({{"cordon", ""}}),
+            fmt::format("there is no Node {} and no answer from it: it stays as it is", name), ""};
+}
+
+Done KernelActor::roll_back(const std::string& name, const SystemSight& seen, const Deadline& deadline) {
+    const auto node = recorder_.node(name);
+    auto now = seen;
+    // Of a host whose Node was deleted the kernel alone is brought back.
+    const bool is_host_alone = has_no_node(name);
+    // A node that was done has its Pods back.
+    if (seen.kernel != node.from_version && is_emptied_for_rollback(node) && !is_host_alone) {
+        static_cast<void>(cordons_.cordon(name));
+        static_cast<void>(drainer_.drain(name, drain_rules_of(recorder_.header().options), deadline));
+    }
+    // Its next boot is of what COMMAND has installed last, whatever runs now. A node that has rebooted into another
+    // kernel since this step asked for it has its word on what it boots: it is not tried again.
+    const bool is_to_be_installed = seen.kernel == node.from_version ? !installed_on(node).empty()
+                                                                     : seen.boot_id == boot_before(node);
+    if (is_to_be_installed)
+        static_cast<void>(agent_.install(name, node.from_version, subject_.command, deadline));
+    if (seen.kernel != node.from_version && seen.boot_id == boot_before(node)) await_quorum(name, deadline.left());
+    if (seen.kernel != node.from_version)
+        now = agent_.reboot_into(name, node.from_version, boot_before(node), seen, deadline);
+    Done done;
+    done.facts = facts_of(now);
+    if (is_host_alone) {
+        set_installed(done.facts, "");
+        done.facts.set("cordon", "");
+        done.message = fmt::format("runs {}; there is no Node {}: its drivers were not looked at", now.kernel, name);
+        return done;
+    }
+    require_node(name, now, deadline);
+    const auto loaded = drivers_.bring(name, now, deadline);
+    await_others(name, now, deadline);
+    const auto lifted = cordons_.lift(name);
+    set_drivers(done.facts, encode(loaded));
+    set_installed(done.facts, "");
+    if (!node.cordon.empty()) done.facts.set("cordon", "");
+    done.message = fmt::format("runs {}, {}{}", now.kernel, text_of(loaded), lifted.empty() ? "" : ", " + lifted);
+    return done;
+}
+
+}  // namespace kmm::drive
