@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/join_some.hpp"
 #include "base/module_name.hpp"
 #include "base/text.hpp"
 #include "plan/lint.hpp"
@@ -43,6 +44,35 @@ void warn(Diagnostics& diagnostics, std::string code, std::string message, std::
     diagnostic.hint = std::move(hint);
     if (!place.file.empty()) { diagnostic.position = place; }
     diagnostics.push_back(std::move(diagnostic));
+}
+
+/// What no mapping matches, by Module and kernel; many kernels of one Module together.
+void report_unmapped(const std::map<std::pair<std::string, std::string>, Nodes>& unmapped, Diagnostics& diagnostics) {
+    constexpr std::size_t k_apart = 3;  // kernels of one Module
+    constexpr std::size_t k_named = 8;
+    for (auto at = unmapped.begin(); at != unmapped.end();) {
+        const std::string& module = at->first.first;
+        const auto end =
+            std::find_if(at, unmapped.end(), [&](const auto& other) { return other.first.first != module; });
+        const bool is_many = std::distance(at, end) > static_cast<std::ptrdiff_t>(k_apart);
+        std::vector<std::string> kernels;
+        Nodes all;
+        for (; at != end; ++at) {
+            const Nodes& nodes = at->second;
+            if (!is_many || all.count == 0 || nodes.first < all.first) {
+                all.first = nodes.first;
+                all.place = nodes.place;
+            }
+            all.count = is_many ? all.count + nodes.count : nodes.count;
+            kernels.push_back(at->first.second);
+            if (is_many && std::next(at) != end) { continue; }
+            warn(diagnostics, "kernel-unmapped",
+                 fmt::format("Module {}: no kernel mapping matches {}, which {} on {}", module,
+                             base::join_some(kernels, k_named), is_many ? "run" : "runs", first_of(all)),
+                 "add a kernel mapping, or leave the nodes out of the selector", all.place);
+            kernels.clear();
+        }
+    }
 }
 
 /// Where a Module stands that is named "NAMESPACE/NAME", without a file if it was not read.
@@ -204,12 +234,7 @@ void FleetLint::see_cordon(const api::Node& node, const Verdict& verdict) {
 }
 
 void FleetLint::report(Diagnostics& diagnostics) const {
-    for (const auto& [key, nodes] : unmapped_) {
-        warn(diagnostics, "kernel-unmapped",
-             fmt::format("Module {}: no kernel mapping matches {}, which runs on {}", key.first, key.second,
-                         first_of(nodes)),
-             "add a kernel mapping, or leave the nodes out of the selector", nodes.place);
-    }
+    report_unmapped(unmapped_, diagnostics);
     for (const auto& [kernel, nodes] : plus_) {
         warn(diagnostics, "kernel-plus",
              fmt::format("kernel {} on {}: KMM drops the '+' and copies lib/modules/{}, but modprobe looks for {}",

@@ -45,11 +45,6 @@ bool is_on(const plan::Surveyed& row, const std::string& node) {
 
 }  // namespace
 
-bool runs_linux(const api::Node& node) {
-    const auto system = node.meta.labels.find("kubernetes.io/os");
-    return system == node.meta.labels.end() || system->second == "linux";
-}
-
 PlannedKernel plan_kernel(const api::Objects& objects, const StartRequest& request,
                           const upgrade::kernel::Subject& subject, const sys::Clock& clock) {
     require_known_nodes(objects, request.nodes);

@@ -12,9 +12,6 @@
 
 namespace kmm::drive {
 
-/// By the label that every kubelet sets; without it, it does.
-[[nodiscard]] bool runs_linux(const api::Node& node);
-
 struct PlannedKernel {
     upgrade::Run run;                ///< without nodes that were left out
     std::vector<std::string> notes;  ///< for people: what the order does

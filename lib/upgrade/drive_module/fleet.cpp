@@ -7,6 +7,7 @@
 
 #include "api/labels.hpp"
 #include "plan/find_named.hpp"
+#include "upgrade/drive_module/prepare.hpp"
 #include "upgrade/drive_module/wanted.hpp"
 #include "upgrade/drive_module/worker.hpp"
 
@@ -126,7 +127,7 @@ std::map<std::string, std::string> Fleet::unavailable() {
     const auto wanted = module_in(snapshot, namespace_, name_);
     std::map<std::string, std::string> names;
     for (const auto& node : objects.nodes) {
-        if (wanted && !plan::selects(wanted->selector, node.meta.labels)) continue;
+        if (!runs_linux(node) || (wanted && !plan::selects(wanted->selector, node.meta.labels))) continue;
         if (!wanted) {
             const auto there = view_of(objects, node.meta.name, namespace_, name_);
             if (!there.spec && !there.status) continue;

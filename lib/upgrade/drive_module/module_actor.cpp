@@ -115,6 +115,8 @@ Sight ModuleActor::look(const upgrade::NodeStep& step, const Deadline& deadline)
     auto found = way_->look(step.node, deadline);
     Sight sight;
     sight.is_interrupted = !found.look && found.why == NoLook::interrupted;
+    if (!found.look && step.step == upgrade::k_step_rollback && found.error && is_gone(step.node, *found.error))
+        return sight;
     sight.error = std::move(found.error);
     if (!found.look) return sight;
     sight.seen = *found.look;
@@ -141,6 +143,7 @@ value::Node ModuleActor::intent(const upgrade::NodeStep& step) {
 
 Done ModuleActor::act(const upgrade::NodeStep& step, const Sight& sight, const Deadline& deadline) {
     const auto& name = step.node;
+    if (!sight.seen.has_value()) return leave_gone(name);
     const auto& seen = std::any_cast<const Look&>(sight.seen);
     if (step.step == "check") return done_of(way_->check(name, seen, deadline));
     if (step.step == "cordon") return tools_.cordons.cordon(name);
@@ -198,6 +201,21 @@ Done ModuleActor::uncordon(const std::string& name) {
     done.facts = value::Node::mapping({{"cordon", ""}});
     done.message = what + (lifted.empty() ? "" : ", " + lifted);
     return done;
+}
+
+bool ModuleActor::is_gone(const std::string& name, const Error& why) {
+    if (why.code() != "node-not-found") return false;
+    try {
+        return !way_->glance(name) && !tools_.interrupted();
+    } catch (const Error& error) {
+        if (error.code() != "node-not-found") throw;
+        return true;
+    }
+}
+
+Done ModuleActor::leave_gone(const std::string& name) {
+    return {value::Node::mapping({{"cordon", ""}}),
+            fmt::format("there is no Node {} and no answer from it: it stays as it is", name), ""};
 }
 
 Done ModuleActor::roll_back(const std::string& name, const Look& seen, const Deadline& deadline) {

@@ -110,6 +110,11 @@ void require_known_nodes(const api::Objects& objects, const std::vector<std::str
                                                           : "give --node once for each node");
 }
 
+bool runs_linux(const api::Node& node) {
+    const auto system = node.meta.labels.find("kubernetes.io/os");
+    return system == node.meta.labels.end() || system->second == "linux";
+}
+
 std::string left_out_reason(const api::Module& module, const api::Node& node) {
     api::Taint blocking;
     if (plan::tolerates(plan::loader_tolerations(module), node.taints, &blocking)) return "";
@@ -130,6 +135,7 @@ Chosen choose_nodes(const api::Objects& objects, const api::Module& module, cons
     std::vector<std::string> chosen;
     std::vector<std::string> refused;
     std::map<std::string, std::vector<std::string>> untolerated;
+    std::vector<std::string> foreign;
     bool any_matches = false;
     for (const auto& node : objects.nodes) {
         const auto& name = node.meta.name;
@@ -140,10 +146,12 @@ Chosen choose_nodes(const api::Objects& objects, const api::Module& module, cons
         api::Taint blocking;
         std::string why;
         if (!plan::selects(module.selector, node.meta.labels)) why = "the Module's selector does not match its labels";
+        else if (!runs_linux(node)) why = std::string(k_no_linux);
         else if (!plan::tolerates(tolerations, node.taints, &blocking) && !(is_begun && is_begun(node)))
             why = fmt::format("its taint {}:{} is not tolerated", blocking.key, blocking.effect);
         if (why.empty()) chosen.push_back(name);
         else if (named) refused.push_back(fmt::format("node {}: {}", name, why));
+        else if (why == k_no_linux) foreign.push_back(name);
         else if (plan::selects(module.selector, node.meta.labels)) {
             result.left_out.push_back({name, left_out_reason(module, node)});
             untolerated[fmt::format("{}:{}", blocking.key, blocking.effect)].push_back(name);
@@ -154,6 +162,10 @@ Chosen choose_nodes(const api::Objects& objects, const api::Module& module, cons
             names.size() == 1
                 ? fmt::format("node {} is left out: its taint {} is not tolerated", names.front(), taint)
                 : fmt::format("nodes {} are left out: their taint {} is not tolerated", some_of(names), taint));
+    if (foreign.size() == 1)
+        result.notes.push_back(fmt::format("node {} has no part in it: {}", foreign.front(), k_no_linux));
+    else if (!foreign.empty())
+        result.notes.push_back(fmt::format("nodes {} have no part in it: they run no Linux", some_of(foreign)));
     if (!refused.empty())
         throw Error(Exit::checks_failed, "node-not-eligible", base::join(refused, "; "))
             .hint("change the node, or leave it out of --node");
@@ -163,6 +175,7 @@ Chosen choose_nodes(const api::Objects& objects, const api::Module& module, cons
                     fmt::format("no node is selected for Module {}", module.full_name()))
             .at(module.meta.origin)
             .hint(objects.nodes.empty() ? "there is no Node"
+                  : !foreign.empty()    ? "the nodes that it selects run no Linux"
                   : any_matches         ? "kmm-plan show says why"
                                         : "--selector matches no node");
     result.names = walk_order(objects, request, std::move(chosen), result.notes);

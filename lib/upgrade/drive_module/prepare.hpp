@@ -48,6 +48,9 @@ using CheckObserver = std::function<void(const std::string& node, const std::str
 /// Errors: not_found "node-not-found" for the first of `names` that is no node of the cluster, with those that are.
 void require_known_nodes(const api::Objects& objects, const std::vector<std::string>& names);
 
+/// By the label that every kubelet sets; without it, it does.
+[[nodiscard]] bool runs_linux(const api::Node& node);
+
 struct Chosen {
     std::vector<std::string> names;          ///< in walk order
     std::vector<upgrade::LeftOut>
@@ -55,7 +58,8 @@ struct Chosen {
     std::vector<std::string> notes;          ///< for people: nodes left out and why, and what the order does
 };
 
-/// The nodes of the run: those that the Module selects and whose taints it tolerates, of `request`'s choice. Nodes for
+/// The nodes of the run: those that the Module selects, that run Linux and whose taints it tolerates, of `request`'s
+/// choice; one that runs another system is in `notes` alone, as it never gets a module. Nodes for
 /// which `is_begun` holds are taken whatever their taints are. Errors: not_found "node-not-found"; checks_failed
 /// "node-not-eligible", "no-nodes", "order-incomplete".
 [[nodiscard]] Chosen choose_nodes(const api::Objects& objects, const api::Module& module, const StartRequest& request,

@@ -23,6 +23,15 @@ bool is_chosen(const StartRequest& request, const api::Node& node) {
            request.selector.matches(node.meta.labels);
 }
 
+/// Takes a node of another system out of all that is to be done or is reported: it never gets a module.
+void keep_out(plan::ApplyWork& work, const std::string& node) {
+    std::size_t found = 0;
+    for (auto* names : {&work.load, &work.unload, &work.ordered}) found += std::erase(*names, node);
+    for (auto* lefts : {&work.blocked, &work.kept_out})
+        found += std::erase_if(*lefts, [&](const plan::ApplyLeft& left) { return left.node == node; });
+    if (found > 0) work.kept_out.push_back({node, "node-not-linux", std::string(k_no_linux)});
+}
+
 /// nullptr if it was deleted.
 const api::Module* module_of(const api::Objects& objects, const plan::ApplyWork& work) {
     for (const auto& module : objects.modules)
@@ -76,7 +85,7 @@ std::vector<std::string> ask_nodes(api::Objects& objects, Worker& worker, sys::C
                                    const CheckObserver& observer) {
     std::vector<std::pair<api::Node*, std::string>> asked;
     for (auto& node : objects.nodes) {
-        if (!is_chosen(request, node)) continue;
+        if (!is_chosen(request, node) || !runs_linux(node)) continue;
         for (const auto& work : works) {
             const auto* module = module_of(objects, work);
             const auto view = view_of(objects, node.meta.name, work.namespace_, work.module);
@@ -129,6 +138,8 @@ plan::ApplyWork narrow(plan::ApplyWork work, const api::Objects& objects, const 
         std::erase_if(*names, [&](const std::string& name) { return !holds(chosen, name); });
     for (auto* lefts : {&work.blocked, &work.kept_out})
         std::erase_if(*lefts, [&](const plan::ApplyLeft& left) { return !holds(chosen, left.node); });
+    for (const auto& node : objects.nodes)
+        if (!runs_linux(node)) keep_out(work, node.meta.name);
     return work;
 }
 
@@ -140,8 +151,8 @@ std::vector<upgrade::LeftOut> left_out_of(const api::Objects& objects, const Sta
     if (module == nullptr || !module->module_loader || !work.version.empty()) return all;
     for (const auto& node : objects.nodes) {
         const auto& name = node.meta.name;
-        if (!is_chosen(request, node) || !plan::selects(module->selector, node.meta.labels) || holds(work.load, name) ||
-            holds(work.unload, name))
+        if (!is_chosen(request, node) || !plan::selects(module->selector, node.meta.labels) || !runs_linux(node) ||
+            holds(work.load, name) || holds(work.unload, name))
             continue;
         const auto reason = left_out_reason(*module, node);
         const bool is_known = std::any_of(all.begin(), all.end(), [&](const auto& left) { return left.name == name; });

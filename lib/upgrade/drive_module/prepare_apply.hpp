@@ -17,7 +17,8 @@ namespace kmm::drive {
                                                  const StartRequest& request, const std::vector<plan::ApplyWork>& works,
                                                  const CheckObserver& observer);
 
-/// Leaves the nodes of `work` that `request.nodes` and `request.selector` choose. Errors: not_found "node-not-found"
+/// Leaves the nodes of `work` that `request.nodes` and `request.selector` choose; those that run no Linux are kept out.
+/// Errors: not_found "node-not-found"
 /// for a name that no Node has.
 [[nodiscard]] plan::ApplyWork narrow(plan::ApplyWork work, const api::Objects& objects, const StartRequest& request);
 

@@ -2,12 +2,17 @@
 // What the preparations of start and of apply have in common.
 #pragma once
 
+#include <string_view>
+
 #include "upgrade/drive/pool.hpp"
 #include "upgrade/drive_module/fleet.hpp"
 #include "upgrade/drive/late_words.hpp"
 #include "upgrade/drive_module/prepare.hpp"
 
 namespace kmm::drive {
+
+/// Why a node of another system gets no module, for people.
+inline constexpr std::string_view k_no_linux = "it runs no Linux";
 
 /// `chosen` in the order of a walk, as `request` asks for it. Errors: not_found "node-not-found" and checks_failed
 /// "order-incomplete" for an order of names.

@@ -43,7 +43,20 @@ Reply<WorkerResult> WorkerWay::call(const std::string& verb, const std::string& 
     auto reply = tools_.worker.run(verb, name, text, deadline.left());
     if (reply.settled()) end_watch(watched, name, begin);
     else record_lost(name, *reply.error, "the node is asked what it runs");
+    if (reply.value) record_warnings(name, reply.value->warnings);
     return reply;
+}
+
+void WorkerWay::record_warnings(const std::string& name, const std::vector<std::string>& warnings) {
+    for (const auto& warning : warnings) {
+        {
+            const std::lock_guard lock(warned_mutex_);
+            if (!warned_.emplace(name, warning).second) continue;
+        }
+        auto told = tools_.event(EventKind::observed, name, "");
+        told.message = "warning: " + warning;
+        tools_.recorder.record(told);
+    }
 }
 
 void WorkerWay::record_lost(const std::string& name, const Error& error, const std::string& then) {

@@ -2,8 +2,11 @@
 // Getting a module onto nodes by kmm-worker, with the labels and entries that KMM's controllers would write.
 #pragma once
 
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "upgrade/drive_module/way.hpp"
@@ -62,7 +65,9 @@ private:
     void end_watch(LateWords::Watch& watched, const std::string& name, std::chrono::milliseconds begin);
     /// Records, as an `observed` event, that a call was lost, and `then`.
     void record_lost(const std::string& name, const Error& error, const std::string& then);
-    /// Worker::run, watched; a call that was lost is recorded.
+    /// Records, as `observed` events, what a worker warned of there, each once.
+    void record_warnings(const std::string& name, const std::vector<std::string>& warnings);
+    /// Worker::run, watched; a call that was lost is recorded, and so are warnings.
     [[nodiscard]] Reply<WorkerResult> call(const std::string& verb, const std::string& name, const std::string& text,
                                            const Deadline& deadline);
     /// call of `check`, which changes nothing: asked again, twice at most, once a node whose connection was lost
@@ -76,6 +81,8 @@ private:
     [[nodiscard]] std::string input(const api::NodeModule& entry);
 
     StepTools& tools_;
+    std::mutex warned_mutex_;
+    std::set<std::pair<std::string, std::string>> warned_;  ///< node and warning that are recorded
     LateWords late_;
 };
 

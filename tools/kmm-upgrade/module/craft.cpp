@@ -12,6 +12,7 @@
 #include "kmm-upgrade/module/verbs.hpp"
 #include "plan/plan.hpp"
 #include "upgrade/drive_module/module_actor.hpp"
+#include "upgrade/drive_module/prepare.hpp"
 #include "upgrade/module/subject.hpp"
 
 namespace kmm::tool_upgrade {
@@ -61,7 +62,8 @@ std::vector<std::string> newcomers_of_module(Access& access, const upgrade::Run&
         if (module.full_name() != subject) continue;
         const auto tolerations = plan::loader_tolerations(module);
         for (const auto& node : objects.nodes)
-            if (run.find(node.meta.name) == nullptr && plan::selects(module.selector, node.meta.labels) &&
+            if (run.find(node.meta.name) == nullptr && drive::runs_linux(node) &&
+                plan::selects(module.selector, node.meta.labels) &&
                 plan::tolerates(tolerations, node.taints))
                 (was_left_out(run, node.meta.name) ? returned : names).push_back(node.meta.name);
     }
