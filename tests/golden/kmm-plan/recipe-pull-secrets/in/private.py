@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A registry that shows a manifest to user:good alone, while the command given runs; @REGISTRY@ in it is its address."""
+"""A registry that shows a manifest to user:good alone, while a command runs; @REGISTRY@ in it is its address."""
 import base64
 import hashlib
 import http.server
@@ -25,7 +25,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(200 if allowed else 401)
         if not allowed:
             self.send_header("WWW-Authenticate", 'Basic realm="private"')
-        self.send_header("Content-Type", "application/vnd.oci.image.manifest.v1+json" if allowed else "application/json")
+        media = "application/vnd.oci.image.manifest.v1+json" if allowed else "application/json"
+        self.send_header("Content-Type", media)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if self.command == "GET":
