@@ -21,7 +21,6 @@
 #include "base/text.hpp"
 #include "cluster/directory_store.hpp"
 #include "cluster/kustomize.hpp"
-#include "cluster/secret_sources.hpp"
 #include "cluster/text_source.hpp"
 #include "sys/two_threads.hpp"
 #include "value/object_stream.hpp"
@@ -79,18 +78,14 @@ public:
     void take(const value::Document& document, Diagnostics& diagnostics) override {
         api::decode(document, objects_, diagnostics, used_namespace());
     }
-    void take_generated(const value::Document& object, Diagnostics& diagnostics) override {
-        const std::string name = object.root.get_string({"metadata", "name"});
-        std::string ns = object.root.get_string({"metadata", "namespace"});
-        if (ns.empty()) { ns = given_namespace_; }
-        const auto is_in = [&](const auto& list) {
-            return std::any_of(list.begin(), list.end(), [&](const auto& other) {
-                return other.meta.name == name && other.meta.namespace_ == ns;
-            });
-        };
-        const bool is_secret = object.root.get_string({"kind"}) == "Secret";
-        const bool is_there = is_secret ? is_in(objects_.secrets) : is_in(objects_.config_maps);
-        if (!is_there && !ns.empty()) { take(object, diagnostics); }
+    void take_generated(const value::Document& config_map, Diagnostics& diagnostics) override {
+        const std::string name = config_map.root.get_string({"metadata", "name"});
+        const std::string ns = config_map.root.get_string({"metadata", "namespace"});
+        const auto& maps = objects_.config_maps;
+        const bool is_there = std::any_of(maps.begin(), maps.end(), [&](const api::ConfigMap& map) {
+            return map.meta.name == name && map.meta.namespace_ == ns;
+        });
+        if (!is_there) { take(config_map, diagnostics); }
     }
 
 private:
@@ -212,7 +207,7 @@ public:
     }
 
     void end() {
-        for (const auto& object : generated_) { target_.take_generated(object, diagnostics_); }
+        for (const auto& map : generated_) { target_.take_generated(map, diagnostics_); }
     }
 
     std::vector<std::string> files() && { return std::move(files_); }
@@ -239,8 +234,8 @@ private:
         for (const auto& file : found) {
             if (!ignored(file)) { read_found(file); }
         }
-        for (auto& object : kustomizations_.generated_objects()) {
-            if (!ignored(object.file)) { generated_.push_back(std::move(object)); }
+        for (auto& map : kustomizations_.generated_config_maps()) {
+            if (!ignored(map.file)) { generated_.push_back(std::move(map)); }
         }
         for (const auto& [chart, files] : left_out_) { note_left_out(chart, files); }
         note_kustomizations();
@@ -353,22 +348,9 @@ private:
             const auto doubt = stream(source, file);
             files_.push_back(file);
             if (doubt) { read_whole(source, file, *doubt); }
-            note_secret_sources(source, file);
         } catch (const Error& error) {
             if (const auto cause = error.errno_cause()) report_unreadable(diagnostics_, file, *cause);
             else report_unreadable(diagnostics_, file, error);
-        }
-    }
-
-    /// Secrets that an operator makes of other objects are there as well.
-    void note_secret_sources(TextSource& source, const std::string& file) {
-        if (!may_hold_secret_sources(source.front())) { return; }
-        const auto text = source.whole();
-        if (!text) { return; }
-        for (auto& secret : secrets_made_of(*text, file)) {
-            auto* meta = secret.root.find("metadata");
-            if (meta->get_string({"namespace"}).empty()) { meta->set("namespace", kustomizations_.namespace_of(file)); }
-            generated_.push_back(std::move(secret));
         }
     }
 
@@ -427,7 +409,7 @@ private:
     std::map<std::string, std::vector<std::string>> left_out_;  ///< of its files; key: the chart's directory, or ""
     Kustomizations kustomizations_;                             ///< of the directory
     std::vector<std::string> parts_;                            ///< of its files: what they use and no object is in
-    std::vector<value::Document> generated_;                    ///< by kustomizations and operators, of all directories
+    std::vector<value::Document> generated_;                    ///< by kustomizations of all directories
     std::set<std::string> changing_;                            ///< those of them that change objects of KMM
 };
 

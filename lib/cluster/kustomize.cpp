@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "cluster/secret_sources.hpp"
 #include "cluster/text_source.hpp"
 #include "value/reader.hpp"
 
@@ -57,28 +56,25 @@ bool is_filled(const value::Node& root, std::string_view key) {
     return found != nullptr && !(found->items().empty() && found->members().empty() && found->text().empty());
 }
 
-/// The object of one generator; null if an overlay changes that of another, or if keys of a ConfigMap stand in other
-/// files. A Secret without keys is one whose keys are not known.
-value::Node generated_by(const value::Node& generator, const std::string& kind) {
+/// The ConfigMap of one generator; null if an overlay changes that of another, or if keys stand in other files.
+value::Node config_map_of(const value::Node& generator) {
     const std::string name = generator.get_string({"name"});
     const std::string behavior = generator.get_string({"behavior"});
     const bool has_keys = !is_filled(generator, "env") && !is_filled(generator, "envs");
-    const bool is_secret = kind == "Secret";
-    if (name.empty() || (!has_keys && !is_secret) || (!behavior.empty() && behavior != "create")) { return {}; }
+    if (name.empty() || !has_keys || (!behavior.empty() && behavior != "create")) { return {}; }
     auto data = value::Node::mapping();
     for (const char* list : {"files", "literals"}) {
         const auto* items = generator.find(list);
-        if (items == nullptr || !items->is_sequence() || !has_keys) { continue; }
+        if (items == nullptr || !items->is_sequence()) { continue; }
         for (const auto& item : items->items()) {
             const std::string& text = item.text();
             const auto equals = text.find('=');
             const auto key = equals != std::string::npos ? text.substr(0, equals) : text.substr(text.rfind('/') + 1);
-            data.set(key, is_secret ? std::string(unknown_text(key)) : std::string());
+            data.set(key, "");
         }
     }
-    auto root = value::Node::mapping({{"apiVersion", "v1"}, {"kind", kind}});
+    auto root = value::Node::mapping({{"apiVersion", "v1"}, {"kind", "ConfigMap"}});
     root.set("metadata", value::Node::mapping({{"name", name}, {"namespace", generator.get_string({"namespace"})}}));
-    if (is_secret) { root.set("type", generator.get_string({"type"})); }
     root.set("data", std::move(data));
     root.set_mark(generator.mark());
     return root;
@@ -133,12 +129,11 @@ void Kustomizations::add(const std::string& file, std::string_view text) {
             if (!path.empty() && path.find('\n') == std::string::npos) { parts_.insert(joined(made.directory, path)); }
         }
     }
-    for (const auto& [key, kind] : {std::pair{"configMapGenerator", "ConfigMap"}, {"secretGenerator", "Secret"}}) {
-        const auto* generators = root.find(key);
-        if (generators == nullptr || !generators->is_sequence()) { continue; }
+    if (const auto* generators = root.find("configMapGenerator");
+        generators != nullptr && generators->is_sequence()) {
         for (const auto& generator : generators->items()) {
-            auto object = generated_by(generator, kind);
-            if (object.is_mapping()) { made.generated.push_back(std::move(object)); }
+            auto map = config_map_of(generator);
+            if (map.is_mapping()) { made.config_maps.push_back(std::move(map)); }
         }
     }
     if (const auto path = root.get_string({"openapi", "path"}); !path.empty()) {
@@ -192,14 +187,14 @@ std::vector<std::string> Kustomizations::changing(const std::string& file, std::
     return files;
 }
 
-std::vector<value::Document> Kustomizations::generated_objects() const {
+std::vector<value::Document> Kustomizations::generated_config_maps() const {
     std::vector<value::Document> made;
     for (const auto& one : all_) {
         const std::string given = one.given_namespace.empty() ? namespace_of(one.directory) : one.given_namespace;
-        for (const auto& object : one.generated) {
+        for (const auto& map : one.config_maps) {
             value::Document document;
             document.file = one.file;
-            document.root = object;
+            document.root = map;
             auto* meta = document.root.find("metadata");
             if (!given.empty()) { meta->set("namespace", given); }
             if (!meta->get_string({"namespace"}).empty()) { made.push_back(std::move(document)); }

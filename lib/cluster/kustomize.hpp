@@ -26,10 +26,9 @@ public:
     /// The kustomizations that change objects of a file, which begins with `text`, in more than namespace_of says:
     /// sorted. kustomize puts its namespace in place of any other.
     [[nodiscard]] std::vector<std::string> changing(const std::string& file, std::string_view text) const;
-    /// The ConfigMaps and Secrets that generators make, each by its name without the hash that kustomize appends, with
-    /// the keys and without the texts. Those whose namespace is not in a kustomization are left out, and ConfigMaps
-    /// whose keys are not.
-    [[nodiscard]] std::vector<value::Document> generated_objects() const;
+    /// The ConfigMaps that configMapGenerator makes, each by its name without the hash that kustomize appends, with the
+    /// keys and without the texts. Those whose namespace or keys are not in a kustomization are left out.
+    [[nodiscard]] std::vector<value::Document> generated_config_maps() const;
 
 private:
     struct Kustomization {
@@ -37,7 +36,7 @@ private:
         std::string given_namespace;   ///< "" if it says none
         std::set<std::string> resources;  ///< files, and directories of other kustomizations
         bool changes = false;
-        std::vector<value::Node> generated;  ///< objects that it generates; without a namespace unless it says one
+        std::vector<value::Node> config_maps;  ///< that it generates; without a namespace unless it says one
     };
 
     void add(const std::string& file, std::string_view text);
