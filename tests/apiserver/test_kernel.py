@@ -5,6 +5,7 @@ import json
 import threading
 
 from testbed.fleet import KERNEL, Fleet
+from testbed.kubelet import MIRROR
 from testbed.testing import ClusterCase
 from test_recipe import DRIVER, FULL
 
@@ -133,7 +134,7 @@ class Kernel(ClusterCase):
                 "apiVersion": "v1",
                 "kind": "Pod",
                 "metadata": {"name": f"etcd-{node}", "namespace": "kube-system",
-                             "annotations": {"kubernetes.io/config.mirror": "1"}},
+                             "annotations": {MIRROR: "1"}},
                 "spec": {"nodeName": node, "hostNetwork": True,
                          "containers": [{"name": "etcd", "image": "registry.example/etcd"}]},
             })

@@ -11,6 +11,7 @@ A Pod of kmm-upgrade on a node with the annotation testbed.kmm-tools/ssh = {"pro
 program, tests/support/fake_node.cpp, says: its exit code, its answer as termination message.
 A node with the annotation testbed.kmm-tools/dead keeps its Pods as they are: nobody runs or removes them. A node with
 the label testbed.kmm-tools/real has a kubelet of its own: its Pods are left alone.
+Whoever creates the mirror Pod of a static Pod also writes its status: it is only removed here.
 """
 import concurrent.futures
 import http.client
@@ -27,6 +28,7 @@ from .client import ApiError
 
 PLAY, DEAD, REAL, SSH = (f"testbed.kmm-tools/{name}" for name in ("play", "dead", "real", "ssh"))
 WORKER = ("app.kubernetes.io/managed-by", "kmm-upgrade")
+MIRROR = "kubernetes.io/config.mirror"
 # Where a worker Pod has its ModuleConfig, and the annotation that the file is made from.
 CONFIG_FILE, CONFIG = "/etc/kmm-worker/config.yaml", "kmmtools.dev/worker-config"
 
@@ -105,6 +107,8 @@ class FakeKubelet:
             return "remove" if pod["spec"].get("nodeName") else None
         if not pod["spec"].get("nodeName"):
             return "bind"
+        if MIRROR in (pod["metadata"].get("annotations") or {}):
+            return None
         phase = pod["status"].get("phase", "Pending")
         if phase == "Pending" and not pod["status"].get("containerStatuses"):
             return "start"
