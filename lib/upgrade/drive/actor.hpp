@@ -42,6 +42,10 @@ struct Done {
     std::string state;                      ///< the node's state from now on, "": that of the step
 };
 
+/// What a rollback does with a node that has left the cluster and gives no answer: it must not keep the others from
+/// going back.
+[[nodiscard]] Done leave_gone(const std::string& name);
+
 /// Every action can be repeated: it compares before it changes, so that a step that was cut off anywhere is begun again
 /// after a look. Thread safe for different nodes. It may record `observed` events on its own while it acts. `step`
 /// names a node, but where said otherwise.

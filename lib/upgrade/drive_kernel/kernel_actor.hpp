@@ -65,7 +65,6 @@ private:
     [[nodiscard]] bool has_no_node(const std::string& name);
     /// Whether there is neither a Node nor an answer from a node that is to go back.
     [[nodiscard]] bool is_gone(const std::string& name);
-    [[nodiscard]] static Done leave_gone(const std::string& name);
     /// Whether the way back of the node reboots it, so that its Pods leave first: in a run that drains.
     [[nodiscard]] bool is_emptied_for_rollback(const upgrade::NodeRecord& node) const;
     /// Waits until the Node says boot and kernel of `seen` and is Ready. Errors: timeout "node-not-ready",

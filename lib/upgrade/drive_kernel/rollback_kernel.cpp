@@ -26,11 +26,6 @@ bool KernelActor::is_gone(const std::string& name) {
     return has_no_node(name) && !agent_.glance(name, k_patience) && !interrupted_();
 }
 
-Done KernelActor::leave_gone(const std::string& name) {
-    return {value::Node::mapping({{"cordon", ""}}),
-            fmt::format("there is no Node {} and no answer from it: it stays as it is", name), ""};
-}
-
 Done KernelActor::roll_back(const std::string& name, const SystemSight& seen, const Deadline& deadline) {
     const auto node = recorder_.node(name);
     auto now = seen;

@@ -66,8 +66,6 @@ private:
     [[nodiscard]] NodeSight await_job(const std::string& name, NodeSight seen, const Deadline& deadline);
     /// Whether a worker has left the cluster: there is no Node of it, and it gives no answer.
     [[nodiscard]] bool is_gone(const std::string& name);
-    /// What a rollback does with it: it must not keep the others from going back.
-    [[nodiscard]] static Done leave_gone(const std::string& name);
     /// Errors: checks_failed "kubelet-newer" where a node that stays as it is would have a kubelet of a newer minor
     /// than the API server of one of `nodes`, which go back.
     void require_old_kubelets(const std::vector<std::string>& nodes) const;

@@ -137,11 +137,6 @@ bool KubernetesActor::is_gone(const std::string& name) {
            !interrupted_();
 }
 
-Done KubernetesActor::leave_gone(const std::string& name) {
-    return {value::Node::mapping({{"cordon", ""}}),
-            fmt::format("there is no Node {} and no answer from it: it stays as it is", name), ""};
-}
-
 Done KubernetesActor::roll_back(const std::string& name, const NodeSight& found, const Deadline& deadline) {
     // What a step has begun goes on without its caller: what it leaves is to be brought back, too.
     const auto seen = await_job(name, found, deadline);

@@ -213,11 +213,6 @@ bool ModuleActor::is_gone(const std::string& name, const Error& why) {
     }
 }
 
-Done ModuleActor::leave_gone(const std::string& name) {
-    return {value::Node::mapping({{"cordon", ""}}),
-            fmt::format("there is no Node {} and no answer from it: it stays as it is", name), ""};
-}
-
 Done ModuleActor::roll_back(const std::string& name, const Look& seen, const Deadline& deadline) {
     auto done = done_of(way_->rollback(name, seen, deadline));
     const auto lifted = tools_.cordons.lift(name);
@@ -266,6 +261,19 @@ value::Node ModuleActor::glance(const std::string& node) {
     return facts;
 }
 
+std::vector<std::string> ModuleActor::changed_labels(const api::Node& node,
+                                                     const std::optional<std::string>& wanted) const {
+    const auto labels = version_labels_of(node, subject_.ns, subject_.name);
+    std::vector<std::string> others;
+    const auto compare_label = [&](const char* label, const std::optional<std::string>& value) {
+        if (value != wanted)
+            others.push_back(fmt::format("label {} to {}", label, value ? base::escape(*value) : "nothing"));
+    };
+    compare_label("version-module", labels.module);
+    if (way_->sets_worker_label()) compare_label("version-worker-pod", labels.worker);
+    return others;
+}
+
 std::vector<upgrade::Event> ModuleActor::confirm() {
     const auto run = tools_.recorder.run();
     const auto wanted = run.to_version.empty() ? std::nullopt : std::optional<std::string>(run.to_version);
@@ -280,24 +288,25 @@ std::vector<upgrade::Event> ModuleActor::confirm() {
             if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
             continue;  // a node that has left the cluster runs nothing
         }
-        const auto labels = version_labels_of(*found->second, subject_.ns, subject_.name);
-        std::vector<std::string> others;
-        const auto compare_label = [&](const char* label, const std::optional<std::string>& value) {
-            if (value != wanted)
-                others.push_back(fmt::format("label {} to {}", label, value ? base::escape(*value) : "nothing"));
-        };
-        compare_label("version-module", labels.module);
-        if (way_->sets_worker_label()) compare_label("version-worker-pod", labels.worker);
-        if (others.empty()) continue;
         auto changed = tools_.event(EventKind::observed, node.name, "", "validating-failed");
-        changed.reason = "label-changed";
-        changed.message = fmt::format("someone else changed {} after the upgrade to {}", base::join(others, ", "),
-                                      wanted ? *wanted : "the Module");
         changed.facts.set("currentKnown", false);
-        changed.facts.set(
-            "hint",
-            fmt::format("find out who; kmm-upgrade retry {} sets it again, kmm-upgrade skip {} --reason TEXT leaves it",
-                        node.name, node.name));
+        const auto others = changed_labels(*found->second, wanted);
+        if (!others.empty()) {
+            changed.reason = "label-changed";
+            changed.message = fmt::format("someone else changed {} after the upgrade to {}", base::join(others, ", "),
+                                          wanted ? *wanted : "the Module");
+            changed.facts.set(
+                "hint", fmt::format(
+                            "find out who; kmm-upgrade retry {} sets it again, kmm-upgrade skip {} --reason TEXT "
+                            "leaves it",
+                            node.name, node.name));
+        } else {
+            changed.message = way_->loss_by_reboot(node.name, found->second->boot_id);
+            if (changed.message.empty()) continue;
+            changed.reason = "node-rebooted";
+            changed.facts.set("hint", fmt::format("find out why it went down; kmm-upgrade retry {} loads it again",
+                                                  node.name));
+        }
         events.push_back(std::move(changed));
     }
     return events;

@@ -47,8 +47,9 @@ private:
     [[nodiscard]] Done roll_back(const std::string& name, const Look& seen, const Deadline& deadline);
     /// Whether a node that cannot be looked at for that reason has left the cluster, and gives no answer.
     [[nodiscard]] bool is_gone(const std::string& name, const Error& why);
-    /// What a rollback does with it: it must not keep the others from going back.
-    [[nodiscard]] static Done leave_gone(const std::string& name);
+    /// The version labels of a Node that are not `wanted`, and what they are, for people.
+    [[nodiscard]] std::vector<std::string> changed_labels(const api::Node& node,
+                                                          const std::optional<std::string>& wanted) const;
     /// Waits for as long as the run asks for, if something new runs there, and looks again. Errors: as
     /// Way::require_target; those of the node.
     void watch(const std::string& name, value::Node facts);

@@ -29,6 +29,10 @@ public:
     [[nodiscard]] Facts validate(const std::string& name, const Look& seen) override;
     [[nodiscard]] Facts rollback(const std::string& name, const Look& seen, const Deadline& deadline) override;
     void require_target(const std::string& name, const Look& seen) const override;
+    /// Nothing: the operator loads it again.
+    [[nodiscard]] std::string loss_by_reboot(const std::string& /*name*/, const std::string& /*boot_id*/) override {
+        return "";
+    }
     [[nodiscard]] bool sets_worker_label() const noexcept override { return false; }
 
 private:

@@ -19,6 +19,18 @@ void WorkerWay::require_target(const std::string& name, const Look& seen) const 
                                 node.target_identity.brief()));
 }
 
+std::string WorkerWay::loss_by_reboot(const std::string& name, const std::string& boot_id) {
+    if (boot_id.empty() || boot_id == tools_.node(name).boot_id) return "";
+    const auto live = glance(name);
+    if (!live) return "rebooted after it was done, and does not answer";
+    try {
+        require_target(name, Look{NodeFacts{}, *live});
+    } catch (const Error& error) {
+        return fmt::format("rebooted after it was done: {}", error.message());
+    }
+    return "";
+}
+
 void WorkerWay::require_undisturbed(const std::string& name) {
     const auto node = tools_.node(name);
     const auto to = tools_.run().to_version;

@@ -26,6 +26,9 @@ public:
     [[nodiscard]] virtual Facts rollback(const std::string& name, const Look& seen, const Deadline& deadline) = 0;
     /// Errors: unhealthy "module-gone", "module-differs".
     virtual void require_target(const std::string& name, const Look& seen) const = 0;
+    /// What a node that was done has lost since, when its Node now tells of another boot than the record: "" for
+    /// nothing. A node that does not answer may have lost it. Errors: those that end the run.
+    [[nodiscard]] virtual std::string loss_by_reboot(const std::string& name, const std::string& boot_id) = 0;
     /// True if the version label of KMM's worker Pods is the run's to set.
     [[nodiscard]] virtual bool sets_worker_label() const noexcept = 0;
 };

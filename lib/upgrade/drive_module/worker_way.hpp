@@ -25,6 +25,8 @@ public:
     [[nodiscard]] Facts validate(const std::string& name, const Look& seen) override;
     [[nodiscard]] Facts rollback(const std::string& name, const Look& seen, const Deadline& deadline) override;
     void require_target(const std::string& name, const Look& seen) const override;
+    /// Asks the node once: a boot that its Node does not tell of yet, or a module that is live again, is no loss.
+    [[nodiscard]] std::string loss_by_reboot(const std::string& name, const std::string& boot_id) override;
     [[nodiscard]] bool sets_worker_label() const noexcept override { return true; }
 
 private:

@@ -303,6 +303,48 @@ TEST_CASE("a node that was done and was changed by somebody else later is not do
     }
 }
 
+TEST_CASE("a node that was done and has rebooted is done as long as the module is live there") {
+    struct Row {
+        std::string boot, registered, live;  ///< what it runs, what its Node tells of, and the module there
+        bool is_silent;
+        std::string message;  ///< "" for nothing to tell
+    };
+    for (const auto& row : std::vector<Row>{
+             {"boot-2", "boot-2", "", false, "rebooted after it was done: kmm_hello is not live any more"},
+             {"boot-2", "boot-2", "AAAA1111", false,
+              "rebooted after it was done: the live module is AAAA1111, expected BBBB2222"},
+             {"boot-2", "boot-2", "BBBB2222", false, ""},
+             {"boot-2", "boot-2", "", true, "rebooted after it was done, and does not answer"},
+             {"boot-1", "boot-0", "BBBB2222", false, ""},  // its kubelet has not registered the last boot yet
+         }) {
+        CAPTURE(row.message);
+        World world(2);
+        upgrade::Options options;
+        options.pause_after = 1;
+        Drive drive(world, world.prepare(options));
+        REQUIRE(drive.driver.walk() == Ended::paused);
+        auto& node = world.nodes.nodes.at("node-a");
+        node.boot = row.boot;
+        node.live = row.live;
+        world.store.find("node-a").boot_id = row.registered;
+        node.reachable = !row.is_silent;
+        drive.driver.resume();
+        CHECK(drive.driver.walk() == (row.message.empty() ? Ended::complete : Ended::paused));
+        if (row.message.empty()) continue;
+        const auto record = drive.recorder.node("node-a");
+        CHECK(record.state == "validating-failed");
+        CHECK(record.reason == "node-rebooted");
+        CHECK(record.message == row.message);
+        node.reachable = true;
+        Drive again(world, drive.journal.entries);
+        again.driver.retry("node-a");
+        if (row.live == "AAAA1111") node.live = "";
+        CHECK(again.driver.walk() == Ended::complete);
+        CHECK(node.live == "BBBB2222");
+        CHECK(world.store.objects.node_modules_configs.at(0).status.at(0).boot_id == "boot-2");
+    }
+}
+
 TEST_CASE("many nodes that were done and have been changed are set again in turns") {
     const auto key = api::label_version_module("drivers", "kmm-hello");
     for (const int max : {1, 2}) {
