@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "base/printable.hpp"
 #include "upgrade/drive/actor.hpp"
 
 namespace kmm::drive {
@@ -68,14 +67,8 @@ cluster::Reply<value::Node> WorkerSteps::step_once(const std::string& node, cons
 void WorkerSteps::tell_warnings(const std::string& node, const value::Node& document) {
     const auto* warnings = document.find("warnings");
     if (warnings == nullptr) return;
-    for (const auto& warning : warnings->items()) {
-        const auto text = base::printable(warning.text());
-        const bool is_new = [&] {
-            const std::lock_guard guard(mutex_);
-            return warned_.emplace(node, text).second;
-        }();
-        if (is_new) tell_(node, "warning: " + text);
-    }
+    for (const auto& warning : warnings->items())
+        if (const auto text = warnings_.tell(node, warning.text())) tell_(node, *text);
 }
 
 value::Node WorkerSteps::facts(const std::string& node, const Deadline& deadline) {

@@ -4,8 +4,6 @@
 
 #include <chrono>
 #include <functional>
-#include <mutex>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +11,7 @@
 #include "cluster/runner.hpp"
 #include "cluster/worker_answer.hpp"
 #include "upgrade/drive/deadline.hpp"
+#include "upgrade/drive/worker_warnings.hpp"
 
 namespace kmm::drive {
 
@@ -70,8 +69,7 @@ private:
     std::function<bool()> interrupted_;
     Teller tell_;
     StepGroup group_;
-    std::mutex mutex_;
-    std::set<std::pair<std::string, std::string>> warned_;  ///< node and text of those that were told
+    WorkerWarnings warnings_;
 };
 
 }  // namespace kmm::drive

@@ -49,12 +49,10 @@ Reply<WorkerResult> WorkerWay::call(const std::string& verb, const std::string& 
 
 void WorkerWay::record_warnings(const std::string& name, const std::vector<std::string>& warnings) {
     for (const auto& warning : warnings) {
-        {
-            const std::lock_guard lock(warned_mutex_);
-            if (!warned_.emplace(name, warning).second) continue;
-        }
+        const auto text = warnings_.tell(name, warning);
+        if (!text) continue;
         auto told = tools_.event(EventKind::observed, name, "");
-        told.message = "warning: " + warning;
+        told.message = *text;
         tools_.recorder.record(told);
     }
 }

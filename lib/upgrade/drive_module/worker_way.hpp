@@ -2,13 +2,11 @@
 // Getting a module onto nodes by kmm-worker, with the labels and entries that KMM's controllers would write.
 #pragma once
 
-#include <mutex>
 #include <optional>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "upgrade/drive/worker_warnings.hpp"
 #include "upgrade/drive_module/way.hpp"
 
 namespace kmm::drive {
@@ -83,8 +81,7 @@ private:
     [[nodiscard]] std::string input(const api::NodeModule& entry);
 
     StepTools& tools_;
-    std::mutex warned_mutex_;
-    std::set<std::pair<std::string, std::string>> warned_;  ///< node and warning that are recorded
+    WorkerWarnings warnings_;
     LateWords late_;
 };
 

@@ -108,7 +108,7 @@ TEST_CASE("each warning of a step is told once for each node") {
     static_cast<void>(made.steps.step("n", {"images"}, made.deadline()));
     static_cast<void>(made.steps.step_once("n", {"images"}, milliseconds{1000}));
     CHECK(made.told == std::vector<std::string>{"n: warning: images-not-proven: a",
-                                                "n: warning: etcd-external: b\\x1b"});
+                                                "n: warning: etcd-external: b\x1b"});
     static_cast<void>(made.steps.step("m", {"images"}, made.deadline()));
     CHECK(made.told.size() == 4);
 }
