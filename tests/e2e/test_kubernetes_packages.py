@@ -233,8 +233,8 @@ class World:
             check=False,
         )
 
-    def switch(self, kill="", verb="kubelet"):
-        return self.run(verb, "--target", f"v{TARGET}", "--switch", "packages", kill=kill)
+    def switch(self, kill="", verb="kubelet", target=TARGET):
+        return self.run(verb, "--target", f"v{target}", "--switch", "packages", kill=kill)
 
     def changes(self):
         return self.calls.read_text().splitlines() if self.calls.exists() else []
@@ -261,10 +261,10 @@ class Switched:
         self.addCleanup(world.close)
         return world
 
-    def assert_switched(self, world, names=KEPT):
+    def assert_switched(self, world, names=KEPT, target=TARGET):
         states = self.manager.state(world)
         for name in names:
-            self.assertEqual(states[name], (TARGET, self.manager.mark))
+            self.assertEqual(states[name], (target, self.manager.mark))
         self.assertEqual(states["cri-tools"][0], "1.34.0", "what needs no change stays")
 
     def test_undisturbed(self):
@@ -275,6 +275,13 @@ class Switched:
         self.assert_switched(world)
         again = world.switch()
         self.assertEqual(again.returncode, 0, again.stderr)
+
+    def test_way_back(self):
+        world = self.world()
+        self.assertEqual(world.switch().returncode, 0)
+        done = world.switch(target=OLD)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assert_switched(world, target=OLD)
 
     def test_scanned(self):
         done = self.world().run("facts", "--for-upgrade", "--scan", "-o", "json")
