@@ -8,6 +8,7 @@
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -86,23 +87,56 @@ std::optional<bool> verifies(CMS_SignerInfo* signer, X509* certificate, std::str
                                  static_cast<std::size_t>(ASN1_STRING_length(signature))) == 1;
 }
 
-bool issued(X509* issuer, X509* certificate) {
-    EVP_PKEY* key = X509_get0_pubkey(issuer);
-    return X509_NAME_cmp(X509_get_subject_name(issuer), X509_get_issuer_name(certificate)) == 0 && key != nullptr &&
-           X509_verify(certificate, key) == 1;
+bool same_octets(const ASN1_OCTET_STRING* one, const ASN1_OCTET_STRING* other) {
+    return one == nullptr || other == nullptr ? one == other : ASN1_OCTET_STRING_cmp(one, other) == 0;
 }
 
-/// The trusted certificate that vouches for `certificate`, itself or by a chain through those in the message; nullptr
-/// if none.
+/// Whether kernels take both for one certificate: by issuer, serial number and subject key identifier.
+bool same_ids(X509* one, X509* other) {
+    return X509_issuer_and_serial_cmp(one, other) == 0 &&
+           same_octets(X509_get0_subject_key_id(one), X509_get0_subject_key_id(other));
+}
+
+/// Whether `certificate` names `issuer` in its authority key identifier. Names alone do not count for kernels.
+bool names_issuer(X509* certificate, X509* issuer) {
+    const ASN1_OCTET_STRING* id = X509_get0_authority_key_id(certificate);
+    const ASN1_INTEGER* serial = X509_get0_authority_serial(certificate);
+    const GENERAL_NAMES* names = X509_get0_authority_issuer(certificate);
+    if (id != nullptr && !same_octets(id, X509_get0_subject_key_id(issuer))) return false;
+    if (serial == nullptr || names == nullptr) return id != nullptr;
+    const auto is_its_issuer = [&](const GENERAL_NAME* name) {
+        return name->type == GEN_DIRNAME && X509_NAME_cmp(name->d.directoryName, X509_get_issuer_name(issuer)) == 0;
+    };
+    if (ASN1_INTEGER_cmp(serial, X509_get0_serialNumber(issuer)) != 0) return false;
+    for (int i = 0; i < sk_GENERAL_NAME_num(names); ++i)
+        if (is_its_issuer(sk_GENERAL_NAME_value(names, i))) return true;
+    return false;
+}
+
+bool made_by(X509* certificate, X509* issuer) {
+    EVP_PKEY* key = X509_get0_pubkey(issuer);
+    return key != nullptr && X509_verify(certificate, key) == 1;
+}
+
+/// The trusted certificate that vouches for `certificate`, itself or by the chain through those in the message; nullptr
+/// if none. As in pkcs7_validate_trust_one: the issuer of a certificate is asked for among the trusted ones if the
+/// message does not carry it.
 X509* voucher(X509* certificate, const std::vector<X509Ptr>& trusted, STACK_OF(X509)* carried) {
-    for (int step = 0; step < k_chain_max && certificate != nullptr; ++step) {
+    X509* below = nullptr;  // signed by `certificate`
+    for (int step = 0; step < k_chain_max; ++step) {
         for (const auto& known : trusted)
-            if (X509_cmp(known.get(), certificate) == 0 || issued(known.get(), certificate)) return known.get();
+            if (same_ids(known.get(), certificate) && (below == nullptr || made_by(below, known.get())))
+                return known.get();
         X509* above = nullptr;
-        for (int i = 0; i < sk_X509_num(carried); ++i) {
-            X509* candidate = sk_X509_value(carried, i);
-            if (candidate != certificate && issued(candidate, certificate)) above = candidate;
+        for (int i = 0; i < sk_X509_num(carried) && above == nullptr; ++i)
+            if (names_issuer(certificate, sk_X509_value(carried, i))) above = sk_X509_value(carried, i);
+        if (above == nullptr) {
+            for (const auto& known : trusted)
+                if (names_issuer(certificate, known.get()) && made_by(certificate, known.get())) return known.get();
+            return nullptr;
         }
+        if (above == certificate || !made_by(certificate, above)) return nullptr;
+        below = certificate;
         certificate = above;
     }
     return nullptr;
@@ -114,12 +148,19 @@ SignatureCheck unknown_algorithm() {
     return {Trust::unchecked, "", "OpenSSL does not know the algorithm of its key or digest"};
 }
 
+/// True for a signer that is named by issuer and serial number. Those that a subject key identifier names are never
+/// looked for among the certificates of the message (pkcs7_find_key).
+bool is_named_by_serial(CMS_SignerInfo* signer) {
+    ASN1_INTEGER* serial = nullptr;
+    return CMS_SignerInfo_get0_signer_id(signer, nullptr, nullptr, &serial) == 1 && serial != nullptr;
+}
+
 /// One of the message's signers. The kernel looks for its certificate in the message first, then among the trusted
 /// ones.
 SignatureCheck check_signer(CMS_SignerInfo* signer, std::string_view content, const std::vector<X509Ptr>& trusted,
                             STACK_OF(X509) * carried) {
     const std::string differs = "the module is not what was signed, or the signature was changed";
-    for (int i = 0; i < sk_X509_num(carried); ++i) {
+    for (int i = 0; i < sk_X509_num(carried) && is_named_by_serial(signer); ++i) {
         X509* certificate = sk_X509_value(carried, i);
         if (CMS_SignerInfo_cert_cmp(signer, certificate) != 0) continue;
         const auto fits = verifies(signer, certificate, content);

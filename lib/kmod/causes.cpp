@@ -249,7 +249,7 @@ private:
         const auto directory = host_module_directory(host_, node_facts(host_).kernel);
         const auto reference = reference_module(directory);
         const ModuleSignature* own = own_signature(reference ? &*reference : nullptr, directory);
-        const KeyPresence presence = find_key(signature, kernel_keys(host_), own);
+        const KeyPresence presence = find_key(signature, kernel_keys(host_), own, enrolled_certificates(host_));
         add("no key of this kernel fits the signature",
             !wants_signatures(state_)          ? Applies::no
             : presence == KeyPresence::unknown ? Applies::unknown

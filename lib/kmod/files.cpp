@@ -21,6 +21,8 @@ namespace kmm::kmod {
 namespace {
 
 constexpr std::uint64_t k_module_bytes_max = 512ULL << 20U;
+constexpr std::size_t k_device_bytes_max = 4096;     // /dev/null stands for an empty file; others may never end
+constexpr std::size_t k_line_bytes_max = 1U << 20U;  // no file of the kernel has such a line
 
 /// Appends up to `bytes_max` bytes of `fd` to `text`; returns 0 or an errno.
 int read_all(int fd, std::string& text, std::size_t bytes_max) {
@@ -43,6 +45,8 @@ std::optional<std::string> read_raw(const std::string& path, std::size_t bytes_m
     const sys::Fd fd(
         ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe in its place must not hold anybody
     if (!fd) return std::nullopt;
+    struct stat status {};
+    if (::fstat(fd.get(), &status) == 0 && S_ISCHR(status.st_mode)) bytes_max = std::min(bytes_max, k_device_bytes_max);
     std::string text;
     if (read_all(fd.get(), text, bytes_max) != 0) return std::nullopt;
     return text;
@@ -71,6 +75,7 @@ Reading for_each_line(const std::string& path, const std::function<Lines(std::st
         }
         if (ended && !rest.empty()) static_cast<void>(body(rest));
         text.erase(0, text.size() - rest.size());
+        if (text.size() > k_line_bytes_max) return Reading::failed;
     }
     return Reading::done;
 }

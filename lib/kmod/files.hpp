@@ -26,7 +26,7 @@ enum class Lines { more, enough };
 enum class Reading { done, failed };
 
 /// Calls `body` with each line of a file, without its newline, a piece of the file in memory at a time; for files of
-/// the kernel that are long.
+/// the kernel that are long. A line of more than 1 MiB is an error.
 Reading for_each_line(const std::string& path, const std::function<Lines(std::string_view)>& body);
 
 /// A regular module file, not following a final symbolic link. Errors: from_errno; data "module-format" when it is not

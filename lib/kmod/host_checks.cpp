@@ -129,6 +129,17 @@ void check_configuration(const CheckInput& input, Diagnostics& findings) {
     }
 }
 
+/// What a key of the signer's name is, if that is not the signer's: "" or a clause.
+std::string other_key_of_name(const ModuleSignature& signature, const std::optional<std::vector<std::string>>& keys,
+                              const ModuleSignature* own, const std::vector<EnrolledCertificate>& enrolled) {
+    if (find_key(signature, keys) != KeyPresence::present) return {};
+    if (find_key(signature, keys, nullptr, enrolled) == KeyPresence::present && own != nullptr)
+        return fmt::format("; the modules of this kernel are signed with another key of the name {}, {}",
+                           base::escape(own->signer), own->key_id);
+    return "; the enrolled certificate of that name has another serial number, and the kernel does not trust what it "
+           "has issued";
+}
+
 void check_signatures(const CheckInput& input, const HostModule* reference, Diagnostics& findings) {
     const bool wanted = wants_signatures(input.state);
     const bool known =
@@ -137,6 +148,7 @@ void check_signatures(const CheckInput& input, const HostModule* reference, Diag
         fmt::format("sig_enforce {}, lockdown {}", input.state.sig_enforce ? "on" : "off", input.state.lockdown);
     const auto keys = kernel_keys(input.host);
     const ModuleSignature* own = own_signature(reference, input.directory);
+    const auto enrolled = enrolled_certificates(input.host);
     for (const auto& name : input.found.order.names) {
         const ModuleFile& file = input.index.find(name)->file;
         const ModuleSignature signature = file.signature();
@@ -158,22 +170,19 @@ void check_signatures(const CheckInput& input, const HostModule* reference, Diag
             add_finding(findings, Severity::error, "bad-signature",
                         fmt::format("the signature of module {} is damaged: {}", name, signature.fault),
                         "sign the module again, and do not strip it afterwards");
-        } else if (find_key(signature, keys, own) == KeyPresence::absent && (wanted || known)) {
+        } else if (const auto presence = find_key(signature, keys, own, enrolled);
+                   presence == KeyPresence::absent && (wanted || known)) {
             const auto is_own = [&](const ModuleSignature& each) {
                 return own != nullptr && each.signer == own->signer && each.key_id == own->key_id;
             };
             if (is_own(signature) || std::any_of(signature.others.begin(), signature.others.end(), is_own)) continue;
-            const bool same_name = find_key(signature, keys) == KeyPresence::present;
             add_finding(findings, wanted ? Severity::error : Severity::warning, "key-not-trusted",
                         fmt::format("no key of this kernel's keyrings fits the signature of module {} ({}; {}){}", name,
                                     signature_text(signature), switches,
-                                    same_name ? fmt::format("; the modules of this kernel are signed with another key "
-                                                            "of the name {}, {}",
-                                                            base::escape(own->signer), own->key_id)
-                                              : ""),
+                                    other_key_of_name(signature, keys, own, enrolled)),
                         wanted ? "enrol the key (mokutil --import), or sign with a trusted one"
                                : "the module loads, and taints the kernel with E");
-        } else if (find_key(signature, keys, own) == KeyPresence::unknown && wanted) {
+        } else if (presence == KeyPresence::unknown && wanted) {
             add_finding(
                 findings, Severity::warning, "key-not-checked",
                 fmt::format(

@@ -39,6 +39,28 @@ bool is_key_of(const std::string& key, const std::string& name) {
     return false;
 }
 
+/// Serial numbers as numbers: DER puts a zero in front of some.
+bool same_serial(std::string_view one, std::string_view other) {
+    const auto digits = [](std::string_view text) {
+        return text.substr(std::min(text.find_first_not_of('0'), text.size()));
+    };
+    return digits(one) == digits(other);
+}
+
+/// What `enrolled` knows of `key`, a line of the kernel's: whether it is the signer's certificate; nullopt if it is
+/// none of them.
+std::optional<bool> is_signer(const std::string& key, const ModuleSignature& signature,
+                              const std::vector<EnrolledCertificate>& enrolled) {
+    std::optional<bool> verdict;
+    const std::string lower = base::to_lower(key);
+    for (const auto& certificate : enrolled) {
+        if (certificate.id.empty() || !has_identifier(lower, certificate.id)) continue;
+        verdict = verdict.value_or(false) || (certificate.issuer == signature.signer &&
+                                              same_serial(certificate.serial, signature.key_id));
+    }
+    return verdict;
+}
+
 }  // namespace
 
 std::optional<std::vector<std::string>> kernel_keys(const HostPaths& host) {
@@ -56,7 +78,7 @@ std::optional<std::vector<std::string>> kernel_keys(const HostPaths& host) {
 }
 
 KeyPresence find_key(const ModuleSignature& signature, const std::optional<std::vector<std::string>>& keys,
-                     const ModuleSignature* own) {
+                     const ModuleSignature* own, const std::vector<EnrolledCertificate>& enrolled) {
     const bool nameless = signature.key_id.empty() && signature.signer.empty();
     KeyPresence presence = !keys || nameless ? KeyPresence::unknown : KeyPresence::absent;
     std::set<std::string_view> of_name;
@@ -65,14 +87,17 @@ KeyPresence find_key(const ModuleSignature& signature, const std::optional<std::
         const auto names = [&](const std::string& id) { return !id.empty() && has_identifier(lower, id); };
         if (names(signature.key_id) || std::any_of(signature.authorities.begin(), signature.authorities.end(), names))
             return KeyPresence::present;
-        if (!signature.signer.empty() && is_key_of(key, signature.signer)) of_name.insert(key);
+        if (signature.signer.empty()) continue;
+        const auto known = is_signer(key, signature, enrolled);
+        if (known == true) return KeyPresence::present;
+        if (!known && is_key_of(key, signature.signer)) of_name.insert(key);
     }
     // A name is not all that a key is: with the certificate at hand it has to be this one, and if the only key of the
     // name is the one that signs the kernel's modules, then it has that one's serial number.
     const bool is_other = own != nullptr && own->signer == signature.signer && own->key_id != signature.key_id;
     if (signature.authorities.empty() && of_name.size() > (is_other ? 1U : 0U)) return KeyPresence::present;
     for (const auto& other : signature.others) {
-        const KeyPresence found = find_key(other, keys, own);
+        const KeyPresence found = find_key(other, keys, own, enrolled);
         if (found == KeyPresence::present) return found;
         if (found == KeyPresence::unknown) presence = found;
     }

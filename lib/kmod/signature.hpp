@@ -38,14 +38,26 @@ struct AppendedSignature {
 /// sees the keyrings).
 [[nodiscard]] std::optional<std::vector<std::string>> kernel_keys(const HostPaths& host);
 
+/// A certificate that the firmware holds: of the machine's owner (MokListRT), or of the firmware's (db).
+struct EnrolledCertificate {
+    std::string issuer;  ///< as ModuleSignature::signer
+    std::string serial;  ///< in hex, as DER has it
+    std::string id;      ///< subject key identifier in hex, else the serial number: what /proc/keys shows
+};
+
+/// Those of this machine that can be read; none without UEFI. Damaged lists end where the damage begins.
+[[nodiscard]] std::vector<EnrolledCertificate> enrolled_certificates(const HostPaths& host);
+
 enum class KeyPresence { present, absent, unknown };
 
 /// Whether a key of one of the signers is among `keys`: by its key id or those of the certificates that the message
 /// carries, else by the signer's name. `own` is the signature of the kernel's own modules, null if it is not known: the
-/// only key of its signer's name has its key id, and no other one.
+/// only key of its signer's name has its key id, and no other one. A key that is one of `enrolled` is the signer's only
+/// if issuer and serial number are: a certificate that an enrolled CA has issued is not trusted for that.
 [[nodiscard]] KeyPresence find_key(const ModuleSignature& signature,
                                    const std::optional<std::vector<std::string>>& keys,
-                                   const ModuleSignature* own = nullptr);
+                                   const ModuleSignature* own = nullptr,
+                                   const std::vector<EnrolledCertificate>& enrolled = {});
 
 /// "signer NAME, key ID, digest sha256" for each signer, with what is known.
 [[nodiscard]] std::string signature_text(const ModuleSignature& signature);

@@ -319,6 +319,26 @@ TEST_CASE("another key of the same name as the kernel's own is not the kernel's"
         const Found found = rig.found();
         CHECK(std::find(found.begin(), found.end(), "error key-not-trusted") == found.end());
     }
+    SUBCASE("the enrolled certificate of the name is seen to be another one") {
+        reference.vermagic = "6.1.0-55-amd64 SMP preempt mod_unload modversions ";  // and the kernel's own say nothing
+        sign_reference(reference, "\xaa\xbb\xcd");
+        const auto list = base::from_hex(  // MokListRT: CN=Lab CA, serial number 0102, subject key identifier 22
+            "07000000a159c0a5e494a74a87b5ab155c2bf0728101000000000000650100006f6f6f6f6f6f6f6f6f6f6f6f6f6f6f6f3082015130"
+            "81faa00302010202020102300a06082a8648ce3d0403023011310f300d06035504030c064c61622043413020170d32363131323930"
+            "32343730335a180f32313236313130353032343730335a3011310f300d06035504030c064c61622043413059301306072a8648ce3d"
+            "020106082a8648ce3d03010703420004c03aa7bf691f30d2360a7519f73f0eab348dd1d8156515a21a3d63905a7016e2ca5e56a196"
+            "460d7a0a81795e2f05331bb3888cb44a5ba9cd580668540bce15f2a340303e301f0603551d23041830168014ab3426f7bd943385e9"
+            "30945cd16445a83ed2f97f300f0603551d130101ff040530030101ff300a0603551d0e0403040122300a06082a8648ce3d04030203"
+            "460030430220561c39ad168b692fc86236a98fcafc2346349efa0a4778d08aab79b31e91bb02021f177f26c5abb004d968f2254c71"
+            "6979f9855a8ec8458c3a06ecf73d01562898");
+        put(rig.host.paths.sys + "/firmware/efi/efivars/MokListRT-605dab50-e046-4300-abb6-3dd810dd8b23",
+            {list->begin(), list->end()});
+        const Found found = rig.found();
+        CHECK(std::find(found.begin(), found.end(), "error key-not-trusted") != found.end());
+        CHECK_MESSAGE(rig.messages.find("the enrolled certificate of that name has another serial number") !=
+                          std::string::npos,
+                      rig.messages);
+    }
 }
 
 TEST_CASE("the keyrings are searched by id and by name") {

@@ -279,6 +279,22 @@ TEST_CASE("exports of the kernel: reading ends when all were found, wherever the
     CHECK(kmod::for_each_line(host.paths.proc + "/absent", count) == kmod::Reading::failed);
 }
 
+TEST_CASE("a file that never ends is not read for ever") {
+    FakeHost host;
+    std::size_t lines = 0;
+    const auto count = [&](std::string_view) {
+        ++lines;
+        return kmod::Lines::more;
+    };
+    CHECK(kmod::for_each_line("/dev/zero", count) == kmod::Reading::failed);
+    CHECK(lines == 0);
+    CHECK(kmod::read_raw("/dev/zero").value_or("").size() == 4096);
+    CHECK(kmod::read_raw("/dev/null") == "");  // masks a file
+    std::filesystem::remove(host.paths.proc + "/kallsyms");
+    std::filesystem::create_symlink("/dev/zero", host.paths.proc + "/kallsyms");
+    CHECK_FALSE(kmod::kernel_exports(host.paths, {"_printk"}));
+}
+
 TEST_CASE("the kernel log gives only what came after it was opened") {
     FakeHost host;
     kmod::KernelLog log(host.paths.kmsg);

@@ -8,14 +8,18 @@
 #include <openssl/x509v3.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kmod/signature.hpp"
+#include "unit/kmod/fixtures.hpp"
 
 using namespace kmm;
+using namespace kmm::test;
 
 namespace {
 
@@ -102,6 +106,24 @@ std::string replaced(std::string text, std::string_view what, std::string_view w
     return text.replace(at, what.size(), with);
 }
 
+std::string little(std::size_t number) {
+    std::string bytes;
+    for (int i = 0; i < 4; ++i) bytes += static_cast<char>(number >> (8 * i) & 255U);
+    return bytes;
+}
+
+/// An EFI_SIGNATURE_LIST of one certificate.
+std::string signature_list(X509* certificate) {
+    unsigned char* der = nullptr;
+    const int length = i2d_X509(certificate, &der);
+    REQUIRE(length > 0);
+    const std::string entry = std::string(16, 'o') + std::string(reinterpret_cast<char*>(der),
+                                                                 static_cast<std::size_t>(length));
+    OPENSSL_free(der);
+    return std::string("\xa1\x59\xc0\xa5\xe4\x94\xa7\x4a\x87\xb5\xab\x15\x5c\x2b\xf0\x72", 16) +
+           little(28 + entry.size()) + little(0) + little(entry.size()) + entry;
+}
+
 constexpr std::string_view k_rsa = "\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01";
 constexpr std::string_view k_ml_dsa_65 = "\x60\x86\x48\x01\x65\x03\x04\x03\x12";
 constexpr std::string_view k_sha256 = "\x60\x86\x48\x01\x65\x03\x04\x02\x01";
@@ -128,6 +150,43 @@ TEST_CASE("kernels trust a module by any of its signers") {
     CHECK(kmod::weak_digest_of(both).empty());
     CHECK(kmod::weak_digest_of(kmod::read_signature(
               file_signed_with(good, NID_pkcs7_data, "vendor", EVP_sha1()))) == "sha1");
+}
+
+TEST_CASE("a certificate of an enrolled authority is not that authority's own") {
+    FakeHost host;
+    const unsigned good = CMS_DETACHED | CMS_NOATTR;
+    Certificate root = certificate_of("Root", 0x4711), leaf = certificate_of("Leaf", 0x4712);
+    issue(root.get(), "Root", "root-id", "");
+    issue(leaf.get(), "Root", "leaf-id", "root-id");
+    const auto signature_of = [&](const Certificate& one) {
+        return kmod::read_signature(file_signed_with(good, NID_pkcs7_data, nullptr, EVP_sha256(),
+                                                     Certificate(X509_dup(one.get()), X509_free)));
+    };
+    const auto of_root = signature_of(root), of_leaf = signature_of(leaf);
+    const std::vector<std::string> keys{"Root: 726f6f742d6964: X509.rsa []"};
+    const auto presence = [&](const kmod::ModuleSignature& signature, const std::vector<std::string>& known) {
+        return kmod::find_key(signature, known, nullptr, kmod::enrolled_certificates(host.paths));
+    };
+    CHECK(kmod::enrolled_certificates(host.paths).empty());
+    CHECK(presence(of_root, keys) == kmod::KeyPresence::present);
+    CHECK(presence(of_leaf, keys) == kmod::KeyPresence::present);  // by the name alone nobody can tell
+    const std::string hashes = std::string(16, 'h') + little(28 + 48) + little(0) + little(48) + std::string(48, 's');
+    const std::string list = hashes + signature_list(root.get());
+    const std::string efi = host.paths.sys + "/firmware/efi";
+    for (const auto& [place, front] : {std::pair{"/efivars/MokListRT-605dab50-e046-4300-abb6-3dd810dd8b23", 4U},
+                                       std::pair{"/mok-variables/MokListRT", 0U}}) {
+        CAPTURE(place);
+        put(efi + place, std::string(front, '\x07') + list);
+        CHECK(kmod::enrolled_certificates(host.paths).size() == 1);
+        CHECK(presence(of_root, keys) == kmod::KeyPresence::present);
+        CHECK(presence(of_leaf, keys) == kmod::KeyPresence::absent);
+        CHECK(presence(of_leaf, {keys.front(), "Root: 01: X509.rsa []"}) == kmod::KeyPresence::present);
+        for (std::size_t i = 0; i < front + list.size(); ++i) {  // a damaged list says nothing
+            put(efi + place, (std::string(front, '\x07') + list).substr(0, i));
+            CHECK(kmod::enrolled_certificates(host.paths).empty());
+        }
+        std::filesystem::remove(efi + place);
+    }
 }
 
 TEST_CASE("certificates that the message carries lead to the key that vouches for the signer") {
