@@ -293,6 +293,27 @@ void write_rehearsal_metrics(Access& access, const std::string& name,
     cli::write_report(access.call.context(), *file, report::openmetrics_text({obsolete, paused}));
 }
 
+/// A first release, while objects have the label of the recipe: what is obsolete of them would stay, and a lower
+/// version would be no downgrade. Errors: locked "release-elsewhere" with them.
+void require_no_earlier(drive::OwnObjects& own, const Release& now, const std::string& space) {
+    std::vector<std::string> found;
+    try {
+        found = own.labelled(now);
+    } catch (const Error& error) {
+        if (error.code() != "forbidden") throw;
+    }
+    if (found.empty()) return;
+    constexpr std::size_t k_named = 5;
+    const auto more = found.size() - std::min(found.size(), k_named);
+    found.resize(found.size() - more);
+    if (more > 0) found.push_back(fmt::format("{} more", more));
+    throw Error(Exit::locked, "release-elsewhere",
+                fmt::format("an earlier rollout of recipe {} created {}, and no release of it is in namespace {}",
+                            base::escape(now.recipe), base::escape(base::join(found, ", ")), base::escape(space)))
+        .hint("--release-namespace names the namespace of its releases: Secrets with the label "
+              "kmmtools.dev/release-of; if they are lost, --force-conflicts begins a new release");
+}
+
 std::vector<drive::Judged> unjudged(const Release& release) {
     std::vector<drive::Judged> all;
     for (const auto& state : release.states)
@@ -335,11 +356,13 @@ Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
     release.created = request.created;
     const bool is_downgrade =
         previous != nullptr && (args.flag("downgrade") || is_lower(release.version, previous->version));
+    if (previous != nullptr) drive::require_new_images(release, *previous);
     drive::tolerate_downgrade(release, previous, is_downgrade);
     drive::Objects objects(client);
     drive::OwnObjects own(
         client, objects, access.call.clock(), [&] { return access.call.stopped(); },
         [&](const std::string& text) { access.call.note(text); }, name, store.of_others(name));
+    if (all.empty() && !request.subject.is_forced) require_no_earlier(own, release, request.subject.space);
     const auto judged =
         drive::review(release, client, objects, own, request.subject.is_forced ? kube::Force::yes : kube::Force::no);
     const auto chosen = [&](const Node& node) {
