@@ -128,6 +128,16 @@ void require_managed(const recipe::plan::SpecialResource* resource) {
                          : "write Managed to roll it out");
 }
 
+/// A SpecialResourceModule is for the clusters that its watch names. Errors: not_found "recipe-not-found".
+void require_no_module(const recipe::files::RecipeDocuments& documents, const std::string& name) {
+    const bool is_module = std::any_of(documents.modules.begin(), documents.modules.end(),
+                                       [&](const auto& each) { return each.resource.name == name; });
+    if (!is_module || recipe::plan::find_resource(documents.resources, name) != nullptr) return;
+    throw Error(Exit::not_found, "recipe-not-found",
+                fmt::format("{} is a SpecialResourceModule, start recipe expects a SpecialResource", name))
+        .hint(fmt::format("kmm-plan render recipe {} prints its objects, for kubectl apply", name));
+}
+
 /// The rendered release; its revision is not set. `waves`: in which wave each of its resources comes.
 Release render(Access& access, const std::string& name, kube::Client* client,
                std::map<std::string, std::int64_t>& waves) {
@@ -137,6 +147,7 @@ Release render(Access& access, const std::string& name, kube::Client* client,
     if (client != nullptr)
         for (auto& document : recipe::files::read_cluster_objects(*client))
             documents.all.push_back(std::move(document));
+    require_no_module(documents, name);
     require_managed(recipe::plan::find_resource(documents.resources, name));
     const auto wanted = args.get("to");
     for (auto& resource : documents.resources)
@@ -200,6 +211,19 @@ std::string object_line(const ReleaseObject& one, const std::string& action) {
 bool is_lower(const std::string& version, const std::string& than) {
     const auto left = recipe::tmpl::parse_version(version), right = recipe::tmpl::parse_version(than);
     return left && right ? left->compare(*right) < 0 : plan::version_less(version, than);
+}
+
+/// Whether a later release than the deployed one, which was aborted, is of a higher version: nodes may run its drivers.
+bool is_below_given_up(const Release& now, const std::vector<Release>& all, const Release* deployed) {
+    return std::any_of(all.begin(), all.end(), [&](const Release& one) {
+        return (deployed == nullptr || one.revision > deployed->revision) && is_lower(now.version, one.version);
+    });
+}
+
+bool changes_driver(const std::vector<drive::Judged>& judged) {
+    return std::any_of(judged.begin(), judged.end(), [](const drive::Judged& one) {
+        return one.change == drive::Change::change && drive::is_driver(*one.object);
+    });
 }
 
 /// What would be done, in order.
@@ -354,7 +378,7 @@ Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
     release.revision = all.empty() ? 1 : all.back().revision + 1;
     release.lineage = request.lineage;
     release.created = request.created;
-    const bool is_downgrade =
+    bool is_downgrade =
         previous != nullptr && (args.flag("downgrade") || is_lower(release.version, previous->version));
     if (previous != nullptr) drive::require_new_images(release, *previous);
     drive::tolerate_downgrade(release, previous, is_downgrade);
@@ -363,8 +387,13 @@ Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
         client, objects, access.call.clock(), [&] { return access.call.stopped(); },
         [&](const std::string& text) { access.call.note(text); }, name, store.of_others(name));
     if (all.empty() && !request.subject.is_forced) require_no_earlier(own, release, request.subject.space);
-    const auto judged =
-        drive::review(release, client, objects, own, request.subject.is_forced ? kube::Force::yes : kube::Force::no);
+    const auto force = request.subject.is_forced ? kube::Force::yes : kube::Force::no;
+    auto judged = drive::review(release, client, objects, own, force);
+    if (!is_downgrade && is_below_given_up(release, all, previous) && changes_driver(judged)) {
+        is_downgrade = true;
+        drive::tolerate_downgrade(release, previous, true);
+        judged = drive::review(release, client, objects, own, force);
+    }
     const auto chosen = [&](const Node& node) {
         return std::any_of(release.states.begin(), release.states.end(),
                            [&](const auto& state) { return state.nodes.selects(node); });
