@@ -53,6 +53,8 @@ std::string rollout_problem(const Node& object) {
         auto text = fmt::format("{}: {} of {} Pods are updated and available", object_text(object), ready, wanted);
         if (is_by_hand && updated < wanted)
             text += " (updateStrategy OnDelete: delete the older ones)";
+        if (const auto* paused = object.find_path({"spec", "paused"}); paused != nullptr && paused->as_bool() == true)
+            text += " (spec.paused: no Pod is replaced)";
         return text;
     };
     if (kind != "DaemonSet" && kind != "Deployment" && kind != "StatefulSet") return "";
@@ -66,11 +68,14 @@ std::string rollout_problem(const Node& object) {
     }
     const auto* replicas = object.find_path({"spec", "replicas"});
     const auto wanted = replicas == nullptr ? 1 : replicas->as_int().value_or(1);
-    // Those of a StatefulSet below its partition are to stay as they are.
-    const auto updated = number_in(object, {"status", "updatedReplicas"}) +
-                         number_in(object, {"spec", "updateStrategy", "rollingUpdate", "partition"});
+    // Those of a StatefulSet below its partition, an ordinal, are to stay as they are.
+    const auto kept = number_in(object, {"spec", "updateStrategy", "rollingUpdate", "partition"}) -
+                      number_in(object, {"spec", "ordinals", "start"});
+    const auto updated = number_in(object, {"status", "updatedReplicas"}) + std::max<std::int64_t>(kept, 0);
+    // Before Kubernetes 1.22 a StatefulSet neither had minReadySeconds nor counted those that are available.
+    const bool counts_available = kind == "Deployment" || number_in(object, {"spec", "minReadySeconds"}) > 0;
     const auto ready =
-        std::min(updated, number_in(object, {"status", kind == "Deployment" ? "availableReplicas" : "readyReplicas"}));
+        std::min(updated, number_in(object, {"status", counts_available ? "availableReplicas" : "readyReplicas"}));
     if (ready < wanted) return incomplete(ready, wanted, updated);
     // Available ones may be those of before.
     const auto old = number_in(object, {"status", "replicas"}) - updated;

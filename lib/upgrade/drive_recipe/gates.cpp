@@ -73,13 +73,14 @@ std::string Gates::problem(const ReleaseObject& wanted) {
                            wanted.object.get_string({"apiVersion"}));
     const auto object = placed(wanted.object, *resource);
     const auto live = objects_.find(*resource, object);
-    if (!live) return object_text(object) + " does not exist";
+    if (!live) return absence_problem(object);
     // Logs of Pods that are not there yet, or are to be replaced, say nothing.
     if (gated || resource->kind != "Pod") {
         std::vector<Node> builds;
         if (resource->kind == "BuildConfig")
             builds = client_.list_all(k_builds, {object.get_string({"metadata", "namespace"}), "", ""});
         if (auto found = readiness_problem(*live, builds); !found.empty()) return found + refusal_of_pods(*live);
+        if (resource->kind == "Job") ended_.insert(upgrade::recipe::id_of(object));
         if (!wanted.kernel.empty() && resource->kind == "DaemonSet") {
             const auto names = nodes_without_kernel_label(*live, wanted.kernel, nodes());
             if (!names.empty())
@@ -92,6 +93,16 @@ std::string Gates::problem(const ReleaseObject& wanted) {
     return pattern.empty() ? "" : log_problem(*live, pattern);
 }
 
+std::string Gates::absence_problem(const Node& object) const {
+    if (ended_.contains(upgrade::recipe::id_of(object))) return "";
+    const auto* kept = object.find_path({"spec", "ttlSecondsAfterFinished"});
+    return object_text(object) + " does not exist" +
+           (kept == nullptr ? ""
+                            : fmt::format(" (ttlSecondsAfterFinished {}: removed before its end was seen, or by "
+                                          "someone; leave it out or make it longer)",
+                                          kept->text()));
+}
+
 std::string Gates::readiness(const ReleaseObject& wanted) {
     const auto resource = objects_.resource_of(wanted.object);
     if (!resource)
@@ -99,7 +110,7 @@ std::string Gates::readiness(const ReleaseObject& wanted) {
                            wanted.object.get_string({"apiVersion"}));
     const auto object = placed(wanted.object, *resource);
     const auto live = objects_.find(*resource, object);
-    if (!live) return object_text(object) + " does not exist";
+    if (!live) return absence_problem(object);
     std::vector<Node> builds;
     if (resource->kind == "BuildConfig")
         builds = client_.list_all(k_builds, {object.get_string({"metadata", "namespace"}), "", ""});

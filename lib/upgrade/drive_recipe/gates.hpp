@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,8 @@ public:
     Gates(kube::Client& client, Objects& objects) : client_(client), objects_(objects) {}
     /// What the object still lacks, "" if it is ready: its own kind's rule; of a copy for a kernel, that every node of
     /// the kernel gets a Pod; the annotation wait-for-logs on every Pod, once the rollout of its workload is complete.
-    /// Objects that no gate waits for are always ready. Errors: those of the API server; unhealthy "gate-failed".
+    /// Objects that no gate waits for are always ready, and so is a Job that was complete and is gone. Errors: those
+    /// of the API server; unhealthy "gate-failed".
     [[nodiscard]] std::string problem(const upgrade::recipe::ReleaseObject& wanted);
     /// What the object lacks by its own kind's rule, whether a gate waits for it or not. Errors: as problem.
     [[nodiscard]] std::string readiness(const upgrade::recipe::ReleaseObject& wanted);
@@ -41,11 +43,14 @@ private:
     /// Of a workload that has fewer Pods than it wants, why the API server refuses them, as for a quota, to be written
     /// behind a sentence; "" if nothing says so. Events that may not be read say nothing.
     [[nodiscard]] std::string refusal_of_pods(const value::Node& live);
+    /// Of an object that is not there.
+    [[nodiscard]] std::string absence_problem(const value::Node& object) const;
     [[nodiscard]] std::string log_problem(const value::Node& live, const std::string& pattern);
 
     kube::Client& client_;
     Objects& objects_;
     std::optional<std::vector<value::Node>> nodes_;
+    std::set<upgrade::recipe::ObjectId> ended_;  ///< Jobs that were seen to be complete; ttlSecondsAfterFinished
     std::vector<std::string> idle_;
 };
 

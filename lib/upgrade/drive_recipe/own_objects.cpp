@@ -123,10 +123,17 @@ OwnObjects::OwnObjects(kube::Client& client, Objects& objects, sys::Clock& clock
       recipe_(std::move(recipe)),
       others_(std::move(others)) {}
 
-const Release* OwnObjects::other_with(const upgrade::recipe::ObjectId& id) const {
-    const auto found =
-        std::find_if(others_.begin(), others_.end(), [&](const Release& other) { return other.find(id) != nullptr; });
-    return found == others_.end() ? nullptr : &*found;
+OwnObjects::Theirs OwnObjects::theirs(const Node& object, const kube::Resource& resource) const {
+    const auto id = id_of(object);
+    for (const auto& other : others_) {
+        // Releases have objects as they were rendered, some without their namespace.
+        for (const auto& each : {id, upgrade::recipe::ObjectId{id.group, id.kind, "", id.name}}) {
+            const auto* found = other.find(each);
+            if (found == nullptr) continue;
+            if (auto there = placed(found->object, resource); id_of(there) == id) return {&other, std::move(there)};
+        }
+    }
+    return {};
 }
 
 Change OwnObjects::apply(const kube::Resource& resource, const Node& object, kube::Force force, kube::DryRun dry_run,
@@ -137,11 +144,17 @@ Change OwnObjects::apply(const kube::Resource& resource, const Node& object, kub
         wait = object_text(object) + " is being deleted" + deletion_obstacle(*before);
         return Change::none;
     }
-    const auto owner = before ? owner_recipe(*before) : recipe_;
-    if (!owner.empty() && owner != recipe_ && force == kube::Force::no) {
-        const auto* other = other_with(id_of(object));
-        const auto* theirs = other == nullptr ? nullptr : other->find(id_of(object));
-        if (theirs != nullptr && !placed(theirs->object, resource).same_value(object))
+    auto owner = before ? owner_recipe(*before) : recipe_;
+    if (!owner.empty() && owner != recipe_) {
+        const auto other = theirs(object, resource);
+        if (other.release == nullptr && force == kube::Force::no)
+            throw Error(Exit::locked, "object-shared",
+                        fmt::format("{} belongs to recipe {}, of which no release with it is in this namespace",
+                                    object_text(object), owner))
+                .hint("--release-namespace names where the releases of both are: each removal has to know what the "
+                      "other needs; --force-conflicts takes the object over");
+        if (other.release == nullptr) owner = recipe_;
+        else if (force == kube::Force::no && !other.object.same_value(object))
             throw Error(
                 Exit::locked, "object-shared",
                 fmt::format("{} belongs to recipe {}, which has it in another form", object_text(object), owner))
@@ -208,9 +221,9 @@ Removed OwnObjects::remove(const std::vector<ReleaseObject>& objects, const Dead
             stays(owner.empty() ? "it was there before" : "it belongs to recipe " + owner);
             continue;
         }
-        if (const auto* other = other_with(id_of(one.object)); other != nullptr) {
-            static_cast<void>(client_.merge_patch(*resource, key, label_patch(other->recipe)));
-            stays("recipe " + other->recipe + " has it, too");
+        if (const auto other = theirs(object, *resource); other.release != nullptr) {
+            static_cast<void>(client_.merge_patch(*resource, key, label_patch(other.release->recipe)));
+            stays("recipe " + other.release->recipe + " has it, too");
             continue;
         }
         if (is_to_be_kept(*live)) {

@@ -34,7 +34,7 @@ public:
     /// Applies the object, server-side, with the label where nothing of that name was there before. An object that is
     /// being deleted is "being deleted" for `wait`, which the caller tries again. Errors: those of Objects::apply,
     /// "field-conflict" names the other manager; locked "object-shared" for an object of another recipe that has it in
-    /// another form.
+    /// another form, or whose releases are not among `others`. Forced, an object of the latter becomes this recipe's.
     [[nodiscard]] Change apply(const kube::Resource& resource, const value::Node& object, kube::Force force,
                                kube::DryRun dry_run, std::string& wait);
     /// Deletes those of `objects` that have the label, in that order, with what they own, and waits until they are
@@ -46,7 +46,12 @@ public:
     [[nodiscard]] std::vector<std::string> labelled(const upgrade::recipe::Release& release);
 
 private:
-    [[nodiscard]] const upgrade::recipe::Release* other_with(const upgrade::recipe::ObjectId& id) const;
+    /// `object` as the newest release of another recipe has it, with that release; nullptr for none.
+    struct Theirs {
+        const upgrade::recipe::Release* release = nullptr;
+        value::Node object;
+    };
+    [[nodiscard]] Theirs theirs(const value::Node& object, const kube::Resource& resource) const;
     void require_unused(const kube::Resource& resource, const value::Node& live);
 
     kube::Client& client_;

@@ -18,6 +18,7 @@ namespace kmm::drive {
 namespace {
 
 using upgrade::recipe::DriverNode;
+using upgrade::recipe::id_of;
 using upgrade::recipe::Release;
 using upgrade::recipe::ReleaseObject;
 using upgrade::recipe::State;
@@ -115,7 +116,86 @@ void require_kinds(const Release& release, Objects& objects) {
     }
 }
 
+const Node& member_at(const Node& object, std::initializer_list<std::string_view> path) {
+    static const Node none;
+    const auto* found = object.find_path(path);
+    return found == nullptr ? none : *found;
+}
+
+/// The containers of a Pod template, each with the members `wanted` alone.
+Node containers_of(const Node& object, const std::vector<std::string_view>& wanted) {
+    auto made = Node::sequence();
+    for (const auto* list : {"initContainers", "containers"}) {
+        for (const auto& container : member_at(object, {"spec", "template", "spec", list}).items()) {
+            auto plain = Node::mapping();
+            for (const auto name : wanted)
+                if (const auto* found = container.find(name)) plain.set(std::string(name), *found);
+            made.push_back(std::move(plain));
+        }
+    }
+    return made;
+}
+
+/// What an image is built from, as far as the build says it.
+Node source_of(const Node& build) {
+    if (build.get_string({"kind"}) == "Job") return containers_of(build, {"image", "command", "args", "env"});
+    return Node::mapping(
+        {{"source", member_at(build, {"spec", "source"})}, {"strategy", member_at(build, {"spec", "strategy"})}});
+}
+
+bool always_pulls(const Node& driver) {
+    const auto policies = containers_of(driver, {"imagePullPolicy"});
+    return std::any_of(policies.items().begin(), policies.items().end(),
+                       [](const Node& one) { return one.get_string({"imagePullPolicy"}) == "Always"; });
+}
+
+bool is_build_of(const ReleaseObject& build, const std::string& vendor, const std::string& kernel) {
+    return is_paired_build(build.object) && driver_vendor(build.object) == vendor &&
+           (build.kernel.empty() || build.kernel == kernel);
+}
+
+std::vector<const ReleaseObject*> builds_of(const Release& release, const std::string& vendor,
+                                            const std::string& kernel) {
+    std::vector<const ReleaseObject*> found;
+    for (const auto& state : release.states)
+        for (const auto& one : state.objects)
+            if (is_build_of(one, vendor, kernel)) found.push_back(&one);
+    return found;
+}
+
 }  // namespace
+
+void require_new_images(const Release& now, const Release& previous) {
+    Diagnostics faults;
+    const auto judge = [&](const ReleaseObject& driver) {
+        const auto vendor = driver_vendor(driver.object);
+        if (vendor.empty() || is_paired_build(driver.object)) return;
+        const auto* old = previous.find(id_of(driver.object));
+        const auto images = containers_of(driver.object, {"image"});
+        if (old == nullptr || !containers_of(old->object, {"image"}).same_value(images)) return;
+        const bool is_same = old->object.same_value(driver.object);
+        const auto before = builds_of(previous, vendor, driver.kernel);
+        for (const auto* build : builds_of(now, vendor, driver.kernel)) {
+            const auto source = source_of(build->object);
+            const bool is_known = before.empty() || std::any_of(before.begin(), before.end(), [&](const auto* each) {
+                                      return source_of(each->object).same_value(source);
+                                  });
+            const bool is_pulled = !is_same && (!build->on_demand || always_pulls(driver.object));
+            if (is_known || is_pulled) continue;
+            faults.push_back({Severity::error, "image-not-renamed",
+                              fmt::format("{}: {} builds its image from something else than in release {}, and the "
+                                          "image has the same name: nodes would keep the driver of before",
+                                          object_text(driver.object), object_text(build->object), previous.revision),
+                              {},
+                              "give the image a name or a tag for each version; without a chart: entry image of "
+                              "spec.configuration",
+                              Exit::data});
+            return;
+        }
+    };
+    for (const auto& state : now.states) std::for_each(state.objects.begin(), state.objects.end(), judge);
+    if (has_errors(faults)) throw Error::from_diagnostics(std::move(faults));
+}
 
 std::vector<State> states_of(const recipe::plan::RenderedRecipes& rendered,
                              std::span<const recipe::plan::SpecialResource> all, const std::string& update_vendor) {

@@ -27,6 +27,10 @@ namespace kmm::drive {
                                                             std::span<const recipe::plan::SpecialResource> all,
                                                             const std::string& update_vendor = "");
 
+/// Drivers would stay as they are although what their image is built from has changed since `previous`: an image that
+/// has the same name is not built, or not pulled, a second time. Errors: data "image-not-renamed" with each driver.
+void require_new_images(const upgrade::recipe::Release& now, const upgrade::recipe::Release& previous);
+
 /// What would become of an object.
 struct Judged {
     const upgrade::recipe::State* state = nullptr;

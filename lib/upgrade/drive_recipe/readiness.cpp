@@ -79,7 +79,58 @@ std::string job_problem(const Node& job) {
     std::string message;
     if (condition(job, "Complete") == "True") return "";
     if (condition(job, "Failed", &message) == "True") throw gate_failed(job, "has failed: " + base::escape(message));
-    return object_text(job) + " is not complete";
+    const auto* suspended = job.find_path({"spec", "suspend"});
+    return object_text(job) + " is not complete" +
+           (suspended != nullptr && suspended->as_bool() == true ? " (spec.suspend: it does not run)" : "");
+}
+
+std::int64_t generation_in(const Node& object, std::initializer_list<std::string_view> path) {
+    const auto* found = object.find_path(path);
+    return found == nullptr ? 0 : found->as_int().value_or(0);
+}
+
+/// The condition without which an object of this kind is not ready, "" for none: its controller sets it a moment after
+/// the object was made.
+std::string_view needed_condition(const Node& object) {
+    struct Needed {
+        std::string_view group, kind, condition;
+    };
+    static constexpr Needed k_all[] = {
+        {"apiregistration.k8s.io/", "APIService", "Available"}, {"cert-manager.io/", "Certificate", "Ready"},
+        {"cert-manager.io/", "ClusterIssuer", "Ready"},         {"cert-manager.io/", "Issuer", "Ready"},
+        {"shipwright.io/", "BuildRun", "Succeeded"},            {"tekton.dev/", "PipelineRun", "Succeeded"},
+        {"tekton.dev/", "TaskRun", "Succeeded"},
+    };
+    const auto version = object.get_string({"apiVersion"}), kind = object.get_string({"kind"});
+    const auto* found = std::find_if(std::begin(k_all), std::end(k_all), [&](const Needed& each) {
+        return each.kind == kind && version.starts_with(each.group);
+    });
+    return found == std::end(k_all) ? std::string_view() : found->condition;
+}
+
+/// Of kinds without a rule of their own.
+std::string condition_problem(const Node& live) {
+    const auto unseen = [&] { return object_text(live) + ": its controller has not seen it yet"; };
+    const auto generation = generation_in(live, {"metadata", "generation"});
+    const auto is_old = [&](const Node& from, std::initializer_list<std::string_view> path) {
+        return from.find_path(path) != nullptr && generation_in(from, path) < generation;
+    };
+    if (is_old(live, {"status", "observedGeneration"})) return unseen();
+    const auto needed = needed_condition(live);
+    for (const std::string_view type : {"Ready", "Available", "Succeeded"}) {
+        if (type == "Succeeded" && type != needed) continue;
+        const auto* found = cluster::condition_of(live, type);
+        if (found == nullptr) continue;
+        if (is_old(*found, {"observedGeneration"})) return unseen();
+        const auto status = found->get_string({"status"}), message = found->get_string({"message"});
+        if (status == "True") continue;
+        const auto text = fmt::format("condition {} is {}{}", type, status, message.empty() ? "" : ": ") +
+                          base::escape(message);
+        if (type == "Succeeded" && status == "False") throw gate_failed(live, "has failed: " + text);
+        return object_text(live) + ": " + text;
+    }
+    if (needed.empty() || cluster::condition_of(live, needed) != nullptr) return "";
+    return fmt::format("{}: condition {} is not set yet", object_text(live), needed);
 }
 
 }  // namespace
@@ -174,14 +225,7 @@ std::string readiness_problem(const Node& live, const std::vector<Node>& builds)
         const auto phase = live.get_string({"status", "phase"});
         return phase == "Active" || phase.empty() ? "" : fmt::format("{} is in phase {}", object_text(live), phase);
     }
-    for (const auto* type : {"Ready", "Available"}) {
-        std::string message;
-        const auto status = condition(live, type, &message);
-        if (!status.empty() && status != "True")
-            return fmt::format("{}: condition {} is {}{}", object_text(live), type, status,
-                               message.empty() ? "" : ": " + base::escape(message));
-    }
-    return "";
+    return condition_problem(live);
 }
 
 bool selects(const Node& daemon_set, const Node& labels, Label which) {

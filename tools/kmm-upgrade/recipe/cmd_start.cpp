@@ -128,6 +128,16 @@ void require_managed(const recipe::plan::SpecialResource* resource) {
                          : "write Managed to roll it out");
 }
 
+/// A SpecialResourceModule is for the clusters that its watch names. Errors: not_found "recipe-not-found".
+void require_no_module(const recipe::files::RecipeDocuments& documents, const std::string& name) {
+    const bool is_module = std::any_of(documents.modules.begin(), documents.modules.end(),
+                                       [&](const auto& each) { return each.resource.name == name; });
+    if (!is_module || recipe::plan::find_resource(documents.resources, name) != nullptr) return;
+    throw Error(Exit::not_found, "recipe-not-found",
+                fmt::format("{} is a SpecialResourceModule, start recipe expects a SpecialResource", name))
+        .hint(fmt::format("kmm-plan render recipe {} prints its objects, for kubectl apply", name));
+}
+
 /// The rendered release; its revision is not set. `waves`: in which wave each of its resources comes.
 Release render(Access& access, const std::string& name, kube::Client* client,
                std::map<std::string, std::int64_t>& waves) {
@@ -137,6 +147,7 @@ Release render(Access& access, const std::string& name, kube::Client* client,
     if (client != nullptr)
         for (auto& document : recipe::files::read_cluster_objects(*client))
             documents.all.push_back(std::move(document));
+    require_no_module(documents, name);
     require_managed(recipe::plan::find_resource(documents.resources, name));
     const auto wanted = args.get("to");
     for (auto& resource : documents.resources)
@@ -200,6 +211,19 @@ std::string object_line(const ReleaseObject& one, const std::string& action) {
 bool is_lower(const std::string& version, const std::string& than) {
     const auto left = recipe::tmpl::parse_version(version), right = recipe::tmpl::parse_version(than);
     return left && right ? left->compare(*right) < 0 : plan::version_less(version, than);
+}
+
+/// Whether a later release than the deployed one, which was aborted, is of a higher version: nodes may run its drivers.
+bool is_below_given_up(const Release& now, const std::vector<Release>& all, const Release* deployed) {
+    return std::any_of(all.begin(), all.end(), [&](const Release& one) {
+        return (deployed == nullptr || one.revision > deployed->revision) && is_lower(now.version, one.version);
+    });
+}
+
+bool changes_driver(const std::vector<drive::Judged>& judged) {
+    return std::any_of(judged.begin(), judged.end(), [](const drive::Judged& one) {
+        return one.change == drive::Change::change && drive::is_driver(*one.object);
+    });
 }
 
 /// What would be done, in order.
@@ -293,6 +317,27 @@ void write_rehearsal_metrics(Access& access, const std::string& name,
     cli::write_report(access.call.context(), *file, report::openmetrics_text({obsolete, paused}));
 }
 
+/// A first release, while objects have the label of the recipe: what is obsolete of them would stay, and a lower
+/// version would be no downgrade. Errors: locked "release-elsewhere" with them.
+void require_no_earlier(drive::OwnObjects& own, const Release& now, const std::string& space) {
+    std::vector<std::string> found;
+    try {
+        found = own.labelled(now);
+    } catch (const Error& error) {
+        if (error.code() != "forbidden") throw;
+    }
+    if (found.empty()) return;
+    constexpr std::size_t k_named = 5;
+    const auto more = found.size() - std::min(found.size(), k_named);
+    found.resize(found.size() - more);
+    if (more > 0) found.push_back(fmt::format("{} more", more));
+    throw Error(Exit::locked, "release-elsewhere",
+                fmt::format("an earlier rollout of recipe {} created {}, and no release of it is in namespace {}",
+                            base::escape(now.recipe), base::escape(base::join(found, ", ")), base::escape(space)))
+        .hint("--release-namespace names the namespace of its releases: Secrets with the label "
+              "kmmtools.dev/release-of; if they are lost, --force-conflicts begins a new release");
+}
+
 std::vector<drive::Judged> unjudged(const Release& release) {
     std::vector<drive::Judged> all;
     for (const auto& state : release.states)
@@ -333,15 +378,22 @@ Exit run_start_recipe(const cli::Args& args, cli::Context& context) {
     release.revision = all.empty() ? 1 : all.back().revision + 1;
     release.lineage = request.lineage;
     release.created = request.created;
-    const bool is_downgrade =
+    bool is_downgrade =
         previous != nullptr && (args.flag("downgrade") || is_lower(release.version, previous->version));
+    if (previous != nullptr) drive::require_new_images(release, *previous);
     drive::tolerate_downgrade(release, previous, is_downgrade);
     drive::Objects objects(client);
     drive::OwnObjects own(
         client, objects, access.call.clock(), [&] { return access.call.stopped(); },
         [&](const std::string& text) { access.call.note(text); }, name, store.of_others(name));
-    const auto judged =
-        drive::review(release, client, objects, own, request.subject.is_forced ? kube::Force::yes : kube::Force::no);
+    if (all.empty() && !request.subject.is_forced) require_no_earlier(own, release, request.subject.space);
+    const auto force = request.subject.is_forced ? kube::Force::yes : kube::Force::no;
+    auto judged = drive::review(release, client, objects, own, force);
+    if (!is_downgrade && is_below_given_up(release, all, previous) && changes_driver(judged)) {
+        is_downgrade = true;
+        drive::tolerate_downgrade(release, previous, true);
+        judged = drive::review(release, client, objects, own, force);
+    }
     const auto chosen = [&](const Node& node) {
         return std::any_of(release.states.begin(), release.states.end(),
                            [&](const auto& state) { return state.nodes.selects(node); });

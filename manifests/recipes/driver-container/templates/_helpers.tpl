@@ -1,3 +1,7 @@
+{{- /* The tag of an image that is built in the cluster: another version is another image. */ -}}
+{{- define "tag" -}}
+{{ .Values.kernelFullVersion | replace "+" "_" }}{{ with .Values.specialresource.spec.metadata.version }}-{{ replace "+" "_" . }}{{ end }}
+{{- end -}}
 {{- /* The image of the driver for the kernel of this copy. */ -}}
 {{- define "image" -}}
 {{- $given := "" -}}
@@ -7,8 +11,12 @@
 {{- if $given -}}
 {{ $given }}:{{ .Values.kernelFullVersion | replace "+" "_" }}
 {{- else if .Capabilities.APIVersions.Has "image.openshift.io/v1" -}}
-image-registry.openshift-image-registry.svc:5000/{{ .Release.Namespace }}/{{ .Release.Name }}:{{ .Values.kernelFullVersion | replace "+" "_" }}
+image-registry.openshift-image-registry.svc:5000/{{ .Release.Namespace }}/{{ .Release.Name }}:{{ include "tag" . }}
 {{- else -}}
 {{ fail "no registry is known: give spec.configuration an entry image with the repository of the driver, or, on OpenShift, apiVersions with image.openshift.io/v1 in the facts" }}
 {{- end -}}
+{{- end -}}
+{{- /* Behind the name of a build: one from another source is another object, as a Job cannot be changed, and a BuildConfig starts its Build when it is created. */ -}}
+{{- define "build" -}}
+{{ list .Values.specialresource.spec.driverContainer.source.git .Values.specialresource.spec.driverContainer.buildArgs (include "image" .) | toJson | sha256sum | trunc 8 }}
 {{- end -}}

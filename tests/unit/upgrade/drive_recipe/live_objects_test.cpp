@@ -146,6 +146,22 @@ TEST_CASE("a quota that refuses Pods is named") {
           "Deployment demo/d: 0 of 1 Pods are updated and available; Pods are refused: exceeded quota: q");
 }
 
+TEST_CASE("a Job that was complete, and that Kubernetes has removed since, is still complete") {
+    Server server;
+    const auto job = json(std::string("{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: demo, ") +
+                          k_gated + "}, spec: {ttlSecondsAfterFinished: 0}}");
+    server.replies["/apis/batch/v1"] = "{resources: [{name: jobs, kind: Job, namespaced: true}]}";
+    CHECK(server.gates.problem({"", job}) ==
+          "Job demo/j does not exist (ttlSecondsAfterFinished 0: removed before its end was seen, or by someone; "
+          "leave it out or make it longer)");
+    auto done = job;
+    done.set("status", json("{conditions: [{type: Complete, status: 'True'}]}"));
+    server.replies["/apis/batch/v1/namespaces/demo/jobs/j"] = value::to_json(done);
+    CHECK(server.gates.problem({"", job}).empty());
+    server.replies.erase("/apis/batch/v1/namespaces/demo/jobs/j");
+    CHECK(server.gates.problem({"", job}).empty());
+}
+
 TEST_CASE("a definition whose first version is not served is not deleted with objects of others") {
     Server server;
     const auto definition = [](const char* versions) {

@@ -4,6 +4,7 @@
 #include "base/error.hpp"
 #include "recipe/template/yaml.hpp"
 #include "upgrade/drive_recipe/plan_rollout.hpp"
+#include "value/reader.hpp"
 
 using namespace kmm;
 using namespace kmm::drive;
@@ -63,6 +64,46 @@ TEST_CASE("every gate that cannot be obeyed is reported before anything is appli
         CHECK(error.diagnostics().size() == 2);
     }
     CHECK_THROWS_AS(static_cast<void>(states_of({}, {})), Error);
+}
+
+TEST_CASE("a driver whose image is built from something else, and has the same name, is refused") {
+    const auto parsed = [](const std::string& text) {
+        Diagnostics faults;
+        return value::read_yaml(text, "test", faults).at(0).root;
+    };
+    const std::string vendor = ", annotations: {specialresource.openshift.io/driver-container-vendor: v";
+    const auto release = [&](const std::string& source, const std::string& driver, bool on_demand = true) {
+        upgrade::recipe::Release made;
+        made.revision = 1;
+        made.states = {
+            {"a/0", "a", "", {}, {{"k", parsed("{apiVersion: batch/v1, kind: Job, metadata: {name: b" + vendor +
+                                                "}}, spec: {template: {spec: {containers: [{image: kaniko, args: [" +
+                                                source + "]}]}}}}"),
+                                   on_demand}}},
+            {"a/1", "a", "", {}, {{"k", parsed("{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d" + vendor +
+                                                "}}, spec: {template: {spec: {containers: [" + driver + "]}}}}")}}}};
+        return made;
+    };
+    const auto refused = [&](const upgrade::recipe::Release& now, const upgrade::recipe::Release& before) {
+        try {
+            require_new_images(now, before);
+        } catch (const Error& error) {
+            const auto& fault = error.diagnostics().at(0);
+            return fault.code + ": " + fault.message;
+        }
+        return std::string();
+    };
+    const auto before = release("v1", "{image: r/d:k}");
+    CHECK(refused(release("v2", "{image: r/d:k}"), before) ==
+          "image-not-renamed: DaemonSet d: Job b builds its image from something else than in release 1, and the "
+          "image has the same name: nodes would keep the driver of before");
+    CHECK(refused(release("v1", "{image: r/d:k}"), before).empty());
+    CHECK(refused(release("v2", "{image: r/d:k-v2}"), before).empty());
+    // The image is there, so that nothing builds it, whatever else of the Pods changes.
+    CHECK_FALSE(refused(release("v2", "{image: r/d:k, args: [x]}"), before).empty());
+    CHECK_FALSE(refused(release("v2", "{image: r/d:k}", false), before).empty());
+    CHECK(refused(release("v2", "{image: r/d:k, args: [x]}", false), before).empty());
+    CHECK(refused(release("v2", "{image: r/d:k, args: [x], imagePullPolicy: Always}"), before).empty());
 }
 
 TEST_CASE("runs name every state, with the version that it had before") {

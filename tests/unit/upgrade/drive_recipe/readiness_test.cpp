@@ -83,6 +83,50 @@ TEST_CASE("a StatefulSet is ready without the Pods below its partition, which ar
     CHECK(problem(set("5", "updatedReplicas: 0, readyReplicas: 3")).empty());
 }
 
+TEST_CASE("a StatefulSet with minReadySeconds needs available Pods; its partition is an ordinal") {
+    const std::string head = "{kind: StatefulSet, metadata: {name: a}, spec: {replicas: 2, ";
+    CHECK_FALSE(problem(head + "minReadySeconds: 30}, status: {replicas: 2, updatedReplicas: 2, readyReplicas: 2, "
+                               "availableReplicas: 0}}")
+                    .empty());
+    CHECK(problem(head + "minReadySeconds: 30}, status: {replicas: 2, updatedReplicas: 2, readyReplicas: 2, "
+                         "availableReplicas: 2}}")
+              .empty());
+    const std::string later = head + "ordinals: {start: 5}, updateStrategy: {rollingUpdate: {partition: 6}}}, ";
+    CHECK_FALSE(problem(later + "status: {replicas: 2, updatedReplicas: 0, readyReplicas: 2}}").empty());
+    CHECK(problem(later + "status: {replicas: 2, updatedReplicas: 1, readyReplicas: 2}}").empty());
+}
+
+TEST_CASE("what does not go on by itself is said") {
+    CHECK(problem("{kind: Deployment, metadata: {name: a}, spec: {paused: true}, status: {replicas: 1, "
+                  "availableReplicas: 1}}") ==
+          "Deployment a: 0 of 1 Pods are updated and available (spec.paused: no Pod is replaced)");
+    CHECK(problem("{kind: Job, metadata: {name: a}, spec: {suspend: true}}") ==
+          "Job a is not complete (spec.suspend: it does not run)");
+}
+
+TEST_CASE("a status of before the last change says nothing; some kinds need their condition") {
+    const std::string stale = "{kind: Driver, metadata: {name: a, generation: 2}, status: {";
+    const std::string ready = "conditions: [{type: Ready, status: 'True'";
+    const std::string unseen = "Driver a: its controller has not seen it yet";
+    CHECK(problem(stale + "observedGeneration: 1, " + ready + "}]}}") == unseen);
+    CHECK(problem(stale + ready + ", observedGeneration: 1}]}}") == unseen);
+    CHECK(problem(stale + "observedGeneration: 2, " + ready + ", observedGeneration: 2}]}}").empty());
+    CHECK(problem(stale + ready + "}]}}").empty());
+    const std::string service = "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: a}";
+    CHECK(problem(service + "}") == "APIService a: condition Available is not set yet");
+    CHECK(problem(service + ", status: {conditions: [{type: Available, status: 'True'}]}}").empty());
+    CHECK(problem("{apiVersion: cert-manager.io/v1, kind: Certificate, metadata: {name: a}}") ==
+          "Certificate a: condition Ready is not set yet");
+    const std::string run = "{apiVersion: shipwright.io/v1beta1, kind: BuildRun, metadata: {name: a}";
+    const auto with = [&](const char* status) {
+        return run + ", status: {conditions: [{type: Succeeded, status: " + status + "}]}}";
+    };
+    CHECK_FALSE(problem(run + "}").empty());
+    CHECK_FALSE(problem(with("Unknown")).empty());
+    CHECK(problem(with("'True'")).empty());
+    CHECK_THROWS_AS(static_cast<void>(problem(with("'False'"))), Error);
+}
+
 TEST_CASE("a Pod is ready when it has succeeded, a Job when it is complete; those that failed never will be") {
     CHECK(problem("{kind: Pod, metadata: {name: a}, status: {phase: Succeeded}}").empty());
     CHECK_FALSE(problem("{kind: Pod, metadata: {name: a}, status: {phase: Running}}").empty());
