@@ -10,6 +10,7 @@
 #include "api/common_parts.hpp"
 #include "api/decode.hpp"
 #include "api/labels.hpp"
+#include "api/made_objects.hpp"
 #include "api/object_decoder.hpp"
 #include "api/repeated_parts.hpp"
 #include "api/schema.hpp"
@@ -295,6 +296,7 @@ void decode_any(Scope& scope, const value::Node& root, const Inherited& inherite
     if (known == k_kinds.end() || foreign || other_version) {
         note_foreign_kind(scope, root, api_version, kind);
         find_wrapped(scope.document, root, objects.wrapped);
+        find_made_secrets(scope.document, root, scope.given_namespace, objects.wrapped);
         return;
     }
     if (api_version.empty()) { return; }  // already reported as missing
