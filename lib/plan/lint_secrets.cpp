@@ -38,20 +38,23 @@ using NamespacedName = std::pair<std::string, std::string>;
 
 struct Known {
     KeysByNamespace secrets, config_maps;
-    std::map<NamespacedName, std::string> logins_of_other_type;  ///< types
+    std::map<NamespacedName, std::string> faults_of_login_types;
     std::map<NamespacedName, MadeObject> made_secrets, made_config_maps;
 };
 
-/// The type of a Secret with a login that no kubelet uses, as it looks at those of two types alone; "" for all others.
-/// Source: Kubernetes pkg/credentialprovider/secrets/secrets.go.
-std::string type_of_unused_login(const std::string& type, const Keys& keys) {
-    bool has_login = false;
+/// What is wrong with the type of a Secret that is to have a login, "" if nothing is. Kubelets look at Secrets of two
+/// types alone, and a server takes each with its key only.
+/// Source: Kubernetes pkg/credentialprovider/secrets/secrets.go, pkg/apis/core/validation/validation.go.
+std::string fault_of_login_type(const std::string& type, const Keys& keys) {
+    const auto has = [&](const std::string& key) { return std::find(keys.begin(), keys.end(), key) != keys.end(); };
+    if (!has(".dockerconfigjson") && !has(".dockercfg")) { return ""; }  // that is another fault, or none
     for (const std::string known : {"dockerconfigjson", "dockercfg"}) {
-        if (type == "kubernetes.io/" + known) { return ""; }  // the server asks for its key
-        has_login = has_login || std::find(keys.begin(), keys.end(), "." + known) != keys.end();
+        if (type != "kubernetes.io/" + known) { continue; }
+        return has("." + known) ? ""
+                                : fmt::format("has type {} without its key .{}: no server takes it", type, known);
     }
-    const std::string fallback = "Opaque";  // of a Secret that names none
-    return !has_login ? "" : type.empty() ? fallback : type;
+    return fmt::format("has type {}, and kubelets use logins of type kubernetes.io/dockerconfigjson",
+                       type.empty() ? "Opaque" : base::escape(type));
 }
 
 /// Whether `name` is `plain` with the hash that kustomize appends to what it generates.
@@ -145,8 +148,8 @@ private:
         if (space != spaces.end()) {
             if (const auto found = space->second.find(reference.name); found != space->second.end()) {
                 check_key(reference, found->second, nullptr);
-                const auto type = known_.logins_of_other_type.find({ns(), reference.name});
-                if (type != known_.logins_of_other_type.end()) { check_type(reference, type->second, nullptr); }
+                const auto fault = known_.faults_of_login_types.find({ns(), reference.name});
+                if (fault != known_.faults_of_login_types.end()) { check_type(reference, fault->second, nullptr); }
                 return;
             }
         }
@@ -175,7 +178,7 @@ private:
                             reference.harm));
         }
         check_key(reference, made.keys, &made);
-        check_type(reference, type_of_unused_login(made.type, made.keys), &made);
+        check_type(reference, fault_of_login_type(made.type, made.keys), &made);
     }
 
     /// The namespace that has it, "" if none has.
@@ -266,20 +269,20 @@ private:
                                             base::escape(reference.name), wanted, reference.harm));
     }
 
-    /// `type`: of a login that no kubelet uses, "" for none.
-    void check_type(const Reference& reference, const std::string& type, const MadeObject* made) {
-        if (type.empty() || reference.path != k_pull_secret) { return; }
-        findings_.warning(
-            reference.path, "secret-key",
-            fmt::format("{}: Secret {}/{}{} has type {}, and kubelets use logins of type "
-                        "kubernetes.io/dockerconfigjson",
-                        reference.field, base::escape(ns()), base::escape(reference.name),
-                        made == nullptr ? "" : " from " + made->holder, base::escape(type)),
-            made == nullptr
-                ? fmt::format("delete it, as a type cannot be changed, and kubectl create secret docker-registry {} "
-                              "--from-file=.dockerconfigjson=FILE",
-                              base::escape(reference.name))
-                : "give it the type kubernetes.io/dockerconfigjson: " + std::string(reference.harm));
+    /// `fault` as fault_of_login_type.
+    void check_type(const Reference& reference, const std::string& fault, const MadeObject* made) {
+        if (fault.empty() || reference.path != k_pull_secret) { return; }
+        findings_.warning(reference.path, "secret-key",
+                          fmt::format("{}: Secret {}/{}{} {}", reference.field, base::escape(ns()),
+                                      base::escape(reference.name), made == nullptr ? "" : " from " + made->holder,
+                                      fault),
+                          made == nullptr
+                              ? fmt::format("delete it, as a type cannot be changed, and kubectl create secret "
+                                            "docker-registry {} --from-file=.dockerconfigjson=FILE",
+                                            base::escape(reference.name))
+                              : fmt::format("give it the type kubernetes.io/dockerconfigjson and the key "
+                                            ".dockerconfigjson: {}",
+                                            reference.harm));
     }
 
     Findings& findings_;
@@ -309,8 +312,8 @@ Known read_known(const api::Objects& objects) {
     };
     for (const auto& secret : objects.secrets) {
         const Keys& keys = add(known.secrets, secret);
-        if (std::string type = type_of_unused_login(secret.type, keys); !type.empty()) {
-            known.logins_of_other_type[{secret.meta.namespace_, secret.meta.name}] = std::move(type);
+        if (std::string fault = fault_of_login_type(secret.type, keys); !fault.empty()) {
+            known.faults_of_login_types[{secret.meta.namespace_, secret.meta.name}] = std::move(fault);
         }
     }
     for (const auto& map : objects.config_maps) {
