@@ -10,6 +10,7 @@
 #include "api/common_parts.hpp"
 #include "api/decode.hpp"
 #include "api/labels.hpp"
+#include "api/made_objects.hpp"
 #include "api/object_decoder.hpp"
 #include "api/repeated_parts.hpp"
 #include "api/schema.hpp"
@@ -179,6 +180,23 @@ void note_foreign_kind(const Scope& scope, const value::Node& root, const std::s
     scope.diagnostics.push_back(std::move(diagnostic));
 }
 
+/// Whether a document is what a server gives in place of objects: a refusal, or rows of a table. What was asked for is
+/// missing then, and the rest would be planned as if it did not exist.
+bool refuse_answer(const Scope& scope, const value::Node& root, const std::string& api_version,
+                   const std::string& kind) {
+    const bool is_refusal =
+        kind == "Status" && api_version == "v1" && root.get_string({"status"}) == "Failure";
+    const bool is_part = group_of(api_version) == "meta.k8s.io";
+    if (!is_refusal && !is_part) { return false; }
+    const std::string why = root.get_string({"message"});
+    scope.fault("unknown-kind",
+                is_refusal ? fmt::format("an API server refused what was to be here: {}",
+                                         base::escape(why.empty() ? root.get_string({"reason"}) : why))
+                           : fmt::format("a {} has no whole objects", base::escape(kind)),
+                root.find("kind")->mark(), "kubectl get -o json writes the objects, or says why it cannot");
+    return true;
+}
+
 /// kubectl would take the namespace from elsewhere, or a server make up the name. The message is the kind alone, see
 /// fold_notes.
 void note_homeless(const Scope& scope, const value::Node& root, const std::string& kind) {
@@ -292,9 +310,11 @@ void decode_any(Scope& scope, const value::Node& root, const Inherited& inherite
     const bool other_group = known != k_kinds.end() && group_of(api_version) != group_of(known->api_version);
     // Without a group there is nothing of others, either: Kubernetes serves none of these kinds so.
     const bool foreign = other_group && !group_of(api_version).empty() && !is_like_kmm(group_of(api_version));
+    if (known == k_kinds.end() && refuse_answer(scope, root, api_version, kind)) { return; }
     if (known == k_kinds.end() || foreign || other_version) {
         note_foreign_kind(scope, root, api_version, kind);
         find_wrapped(scope.document, root, objects.wrapped);
+        find_made_secrets(scope.document, root, scope.given_namespace, objects.wrapped);
         return;
     }
     if (api_version.empty()) { return; }  // already reported as missing

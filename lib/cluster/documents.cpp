@@ -78,14 +78,26 @@ public:
     void take(const value::Document& document, Diagnostics& diagnostics) override {
         api::decode(document, objects_, diagnostics, used_namespace());
     }
-    void take_generated(const value::Document& config_map, Diagnostics& diagnostics) override {
-        const std::string name = config_map.root.get_string({"metadata", "name"});
-        const std::string ns = config_map.root.get_string({"metadata", "namespace"});
+    void take_generated(GeneratedObject made, Diagnostics& diagnostics) override {
+        auto& root = made.document.root;
+        const std::string name = root.get_string({"metadata", "name"});
+        std::string ns = root.get_string({"metadata", "namespace"});
+        if (ns.empty()) { ns = given_namespace_; }
+        if (ns.empty()) { return; }
+        root.find("metadata")->set("namespace", ns);
         const auto& maps = objects_.config_maps;
         const bool is_there = std::any_of(maps.begin(), maps.end(), [&](const api::ConfigMap& map) {
             return map.meta.name == name && map.meta.namespace_ == ns;
         });
-        if (!is_there) { take(config_map, diagnostics); }
+        const bool is_secret = root.get_string({"kind"}) == "Secret";
+        if (!is_secret && is_there) { return; }
+        if (!is_secret && !made.has_hash) { return take(made.document, diagnostics); }
+        // Its texts are not known: logins and the like are not to be taken from it.
+        api::WrappedObject object;
+        object.holder = made.document.file;
+        object.is_template = made.has_hash;
+        object.document = std::move(made.document);
+        objects_.wrapped.push_back(std::move(object));
     }
 
 private:
@@ -207,7 +219,7 @@ public:
     }
 
     void end() {
-        for (const auto& map : generated_) { target_.take_generated(map, diagnostics_); }
+        for (auto& object : generated_) { target_.take_generated(std::move(object), diagnostics_); }
     }
 
     std::vector<std::string> files() && { return std::move(files_); }
@@ -234,8 +246,8 @@ private:
         for (const auto& file : found) {
             if (!ignored(file)) { read_found(file); }
         }
-        for (auto& map : kustomizations_.generated_config_maps()) {
-            if (!ignored(map.file)) { generated_.push_back(std::move(map)); }
+        for (auto& object : kustomizations_.generated_objects()) {
+            if (!ignored(object.document.file)) { generated_.push_back(std::move(object)); }
         }
         for (const auto& [chart, files] : left_out_) { note_left_out(chart, files); }
         note_kustomizations();
@@ -409,7 +421,7 @@ private:
     std::map<std::string, std::vector<std::string>> left_out_;  ///< of its files; key: the chart's directory, or ""
     Kustomizations kustomizations_;                             ///< of the directory
     std::vector<std::string> parts_;                            ///< of its files: what they use and no object is in
-    std::vector<value::Document> generated_;                    ///< by kustomizations of all directories
+    std::vector<GeneratedObject> generated_;                    ///< by kustomizations of all directories
     std::set<std::string> changing_;                            ///< those of them that change objects of KMM
 };
 

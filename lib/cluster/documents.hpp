@@ -10,6 +10,7 @@
 
 #include "api/types.hpp"
 #include "base/error.hpp"
+#include "cluster/kustomize.hpp"
 #include "value/object_stream.hpp"
 
 namespace kmm::cluster {
@@ -26,8 +27,8 @@ public:
     virtual void commit(Diagnostics& diagnostics) = 0;
     /// A document of a text that cannot be read object by object.
     virtual void take(const value::Document& document, Diagnostics& diagnostics) = 0;
-    /// A ConfigMap that kustomize would make, after all texts. One of its name that was read counts instead.
-    virtual void take_generated(const value::Document& /*config_map*/, Diagnostics& /*diagnostics*/) {}
+    /// A ConfigMap or Secret that kustomize would make, after all texts. One of its name that was read counts instead.
+    virtual void take_generated(GeneratedObject /*made*/, Diagnostics& /*diagnostics*/) {}
 };
 
 /// Reads as the other read_documents does, and gives everything to `target`.

@@ -26,6 +26,9 @@ constexpr std::array<std::string_view, 10> k_changes{
     "patches", "patchesStrategicMerge", "patchesJson6902", "replacements", "transformers",
     "vars",    "namePrefix",            "nameSuffix",      "components",   "configurations"};
 
+/// Members that may change names of Secrets and ConfigMaps inside Modules, which kustomize does not by itself.
+constexpr std::array<std::string_view, 5> k_referrers{"configurations", "crds", "transformers", "replacements", "vars"};
+
 std::string joined(const std::string& directory, const std::string& path) {
     auto text = (std::filesystem::path(directory) / path).lexically_normal().native();
     while (text.size() > 1 && text.ends_with('/')) { text.pop_back(); }
@@ -56,16 +59,18 @@ bool is_filled(const value::Node& root, std::string_view key) {
     return found != nullptr && !(found->items().empty() && found->members().empty() && found->text().empty());
 }
 
-/// The ConfigMap of one generator; null if an overlay changes that of another, or if keys stand in other files.
-value::Node config_map_of(const value::Node& generator) {
+/// The object of one generator; null if an overlay changes that of another, or if keys of a ConfigMap stand in other
+/// files. A Secret without keys is one whose keys are not known.
+value::Node generated_by(const value::Node& generator, const std::string& kind) {
     const std::string name = generator.get_string({"name"});
     const std::string behavior = generator.get_string({"behavior"});
     const bool has_keys = !is_filled(generator, "env") && !is_filled(generator, "envs");
-    if (name.empty() || !has_keys || (!behavior.empty() && behavior != "create")) { return {}; }
+    const bool is_secret = kind == "Secret";
+    if (name.empty() || (!has_keys && !is_secret) || (!behavior.empty() && behavior != "create")) { return {}; }
     auto data = value::Node::mapping();
     for (const char* list : {"files", "literals"}) {
         const auto* items = generator.find(list);
-        if (items == nullptr || !items->is_sequence()) { continue; }
+        if (!has_keys || items == nullptr || !items->is_sequence()) { continue; }
         for (const auto& item : items->items()) {
             const std::string& text = item.text();
             const auto equals = text.find('=');
@@ -73,11 +78,18 @@ value::Node config_map_of(const value::Node& generator) {
             data.set(key, "");
         }
     }
-    auto root = value::Node::mapping({{"apiVersion", "v1"}, {"kind", "ConfigMap"}});
+    auto root = value::Node::mapping({{"apiVersion", "v1"}, {"kind", kind}});
     root.set("metadata", value::Node::mapping({{"name", name}, {"namespace", generator.get_string({"namespace"})}}));
+    if (is_secret) { root.set("type", generator.get_string({"type"})); }
     root.set("data", std::move(data));
     root.set_mark(generator.mark());
     return root;
+}
+
+/// Whether `options` of a generator, or those of all generators of a kustomization, leave names without a hash.
+bool leaves_names(const value::Node& holder, std::string_view options) {
+    const auto* flag = holder.find_path({options, "disableNameSuffixHash"});
+    return flag != nullptr && flag->as_bool().value_or(false);
 }
 
 }  // namespace
@@ -129,11 +141,16 @@ void Kustomizations::add(const std::string& file, std::string_view text) {
             if (!path.empty() && path.find('\n') == std::string::npos) { parts_.insert(joined(made.directory, path)); }
         }
     }
-    if (const auto* generators = root.find("configMapGenerator");
-        generators != nullptr && generators->is_sequence()) {
+    knows_references_ = knows_references_ || std::any_of(k_referrers.begin(), k_referrers.end(),
+                                                         [&](auto key) { return is_filled(root, key); });
+    for (const auto& [key, kind] : {std::pair{"configMapGenerator", "ConfigMap"}, {"secretGenerator", "Secret"}}) {
+        const auto* generators = root.find(key);
+        if (generators == nullptr || !generators->is_sequence()) { continue; }
         for (const auto& generator : generators->items()) {
-            auto map = config_map_of(generator);
-            if (map.is_mapping()) { made.config_maps.push_back(std::move(map)); }
+            auto object = generated_by(generator, kind);
+            if (!object.is_mapping()) { continue; }
+            const bool stays = leaves_names(root, "generatorOptions") || leaves_names(generator, "options");
+            made.generated.push_back({std::move(object), !stays});
         }
     }
     if (const auto path = root.get_string({"openapi", "path"}); !path.empty()) {
@@ -187,20 +204,20 @@ std::vector<std::string> Kustomizations::changing(const std::string& file, std::
     return files;
 }
 
-std::vector<value::Document> Kustomizations::generated_config_maps() const {
-    std::vector<value::Document> made;
+std::vector<GeneratedObject> Kustomizations::generated_objects() const {
+    std::vector<GeneratedObject> all;
     for (const auto& one : all_) {
         const std::string given = one.given_namespace.empty() ? namespace_of(one.directory) : one.given_namespace;
-        for (const auto& map : one.config_maps) {
-            value::Document document;
-            document.file = one.file;
-            document.root = map;
-            auto* meta = document.root.find("metadata");
-            if (!given.empty()) { meta->set("namespace", given); }
-            if (!meta->get_string({"namespace"}).empty()) { made.push_back(std::move(document)); }
+        for (const auto& [root, has_hash] : one.generated) {
+            GeneratedObject made;
+            made.document.file = one.file;
+            made.document.root = root;
+            made.has_hash = has_hash && !knows_references_;
+            if (!given.empty()) { made.document.root.find("metadata")->set("namespace", given); }
+            all.push_back(std::move(made));
         }
     }
-    return made;
+    return all;
 }
 
 }  // namespace kmm::cluster

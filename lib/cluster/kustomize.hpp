@@ -6,11 +6,18 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "value/node.hpp"
 
 namespace kmm::cluster {
+
+/// A ConfigMap or Secret that a generator makes.
+struct GeneratedObject {
+    value::Document document;
+    bool has_hash = false;  ///< kustomize appends one to the name, and leaves the name in Modules as it is
+};
 
 /// The kustomizations among the files of a directory.
 class Kustomizations {
@@ -26,9 +33,10 @@ public:
     /// The kustomizations that change objects of a file, which begins with `text`, in more than namespace_of says:
     /// sorted. kustomize puts its namespace in place of any other.
     [[nodiscard]] std::vector<std::string> changing(const std::string& file, std::string_view text) const;
-    /// The ConfigMaps that configMapGenerator makes, each by its name without the hash that kustomize appends, with the
-    /// keys and without the texts. Those whose namespace or keys are not in a kustomization are left out.
-    [[nodiscard]] std::vector<value::Document> generated_config_maps() const;
+    /// The ConfigMaps and Secrets that generators make, each by its name without the hash that kustomize appends, with
+    /// the keys and without the texts. Their namespace is "" where no kustomization says one. ConfigMaps whose keys are
+    /// not in a kustomization are left out; Secrets are without data then.
+    [[nodiscard]] std::vector<GeneratedObject> generated_objects() const;
 
 private:
     struct Kustomization {
@@ -36,7 +44,7 @@ private:
         std::string given_namespace;   ///< "" if it says none
         std::set<std::string> resources;  ///< files, and directories of other kustomizations
         bool changes = false;
-        std::vector<value::Node> config_maps;  ///< that it generates; without a namespace unless it says one
+        std::vector<std::pair<value::Node, bool>> generated;  ///< objects, each and whether its name gets a hash
     };
 
     void add(const std::string& file, std::string_view text);
@@ -46,6 +54,7 @@ private:
     std::vector<Kustomization> all_;
     std::map<std::string, std::vector<std::size_t>> by_resource_;
     std::set<std::string> parts_;
+    bool knows_references_ = false;  ///< a kustomization may bring made names into Modules
 };
 
 }  // namespace kmm::cluster

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "api/made_objects.hpp"
 #include "base/text.hpp"
 #include "plan/findings.hpp"
 #include "plan/lint.hpp"
@@ -25,21 +26,35 @@ using Keys = std::vector<std::string>;
 using KeysByName = std::map<std::string, Keys, std::less<>>;
 using KeysByNamespace = std::map<std::string, KeysByName, std::less<>>;
 
-struct Known {
-    KeysByNamespace secrets, config_maps;
-    std::map<std::pair<std::string, std::string>, std::string> logins_of_other_type;  ///< types, by namespace and name
+/// A Secret or ConfigMap that another program makes of something that was read.
+struct MadeObject {
+    Keys keys;
+    std::string type;    ///< of a Secret
+    std::string holder;  ///< "SealedSecret drivers/pull", or the file of a kustomization
+    bool has_hash;       ///< a made name, too
 };
 
-/// The type of a Secret with a login that no kubelet uses, as it looks at those of two types alone; "" for all others.
-/// Source: Kubernetes pkg/credentialprovider/secrets/secrets.go.
-std::string type_of_unused_login(const api::Secret& secret) {
-    bool has_login = false;
-    for (const std::string type : {"dockerconfigjson", "dockercfg"}) {
-        if (secret.type == "kubernetes.io/" + type) { return ""; }  // the server asks for its key
-        has_login = has_login || secret.data.contains("." + type);
+using NamespacedName = std::pair<std::string, std::string>;
+
+struct Known {
+    KeysByNamespace secrets, config_maps;
+    std::map<NamespacedName, std::string> faults_of_login_types;
+    std::map<NamespacedName, MadeObject> made_secrets, made_config_maps;
+};
+
+/// What is wrong with the type of a Secret that is to have a login, "" if nothing is. Kubelets look at Secrets of two
+/// types alone, and a server takes each with its key only.
+/// Source: Kubernetes pkg/credentialprovider/secrets/secrets.go, pkg/apis/core/validation/validation.go.
+std::string fault_of_login_type(const std::string& type, const Keys& keys) {
+    const auto has = [&](const std::string& key) { return std::find(keys.begin(), keys.end(), key) != keys.end(); };
+    if (!has(".dockerconfigjson") && !has(".dockercfg")) { return ""; }  // that is another fault, or none
+    for (const std::string known : {"dockerconfigjson", "dockercfg"}) {
+        if (type != "kubernetes.io/" + known) { continue; }
+        return has("." + known) ? ""
+                                : fmt::format("has type {} without its key .{}: no server takes it", type, known);
     }
-    const std::string fallback = "Opaque";  // of a Secret that names none
-    return !has_login ? "" : secret.type.empty() ? fallback : secret.type;
+    return fmt::format("has type {}, and kubelets use logins of type kubernetes.io/dockerconfigjson",
+                       type.empty() ? "Opaque" : base::escape(type));
 }
 
 /// Whether `name` is `plain` with the hash that kustomize appends to what it generates.
@@ -132,16 +147,38 @@ private:
         const auto space = spaces.find(ns());
         if (space != spaces.end()) {
             if (const auto found = space->second.find(reference.name); found != space->second.end()) {
-                check_key(reference, found->second);
-                if (reference.path == k_pull_secret) { check_type(reference); }
+                check_key(reference, found->second, nullptr);
+                const auto fault = known_.faults_of_login_types.find({ns(), reference.name});
+                if (fault != known_.faults_of_login_types.end()) { check_type(reference, fault->second, nullptr); }
                 return;
             }
+        }
+        const auto& made = reference.kind == "Secret" ? known_.made_secrets : known_.made_config_maps;
+        if (const auto found = made.find({ns(), reference.name}); found != made.end()) {
+            look_at_made(reference, found->second);
+            return;
         }
         if (absent_ != nullptr ? reference.kind != "Secret" || !absent_->contains(reference.name)
                                : space == spaces.end() && !is_elsewhere(reference)) {
             return;
         }
         report_absent(reference, others, space == spaces.end() ? nullptr : &space->second);
+    }
+
+    void look_at_made(const Reference& reference, const MadeObject& made) {
+        const bool is_secret = reference.kind == "Secret";
+        const bool may_be_there = absent_ != nullptr && !(is_secret && absent_->contains(reference.name));
+        if (made.has_hash && may_be_there) { return; }
+        if (made.has_hash) {
+            findings_.warning(
+                reference.path, is_secret ? "secret-unknown" : "config-map-unknown",
+                fmt::format("{}: kustomize appends a hash to the name of {} {}, and not to names in Modules",
+                            reference.field, reference.kind, base::escape(reference.name)),
+                fmt::format("set generatorOptions.disableNameSuffixHash: true in {}: {}", base::escape(made.holder),
+                            reference.harm));
+        }
+        check_key(reference, made.keys, &made);
+        check_type(reference, fault_of_login_type(made.type, made.keys), &made);
     }
 
     /// The namespace that has it, "" if none has.
@@ -188,8 +225,9 @@ private:
                    : fmt::format("add the {}, or correct the name: {}", reference.kind, reference.harm));
     }
 
-    /// What has no keys at all was read without its data.
-    void check_key(const Reference& reference, const Keys& keys) {
+    /// What has no keys at all was read without its data. `made`: of whom an object of these keys is; nullptr for one
+    /// that was read.
+    void check_key(const Reference& reference, const Keys& keys, const MadeObject* made) {
         if (reference.key.empty() || (keys.empty() && reference.kind == "Secret")) { return; }
         const auto has = [&](std::string_view key) { return std::find(keys.begin(), keys.end(), key) != keys.end(); };
         const bool any_login = reference.key == "?";
@@ -198,6 +236,14 @@ private:
         const std::string there = keys.empty() ? "no data" : base::escape(base::join(keys, ", "));
         const std::string name =
             fmt::format("{} {}/{}", reference.kind, base::escape(ns()), base::escape(reference.name));
+        if (made != nullptr && reference.kind == "Secret") {
+            findings_.warning(
+                reference.path, "secret-key",
+                fmt::format("{}: {} from {} has no key {} (it has {})", reference.field, name, made->holder, wanted,
+                            there),
+                fmt::format("correct the key: {}", reference.harm));
+            return;
+        }
         if (reference.kind == "ConfigMap") {
             const auto near = base::nearest(wanted, keys);
             const bool case_alone = std::any_of(keys.begin(), keys.end(),
@@ -223,23 +269,39 @@ private:
                                             base::escape(reference.name), wanted, reference.harm));
     }
 
-    void check_type(const Reference& reference) {
-        const auto found = known_.logins_of_other_type.find({ns(), reference.name});
-        if (found == known_.logins_of_other_type.end()) { return; }
-        findings_.warning(
-            reference.path, "secret-key",
-            fmt::format("{}: Secret {}/{} has type {}, and kubelets use logins of type kubernetes.io/dockerconfigjson",
-                        reference.field, base::escape(ns()), base::escape(reference.name),
-                        base::escape(found->second)),
-            fmt::format("delete it, as a type cannot be changed, and kubectl create secret docker-registry {} "
-                        "--from-file=.dockerconfigjson=FILE",
-                        base::escape(reference.name)));
+    /// `fault` as fault_of_login_type.
+    void check_type(const Reference& reference, const std::string& fault, const MadeObject* made) {
+        if (fault.empty() || reference.path != k_pull_secret) { return; }
+        findings_.warning(reference.path, "secret-key",
+                          fmt::format("{}: Secret {}/{}{} {}", reference.field, base::escape(ns()),
+                                      base::escape(reference.name), made == nullptr ? "" : " from " + made->holder,
+                                      fault),
+                          made == nullptr
+                              ? fmt::format("delete it, as a type cannot be changed, and kubectl create secret "
+                                            "docker-registry {} --from-file=.dockerconfigjson=FILE",
+                                            base::escape(reference.name))
+                              : fmt::format("give it the type kubernetes.io/dockerconfigjson and the key "
+                                            ".dockerconfigjson: {}",
+                                            reference.harm));
     }
 
     Findings& findings_;
     const Known& known_;
     const Names* absent_;
 };
+
+void add_made(Known& known, const api::WrappedObject& object) {
+    const auto& root = object.document.root;
+    MadeObject made{{}, root.get_string({"type"}), object.holder, object.is_template};
+    if (const auto* data = root.find("data"); data != nullptr) {
+        for (const auto& member : data->members()) { made.keys.push_back(member.key); }
+    }
+    NamespacedName name{root.get_string({"metadata", "namespace"}), root.get_string({"metadata", "name"})};
+    auto& spaces = root.get_string({"kind"}) == "Secret" ? known.made_secrets : known.made_config_maps;
+    const auto [place, is_new] = spaces.try_emplace(std::move(name), made);
+    // Of several the one that does most for the Module counts: which of them are applied is not known.
+    if (!is_new && place->second.has_hash && !made.has_hash) { place->second = std::move(made); }
+}
 
 Known read_known(const api::Objects& objects) {
     Known known;
@@ -249,14 +311,17 @@ Known read_known(const api::Objects& objects) {
         return keys;
     };
     for (const auto& secret : objects.secrets) {
-        static_cast<void>(add(known.secrets, secret));
-        if (std::string type = type_of_unused_login(secret); !type.empty()) {
-            known.logins_of_other_type[{secret.meta.namespace_, secret.meta.name}] = std::move(type);
+        const Keys& keys = add(known.secrets, secret);
+        if (std::string fault = fault_of_login_type(secret.type, keys); !fault.empty()) {
+            known.faults_of_login_types[{secret.meta.namespace_, secret.meta.name}] = std::move(fault);
         }
     }
     for (const auto& map : objects.config_maps) {
         Keys& keys = add(known.config_maps, map);
         keys.insert(keys.end(), map.binary_keys.begin(), map.binary_keys.end());
+    }
+    for (const auto& object : objects.wrapped) {
+        if (api::is_made(object)) { add_made(known, object); }
     }
     return known;
 }

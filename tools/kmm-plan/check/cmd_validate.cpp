@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "api/codec.hpp"
+#include "api/made_objects.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "kmm-plan/source/documents.hpp"
@@ -235,8 +236,9 @@ Exit run_validate(const cli::Args& args, cli::Context& context) {
     plan::check_node_labels(source.objects, source.diagnostics);
     for (auto& finding : plan::validate(source.objects, options)) { source.diagnostics.push_back(std::move(finding)); }
     for (auto& finding : plan::lint(source.objects)) { source.diagnostics.push_back(std::move(finding)); }
-    for (const auto& wrapped : source.objects.wrapped) { check_wrapped(wrapped, options, source.diagnostics); }
     check_secrets(source);
+    std::erase_if(source.objects.wrapped, api::is_made);  // all others are for another cluster
+    for (const auto& wrapped : source.objects.wrapped) { check_wrapped(wrapped, options, source.diagnostics); }
     for (const auto& before : source.replaced) {
         const auto after = std::find_if(source.objects.modules.begin(), source.objects.modules.end(),
                                         [&](const auto& module) { return module.full_name() == before.full_name(); });

@@ -281,8 +281,10 @@ void refuse_nothing(const Source& source, const cli::Args& args, bool is_check) 
                       ? "look whether the command that wrote the dump has failed; --kernel KERNEL lists the images for "
                         "a kernel without Nodes"
                       : "kmm-plan render hub prints the images of ManagedClusterModules, which no node of a hub pulls");
-    if (is_check && objects.modules.empty() && !args.get("cluster"))
-        throw Error(Exit::not_found, "no-modules", "no Module was read, so no image was checked")
+    if ((is_check || !source.live) && objects.modules.empty() && !args.get("cluster"))
+        throw Error(Exit::not_found, "no-modules",
+                    is_check ? "no Module was read, so no image was checked"
+                             : "no Module was read, so no image is known that nodes pull")
             .hint("look whether the command that wrote the dump has failed; kmm-plan show prints what was read");
 }
 

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "api/made_objects.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/table.hpp"
@@ -308,7 +309,9 @@ std::string nothing_text(const std::vector<Source>& sources, const std::vector<S
     for (const auto& source : sources) {
         nodes += source.objects.nodes.size();
         modules += source.objects.modules.size();
-        wrapped += source.objects.wrapped.size();
+        const auto& held = source.objects.wrapped;
+        wrapped += static_cast<std::size_t>(
+            std::count_if(held.begin(), held.end(), [](const auto& object) { return !api::is_made(object); }));
         of_hub += source.objects.managed_cluster_modules.size();
     }
     const std::string left_out =
