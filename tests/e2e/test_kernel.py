@@ -232,6 +232,28 @@ class Troubles(KernelCase):
         self.assertEqual(len(self.fleet.reboots("node-a")), 1, self.fleet.done("node-a"))
         self.assertFalse(self.fleet.is_cordoned("node-a"))
 
+    def does_not_go_down(self):
+        for _ in range(3):
+            self.fleet.fault("node-a", "node-reboot not-going")
+        self.stopped("node-not-rebooted", "--node-timeout", "2s")
+
+    def test_a_reboot_that_is_due_is_waited_for_on_the_way_back(self):
+        """It would take the drivers after the run has said that the node is back."""
+        self.does_not_go_down()
+        plain = self.fleet.copy(self.work / "plain")
+        self.assertIn("node-a: node-not-rebooted", self.fleet.run("abort", "--rollback", "current").stdout)
+        self.assertTrue(self.fleet.is_cordoned("node-a"))
+        (self.fleet.nodes / "node-a/faults").unlink(missing_ok=True)
+        done = self.fleet.run("resume")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual(self.fleet.kernel("node-a"), KERNEL)
+        self.assertEqual(len(self.fleet.reboots("node-a")), 1, self.fleet.done("node-a"))
+        self.assertEqual(self.fleet.loaded("node-a"), ["kmm_hello"])
+        self.assertFalse(self.fleet.is_cordoned("node-a"))
+        (plain.nodes / "node-a/faults").unlink(missing_ok=True)
+        done = plain.run("abort", "--rollback", "none")
+        self.assertIn("it was asked to reboot, and may do so at any time", done.stdout)
+
     def test_given_up_where_the_old_kernel_still_runs(self):
         self.fleet.fault("node-a", "node-reboot old-kernel")
         self.stopped("kernel-not-booted")
@@ -296,6 +318,30 @@ class Troubles(KernelCase):
         done = self.fleet.run("retry", "node-a")
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertEqual(self.fleet.loaded("node-a"), ["kmm_hello"])
+
+
+    def test_a_host_that_boots_otherwise_after_it_was_done(self):
+        """No kubelet writes that into its Node: the host itself is asked before the run is complete."""
+        self.assertEqual(self.fleet.begin_update("--canary", "1").returncode, 11)
+        host = self.fleet.nodes / "node-a"
+        (host / "live").unlink()
+        (host / "boot-id").write_text("boot-later\n")
+        (host / "kernel").write_text(f"{KERNEL}\n")
+        done = self.fleet.run("resume")
+        self.assertEqual(done.returncode, 11, done.stdout)
+        self.assertIn(f"runs kernel {KERNEL}, not {RELEASE}, after it was done", done.stdout)
+        self.assertEqual(self.fleet.run("retry", "node-a").returncode, 0)
+        self.assertEqual((self.fleet.kernel("node-a"), self.fleet.loaded("node-a")), (RELEASE, ["kmm_hello"]))
+
+    def test_a_host_that_gives_no_answer_after_it_was_done(self):
+        self.assertEqual(self.fleet.begin_update("--canary", "1", "--node-timeout", "5s").returncode, 11)
+        down = self.fleet.nodes / "node-a/down"
+        down.write_text("ever\n")
+        done = self.fleet.run("resume")
+        self.assertEqual(done.returncode, 11, done.stdout)
+        self.assertIn("node node-a gives no answer, after it was done", done.stdout)
+        down.unlink()
+        self.assertEqual(self.fleet.run("resume").returncode, 0)
 
 
 class Killed(KernelCase):

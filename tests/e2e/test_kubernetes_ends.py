@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which commands are named at the end of a run, and what a killed guard leaves behind."""
+"""The end of a run: nodes that are done, the commands that are named; what a killed guard leaves behind."""
 import os
 import re
 import signal
 import subprocess
+import threading
 import time
 
-from kubernetes_fleet import FROM, START
+from kubernetes_fleet import FROM, START, TARGET
 from kubernetes_case import Case
 
 OF_A_RUN = re.compile(r"kmm-upgrade (retry|resume|skip|step|abort)|and retry|same command")
@@ -71,6 +72,47 @@ class Addons(Case):
         shown = self.must("resume")
         self.assertIn("upgrade-complete", shown)
         self.assertIn(f"kube-proxy is older than the control plane on w1 ({FROM}): ", shown)
+
+
+class Done(Case):
+    """Nodes that are done, and what becomes of them before the run is complete."""
+    needs_tracing = False
+
+    def ready(self, path, is_ready):
+        """Of the Node or Pod in that file."""
+        file = self.fleet.cluster / f"{path}.yaml"
+        word, other = ("True", "False") if is_ready else ("False", "True")
+        file.write_text(re.sub(rf'("?type"?: "?Ready"?,?\s+"?status"?: "){other}"', rf'\g<1>{word}"', file.read_text()))
+        self.assertIn(f'status{"" if "nodes" in path else chr(34)}: "{word}"', file.read_text())
+
+    def test_nodes_are_looked_at_again_before_the_run_is_complete(self):
+        fleet = self.fleet
+        self.must(*START, "--until", "upgraded-kubelets", exit_code=11)
+        node = fleet.cluster / "nodes/w1.yaml"
+        node.write_text(node.read_text().replace(TARGET, FROM))
+        self.ready("nodes/cp1", False)
+        self.ready("pods/kube-system/kube-apiserver-cp2", False)
+        shown = self.must("resume", exit_code=11)
+        self.assertIn(f"its kubelet runs {FROM}, not {TARGET}, after it was done", shown)
+        self.assertIn("Node cp1 is not Ready", shown)
+        self.assertIn("kube-apiserver on cp2 is not Ready, after it was done", shown)
+        self.assertEqual(self.run_states()[-2:], ["upgraded-kubelets", "upgrading-kubelets-failed"])
+        node.write_text(node.read_text().replace(FROM, TARGET))
+        self.ready("nodes/cp1", True)
+        self.ready("pods/kube-system/kube-apiserver-cp2", True)
+        self.must("resume")
+        self.require_complete()
+        self.assertEqual(self.run_states()[-3:], ["upgrading-kubelets", "upgraded-kubelets", "upgrade-complete"])
+
+    def test_a_node_that_is_away_for_a_moment_is_waited_for(self):
+        self.must(*START, "--until", "upgraded-kubelets", exit_code=11)
+        self.ready("nodes/w1", False)
+        back = threading.Timer(2, self.ready, ("nodes/w1", True))
+        back.start()
+        self.addCleanup(back.join)
+        self.must("resume")
+        self.assertFalse(back.is_alive())
+        self.require_complete()
 
 
 class Guard(Case):

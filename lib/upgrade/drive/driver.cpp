@@ -25,13 +25,6 @@ constexpr std::chrono::milliseconds k_slice{1000};
 /// Steps that are carried out at once: a thread each, which mostly waits.
 constexpr std::int64_t k_threads_max = 64;
 
-/// True for the last of the stages that walk nodes: after it nodes are done.
-bool is_last_walk(const std::vector<upgrade::Stage>& stages, std::string_view name) {
-    const auto last =
-        std::find_if(stages.rbegin(), stages.rend(), [](const upgrade::Stage& stage) { return stage.is_walk(); });
-    return last != stages.rend() && last->name == name;
-}
-
 /// As facts of the event, null for no change.
 value::Node facts_of(const Revision& revision) {
     if (!revision.until && revision.subject.is_null()) return {};
@@ -123,31 +116,6 @@ void Driver::pause(const std::string& reason, const std::string& message) {
     event.reason = reason;
     event.message = message + recorder_.look(upgrade::cordon_note);
     recorder_.record(event);
-}
-
-void Driver::make_move(const Event& move) {
-    const auto& stages = upgrade::procedure_of(recorder_.header()).table().stages();
-    if (move.kind == EventKind::done && is_last_walk(stages, move.step)) {
-        try {
-            if (!steps_.confirm()) return;  // what comes next is asked again
-        } catch (const Error& error) {
-            if (error.code() == "interrupted" && interrupted_()) return;
-            throw;
-        }
-    }
-    try {
-        actor_.before_move(move);
-    } catch (const Leave&) {
-        return;  // whoever wants the walk to end is asked next
-    } catch (const Error& error) {
-        if (error.code() == "interrupted" && interrupted_()) return;
-        if (steps_.ends_walk(error)) throw;
-        std::string text = error.message();
-        for (const auto& [key, more] : error.details())
-            if (key == "output") text += ": " + more;
-        return pause(error.code(), text);
-    }
-    recorder_.record(move);
 }
 
 Ended Driver::end_of(const std::string& state) {

@@ -77,6 +77,9 @@ private:
     [[nodiscard]] bool stops_before(const std::string& state, const upgrade::Event& move);
     /// Waits for a moment because of `hold`. False: the run was paused instead, since nothing can begin for too long.
     [[nodiscard]] bool wait_for_others(const Hold& hold);
+    /// Whether nodes that are done are looked at before `move`: before the last walk ends, and before the run is
+    /// complete.
+    [[nodiscard]] bool is_to_be_confirmed(const upgrade::Event& move) const;
     /// Records a move of the run. Before it says that all nodes are upgraded, those that are done are looked at; if one
     /// is not any more, that is recorded instead.
     void make_move(const upgrade::Event& move);
@@ -103,6 +106,7 @@ private:
     Pace pace_;
     std::string only_stage_;                                 ///< after which the walk stops, "": none
     std::string told_;                                       ///< the last thing said to be waited for
+    bool is_confirmed_ = false;                              ///< this process has looked at nodes that are done
     bool has_begun_ = false;                                 ///< this walk has begun a node
     std::optional<std::chrono::milliseconds> held_since_;    ///< since when others keep all nodes from beginning
 };

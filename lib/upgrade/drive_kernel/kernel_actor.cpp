@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "plan/find_named.hpp"
 #include "upgrade/drive/objects.hpp"
+#include "upgrade/drive/readiness.hpp"
 #include "upgrade/drive/user_check.hpp"
 #include "upgrade/drive_kernel/control_planes.hpp"
 
@@ -131,7 +132,11 @@ value::Node KernelActor::intent(const upgrade::NodeStep& step) {
     // rebooted since.
     const auto node = recorder_.node(step.node);
     const bool goes_on = node.open && node.step == step.step && !boot_before(node).empty();
-    if (!goes_on) set_boot_before(facts, seen_boot(step.node).value_or(node.boot_id));
+    if (!goes_on) {
+        const auto boot = seen_boot(step.node).value_or(node.boot_id);
+        set_boot_before(facts, boot);
+        if (step.step == k_step_reboot) set_reboot_asked(facts, boot);
+    }
     if (step.step == upgrade::k_step_rollback && is_emptied_for_rollback(node))
         facts.set("cordon", upgrade::k_cordon_ours);
     return facts;
@@ -368,6 +373,9 @@ void KernelActor::explain(const upgrade::NodeStep& step, const Error& error, Eve
         cordons_.give_back(step.node, [] { return true; }, failed);
         return;
     }
+    // What kept it from being asked.
+    if (step.step == k_step_reboot && error.code() != "node-not-rebooted" && error.code() != "node-not-back")
+        set_reboot_asked(failed.facts, "");
     // What runs there now: only a look can tell.
     if (is_by_api_alone(step.step) || error.code() == "node-unreachable" || error.code() == "node-not-back") return;
     const auto facts = glance(step.node);
@@ -397,6 +405,10 @@ value::Node KernelActor::glance(const std::string& node) {
 }
 
 std::vector<Event> KernelActor::confirm() {
+    return find_when_ready(clock_, recorder_, interrupted_, [this] { return find_changed(); });
+}
+
+std::vector<Event> KernelActor::find_changed() {
     const auto run = recorder_.run();
     const auto snapshot = store_.read();
     std::vector<Event> events;
@@ -405,16 +417,31 @@ std::vector<Event> KernelActor::confirm() {
         const auto* found = plan::find_named(snapshot.objects.nodes, node.name);
         if (found == nullptr && has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
         if (found == nullptr) continue;  // a node that has left the cluster runs nothing
-        const bool is_same = found->kernel_version == run.to_version;
+        auto kernel = found->kernel_version, boot = found->boot_id;
+        std::string unready;
+        if (has_kubelets_) {
+            if (found->ready && *found->ready != "True") unready = fmt::format("node {} is not Ready", node.name);
+        } else if (const auto seen = agent_.glance(node.name, k_glance)) {  // its Node says what this run has written
+            kernel = seen->kernel;
+            boot = seen->boot_id;
+        } else {
+            unready = fmt::format("node {} gives no answer", node.name);
+        }
+        if (interrupted_()) throw Leave{StepEnd::left};
+        const bool is_same = kernel == run.to_version;
         // A reboot takes the modules that nobody but this run loads.
-        const bool has_lost = subject_.loader == Loader::worker && !drivers_of(node).empty() &&
-                              !found->boot_id.empty() && found->boot_id != node.boot_id;
-        if (is_same && !has_lost) continue;
+        const bool has_lost = subject_.loader == Loader::worker && !drivers_of(node).empty() && !boot.empty() &&
+                              boot != node.boot_id;
+        if (is_same && !has_lost) {
+            if (!unready.empty())
+                events.push_back(unready_event(recorder_, node.name, "validating-failed", unready));
+            continue;
+        }
         auto changed = node_event(recorder_, EventKind::observed, node.name, "", "validating-failed");
         changed.reason = is_same ? "node-rebooted" : "version-changed";
         changed.message = is_same ? "rebooted after it was done, without its drivers"
-                                  : fmt::format("runs kernel {}, not {}, after it was done",
-                                                base::escape(found->kernel_version), run.to_version);
+                                  : fmt::format("runs kernel {}, not {}, after it was done", base::escape(kernel),
+                                                run.to_version);
         changed.facts.set("currentKnown", false);
         changed.facts.set("hint", fmt::format("find out {}; kmm-upgrade retry {} {}",
                                               is_same ? "why it went down" : "who changed it", node.name,
@@ -430,6 +457,8 @@ std::string KernelActor::release(const std::string& node) {
     const auto next = installed_on(record);
     if (!next.empty() && next != record.current_version && record.state != upgrade::k_node_done)
         text += fmt::format("{}boots {} next", text.empty() ? "" : "; ", next);
+    if (is_going_down(record, record.boot_id))
+        text += fmt::format("{}it was asked to reboot, and may do so at any time", text.empty() ? "" : "; ");
     return text;
 }
 

@@ -40,14 +40,17 @@ public:
     /// A node that has left the cluster.
     [[nodiscard]] std::optional<Error> lost_for_good(const upgrade::NodeStep& step, const Error& error) override;
     [[nodiscard]] value::Node glance(const std::string& node) override;
-    /// Nodes whose Node says another kernel than when they were done ("version-changed"), or another boot where only
-    /// the run loads modules ("node-rebooted").
+    /// Nodes whose Node, or host where there are no kubelets, says another kernel than when they were done
+    /// ("version-changed"), or another boot where only the run loads modules ("node-rebooted"), or that are not Ready
+    /// or give no answer ("node-not-ready"), which is waited for for 2 minutes. Throws Leave.
     [[nodiscard]] std::vector<upgrade::Event> confirm() override;
     void before_move(const upgrade::Event& move) override { pools_.before_move(move, recorder_.header()); }
     [[nodiscard]] std::string release(const std::string& node) override;
     [[nodiscard]] std::map<std::string, std::string> unavailable() override;
 
 private:
+    /// What confirm() finds with one look.
+    [[nodiscard]] std::vector<upgrade::Event> find_changed();
     [[nodiscard]] Done check(const std::string& name, const SystemSight& seen, const Deadline& deadline);
     [[nodiscard]] Done reboot(const std::string& name, const SystemSight& seen, const Deadline& deadline);
     /// Before a reboot of a control plane: waits until the others serve. Errors: unhealthy "control-plane-unavailable"
@@ -67,6 +70,8 @@ private:
     [[nodiscard]] bool is_gone(const std::string& name);
     /// Whether the way back of the node reboots it, so that its Pods leave first: in a run that drains.
     [[nodiscard]] bool is_emptied_for_rollback(const upgrade::NodeRecord& node) const;
+    /// Whether the reboot was asked for in the boot that runs now, and has not come.
+    [[nodiscard]] static bool is_going_down(const upgrade::NodeRecord& node, const std::string& boot);
     /// Waits until the Node says boot and kernel of `seen` and is Ready. Errors: timeout "node-not-ready",
     /// "node-differs". Throws Leave.
     void require_node(const std::string& name, const SystemSight& seen, const Deadline& deadline);

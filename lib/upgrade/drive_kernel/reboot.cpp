@@ -59,7 +59,11 @@ void SystemAgent::ask_for_reboot(const std::string& node, const std::string& bef
 
 SystemSight SystemAgent::reboot_into(const std::string& node, const std::string& release, const std::string& before,
                                      const SystemSight& now, const Deadline& deadline) {
-    if (now.kernel == release) return now;
+    return now.kernel == release ? now : reboot(node, release, before, now, deadline);
+}
+
+SystemSight SystemAgent::reboot(const std::string& node, const std::string& release, const std::string& before,
+                                const SystemSight& now, const Deadline& deadline) {
     auto seen = now;
     bool is_silent = false;
     auto asked = clock_.monotonic();

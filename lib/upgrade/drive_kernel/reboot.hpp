@@ -41,6 +41,9 @@ public:
     /// "reboot-failed". Throws Leave.
     [[nodiscard]] SystemSight reboot_into(const std::string& node, const std::string& release,
                                           const std::string& before, const SystemSight& now, const Deadline& deadline);
+    /// As reboot_into, of a node that may run the kernel already.
+    [[nodiscard]] SystemSight reboot(const std::string& node, const std::string& release, const std::string& before,
+                                     const SystemSight& now, const Deadline& deadline);
 
 private:
     void ask_for_reboot(const std::string& node, const std::string& before, const Deadline& deadline);

@@ -26,9 +26,16 @@ bool KernelActor::is_gone(const std::string& name) {
     return has_no_node(name) && !agent_.glance(name, k_patience) && !interrupted_();
 }
 
+bool KernelActor::is_going_down(const upgrade::NodeRecord& node, const std::string& boot) {
+    return !boot.empty() && reboot_asked(node) == boot;
+}
+
 Done KernelActor::roll_back(const std::string& name, const SystemSight& seen, const Deadline& deadline) {
     const auto node = recorder_.node(name);
     auto now = seen;
+    // A reboot that was asked for comes whatever is said of the node now: its end is waited for.
+    const bool is_reboot_due = seen.kernel == node.from_version && is_going_down(node, seen.boot_id);
+    const bool is_rebooted = seen.kernel != node.from_version || is_reboot_due;
     // Of a host whose Node was deleted the kernel alone is brought back.
     const bool is_host_alone = has_no_node(name);
     // A node that was done has its Pods back.
@@ -36,15 +43,20 @@ Done KernelActor::roll_back(const std::string& name, const SystemSight& seen, co
         static_cast<void>(cordons_.cordon(name));
         static_cast<void>(drainer_.drain(name, drain_rules_of(recorder_.header().options), deadline));
     }
+    if (is_reboot_due && !is_host_alone) empty_again(name, deadline);
     // Its next boot is of what COMMAND has installed last, whatever runs now. A node that has rebooted into another
     // kernel since this step asked for it has its word on what it boots: it is not tried again.
     const bool is_to_be_installed = seen.kernel == node.from_version ? !installed_on(node).empty()
                                                                      : seen.boot_id == boot_before(node);
     if (is_to_be_installed)
         static_cast<void>(agent_.install(name, node.from_version, subject_.command, deadline));
-    if (seen.kernel != node.from_version && seen.boot_id == boot_before(node)) await_quorum(name, deadline.left());
-    if (seen.kernel != node.from_version)
-        now = agent_.reboot_into(name, node.from_version, boot_before(node), seen, deadline);
+    if (is_rebooted && seen.boot_id == boot_before(node)) await_quorum(name, deadline.left());
+    if (is_rebooted) {
+        now = agent_.reboot(name, node.from_version, boot_before(node), seen, deadline);
+    } else if (is_to_be_installed) {
+        now = agent_.facts(name, deadline);
+        require_kernel(name, now, node.from_version);
+    }
     Done done;
     done.facts = facts_of(now);
     if (is_host_alone) {

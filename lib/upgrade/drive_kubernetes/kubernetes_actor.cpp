@@ -382,37 +382,6 @@ value::Node KubernetesActor::glance(const std::string& node) {
     return facts;
 }
 
-std::vector<Event> KubernetesActor::confirm() {
-    const auto run = recorder_.run();
-    const auto seen = view_.read(ReadExtent::control_plane);
-    const auto observed = kubernetes::observe(seen);
-    std::map<std::string, const kubernetes::NodeObject*> present;
-    for (const auto& node : seen.nodes) present.emplace(node.meta.name, &node);
-    std::vector<Event> events;
-    for (const auto& node : run.nodes) {
-        const auto found = present.find(node.name);
-        if (node.state != upgrade::k_node_done || found == present.end())
-            continue;  // a node that has left the cluster runs nothing
-        std::string problem;
-        if (!subject_.control_plane.empty() && upgrade::kubernetes::is_control_plane(node)) {
-            const auto version = observed.control_plane_of(node.name);
-            if (!version || version->text() != subject_.control_plane)
-                problem = fmt::format("its control plane runs {}", version ? version->text() : "an unknown version");
-        }
-        if (problem.empty() && !subject_.kubelet.empty() && found->second->kubelet != subject_.kubelet)
-            problem = fmt::format("its kubelet runs {}", base::escape(found->second->kubelet));
-        if (problem.empty()) continue;
-        auto changed = node_event(recorder_, EventKind::observed, node.name, "", "validating-failed");
-        changed.reason = "version-changed";
-        changed.message = fmt::format("{}, not {}, after it was done", problem, run.to_version);
-        changed.facts.set("currentKnown", false);
-        changed.facts.set(
-            "hint", fmt::format("find out who changed it; kmm-upgrade retry {} brings it there again", node.name));
-        events.push_back(std::move(changed));
-    }
-    return events;
-}
-
 std::string KubernetesActor::release(const std::string& node) {
     auto lifted = cordons_.lift(node);
     forget_unavailable();

@@ -41,7 +41,8 @@ public:
     /// A worker that has left the cluster.
     [[nodiscard]] std::optional<Error> lost_for_good(const upgrade::NodeStep& step, const Error& error) override;
     [[nodiscard]] value::Node glance(const std::string& node) override;
-    /// Nodes that run another version than when they were done ("version-changed"). Reads the cluster once.
+    /// Nodes that run another version than when they were done ("version-changed"), or are not Ready, or a control
+    /// plane on them is not ("node-not-ready"), which is waited for for 2 minutes. Throws Leave.
     [[nodiscard]] std::vector<upgrade::Event> confirm() override;
     /// Errors: checks_failed "etcd-differs" where a control plane would need the data of an older etcd.
     void require_way_back(const std::vector<std::string>& nodes) override;
@@ -90,6 +91,11 @@ private:
                              const Deadline& deadline);
     /// Errors: unhealthy "version-changed" where the node itself says otherwise.
     void require_versions(const std::string& name, const NodeSight& seen) const;
+    /// What confirm() finds with one look.
+    [[nodiscard]] std::vector<upgrade::Event> find_changed();
+    /// Which other version than that of the run `object` or its control plane has, "" for none.
+    [[nodiscard]] std::string other_version(const upgrade::NodeRecord& node, const kubernetes::Observation& observed,
+                                            const kubernetes::NodeObject& object) const;
     /// Waits for as long as the run asks for, and looks at the node again. Errors: as require_versions; unhealthy
     /// "node-not-ready".
     void watch(const std::string& name, value::Node facts);

@@ -7,7 +7,6 @@
 
 #include "base/text.hpp"
 #include "kubernetes/checks.hpp"
-#include "kubernetes/observe.hpp"
 #include "upgrade/drive/objects.hpp"
 
 namespace kmm::drive {
@@ -23,7 +22,7 @@ const kubernetes::NodeObject* find_node(const Inventory& seen, const std::string
     return found == seen.nodes.end() ? nullptr : &*found;
 }
 
-/// The first problem of `running`, which is to have `version`, or at least that.
+/// Why `running` does not serve, "" if it does.
 std::string problem_of(const kubernetes::Running& running) {
     if (!running.version) return running.problem;
     if (running.pod != nullptr && !running.pod->is_ready)
@@ -31,15 +30,36 @@ std::string problem_of(const kubernetes::Running& running) {
     return "";
 }
 
+/// Its version is not looked at: its image may have any tag.
+std::string etcd_problem(const kubernetes::Observation& observed, const std::string& node) {
+    for (const auto& running : observed.etcd)
+        if (running.node == node && running.pod != nullptr && !running.pod->is_ready)
+            return fmt::format("etcd on {} is not Ready", node);
+    return "";
+}
+
+std::string ready_problem(const kubernetes::NodeObject& node) {
+    const auto& name = node.meta.name;
+    for (const auto& condition : node.conditions)
+        if (condition.type == "Ready")
+            return condition.status == "True" ? "" : fmt::format("Node {} is not Ready: {}", name, condition.reason);
+    return fmt::format("Node {} has no condition Ready", name);
+}
+
 }  // namespace
 
 std::string node_problem(const Inventory& seen, const std::string& node) {
     const auto* found = find_node(seen, node);
-    if (found == nullptr) return fmt::format("there is no Node {}", node);
-    for (const auto& condition : found->conditions)
-        if (condition.type == "Ready")
-            return condition.status == "True" ? "" : fmt::format("Node {} is not Ready: {}", node, condition.reason);
-    return fmt::format("Node {} has no condition Ready", node);
+    return found == nullptr ? fmt::format("there is no Node {}", node) : ready_problem(*found);
+}
+
+std::string readiness_problem(const kubernetes::NodeObject& node, const kubernetes::Observation& observed,
+                              bool is_control_plane) {
+    if (auto problem = ready_problem(node); !problem.empty() || !is_control_plane) return problem;
+    for (const auto& running : observed.control_plane)
+        if (running.node == node.meta.name)
+            if (auto problem = problem_of(running); !problem.empty()) return problem;
+    return etcd_problem(observed, node.meta.name);
 }
 
 std::string control_plane_problem(const Inventory& seen, const std::string& node, const Version& version) {
@@ -54,10 +74,7 @@ std::string control_plane_problem(const Inventory& seen, const std::string& node
                                version.text());
     }
     if (!is_seen) return fmt::format("Node {} has no control plane", node);
-    for (const auto& running : observed.etcd)
-        if (running.node == node && running.pod != nullptr && !running.pod->is_ready)
-            return fmt::format("etcd on {} is not Ready", node);
-    return "";
+    return etcd_problem(observed, node);
 }
 
 std::string kubelet_problem(const Inventory& seen, const std::string& node, const Version& version) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "kubernetes/inventory.hpp"
+#include "kubernetes/observe.hpp"
 #include "kubernetes/version.hpp"
 #include "upgrade/drive/deadline.hpp"
 #include "upgrade/drive_kubernetes/cluster_view.hpp"
@@ -19,6 +20,9 @@ namespace kmm::drive {
                                                 const kubernetes::Version& version);
 /// The Node is there and Ready.
 [[nodiscard]] std::string node_problem(const kubernetes::Inventory& seen, const std::string& node);
+/// The Node is Ready, and where it is a control plane the Pods of that are.
+[[nodiscard]] std::string readiness_problem(const kubernetes::NodeObject& node,
+                                            const kubernetes::Observation& observed, bool is_control_plane);
 /// The Node says that its kubelet has `version`.
 [[nodiscard]] std::string kubelet_problem(const kubernetes::Inventory& seen, const std::string& node,
                                           const kubernetes::Version& version);

@@ -194,6 +194,10 @@ Decision after_failure(const Run& run, const Stage& stage) {
 
 /// The stage `last` is done, or none was begun (nullptr): the next one that is not left out.
 Decision after_stage(const Procedure& procedure, const Run& run, const Stage* last) {
+    if (last != nullptr && last->is_walk())
+        for (const auto& node : run.nodes)
+            if (is_failed_node_state(node.state))  // it was done, and is so no more
+                return move(run, EventKind::failed, last->name, last->failed, failed_note(node));
     if (last != nullptr && last->pauses && run.resumed_in != run.state)
         return pause(last->name, procedure.pause_note(run, *last));
     bool is_passed = last == nullptr;

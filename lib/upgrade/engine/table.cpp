@@ -116,6 +116,9 @@ Table::Table(Parts parts) : parts_(std::move(parts)) {
         before.push_back(stage.done);
         abortable.insert(abortable.end(), {stage.during, stage.failed, stage.done});
         if (stage.is_walk() && stage.until != k_node_done) rests_.push_back(stage.until);
+        // Nodes that were done may turn out to be so no more before the run is complete.
+        if (stage.is_walk() && stage.until == k_node_done)
+            moves_.push_back(Move{Scope::run, stage.done, stage.failed, Cause::fail, stage.name});
     }
     for (const auto& step : parts_.steps) add_step(step);
     std::vector<std::string> ends;

@@ -76,6 +76,7 @@ const std::vector<Member> k_run_members = {{"install", MemberKind::mapping, "toV
 const std::vector<Member> k_node_members = {
     {"role", MemberKind::text, "architecture"},
     {"bootBefore", MemberKind::text, "bootID", Life::plan},
+    {"rebootAsked", MemberKind::text, "bootID"},
     {"installed", MemberKind::text, "bootID"},
     {"drivers", MemberKind::mapping, "currentKnown", Life::plan},
     {"recipeDrivers", MemberKind::text, "currentKnown"},

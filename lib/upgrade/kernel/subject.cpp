@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::string_view k_member_install = "install", k_member_boot = "bootBefore", k_member_drivers = "drivers",
                            k_member_recipes = "recipeDrivers", k_member_installed = "installed",
+                           k_member_asked = "rebootAsked",
                            k_member_containers = "recipeContainers", k_member_role = "role",
                            k_control_plane = "control-plane";
 
@@ -48,6 +49,12 @@ void set_control_plane(value::Node& facts) { facts.set(std::string(k_member_role
 std::string boot_before(const NodeRecord& node) { return node.facts.get_string({k_member_boot}); }
 
 void set_boot_before(value::Node& facts, const std::string& boot_id) { facts.set(std::string(k_member_boot), boot_id); }
+
+std::string reboot_asked(const NodeRecord& node) { return node.facts.get_string({k_member_asked}); }
+
+void set_reboot_asked(value::Node& facts, const std::string& boot_id) {
+    facts.set(std::string(k_member_asked), boot_id);
+}
 
 std::string installed_on(const NodeRecord& node) { return node.facts.get_string({k_member_installed}); }
 

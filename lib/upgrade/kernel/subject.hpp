@@ -40,6 +40,12 @@ void set_control_plane(value::Node& facts);
 /// As a fact of an event.
 void set_boot_before(value::Node& facts, const std::string& boot_id);
 
+/// The boot that was asked to end for the new release, as far as is known, "" for none: where it still runs, it may end
+/// at any time.
+[[nodiscard]] std::string reboot_asked(const NodeRecord& node);
+/// As a fact of an event.
+void set_reboot_asked(value::Node& facts, const std::string& boot_id);
+
 /// The release with which the run's command was begun last on the node, "" where it was not: what the node boots next.
 [[nodiscard]] std::string installed_on(const NodeRecord& node);
 /// As a fact of an event.

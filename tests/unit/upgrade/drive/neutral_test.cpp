@@ -227,6 +227,41 @@ TEST_CASE("step STAGE goes through one stage, a node of it or a step of the run,
     CHECK(life.driver.step_stage("second") == Ended::complete);
 }
 
+TEST_CASE("nodes that are done are looked at again before the run is complete, however long ago the last walk ended") {
+    Parcels parcels(2);
+    parcels.entries.front().set("until", "walked-second");
+    {
+        Life life(parcels);
+        CHECK(life.finish() == Ended::paused);
+        CHECK(life.state() == "walked-second");
+    }
+    const auto running = parcels.root / "nodes" / "node-b" / "running";
+    std::ofstream(running) << "v1\n";
+    std::size_t begun = 0;
+    {
+        Life life(parcels);
+        life.driver.resume();
+        CHECK(life.driver.walk() == Ended::paused);
+        CHECK(life.state() == "walking-second-failed");
+        CHECK(life.recorder.node("node-b").state == "proving-failed");
+        CHECK(life.recorder.state().pause_message == "node-b: changed");
+        begun = life.journal.entries.size();
+    }
+    // Killed between the two records of it.
+    parcels.entries.resize(begun - 2);
+    {
+        Life life(parcels);
+        CHECK(life.recorder.node("node-b").state == "proving-failed");
+        CHECK(life.state() == "walked-second");
+        CHECK(life.driver.walk() == Ended::paused);
+        CHECK(life.state() == "walking-second-failed");
+    }
+    Life life(parcels);
+    life.driver.retry("node-b");
+    CHECK(life.driver.walk() == Ended::complete);
+    CHECK(FakeActor::read(running) == "v2");
+}
+
 TEST_CASE("a node that fails in the second walk is tried again from its rest, and given up where it has left") {
     Parcels parcels(2);
     parcels.fault("node-a", "prove fail");

@@ -59,6 +59,7 @@ TEST_CASE("whatever is kept of a node is printed with it") {
     node.facts = value::Node::mapping();
     own::set_control_plane(node.facts);
     own::set_boot_before(node.facts, "b");
+    own::set_reboot_asked(node.facts, "boot-1");
     own::set_installed(node.facts, k_new);
     own::set_drivers(node.facts, {{"drivers/a", value::Node::mapping()}});
     own::set_recipe_drivers(node.facts, {"demo/a"});

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "upgrade/drive/readiness.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "upgrade/drive/objects.hpp"
+#include "upgrade/drive/step_runner.hpp"
+
+namespace kmm::drive {
+
+using upgrade::Event;
+
+namespace {
+
+constexpr const char* k_unready = "node-not-ready";
+constexpr std::chrono::milliseconds k_ready_patience{120'000};
+
+}  // namespace
+
+Event unready_event(const Recorder& recorder, const std::string& node, std::string state, const std::string& problem) {
+    auto event = node_event(recorder, upgrade::EventKind::observed, node, "", state);
+    event.reason = k_unready;
+    event.message = problem + ", after it was done";
+    event.facts.set("hint", fmt::format("kubectl describe node {}; kubectl get pods -n kube-system -o wide; then "
+                                        "kmm-upgrade retry {}",
+                                        node, node));
+    return event;
+}
+
+std::vector<Event> find_when_ready(sys::Clock& clock, Recorder& recorder, const std::function<bool()>& interrupted,
+                                   const std::function<std::vector<Event>()>& find) {
+    const Deadline deadline(
+        clock, std::min(k_ready_patience, std::chrono::milliseconds(recorder.header().options.node_timeout_ms)));
+    std::vector<Event> events;
+    const auto lacks = [&] {
+        events = find();
+        const bool is_worth_waiting = std::all_of(events.begin(), events.end(),
+                                                  [](const Event& event) { return event.reason == k_unready; });
+        return events.empty() || !is_worth_waiting ? std::string() : events.front().message;
+    };
+    const Say say = [&](const std::string& text) {
+        auto told = node_event(recorder, upgrade::EventKind::observed, events.front().node, "");
+        told.message = text;
+        recorder.record(told);
+    };
+    try {
+        await_clear(clock, deadline, interrupted, "", spoken(clock, deadline, say, lacks));
+    } catch (const Error& error) {
+        if (error.code() != "not-verified") throw;
+    }
+    return events;
+}
+
+}  // namespace kmm::drive
