@@ -222,6 +222,10 @@ constexpr std::array k_finding_texts{
              "KMM builds or signs what does not exist: the Module that comes first makes the image, and the other one "
              "takes it as it is.",
              "give each Module an image of its own, as with ${MOD_NAME} in the tag"},
+    CodeText{"configs-missing", "finding", "a Node has the label of a loaded module and no NodeModulesConfig",
+             "What is loaded stands in the status of NodeModulesConfigs; without them each module counts as not "
+             "loaded. The labels also stay on nodes when KMM is removed.",
+             "read NodeModulesConfigs, too: kubectl get nodes,modules,nodemodulesconfigs -A -o json"},
     CodeText{"label-unknown", "finding", "a label of a Node looks like KMM's and is none",
              "KMM looks for kmm.node.kubernetes.io/version-module.NAMESPACE.NAME and the labels that it sets "
              "itself; it ignores all others.",

@@ -163,6 +163,41 @@ void check_node_labels(const api::Objects& objects, Diagnostics& diagnostics) {
     }
 }
 
+void check_loaded_known(const api::Objects& objects, Diagnostics& diagnostics) {
+    const auto& configs = objects.node_modules_configs;
+    const api::Node* first = nullptr;
+    const api::Module* loaded = nullptr;
+    std::size_t count = 0;
+    for (const auto& node : objects.nodes) {
+        const auto config = std::lower_bound(configs.begin(), configs.end(), node.meta.name,
+                                             [](const auto& one, const auto& name) { return one.meta.name < name; });
+        if (config != configs.end() && config->meta.name == node.meta.name) { continue; }
+        const auto found = std::find_if(objects.modules.begin(), objects.modules.end(), [&](const auto& module) {
+            return module.module_loader &&
+                   node.meta.labels.contains(api::label_ready(module.meta.namespace_, module.meta.name));
+        });
+        if (found == objects.modules.end()) { continue; }
+        if (count++ > 0) { continue; }
+        first = &node;
+        loaded = &*found;
+    }
+    if (count == 0) { return; }
+    Diagnostic finding;
+    finding.severity = Severity::warning;
+    finding.code = "configs-missing";
+    finding.message = fmt::format(
+        "label {} says that a module is loaded on {}, and no NodeModulesConfig of {} was read: it is planned as if "
+        "nothing was loaded",
+        base::escape(api::label_ready(loaded->meta.namespace_, loaded->meta.name)),
+        count == 1 ? "node " + base::escape(first->meta.name)
+                   : fmt::format("{} nodes, first {}", count, base::escape(first->meta.name)),
+        count == 1 ? "that name" : "their names");
+    finding.hint = "kubectl get nodes,modules,nodemodulesconfigs -A -o json has them; where KMM was removed, "
+                   "kmm-worker status says what is loaded";
+    if (!first->meta.origin.file.empty()) { finding.position = first->meta.origin; }
+    diagnostics.push_back(std::move(finding));
+}
+
 void check_pod_security(const api::Objects& objects, Diagnostics& diagnostics) {
     for (const auto& space : objects.namespaces) {
         const auto level = space.meta.labels.find(std::string(k_enforce));

@@ -2,10 +2,13 @@
 #include "preflight/verdict.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
+#include "api/labels.hpp"
 #include "api/names.hpp"
+#include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "kernel/devel.hpp"
 #include "plan/image_name.hpp"
@@ -175,6 +178,39 @@ void answer_questions(std::vector<Verdict>& verdicts, const api::Objects& object
                       cli::Context& context) {
     ask(verdicts, objects, args, context);
     heed_image_states(verdicts, objects);
+}
+
+void heed_held_versions(std::vector<Verdict>& verdicts, const api::Objects& objects) {
+    std::map<std::string_view, const api::Node*> nodes;
+    for (const auto& node : objects.nodes) nodes.emplace(node.meta.name, &node);
+    for (auto& verdict : verdicts) {
+        const auto& module = *verdict.surveyed->module;
+        const auto& version = module.module_loader->container.version;
+        if (verdict.pool == nullptr || version.empty()) continue;
+        if (api::trim_kernel(verdict.pool->kernel) == api::trim_kernel(verdict.surveyed->kernel)) continue;
+        const std::string key = api::label_version_module(module.meta.namespace_, module.meta.name);
+        std::vector<std::string> held;
+        std::string at;
+        for (const auto& name : verdict.pool->loaded) {
+            const auto node = nodes.find(name);
+            if (node == nodes.end()) continue;
+            const auto label = node->second->meta.labels.find(key);
+            if (label == node->second->meta.labels.end() || label->second.empty() || label->second == version) continue;
+            if (held.empty()) at = label->second;
+            held.push_back(name);
+        }
+        if (held.empty()) continue;
+        constexpr std::size_t k_named_max = 4;
+        auto& finding = verdict.findings.emplace_back();
+        finding.code = "entry-for-other-kernel";
+        finding.message = fmt::format(
+            "Module {} on kernel {}: version label {} holds {} at kernel {}, as the Module has version {}",
+            module.full_name(), verdict.surveyed->kernel, base::escape(at), base::join_some(held, k_named_max),
+            base::escape(verdict.pool->kernel), base::escape(version));
+        finding.hint = fmt::format("bring them to the version first: kmm-upgrade start module {} --to {}",
+                                   module.full_name(), base::escape(version));
+        finding.exit = Exit::checks_failed;
+    }
 }
 
 Position place_of(const Verdict& verdict) {

@@ -54,6 +54,10 @@ struct Verdict {
 /// Errors: those of ask_registries.
 void answer_questions(std::vector<Verdict>& verdicts, const api::Objects& objects, const cli::Args& args,
                       cli::Context& context);
+/// Fails for nodes that a version label holds back at another version than the Module's: their configuration, which is
+/// for the kernel that they run, stays until the label moves, and after a reboot its worker loads nothing.
+/// Facts: KMM 4.2, row 6.
+void heed_held_versions(std::vector<Verdict>& verdicts, const api::Objects& objects);
 /// Where in the documents a finding about this row is to be mended: the mapping, else all mappings, else the Module.
 [[nodiscard]] Position place_of(const Verdict& verdict);
 

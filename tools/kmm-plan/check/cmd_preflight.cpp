@@ -112,6 +112,7 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
             .hint("kmm-plan show prints what was read");
     auto verdicts = preflight::first_verdicts(rows, interface_of, args.flag("check-images"), trusted);
     preflight::answer_questions(verdicts, source.objects, args, context);
+    preflight::heed_held_versions(verdicts, source.objects);
     auto recipe_verdicts = has_recipes ? recipes.judge(kernels, interface_of, source.objects.nodes, context)
                                        : std::vector<RecipeVerdict>();
     for (auto& verdict : verdicts)
