@@ -29,7 +29,7 @@ void lint_module(const api::Module& module, Diagnostics& diagnostics);
 void check_pod_security(const api::Objects& objects, Diagnostics& diagnostics);
 
 /// configs-missing: Nodes whose labels say that a Module is loaded, without a NodeModulesConfig that says of which
-/// build. `objects` as finish leaves them. O(Nodes * log + Nodes without one * Modules).
+/// build. `objects` as finish leaves them. O(Nodes * log + labels).
 void check_loaded_known(const api::Objects& objects, Diagnostics& diagnostics);
 
 /// image-kernels and image-architectures: one image that KMM builds or signs once, and that nodes with several kernels

@@ -165,21 +165,22 @@ void check_node_labels(const api::Objects& objects, Diagnostics& diagnostics) {
 
 void check_loaded_known(const api::Objects& objects, Diagnostics& diagnostics) {
     const auto& configs = objects.node_modules_configs;
+    std::set<std::string, std::less<>> ready;
+    for (const auto& module : objects.modules)
+        if (module.module_loader) ready.insert(api::label_ready(module.meta.namespace_, module.meta.name));
     const api::Node* first = nullptr;
-    const api::Module* loaded = nullptr;
+    std::string loaded;
     std::size_t count = 0;
     for (const auto& node : objects.nodes) {
         const auto config = std::lower_bound(configs.begin(), configs.end(), node.meta.name,
                                              [](const auto& one, const auto& name) { return one.meta.name < name; });
         if (config != configs.end() && config->meta.name == node.meta.name) { continue; }
-        const auto found = std::find_if(objects.modules.begin(), objects.modules.end(), [&](const auto& module) {
-            return module.module_loader &&
-                   node.meta.labels.contains(api::label_ready(module.meta.namespace_, module.meta.name));
+        const auto found = std::find_if(node.meta.labels.begin(), node.meta.labels.end(), [&](const auto& label) {
+            return label.first.ends_with(".ready") && ready.contains(label.first);
         });
-        if (found == objects.modules.end()) { continue; }
-        if (count++ > 0) { continue; }
+        if (found == node.meta.labels.end() || count++ > 0) { continue; }
         first = &node;
-        loaded = &*found;
+        loaded = found->first;
     }
     if (count == 0) { return; }
     Diagnostic finding;
@@ -188,7 +189,7 @@ void check_loaded_known(const api::Objects& objects, Diagnostics& diagnostics) {
     finding.message = fmt::format(
         "label {} says that a module is loaded on {}, and no NodeModulesConfig of {} was read: it is planned as if "
         "nothing was loaded",
-        base::escape(api::label_ready(loaded->meta.namespace_, loaded->meta.name)),
+        base::escape(loaded),
         count == 1 ? "node " + base::escape(first->meta.name)
                    : fmt::format("{} nodes, first {}", count, base::escape(first->meta.name)),
         count == 1 ? "that name" : "their names");
