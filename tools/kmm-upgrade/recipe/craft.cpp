@@ -43,7 +43,8 @@ public:
                                               base::escape(lacks)));
         } catch (const Error& error) {
             // The run has ended well, whatever can be told besides.
-            access_.call.note("whether nodes were updated after the start, and drivers are ready, could not be seen: " + error.message());
+            access_.call.note("whether nodes were updated after the start, and drivers are ready, could not be seen: " +
+                              error.message());
         }
     }
 
