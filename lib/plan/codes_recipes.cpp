@@ -15,7 +15,8 @@ constexpr std::array k_recipe_texts{
              "Every symbol version is equal, so the kernel takes modules of another release.", ""},
     CodeText{"kernel-runs", "reason", "every node of a recipe runs that kernel already", "", ""},
     CodeText{"no-driver-container", "reason", "a recipe has no driver container",
-             "No object has the annotation specialresource.openshift.io/state: driver-container.", ""},
+             "No object has the annotation specialresource.openshift.io/state: driver-container, is a DaemonSet's copy "
+             "for a kernel, or has the kernel in the name of its image.", ""},
     CodeText{"no-nodes-selected", "reason", "a recipe selects no node", "", ""},
     CodeText{"no-releases", "error", "no release is known for a SpecialResourceModule",
              "Its watches find no version, or the facts have no releases.", "kmm-plan dtk-map RELEASE --print-facts"},

@@ -36,8 +36,19 @@ std::string build_fault_of(const Value& build) {
     return "its spec.source names neither git.uri nor dockerfile nor images";
 }
 
-/// The image of the first container, and those of others that are made for `kernel`.
-std::vector<std::string> driver_images(const Value& pod, const std::string& kernel) {
+/// Whether the object loads drivers, whatever its image is called: it says so, or is a DaemonSet's copy for a kernel.
+bool is_driver(const plan::RecipeObject& one) {
+    return own_annotation(one.object, "state") == "driver-container" ||
+           (!one.kernel.empty() && text_at(one.object, {"kind"}) == "DaemonSet");
+}
+
+bool keeps_pods(const Value& object) {
+    const std::string kind = text_at(object, {"kind"});
+    return kind == "DaemonSet" || kind == "Deployment" || kind == "StatefulSet" || kind == "Pod";
+}
+
+/// Those that are made for `kernel`, and the image of the first container if `all` is set.
+std::vector<std::string> driver_images(const Value& pod, const std::string& kernel, bool all) {
     std::vector<std::string> images;
     const std::string in_tag = tmpl::replace_all(kernel, "+", "_");
     for (const auto key : {"containers", "initContainers"}) {
@@ -49,9 +60,9 @@ std::vector<std::string> driver_images(const Value& pod, const std::string& kern
             const bool names_kernel = !kernel.empty() && (image.find(kernel) != std::string::npos ||
                                                           image.find(in_tag) != std::string::npos);
             const bool is_known = std::find(images.begin(), images.end(), image) != images.end();
-            if (is_first || (names_kernel && !is_known)) { images.push_back(image); }
+            if ((is_first && all) || (names_kernel && !is_known)) { images.push_back(image); }
         }
-        if (images.empty()) { return images; }
+        if (images.empty() && all) { return images; }
     }
     return images;
 }
@@ -130,11 +141,11 @@ bool is_build_of(const plan::RecipeObject& build, const DriverContainer& contain
            own_annotation(build.object, "driver-container-vendor") == container.vendor;
 }
 
-std::vector<DriverContainer> driver_containers(const plan::RenderedRecipes& rendered) {
+std::vector<DriverContainer> driver_containers(const plan::RenderedRecipes& rendered, const std::string& kernel) {
     std::vector<DriverContainer> made;
     for (const auto& one : rendered.objects) {
-        if (own_annotation(one.object, "state") != "driver-container") { continue; }
-        const Value* pod = pod_spec(one.object);
+        const bool says_so = is_driver(one);
+        const Value* pod = says_so || keeps_pods(one.object) ? pod_spec(one.object) : nullptr;
         if (pod == nullptr) { continue; }
         DriverContainer container;
         container.cr = one.cr;
@@ -147,7 +158,7 @@ std::vector<DriverContainer> driver_containers(const plan::RenderedRecipes& rend
         if (const Value* secrets = member_at(*pod, {"imagePullSecrets"}); secrets != nullptr && secrets->is_list()) {
             for (const auto& secret : secrets->items()) { container.pull_secrets.push_back(text_at(secret, {"name"})); }
         }
-        for (const auto& image : driver_images(*pod, one.kernel)) {
+        for (const auto& image : driver_images(*pod, one.kernel.empty() ? kernel : one.kernel, says_so)) {
             container.image = image;
             find_builder(rendered, container);
             container.ordinal =

@@ -22,7 +22,8 @@ namespace kmm::recipe::decide {
 /// "DaemonSet hello".
 [[nodiscard]] std::string name_of(const tmpl::Value& object);
 
-/// An object that loads drivers: annotation state: driver-container.
+/// An object that loads drivers: it has the annotation state: driver-container, or is the copy of a DaemonSet for one
+/// kernel, or another one with Pods that stay, whose image has the kernel in its name.
 struct DriverContainer {
     std::string cr, state, kernel;  ///< kernel "" if it is no copy for one
     std::string name;               ///< "DaemonSet hello-e383247e62b56585"
@@ -38,8 +39,9 @@ struct DriverContainer {
 };
 
 /// In the order in which they are applied; an object stands once for each image of its Pod that counts. `rendered` has
-/// all builds.
-[[nodiscard]] std::vector<DriverContainer> driver_containers(const plan::RenderedRecipes& rendered);
+/// all builds. `kernel`: the only one that it was rendered for, which objects that are no copies are for; "" for none.
+[[nodiscard]] std::vector<DriverContainer> driver_containers(const plan::RenderedRecipes& rendered,
+                                                             const std::string& kernel = "");
 
 /// Whether an object is a build that is paired with driver containers by the annotation driver-container-vendor.
 [[nodiscard]] bool is_paired_build(const tmpl::Value& object);

@@ -377,7 +377,7 @@ std::vector<RecipeVerdict> RecipePreflight::judge(const std::vector<std::string>
                 std::erase_if(rendered.objects, [&](const rp::RecipeObject& object) {
                     return object.cr != name && rp::find_resource(documents_.resources, object.cr) != nullptr;
                 });
-                one.containers = decide::driver_containers(rendered);
+                one.containers = decide::driver_containers(rendered, kernel);
                 one.objects = rp::recipe_json(rendered);
                 std::copy_if(rendered.findings.begin(), rendered.findings.end(), std::back_inserter(one.warnings),
                              [](const Diagnostic& finding) { return finding.severity == Severity::warning; });

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "cluster/object_facts.hpp"
+#include "upgrade/drive_recipe/downgrade.hpp"
 #include "upgrade/drive_recipe/readiness.hpp"
 
 namespace kmm::drive {
@@ -115,6 +116,15 @@ std::string Gates::readiness(const ReleaseObject& wanted) {
     if (resource->kind == "BuildConfig")
         builds = client_.list_all(k_builds, {object.get_string({"metadata", "namespace"}), "", ""});
     return readiness_problem(*live, builds);
+}
+
+std::vector<std::string> Gates::unwaited_drivers(const upgrade::recipe::Release& release) {
+    std::vector<std::string> found;
+    for (const auto& state : release.states)
+        for (const auto& one : state.objects)
+            if (is_driver(one) && !is_gated(one.object) && log_pattern(one.object).empty())
+                if (auto lacks = readiness(one); !lacks.empty()) found.push_back(std::move(lacks));
+    return found;
 }
 
 std::string Gates::image_problem(const ReleaseObject& wanted) {

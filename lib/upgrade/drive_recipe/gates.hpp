@@ -30,6 +30,9 @@ public:
     /// again.
     [[nodiscard]] std::string lasting_problem(const upgrade::recipe::ReleaseObject& wanted);
 
+    /// Drivers of `release` that no gate waits for, and what each lacks now.
+    [[nodiscard]] std::vector<std::string> unwaited_drivers(const upgrade::recipe::Release& release);
+
     /// What the log of the Pod's first container lacks of `pattern`, "" if it matches.
     [[nodiscard]] std::string log_problem_of_pod(const value::Node& pod, const std::string& pattern);
 

@@ -36,9 +36,15 @@ public:
             for (const auto& node : drive::uncovered_nodes(client, *now))
                 access_.call.note(fmt::format(
                     "node {}, for which this release has no copy: kmm-upgrade start recipe {}", node, subject.name));
+            drive::Objects objects(client);
+            for (const auto& lacks : drive::Gates(client, objects).unwaited_drivers(*now))
+                access_.call.note(fmt::format("{}; the rollout did not wait for it: it has no annotation "
+                                              "specialresource.openshift.io/wait: \"true\"",
+                                              base::escape(lacks)));
         } catch (const Error& error) {
             // The run has ended well, whatever can be told besides.
-            access_.call.note("whether nodes were updated after the start could not be seen: " + error.message());
+            access_.call.note("whether nodes were updated after the start, and drivers are ready, could not be seen: " +
+                              error.message());
         }
     }
 

@@ -87,6 +87,25 @@ TEST_CASE("all builds of a vendor are needed, and the one that makes the image i
     CHECK(rendered.objects.size() == 1);
 }
 
+TEST_CASE("copies of DaemonSets, and images named by the kernel, are drivers without the annotation, too") {
+    const auto found = [](const std::string& kind, const std::string& image, const std::string& copy) {
+        recipe::plan::RenderedRecipes rendered;
+        rendered.objects = {recipe_object("kind: " + kind + "\nmetadata: {name: d}\nspec: {template: {spec: "
+                                          "{containers: [{image: x}, {image: '" + image + "'}]}}}")};
+        rendered.objects[0].kernel = copy;
+        std::string made;
+        for (const auto& one : driver_containers(rendered, "6.1.0-1")) { made += one.image + ' '; }
+        return made;
+    };
+    CHECK(found("DaemonSet", "r/d:6.1.0-1", "6.1.0-1") == "x r/d:6.1.0-1 ");
+    CHECK(found("DaemonSet", "r/d", "6.1.0-1") == "x ");
+    CHECK(found("DaemonSet", "r/d:6.1.0-1", "") == "r/d:6.1.0-1 ");
+    CHECK(found("Deployment", "r/d:6.1.0-1", "6.1.0-1") == "r/d:6.1.0-1 ");
+    CHECK(found("Deployment", "r/d", "6.1.0-1").empty());
+    CHECK(found("DaemonSet", "r/d", "").empty());
+    CHECK(found("Job", "r/d:6.1.0-1", "6.1.0-1").empty());
+}
+
 TEST_CASE("every image of a Pod that is made for the kernel has to be there") {
     const auto images = [](const std::string& pod) {
         recipe::plan::RenderedRecipes rendered;
