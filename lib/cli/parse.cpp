@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
 
 #include <fmt/format.h>
@@ -262,8 +263,9 @@ Surroundings process_surroundings() {
         return std::string(text);
     };
     surroundings.read_file = [](const std::string& path) -> std::optional<std::string> {
+        constexpr std::chrono::seconds patience(1);  // for a pipe in its place: --timeout is not known here
         try {
-            return sys::read_trusted_file(path, "configuration file", 1U << 20U);
+            return sys::read_trusted_file(path, "configuration file", 1U << 20U, patience);
         } catch (const Error& error) {
             if (error.exit() == Exit::not_found) return std::nullopt;
             throw;

@@ -92,6 +92,10 @@ Manifest read_manifest(const std::string& directory) {
     Manifest manifest;
     const std::string path = directory + "/" + k_manifest;
     const auto text = read_raw(path, 16U << 20U);
+    std::error_code error;
+    if (!text && fs::exists(fs::symlink_status(path, error)))
+        throw Error(Exit::io, "firmware-manifest", fmt::format("{} cannot be read", base::escape(path)))
+            .hint("it is the list of installed firmware; look at the files beside it and remove it");
     if (!text) return manifest;
     std::size_t number = 0;
     for (const auto line : base::split(*text, '\n')) {

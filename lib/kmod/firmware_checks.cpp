@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/number.hpp"
 #include "base/text.hpp"
+#include "kmod/files.hpp"
 #include "kmod/firmware.hpp"
 #include "kmod/host_checks.hpp"
 
@@ -26,6 +28,24 @@ std::vector<std::string> firmware_directories(const HostPaths& host, const std::
     for (const std::string& below : {"/updates/" + release, std::string("/updates"), "/" + release, std::string()})
         directories.push_back(base + below);
     return directories;
+}
+
+std::vector<std::string> firmware_before(const HostPaths& host, const std::string& to,
+                                         const std::vector<FirmwareFile>& installed) {
+    std::vector<std::string> found;
+    std::set<std::string> seen;
+    for (const auto& directory : firmware_directories(host, node_facts(host).kernel)) {
+        std::error_code error;
+        if (directory == to || fs::equivalent(directory, to, error)) break;
+        for (const auto& file : installed) {
+            const std::string name = file.path.substr(to.size());
+            const std::string path = directory + name;
+            if (!fs::is_regular_file(fs::symlink_status(path, error)) || !seen.insert(name).second) continue;
+            if (sha256_hex(read_module_bytes(path)) == file.sha256) continue;
+            found.push_back(path.starts_with(host.root) ? path.substr(host.root.size()) : path);
+        }
+    }
+    return found;
 }
 
 namespace {

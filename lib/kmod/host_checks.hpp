@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "kmod/firmware.hpp"
 #include "kmod/preflight.hpp"
 #include "kmod/versions.hpp"
 
@@ -120,5 +121,10 @@ void add_finding(Diagnostics& findings, Severity severity, std::string code, std
 [[nodiscard]] std::string first_of(const std::vector<std::string>& names);
 /// The kernel's firmware directories in search order, without empty ones.
 [[nodiscard]] std::vector<std::string> firmware_directories(const HostPaths& host, const std::string& release);
+
+/// Files that the running kernel reads instead of those of the same name below `to`, as a directory that it searches
+/// before has them with other bytes; as paths of the host.
+[[nodiscard]] std::vector<std::string> firmware_before(const HostPaths& host, const std::string& to,
+                                                       const std::vector<FirmwareFile>& installed);
 
 }  // namespace kmm::kmod

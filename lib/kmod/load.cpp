@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "kmod/host_checks.hpp"
 #include "kmod/identity.hpp"
 #include "kmod/parameters.hpp"
 #include "kmod/soft_needs.hpp"
@@ -155,8 +156,10 @@ private:
 
     /// The files first: where they cannot be written, a live module keeps the path to those that it has.
     void install_firmware() {
+        std::vector<FirmwareFile> installed;
         if (!firmware_.from.empty()) {
-            for (const auto& file : installed_firmware()) {
+            installed = installed_firmware();
+            for (const auto& file : installed) {
                 if (file.others.empty()) continue;
                 report_.warnings.push_back(
                     fmt::format("firmware-replaced: {} was brought with other bytes by {}, which may ask for it again",
@@ -165,6 +168,10 @@ private:
         }
         if (!firmware_.search_path.empty() && record_.new_firmware_path)
             (void)set_firmware_search_path(machine_.host, firmware_target_);
+        for (const auto& path : firmware_before(machine_.host, here_of(machine_.host, firmware_target_), installed))
+            report_.warnings.push_back(fmt::format(
+                "firmware-shadowed: the kernel reads {}, which has other bytes, instead of the image's file in {}",
+                base::escape(path), base::escape(firmware_target_)));
     }
 
     std::vector<FirmwareFile> installed_firmware() {

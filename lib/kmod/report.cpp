@@ -70,10 +70,18 @@ void warn_of_parameters(const Machine& machine, const ModuleFile& file,
     if (!live) return;
     const auto declared = file.parameters();
     for (const auto& [key, given] : wanted) {
-        const auto it = live->parameters.find(normalise_name(key));
-        if (it == live->parameters.end()) continue;
+        const std::string name = normalise_name(key);
         const auto type = std::find_if(declared.begin(), declared.end(),
-                                       [&](const Parameter& p) { return normalise_name(p.name) == it->first; });
+                                       [&](const Parameter& p) { return normalise_name(p.name) == name; });
+        const auto it = live->parameters.find(name);
+        if (it == live->parameters.end()) {
+            if (was_live && given.origin.empty() && type != declared.end())
+                warnings.push_back(fmt::format("parameter-unknown: module {} was live already, and the kernel does not "
+                                               "show its parameter {}: whether it is {} is not known; unload it first "
+                                               "to be sure",
+                                               file.name, key, base::escape(given.value)));
+            continue;
+        }
         if (shows_value(type == declared.end() ? std::string() : type->type, given.value, it->second)) continue;
         const std::string origin = given.origin.empty() ? "" : fmt::format(" ({})", base::escape(given.origin));
         warnings.push_back(fmt::format("parameter-differs: {} is live with {}={}, wanted {}{}{}", file.name, key,

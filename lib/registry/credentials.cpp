@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 
@@ -21,6 +22,7 @@ namespace {
 
 constexpr std::size_t k_file_max = 1U << 20U;
 constexpr int k_mount_depth_max = 3;
+constexpr std::chrono::milliseconds k_unasked{1000};  // how long a pipe is waited for that nobody named
 
 Error bad_file(const std::string& file, const std::string& what) {
     return Error(Exit::data, "bad-auth-file", what)
@@ -190,8 +192,8 @@ void add_mounted(const std::string& directory, int depth, MountedCredentials& re
         } else if (entry.type != sys::EntryType::directory &&
                    (entry.name == ".dockerconfigjson" || entry.name == ".dockercfg")) {
             try {
-                add_file(path, result.credentials, warnings,
-                         &result.skipped);  // the kubelet makes these names links into the directory ..data
+                add_file(path, result.credentials, warnings, &result.skipped,
+                         k_unasked);  // the kubelet makes these names links into the directory ..data
             } catch (const Error& error) {
                 result.skipped.push_back(base::escape(path) + ": " + error.message());
             }
@@ -253,7 +255,8 @@ std::vector<Credential> default_credentials(const std::string& authfile, std::ve
     for (const std::string& place : credential_places(variable, ::geteuid())) {
         std::error_code fault;
         if (std::filesystem::exists(place, fault)) {
-            add_file(place, result, warnings);
+            const bool is_named = place == variable("REGISTRY_AUTH_FILE");
+            add_file(place, result, warnings, nullptr, is_named ? patience : k_unasked);
         }
     }
     return result;

@@ -168,6 +168,10 @@ private:
              (scope + "/").find("/./") != std::string::npos || (scope + "/").find("/../") != std::string::npos)) {
             fault("bad-value", what + ": expected an absolute path without . and .. and without / at the end",
                   member.key_mark, "the empty scope \"\" is for every image of the transport");
+        } else if (by_path && transport != "dir" && scope.find(':') != std::string::npos) {
+            fault("bad-value", what + ": expected a path without a tag; no image falls under this", member.key_mark,
+                  fmt::format("did you mean {}? it stands for all images of that place",
+                              base::escape(scope.substr(0, scope.find(':')))));
         }
         if (transport == "docker" && !is_image_scope(lower_host(scope))) {
             const auto meant = probable_image_scope(scope);

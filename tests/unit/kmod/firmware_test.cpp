@@ -206,6 +206,25 @@ private:
 
 }  // namespace
 
+TEST_CASE("a list of installed firmware that cannot be read is not taken for none") {
+    sys::TempDir directory("kmm-firmware-");
+    const std::string from = directory.path() + "/from", to = directory.path() + "/to";
+    put(from + "/a.bin", "aaa");
+    put(to + "/a.bin", "old");
+    put(to + "/.kmm-worker-firmware/here", "a directory, whose bytes nobody can read");
+    const auto code_of = [](const auto& step) {
+        try {
+            step();
+        } catch (const Error& error) {
+            return error.code();
+        }
+        return std::string("none");
+    };
+    CHECK(code_of([&] { (void)kmod::install_firmware(from, to, "demo"); }) == "firmware-manifest");
+    CHECK(code_of([&] { (void)kmod::remove_firmware(to, "demo"); }) == "firmware-manifest");
+    CHECK(kmod::read_raw(to + "/a.bin") == "old");
+}
+
 TEST_CASE("installed firmware, and what is put back, is on the disk under its name before it is relied on") {
     const sys::TempDir directory("kmm-firmware-");
     const std::string from = directory.path() + "/from";
