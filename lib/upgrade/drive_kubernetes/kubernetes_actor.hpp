@@ -69,6 +69,10 @@ private:
     [[nodiscard]] bool is_gone(const std::string& name);
     /// What a rollback does with it: it must not keep the others from going back.
     [[nodiscard]] static Done leave_gone(const std::string& name);
+    /// Before the API server of `name` goes back to a lower minor: kubelets of other control planes, which are still to
+    /// go back, may talk to it and must not be newer. Errors: those of NodeAgent::step; "not-verified". Throws Leave.
+    void bring_back_other_kubelets(const std::string& name, const kubernetes::Version& control_plane,
+                                   const Deadline& deadline);
     /// Errors: checks_failed "kubelet-newer" where a node that stays as it is would have a kubelet of a newer minor
     /// than the API server of one of `nodes`, which go back.
     void require_old_kubelets(const std::vector<std::string>& nodes) const;
