@@ -312,17 +312,8 @@ class Frozen(Case):
         kinds = "Node,Pod,ConfigMap"
         version = self.versions[0]
         dump = subprocess.run(
-            [
-                sys.executable,
-                SUPPORT / "kubeadm_dump.py",
-                "--kinds",
-                kinds,
-                f"cp1={version}/{version}",
-                f"w1={version}",
-            ],
-            capture_output=True,
-            check=True,
-        ).stdout
+            [SUPPORT / "kubeadm_dump.py", "--kinds", kinds, f"cp1={version}/{version}", f"w1={version}"],
+            capture_output=True, check=True).stdout
         (objects / "all.json").write_bytes(dump)
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "u"}}
         (objects / "ns.json").write_text(json.dumps(namespace))
