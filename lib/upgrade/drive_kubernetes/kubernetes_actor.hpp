@@ -58,7 +58,9 @@ private:
     void forget_unavailable();
     [[nodiscard]] Done prepare(const std::string& name, const NodeSight& seen, const Deadline& deadline);
     [[nodiscard]] Done control_plane(const std::string& name, const NodeSight& seen, const Deadline& deadline);
-    [[nodiscard]] Done kubelet(const std::string& name, const Deadline& deadline);
+    [[nodiscard]] Done kubelet(const std::string& name, const NodeSight& seen, const Deadline& deadline);
+    /// What of the control plane on the node, which was upgraded, is not as that left it; "" for nothing.
+    [[nodiscard]] std::string lost_control_plane(const std::string& name, const NodeSight& seen);
     [[nodiscard]] Done validate(const std::string& name, const NodeSight& seen, const Deadline& deadline);
     [[nodiscard]] Done uncordon(const std::string& name);
     [[nodiscard]] Done roll_back(const std::string& name, const NodeSight& seen, const Deadline& deadline);
@@ -99,6 +101,10 @@ private:
     void require_versions(const std::string& name, const NodeSight& seen) const;
     /// What confirm() finds with one look.
     [[nodiscard]] std::vector<upgrade::Event> find_changed();
+    /// That kubeadm-config names another version than the control planes were brought to, as an event of the first one.
+    [[nodiscard]] std::optional<upgrade::Event> find_changed_configuration();
+    /// That a node which was done is changed.
+    [[nodiscard]] upgrade::Event changed_event(const std::string& node, std::string message) const;
     /// Which other version than that of the run `object` or its control plane has, "" for none.
     [[nodiscard]] std::string other_version(const upgrade::NodeRecord& node, const kubernetes::Observation& observed,
                                             const kubernetes::NodeObject& object) const;
