@@ -333,6 +333,16 @@ class Troubles(KernelCase):
         self.assertEqual(self.fleet.run("retry", "node-a").returncode, 0)
         self.assertEqual((self.fleet.kernel("node-a"), self.fleet.loaded("node-a")), (RELEASE, ["kmm_hello"]))
 
+    def test_a_driver_that_is_unloaded_after_it_was_done(self):
+        self.assertEqual(self.fleet.begin_update("--canary", "1").returncode, 11)
+        (self.fleet.nodes / "node-a/live").unlink()
+        done = self.fleet.run("resume")
+        self.assertEqual(done.returncode, 11, done.stdout)
+        self.assertIn("node-a: driver-missing", done.stdout)
+        self.assertIn("kmm_hello of Module drivers/kmm-hello is not live, after it was done", done.stdout)
+        self.assertEqual(self.fleet.run("retry", "node-a").returncode, 0)
+        self.assertEqual(self.fleet.loaded("node-a"), ["kmm_hello"])
+
     def test_a_host_that_gives_no_answer_after_it_was_done(self):
         self.assertEqual(self.fleet.begin_update("--canary", "1", "--node-timeout", "5s").returncode, 11)
         down = self.fleet.nodes / "node-a/down"

@@ -312,17 +312,8 @@ class Frozen(Case):
         kinds = "Node,Pod,ConfigMap"
         version = self.versions[0]
         dump = subprocess.run(
-            [
-                sys.executable,
-                SUPPORT / "kubeadm_dump.py",
-                "--kinds",
-                kinds,
-                f"cp1={version}/{version}",
-                f"w1={version}",
-            ],
-            capture_output=True,
-            check=True,
-        ).stdout
+            [SUPPORT / "kubeadm_dump.py", "--kinds", kinds, f"cp1={version}/{version}", f"w1={version}"],
+            capture_output=True, check=True).stdout
         (objects / "all.json").write_bytes(dump)
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "u"}}
         (objects / "ns.json").write_text(json.dumps(namespace))
@@ -442,6 +433,26 @@ class Frozen(Case):
         )
         self.assertIn("lease-held", shown)
         self.assertIn("inner 75", shown)
+
+    def test_no_other_record_upgrades_the_same_cluster(self):
+        """The first one has paused: nobody holds its Lease, and its freeze would end with the second one."""
+        names, objects, shown = self.live(
+            f"cd {self.work}; $START; $START --state-dir other; echo \"second $?\"; test ! -e other/journal.ndjson; "
+            "kmm-upgrade unfreeze --state-dir other; $START --state-dir other; echo \"third $?\"; "
+            "kmm-upgrade step --node w1; echo \"step $?\"; kmm-upgrade abort; echo \"abort $?\"",
+            "--policies",
+        )
+        self.assertIn("second 75", shown)
+        self.assertIn(f"record:  {self.fleet.state}", shown)
+        self.assertIn("third 11", shown)
+        self.assertIn("step 75", shown)
+        self.assertIn(f"the freeze of applications is that of the upgrade to {TARGET} by ", shown)
+        self.assertIn("abort 0", shown)
+        self.assertEqual(names, self.ALL, shown)
+
+    def test_a_lost_record_is_begun_again_in_its_place(self):
+        names, _, shown = self.live(f"$START; rm -r {self.fleet.state}; $START", "--policies", exit_code=11)
+        self.assertEqual(names, self.ALL, shown)
 
     def test_an_old_server_is_advised(self):
         names, objects, shown = self.live("$START; kmm-upgrade abort --timeout 1h; $START --no-freeze", exit_code=11)

@@ -104,6 +104,33 @@ class Done(Case):
         self.require_complete()
         self.assertEqual(self.run_states()[-3:], ["upgrading-kubelets", "upgraded-kubelets", "upgrade-complete"])
 
+    def go_back(self, node):
+        """The API server of that node, and kubeadm-config, are as before the upgrade."""
+        fleet = self.fleet
+        for file in (fleet.nodes / node / "etc/kubernetes/manifests/kube-apiserver.yaml",
+                     fleet.cluster / "configmaps/kube-system/kubeadm-config.yaml"):
+            file.write_text(file.read_text().replace(TARGET, FROM))
+        fleet.follow(node)
+
+    def test_a_control_plane_that_went_back_after_it_was_done(self):
+        self.must(*START, "--until", "upgraded-kubelets", exit_code=11)
+        self.go_back("cp2")
+        shown = self.must("resume", exit_code=11)
+        self.assertIn(f"ConfigMap kubeadm-config names {FROM}, not {TARGET}, after it was done", shown)
+        self.assertIn(f"its control plane runs {FROM}, not {TARGET}, after it was done", shown)
+        # What the hints name is enough; the kubelet of cp1 must not be newer than cp2.
+        self.must("retry", "cp1", exit_code=11)
+        self.must("retry", "cp2", exit_code=11)
+        self.must("resume")
+        self.require_complete()
+
+    def test_a_control_plane_that_went_back_before_its_kubelet(self):
+        self.must(*START, "--until", "upgraded-second-master", exit_code=11)
+        self.go_back("cp1")
+        shown = self.must("resume")
+        self.assertIn(f"its control plane runs {FROM}: it is brought to {TARGET} again", shown)
+        self.require_complete()
+
     def test_a_node_that_is_away_for_a_moment_is_waited_for(self):
         self.must(*START, "--until", "upgraded-kubelets", exit_code=11)
         self.ready("nodes/w1", False)

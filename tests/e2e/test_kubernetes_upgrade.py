@@ -405,3 +405,14 @@ class External(Case):
         self.assertEqual({(fleet.kubelet(node), fleet.control_plane(node)["kube-apiserver"]) for node in
                           ("cp1", "cp2")}, {(FROM, FROM)})
         self.assertEqual((fleet.kubelet("w1"), fleet.configured()), (FROM, FROM))
+
+    def test_every_kubelet_goes_back_before_any_api_server(self):
+        """Through a load balancer the kubelet of one control plane talks to the API server of another one."""
+        fleet = self.fleet
+        self.must(*START, "--until", "upgraded-kubelets", exit_code=11)
+        already = len(fleet.calls())
+        self.must("abort", "--rollback", "all")
+        calls = [call[1:3] for call in fleet.calls()[already:] if call[0] == "begin"
+                 and call[2] in ("kubelet", "restore")]
+        self.assertEqual(calls, [["w1", "kubelet"], ["cp2", "kubelet"], ["cp1", "kubelet"], ["cp2", "restore"],
+                                 ["cp1", "restore"]])

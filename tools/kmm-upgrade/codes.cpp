@@ -308,7 +308,7 @@ constexpr CodeText k_errors[] = {
      "look who made it; a record that only you can write is safe"},
     {"unversioned-loaded", "error", "the module is loaded without a version, and KMM does not go on from there to one",
      "", "delete the Module and create it with its version, as the message says"},
-    {"upgrade-under-way", "error", "an upgrade is under way, and guard does not run its command", "",
+    {"upgrade-under-way", "error", "an upgrade is under way: guard runs no command, and no other one starts", "",
      "wait for it; kmm-upgrade unfreeze where its record is lost"},
     {"version-changed", "error", "a node runs another version than the upgrade has brought it", "",
      "find out who changed it; kmm-upgrade retry NODE"},

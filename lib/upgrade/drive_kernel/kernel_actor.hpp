@@ -42,7 +42,7 @@ public:
     [[nodiscard]] value::Node glance(const std::string& node) override;
     /// Nodes whose Node, or host where there are no kubelets, says another kernel than when they were done
     /// ("version-changed"), or another boot where only the run loads modules ("node-rebooted"), or that are not Ready
-    /// or give no answer ("node-not-ready"), which is waited for for 2 minutes. Throws Leave.
+    /// or give no answer ("node-not-ready"), which is waited for for 2 minutes, or without a driver. Throws Leave.
     [[nodiscard]] std::vector<upgrade::Event> confirm() override;
     void before_move(const upgrade::Event& move) override { pools_.before_move(move, recorder_.header()); }
     [[nodiscard]] std::string release(const std::string& node) override;
@@ -51,6 +51,9 @@ public:
 private:
     /// What confirm() finds with one look.
     [[nodiscard]] std::vector<upgrade::Event> find_changed();
+    /// That a driver, which the node had when it was done, is not live in `boot` any more. Throws Leave.
+    [[nodiscard]] std::optional<upgrade::Event> find_lost_driver(const upgrade::NodeRecord& node,
+                                                                 const std::string& boot);
     [[nodiscard]] Done check(const std::string& name, const SystemSight& seen, const Deadline& deadline);
     [[nodiscard]] Done reboot(const std::string& name, const SystemSight& seen, const Deadline& deadline);
     /// Before a reboot of a control plane: waits until the others serve. Errors: unhealthy "control-plane-unavailable"

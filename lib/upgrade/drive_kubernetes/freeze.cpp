@@ -119,6 +119,7 @@ Node freeze_config_map(const FreezeNotice& notice) {
                                {"notAfter", notice.not_after},
                                {"users", base::join(notice.users, ",")},
                                {"namespaces", base::join(notice.namespaces, ",")}});
+    if (!notice.record.empty()) data.set("record", notice.record);
     std::string releases;
     for (const auto& [name, revision] : notice.releases) releases += fmt::format("{} {}\n", name, revision);
     if (!releases.empty() && releases.size() <= k_releases_max) data.set("releases", releases);
@@ -135,6 +136,7 @@ FreezeNotice read_freeze(const Node& config_map) {
     notice.from = text("from");
     notice.to = text("to");
     notice.holder = text("holder");
+    notice.record = text("record");
     notice.since = text("since");
     notice.not_after = text("notAfter");
     notice.users = words_of(text("users"));

@@ -30,6 +30,7 @@ struct FreezeNotice {
     FreezeMode mode = FreezeMode::off;
     std::string from, to;       ///< versions of the upgrade
     std::string holder;         ///< who upgrades, USER@HOST
+    std::string record;         ///< directory of its record, on the host of the holder; "" where it does not say
     std::string since;          ///< when it was set first, RFC 3339
     std::string not_after;      ///< when it ends by itself, RFC 3339, by the clock of the API server
     std::vector<std::string> users, namespaces;  ///< that may change applications

@@ -166,7 +166,7 @@ Done KubernetesActor::act_once(const upgrade::NodeStep& step, const Sight& sight
     const auto& seen = std::any_cast<const NodeSight&>(sight.seen);
     if (step.step == k_step_prepare) return prepare(name, seen, deadline);
     if (step.step == k_step_control_plane) return control_plane(name, seen, deadline);
-    if (step.step == k_step_kubelet) return kubelet(name, deadline);
+    if (step.step == k_step_kubelet) return kubelet(name, seen, deadline);
     if (step.step == k_step_validate) return validate(name, seen, deadline);
     return roll_back(name, seen, deadline);
 }
@@ -288,13 +288,28 @@ void KubernetesActor::prove_control_plane(const std::string& name, const Version
     });
 }
 
-Done KubernetesActor::kubelet(const std::string& name, const Deadline& deadline) {
+std::string KubernetesActor::lost_control_plane(const std::string& name, const NodeSight& seen) {
+    if (subject_.control_plane.empty() || !is_control_plane(name)) return "";
+    const auto target = version_of(subject_.control_plane);
+    if (seen.are_manifests_whole == false) return "manifests of its control plane are missing or damaged";
+    if (seen.control_plane != target)
+        return fmt::format("its control plane runs {}", seen.control_plane ? seen.control_plane->text() : "nothing");
+    return is_first(name) ? configuration_problem(view_.about(name), target) : "";
+}
+
+Done KubernetesActor::kubelet(const std::string& name, const NodeSight& seen, const Deadline& deadline) {
     const auto target = version_of(subject_.kubelet);
+    if (const auto lost = lost_control_plane(name, seen); !lost.empty()) {
+        tell(name, fmt::format("{}: it is brought to {} again", lost, subject_.control_plane));
+        static_cast<void>(control_plane(name, seen, deadline));
+    }
     // A kubelet must never be newer than any API server it may talk to.
     if (const auto older = older_control_planes(view_.control_planes(), target); !older.empty())
         throw Error(Exit::checks_failed, "kubelet-newer",
                     fmt::format("a kubelet of {} would be newer than a control plane: {}", target.text(), older))
-            .hint("bring every control plane to that version first");
+            .hint(fmt::format("on those nodes: kmm-worker kubernetes repair, kmm-worker kubernetes control-plane "
+                              "--target {}; then kmm-upgrade retry {}",
+                              target.text(), name));
     const auto document = agent_.step(name, with_kubeadm({"kubelet", "--target", target.text()}), deadline);
     prove_kubelet(name, target, document.get_string({"outcome"}) != "already", deadline);
     return done_as_seen(name, message_of(document), deadline);

@@ -58,7 +58,9 @@ private:
     void forget_unavailable();
     [[nodiscard]] Done prepare(const std::string& name, const NodeSight& seen, const Deadline& deadline);
     [[nodiscard]] Done control_plane(const std::string& name, const NodeSight& seen, const Deadline& deadline);
-    [[nodiscard]] Done kubelet(const std::string& name, const Deadline& deadline);
+    [[nodiscard]] Done kubelet(const std::string& name, const NodeSight& seen, const Deadline& deadline);
+    /// What of the control plane on the node, which was upgraded, is not as that left it; "" for nothing.
+    [[nodiscard]] std::string lost_control_plane(const std::string& name, const NodeSight& seen);
     [[nodiscard]] Done validate(const std::string& name, const NodeSight& seen, const Deadline& deadline);
     [[nodiscard]] Done uncordon(const std::string& name);
     [[nodiscard]] Done roll_back(const std::string& name, const NodeSight& seen, const Deadline& deadline);
@@ -67,6 +69,10 @@ private:
     [[nodiscard]] NodeSight await_job(const std::string& name, NodeSight seen, const Deadline& deadline);
     /// Whether a worker has left the cluster: there is no Node of it, and it gives no answer.
     [[nodiscard]] bool is_gone(const std::string& name);
+    /// Before the API server of `name` goes back to a lower minor: kubelets of other control planes, which are still to
+    /// go back, may talk to it and must not be newer. Errors: those of NodeAgent::step; "not-verified". Throws Leave.
+    void bring_back_other_kubelets(const std::string& name, const kubernetes::Version& control_plane,
+                                   const Deadline& deadline);
     /// Errors: checks_failed "kubelet-newer" where a node that stays as it is would have a kubelet of a newer minor
     /// than the API server of one of `nodes`, which go back.
     void require_old_kubelets(const std::vector<std::string>& nodes) const;
@@ -93,6 +99,10 @@ private:
     void require_versions(const std::string& name, const NodeSight& seen) const;
     /// What confirm() finds with one look.
     [[nodiscard]] std::vector<upgrade::Event> find_changed();
+    /// That kubeadm-config names another version than the control planes were brought to, as an event of the first one.
+    [[nodiscard]] std::optional<upgrade::Event> find_changed_configuration();
+    /// That a node which was done is changed.
+    [[nodiscard]] upgrade::Event changed_event(const std::string& node, std::string message) const;
     /// Which other version than that of the run `object` or its control plane has, "" for none.
     [[nodiscard]] std::string other_version(const upgrade::NodeRecord& node, const kubernetes::Observation& observed,
                                             const kubernetes::NodeObject& object) const;

@@ -131,6 +131,29 @@ NodeSight KubernetesActor::await_job(const std::string& name, NodeSight seen, co
     }
 }
 
+void KubernetesActor::bring_back_other_kubelets(const std::string& name, const Version& control_plane,
+                                                const Deadline& deadline) {
+    constexpr std::chrono::milliseconds k_patience{15'000};
+    const auto kubelet = Version::parse(subject_.kubelet);
+    if (!kubelet || kubernetes::minors_behind(control_plane, *kubelet) <= 0) return;
+    for (const auto& record : recorder_.run().nodes) {
+        const auto other = upgrade::kubernetes::read(record);
+        const auto before = Version::parse(other.from_version);
+        const bool goes_back = record.touched != 0 && record.state != upgrade::k_node_rolled_back;
+        if (other.name == name || !other.is_control_plane || !goes_back || !before) continue;
+        auto reply = agent_.facts_once(other.name, k_patience);
+        if (!reply.value) {
+            tell(other.name, "no answer: its kubelet is not brought back before other control planes");
+            continue;
+        }
+        if (!has_other_kubelet(await_job(other.name, read_sight(std::move(*reply.value)), deadline), *before)) continue;
+        tell(other.name, fmt::format("its kubelet goes back before the API server of {}", name));
+        static_cast<void>(
+            agent_.step(other.name, with_switch({"kubelet", "--target", before->text()}), deadline));
+        prove_kubelet(other.name, *before, true, deadline);
+    }
+}
+
 bool KubernetesActor::is_gone(const std::string& name) {
     constexpr std::chrono::milliseconds k_patience{15'000};
     return !is_control_plane(name) && view_.about(name).nodes.empty() && !agent_.facts_once(name, k_patience).value &&
@@ -176,6 +199,7 @@ Done KubernetesActor::roll_back(const std::string& name, const NodeSight& found,
             throw Error(Exit::checks_failed, "backup-not-found",
                         fmt::format("node {} was changed and the record names no backup of it", name))
                 .hint(fmt::format("kmm-worker kubernetes restore on {}, with the backup that is there", name));
+        bring_back_other_kubelets(name, *control_plane, deadline);
         const auto restored = agent_.step(name, {"restore", "--name", node.backup}, deadline);
         say(restored);
         // The kubelet was started with those of the other version.

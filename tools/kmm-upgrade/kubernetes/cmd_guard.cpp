@@ -26,13 +26,7 @@ void require_no_upgrade(Access& access, const std::optional<drive::FreezeNotice>
             .detail("record", base::escape(access.record.directory().path()))
             .hint(upgrade::next_commands(*run).front() + ", or: kmm-upgrade abort");
     }
-    if (!notice) return;
-    throw Error(Exit::locked, "upgrade-under-way",
-                fmt::format("an upgrade of Kubernetes from {} to {} is under way", base::escape(notice->from),
-                            base::escape(notice->to)))
-        .detail("by", base::escape(notice->holder))
-        .detail("since", base::escape(notice->since))
-        .hint("kmm-upgrade show there; kmm-upgrade unfreeze if that record is lost");
+    if (notice) refuse_noticed(*notice);
 }
 
 }  // namespace

@@ -171,6 +171,7 @@ Exit run_start_kubernetes(const cli::Args& args, cli::Context& context) {
     kubernetes::NodeAnswers answers;
     if (!is_dump) {
         runner = kubernetes_runner(access, request.options, request.lineage, !dry, kubernetes_rules(request.subject));
+        if (!dry) require_no_notice(access, request.created_by);
         const auto questions =
             questions_before(catalogue, seen, target, request.subject.way, request.subject.directory,
                              request.subject.ignored_preflight);

@@ -103,7 +103,7 @@ public:
     void tell_after(const upgrade::Run& run) override {
         remove_canary(access_, *networking_, run);
         if (upgrade::is_followed(run)) return;
-        freezing_.lift();
+        freezing_.lift(run);
         if (run.state != upgrade::k_run_complete) return;
         std::optional<kubernetes::Inventory> seen;
         note_newcomers(access_.call, run, {"does not run " + run.to_version, "do not run " + run.to_version}, [&] {
@@ -178,7 +178,7 @@ public:
             drive::Freeze freeze(server->client(), access.call.clock(), [] { return false; });
             const auto notice = freeze.look();
             if (notice && notice->holder == run.created_by && notice->to == upgrade::kubernetes::subject_of(run).target)
-                Freezing(access).lift();
+                Freezing(access).lift(run);
         } catch (const Error&) {
             return;  // it ends by itself
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kmm-upgrade/kubernetes/freezing.hpp"
 
+#include <filesystem>
 #include <tuple>
 #include <utility>
 
@@ -15,6 +16,17 @@ namespace {
 constexpr const char* k_freeze_default = "24h";
 constexpr std::chrono::milliseconds k_between_looks{60'000};
 constexpr std::string_view k_user = "user:";
+
+std::string record_path(Access& access) { return absolute_path(access.record.directory().path()); }
+
+/// Whether it is of `run`, whose record may have been moved since.
+bool is_of(Access& access, const drive::FreezeNotice& notice, const upgrade::Header& run) {
+    std::error_code ignored;
+    const bool is_same_record = notice.record.empty() || notice.record == record_path(access) ||
+                                !std::filesystem::exists(notice.record, ignored);
+    return notice.holder == run.created_by && notice.to == upgrade::kubernetes::subject_of(run).target &&
+           is_same_record;
+}
 
 }  // namespace
 
@@ -64,6 +76,27 @@ std::pair<std::vector<std::string>, std::vector<std::string>> freeze_exceptions(
     return found;
 }
 
+void refuse_noticed(const drive::FreezeNotice& notice) {
+    Error error(Exit::locked, "upgrade-under-way",
+                fmt::format("an upgrade of Kubernetes from {} to {} is under way", base::escape(notice.from),
+                            base::escape(notice.to)));
+    error.detail("by", base::escape(notice.holder)).detail("since", base::escape(notice.since));
+    if (!notice.record.empty()) error.detail("record", base::escape(notice.record));
+    throw std::move(error).hint("kmm-upgrade show there; kmm-upgrade unfreeze if that record is lost");
+}
+
+void require_no_notice(Access& access, const std::string& holder) {
+    auto* server = access.cluster.opened().server;
+    if (server == nullptr) return;
+    auto& call = access.call;
+    drive::Freeze freeze(server->client(), call.clock(), [&call] { return call.stopped(); });
+    const auto notice = freeze.look();
+    if (!notice) return;
+    if (notice->holder != holder || (!notice->record.empty() && notice->record != record_path(access)))
+        refuse_noticed(*notice);
+    static_cast<void>(freeze.lift());
+}
+
 kube::Client* Freezing::client() const {
     auto* server = access_.cluster.opened().server;
     return server == nullptr ? nullptr : &server->client();
@@ -78,10 +111,12 @@ void Freezing::set(const upgrade::Header& run) {
     notice.from = run.from_version;
     notice.to = subject.target;
     notice.holder = run.created_by;
+    notice.record = record_path(access_);
     std::tie(notice.users, notice.namespaces) = freeze_exceptions(subject);
     const auto duration = base::parse_duration(subject.freeze.empty() ? k_freeze_default : subject.freeze)
                               .value_or(std::chrono::hours(24));
     freeze_ = std::make_unique<drive::Freeze>(*server, call.clock(), [&call] { return call.stopped(); });
+    if (const auto there = freeze_->look(); there && !is_of(access_, *there, run)) refuse_noticed(*there);
     mode_ = freeze_->set(std::move(notice), !subject.freeze.empty(),
                          std::chrono::duration_cast<std::chrono::milliseconds>(duration));
     if (mode_ == drive::FreezeMode::enforced)
@@ -105,7 +140,7 @@ void Freezing::tell_changes() {
     for (const auto& text : freeze_->changed_releases()) access_.call.note("changed during the upgrade: " + text);
 }
 
-void Freezing::lift() {
+void Freezing::lift(const upgrade::Header& run) {
     auto* server = client();
     if (server == nullptr) return;
     auto& call = access_.call;
@@ -114,6 +149,9 @@ void Freezing::lift() {
             for (const auto& text : freeze_->changed_releases()) call.note("changed during the upgrade: " + text);
         drive::Freeze freeze(*server, call.clock(), [&call] { return call.stopped(); });
         const auto notice = freeze.look();
+        if (notice && !is_of(access_, *notice, run))
+            return call.note(fmt::format("the freeze of applications is that of the upgrade to {} by {}: it stays",
+                                         base::escape(notice->to), base::escape(notice->holder)));
         const bool was_set = freeze.lift();
         if (was_set && notice && notice->mode == drive::FreezeMode::enforced)
             call.note("applications may be changed again");

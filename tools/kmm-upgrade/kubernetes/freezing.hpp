@@ -21,16 +21,23 @@ void take_freeze_options(const cli::Args& args, upgrade::kubernetes::Subject& su
 [[nodiscard]] std::pair<std::vector<std::string>, std::vector<std::string>> freeze_exceptions(
     const upgrade::kubernetes::Subject& subject);
 
+/// Errors: locked "upgrade-under-way", always: `notice` is of an upgrade that is.
+[[noreturn]] void refuse_noticed(const drive::FreezeNotice& notice);
+/// Before a run starts: what the record's last run has left of its freeze is taken away. Errors: locked
+/// "upgrade-under-way" for an upgrade of another record; those of drive::Freeze.
+void require_no_notice(Access& access, const std::string& holder);
+
 /// Nothing on a directory cluster. Thread safe once it is set.
 class Freezing {
 public:
     explicit Freezing(Access& access) : access_(access) {}
-    /// Freezes as `run` asks for, and notes what is not frozen. Errors: those of drive::Freeze::set.
+    /// Freezes as `run` asks for, and notes what is not frozen. Errors: locked "upgrade-under-way" for the freeze of
+    /// another upgrade; those of drive::Freeze::set.
     void set(const upgrade::Header& run);
     /// Notes releases of Helm that were changed in spite of an advisory freeze; asks once a minute at most.
     void tell_changes();
-    /// Ends it. Faults are warnings.
-    void lift();
+    /// Ends it, if it is that of `run`. Faults are warnings.
+    void lift(const upgrade::Header& run);
 
 private:
     [[nodiscard]] kube::Client* client() const;

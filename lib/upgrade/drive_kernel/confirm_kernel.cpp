@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The look at nodes that are done, before the run says that all of them are: kernel, boot, readiness, drivers.
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "plan/find_named.hpp"
+#include "upgrade/drive/readiness.hpp"
+#include "upgrade/drive_kernel/kernel_actor.hpp"
+
+namespace kmm::drive {
+
+using upgrade::Event;
+using upgrade::EventKind;
+using namespace upgrade::kernel;
+
+namespace {
+
+constexpr std::chrono::milliseconds k_look_patience{15'000};
+
+}  // namespace
+
+std::optional<Event> KernelActor::find_lost_driver(const upgrade::NodeRecord& node, const std::string& boot) {
+    const auto drivers = decode_drivers(drivers_of(node));
+    if (drivers.empty()) return std::nullopt;
+    try {
+        drivers_.prove(node.name, drivers, boot.empty() ? node.boot_id : boot, Deadline(clock_, k_look_patience));
+        return std::nullopt;
+    } catch (const Error& error) {
+        if (error.code() == "interrupted" && interrupted_()) throw Leave{StepEnd::left};
+        if (cluster::ends_run(error)) throw;
+        if (error.exit() == Exit::unavailable || error.exit() == Exit::timeout)
+            return unready_event(recorder_, node.name, "validating-failed",
+                                 fmt::format("node {} gives no answer", node.name));
+        auto changed = node_event(recorder_, EventKind::observed, node.name, "", "validating-failed");
+        changed.reason = error.code();
+        changed.message = error.message() + ", after it was done";
+        if (!error.hint().empty()) changed.facts.set("hint", error.hint());
+        return changed;
+    }
+}
+
+std::vector<Event> KernelActor::confirm() {
+    return find_when_ready(clock_, recorder_, interrupted_, [this] { return find_changed(); });
+}
+
+std::vector<Event> KernelActor::find_changed() {
+    const auto run = recorder_.run();
+    const auto snapshot = store_.read();
+    std::vector<Event> events;
+    for (const auto& node : run.nodes) {
+        if (node.state != upgrade::k_node_done) continue;
+        const auto* found = plan::find_named(snapshot.objects.nodes, node.name);
+        if (found == nullptr && has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
+        if (found == nullptr) continue;  // a node that has left the cluster runs nothing
+        auto kernel = found->kernel_version, boot = found->boot_id;
+        std::string unready;
+        if (has_kubelets_) {
+            if (found->ready && *found->ready != "True") unready = fmt::format("node {} is not Ready", node.name);
+        } else if (const auto seen = agent_.glance(node.name, k_look_patience)) {
+            // Its Node says what this run has written.
+            kernel = seen->kernel;
+            boot = seen->boot_id;
+        } else {
+            unready = fmt::format("node {} gives no answer", node.name);
+        }
+        if (interrupted_()) throw Leave{StepEnd::left};
+        const bool is_same = kernel == run.to_version;
+        // A reboot takes the modules that nobody but this run loads.
+        const bool has_lost = subject_.loader == Loader::worker && !drivers_of(node).empty() && !boot.empty() &&
+                              boot != node.boot_id;
+        if (is_same && !has_lost) {
+            auto lost = unready.empty() ? find_lost_driver(node, boot)
+                                        : unready_event(recorder_, node.name, "validating-failed", unready);
+            if (lost) events.push_back(std::move(*lost));
+            continue;
+        }
+        auto changed = node_event(recorder_, EventKind::observed, node.name, "", "validating-failed");
+        changed.reason = is_same ? "node-rebooted" : "version-changed";
+        changed.message = is_same ? "rebooted after it was done, without its drivers"
+                                  : fmt::format("runs kernel {}, not {}, after it was done", base::escape(kernel),
+                                                run.to_version);
+        changed.facts.set("currentKnown", false);
+        changed.facts.set("hint", fmt::format("find out {}; kmm-upgrade retry {} {}",
+                                              is_same ? "why it went down" : "who changed it", node.name,
+                                              is_same ? "loads them again" : "brings it there again"));
+        events.push_back(std::move(changed));
+    }
+    return events;
+}
+
+}  // namespace kmm::drive
