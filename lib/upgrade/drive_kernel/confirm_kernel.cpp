@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "plan/find_named.hpp"
+#include "upgrade/drive/pool.hpp"
 #include "upgrade/drive/readiness.hpp"
 #include "upgrade/drive_kernel/kernel_actor.hpp"
 
@@ -47,48 +48,56 @@ std::vector<Event> KernelActor::confirm() {
     return find_when_ready(clock_, recorder_, interrupted_, [this] { return find_changed(); });
 }
 
+std::optional<Event> KernelActor::find_change(const upgrade::NodeRecord& node, const api::Node& object) {
+    auto kernel = object.kernel_version, boot = object.boot_id;
+    std::string unready;
+    if (has_kubelets_) {
+        if (object.ready && *object.ready != "True") unready = fmt::format("node {} is not Ready", node.name);
+    } else if (const auto seen = agent_.glance(node.name, k_look_patience)) {
+        // Its Node says what this run has written.
+        kernel = seen->kernel;
+        boot = seen->boot_id;
+    } else {
+        unready = fmt::format("node {} gives no answer", node.name);
+    }
+    if (interrupted_()) throw Leave{StepEnd::left};
+    const auto release = recorder_.header().to_version;
+    const bool is_same = kernel == release;
+    // A reboot takes the modules that nobody but this run loads.
+    const bool has_lost = subject_.loader == Loader::worker && !drivers_of(node).empty() && !boot.empty() &&
+                          boot != node.boot_id;
+    if (is_same && !has_lost) {
+        if (unready.empty()) return find_lost_driver(node, boot);
+        return unready_event(recorder_, node.name, "validating-failed", unready);
+    }
+    auto changed = node_event(recorder_, EventKind::observed, node.name, "", "validating-failed");
+    changed.reason = is_same ? "node-rebooted" : "version-changed";
+    changed.message = is_same ? "rebooted after it was done, without its drivers"
+                              : fmt::format("runs kernel {}, not {}, after it was done", base::escape(kernel), release);
+    changed.facts.set("currentKnown", false);
+    changed.facts.set("hint", fmt::format("find out {}; kmm-upgrade retry {} {}",
+                                          is_same ? "why it went down" : "who changed it", node.name,
+                                          is_same ? "loads them again" : "brings it there again"));
+    return changed;
+}
+
 std::vector<Event> KernelActor::find_changed() {
     const auto run = recorder_.run();
     const auto snapshot = store_.read();
-    std::vector<Event> events;
+    std::vector<std::pair<const upgrade::NodeRecord*, const api::Node*>> done;
     for (const auto& node : run.nodes) {
         if (node.state != upgrade::k_node_done) continue;
         const auto* found = plan::find_named(snapshot.objects.nodes, node.name);
         if (found == nullptr && has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
-        if (found == nullptr) continue;  // a node that has left the cluster runs nothing
-        auto kernel = found->kernel_version, boot = found->boot_id;
-        std::string unready;
-        if (has_kubelets_) {
-            if (found->ready && *found->ready != "True") unready = fmt::format("node {} is not Ready", node.name);
-        } else if (const auto seen = agent_.glance(node.name, k_look_patience)) {
-            // Its Node says what this run has written.
-            kernel = seen->kernel;
-            boot = seen->boot_id;
-        } else {
-            unready = fmt::format("node {} gives no answer", node.name);
-        }
-        if (interrupted_()) throw Leave{StepEnd::left};
-        const bool is_same = kernel == run.to_version;
-        // A reboot takes the modules that nobody but this run loads.
-        const bool has_lost = subject_.loader == Loader::worker && !drivers_of(node).empty() && !boot.empty() &&
-                              boot != node.boot_id;
-        if (is_same && !has_lost) {
-            auto lost = unready.empty() ? find_lost_driver(node, boot)
-                                        : unready_event(recorder_, node.name, "validating-failed", unready);
-            if (lost) events.push_back(std::move(*lost));
-            continue;
-        }
-        auto changed = node_event(recorder_, EventKind::observed, node.name, "", "validating-failed");
-        changed.reason = is_same ? "node-rebooted" : "version-changed";
-        changed.message = is_same ? "rebooted after it was done, without its drivers"
-                                  : fmt::format("runs kernel {}, not {}, after it was done", base::escape(kernel),
-                                                run.to_version);
-        changed.facts.set("currentKnown", false);
-        changed.facts.set("hint", fmt::format("find out {}; kmm-upgrade retry {} {}",
-                                              is_same ? "why it went down" : "who changed it", node.name,
-                                              is_same ? "loads them again" : "brings it there again"));
-        events.push_back(std::move(changed));
+        if (found != nullptr) done.emplace_back(&node, found);  // a node that has left the cluster runs nothing
     }
+    std::vector<std::optional<Event>> changes(done.size());
+    for_each_at_once(done.size(), [&](std::size_t index) {
+        changes[index] = find_change(*done[index].first, *done[index].second);
+    });
+    std::vector<Event> events;
+    for (auto& change : changes)
+        if (change) events.push_back(std::move(*change));
     return events;
 }
 

@@ -51,6 +51,8 @@ public:
 private:
     /// What confirm() finds with one look.
     [[nodiscard]] std::vector<upgrade::Event> find_changed();
+    /// What of a node that was done is not so any more, with `object`, its Node. Throws Leave.
+    [[nodiscard]] std::optional<upgrade::Event> find_change(const upgrade::NodeRecord& node, const api::Node& object);
     /// That a driver, which the node had when it was done, is not live in `boot` any more. Throws Leave.
     [[nodiscard]] std::optional<upgrade::Event> find_lost_driver(const upgrade::NodeRecord& node,
                                                                  const std::string& boot);

@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "upgrade/drive/cordon_text.hpp"
+#include "upgrade/drive/pool.hpp"
 #include "upgrade/drive/user_check.hpp"
 #include "upgrade/drive_module/drain.hpp"
 #include "upgrade/drive_module/operator_way.hpp"
@@ -274,41 +275,48 @@ std::vector<std::string> ModuleActor::changed_labels(const api::Node& node,
     return others;
 }
 
+std::optional<upgrade::Event> ModuleActor::find_change(const std::string& name, const api::Node& object,
+                                                       const std::optional<std::string>& wanted) {
+    auto changed = tools_.event(EventKind::observed, name, "", "validating-failed");
+    changed.facts.set("currentKnown", false);
+    if (const auto others = changed_labels(object, wanted); !others.empty()) {
+        changed.reason = "label-changed";
+        changed.message = fmt::format("someone else changed {} after the upgrade to {}", base::join(others, ", "),
+                                      wanted ? *wanted : "the Module");
+        changed.facts.set(
+            "hint",
+            fmt::format("find out who; kmm-upgrade retry {} sets it again, kmm-upgrade skip {} --reason TEXT leaves it",
+                        name, name));
+        return changed;
+    }
+    changed.message = way_->loss_by_reboot(name, object.boot_id);
+    if (changed.message.empty()) return std::nullopt;
+    changed.reason = "node-rebooted";
+    changed.facts.set("hint", fmt::format("find out why it went down; kmm-upgrade retry {} loads it again", name));
+    return changed;
+}
+
 std::vector<upgrade::Event> ModuleActor::confirm() {
     const auto run = tools_.recorder.run();
     const auto wanted = run.to_version.empty() ? std::nullopt : std::optional<std::string>(run.to_version);
     const auto snapshot = fleet_.store().read();
     std::map<std::string_view, const api::Node*> present;
     for (const auto& node : snapshot.objects.nodes) present.emplace(node.meta.name, &node);
-    std::vector<upgrade::Event> events;
+    std::vector<const api::Node*> done;
     for (const auto& node : run.nodes) {
         if (node.state != upgrade::k_node_done || upgrade::module::goes_away(node)) continue;
         const auto found = present.find(node.name);
-        if (found == present.end()) {
-            if (has_errors(snapshot.diagnostics)) throw Error::from_diagnostics(snapshot.diagnostics);
-            continue;  // a node that has left the cluster runs nothing
-        }
-        auto changed = tools_.event(EventKind::observed, node.name, "", "validating-failed");
-        changed.facts.set("currentKnown", false);
-        const auto others = changed_labels(*found->second, wanted);
-        if (!others.empty()) {
-            changed.reason = "label-changed";
-            changed.message = fmt::format("someone else changed {} after the upgrade to {}", base::join(others, ", "),
-                                          wanted ? *wanted : "the Module");
-            changed.facts.set(
-                "hint", fmt::format(
-                            "find out who; kmm-upgrade retry {} sets it again, kmm-upgrade skip {} --reason TEXT "
-                            "leaves it",
-                            node.name, node.name));
-        } else {
-            changed.message = way_->loss_by_reboot(node.name, found->second->boot_id);
-            if (changed.message.empty()) continue;
-            changed.reason = "node-rebooted";
-            changed.facts.set("hint", fmt::format("find out why it went down; kmm-upgrade retry {} loads it again",
-                                                  node.name));
-        }
-        events.push_back(std::move(changed));
+        if (found == present.end() && has_errors(snapshot.diagnostics))
+            throw Error::from_diagnostics(snapshot.diagnostics);
+        if (found != present.end()) done.push_back(found->second);  // a node that has left the cluster runs nothing
     }
+    std::vector<std::optional<upgrade::Event>> changes(done.size());
+    for_each_at_once(done.size(), [&](std::size_t index) {
+        changes[index] = find_change(done[index]->meta.name, *done[index], wanted);
+    });
+    std::vector<upgrade::Event> events;
+    for (auto& change : changes)
+        if (change) events.push_back(std::move(*change));
     return events;
 }
 

@@ -47,6 +47,9 @@ private:
     [[nodiscard]] Done roll_back(const std::string& name, const Look& seen, const Deadline& deadline);
     /// Whether a node that cannot be looked at for that reason has left the cluster, and gives no answer.
     [[nodiscard]] bool is_gone(const std::string& name, const Error& why);
+    /// What of a node that was done is not so any more, with `object`, its Node. Errors: those that end the run.
+    [[nodiscard]] std::optional<upgrade::Event> find_change(const std::string& name, const api::Node& object,
+                                                            const std::optional<std::string>& wanted);
     /// The version labels of a Node that are not `wanted`, and what they are, for people.
     [[nodiscard]] std::vector<std::string> changed_labels(const api::Node& node,
                                                           const std::optional<std::string>& wanted) const;
