@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adapter of OpenSSL: the certificates that the firmware holds for the kernel. Source: UEFI 2.10, 32.4.1 (Signature
+// The certificates that the firmware holds for the kernel. Source: UEFI 2.10, 32.4.1 (Signature
 // Database); Linux security/integrity/platform_certs/efi_parser.c, load_uefi.c.
-#include <openssl/err.h>
-#include <openssl/x509.h>
-#include <openssl/x509v3.h>
-
 #include <array>
-#include <memory>
-#include <span>
 #include <string_view>
+#include <utility>
 
-#include "base/text.hpp"
 #include "kmod/files.hpp"
 #include "kmod/signature.hpp"
 
@@ -40,23 +34,6 @@ std::size_t number_at(std::string_view bytes, std::size_t at) {
     return number;
 }
 
-std::string hex_of_string(const ASN1_STRING* text) {
-    return base::to_hex(std::span<const std::uint8_t>(ASN1_STRING_get0_data(text),
-                                                      static_cast<std::size_t>(ASN1_STRING_length(text))));
-}
-
-void add_certificate(std::string_view der, std::vector<EnrolledCertificate>& found) {
-    const auto* at = reinterpret_cast<const unsigned char*>(der.data());
-    const std::unique_ptr<X509, decltype(&X509_free)> certificate(
-        d2i_X509(nullptr, &at, static_cast<long>(der.size())), X509_free);
-    ERR_clear_error();
-    if (!certificate) return;
-    const ASN1_OCTET_STRING* id = X509_get0_subject_key_id(certificate.get());
-    const std::string serial = hex_of_string(X509_get0_serialNumber(certificate.get()));
-    found.push_back({name_text(X509_get_issuer_name(certificate.get())), serial,
-                     id != nullptr ? hex_of_string(id) : serial});
-}
-
 /// Of the lists in `bytes`, one behind the other; what is damaged ends them, as for the kernel.
 void add_lists(std::string_view bytes, std::vector<EnrolledCertificate>& found) {
     while (bytes.size() > k_list_header_bytes) {
@@ -64,8 +41,10 @@ void add_lists(std::string_view bytes, std::vector<EnrolledCertificate>& found) 
         if (size < k_list_header_bytes || size > bytes.size() || header > size - k_list_header_bytes) return;
         std::string_view entries = bytes.substr(k_list_header_bytes + header, size - k_list_header_bytes - header);
         if (bytes.starts_with(k_x509_type) && each > k_owner_bytes) {
-            for (; entries.size() >= each; entries.remove_prefix(each))
-                add_certificate(entries.substr(k_owner_bytes, each - k_owner_bytes), found);
+            for (; entries.size() >= each; entries.remove_prefix(each)) {
+                if (auto one = read_enrolled(entries.substr(k_owner_bytes, each - k_owner_bytes)))
+                    found.push_back(std::move(*one));
+            }
         }
         bytes.remove_prefix(size);
     }

@@ -278,6 +278,17 @@ std::string name_text(const X509_NAME* name) {
     return {};
 }
 
+std::optional<EnrolledCertificate> read_enrolled(std::string_view der) {
+    const auto* at = reinterpret_cast<const unsigned char*>(der.data());
+    const Certificate certificate(d2i_X509(nullptr, &at, static_cast<long>(der.size())), X509_free);
+    ERR_clear_error();
+    if (!certificate) return std::nullopt;
+    const ASN1_OCTET_STRING* id = X509_get0_subject_key_id(certificate.get());
+    const std::string serial = hex_of(X509_get0_serialNumber(certificate.get()));
+    return EnrolledCertificate{name_text(X509_get_issuer_name(certificate.get())), serial,
+                               id != nullptr ? hex_of(id) : serial};
+}
+
 std::string sha256_hex(std::string_view bytes) {
     std::array<std::uint8_t, EVP_MAX_MD_SIZE> digest{};
     unsigned length = 0;

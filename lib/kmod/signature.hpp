@@ -45,6 +45,9 @@ struct EnrolledCertificate {
     std::string id;      ///< subject key identifier in hex, else the serial number: what /proc/keys shows
 };
 
+/// A certificate in DER form; nullopt if it is damaged.
+[[nodiscard]] std::optional<EnrolledCertificate> read_enrolled(std::string_view der);
+
 /// Those of this machine that can be read; none without UEFI. Damaged lists end where the damage begins.
 [[nodiscard]] std::vector<EnrolledCertificate> enrolled_certificates(const HostPaths& host);
 
