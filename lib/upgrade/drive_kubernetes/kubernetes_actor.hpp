@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cluster/workloads.hpp"
+#include "kubernetes/observe.hpp"
 #include "upgrade/drive/actor.hpp"
 #include "upgrade/drive/cordons.hpp"
 #include "upgrade/drive/drainer.hpp"
