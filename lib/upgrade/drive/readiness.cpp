@@ -20,16 +20,25 @@ namespace {
 constexpr const char* k_unready = "node-not-ready";
 constexpr std::chrono::milliseconds k_ready_patience{120'000};
 
+Event made_event(const Recorder& recorder, const std::string& node, std::string state, const std::string& problem,
+                 const std::string& remedy) {
+    auto event = node_event(recorder, upgrade::EventKind::observed, node, "", std::move(state));
+    event.reason = k_unready;
+    event.message = problem + ", after it was done";
+    event.facts.set("hint", fmt::format("{}; then kmm-upgrade retry {}", remedy, node));
+    return event;
+}
+
 }  // namespace
 
 Event unready_event(const Recorder& recorder, const std::string& node, std::string state, const std::string& problem) {
-    auto event = node_event(recorder, upgrade::EventKind::observed, node, "", state);
-    event.reason = k_unready;
-    event.message = problem + ", after it was done";
-    event.facts.set("hint", fmt::format("kubectl describe node {}; kubectl get pods -n kube-system -o wide; then "
-                                        "kmm-upgrade retry {}",
-                                        node, node));
-    return event;
+    return made_event(recorder, node, std::move(state), problem,
+                      fmt::format("kubectl describe node {}; kubectl get pods -n kube-system -o wide", node));
+}
+
+Event silent_event(const Recorder& recorder, const std::string& node, std::string state) {
+    return made_event(recorder, node, std::move(state), fmt::format("node {} gives no answer", node),
+                      "see whether it is up and can be reached");
 }
 
 std::vector<Event> find_when_ready(sys::Clock& clock, Recorder& recorder, const std::function<bool()>& interrupted,

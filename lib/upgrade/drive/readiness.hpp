@@ -16,6 +16,8 @@ namespace kmm::drive {
 /// on.
 [[nodiscard]] upgrade::Event unready_event(const Recorder& recorder, const std::string& node, std::string state,
                                            const std::string& problem);
+/// The same of one that does not answer, whether it has a kubelet or not.
+[[nodiscard]] upgrade::Event silent_event(const Recorder& recorder, const std::string& node, std::string state);
 /// What `find` finds. While that is only nodes that are not Ready, it is asked again, for 2 minutes or the time limit
 /// of a node. Errors: those of `find`. Throws Leave.
 [[nodiscard]] std::vector<upgrade::Event> find_when_ready(sys::Clock& clock, Recorder& recorder,

@@ -34,8 +34,7 @@ std::optional<Event> KernelActor::find_lost_driver(const upgrade::NodeRecord& no
         if (error.code() == "interrupted" && interrupted_()) throw Leave{StepEnd::left};
         if (cluster::ends_run(error)) throw;
         if (error.exit() == Exit::unavailable || error.exit() == Exit::timeout)
-            return unready_event(recorder_, node.name, "validating-failed",
-                                 fmt::format("node {} gives no answer", node.name));
+            return silent_event(recorder_, node.name, "validating-failed");
         auto changed = node_event(recorder_, EventKind::observed, node.name, "", "validating-failed");
         changed.reason = error.code();
         changed.message = error.message() + ", after it was done";
@@ -50,15 +49,17 @@ std::vector<Event> KernelActor::confirm() {
 
 std::optional<Event> KernelActor::find_change(const upgrade::NodeRecord& node, const api::Node& object) {
     auto kernel = object.kernel_version, boot = object.boot_id;
-    std::string unready;
+    std::optional<Event> unready;
     if (has_kubelets_) {
-        if (object.ready && *object.ready != "True") unready = fmt::format("node {} is not Ready", node.name);
+        if (object.ready && *object.ready != "True")
+            unready = unready_event(recorder_, node.name, "validating-failed",
+                                    fmt::format("node {} is not Ready", node.name));
     } else if (const auto seen = agent_.glance(node.name, k_look_patience)) {
         // Its Node says what this run has written.
         kernel = seen->kernel;
         boot = seen->boot_id;
     } else {
-        unready = fmt::format("node {} gives no answer", node.name);
+        unready = silent_event(recorder_, node.name, "validating-failed");
     }
     if (interrupted_()) throw Leave{StepEnd::left};
     const auto release = recorder_.header().to_version;
@@ -66,10 +67,7 @@ std::optional<Event> KernelActor::find_change(const upgrade::NodeRecord& node, c
     // A reboot takes the modules that nobody but this run loads.
     const bool has_lost = subject_.loader == Loader::worker && !drivers_of(node).empty() && !boot.empty() &&
                           boot != node.boot_id;
-    if (is_same && !has_lost) {
-        if (unready.empty()) return find_lost_driver(node, boot);
-        return unready_event(recorder_, node.name, "validating-failed", unready);
-    }
+    if (is_same && !has_lost) return unready ? unready : find_lost_driver(node, boot);
     auto changed = node_event(recorder_, EventKind::observed, node.name, "", "validating-failed");
     changed.reason = is_same ? "node-rebooted" : "version-changed";
     changed.message = is_same ? "rebooted after it was done, without its drivers"

@@ -177,8 +177,7 @@ public:
             remove_canary(access, *drive::networking_of(cluster, access.call.clock(), [](const std::string&) {}), run);
             drive::Freeze freeze(server->client(), access.call.clock(), [] { return false; });
             const auto notice = freeze.look();
-            if (notice && notice->holder == run.created_by && notice->to == upgrade::kubernetes::subject_of(run).target)
-                Freezing(access).lift(run);
+            if (notice && is_notice_of(access, *notice, run)) Freezing(access).lift(run);
         } catch (const Error&) {
             return;  // it ends by itself
         }

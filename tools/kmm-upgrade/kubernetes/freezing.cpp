@@ -19,15 +19,6 @@ constexpr std::string_view k_user = "user:";
 
 std::string record_path(Access& access) { return absolute_path(access.record.directory().path()); }
 
-/// Whether it is of `run`, whose record may have been moved since.
-bool is_of(Access& access, const drive::FreezeNotice& notice, const upgrade::Header& run) {
-    std::error_code ignored;
-    const bool is_same_record = notice.record.empty() || notice.record == record_path(access) ||
-                                !std::filesystem::exists(notice.record, ignored);
-    return notice.holder == run.created_by && notice.to == upgrade::kubernetes::subject_of(run).target &&
-           is_same_record;
-}
-
 }  // namespace
 
 std::vector<cli::Option> freeze_options() {
@@ -76,6 +67,14 @@ std::pair<std::vector<std::string>, std::vector<std::string>> freeze_exceptions(
     return found;
 }
 
+bool is_notice_of(Access& access, const drive::FreezeNotice& notice, const upgrade::Header& run) {
+    std::error_code ignored;
+    const bool is_same_record = notice.record.empty() || notice.record == record_path(access) ||
+                                !std::filesystem::exists(notice.record, ignored);
+    return notice.holder == run.created_by && notice.to == upgrade::kubernetes::subject_of(run).target &&
+           is_same_record;
+}
+
 void refuse_noticed(const drive::FreezeNotice& notice) {
     Error error(Exit::locked, "upgrade-under-way",
                 fmt::format("an upgrade of Kubernetes from {} to {} is under way", base::escape(notice.from),
@@ -116,7 +115,7 @@ void Freezing::set(const upgrade::Header& run) {
     const auto duration = base::parse_duration(subject.freeze.empty() ? k_freeze_default : subject.freeze)
                               .value_or(std::chrono::hours(24));
     freeze_ = std::make_unique<drive::Freeze>(*server, call.clock(), [&call] { return call.stopped(); });
-    if (const auto there = freeze_->look(); there && !is_of(access_, *there, run)) refuse_noticed(*there);
+    if (const auto there = freeze_->look(); there && !is_notice_of(access_, *there, run)) refuse_noticed(*there);
     mode_ = freeze_->set(std::move(notice), !subject.freeze.empty(),
                          std::chrono::duration_cast<std::chrono::milliseconds>(duration));
     if (mode_ == drive::FreezeMode::enforced)
@@ -149,7 +148,7 @@ void Freezing::lift(const upgrade::Header& run) {
             for (const auto& text : freeze_->changed_releases()) call.note("changed during the upgrade: " + text);
         drive::Freeze freeze(*server, call.clock(), [&call] { return call.stopped(); });
         const auto notice = freeze.look();
-        if (notice && !is_of(access_, *notice, run))
+        if (notice && !is_notice_of(access_, *notice, run))
             return call.note(fmt::format("the freeze of applications is that of the upgrade to {} by {}: it stays",
                                          base::escape(notice->to), base::escape(notice->holder)));
         const bool was_set = freeze.lift();

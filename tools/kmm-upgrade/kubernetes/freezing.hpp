@@ -21,6 +21,8 @@ void take_freeze_options(const cli::Args& args, upgrade::kubernetes::Subject& su
 [[nodiscard]] std::pair<std::vector<std::string>, std::vector<std::string>> freeze_exceptions(
     const upgrade::kubernetes::Subject& subject);
 
+/// Whether a notice is of `run`, whose record may have been moved since.
+[[nodiscard]] bool is_notice_of(Access& access, const drive::FreezeNotice& notice, const upgrade::Header& run);
 /// Errors: locked "upgrade-under-way", always: `notice` is of an upgrade that is.
 [[noreturn]] void refuse_noticed(const drive::FreezeNotice& notice);
 /// Before a run starts: what the record's last run has left of its freeze is taken away. Errors: locked
