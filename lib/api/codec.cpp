@@ -14,6 +14,7 @@
 #include "api/object_decoder.hpp"
 #include "api/repeated_parts.hpp"
 #include "api/schema.hpp"
+#include "api/unnamed.hpp"
 #include "api/wrapped.hpp"
 #include "base/text.hpp"
 
@@ -340,6 +341,7 @@ void decode_any(Scope& scope, const value::Node& root, const Inherited& inherite
     if (scope.homeless) { note_homeless(scope, root, kind); }
     scope.checked = false;
     soften_served(root, kind, scope.diagnostics, before);
+    mark_if_by_name(root, kind, scope.diagnostics, before);
 }
 
 /// Calls `take` with the member of each kind.

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "api/codec.hpp"
+#include "api/unnamed.hpp"
 #include "base/text.hpp"
 
 namespace kmm::api {
@@ -137,6 +138,9 @@ void sort_and_check(std::vector<T>& objects, std::string_view kind, Diagnostics&
                                          kept.back().meta.origin.to_string());
         diagnostic.position = object.meta.origin;
         diagnostic.hint = "remove one of the two";
+        if (is_by_name(object) && is_by_name(kept.back())) {
+            diagnostic.object_by_name = fmt::format("{} {}", kind, object.meta.full_name());
+        }
         diagnostics.push_back(std::move(diagnostic));
         if (doubles != nullptr) { doubles->push_back(std::move(object)); }
     }
@@ -165,6 +169,7 @@ void finish(Objects& objects, Diagnostics& diagnostics) {
     sort_and_check(objects.module_images_configs, "ModuleImagesConfig", diagnostics);
     sort_and_check(objects.module_build_sign_configs, "ModuleBuildSignConfig", diagnostics);
     sort_and_check(objects.boot_module_configs, "BootModuleConfig", diagnostics);
+    fold_unnamed(objects, diagnostics);
 }
 
 }  // namespace kmm::api

@@ -41,6 +41,7 @@ struct Diagnostic {
     std::string hint;     ///< empty when there is none
     Exit exit = Exit::data;  ///< what the command exits with if this is the worst error
     bool is_of_no_object = false;  ///< the document is no object: no mapping, or without kind or apiVersion
+    std::string object_by_name{};  ///< "Secret drivers/pull": the object it is about matters only if it is named; or ""
     friend bool operator==(const Diagnostic&, const Diagnostic&) = default;
 };
 

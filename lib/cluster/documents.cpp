@@ -281,6 +281,9 @@ private:
         // Tags and numbers that other programs read stand in no object.
         const bool is_setting = std::any_of(first, diagnostics_.end(), [](auto& one) { return one.is_of_no_object; }) &&
                                 !has_kind(*text);
+        // kubectl takes the last of two members: that is for those who read the object.
+        const auto is_double = [](const Diagnostic& one) { return one.code == "duplicate-key"; };
+        diagnostics_.erase(std::remove_if(first, diagnostics_.end(), is_double), diagnostics_.end());
         const auto is_left_out = [&](const Diagnostic& one) {
             return one.is_of_no_object || (is_template && is_syntax(one)) ||
                    (is_setting && (one.code == "bad-tag" || one.code == "bad-number"));

@@ -287,6 +287,31 @@ TEST_SUITE("api::unit") {
         CHECK(result.objects.nodes.size() == 1);
     }
 
+    TEST_CASE("faults of what nothing of KMM names are one note, if there is a Module") {
+        const std::string secret =
+            "apiVersion: v1\nkind: Secret\nmetadata: {name: pull, namespace: a}\ndata: {k: '?'}\n";
+        const auto module = [](const std::string& named) {
+            return "---\napiVersion: kmm.sigs.x-k8s.io/v1beta1\nkind: Module\nmetadata: {name: m, namespace: a}\n"
+                   "spec: {selector: {}, imageRepoSecret: {name: " + named + "}, moduleLoader: {container: {modprobe: "
+                   "{moduleName: m}, kernelMappings: [{literal: '1', containerImage: b}]}}}\n";
+        };
+        const auto codes = [](const Read& result) {
+            std::string text;
+            for (const auto& one : result.diagnostics) { text += one.code + " "; }
+            return text;
+        };
+        CHECK(codes(read(secret)) == "bad-value ");
+        CHECK(codes(read(secret + module("pull"))) == "bad-value ");
+        const Read other = read(secret + "---\n" + secret + module("other"));
+        CHECK(only(other) ==
+              "4:11 object-not-named: 3 faults of an object that nothing of KMM names were left out: "
+              "Secret a/pull | kubectl apply --dry-run=server -f FILE says what a server thinks of them");
+        // What a server gave out cannot be an example.
+        const std::string served =
+            "apiVersion: v1\nkind: Secret\nmetadata: {name: x, namespace: a, uid: u}\ndata: {k: '?'}\n";
+        CHECK(codes(read(served + module("other"))) == "bad-value ");
+    }
+
     TEST_CASE("definitions of one kind and patches of it, as operators' repositories have them, are one") {
         const auto definition = [](const std::string& spec) {
             return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n"
