@@ -29,7 +29,8 @@ std::optional<Loss> WorkerWay::loss(const api::Objects& /*objects*/, const std::
     const auto& live = reply.value->module;
     const auto kernel_module = tools_.subject.kernel_module;
     if (live.presence == Presence::moving)
-        return Loss{"loader-hung", fmt::format("{} is still being loaded or unloaded, after it was done", kernel_module),
+        return Loss{"loader-hung",
+                    fmt::format("{} is still being loaded or unloaded, after it was done", kernel_module),
                     fmt::format("see who loads it there: kmm-worker status; then kmm-upgrade retry {}", name), true};
     if (node.goal == upgrade::module::k_goal_absent) {
         if (live.presence == Presence::absent) return std::nullopt;

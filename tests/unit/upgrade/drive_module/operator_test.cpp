@@ -237,7 +237,8 @@ TEST_CASE("a node that has rebooted is done once the operator has loaded the mod
         CHECK(drive.driver.walk() == (loads ? Ended::complete : Ended::paused));
         if (loads) continue;
         CHECK(drive.recorder.node("node-a").reason == "operator-timeout");
-        CHECK(drive.recorder.node("node-a").message == "still waiting for KMM to load v2 (no worker Pod yet), after it was done");
+        CHECK(drive.recorder.node("node-a").message ==
+              "still waiting for KMM to load v2 (no worker Pod yet), after it was done");
     }
 }
 
