@@ -25,8 +25,8 @@ std::optional<value::Node> only_document(const std::string& text) {
     return std::move(documents.front().root);
 }
 
-/// metadata.name of the Pod that the kubelet would run from `text`: it reads the first document, takes the last of
-/// equal keys, and ignores what follows.
+/// metadata.name of the Pod that the kubelet would run from `text`: it reads the first document, accepts equal keys,
+/// and ignores what follows.
 std::string declared_name(const std::string& text) {
     Diagnostics ignored;
     const auto documents = value::read_yaml(text, "", ignored);

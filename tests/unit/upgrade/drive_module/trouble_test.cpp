@@ -439,6 +439,27 @@ TEST_CASE("a check whose connection is lost is asked again, twice at most") {
     }
 }
 
+TEST_CASE("a module that is being loaded when the run ends is waited for") {
+    for (const int answers : {3, 1000}) {
+        CAPTURE(answers);
+        World world(1);
+        Drive drive(world, world.prepare());
+        int left = answers;
+        using MaybeReply = std::optional<cluster::WorkerReply>;
+        world.nodes.fault = [&](const cluster::WorkerCall& call, const auto& act) -> MaybeReply {
+            if (drive.state("node-a") != "done" || call.args.front() != "status" || left-- <= 0) return std::nullopt;
+            auto reply = act();
+            reply.document.set("busy", true);
+            return reply;
+        };
+        CHECK(drive.driver.walk() == (answers == 3 ? Ended::complete : Ended::paused));
+        if (answers == 3) continue;
+        CHECK(drive.recorder.node("node-a").reason == "loader-hung");
+        CHECK(drive.recorder.node("node-a").message ==
+              "kmm_hello is still being loaded or unloaded, after it was done");
+    }
+}
+
 TEST_CASE("a node that reboots while its check is asked again is planned anew") {
     World world(1);
     auto run = world.prepare();
