@@ -37,8 +37,10 @@ Event unready_event(const Recorder& recorder, const std::string& node, std::stri
 }
 
 Event silent_event(const Recorder& recorder, const std::string& node, std::string state) {
-    return made_event(recorder, node, std::move(state), fmt::format("node {} gives no answer", node),
-                      "see whether it is up and can be reached");
+    auto event = made_event(recorder, node, std::move(state), fmt::format("node {} gives no answer", node),
+                            "see whether it is up and can be reached");
+    event.facts.set("currentKnown", false);
+    return event;
 }
 
 bool is_unready(const Event& event) { return event.reason == k_unready; }

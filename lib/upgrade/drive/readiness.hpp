@@ -16,7 +16,7 @@ namespace kmm::drive {
 /// on.
 [[nodiscard]] upgrade::Event unready_event(const Recorder& recorder, const std::string& node, std::string state,
                                            const std::string& problem);
-/// The same of one that does not answer, whether it has a kubelet or not.
+/// The same of one that does not answer, whether it has a kubelet or not: what it runs is not known any more.
 [[nodiscard]] upgrade::Event silent_event(const Recorder& recorder, const std::string& node, std::string state);
 /// Whether an event is one of these two.
 [[nodiscard]] bool is_unready(const upgrade::Event& event);

@@ -342,6 +342,7 @@ TEST_CASE("a node that was done is done as long as the module is live there") {
         const auto record = drive.recorder.node("node-a");
         CHECK(record.state == "validating-failed");
         CHECK(record.reason == row.reason);
+        CHECK_FALSE(record.current_known);
         CHECK(record.message == row.message);
         node.reachable = true;
         world.store.find("node-a").boot_id = row.boot;
