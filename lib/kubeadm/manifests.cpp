@@ -25,6 +25,14 @@ std::optional<value::Node> only_document(const std::string& text) {
     return std::move(documents.front().root);
 }
 
+/// metadata.name of the Pod that the kubelet would run from `text`: it reads the first document, accepts equal keys,
+/// and ignores what follows.
+std::string declared_name(const std::string& text) {
+    Diagnostics ignored;
+    const auto documents = value::read_yaml(text, "", ignored);
+    return documents.empty() ? std::string() : documents.front().root.get_string({"metadata", "name"});
+}
+
 const value::Node* container_of(const value::Node& pod, std::string_view name) {
     const value::Node* containers = pod.find_path({"spec", "containers"});
     if (containers == nullptr) return nullptr;
@@ -72,13 +80,12 @@ void find_strays(const Place& place, ManifestSet& set) {
         const bool is_ours =
             std::any_of(set.pods.begin(), set.pods.end(), [&](const Manifest& pod) { return pod.path == path; });
         if (is_ours || name.starts_with('.')) continue;  // the kubelet passes over hidden files, too
-        std::optional<value::Node> pod;
+        std::string declared;
         try {
-            pod = only_document(place.read(path));
+            declared = declared_name(place.read(path));
         } catch (const Error&) {
             continue;  // a directory, or gone
         }
-        const std::string declared = pod ? pod->get_string({"metadata", "name"}) : std::string();
         if (std::find(std::begin(k_static_pods), std::end(k_static_pods), declared) != std::end(k_static_pods))
             set.strays.push_back({path, declared});
     }

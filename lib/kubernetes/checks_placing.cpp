@@ -55,7 +55,10 @@ std::vector<std::string> wanted_images(const CheckInput& input, const std::strin
         const auto [image, tag] = name_and_tag(text_of(item, {"image"}));
         std::string fresh = input.target->text();
         if (component == "etcd") {
-            fresh = entry == nullptr ? std::string() : entry->etcd;
+            fresh = configured_etcd(input.inventory);
+            if (fresh.empty()) {
+                fresh = entry == nullptr ? std::string() : entry->etcd;
+            }
             // kubeadm leaves an etcd that is not older alone.
             const auto now = Version::parse(tag), then = Version::parse(fresh);
             if (now && then && *then <= *now) {

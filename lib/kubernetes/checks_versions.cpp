@@ -74,10 +74,11 @@ std::vector<std::string> other_host_names(const NodeAnswers& answers) {
 
 Finding known_issues(const CheckInput& input) {
     Finding finding;
-    std::vector<std::string> problems, unasked;
+    std::vector<std::string> problems, unasked, unread;
     // A member may lose data in a crash, and removed members may come back.
     const Version etcd_first{3, 5, 0, ""}, etcd_fixed{3, 5, 3, ""};
     for (const auto& member : input.seen.etcd) {
+        if (!member.version) { unread.push_back(member.problem); }
         if (member.version && *member.version >= etcd_first && *member.version < etcd_fixed) {
             problems.push_back(fmt::format("etcd {} on {}: data become inconsistent after a crash, removed members "
                                            "return (etcd#13766, etcd#13196)",
@@ -106,6 +107,7 @@ Finding known_issues(const CheckInput& input) {
     if (problems.empty() && !unasked.empty()) {
         return {Outcome::skip, fmt::format("{}; no node was asked for its host name", base::join(unasked, "; "))};
     }
+    if (problems.empty() && !unread.empty()) { return {Outcome::skip, name_some(unread)}; }
     finding.detail = problems.empty() ? "none is known" : base::join(problems, "; ");
     finding.outcome = problems.empty() ? Outcome::ok : Outcome::fail;
     return finding;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include "kubernetes/path.hpp"
+
 namespace kmm::kubernetes {
 
 std::string_view to_string(State state) noexcept {
@@ -43,7 +45,9 @@ std::vector<VersionRow> version_rows(const Catalogue& catalogue, const Observati
     active->state = State::active;
     if (!upgraded_to) { active->is_target = true; }
     for (auto& row : rows) {
-        if (row.version > active->version) { row.state = State::available; }
+        if (row.version <= active->version) { continue; }
+        const VersionRange now{active->version, active->version};
+        if (find_path(catalogue, now, now, row.version).problem.empty()) { row.state = State::available; }
     }
     return rows;
 }

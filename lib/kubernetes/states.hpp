@@ -28,9 +28,9 @@ struct VersionRow {
 
 /// Sorted by version. A control-plane node counts for the lowest version of its three components, a node for that of
 /// its kubelet. A version that is the only one to run is `active`, several are `partial`. Of the others those above the
-/// active one are `available` and the rest is `unavailable`; whether a path leads there is a question of its own. The
-/// active one is the target, unless an upgrade to another one is under way. `seen` must have no faults; `catalogue`
-/// must outlive the result.
+/// active one, to which a path leads from it, are `available` and the rest is `unavailable`. The active one is the
+/// target, unless an upgrade to another one is under way. `seen` must have no faults; `catalogue` must outlive the
+/// result.
 [[nodiscard]] std::vector<VersionRow> version_rows(const Catalogue& catalogue, const Observation& seen,
                                                    const std::optional<Version>& upgraded_to = std::nullopt);
 

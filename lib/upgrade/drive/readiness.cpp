@@ -37,19 +37,23 @@ Event unready_event(const Recorder& recorder, const std::string& node, std::stri
 }
 
 Event silent_event(const Recorder& recorder, const std::string& node, std::string state) {
-    return made_event(recorder, node, std::move(state), fmt::format("node {} gives no answer", node),
-                      "see whether it is up and can be reached");
+    auto event = made_event(recorder, node, std::move(state), fmt::format("node {} gives no answer", node),
+                            "see whether it is up and can be reached");
+    event.facts.set("currentKnown", false);
+    return event;
 }
 
+bool is_unready(const Event& event) { return event.reason == k_unready; }
+
 std::vector<Event> find_when_ready(sys::Clock& clock, Recorder& recorder, const std::function<bool()>& interrupted,
-                                   const std::function<std::vector<Event>()>& find) {
+                                   const std::function<std::vector<Event>()>& find,
+                                   const std::function<bool(const Event&)>& may_pass) {
     const Deadline deadline(
         clock, std::min(k_ready_patience, std::chrono::milliseconds(recorder.header().options.node_timeout_ms)));
     std::vector<Event> events;
     const auto lacks = [&] {
         events = find();
-        const bool is_worth_waiting = std::all_of(events.begin(), events.end(),
-                                                  [](const Event& event) { return event.reason == k_unready; });
+        const bool is_worth_waiting = std::all_of(events.begin(), events.end(), may_pass);
         return events.empty() || !is_worth_waiting ? std::string() : events.front().message;
     };
     const Say say = [&](const std::string& text) {

@@ -16,12 +16,15 @@ namespace kmm::drive {
 /// on.
 [[nodiscard]] upgrade::Event unready_event(const Recorder& recorder, const std::string& node, std::string state,
                                            const std::string& problem);
-/// The same of one that does not answer, whether it has a kubelet or not.
+/// The same of one that does not answer, whether it has a kubelet or not: what it runs is not known any more.
 [[nodiscard]] upgrade::Event silent_event(const Recorder& recorder, const std::string& node, std::string state);
-/// What `find` finds. While that is only nodes that are not Ready, it is asked again, for 2 minutes or the time limit
-/// of a node. Errors: those of `find`. Throws Leave.
-[[nodiscard]] std::vector<upgrade::Event> find_when_ready(sys::Clock& clock, Recorder& recorder,
-                                                          const std::function<bool()>& interrupted,
-                                                          const std::function<std::vector<upgrade::Event>()>& find);
+/// Whether an event is one of these two.
+[[nodiscard]] bool is_unready(const upgrade::Event& event);
+/// What `find` finds. While that is only events that may pass, it is asked again, for 2 minutes or the time limit of a
+/// node. Errors: those of `find`. Throws Leave.
+[[nodiscard]] std::vector<upgrade::Event> find_when_ready(
+    sys::Clock& clock, Recorder& recorder, const std::function<bool()>& interrupted,
+    const std::function<std::vector<upgrade::Event>()>& find,
+    const std::function<bool(const upgrade::Event&)>& may_pass = is_unready);
 
 }  // namespace kmm::drive

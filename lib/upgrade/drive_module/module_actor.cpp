@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "upgrade/drive_module/module_actor.hpp"
 
-#include <algorithm>
 #include <map>
 
 #include <fmt/format.h>
 
-#include "base/text.hpp"
 #include "upgrade/drive/cordon_text.hpp"
-#include "upgrade/drive/pool.hpp"
 #include "upgrade/drive/user_check.hpp"
 #include "upgrade/drive_module/drain.hpp"
 #include "upgrade/drive_module/operator_way.hpp"
@@ -260,64 +257,6 @@ value::Node ModuleActor::glance(const std::string& node) {
     auto facts = value::Node::mapping();
     set_current(tools_, node, way_->glance(node), facts);
     return facts;
-}
-
-std::vector<std::string> ModuleActor::changed_labels(const api::Node& node,
-                                                     const std::optional<std::string>& wanted) const {
-    const auto labels = version_labels_of(node, subject_.ns, subject_.name);
-    std::vector<std::string> others;
-    const auto compare_label = [&](const char* label, const std::optional<std::string>& value) {
-        if (value != wanted)
-            others.push_back(fmt::format("label {} to {}", label, value ? base::escape(*value) : "nothing"));
-    };
-    compare_label("version-module", labels.module);
-    if (way_->sets_worker_label()) compare_label("version-worker-pod", labels.worker);
-    return others;
-}
-
-std::optional<upgrade::Event> ModuleActor::find_change(const std::string& name, const api::Node& object,
-                                                       const std::optional<std::string>& wanted) {
-    auto changed = tools_.event(EventKind::observed, name, "", "validating-failed");
-    changed.facts.set("currentKnown", false);
-    if (const auto others = changed_labels(object, wanted); !others.empty()) {
-        changed.reason = "label-changed";
-        changed.message = fmt::format("someone else changed {} after the upgrade to {}", base::join(others, ", "),
-                                      wanted ? *wanted : "the Module");
-        changed.facts.set(
-            "hint",
-            fmt::format("find out who; kmm-upgrade retry {} sets it again, kmm-upgrade skip {} --reason TEXT leaves it",
-                        name, name));
-        return changed;
-    }
-    changed.message = way_->loss_by_reboot(name, object.boot_id);
-    if (changed.message.empty()) return std::nullopt;
-    changed.reason = "node-rebooted";
-    changed.facts.set("hint", fmt::format("find out why it went down; kmm-upgrade retry {} loads it again", name));
-    return changed;
-}
-
-std::vector<upgrade::Event> ModuleActor::confirm() {
-    const auto run = tools_.recorder.run();
-    const auto wanted = run.to_version.empty() ? std::nullopt : std::optional<std::string>(run.to_version);
-    const auto snapshot = fleet_.store().read();
-    std::map<std::string_view, const api::Node*> present;
-    for (const auto& node : snapshot.objects.nodes) present.emplace(node.meta.name, &node);
-    std::vector<const api::Node*> done;
-    for (const auto& node : run.nodes) {
-        if (node.state != upgrade::k_node_done || upgrade::module::goes_away(node)) continue;
-        const auto found = present.find(node.name);
-        if (found == present.end() && has_errors(snapshot.diagnostics))
-            throw Error::from_diagnostics(snapshot.diagnostics);
-        if (found != present.end()) done.push_back(found->second);  // a node that has left the cluster runs nothing
-    }
-    std::vector<std::optional<upgrade::Event>> changes(done.size());
-    for_each_at_once(done.size(), [&](std::size_t index) {
-        changes[index] = find_change(done[index]->meta.name, *done[index], wanted);
-    });
-    std::vector<upgrade::Event> events;
-    for (auto& change : changes)
-        if (change) events.push_back(std::move(*change));
-    return events;
 }
 
 std::string ModuleActor::release(const std::string& node) { return tools_.cordons.lift(node); }

@@ -34,8 +34,9 @@ public:
     /// A node that has left the cluster.
     [[nodiscard]] std::optional<Error> lost_for_good(const upgrade::NodeStep& step, const Error& error) override;
     [[nodiscard]] value::Node glance(const std::string& node) override;
-    /// Nodes whose labels somebody else has changed since they were done ("label-changed"). Reads the cluster once.
-    /// Errors: those of the store; data if a document that cannot be read hides a node.
+    /// Nodes whose labels somebody else has changed since they were done ("label-changed"), and those that have lost
+    /// their target since, see Way::loss. Errors: those of the store; data if a document that cannot be read hides a
+    /// node.
     [[nodiscard]] std::vector<upgrade::Event> confirm() override;
     [[nodiscard]] std::string release(const std::string& node) override;
     /// Of those that the Module selects.
@@ -47,12 +48,11 @@ private:
     [[nodiscard]] Done roll_back(const std::string& name, const Look& seen, const Deadline& deadline);
     /// Whether a node that cannot be looked at for that reason has left the cluster, and gives no answer.
     [[nodiscard]] bool is_gone(const std::string& name, const Error& why);
-    /// What of a node that was done is not so any more, with `object`, its Node. Errors: those that end the run.
-    [[nodiscard]] std::optional<upgrade::Event> find_change(const std::string& name, const api::Node& object,
-                                                            const std::optional<std::string>& wanted);
-    /// The version labels of a Node that are not `wanted`, and what they are, for people.
-    [[nodiscard]] std::vector<std::string> changed_labels(const api::Node& node,
-                                                          const std::optional<std::string>& wanted) const;
+    /// The event that labels of a Node that was done have changed; nullopt if they have not.
+    [[nodiscard]] std::optional<upgrade::Event> find_change(const api::Node& object);
+    [[nodiscard]] upgrade::Event event_of(const Loss& loss, const std::string& name) const;
+    /// The version labels of a Node that are not those of the target, and what they are, for people.
+    [[nodiscard]] std::vector<std::string> changed_labels(const api::Node& node) const;
     /// Waits for as long as the run asks for, if something new runs there, and looks again. Errors: as
     /// Way::require_target; those of the node.
     void watch(const std::string& name, value::Node facts);

@@ -196,6 +196,15 @@ void OperatorWay::require_target(const std::string& name, const Look& /*seen*/) 
             .hint(missing->hint);
 }
 
+std::optional<Loss> OperatorWay::loss(const api::Objects& objects, const std::string& name) {
+    const auto version = tools_.run().to_version;
+    const auto missing = awaited(operator_view(objects, name, tools_.subject.ns, tools_.subject.name), version,
+                                 OperatorGoal::loaded);
+    if (!missing) return std::nullopt;
+    return Loss{"operator-timeout", fmt::format("still waiting for {}, after it was done", missing->text),
+                fmt::format("{}; then kmm-upgrade retry {}", missing->hint, name), true};
+}
+
 Facts OperatorWay::validate(const std::string& name, const Look& seen) {
     require_target(name, seen);
     return facts_of(name, "KMM has loaded " + tools_.run().to_version);

@@ -29,10 +29,8 @@ public:
     [[nodiscard]] Facts validate(const std::string& name, const Look& seen) override;
     [[nodiscard]] Facts rollback(const std::string& name, const Look& seen, const Deadline& deadline) override;
     void require_target(const std::string& name, const Look& seen) const override;
-    /// Nothing: the operator loads it again.
-    [[nodiscard]] std::string loss_by_reboot(const std::string& /*name*/, const std::string& /*boot_id*/) override {
-        return "";
-    }
+    /// It may always pass: the operator loads it again.
+    [[nodiscard]] std::optional<Loss> loss(const api::Objects& objects, const std::string& name) override;
     [[nodiscard]] bool sets_worker_label() const noexcept override { return false; }
 
 private:

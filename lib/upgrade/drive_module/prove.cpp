@@ -19,16 +19,37 @@ void WorkerWay::require_target(const std::string& name, const Look& seen) const 
                                 node.target_identity.brief()));
 }
 
-std::string WorkerWay::loss_by_reboot(const std::string& name, const std::string& boot_id) {
-    if (boot_id.empty() || boot_id == tools_.node(name).boot_id) return "";
-    const auto live = glance(name);
-    if (!live) return "rebooted after it was done, and does not answer";
-    try {
-        require_target(name, Look{NodeFacts{}, *live});
-    } catch (const Error& error) {
-        return fmt::format("rebooted after it was done: {}", error.message());
+std::optional<Loss> WorkerWay::loss(const api::Objects& /*objects*/, const std::string& name) {
+    const auto reply = look_once(name);
+    if (!reply.value) {
+        if (!reply.settled() || reply.error->code() == "node-busy") return Loss{"", "", "", true};
+        return Loss{reply.error->code(), reply.error->message(), reply.error->hint(), false};
     }
-    return "";
+    const auto node = tools_.node(name);
+    const auto& live = reply.value->module;
+    const auto kernel_module = tools_.subject.kernel_module;
+    if (live.presence == Presence::moving)
+        return Loss{"loader-hung",
+                    fmt::format("{} is still being loaded or unloaded, after it was done", kernel_module),
+                    fmt::format("see who loads it there: kmm-worker status; then kmm-upgrade retry {}", name), true};
+    if (node.goal == upgrade::module::k_goal_absent) {
+        if (live.presence == Presence::absent) return std::nullopt;
+        return Loss{"module-still-live", fmt::format("{} is live again, after it was unloaded", kernel_module),
+                    fmt::format("look for a udev rule or a unit that loads it; kmm-upgrade retry {} unloads it again",
+                                name)};
+    }
+    try {
+        require_target(name, *reply.value);
+    } catch (const Error& error) {
+        if (!node.boot_id.empty() && reply.value->facts.boot_id != node.boot_id)
+            return Loss{"node-rebooted", fmt::format("rebooted after it was done: {}", error.message()),
+                        fmt::format("find out why it went down; kmm-upgrade retry {} loads it again", name)};
+        return Loss{error.code(), error.message() + ", after it was done",
+                    fmt::format("find out on the node what has changed it: kmm-worker status; kmm-upgrade retry {} "
+                                "brings it there again",
+                                name)};
+    }
+    return std::nullopt;
 }
 
 void WorkerWay::require_undisturbed(const std::string& name) {

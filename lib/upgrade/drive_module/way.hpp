@@ -9,6 +9,14 @@
 
 namespace kmm::drive {
 
+/// Why a node that was done does not have its target any more.
+struct Loss {
+    std::string code;        ///< "" where the node gives no answer; then there are no words
+    std::string message;     ///< for people, without the name of the node
+    std::string hint;
+    bool may_pass = false;   ///< the node starts, or its module is being loaded: asked a moment later it may have it
+};
+
 /// Thread safe for different nodes. Errors of the steps are recorded as their failures.
 class Way {
 public:
@@ -26,9 +34,9 @@ public:
     [[nodiscard]] virtual Facts rollback(const std::string& name, const Look& seen, const Deadline& deadline) = 0;
     /// Errors: unhealthy "module-gone", "module-differs".
     virtual void require_target(const std::string& name, const Look& seen) const = 0;
-    /// What a node that was done has lost since, when its Node now tells of another boot than the record: "" for
-    /// nothing. A node that does not answer may have lost it. Errors: those that end the run.
-    [[nodiscard]] virtual std::string loss_by_reboot(const std::string& name, const std::string& boot_id) = 0;
+    /// What a node of `objects` that was done has lost since; nullopt for nothing. Asks once. Errors: those that end
+    /// the run.
+    [[nodiscard]] virtual std::optional<Loss> loss(const api::Objects& objects, const std::string& name) = 0;
     /// True if the version label of KMM's worker Pods is the run's to set.
     [[nodiscard]] virtual bool sets_worker_label() const noexcept = 0;
 };

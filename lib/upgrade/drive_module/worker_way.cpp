@@ -45,9 +45,13 @@ LookResult WorkerWay::look(const std::string& name, const Deadline& deadline) {
     return result;
 }
 
+Reply<Look> WorkerWay::look_once(const std::string& name) {
+    return tools_.worker.status(name, tools_.subject.kernel_module, std::chrono::seconds(30));
+}
+
 std::optional<LiveModule> WorkerWay::glance(const std::string& name) {
     try {
-        const auto status = tools_.worker.status(name, tools_.subject.kernel_module, std::chrono::seconds(30));
+        const auto status = look_once(name);
         return status.value ? std::optional(status.value->module) : std::nullopt;
     } catch (const Error& error) {
         if (!cluster::is_server_trouble(error) && error.code() != "interrupted") throw;

@@ -23,11 +23,13 @@ public:
     [[nodiscard]] Facts validate(const std::string& name, const Look& seen) override;
     [[nodiscard]] Facts rollback(const std::string& name, const Look& seen, const Deadline& deadline) override;
     void require_target(const std::string& name, const Look& seen) const override;
-    /// Asks the node once: a boot that its Node does not tell of yet, or a module that is live again, is no loss.
-    [[nodiscard]] std::string loss_by_reboot(const std::string& name, const std::string& boot_id) override;
+    /// A boot that its Node does not tell of yet, or a module that is live again, is no loss.
+    [[nodiscard]] std::optional<Loss> loss(const api::Objects& objects, const std::string& name) override;
     [[nodiscard]] bool sets_worker_label() const noexcept override { return true; }
 
 private:
+    /// Asks for the status once.
+    [[nodiscard]] Reply<Look> look_once(const std::string& name);
     /// What the load wrote is still there: version labels, spec and status. Errors: locked "label-changed" names what
     /// is not.
     void require_undisturbed(const std::string& name);

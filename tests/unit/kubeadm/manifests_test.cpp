@@ -129,6 +129,20 @@ TEST_SUITE("kubeadm::unit") {
         CHECK_THROWS_AS(require_whole(set), Error);
     }
 
+    TEST_CASE("a stray is what the kubelet would run from a file, whatever else is in it") {
+        const std::string etcd = k_pod;
+        for (const auto& text : {etcd + "---\n" + etcd, etcd + "---\n{broken", etcd + "\n# old\n---\n# nothing\n",
+                                 "kind: ConfigMap\n" + etcd, etcd + "spec: {hostNetwork: true}\n"}) {
+            CAPTURE(text);
+            Made made;
+            write_all(made);
+            made.write("/etc/kubernetes/manifests/etcd-old.yaml", text);
+            const auto strays = read_manifests(made.place()).strays;
+            REQUIRE(strays.size() == 1);
+            CHECK(strays.front().pod == "etcd");
+        }
+    }
+
     TEST_CASE("links of the node lead below its root") {
         Made made;
         made.write("/real/etcd.yaml", k_pod);

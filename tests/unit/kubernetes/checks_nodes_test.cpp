@@ -55,13 +55,13 @@ etcd: {memberID: 'M', leaderID: '1', listenClientURLs: ['https://127.0.0.1:2379'
 using Changes = std::map<std::string, std::pair<std::string, std::string>>;  // node: text that is replaced, and by what
 
 std::map<std::string, CheckResult> node_results(const Changes& changes = {}, const char* target = "v1.35.4",
-                                                const char* way = "") {
-    static const auto inventory = inventory_of(control_plane("a", "v1.34.4") + control_plane("b", "v1.34.4") +
+                                                const char* way = "", const std::string& more = "") {
+    const auto inventory = inventory_of(control_plane("a", "v1.34.4") + control_plane("b", "v1.34.4") +
                                                control_plane("c", "v1.34.4") + worker("w", "v1.34.4") + R"(---
 {kind: Pod, apiVersion: v1, metadata: {name: web, namespace: prod}, spec: {nodeName: w}}
 ---
 {kind: ConfigMap, apiVersion: v1, metadata: {name: kubelet-config, namespace: kube-system}, data: {kubelet: "kind: KubeletConfiguration\ncgroupDriver: systemd\ncontainerRuntimeEndpoint: x\n"}}
-)");
+)" + more);
     const auto seen = observe(inventory);
     NodeAnswers answers;
     int member = 0;
@@ -264,6 +264,16 @@ TEST_CASE("what an upgrade would find on nodes trips its checks") {
     // A newer etcd than kubeadm brings is left alone.
     CHECK(node_results({{"b", {"image: 'r/etcd:3.6.5-0'", "image: 'r/etcd:3.6.7-0'"}}}).at("images-present").outcome ==
           Outcome::ok);
+    // kubeadm-config may fix which one it brings.
+    const auto fixed = [](const std::string& tag) {
+        return "---\n{kind: ConfigMap, apiVersion: v1, metadata: {name: kubeadm-config, namespace: kube-system}, data: "
+               "{ClusterConfiguration: 'kind: ClusterConfiguration\n\n  etcd: {local: {imageTag: " +
+               tag + "}}'}}\n";
+    };
+    CHECK(node_results({}, "v1.35.4", "", fixed("3.6.6-0")).at("images-present").outcome == Outcome::ok);
+    CHECK(node_results({}, "v1.35.4", "", fixed("3.6.9-0")).at("images-present").detail ==
+          "a: lacks r/etcd:3.6.9-0, b: lacks r/etcd:3.6.9-0, c: lacks r/etcd:3.6.9-0");
+    CHECK(node_results({}, "v1.35.4", "", fixed("3.6.5-0")).at("images-present").outcome == Outcome::ok);
     trips("images-present", {{"b", {"image: 'r/kube-apiserver:v1.34.4'", "image: 'r/kube-apiserver'"}}},
           "not known: b (the image of kube-apiserver)", Outcome::skip);
     trips("images-present",

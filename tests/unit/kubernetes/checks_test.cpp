@@ -89,6 +89,26 @@ TEST_CASE("etcd that kubeadm-config fixes, or names as external without a word")
           "v1.33.13 brings etcd 3.6.5-0; below 3.5.26: a (3.5.24-0)");
 }
 
+TEST_CASE("an etcd whose version is not known may have a known issue") {
+    const auto issues_with = [](const std::string& image) {
+        const auto text = control_plane("a", "v1.32.13") + worker("b", "v1.32.13") + R"(---
+{kind: Pod, apiVersion: v1, metadata: {name: etcd-a, namespace: kube-system},
+ spec: {nodeName: a, containers: [{name: etcd, image: ')" +
+                          image + "'}]}}\n";
+        const auto inventory = inventory_of(text);
+        const auto seen = observe(inventory);
+        const CheckInput input{inventory, seen, builtin_catalogue(), Version::parse("v1.33.13")};
+        const std::string_view only[] = {"known-issues"};
+        const auto result = run_checks(input, {}, only).front();
+        return std::pair(result.outcome, result.detail);
+    };
+    CHECK(issues_with("r/etcd:3.5.24-0").first == Outcome::ok);
+    CHECK(issues_with("r/etcd:3.5.1-0").first == Outcome::fail);
+    CHECK(issues_with("r/etcd@sha256:12") ==
+          std::pair(Outcome::skip, std::string("Pod kube-system/etcd-a: expected an image with a tag "
+                                               "MAJOR.MINOR.PATCH as v1.34.4, found 'r/etcd@sha256:12'")));
+}
+
 TEST_CASE("ids are unique, and every check that objects can tell has a function") {
     std::set<std::string_view> ids;
     for (const auto& info : check_list()) {

@@ -90,6 +90,10 @@ TEST_CASE("states of versions") {
     CHECK(states_of(versions, control_plane("a", "v1.43.1") + worker("b", "v1.42.9")) ==
           "v1.42.2 unavailable\nv1.42.9 partial\nv1.43.1 partial\nv1.43.2 unavailable\n");
     CHECK(states_of("versions: []", control_plane("a", "v1.43.1")) == "v1.43.1* active\n");
+    // Above the active version, but no path leads there: it skips a minor, or nothing may be upgraded to it.
+    CHECK(states_of("versions: [{version: v1.43.1}, {version: v1.43.3, upgrade_from: []}, {version: v1.45.0}]",
+                    control_plane("a", "v1.43.1")) ==
+          "v1.43.1* active\nv1.43.3 unavailable\nv1.45.0 unavailable\n");
     // While an upgrade is under way its target is, whatever runs.
     CHECK(states_of(versions, control_plane("a", "v1.43.1") + control_plane("b", "v1.43.2"), "v1.43.2") ==
           "v1.42.2 unavailable\nv1.43.1 partial\nv1.43.2* partial\n");

@@ -50,6 +50,25 @@ TEST_CASE("apply replaces, loads and removes, and touches nothing else") {
     CHECK(run.find("node-c")->message == "unloaded kmm_hello");
 }
 
+TEST_CASE("a module that is live again on a node that has lost it is reported at the end") {
+    World world(2);
+    world.without_versions();
+    Drive drive(world, world.prepare_apply());
+    bool is_back = false;
+    world.nodes.fault = [&](const cluster::WorkerCall& call, const auto&) {
+        if (call.node == "node-b" && drive.state("node-b") == "done" && !std::exchange(is_back, true))
+            world.nodes.nodes["node-b"].live = "AAAA1111";
+        return std::optional<cluster::WorkerReply>();
+    };
+    CHECK(drive.driver.walk() == Ended::paused);
+    const auto record = drive.recorder.node("node-b");
+    CHECK(record.reason == "module-still-live");
+    CHECK(record.message == "kmm_hello is live again, after it was unloaded");
+    drive.driver.retry("node-b");
+    world.nodes.nodes["node-b"].live = "";
+    CHECK(drive.driver.walk() == Ended::complete);
+}
+
 TEST_CASE("a deleted Module with versions leaves no label") {
     World world(1);
     world.store.objects.modules.clear();

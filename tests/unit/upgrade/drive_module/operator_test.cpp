@@ -223,6 +223,25 @@ TEST_CASE("a label that somebody else sets on a node that was done is told at th
     CHECK(labels.at(k_module) == "v2");
 }
 
+TEST_CASE("a node that has rebooted is done once the operator has loaded the module again") {
+    for (const bool loads : {true, false}) {
+        CAPTURE(loads);
+        OperatedWorld operated(2);
+        auto options = beside_operator();
+        options.pause_after = 1;
+        Drive drive(operated.world, operated.world.prepare(options));
+        REQUIRE(drive.driver.walk() == Ended::paused);
+        operated.world.store.objects.nodes[0].boot_id = "boot-2";
+        if (loads) operated.kmm.config_of("node-a")->status.clear();
+        drive.driver.resume();
+        CHECK(drive.driver.walk() == (loads ? Ended::complete : Ended::paused));
+        if (loads) continue;
+        CHECK(drive.recorder.node("node-a").reason == "operator-timeout");
+        CHECK(drive.recorder.node("node-a").message ==
+              "still waiting for KMM to load v2 (no worker Pod yet), after it was done");
+    }
+}
+
 TEST_CASE("an abort goes back to what the Module says, and waits for its old version") {
     OperatedWorld operated;
     operated.kmm.loads = false;

@@ -303,19 +303,27 @@ TEST_CASE("a node that was done and was changed by somebody else later is not do
     }
 }
 
-TEST_CASE("a node that was done and has rebooted is done as long as the module is live there") {
+TEST_CASE("a node that was done is done as long as the module is live there") {
     struct Row {
         std::string boot, registered, live;  ///< what it runs, what its Node tells of, and the module there
         bool is_silent;
-        std::string message;  ///< "" for nothing to tell
+        std::string reason, message;  ///< "" for nothing to tell
     };
     for (const auto& row : std::vector<Row>{
-             {"boot-2", "boot-2", "", false, "rebooted after it was done: kmm_hello is not live any more"},
-             {"boot-2", "boot-2", "AAAA1111", false,
+             {"boot-2", "boot-2", "", false, "node-rebooted",
+              "rebooted after it was done: kmm_hello is not live any more"},
+             {"boot-2", "boot-2", "AAAA1111", false, "node-rebooted",
               "rebooted after it was done: the live module is AAAA1111, expected BBBB2222"},
-             {"boot-2", "boot-2", "BBBB2222", false, ""},
-             {"boot-2", "boot-2", "", true, "rebooted after it was done, and does not answer"},
-             {"boot-1", "boot-0", "BBBB2222", false, ""},  // its kubelet has not registered the last boot yet
+             {"boot-2", "boot-2", "BBBB2222", false, "", ""},
+             {"boot-2", "boot-2", "", true, "node-not-ready", "node node-a gives no answer, after it was done"},
+             {"boot-1", "boot-0", "BBBB2222", false, "", ""},  // its kubelet has not registered the last boot yet
+             {"boot-2", "boot-1", "", false, "node-rebooted",
+              "rebooted after it was done: kmm_hello is not live any more"},
+             // Somebody has unloaded it, or loaded another build.
+             {"boot-1", "boot-1", "", false, "module-gone", "kmm_hello is not live any more, after it was done"},
+             {"boot-1", "boot-1", "AAAA1111", false, "module-differs",
+              "the live module is AAAA1111, expected BBBB2222, after it was done"},
+             {"boot-1", "boot-1", "", true, "node-not-ready", "node node-a gives no answer, after it was done"},
          }) {
         CAPTURE(row.message);
         World world(2);
@@ -333,15 +341,17 @@ TEST_CASE("a node that was done and has rebooted is done as long as the module i
         if (row.message.empty()) continue;
         const auto record = drive.recorder.node("node-a");
         CHECK(record.state == "validating-failed");
-        CHECK(record.reason == "node-rebooted");
+        CHECK(record.reason == row.reason);
+        CHECK_FALSE(record.current_known);
         CHECK(record.message == row.message);
         node.reachable = true;
+        world.store.find("node-a").boot_id = row.boot;
         Drive again(world, drive.journal.entries);
         again.driver.retry("node-a");
         if (row.live == "AAAA1111") node.live = "";
         CHECK(again.driver.walk() == Ended::complete);
         CHECK(node.live == "BBBB2222");
-        CHECK(world.store.objects.node_modules_configs.at(0).status.at(0).boot_id == "boot-2");
+        CHECK(world.store.objects.node_modules_configs.at(0).status.at(0).boot_id == row.boot);
     }
 }
 
@@ -427,6 +437,27 @@ TEST_CASE("a check whose connection is lost is asked again, twice at most") {
         CHECK(drive.driver.walk() == (lost < 3 ? Ended::complete : Ended::paused));
         CHECK(checks == std::min(lost + 1, 3));
         CHECK(world.nodes.nodes.at("node-a").live == (lost < 3 ? "BBBB2222" : "AAAA1111"));
+    }
+}
+
+TEST_CASE("a module that is being loaded when the run ends is waited for") {
+    for (const int answers : {3, 1000}) {
+        CAPTURE(answers);
+        World world(1);
+        Drive drive(world, world.prepare());
+        int left = answers;
+        using MaybeReply = std::optional<cluster::WorkerReply>;
+        world.nodes.fault = [&](const cluster::WorkerCall& call, const auto& act) -> MaybeReply {
+            if (drive.state("node-a") != "done" || call.args.front() != "status" || left-- <= 0) return std::nullopt;
+            auto reply = act();
+            reply.document.set("busy", true);
+            return reply;
+        };
+        CHECK(drive.driver.walk() == (answers == 3 ? Ended::complete : Ended::paused));
+        if (answers == 3) continue;
+        CHECK(drive.recorder.node("node-a").reason == "loader-hung");
+        CHECK(drive.recorder.node("node-a").message ==
+              "kmm_hello is still being loaded or unloaded, after it was done");
     }
 }
 
