@@ -345,6 +345,10 @@ constexpr std::array k_finding_texts{
              "nothing if the change is wanted; kmm-plan why shows where it comes from"},
     CodeText{"node-missing", "finding", "a NodeModulesConfig without Node",
              "It is named like its node; without the Node nothing is planned for it.", "add the Node to the input"},
+    CodeText{"selects-no-node", "finding", "a Module selects none of the Nodes that were read",
+             "KMM compares both key and value of each label of spec.selector. It is a warning where a label looks "
+             "misspelt, else a note: the nodes may get the label later.",
+             "correct spec.selector, or label the nodes"},
     CodeText{"node-not-linux", "finding", "a Module selects a node of another operating system",
              "KMM does not look at the operating system: it makes worker Pods for such nodes, which never run.",
              "add kubernetes.io/os: linux to spec.selector"},
