@@ -116,6 +116,10 @@ constexpr std::array k_finding_texts{
              "set containerImage"},
     CodeText{"raw-args-with-name", "finding", "rawArgs and moduleName are both set",
              "Rule 21: rawArgs is the whole command line of modprobe.", "remove one; args adds to what KMM passes"},
+    CodeText{"raw-args-alone", "finding", "rawArgs without what the image needs, or with what has no effect",
+             "KMM passes rawArgs to modprobe as they are: without module parameters and without the directory that the "
+             "image was copied to.",
+             "set moduleName, or write the whole command line"},
     CodeText{"raw-args-missing", "finding", "neither moduleName nor both rawArgs are set", "Rule 22.",
              "set moduleName"},
     CodeText{"loading-order", "finding", "modulesLoadingOrder is not usable",
@@ -159,11 +163,13 @@ constexpr std::array k_finding_texts{
              "KMM takes any text, and hands it to modprobe, which finds no such module; "
              "kmm-worker refuses it.",
              "write the module's name, which is that of its file without .ko"},
-    CodeText{"dir-name", "finding", "dirName is not absolute, or leads out of the image",
-             "KMM copies from the image's working directory, which is the root unless the image sets another.",
+    CodeText{"dir-name", "finding", "dirName is not absolute, leads out of the image, or is below /tmp",
+             "KMM copies from the image's working directory, which is the root unless the image sets another, to a "
+             "volume at /tmp.",
              "begin it with '/', and let no .. lead above the root"},
-    CodeText{"firmware-path", "finding", "firmwarePath is not absolute, or leads out of the image",
-             "KMM copies from the image's working directory, which is the root unless the image sets another.",
+    CodeText{"firmware-path", "finding", "firmwarePath is not absolute, leads out of the image, or is below /tmp",
+             "KMM copies from the image's working directory, which is the root unless the image sets another, to a "
+             "volume at /tmp.",
              "begin it with '/', and let no .. lead above the root"},
     CodeText{"pull-policy", "finding", "imagePullPolicy is none of Kubernetes' words",
              "KMM takes any word; Pods with it are refused, so nothing is ever "

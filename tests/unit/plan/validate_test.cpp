@@ -174,7 +174,7 @@ TEST_SUITE("plan::unit") {
                  Row{0, "module-name", loader("{moduleName: m.ko.xz}", "", k_mapping), 8, 30, Severity::warning},
                  Row{0, "module-name", loader("{moduleName: -r}", "", k_mapping), 8, 30, Severity::warning},
                  Row{23, "loading-order",
-                     loader("{rawArgs: {load: [m], unload: [m]}, modulesLoadingOrder: [m, a]}", "", k_mapping), 8, 74},
+                     loader("{rawArgs: {load: [-d], unload: [-d]}, modulesLoadingOrder: [m, a]}", "", k_mapping), 8, 76},
                  Row{24, "sign-files", loader(k_named, "      sign: {" + sign + "}\n", k_mapping), 9, 13},
                  Row{24, "sign-files",
                      loader(k_named, "      sign: {" + sign + ", filesToSign: [/lib/a.ko]}\n", k_mapping), 9, 73},

@@ -390,8 +390,8 @@ cli::Verb images_verb() {
     verb.summary = "list the images the plan pulls, by digest where known";
     verb.description =
         "Lists the module images of the settled plan and of the kernels of --kernel, the images that KMM signs for "
-        "them, and those of device plugins and DRA drivers. Cordons are ignored. --check-images asks the registries for digests. --lock "
-        "FILE writes the digests if FILE does not exist; otherwise it compares: an image that is not in FILE, or "
+        "them, and those of device plugins and DRA drivers. Cordons are ignored. --check-images asks the registries "
+        "for digests. --lock FILE writes the digests if FILE does not exist; otherwise it compares: an image that is not in FILE, or "
         "has another digest there, is an error with exit code 10.\n\n"
         "-o imageset is the input of oc-mirror; -o list (or name) suits skopeo and similar tools.";
     verb.examples = {
