@@ -10,6 +10,7 @@
 #include "kmm-plan/source/documents.hpp"
 #include "kmm-plan/source/live.hpp"
 #include "kmm-plan/source/plan_options.hpp"
+#include "kmm-plan/source/read_summary.hpp"
 #include "kmm-plan/check/preflight_output.hpp"
 #include "kmm-plan/check/recipe_output.hpp"
 #include "kmm-plan/render/recipe_run.hpp"
@@ -109,7 +110,8 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
     if (rows.empty() && !has_recipes)
         throw Error(Exit::not_found, "no-modules",
                     "there is no Module with a moduleLoader to check that is not being deleted")
-            .hint("kmm-plan show prints what was read");
+            .detail("read", read_summary({&source, 1}))
+            .hint(source.objects.modules.empty() ? std::string(k_dump_hint) : "kmm-plan show prints what was read");
     auto verdicts = preflight::first_verdicts(rows, interface_of, args.flag("check-images"), trusted);
     preflight::answer_questions(verdicts, source.objects, args, context);
     preflight::heed_held_versions(verdicts, source.objects);

@@ -18,6 +18,7 @@
 #include "preflight/images.hpp"
 #include "preflight/made_image.hpp"
 #include "kmm-plan/source/plan_options.hpp"
+#include "kmm-plan/source/read_summary.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "plan/survey.hpp"
 #include "sys/file_ops.hpp"
@@ -336,15 +337,17 @@ void refuse_nothing(const Source& source, const cli::Args& args, bool is_check) 
     const auto& objects = source.objects;
     if (objects.nodes.empty() && args.all("kernel").empty())
         throw Error(Exit::checks_failed, "no-nodes", "no Nodes were read, so no image is known that they pull")
+            .detail("read", read_summary({&source, 1}))
             .hint(objects.managed_cluster_modules.empty()
                       ? "look whether the command that wrote the dump has failed; --kernel KERNEL lists the images for "
                         "a kernel without Nodes"
-                      : "kmm-plan render hub prints the images of ManagedClusterModules, which no node of a hub pulls");
+                      : "no node of a hub pulls images of ManagedClusterModules; kmm-plan render hub prints them");
     if ((is_check || !source.live) && objects.modules.empty() && !args.get("cluster"))
         throw Error(Exit::not_found, "no-modules",
                     is_check ? "no Module was read, so no image was checked"
                              : "no Module was read, so no image is known that nodes pull")
-            .hint("look whether the command that wrote the dump has failed; kmm-plan show prints what was read");
+            .detail("read", read_summary({&source, 1}))
+            .hint(std::string(k_dump_hint));
 }
 
 Exit run_images(const cli::Args& args, cli::Context& context) {
@@ -391,8 +394,8 @@ cli::Verb images_verb() {
     verb.description =
         "Lists the module images of the settled plan and of the kernels of --kernel, the images that KMM signs for "
         "them, and those of device plugins and DRA drivers. Cordons are ignored. --check-images asks the registries "
-        "for digests. --lock FILE writes the digests if FILE does not exist; otherwise it compares: an image that is not in FILE, or "
-        "has another digest there, is an error with exit code 10.\n\n"
+        "for digests. --lock FILE writes the digests if FILE does not exist; otherwise it compares: an image that is "
+        "not in FILE, or has another digest there, is an error with exit code 10.\n\n"
         "-o imageset is the input of oc-mirror; -o list (or name) suits skopeo and similar tools.";
     verb.examples = {
         {"kmm-plan images --cluster ./fleet -o list", "one reference a line"},
