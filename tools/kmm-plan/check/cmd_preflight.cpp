@@ -51,7 +51,8 @@ std::vector<std::string> chosen_kernels(const cli::Args& args, const Source& sou
             std::find(kernels.begin(), kernels.end(), object.kernel_version) == kernels.end())
             kernels.push_back(object.kernel_version);
     if (kernels.empty())
-        throw Error(Exit::usage, "missing-option", fmt::format("--kernel KERNEL is missing, and no PreflightValidation{} was read",
+        throw Error(Exit::usage, "missing-option",
+                    fmt::format("--kernel KERNEL is missing, and no PreflightValidation{} was read",
                                 source.objects.preflight_validations.empty() ? "" : " with a kernelVersion"))
             .hint("kmm-plan preflight --kernel 6.1.0-60-amd64");
     for (const auto& kernel : kernels) check_kernel_name(kernel);

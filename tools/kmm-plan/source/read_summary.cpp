@@ -25,8 +25,8 @@ std::string read_summary(std::span<const Source> sources) {
         text += fmt::format(", ManagedClusterModules {} (kmm-plan render hub renders them)", of_hub);
     }
     if (wrapped != 0) {
-        text += fmt::format("; {} of KMM inside other kinds {} for another cluster",
-                            wrapped == 1 ? "1 object" : fmt::format("{} objects", wrapped), wrapped == 1 ? "is" : "are");
+        text += wrapped == 1 ? std::string("; 1 object of KMM inside other kinds is for another cluster")
+                             : fmt::format("; {} objects of KMM inside other kinds are for another cluster", wrapped);
     }
     return text;
 }
