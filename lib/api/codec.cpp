@@ -151,8 +151,9 @@ bool is_like_kmm(std::string_view group) {
     return group.find("kmm") != std::string_view::npos || base::nearest(group, groups).has_value();
 }
 
+/// `is_used`: something in the object was read.
 void note_foreign_kind(const Scope& scope, const value::Node& root, const std::string& api_version,
-                       const std::string& kind) {
+                       const std::string& kind, bool is_used) {
     std::vector<std::string> names;
     for (const auto& known : k_kinds) { names.emplace_back(known.kind); }
     names.emplace_back("List");
@@ -168,6 +169,7 @@ void note_foreign_kind(const Scope& scope, const value::Node& root, const std::s
     const value::Node* place = root.find("kind");
     Diagnostic diagnostic;
     diagnostic.severity = misspelt ? Severity::error : is_of_kmm ? Severity::warning : Severity::note;
+    if (is_used && diagnostic.severity == Severity::note) { return; }
     diagnostic.code = "unknown-kind";
     diagnostic.message = base::escape(kind);
     if (diagnostic.severity != Severity::note) {
@@ -313,9 +315,10 @@ void decode_any(Scope& scope, const value::Node& root, const Inherited& inherite
     const bool foreign = other_group && !group_of(api_version).empty() && !is_like_kmm(group_of(api_version));
     if (known == k_kinds.end() && refuse_answer(scope, root, api_version, kind)) { return; }
     if (known == k_kinds.end() || foreign || other_version) {
-        note_foreign_kind(scope, root, api_version, kind);
+        const std::size_t held = objects.wrapped.size();
         find_wrapped(scope.document, root, objects.wrapped);
         find_made_secrets(scope.document, root, scope.given_namespace, objects.wrapped);
+        note_foreign_kind(scope, root, api_version, kind, objects.wrapped.size() != held);
         return;
     }
     if (api_version.empty()) { return; }  // already reported as missing

@@ -171,7 +171,9 @@ private:
         const value::Node* found = node.find(member.name);
         if ((found != nullptr && !found->is_null()) || only_unknown_) { return; }
         const SchemaPlace inner{&place, member.name, {}, 0, SchemaPlace::Step::member};
-        if (member.required_in.until != ReleaseSpan::k_open) {
+        // What a release brought is required since then.
+        const bool is_new = member.known.since != 0 && member.known.since == member.required_in.since;
+        if (member.required_in.until != ReleaseSpan::k_open || (is_new && scope_.release_marks != nullptr)) {
             mark(member.required_in, inner, node.mark(), ReleaseMark::What::missing);
         } else {
             scope_.fault("missing-field", fmt::format("required field {} is missing", inner.text()), node.mark(),

@@ -121,6 +121,10 @@ constexpr std::array k_finding_texts{
              "set containerImage"},
     CodeText{"raw-args-with-name", "finding", "rawArgs and moduleName are both set",
              "Rule 21: rawArgs is the whole command line of modprobe.", "remove one; args adds to what KMM passes"},
+    CodeText{"raw-args-alone", "finding", "rawArgs without what the image needs, or with what has no effect",
+             "KMM passes rawArgs to modprobe as they are: without module parameters and without the directory that the "
+             "image was copied to.",
+             "set moduleName, or write the whole command line"},
     CodeText{"raw-args-missing", "finding", "neither moduleName nor both rawArgs are set", "Rule 22.",
              "set moduleName"},
     CodeText{"loading-order", "finding", "modulesLoadingOrder is not usable",
@@ -164,11 +168,13 @@ constexpr std::array k_finding_texts{
              "KMM takes any text, and hands it to modprobe, which finds no such module; "
              "kmm-worker refuses it.",
              "write the module's name, which is that of its file without .ko"},
-    CodeText{"dir-name", "finding", "dirName is not absolute, or leads out of the image",
-             "KMM copies from the image's working directory, which is the root unless the image sets another.",
+    CodeText{"dir-name", "finding", "dirName is not absolute, leads out of the image, or is below /tmp",
+             "KMM copies from the image's working directory, which is the root unless the image sets another, to a "
+             "volume at /tmp.",
              "begin it with '/', and let no .. lead above the root"},
-    CodeText{"firmware-path", "finding", "firmwarePath is not absolute, or leads out of the image",
-             "KMM copies from the image's working directory, which is the root unless the image sets another.",
+    CodeText{"firmware-path", "finding", "firmwarePath is not absolute, leads out of the image, or is below /tmp",
+             "KMM copies from the image's working directory, which is the root unless the image sets another, to a "
+             "volume at /tmp.",
              "begin it with '/', and let no .. lead above the root"},
     CodeText{"pull-policy", "finding", "imagePullPolicy is none of Kubernetes' words",
              "KMM takes any word; Pods with it are refused, so nothing is ever "
@@ -350,6 +356,10 @@ constexpr std::array k_finding_texts{
              "nothing if the change is wanted; kmm-plan why shows where it comes from"},
     CodeText{"node-missing", "finding", "a NodeModulesConfig without Node",
              "It is named like its node; without the Node nothing is planned for it.", "add the Node to the input"},
+    CodeText{"selects-no-node", "finding", "a Module selects none of the Nodes that were read",
+             "KMM compares both key and value of each label of spec.selector. It is a warning where a label looks "
+             "misspelt, else a note: the nodes may get the label later.",
+             "correct spec.selector, or label the nodes"},
     CodeText{"node-not-linux", "finding", "a Module selects a node of another operating system",
              "KMM does not look at the operating system: it makes worker Pods for such nodes, which never run.",
              "add kubernetes.io/os: linux to spec.selector"},

@@ -388,6 +388,7 @@ Diagnostics lint(const api::Objects& objects) {
     }
     check_pod_security(objects, diagnostics);
     check_loaded_known(objects, diagnostics);
+    check_selectors(objects, diagnostics);
     check_shared_images(objects, diagnostics);
     check_builds(objects, diagnostics);
     check_needs(objects.modules, diagnostics);

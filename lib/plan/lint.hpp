@@ -22,7 +22,7 @@ namespace kmm::plan {
 void lint_module(const api::Module& module, Diagnostics& diagnostics);
 
 /// lint_module for all Modules and ManagedClusterModules, check_policy and check_needs for all Modules,
-/// check_pod_security, check_loaded_known, check_shared_images, check_builds.
+/// check_pod_security, check_loaded_known, check_selectors, check_shared_images, check_builds.
 [[nodiscard]] Diagnostics lint(const api::Objects& objects);
 
 /// pod-security: a Namespace that was read refuses the Pods that KMM makes for its Modules.
@@ -31,6 +31,10 @@ void check_pod_security(const api::Objects& objects, Diagnostics& diagnostics);
 /// configs-missing: Nodes whose labels say that a Module is loaded, without a NodeModulesConfig that says of which
 /// build. `objects` as finish leaves them. O(Nodes * log + labels).
 void check_loaded_known(const api::Objects& objects, Diagnostics& diagnostics);
+
+/// selects-no-node: Modules that select none of the Nodes, if there are Nodes. A warning where a label of the selector
+/// looks misspelt, else a note. O(Modules * Nodes).
+void check_selectors(const api::Objects& objects, Diagnostics& diagnostics);
 
 /// image-kernels and image-architectures: one image that KMM builds or signs once, and that nodes with several kernels
 /// or architectures are to use. A note where the image is made elsewhere and may hold several kernels. O(Modules *

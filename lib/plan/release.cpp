@@ -60,7 +60,9 @@ void check_releases(const std::vector<api::ReleaseMark>& marks, const std::optio
         if (mark.what == api::ReleaseMark::What::missing) {
             finding.code = "missing-field";
             finding.message = fmt::format("{}: required field {} is missing in KMM {}", mark.subject, mark.path, name);
-            finding.hint = has_end ? fmt::format("it is optional since {}", minor_of(end)) : "";
+            finding.hint = has_end            ? fmt::format("it is optional since {}", minor_of(end))
+                           : mark.since != 0 ? fmt::format("it is required since {}", minor_of(first))
+                                             : "";
         } else if (mark.what == api::ReleaseMark::What::kind) {
             finding.code = "unknown-kind";
             finding.message = fmt::format("{}: KMM {} does not have this kind", mark.subject, name);

@@ -4,6 +4,8 @@
 #include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -223,6 +225,35 @@ void check_mapping(Findings& findings, const api::ModuleLoaderContainer& contain
     }
 }
 
+/// Whether a command line of modprobe names a root directory: -d DIR, also among other short options, or --dirname.
+bool names_directory(const std::vector<std::string>& arguments) {
+    return std::any_of(arguments.begin(), arguments.end(), [](std::string_view argument) {
+        const bool is_short = argument.starts_with('-') && !argument.starts_with("--");
+        return argument.starts_with("--dirname") || (is_short && argument.find('d') != std::string_view::npos);
+    });
+}
+
+/// rawArgs are the whole command line of modprobe.
+void check_beside_raw_args(Findings& findings, const api::ModprobeSpec& modprobe, const api::ModprobeArgs& raw) {
+    for (const auto& [field, is_set] :
+         {std::pair("parameters", !modprobe.parameters.empty()), std::pair("args", modprobe.args.has_value())}) {
+        if (!is_set) { continue; }
+        findings.warning(container_path(fmt::format("modprobe.{}", field)), "raw-args-alone",
+                         fmt::format("KMM ignores modprobe.{} beside rawArgs", field),
+                         "write them into rawArgs.load and rawArgs.unload, or set moduleName instead of rawArgs");
+    }
+    for (const auto& [field, list] : {std::pair("load", &raw.load), std::pair("unload", &raw.unload)}) {
+        if (names_directory(*list)) { continue; }
+        const std::string directory = modprobe.dir_name.empty() ? "/opt" : modprobe.dir_name;
+        findings.warning(
+            container_path(fmt::format("modprobe.rawArgs.{}", field)), "raw-args-alone",
+            fmt::format("rawArgs.{} names no directory: modprobe of KMM's worker takes modules of the host, not of the "
+                        "image",
+                        field),
+            fmt::format("add -d and /tmp{}, where the worker has the image's modules", base::escape(directory)));
+    }
+}
+
 void check_raw_args(Findings& findings, const api::ModprobeSpec& modprobe) {
     const api::ModprobeArgs raw = modprobe.raw_args.value_or(api::ModprobeArgs{});
     if (!modprobe.module_name.empty()) {
@@ -241,6 +272,8 @@ void check_raw_args(Findings& findings, const api::ModprobeSpec& modprobe) {
                                    raw.load.empty() ? (raw.unload.empty() ? "none of them" : "rawArgs.unload alone")
                                                     : "rawArgs.load alone"),
                        "set moduleName");
+    } else {
+        check_beside_raw_args(findings, modprobe, raw);
     }
 }
 
@@ -376,6 +409,11 @@ void check_modprobe(Findings& findings, const api::ModprobeSpec& modprobe) {
             findings.warning(
                 place, code, fmt::format("{} \"{}\" is not absolute", field, base::escape(*path)),
                 "KMM copies from the image's working directory, which may be another than the root: begin it with '/'");
+        } else if (const auto clean = *base::path_below(*path); clean == "tmp" || clean.starts_with("tmp/")) {
+            findings.warning(place, code,
+                             fmt::format("{} \"{}\" is hidden by the volume that KMM mounts at /tmp to copy it to",
+                                         field, base::escape(*path)),
+                             "put the files elsewhere in the image, as below /opt");
         }
     }
 }

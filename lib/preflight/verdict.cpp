@@ -2,6 +2,7 @@
 #include "preflight/verdict.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include "kernel/devel.hpp"
 #include "plan/image_name.hpp"
 #include "plan/image_states.hpp"
+#include "preflight/made_image.hpp"
 
 namespace kmm::preflight {
 
@@ -87,7 +89,10 @@ void ask(std::vector<Verdict>& verdicts, const api::Objects& objects, const cli:
         verdict.unknown = !answer.reached;
         if (answer.reached)
             verdict.checked = verdict.question->depth == Depth::modules ? Checked::modules : Checked::image;
-        verdict.findings.insert(verdict.findings.end(), answer.findings.begin(), answer.findings.end());
+        Diagnostics findings = answer.findings;
+        name_the_source(*verdict.question->resolved, findings);
+        verdict.findings.insert(verdict.findings.end(), std::make_move_iterator(findings.begin()),
+                                std::make_move_iterator(findings.end()));
     }
 }
 

@@ -201,6 +201,9 @@ TEST_SUITE("api::unit") {
                      "2:7 unknown-kind: kind node (v1) does not exist | did you mean Node?"},
                  Row{"apiVersion: v1\nkind: list\nitems: []\n",
                      "2:7 unknown-kind: kind list (v1) does not exist | did you mean List?"},
+                 Row{"apiVersion: v1\nkind: list\nitems: [{apiVersion: kmm.sigs.x-k8s.io/v1beta1, kind: Module, "
+                     "metadata: {name: a}}]\n",
+                     "2:7 unknown-kind: kind list (v1) does not exist | did you mean List?"},
                  Row{"apiVersion: example.com/v1\nkind: NameSpace\nmetadata: {}\n",
                      "2:7 unknown-kind: 1 object of kinds that KMM does not use was not read: NameSpace"},
                  Row{"- a\n",

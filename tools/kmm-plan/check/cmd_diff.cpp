@@ -13,6 +13,7 @@
 #include "kmm-plan/check/diff_plugins.hpp"
 #include "kmm-plan/source/documents.hpp"
 #include "kmm-plan/source/plan_options.hpp"
+#include "kmm-plan/source/read_summary.hpp"
 #include "kmm-plan/check/reporting.hpp"
 #include "kmm-plan/check/server_view.hpp"
 #include "kmm-plan/verbs.hpp"
@@ -264,18 +265,16 @@ Exit run_diff(const cli::Args& args, cli::Context& context) {
     pairs.insert(pairs.end(), std::make_move_iterator(plugins.begin()), std::make_move_iterator(plugins.end()));
     if (source.objects.nodes.empty() && pairs.empty()) {
         throw Error(Exit::checks_failed, "no-nodes", "no Nodes were read, so nothing was compared")
-            .hint(
-                "look whether the command that wrote the dump has failed; kubectl get nodes,modules,nodemodulesconfigs "
-                "-A -o json has what is compared");
+            .detail("read", read_summary({&source, 1}))
+            .hint(std::string(k_dump_hint));
     }
     // Of a cluster it is an answer that there are none.
     const bool has_modules = !source.objects.modules.empty() || !source.objects.node_modules_configs.empty();
     if (!source.live && !args.get("cluster") && !has_modules) {
         throw Error(Exit::not_found, "no-modules",
                     "neither Modules nor NodeModulesConfigs were read, so nothing was compared")
-            .hint(
-                "look whether the command that wrote the dump has failed; kubectl get nodes,modules,nodemodulesconfigs "
-                "-A -o json has what is compared");
+            .detail("read", read_summary({&source, 1}))
+            .hint(std::string(k_dump_hint));
     }
     if (source.objects.nodes.empty() && context.verbosity >= 0) {
         context.console.err("note: no Nodes were read, so nothing of nodes is compared\n");

@@ -10,6 +10,7 @@
 #include "kmm-plan/source/documents.hpp"
 #include "kmm-plan/source/live.hpp"
 #include "kmm-plan/source/plan_options.hpp"
+#include "kmm-plan/source/read_summary.hpp"
 #include "kmm-plan/check/preflight_output.hpp"
 #include "kmm-plan/check/recipe_output.hpp"
 #include "kmm-plan/render/recipe_run.hpp"
@@ -50,7 +51,9 @@ std::vector<std::string> chosen_kernels(const cli::Args& args, const Source& sou
             std::find(kernels.begin(), kernels.end(), object.kernel_version) == kernels.end())
             kernels.push_back(object.kernel_version);
     if (kernels.empty())
-        throw Error(Exit::usage, "missing-option", "--kernel KERNEL is missing, and no PreflightValidation was read")
+        throw Error(Exit::usage, "missing-option",
+                    fmt::format("--kernel KERNEL is missing, and no PreflightValidation{} was read",
+                                source.objects.preflight_validations.empty() ? "" : " with a kernelVersion"))
             .hint("kmm-plan preflight --kernel 6.1.0-60-amd64");
     for (const auto& kernel : kernels) check_kernel_name(kernel);
     return kernels;
@@ -109,7 +112,8 @@ Exit run_preflight(const cli::Args& args, cli::Context& context) {
     if (rows.empty() && !has_recipes)
         throw Error(Exit::not_found, "no-modules",
                     "there is no Module with a moduleLoader to check that is not being deleted")
-            .hint("kmm-plan show prints what was read");
+            .detail("read", read_summary({&source, 1}))
+            .hint(source.objects.modules.empty() ? std::string(k_dump_hint) : "kmm-plan show prints what was read");
     auto verdicts = preflight::first_verdicts(rows, interface_of, args.flag("check-images"), trusted);
     preflight::answer_questions(verdicts, source.objects, args, context);
     preflight::heed_held_versions(verdicts, source.objects);

@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "kmm-plan/source/operator_config.hpp"
 #include "kmm-plan/source/plan_options.hpp"
+#include "kmm-plan/source/read_summary.hpp"
 #include "kmm-plan/render/directory.hpp"
 #include "kmm-plan/render/hub.hpp"
 #include "kmm-plan/render/output.hpp"
@@ -122,11 +123,8 @@ Exit run_render(const cli::Args& args, cli::Context& context) {
         std::erase_if(rendered.objects, [&](const value::Node& node) { return !in_namespace(node, *ns); });
     }
     if (rendered.objects.empty() && context.verbosity >= 0) {
-        context.console.err(fmt::format("nothing to render{}{}{}\n", whats.empty() ? "" : ": ",
-                                        base::join(args.positionals("WHAT"), ", "),
-                                        source.objects.managed_cluster_modules.empty()
-                                            ? ""
-                                            : "; kmm-plan render hub renders the ManagedClusterModules"));
+        context.console.err(fmt::format("nothing to render{}{}; read: {}\n", whats.empty() ? "" : ": ",
+                                        base::join(args.positionals("WHAT"), ", "), read_summary({&source, 1})));
     }
     if (out) {
         write_directory(rendered.objects, render::file_names(rendered.objects),

@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -14,7 +16,9 @@
 #include "image/reference.hpp"
 #include "kmm-plan/source/documents.hpp"
 #include "preflight/images.hpp"
+#include "preflight/made_image.hpp"
 #include "kmm-plan/source/plan_options.hpp"
+#include "kmm-plan/source/read_summary.hpp"
 #include "kmm-plan/verbs.hpp"
 #include "plan/survey.hpp"
 #include "sys/file_ops.hpp"
@@ -31,6 +35,7 @@ struct Wanted {
     std::set<std::string> modules, kernels, architectures;
     plan::Resolved resolved;             ///< of one of the askers: registry switches and Secret are theirs
     const api::Module* module = nullptr;
+    std::set<std::string> signed_images;  ///< if it is pulled only to be signed: what comes of it
     std::string digest;
     Diagnostics findings;
 };
@@ -49,6 +54,44 @@ void want(Images& images, const api::Module& module, const api::ModuleConfig& co
         wanted.module = &module;
         wanted.resolved.config = config;
         wanted.resolved.kernel = kernel;
+    }
+}
+
+/// Module, kernel and architecture of nodes.
+using Asked = std::set<std::tuple<const api::Module*, std::string, std::string>>;
+
+bool is_made_by_kmm(const api::Module& module) {
+    const auto& container = module.module_loader->container;
+    const auto& mappings = container.kernel_mappings;
+    return container.build || container.sign ||
+           std::any_of(mappings.begin(), mappings.end(),
+                       [](const auto& mapping) { return mapping.build || mapping.sign; });
+}
+
+/// Notes how KMM makes images, and adds what its sign Pods pull: what they sign, unless KMM builds that. All others
+/// must be there by then.
+void want_sources(Images& images, const Asked& asked) {
+    for (const auto& [module, kernel, architecture] : asked) {
+        const auto resolution = plan::resolve(*module, kernel);
+        const auto* resolved = std::get_if<plan::Resolved>(&resolution);
+        if (resolved == nullptr) continue;
+        // Of a version that is held another image is pulled.
+        const auto made = images.find(resolved->config.container_image);
+        if (made == images.end()) continue;
+        if (made->second.module == module && made->second.resolved.kernel == resolved->kernel) {
+            made->second.resolved.build = resolved->build;
+            made->second.resolved.sign = resolved->sign;
+        }
+        if (!resolved->sign || resolved->build) continue;
+        api::ModuleConfig config;
+        config.container_image = resolved->sign->unsigned_image;
+        const auto& tls = resolved->sign->unsigned_image_registry_tls;
+        config.insecure_pull = tls.insecure || tls.insecure_skip_tls_verify;
+        const auto found = images.find(config.container_image);
+        const bool is_source = found == images.end() || !found->second.signed_images.empty();
+        want(images, *module, config, resolved->kernel, architecture);
+        if (is_source && !config.container_image.empty())
+            images.at(config.container_image).signed_images.insert(resolved->config.container_image);
     }
 }
 
@@ -78,6 +121,7 @@ Diagnostic no_image_for(const plan::Surveyed& row) {
 /// `gaps` gets the kernels that Modules have no image for, of the fleet and of those that were asked for.
 Images collect(const Source& source, const std::vector<std::string>& kernels, Diagnostics& gaps) {
     Images images;
+    Asked made;
     std::map<std::string, const api::Node*> nodes;
     for (const auto& node : source.objects.nodes) nodes.emplace(node.meta.name, &node);
     const auto plan = plan::make_plan(source.objects, plan::complete({}, source.objects));
@@ -94,6 +138,7 @@ Images collect(const Source& source, const std::vector<std::string>& kernels, Di
             const auto node = nodes.find(entry.node);
             const std::string architecture = node == nodes.end() ? "" : node->second->architecture;
             want(images, module, *entry.config, entry.config->kernel_version, architecture);
+            if (module.module_loader && is_made_by_kmm(module)) made.emplace(&module, entry.kernel, architecture);
             want_containers(images, module, module.device_plugin, architecture);
             want_containers(images, module, module.dra, architecture);
         }
@@ -107,8 +152,7 @@ Images collect(const Source& source, const std::vector<std::string>& kernels, Di
             want_containers(images, module, module.dra, node.architecture);
         }
     }
-    if (kernels.empty()) return images;
-    for (const auto& row : plan::survey(source.objects, kernels)) {
+    for (const auto& row : kernels.empty() ? std::vector<plan::Surveyed>() : plan::survey(source.objects, kernels)) {
         const auto* resolved = std::get_if<plan::Resolved>(&row.resolution);
         if (resolved == nullptr) {
             if (std::holds_alternative<plan::NoMapping>(row.resolution)) gaps.push_back(no_image_for(row));
@@ -116,7 +160,11 @@ Images collect(const Source& source, const std::vector<std::string>& kernels, Di
         }
         want(images, *row.module, resolved->config, row.kernel, "");
         for (const auto& pool : row.pools) want(images, *row.module, resolved->config, row.kernel, pool.architecture);
+        if (!is_made_by_kmm(*row.module)) continue;
+        if (row.pools.empty()) made.emplace(row.module, row.kernel, "");
+        for (const auto& pool : row.pools) made.emplace(row.module, row.kernel, pool.architecture);
     }
+    want_sources(images, made);
     return images;
 }
 
@@ -146,7 +194,19 @@ void ask(Images& images, const Source& source, const cli::Args& args, cli::Conte
         auto& wanted = images.at(question.resolved->config.container_image);
         const auto& answer = answers.at(question.key());
         if (!answer.digest.empty()) wanted.digest = answer.digest;
-        wanted.findings.insert(wanted.findings.end(), answer.findings.begin(), answer.findings.end());
+        Diagnostics findings = answer.findings;
+        preflight::name_the_source(*question.resolved, findings);
+        wanted.findings.insert(wanted.findings.end(), std::make_move_iterator(findings.begin()),
+                               std::make_move_iterator(findings.end()));
+    }
+    // KMM signs no image that is signed already.
+    for (auto& [name, wanted] : images) {
+        const auto& made = wanted.signed_images;
+        const bool is_done = !made.empty() && std::all_of(made.begin(), made.end(), [&](const std::string& image) {
+            const auto& of = images.at(image);
+            return !of.digest.empty() && !has_errors(of.findings);
+        });
+        if (is_done) std::erase_if(wanted.findings, [](const auto& found) { return found.code == "image-not-found"; });
     }
 }
 
@@ -277,15 +337,17 @@ void refuse_nothing(const Source& source, const cli::Args& args, bool is_check) 
     const auto& objects = source.objects;
     if (objects.nodes.empty() && args.all("kernel").empty())
         throw Error(Exit::checks_failed, "no-nodes", "no Nodes were read, so no image is known that they pull")
+            .detail("read", read_summary({&source, 1}))
             .hint(objects.managed_cluster_modules.empty()
                       ? "look whether the command that wrote the dump has failed; --kernel KERNEL lists the images for "
                         "a kernel without Nodes"
-                      : "kmm-plan render hub prints the images of ManagedClusterModules, which no node of a hub pulls");
+                      : "no node of a hub pulls images of ManagedClusterModules; kmm-plan render hub prints them");
     if ((is_check || !source.live) && objects.modules.empty() && !args.get("cluster"))
         throw Error(Exit::not_found, "no-modules",
                     is_check ? "no Module was read, so no image was checked"
                              : "no Module was read, so no image is known that nodes pull")
-            .hint("look whether the command that wrote the dump has failed; kmm-plan show prints what was read");
+            .detail("read", read_summary({&source, 1}))
+            .hint(std::string(k_dump_hint));
 }
 
 Exit run_images(const cli::Args& args, cli::Context& context) {
@@ -330,10 +392,10 @@ cli::Verb images_verb() {
     verb.name = "images";
     verb.summary = "list the images the plan pulls, by digest where known";
     verb.description =
-        "Lists the module images of the settled plan and of the kernels of --kernel, and the images of device "
-        "plugins and DRA drivers. Cordons are ignored. --check-images asks the registries for digests. --lock "
-        "FILE writes the digests if FILE does not exist; otherwise it compares: an image that is not in FILE, or "
-        "has another digest there, is an error with exit code 10.\n\n"
+        "Lists the module images of the settled plan and of the kernels of --kernel, the images that KMM signs for "
+        "them, and those of device plugins and DRA drivers. Cordons are ignored. --check-images asks the registries "
+        "for digests. --lock FILE writes the digests if FILE does not exist; otherwise it compares: an image that is "
+        "not in FILE, or has another digest there, is an error with exit code 10.\n\n"
         "-o imageset is the input of oc-mirror; -o list (or name) suits skopeo and similar tools.";
     verb.examples = {
         {"kmm-plan images --cluster ./fleet -o list", "one reference a line"},

@@ -8,13 +8,13 @@
 
 #include <fmt/format.h>
 
-#include "api/made_objects.hpp"
 #include "base/text.hpp"
 #include "cli/document.hpp"
 #include "cli/table.hpp"
 #include "kmm-plan/source/documents.hpp"
 #include "kmm-plan/source/line_writer.hpp"
 #include "kmm-plan/source/plan_options.hpp"
+#include "kmm-plan/source/read_summary.hpp"
 #include "kmm-plan/check/reporting.hpp"
 #include "kmm-plan/verbs.hpp"
 
@@ -305,29 +305,15 @@ std::size_t show_document(std::vector<Shown>& all, cli::Context& context) {
 /// What to say if there are no lines: a misspelt selector is not to look like an empty cluster.
 std::string nothing_text(const std::vector<Source>& sources, const std::vector<Selection>& selected,
                          const cli::Args& args) {
-    std::size_t nodes = 0, modules = 0, wrapped = 0, of_hub = 0;
-    for (const auto& source : sources) {
-        nodes += source.objects.nodes.size();
-        modules += source.objects.modules.size();
-        const auto& held = source.objects.wrapped;
-        wrapped += static_cast<std::size_t>(
-            std::count_if(held.begin(), held.end(), [](const auto& object) { return !api::is_made(object); }));
-        of_hub += source.objects.managed_cluster_modules.size();
-    }
-    const std::string left_out =
-        wrapped == 0 ? ""
-                     : fmt::format("; {} of KMM inside other kinds {} for another cluster",
-                                   wrapped == 1 ? "1 object" : fmt::format("{} objects", wrapped),
-                                   wrapped == 1 ? "is" : "are");
-    const bool none = nodes > 0 && std::all_of(selected.begin(), selected.end(),
+    const bool has_nodes = std::any_of(sources.begin(), sources.end(),
+                                       [](const Source& source) { return !source.objects.nodes.empty(); });
+    const bool none = has_nodes && std::all_of(selected.begin(), selected.end(),
                                                [](const Selection& selection) { return selection.nodes.empty(); });
     const std::string why =
         none ? fmt::format(": no node matches -l {}", base::escape(args.get("selector").value_or("")))
         : args.all("action").empty() ? ""
                                      : fmt::format(": no line has action {}", base::join(args.all("action"), " or "));
-    const std::string hub =
-        of_hub == 0 ? "" : fmt::format(", ManagedClusterModules {} (kmm-plan render hub renders them)", of_hub);
-    return fmt::format("nothing to show{}; read: Nodes {}, Modules {}{}{}\n", why, nodes, modules, hub, left_out);
+    return fmt::format("nothing to show{}; read: {}\n", why, read_summary(sources));
 }
 
 /// How many configurations of each Module the nodes have.
