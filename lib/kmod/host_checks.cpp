@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "kmod/files.hpp"
 #include "kmod/identity.hpp"
+#include "kmod/load_record.hpp"
 #include "kmod/parameters.hpp"
 #include "kmod/signature.hpp"
 
@@ -218,7 +219,7 @@ void check_conflicts(const CheckInput& input, Diagnostics& findings) {
             host_module_file(input.directory, twin->modules.back().path) != input.index.find(name)->path) {
             add_finding(findings, Severity::warning, "name-conflict",
                         fmt::format("this host has a module {} of its own, {}; udev or modprobe may load that one",
-                                    name, base::escape(twin->modules.back().path)),
+                                    name, base::escape(on_host(input.host, twin->modules.back().path))),
                         "list it in inTreeModulesToRemove, and blacklist it on the node");
         }
     }
@@ -294,6 +295,23 @@ void check_live(const CheckInput& input, Diagnostics& findings) {
                      [&](const std::string& holder) {
                          return std::find(leaving.begin(), leaving.end(), holder) == leaving.end();
                      });
+        if (const std::string owner = owner_on_record(input.host, *live, normalise_name(input.wish.module));
+            !owner.empty()) {
+            add_finding(findings, Severity::warning, "not-in-tree",
+                        fmt::format("module {} is to give way and is not the kernel's own: kmm-worker loaded it{}, and "
+                                    "a load fails as long as that is so",
+                                    name, owner == name ? "" : fmt::format(" for module {}", owner)),
+                        fmt::format("kmm-worker unload --module {} first, or take {} off inTreeModulesToRemove", owner,
+                                    name));
+            continue;
+        }
+        if (is_out_of_tree(*live) && input.index.find(name) == nullptr) {
+            add_finding(findings, Severity::warning, "not-in-tree",
+                        fmt::format("module {} is to give way and is not the kernel's own (taint {}): somebody else "
+                                    "loaded it",
+                                    name, live->taint),
+                        fmt::format("take {} off inTreeModulesToRemove if it is to stay", name));
+        }
         const bool used = live->refcount.value_or(0) > static_cast<long>(live->holders.size());
         if (is_permanent(input.host, name)) {
             add_finding(findings, Severity::warning, "in-tree-in-use",

@@ -43,7 +43,7 @@ void check_conflicts(const CheckInput& input, Diagnostics& findings);
 /// nullptr if there is none. Warnings "license-taint", "no-retpoline", "intree-flag".
 void check_marks(const CheckInput& input, const HostModule* reference, Diagnostics& findings);
 /// What is live and stands in the way right now: modules that are coming or going, and ones that are to give way and
-/// are in use. Warnings "module-on-its-way", "in-tree-in-use".
+/// are in use or not the kernel's own. Warnings "module-on-its-way", "in-tree-in-use", "not-in-tree".
 void check_live(const CheckInput& input, Diagnostics& findings);
 /// Capability, SELinux, memory. Error "no-memory"; warnings "no-capability", "selinux".
 void check_process(const CheckInput& input, Diagnostics& findings);

@@ -308,6 +308,8 @@ constexpr auto k_codes = std::to_array<CodeRow>({
      "kmm-worker kubernetes kubelet upgrades a worker"},
     {"not-empty", Exit::io, "the output directory has files already", "name an empty or absent one"},
     {"not-found", Exit::not_found, "there is no such thing", "see the message for what was looked for"},
+    {"not-in-tree", Exit::refused, "a module that is to give way is not the kernel's own",
+     "unload it with what it was loaded for, or take it off inTreeModulesToRemove"},
     {"not-kept", std::nullopt, "a damaged manifest could not be kept", "nothing: the repaired one is in its place"},
     {"not-kubernetes-node", Exit::not_found, "this is not a node of a kubeadm cluster",
      "run it on one, or correct --host-root"},
