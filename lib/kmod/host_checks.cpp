@@ -150,6 +150,8 @@ void check_signatures(const CheckInput& input, const HostModule* reference, Diag
     const auto keys = kernel_keys(input.host);
     const ModuleSignature* own = own_signature(reference, input.directory);
     const auto enrolled = enrolled_certificates(input.host);
+    const auto revoked = revoked_certificates(input.host);
+    const auto heeds_revocations = kernel_option(input, "CONFIG_SYSTEM_REVOCATION_LIST");
     for (const auto& name : input.found.order.names) {
         const ModuleFile& file = input.index.find(name)->file;
         const ModuleSignature signature = file.signature();
@@ -171,6 +173,12 @@ void check_signatures(const CheckInput& input, const HostModule* reference, Diag
             add_finding(findings, Severity::error, "bad-signature",
                         fmt::format("the signature of module {} is damaged: {}", name, signature.fault),
                         "sign the module again, and do not strip it afterwards");
+        } else if (heeds_revocations.value_or(known) && is_revoked(signature, revoked)) {
+            add_finding(findings, wanted && heeds_revocations ? Severity::error : Severity::warning, "key-revoked",
+                        fmt::format("the key of module {} was revoked (MokListX or dbx), and kernels with a revocation "
+                                    "list refuse what it has signed ({}; {})",
+                                    name, signature_text(signature), switches),
+                        "sign the module with another key, and enrol that (mokutil --import)");
         } else if (const auto presence = find_key(signature, keys, own, enrolled);
                    presence == KeyPresence::absent && (wanted || known)) {
             const auto is_own = [&](const ModuleSignature& each) {

@@ -227,6 +227,8 @@ constexpr auto k_codes = std::to_array<CodeRow>({
      "chmod 600 the key"},
     {"key-not-trusted", Exit::checks_failed, "no key of the kernel's keyrings fits the module's signature",
      "enrol the key (mokutil --import), or sign with a trusted one"},
+    {"key-revoked", Exit::checks_failed, "the key of the module's signature was revoked by the machine or its owner",
+     "sign the module with another key, and enrol that"},
     {"kubeadm-failed", Exit::other, "kubeadm upgrade failed", "correct what it names, then run the same command again"},
     {"kubeadm-running", Exit::locked, "kubeadm is running, and not as a job of kmm-worker", "wait for it to end"},
     {"kubeadm-version", Exit::checks_failed, "kubeadm of this node is of another version than the target",
