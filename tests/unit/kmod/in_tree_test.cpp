@@ -151,8 +151,8 @@ TEST_CASE("a module that a load brought does not give way as one of the kernel's
         const auto report = rig.load();
         CHECK(report.modules.front().action == kmod::Action::removed_in_tree);
         REQUIRE(report.warnings.size() == 1);
-        CHECK(report.warnings.front() ==
-              "not-in-tree: module dkms is to give way and is not the kernel's own (taint OE): somebody else loaded it");
+        CHECK(report.warnings.front() == "not-in-tree: module dkms is to give way and is not the kernel's own (taint "
+                                         "OE): somebody else loaded it");
     }
 }
 
