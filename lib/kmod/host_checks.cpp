@@ -212,7 +212,7 @@ void check_conflicts(const CheckInput& input, Diagnostics& findings) {
             continue;
         }
         const bool replaced = gives_way(input, name);
-        if (live && !replaced) {
+        if (live && (!replaced || is_out_of_tree(*live))) {
             const IdentityVerdict verdict = judge_identity(input.host, *input.index.find(name), *live);
             if (verdict.identity == Identity::different) {
                 add_finding(

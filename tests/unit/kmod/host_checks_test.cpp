@@ -415,6 +415,8 @@ TEST_CASE("rivals on the host") {
         rig.host.make_live("demo", "OTHER");
         CHECK(rig.found() == Found{"warning other-build-live"});
         rig.wish.in_tree_modules_to_remove = {"demo"};
+        CHECK(rig.found() == Found{"warning other-build-live"});  // a load takes no other build away
+        rig.host.make_live("demo", "OTHER", "");
         CHECK(rig.found().empty());
     }
     SUBCASE("the same name in the host's tree") {
