@@ -120,8 +120,22 @@ Descriptor descriptor_of(const Node& node, const std::string& where) {
     return result;
 }
 
+/// "CODE: message" of the first entry of an error document that stands in the place of a manifest.
+[[nodiscard]] std::string first_error(const Node& errors) {
+    if (errors.items().empty() || !errors.items().front().is_mapping()) return {};
+    const Node& first = errors.items().front();
+    const Node* code = first.find("code") != nullptr ? first.find("code") : first.find("status");
+    const std::string message = first.get_string({"message"});
+    const std::string number = code == nullptr || code->is_mapping() ? "" : code->text();
+    return number + (number.empty() || message.empty() ? "" : ": ") + message;
+}
+
 void expect_schema_2(const Node& root) {
     const Node* version = root.find("schemaVersion");
+    if (const Node* errors = root.find("errors"); version == nullptr && errors != nullptr) {
+        throw bad("", fmt::format("expected a manifest, found an error document {}", shown(first_error(*errors))))
+            .hint(k_other_server_hint);
+    }
     if (version != nullptr && version->as_int() == 1) {
         throw unsupported("expected a schema 2 manifest, found the obsolete Docker schema 1",
                           "rebuild the image with a current tool, or convert it with skopeo copy --format v2s2");
@@ -179,6 +193,11 @@ DocumentKind document_kind(const Node& root, std::string_view content_type) {
     expect_schema_2(root);
     const std::string field = optional_string(root, "mediaType", "manifest");
     const bool is_plain = is_plain_type(header);
+    if (!header.empty() && !is_plain && !header.starts_with("application/vnd.")) {
+        throw unsupported(fmt::format("expected a manifest with a media type of manifests, found the content type {}",
+                                      shown(header)),
+                          "the registry, or a proxy before it, sends the wrong Content-Type: correct it there");
+    }
     if (!field.empty() && !header.empty() && !is_plain && base::to_lower(field) != header) {
         throw bad("mediaType", fmt::format("expected the response's content type {}, found {}", shown(header),
                                            shown(field)));

@@ -22,6 +22,10 @@ inline constexpr std::string_view k_docker_list = "application/vnd.docker.distri
 inline constexpr std::string_view k_docker_manifest = "application/vnd.docker.distribution.manifest.v2+json";
 inline constexpr std::string_view k_docker_config = "application/vnd.docker.container.image.v1+json";
 
+/// Where what answered is plainly not the registry.
+inline constexpr const char* k_other_server_hint =
+    "a proxy, a login page or another server answers in the place of the registry: look at the address with a browser";
+
 /// The value of the Accept header of a manifest request: the four types above that are manifests, nothing else.
 [[nodiscard]] std::string manifest_accept_header();
 

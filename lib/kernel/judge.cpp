@@ -2,6 +2,7 @@
 #include "kernel/judge.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -36,6 +37,7 @@ public:
                 const auto versions = versions_of(module.file);
                 file(module, versions);
                 symbols(module, versions);
+                duplicates(module, order);
             }
             signature(module);
             firmware(module);
@@ -196,6 +198,44 @@ private:
                  fmt::format("module {} with licence '{}' may not use {}", info.name,
                              base::escape(info.info("license")), base::join_some(reserved, k_named_max)),
                  "these symbols are for modules with a GPL-compatible licence");
+    }
+
+    [[nodiscard]] bool gives_way(const std::string& owner) const {
+        return std::any_of(wish_.in_tree_modules_to_remove.begin(), wish_.in_tree_modules_to_remove.end(),
+                           [&](const std::string& listed) { return kmod::normalise_name(listed) == owner; });
+    }
+
+    /// Linux kernel/module/main.c, verify_exported_symbols(): of one that a live module has only while that is live.
+    void duplicates(const kmod::IndexedModule& module, const kmod::LoadOrder& order) {
+        std::vector<std::string> of_kernel;
+        std::map<std::string, std::vector<std::string>> of_modules;
+        for (const auto& symbol : module.file.exported) {
+            const auto it = interface_->exports.find(symbol);
+            if (it == interface_->exports.end()) continue;
+            const std::string& path = it->second.owner;
+            const std::string owner = kmod::normalise_name(path.substr(path.rfind('/') + 1));
+            if (owner == "vmlinux")
+                of_kernel.push_back(base::escape(symbol));
+            else if (index_.find(owner) == nullptr && !gives_way(owner))
+                of_modules[owner].push_back(base::escape(symbol));
+        }
+        const std::string named = fmt::format("module {} exports ", module.file.name);
+        if (!of_kernel.empty())
+            find(Severity::error, "duplicate-symbol",
+                 fmt::format("{}{}, which kernel {} exports itself and takes from no module", named,
+                             base::join_some(of_kernel, k_named_max), wish_.release),
+                 "build the module without it: that kernel has it built in");
+        for (const auto& [owner, exported] : of_modules) {
+            const bool is_needed = std::any_of(order.external.begin(), order.external.end(),
+                                               [&, &name = owner](const auto& need) { return need == name; });
+            find(is_needed ? Severity::error : Severity::warning, "duplicate-symbol",
+                 fmt::format(
+                     "{}{}, as module {} of kernel {} does{}", named, base::join_some(exported, k_named_max), owner,
+                     wish_.release,
+                     is_needed ? ", which is loaded first as it is needed" : ": only one of them can be live"),
+                 is_needed ? "build the modules so that one of them exports it"
+                           : fmt::format("list {} in inTreeModulesToRemove if it may be live", owner));
+        }
     }
 
     void dependencies(const kmod::LoadOrder& order) {

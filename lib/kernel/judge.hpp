@@ -18,6 +18,7 @@ struct Wish {
     std::string module;                      ///< main module, either spelling
     std::vector<std::string> parameters;     ///< "key=value"
     std::vector<std::string> loading_order;  ///< KMM's modulesLoadingOrder
+    std::vector<std::string> in_tree_modules_to_remove = {};  ///< either spelling
     std::string release;                     ///< the kernel's release; its image directory was indexed
     bool has_firmware = false;               ///< the Module names a firmware path
     std::vector<std::string> firmware;       ///< files of the image below it, relative, sorted
@@ -28,9 +29,10 @@ struct Wish {
 
 /// All that speaks against it, sorted. Errors (exit checks_failed): module-not-in-image, dependency-cycle,
 /// module-format, vermagic-differs, unknown-symbol, symbol-version-differs, symbol-version-missing, namespace-missing,
-/// gpl-only, unsigned-module, key-not-trusted, bad-signature, weak-digest, unknown-parameter, bad-parameter. Warnings:
-/// dependency-not-known, firmware-not-in-image, odd-parameter, vermagic-not-checked, key-not-checked, and those three
-/// of signatures where that kernel loads the module all the same or nobody said what it does. A kernel refuses a bad
+/// gpl-only, duplicate-symbol, unsigned-module, key-not-trusted, bad-signature, weak-digest, unknown-parameter,
+/// bad-parameter. Warnings: duplicate-symbol (of a module that need not be live), dependency-not-known,
+/// firmware-not-in-image, odd-parameter, vermagic-not-checked, key-not-checked, and those three of signatures where
+/// that kernel loads the module all the same or nobody said what it does. A kernel refuses a bad
 /// signature even if it does not want one, unless it was built without CONFIG_MODULE_SIG (Linux kernel/module/signing.c
 /// module_sig_check). `interface` nullptr: only what the files alone tell (architecture is not known then either).
 /// Cost: linear in the symbols of the modules that would be loaded. Source: Linux kernel/module (check_version,

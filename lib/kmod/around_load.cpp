@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "kmod/identity.hpp"
+#include "kmod/load_record.hpp"
 #include "kmod/steps.hpp"
 
 namespace kmm::kmod {
@@ -14,6 +15,14 @@ namespace {
 
 bool is_in(const std::vector<std::string>& list, const std::string& name) {
     return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+Error not_in_tree_error(const std::string& name, const std::string& owner) {
+    return Error(Exit::refused, "not-in-tree",
+                 fmt::format("module {} is not the kernel's own: kmm-worker loaded it{}", name,
+                             owner == name ? "" : fmt::format(" for module {}", owner)))
+        .hint(fmt::format("kmm-worker unload --module {}, then load again; or take {} off inTreeModulesToRemove", owner,
+                          name));
 }
 
 }  // namespace
@@ -36,6 +45,8 @@ std::vector<std::string> removal_order(const Machine& machine, const LoadWish& w
             warnings.push_back(fmt::format("in-tree-builtin: {} is built into the kernel and stays", name));
             continue;
         }
+        if (const std::string owner = owner_on_record(machine.host, *live, normalise_name(wish.module)); !owner.empty())
+            throw not_in_tree_error(name, owner).add_context("in-tree modules to remove");
         if (is_permanent(machine.host, name)) throw permanent_error(name).add_context("in-tree modules to remove");
         live_names.push_back(name);
     }

@@ -23,10 +23,15 @@ struct Variable {
     std::size_t attribute_bytes;
 };
 /// The list of shim as the boot services left it, whole or as a variable, and the keys of the firmware's owner.
-constexpr std::array<Variable, 3> k_variables{
+constexpr std::array<Variable, 3> k_trusted{
     {{"/firmware/efi/mok-variables/MokListRT", 0},
      {"/firmware/efi/efivars/MokListRT-605dab50-e046-4300-abb6-3dd810dd8b23", k_attribute_bytes},
      {"/firmware/efi/efivars/db-d719b2cb-3d3d-4596-a3bc-dad00e67656f", k_attribute_bytes}}};
+/// The same for certificates that are revoked.
+constexpr std::array<Variable, 3> k_revoked{
+    {{"/firmware/efi/mok-variables/MokListXRT", 0},
+     {"/firmware/efi/efivars/MokListXRT-605dab50-e046-4300-abb6-3dd810dd8b23", k_attribute_bytes},
+     {"/firmware/efi/efivars/dbx-d719b2cb-3d3d-4596-a3bc-dad00e67656f", k_attribute_bytes}}};
 
 std::size_t number_at(std::string_view bytes, std::size_t at) {
     std::size_t number = 0;
@@ -50,15 +55,23 @@ void add_lists(std::string_view bytes, std::vector<EnrolledCertificate>& found) 
     }
 }
 
-}  // namespace
-
-std::vector<EnrolledCertificate> enrolled_certificates(const HostPaths& host) {
+std::vector<EnrolledCertificate> certificates_in(const std::array<Variable, 3>& variables, const HostPaths& host) {
     std::vector<EnrolledCertificate> found;
-    for (const auto& [path, skipped] : k_variables) {
+    for (const auto& [path, skipped] : variables) {
         const auto bytes = read_raw(host.sys + std::string(path), k_variable_bytes_max);
         if (bytes && bytes->size() > skipped) add_lists(std::string_view(*bytes).substr(skipped), found);
     }
     return found;
+}
+
+}  // namespace
+
+std::vector<EnrolledCertificate> enrolled_certificates(const HostPaths& host) {
+    return certificates_in(k_trusted, host);
+}
+
+std::vector<EnrolledCertificate> revoked_certificates(const HostPaths& host) {
+    return certificates_in(k_revoked, host);
 }
 
 }  // namespace kmm::kmod

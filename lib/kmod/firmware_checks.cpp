@@ -42,7 +42,7 @@ std::vector<std::string> firmware_before(const HostPaths& host, const std::strin
             const std::string path = directory + name;
             if (!fs::is_regular_file(fs::symlink_status(path, error)) || !seen.insert(name).second) continue;
             if (sha256_hex(read_module_bytes(path)) == file.sha256) continue;
-            found.push_back(path.starts_with(host.root) ? path.substr(host.root.size()) : path);
+            found.push_back(on_host(host, path));
         }
     }
     return found;

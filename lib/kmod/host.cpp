@@ -152,6 +152,10 @@ std::string here_of(const HostPaths& host, const std::string& path) {
     return host.root + at.native();
 }
 
+std::string on_host(const HostPaths& host, const std::string& path) {
+    return path.starts_with(host.root + "/") ? path.substr(host.root.size()) : path;
+}
+
 NodeFacts node_facts(const HostPaths& host) {
     NodeFacts facts;
     facts.name = text_or(host.proc + "/sys/kernel/hostname");

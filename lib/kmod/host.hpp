@@ -29,6 +29,9 @@ struct HostPaths {
 /// they lead on the host; what is not there yet stays as it is written.
 [[nodiscard]] std::string here_of(const HostPaths& host, const std::string& path);
 
+/// What the host calls `path`, a path here: the part below host.root, `path` itself if it is not below.
+[[nodiscard]] std::string on_host(const HostPaths& host, const std::string& path);
+
 /// Go's name of the architecture that uname(2) calls `machine`: "arm" for "armv7l", "386" for "i586".
 [[nodiscard]] std::string architecture_of(const std::string& machine);
 
@@ -72,6 +75,10 @@ struct LiveModule {
 /// "OE" for bits 12 and 13; ascending bits. Source: Documentation/admin-guide/tainted-kernels.rst.
 [[nodiscard]] std::string taint_letters(std::uint64_t bits);
 
+/// Whether the kernel marks it with O: its file does not say that it is of the kernel's own tree.
+[[nodiscard]] inline bool is_out_of_tree(const LiveModule& module) {
+    return module.taint.find('O') != std::string::npos;
+}
 /// nullopt when no such module is known to the kernel. Names in either spelling.
 [[nodiscard]] std::optional<LiveModule> live_module(const HostPaths& host, const std::string& name);
 /// Whether /proc/modules has it as "[permanent]": it has an init function and no exit function, and the kernel never

@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "kmod/files.hpp"
 #include "kmod/identity.hpp"
+#include "kmod/load_record.hpp"
 #include "kmod/parameters.hpp"
 #include "kmod/signature.hpp"
 
@@ -149,6 +150,8 @@ void check_signatures(const CheckInput& input, const HostModule* reference, Diag
     const auto keys = kernel_keys(input.host);
     const ModuleSignature* own = own_signature(reference, input.directory);
     const auto enrolled = enrolled_certificates(input.host);
+    const auto revoked = revoked_certificates(input.host);
+    const auto heeds_revocations = kernel_option(input, "CONFIG_SYSTEM_REVOCATION_LIST");
     for (const auto& name : input.found.order.names) {
         const ModuleFile& file = input.index.find(name)->file;
         const ModuleSignature signature = file.signature();
@@ -170,6 +173,12 @@ void check_signatures(const CheckInput& input, const HostModule* reference, Diag
             add_finding(findings, Severity::error, "bad-signature",
                         fmt::format("the signature of module {} is damaged: {}", name, signature.fault),
                         "sign the module again, and do not strip it afterwards");
+        } else if (heeds_revocations.value_or(known) && is_revoked(signature, revoked)) {
+            add_finding(findings, wanted && heeds_revocations ? Severity::error : Severity::warning, "key-revoked",
+                        fmt::format("the key of module {} was revoked (MokListX or dbx), and kernels with a revocation "
+                                    "list refuse what it has signed ({}; {})",
+                                    name, signature_text(signature), switches),
+                        "sign the module with another key, and enrol that (mokutil --import)");
         } else if (const auto presence = find_key(signature, keys, own, enrolled);
                    presence == KeyPresence::absent && (wanted || known)) {
             const auto is_own = [&](const ModuleSignature& each) {
@@ -203,7 +212,7 @@ void check_conflicts(const CheckInput& input, Diagnostics& findings) {
             continue;
         }
         const bool replaced = gives_way(input, name);
-        if (live && !replaced) {
+        if (live && (!replaced || is_out_of_tree(*live))) {
             const IdentityVerdict verdict = judge_identity(input.host, *input.index.find(name), *live);
             if (verdict.identity == Identity::different) {
                 add_finding(
@@ -218,7 +227,7 @@ void check_conflicts(const CheckInput& input, Diagnostics& findings) {
             host_module_file(input.directory, twin->modules.back().path) != input.index.find(name)->path) {
             add_finding(findings, Severity::warning, "name-conflict",
                         fmt::format("this host has a module {} of its own, {}; udev or modprobe may load that one",
-                                    name, base::escape(twin->modules.back().path)),
+                                    name, base::escape(on_host(input.host, twin->modules.back().path))),
                         "list it in inTreeModulesToRemove, and blacklist it on the node");
         }
     }
@@ -294,6 +303,23 @@ void check_live(const CheckInput& input, Diagnostics& findings) {
                      [&](const std::string& holder) {
                          return std::find(leaving.begin(), leaving.end(), holder) == leaving.end();
                      });
+        if (const std::string owner = owner_on_record(input.host, *live, normalise_name(input.wish.module));
+            !owner.empty()) {
+            add_finding(findings, Severity::warning, "not-in-tree",
+                        fmt::format("module {} is to give way and is not the kernel's own: kmm-worker loaded it{}, and "
+                                    "a load fails as long as that is so",
+                                    name, owner == name ? "" : fmt::format(" for module {}", owner)),
+                        fmt::format("kmm-worker unload --module {} first, or take {} off inTreeModulesToRemove", owner,
+                                    name));
+            continue;
+        }
+        if (is_out_of_tree(*live) && input.index.find(name) == nullptr) {
+            add_finding(findings, Severity::warning, "not-in-tree",
+                        fmt::format("module {} is to give way and is not the kernel's own (taint {}): somebody else "
+                                    "loaded it",
+                                    name, live->taint),
+                        fmt::format("take {} off inTreeModulesToRemove if it is to stay", name));
+        }
         const bool used = live->refcount.value_or(0) > static_cast<long>(live->holders.size());
         if (is_permanent(input.host, name)) {
             add_finding(findings, Severity::warning, "in-tree-in-use",

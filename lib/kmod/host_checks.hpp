@@ -34,7 +34,8 @@ void check_configuration(const CheckInput& input, Diagnostics& findings);
 /// firmware= files that are neither in the image nor where the kernel looks, or only in a form that it cannot read.
 /// Warnings "firmware-missing", "firmware-compressed".
 void check_firmware_files(const CheckInput& input, Diagnostics& findings);
-/// Signer and keyrings. Errors "unsigned-module", "bad-signature", "key-not-trusted"; warning "key-not-trusted".
+/// Signer and keyrings. Errors "unsigned-module", "bad-signature", "key-not-trusted", "key-revoked"; the last two
+/// also as warnings.
 void check_signatures(const CheckInput& input, const HostModule* reference, Diagnostics& findings);
 /// Built-in modules, modules of the host with the same name or the same aliases, another live build. Error
 /// "builtin-module"; warnings "name-conflict", "alias-conflict", "other-build-live".
@@ -43,7 +44,7 @@ void check_conflicts(const CheckInput& input, Diagnostics& findings);
 /// nullptr if there is none. Warnings "license-taint", "no-retpoline", "intree-flag".
 void check_marks(const CheckInput& input, const HostModule* reference, Diagnostics& findings);
 /// What is live and stands in the way right now: modules that are coming or going, and ones that are to give way and
-/// are in use. Warnings "module-on-its-way", "in-tree-in-use".
+/// are in use or not the kernel's own. Warnings "module-on-its-way", "in-tree-in-use", "not-in-tree".
 void check_live(const CheckInput& input, Diagnostics& findings);
 /// Capability, SELinux, memory. Error "no-memory"; warnings "no-capability", "selinux".
 void check_process(const CheckInput& input, Diagnostics& findings);

@@ -73,7 +73,7 @@ IdentityVerdict compare_identity(const ModuleFile& file, const LiveModule& live)
     const auto origin = [](bool in_tree) {
         return std::string(in_tree ? "in-tree" : "out-of-tree");
     };  // the kernel marks the latter with O
-    const bool live_in_tree = live.taint.find('O') == std::string::npos;
+    const bool live_in_tree = !is_out_of_tree(live);
     const bool file_in_tree = file.in_tree();
     if (live_in_tree != file_in_tree) return verdict_of("origin", origin(live_in_tree), origin(file_in_tree));
     return IdentityVerdict{};

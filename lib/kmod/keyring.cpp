@@ -104,6 +104,19 @@ KeyPresence find_key(const ModuleSignature& signature, const std::optional<std::
     return presence;
 }
 
+bool is_revoked(const ModuleSignature& signature, const std::vector<EnrolledCertificate>& revoked) {
+    const auto is_signer_of = [](const ModuleSignature& one, const EnrolledCertificate& certificate) {
+        return (certificate.issuer == one.signer && same_serial(certificate.serial, one.key_id)) ||
+               (one.signer.empty() && certificate.id == one.key_id) ||
+               std::find(one.authorities.begin(), one.authorities.end(), certificate.id) != one.authorities.end();
+    };
+    return std::any_of(revoked.begin(), revoked.end(), [&](const EnrolledCertificate& certificate) {
+        return is_signer_of(signature, certificate) ||
+               std::any_of(signature.others.begin(), signature.others.end(),
+                           [&](const ModuleSignature& other) { return is_signer_of(other, certificate); });
+    });
+}
+
 bool is_weak_digest(std::string_view digest) noexcept { return digest == "md4" || digest == "md5" || digest == "sha1"; }
 
 std::string weak_digest_of(const ModuleSignature& signature) {

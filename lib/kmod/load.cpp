@@ -83,7 +83,7 @@ private:
             if (!live) continue;
             const IdentityVerdict verdict = judge_identity(machine_.host, *index_.find(name), *live);
             if (verdict.identity == Identity::different) {
-                const bool in_tree = live->taint.find('O') == std::string::npos;
+                const bool in_tree = !is_out_of_tree(*live);
                 if (in_tree && listed_for_removal(wish_, name)) continue;
                 if (auto left = unload_leftover(machine_, name)) {
                     report_.modules.push_back(std::move(*left));

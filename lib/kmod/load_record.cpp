@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "kmod/files.hpp"
+#include "kmod/identity.hpp"
 #include "sys/file_ops.hpp"
 
 namespace kmm::kmod {
@@ -177,6 +178,17 @@ bool came_as_dependency(const HostPaths& host, const std::string& name, const st
     });
 }
 
+std::string owner_on_record(const HostPaths& host, const LiveModule& module, const std::string& except) {
+    std::string owner;
+    for (const auto& record : all_records(host)) {
+        if (record.unloaded || record.module == except || !live_module(host, record.module)) continue;
+        const bool itself = record.module == module.name && !record.gone;
+        if (itself && (is_out_of_tree(module) || loaded_sha256(host, module.name))) return record.module;
+        if (is_out_of_tree(module) && holds(record.dependencies, module.name)) owner = record.module;
+    }
+    return owner;
+}
+
 std::set<std::string> wanted_on_record(const HostPaths& host, const std::vector<std::string>& leaving) {
     std::set<std::string> wanted;
     for (const auto& record : all_records(host)) {
@@ -194,7 +206,7 @@ std::vector<std::string> leftovers(const HostPaths& host) {
         if (!record.unloaded && live_module(host, record.module)) continue;
         for (auto name = record.dependencies.rbegin(); name != record.dependencies.rend(); ++name) {
             const auto live = wanted.contains(*name) || holds(names, *name) ? std::nullopt : live_module(host, *name);
-            if (live && live->taint.find('O') != std::string::npos) names.push_back(*name);
+            if (live && is_out_of_tree(*live)) names.push_back(*name);
         }
     }
     return names;

@@ -57,6 +57,9 @@ void note_gone(const HostPaths& host, const std::vector<std::string>& names);
 [[nodiscard]] std::vector<LoadRecord> all_records(const HostPaths& host);
 /// Whether this tool loaded `name` for another module than `name` and `except`, as far as is on record.
 [[nodiscard]] bool came_as_dependency(const HostPaths& host, const std::string& name, const std::string& except);
+/// The module for whose load this tool brought the live `module`: itself, or one that an out-of-tree `module`
+/// came with as a dependency; "" where none but the load of `except` did, as far as is on record.
+[[nodiscard]] std::string owner_on_record(const HostPaths& host, const LiveModule& module, const std::string& except);
 /// What modules on record need that are live and not in `leaving`: those modules themselves, and what they came with.
 [[nodiscard]] std::set<std::string> wanted_on_record(const HostPaths& host, const std::vector<std::string>& leaving);
 /// Live out-of-tree modules that came with modules that are not live any more, and that no module on record needs;

@@ -204,7 +204,8 @@ private:
                         !std::filesystem::exists(host_module_file(directory_, module.path), failed) && !failed;
                     find(out_.order.optional.contains(name) ? Severity::warning : Severity::error, "dependency-missing",
                          fmt::format("module {} is needed, and its file on this host {}: {}", module.name,
-                                     gone ? "does not exist" : "cannot be read as a module", base::escape(module.path)),
+                                     gone ? "does not exist" : "cannot be read as a module",
+                                     base::escape(on_host(host_, module.path))),
                          gone ? "modules.dep of the node is out of date: run depmod there"
                               : "install the kernel's module package on the node again, or run depmod");
                     if (out_.order.optional.contains(name)) missing_.insert(name);
@@ -319,7 +320,7 @@ private:
              fmt::format("module {} of this host, which is needed, was built for another kernel: vermagic '{}', "
                          "expected '{}', differing: {} ({})",
                          module.name, base::escape(module.vermagic), expected_vermagic(), base::join(differing, ", "),
-                         base::escape(module.path)),
+                         base::escape(on_host(host_, module.path))),
              "install that module for the running kernel on the node, and run depmod");
     }
 

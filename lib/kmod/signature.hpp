@@ -50,6 +50,12 @@ struct EnrolledCertificate {
 
 /// Those of this machine that can be read; none without UEFI. Damaged lists end where the damage begins.
 [[nodiscard]] std::vector<EnrolledCertificate> enrolled_certificates(const HostPaths& host);
+/// Those that the machine's owner (MokListXRT) or the firmware's (dbx) has revoked. Kernels show them in /proc/keys
+/// like any other.
+[[nodiscard]] std::vector<EnrolledCertificate> revoked_certificates(const HostPaths& host);
+/// Whether one of `revoked` made the signature, or is an authority on the way to the key that vouches for it. Source:
+/// Linux certs/blacklist.c (is_key_on_revocation_list).
+[[nodiscard]] bool is_revoked(const ModuleSignature& signature, const std::vector<EnrolledCertificate>& revoked);
 
 enum class KeyPresence { present, absent, unknown };
 

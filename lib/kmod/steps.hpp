@@ -99,7 +99,7 @@ struct HostLoad {
 [[nodiscard]] bool listed_for_removal(const LoadWish& wish, const std::string& name);
 
 /// Live modules of the wish's removal list, but for those of `same`, users before what they use. Changes nothing.
-/// Errors: those of permanent_error() and busy_error().
+/// Errors: those of permanent_error() and busy_error(); refused (13) "not-in-tree" for one that this tool has loaded.
 [[nodiscard]] std::vector<std::string> removal_order(const Machine& machine, const LoadWish& wish,
                                                      const std::map<std::string, std::string>& same,
                                                      std::vector<std::string>& warnings);

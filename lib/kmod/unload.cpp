@@ -32,7 +32,7 @@ std::vector<std::string> used_by(const HostPaths& host, const std::string& name)
     std::vector<std::string> result;
     for (const auto& other : live_modules(host)) {
         const auto live = live_module(host, other);
-        if (!live || live->taint.find('O') == std::string::npos) continue;
+        if (!live || !is_out_of_tree(*live)) continue;
         if (std::find(live->holders.begin(), live->holders.end(), name) != live->holders.end()) result.push_back(other);
     }
     return result;

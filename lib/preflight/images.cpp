@@ -219,6 +219,9 @@ Diagnostics judge_module(const ImageQuestion& question, const ImageTarget& targe
     wish.module = config.modprobe.module_name;
     wish.parameters = config.modprobe.parameters;
     wish.loading_order = config.modprobe.modules_loading_order;
+    wish.in_tree_modules_to_remove = config.in_tree_modules_to_remove;
+    if (!config.in_tree_module_to_remove.empty())
+        wish.in_tree_modules_to_remove.push_back(config.in_tree_module_to_remove);
     wish.release = question.resolved->kernel;
     wish.has_firmware = !target.firmware_path.empty();
     const auto below = std::filesystem::path("/" + target.firmware_path + "/").lexically_normal().native();

@@ -2,6 +2,7 @@
 #include "registry/auth.hpp"
 
 #include <fmt/format.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -113,12 +114,12 @@ std::vector<std::string> components(std::string_view text, char separator) {
     return result;
 }
 
-/// Host patterns of the kubelet: "*" for one label; a port in the key must be equal.
+/// Host patterns of the kubelet: wildcards of fnmatch(3) within a label; a port in the key must be equal.
 bool host_matches(std::string_view pattern, std::string_view host) {
     if (pattern == host) {
         return true;
     }
-    if (pattern.find('*') == std::string_view::npos) {
+    if (pattern.find_first_of("*?[") == std::string_view::npos) {
         return false;
     }
     const std::size_t colon = host.rfind(':');
@@ -132,7 +133,7 @@ bool host_matches(std::string_view pattern, std::string_view host) {
     const auto want = components(pattern.substr(0, pattern_colon), '.');
     const auto have = components(host.substr(0, colon), '.');
     return want.size() == have.size() && std::equal(want.begin(), want.end(), have.begin(), [](auto& w, auto& h) {
-               return w == "*" || w == h;
+               return ::fnmatch(w.c_str(), h.c_str(), 0) == 0;
            });
 }
 

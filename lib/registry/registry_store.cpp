@@ -121,8 +121,7 @@ private:
         if (text.empty() || text.starts_with('<')) {
             throw Error(Exit::data, "bad-manifest",
                         fmt::format("expected a manifest, found {}", text.empty() ? "an empty answer" : "an HTML page"))
-                .hint("a proxy, a login page or another server answers in the place of the registry: look at the "
-                      "address with a browser");
+                .hint(image::k_other_server_hint);
         }
     }
 

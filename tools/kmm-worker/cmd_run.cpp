@@ -14,6 +14,8 @@
 #include "kmm-worker/load_step.hpp"
 #include "kmm-worker/node_lock.hpp"
 #include "kmm-worker/result.hpp"
+#include "kmod/identity.hpp"
+#include "kmod/steps.hpp"
 #include "sys/clock.hpp"
 #include "sys/process.hpp"
 #include "sys/signals.hpp"
@@ -28,6 +30,8 @@ using Words = std::vector<std::string>;
 /// and is run as root.
 constexpr const char* k_local_only = "--pull=never";
 constexpr int k_exit_runtime = 125;  ///< of docker run and podman run: they failed themselves, as without the image
+
+constexpr std::size_t k_srcversion_max = 64;  ///< modpost writes 24
 
 constexpr const char* k_run_actions[] = {"build", "load", "unload", "reload", "wrapper"};
 
@@ -99,6 +103,7 @@ public:
                     if (report.action == kmod::Action::loaded) loaded.push_back(report.name);
                 }
                 if (!loaded.empty()) error.detail("stay-loaded", base::join(loaded, ", "));
+                kmod::add_warnings(error, kmod::warnings_as_findings(result.warnings));
                 throw;
             }
         }
@@ -293,6 +298,36 @@ private:
             .hint("look at the kernel's log; if it never ends, only a reboot of the node helps");
     }
 
+    /// "" where it cannot be asked, or the answer is not one.
+    std::string srcversion_in_image(const std::string& module) {
+        try {
+            const auto said = runtime({"run", "--rm", k_local_only, image_, "modinfo", "-F", "srcversion", module});
+            const std::string_view text = base::trim(said.out);
+            const bool is_one = text.size() <= k_srcversion_max && std::all_of(text.begin(), text.end(), [](char c) {
+                                    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z');
+                                });
+            return said.signal == 0 && said.exit_code == 0 && is_one ? std::string(text) : std::string();
+        } catch (const Error& error) {
+            if (error.exit() != Exit::not_found) throw;
+            return {};  // no runtime: nothing had to be loaded
+        }
+    }
+
+    /// What says that the live module is that of the image: "srcversion"; "" where the image could not be asked for it,
+    /// which is a warning. The kernel's own may have been loaded by an alias, or that of an image before this one.
+    std::string require_same(const kmod::LiveModule& live, std::vector<std::string>& warnings) {
+        const std::string wanted = srcversion_in_image(live.name);
+        if (wanted.empty() || live.srcversion.empty()) {
+            warnings.push_back(fmt::format("identity-unknown: module {} was live already, and modinfo in {} says no "
+                                           "srcversion to compare it with",
+                                           live.name, image_));
+            return {};
+        }
+        if (wanted == live.srcversion) return "srcversion";
+        throw kmod::differs_error(live.name, {kmod::Identity::different, "srcversion", live.srcversion, wanted})
+            .hint(fmt::format("kmm-worker run {} reload", config_.name));
+    }
+
     void load_with_runtime(const std::string& module, WorkerResult& result) {
         sys::LinuxClock clock;
         const auto timeout = timeout_of(args_);
@@ -301,7 +336,9 @@ private:
         report.name = module;
         report.role = kmod::Role::main;
         report.action = kmod::Action::already_loaded;
-        if (!settled(module)) {
+        if (const auto before = settled(module)) {
+            report.same_by = require_same(*before, result.warnings);
+        } else {
             report.action = kmod::Action::loaded;
             try {
                 require_success(runtime({"run", "--rm", k_local_only, "--privileged", image_, "modprobe", module}),

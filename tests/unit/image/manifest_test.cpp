@@ -162,7 +162,16 @@ TEST_CASE("what a document is, by header and members") {
     CHECK(kind(manifest, "Application/VND.oci.image.manifest.v1+json; charset=utf-8") == image::DocumentKind::manifest);
     CHECK(kind(R"({"schemaVersion":2,"manifests":[]})", image::k_docker_list) == image::DocumentKind::index);
     CHECK(message_of([&] { return kind(manifest, ""); }).find("found none") != std::string::npos);
-    CHECK(message_of([&] { return kind(manifest, "text/html"); }).find("text/html") != std::string::npos);
+    CHECK(message_of([&] { return kind(manifest, "text/html; charset=utf-8"); }) ==
+          "expected a manifest with a media type of manifests, found the content type \"text/html\"");
+    for (const auto& [document, found] : {std::pair{R"({"errors":[{"status":404,"message":"Not Found"}]})",
+                                                    "\"404: Not Found\""},
+                                          std::pair{R"({"errors":[{"code":"DENIED"}]})", "\"DENIED\""},
+                                          std::pair{R"({"errors":["x"]})", "\"\""}}) {
+        CAPTURE(document);
+        CHECK(message_of([&, text = document] { return kind(text, "application/json"); }) ==
+              std::string("expected a manifest, found an error document ") + found);
+    }
     for (const char* plain : {"application/json", "text/plain; charset=utf-8", "application/octet-stream",
                               "Binary/Octet-Stream"}) {  // servers of plain files
         CAPTURE(plain);

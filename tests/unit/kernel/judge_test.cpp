@@ -300,6 +300,37 @@ TEST_CASE("a signature of a weak digest is a warning, and an error where signatu
     for (const auto* digest : {"sha224", "sha256", "sha512", "sm3", ""}) CHECK_FALSE(kmod::is_weak_digest(digest));
 }
 
+TEST_CASE("a symbol that the kernel exports cannot come from a module, too") {
+    KoSpec demo, helper;
+    demo.undefined = {"_printk"};
+    demo.exported = {"_printk", "own_call"};
+    auto kernel = sound_kernel();
+    Wish wish;
+    wish.module = "demo";
+    wish.release = test::k_release;
+    auto findings = judge(index_of({demo}), wish, &kernel);
+    CHECK(codes(findings) == "duplicate-symbol");
+    CHECK(findings.front().message ==
+          "module demo exports _printk, which kernel 6.1.0-56-amd64 exports itself and takes from no module");
+    demo.exported = {"map"};
+    findings = judge(index_of({demo}), wish, &kernel);
+    CHECK(codes(findings) == "~duplicate-symbol");
+    CHECK(findings.front().message ==
+          "module demo exports map, as module buf of kernel 6.1.0-56-amd64 does: only one of them can be live");
+    CHECK(findings.front().hint == "list buf in inTreeModulesToRemove if it may be live");
+    wish.in_tree_modules_to_remove = {"buf"};
+    CHECK(codes(judge(index_of({demo}), wish, &kernel)).empty());
+    wish.in_tree_modules_to_remove.clear();
+    demo.depends = "buf";
+    CHECK(codes(judge(index_of({demo}), wish, &kernel)) == "duplicate-symbol");
+    demo.depends = "";
+    kernel.exports["map"].owner = "drivers/demo";  // the in-tree module that this one replaces
+    CHECK(codes(judge(index_of({demo}), wish, &kernel)).empty());
+    kernel.exports["map"].owner = "drivers/helper";
+    helper.name = "helper";
+    CHECK(codes(judge(index_of({demo, helper}), wish, &kernel)).empty());
+}
+
 TEST_CASE("another module of the image may export it, and is judged as well") {
     KoSpec user, helper;
     user.undefined = {"help"};

@@ -4,7 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <tuple>
+
+#include <fmt/format.h>
 
 #include "base/text.hpp"
 #include "kmod/signature.hpp"
@@ -44,6 +47,26 @@ using Found = std::vector<std::string>;
 /// A signature trailer around bytes that are no PKCS#7 message.
 std::string damaged_signature() {
     return std::string("xxxx") + std::string("\0\0\2\0\0\0\0\0\0\0\0\4", 12) + "~Module signature appended~\n";
+}
+
+/// A signature list of the firmware with a certificate of Lab CA for itself, subject key identifier 22; `serial` is its
+/// number as DER has it, with its length in front.
+std::vector<std::uint8_t> lab_list(const std::string& serial) {
+    const std::size_t more = serial.size() / 2 - 3;
+    const std::string text =
+        "07000000a159c0a5e494a74a87b5ab155c2bf072" + fmt::format("{:02x}", 0x81 + more) + "01000000000000" +
+        fmt::format("{:02x}", 0x65 + more) + "0100006f6f6f6f6f6f6f6f6f6f6f6f6f6f6f6f308201" +
+        fmt::format("{:02x}", 0x51 + more) + "3081" + fmt::format("{:02x}", 0xfa + more) + "a00302010202" + serial +
+        "300a06082a8648ce3d0403023011310f300d06035504030c064c61622043413020170d3236313132393032343730335a180f3231"
+        "3236313130353032343730335a3011310f300d06035504030c064c61622043413059301306072a8648ce3d020106082a8648ce3d"
+        "03010703420004c03aa7bf691f30d2360a7519f73f0eab348dd1d8156515a21a3d63905a7016e2ca5e56a196460d7a0a81795e2f"
+        "05331bb3888cb44a5ba9cd580668540bce15f2a340303e301f0603551d23041830168014ab3426f7bd943385e930945cd16445a8"
+        "3ed2f97f300f0603551d130101ff040530030101ff300a0603551d0e0403040122300a06082a8648ce3d04030203460030430220"
+        "561c39ad168b692fc86236a98fcafc2346349efa0a4778d08aab79b31e91bb02021f177f26c5abb004d968f2254c716979f9855a"
+        "8ec8458c3a06ecf73d01562898";
+    const auto bytes = base::from_hex(text);
+    REQUIRE(bytes);
+    return {bytes->begin(), bytes->end()};
 }
 
 TEST_CASE("blacklists, install commands and options of the host") {
@@ -322,22 +345,41 @@ TEST_CASE("another key of the same name as the kernel's own is not the kernel's"
     SUBCASE("the enrolled certificate of the name is seen to be another one") {
         reference.vermagic = "6.1.0-55-amd64 SMP preempt mod_unload modversions ";  // and the kernel's own say nothing
         sign_reference(reference, "\xaa\xbb\xcd");
-        const auto list = base::from_hex(  // MokListRT: CN=Lab CA, serial number 0102, subject key identifier 22
-            "07000000a159c0a5e494a74a87b5ab155c2bf0728101000000000000650100006f6f6f6f6f6f6f6f6f6f6f6f6f6f6f6f3082015130"
-            "81faa00302010202020102300a06082a8648ce3d0403023011310f300d06035504030c064c61622043413020170d32363131323930"
-            "32343730335a180f32313236313130353032343730335a3011310f300d06035504030c064c61622043413059301306072a8648ce3d"
-            "020106082a8648ce3d03010703420004c03aa7bf691f30d2360a7519f73f0eab348dd1d8156515a21a3d63905a7016e2ca5e56a196"
-            "460d7a0a81795e2f05331bb3888cb44a5ba9cd580668540bce15f2a340303e301f0603551d23041830168014ab3426f7bd943385e9"
-            "30945cd16445a83ed2f97f300f0603551d130101ff040530030101ff300a0603551d0e0403040122300a06082a8648ce3d04030203"
-            "460030430220561c39ad168b692fc86236a98fcafc2346349efa0a4778d08aab79b31e91bb02021f177f26c5abb004d968f2254c71"
-            "6979f9855a8ec8458c3a06ecf73d01562898");
+        const auto list = lab_list("020102");
         put(rig.host.paths.sys + "/firmware/efi/efivars/MokListRT-605dab50-e046-4300-abb6-3dd810dd8b23",
-            {list->begin(), list->end()});
+            {list.begin(), list.end()});
         const Found found = rig.found();
         CHECK(std::find(found.begin(), found.end(), "error key-not-trusted") != found.end());
         CHECK_MESSAGE(rig.messages.find("the enrolled certificate of that name has another serial number") !=
                           std::string::npos,
                       rig.messages);
+    }
+}
+
+TEST_CASE("a key that was revoked is in the keyrings like any other") {
+    CheckRig rig;
+    rig.add({}, lab_signature());
+    put(rig.host.paths.proc + "/keys", "1f I------ 1 perm 1f030000 0 0 asymmetri Lab CA: 22: X509.rsa 22 []\n");
+    put(rig.host.paths.sys + "/module/module/parameters/sig_enforce", "Y\n");
+    for (const char* variable : {"efivars/MokListXRT-605dab50-e046-4300-abb6-3dd810dd8b23",
+                                 "efivars/dbx-d719b2cb-3d3d-4596-a3bc-dad00e67656f"}) {
+        CAPTURE(variable);
+        const std::string path = rig.host.paths.sys + "/firmware/efi/" + variable;
+        const auto other = lab_list("020102"), own = lab_list("0400aabbcc");
+        put(path, {other.begin(), other.end()});
+        CHECK(rig.found().empty());
+        put(path, {own.begin(), own.end()});
+        CHECK(rig.found() == Found{"warning key-revoked"});
+        const std::string config = rig.host.paths.lib_modules + "/" + k_release + "/config";
+        put(config, "CONFIG_SYSTEM_REVOCATION_LIST=y\n");
+        CHECK(rig.found() == Found{"error key-revoked"});
+        put(rig.host.paths.sys + "/module/module/parameters/sig_enforce", "N\n");
+        CHECK(rig.found() == Found{"warning key-revoked"});
+        put(rig.host.paths.sys + "/module/module/parameters/sig_enforce", "Y\n");
+        put(config, "# CONFIG_SYSTEM_REVOCATION_LIST is not set\n");
+        CHECK(rig.found().empty());
+        std::filesystem::remove(config);
+        std::filesystem::remove(path);
     }
 }
 
@@ -373,6 +415,8 @@ TEST_CASE("rivals on the host") {
         rig.host.make_live("demo", "OTHER");
         CHECK(rig.found() == Found{"warning other-build-live"});
         rig.wish.in_tree_modules_to_remove = {"demo"};
+        CHECK(rig.found() == Found{"warning other-build-live"});  // a load takes no other build away
+        rig.host.make_live("demo", "OTHER", "");
         CHECK(rig.found().empty());
     }
     SUBCASE("the same name in the host's tree") {

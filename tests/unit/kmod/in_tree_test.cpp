@@ -7,6 +7,7 @@
 #include "kmod/load_record.hpp"
 #include "kmod/procedure.hpp"
 #include "unit/kmod/fixtures.hpp"
+#include "unit/kmod/load_rig.hpp"
 
 using namespace kmm;
 using namespace kmm::test;
@@ -107,6 +108,52 @@ TEST_CASE("an in-tree module that is back by itself is forgotten") {
     rig.host.make_live("old", "B", "");
     CHECK(rig.unload(kmod::InTree::stay_unloaded).warnings.empty());
     CHECK_FALSE(kmod::read_record(rig.host.paths, "demo").has_value());
+}
+
+TEST_CASE("a module that a load brought does not give way as one of the kernel's own") {
+    LoadRig rig;
+    (void)rig.load();
+    rig.kernel.calls.clear();
+    KoSpec other;
+    other.name = "other";
+    sys::TempDir image{"kmm-image-"};
+    put(image.path() + "/opt/other.ko", make_ko(other));
+    rig.index = kmod::ModuleIndex::build(image.path() + "/opt", image.path());
+    rig.wish = {"other", {}, {}, {}};
+    SUBCASE("itself") {
+        rig.wish.in_tree_modules_to_remove = {"demo"};
+        const Error error = rig.refused();
+        CHECK(error.exit() == Exit::refused);
+        CHECK(error.code() == "not-in-tree");
+        CHECK(error.message() == "module demo is not the kernel's own: kmm-worker loaded it");
+        CHECK(rig.kernel.calls.empty());
+        CHECK(rig.host.is_live("demo"));
+    }
+    SUBCASE("with another one that does not hold it") {
+        rig.host.make_gone("demo");
+        rig.host.make_live("demo", "AAAA0000");
+        put(rig.host.paths.sys + "/module/dep/refcnt", "0\n");
+        rig.wish.in_tree_modules_to_remove = {"dep"};
+        const Error error = rig.refused();
+        CHECK(error.message() == "module dep is not the kernel's own: kmm-worker loaded it for module demo");
+        CHECK(error.hint() ==
+              "kmm-worker unload --module demo, then load again; or take dep off inTreeModulesToRemove");
+    }
+    SUBCASE("but the one does that has replaced it since") {
+        rig.host.make_gone("demo");
+        rig.host.make_live("demo", "INTREE", "");
+        rig.wish.in_tree_modules_to_remove = {"demo"};
+        CHECK(rig.load().modules.front().action == kmod::Action::removed_in_tree);
+    }
+    SUBCASE("somebody else's does, with a warning") {
+        rig.host.make_live("dkms", "AAAA0000");
+        rig.wish.in_tree_modules_to_remove = {"dkms"};
+        const auto report = rig.load();
+        CHECK(report.modules.front().action == kmod::Action::removed_in_tree);
+        REQUIRE(report.warnings.size() == 1);
+        CHECK(report.warnings.front() == "not-in-tree: module dkms is to give way and is not the kernel's own (taint "
+                                         "OE): somebody else loaded it");
+    }
 }
 
 }

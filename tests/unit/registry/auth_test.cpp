@@ -153,6 +153,10 @@ TEST_CASE("the most specific credential comes first") {
     }
     CHECK(keys == std::vector<std::string>{"reg.example.com:5000/team/driver", "reg.example.com:5000/team",
                                            "reg.example.com:5000", "*.example.com:5000"});
+    for (const char* fits : {"reg*.example.com:5000", "r?g.ex*le.com:5000", "reg.*.com:5000", "re[f-h].example.*:5000"})
+        CHECK_MESSAGE(registry::matching_credentials({login(fits)}, reference).size() == 1, fits);
+    for (const char* other : {"re*.com:5000", "regx*.example.com:5000", "reg*.example.com", "*:5000"})
+        CHECK_MESSAGE(registry::matching_credentials({login(other)}, reference).empty(), other);
 }
 
 TEST_CASE("a token is fetched with the credential that works, and used") {
