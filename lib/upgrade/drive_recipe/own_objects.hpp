@@ -21,7 +21,7 @@ enum class Change { create, change, none };
 /// What became of objects that were to be removed, for people.
 struct Removed {
     std::size_t count = 0;           ///< that are gone
-    std::vector<std::string> stays;  ///< "Namespace a: it was there before"
+    std::vector<std::string> stays;  ///< "Namespace a: it belongs to recipe b"
 };
 
 /// The references must outlive it.
@@ -52,7 +52,8 @@ private:
         value::Node object;
     };
     [[nodiscard]] Theirs theirs(const value::Node& object, const kube::Resource& resource) const;
-    void require_unused(const kube::Resource& resource, const value::Node& live);
+    void require_unused_namespace(const std::string& name);
+    void require_unused_definition(const value::Node& live);
 
     kube::Client& client_;
     Objects& objects_;
