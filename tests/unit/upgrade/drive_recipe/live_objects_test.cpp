@@ -153,6 +153,23 @@ TEST_CASE("a quota that refuses Pods is named") {
           "Deployment demo/d: 0 of 1 Pods are updated and available; Pods are refused: exceeded quota: q");
 }
 
+TEST_CASE("a claim waits for its volume, unless its class waits for a Pod") {
+    Server server;
+    const auto claim = json(std::string("{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c, namespace: "
+                                        "demo, ") +
+                            k_gated + "}, spec: {storageClassName: fast}, status: {phase: Pending}}");
+    server.replies["/api/v1"] =
+        "{resources: [{name: persistentvolumeclaims, kind: PersistentVolumeClaim, namespaced: true}]}";
+    server.replies["/api/v1/namespaces/demo/persistentvolumeclaims/c"] = value::to_json(claim);
+    const std::string pending = "PersistentVolumeClaim demo/c is in phase Pending, expected Bound";
+    const std::string storage = "/apis/storage.k8s.io/v1/storageclasses/fast";
+    CHECK(server.gates.problem({"", claim}) == pending);
+    server.replies[storage] = "{metadata: {name: fast}, volumeBindingMode: Immediate}";
+    CHECK(server.gates.problem({"", claim}) == pending);
+    server.replies[storage] = "{metadata: {name: fast}, volumeBindingMode: WaitForFirstConsumer}";
+    CHECK(server.gates.problem({"", claim}).empty());
+}
+
 TEST_CASE("a Job that was complete, and that Kubernetes has removed since, is still complete") {
     Server server;
     const auto job = json(std::string("{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: demo, ") +

@@ -61,6 +61,40 @@ TEST_CASE("a DaemonSet is ready when its controller has seen it and every wanted
     CHECK_FALSE(problem("{kind: DaemonSet, metadata: {name: a, generation: 1}}").empty());
 }
 
+TEST_CASE("claims, load balancers, ReplicaSets and Modules are not ready because they exist") {
+    const std::string claim = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c, namespace: ns}";
+    CHECK(problem(claim + ", status: {phase: Bound}}").empty());
+    CHECK(problem(claim + "}") == "PersistentVolumeClaim ns/c is in phase Pending, expected Bound");
+    CHECK_THROWS_WITH_AS(static_cast<void>(problem(claim + ", status: {phase: Lost}}")),
+                         "PersistentVolumeClaim ns/c has lost its PersistentVolume", Error);
+
+    const std::string service = "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {type: ";
+    CHECK(problem(service + "ClusterIP}}").empty());
+    CHECK(problem(service + "LoadBalancer}, status: {loadBalancer: {}}}") ==
+          "Service s: its load balancer has no address yet");
+    CHECK(problem(service + "LoadBalancer}, status: {loadBalancer: {ingress: [{ip: 192.0.2.1}]}}}").empty());
+    CHECK(problem(service + "LoadBalancer, externalIPs: [192.0.2.1]}}").empty());
+    CHECK(problem("{apiVersion: serving.knative.dev/v1, kind: Service, metadata: {name: s}, status: {conditions: "
+                  "[{type: Ready, status: 'True'}]}}")
+              .empty());
+
+    const std::string set = "{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: r, generation: 2}, spec: "
+                            "{replicas: 2}, status: {observedGeneration: ";
+    CHECK(problem(set + "1, availableReplicas: 2}}") == "ReplicaSet r: its controller has not seen it yet");
+    CHECK(problem(set + "2, availableReplicas: 1}}") == "ReplicaSet r: 1 of 2 Pods are available");
+    CHECK(problem(set + "2, availableReplicas: 2}}").empty());
+
+    const std::string module = "{apiVersion: kmm.sigs.x-k8s.io/v1beta1, kind: Module, metadata: {name: m}, spec: ";
+    CHECK(problem(module + "{moduleLoader: {}}}") == "Module m: its controller has not seen it yet");
+    CHECK(problem(module + "{moduleLoader: {}}, status: {moduleLoader: {nodesMatchingSelectorNumber: 3, desiredNumber: "
+                           "2, availableNumber: 2}}}") == "Module m: moduleLoader is available on 2 of 3 nodes");
+    CHECK(problem(module + "{moduleLoader: {}}, status: {moduleLoader: {nodesMatchingSelectorNumber: 3, desiredNumber: "
+                           "3, availableNumber: 3}}}")
+              .empty());
+    CHECK(problem(module + "{devicePlugin: {}}, status: {devicePlugin: {nodesMatchingSelectorNumber: 1}}}") ==
+          "Module m: devicePlugin is available on 0 of 1 nodes");
+}
+
 TEST_CASE("a Deployment is ready when no Pod of before is left: those that are available may be the old ones") {
     const std::string head =
         "{kind: Deployment, metadata: {name: a, generation: 2}, spec: {replicas: 2}, status: {observedGeneration: 2, "
