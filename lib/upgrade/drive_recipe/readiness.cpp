@@ -49,6 +49,30 @@ std::int64_t build_number(const Node& build) {
     return number;
 }
 
+/// Whether both have the member and it differs. A Build names more than its BuildConfig: images by digest, proxies.
+bool differs(const Node& config, const Node& build, std::initializer_list<std::string_view> path) {
+    const auto* wanted = config.find_path(path);
+    const auto* built = build.find_path(path);
+    return wanted != nullptr && built != nullptr && !wanted->same_value(*built);
+}
+
+/// What the BuildConfig has now and its Build does not build: OpenShift starts a Build when a BuildConfig is created,
+/// not when it is changed. "" for nothing.
+std::string_view unbuilt_change(const Node& config, const Node& build) {
+    if (differs(config, build, {"spec", "output", "to", "name"})) return "spec.output";
+    const bool is_uploaded = build.find_path({"spec", "source", "binary"}) != nullptr;  // oc start-build --from-dir
+    if (!is_uploaded &&
+        (differs(config, build, {"spec", "source", "dockerfile"}) ||
+         differs(config, build, {"spec", "source", "contextDir"}) ||
+         differs(config, build, {"spec", "source", "git", "uri"}) ||
+         differs(config, build, {"spec", "source", "git", "ref"})))
+        return "spec.source";
+    if (differs(config, build, {"spec", "strategy", "dockerStrategy", "dockerfilePath"}) ||
+        differs(config, build, {"spec", "strategy", "dockerStrategy", "buildArgs"}))
+        return "spec.strategy";
+    return "";
+}
+
 /// An earlier Build says nothing of what the BuildConfig is now.
 std::string build_problem(const Node& config, const std::vector<Node>& builds) {
     const Node* newest = nullptr;
@@ -59,6 +83,10 @@ std::string build_problem(const Node& config, const std::vector<Node>& builds) {
     const auto* last = config.find_path({"status", "lastVersion"});
     if (last != nullptr && build_number(*newest) < last->as_int().value_or(0))
         return object_text(config) + ": its newest Build is not there yet";
+    if (const auto change = unbuilt_change(config, *newest); !change.empty())
+        return fmt::format("{}: {} has changed since Build {} was started: oc start-build {} -n {}",
+                           object_text(config), change, newest->get_string({"metadata", "name"}),
+                           config.get_string({"metadata", "name"}), config.get_string({"metadata", "namespace"}));
     const auto phase = newest->get_string({"status", "phase"});
     if (phase == "Complete") return "";
     if (phase == "Failed" || phase == "Error" || phase == "Cancelled")

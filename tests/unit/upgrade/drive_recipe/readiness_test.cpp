@@ -173,6 +173,34 @@ TEST_CASE("a Pod is ready when it has succeeded, a Job when it is complete; thos
                     Error);
 }
 
+TEST_CASE("a Build of what the BuildConfig said before does not count") {
+    const auto config = [](const std::string& spec) {
+        return "{kind: BuildConfig, metadata: {name: c, namespace: ns, uid: u1}, spec: {" + spec + "}}";
+    };
+    const auto built = [](const std::string& phase, const std::string& spec) {
+        auto made = build(1, phase);
+        made.set("spec", yaml("{" + spec + "}"));
+        return std::vector<Node>{made};
+    };
+    const std::string output = "output: {to: {name: 'driver:1'}}, strategy: {dockerStrategy: {buildArgs: "
+                               "[{name: V, value: '1'}], from: {kind: ";
+    const auto old = "source: {git: {uri: u, ref: v1, httpProxy: p}}, " + output + "DockerImage}}}";
+    const auto now = "source: {git: {uri: u, ref: v1}}, " + output + "ImageStreamTag}}}";
+    CHECK(problem(config(now), built("Complete", old)).empty());
+    const auto changed = [&](const std::string& from, const std::string& to) {
+        auto text = now;
+        return config(text.replace(text.find(from), from.size(), to));
+    };
+    const auto hint = [](const char* member) {
+        return std::string("BuildConfig ns/c: ") + member +
+               " has changed since Build b-1 was started: oc start-build c -n ns";
+    };
+    CHECK(problem(changed("driver:1", "driver:2"), built("Complete", old)) == hint("spec.output"));
+    CHECK(problem(changed("ref: v1", "ref: v2"), built("Failed", old)) == hint("spec.source"));
+    CHECK(problem(changed("value: '1'", "value: '2'"), built("Complete", old)) == hint("spec.strategy"));
+    CHECK(problem(config("source: {dockerfile: a}"), built("Complete", "source: {dockerfile: b, binary: {}}")).empty());
+}
+
 TEST_CASE("of a BuildConfig the newest Build counts") {
     const std::string config =
         "{kind: BuildConfig, metadata: {name: c, namespace: n, uid: u1}, status: {lastVersion: 2}}";
