@@ -92,6 +92,22 @@ std::optional<kube::Resource> resource_in_any_version(kube::Client& client, Obje
     return std::nullopt;
 }
 
+/// Whether Helm would delete what an earlier release left of this hook: by default, and with the policies
+/// before-hook-creation and hook-succeeded.
+bool is_hook_made_again(const Node& object) {
+    const auto kind = object.get_string({"kind"});
+    if ((kind != "Job" && kind != "Pod") || cluster::annotation_of(object, "helm.sh/hook").empty()) return false;
+    const auto policy = cluster::annotation_of(object, "helm.sh/hook-delete-policy");
+    return policy.empty() || policy.find("before-hook-creation") != std::string::npos ||
+           policy.find("hook-succeeded") != std::string::npos;
+}
+
+/// Whether the API server keeps a field from being changed: in its words of a Job, and of a Pod.
+bool is_about_fixed_field(const Error& error) {
+    return error.code() == "rejected" && (error.message().find("field is immutable") != std::string::npos ||
+                                          error.message().find("may not change fields") != std::string::npos);
+}
+
 kube::Key key_of(const Node& object) {
     return {object.get_string({"metadata", "namespace"}), object.get_string({"metadata", "name"})};
 }
@@ -154,7 +170,19 @@ Change OwnObjects::apply(const kube::Resource& resource, const Node& object, kub
                 fmt::format("{} belongs to recipe {}, which has it in another form", object_text(object), owner))
                 .hint("give both recipes the same values for what they share; --force-conflicts applies this form");
     }
-    const auto after = objects_.apply(resource, owner.empty() ? object : with_label(object, owner), force, dry_run);
+    Node after;
+    try {
+        after = objects_.apply(resource, owner.empty() ? object : with_label(object, owner), force, dry_run);
+    } catch (const Error& error) {
+        if (!before || owner != recipe_ || !is_hook_made_again(object) || !is_about_fixed_field(error)) throw;
+        if (dry_run == kube::DryRun::all) return Change::change;
+        kube::DeleteOptions options;
+        options.uid = before->get_string({"metadata", "uid"});
+        options.propagation = kube::Propagation::foreground;
+        static_cast<void>(client_.remove(resource, key_of(object), options));
+        wait = object_text(object) + ", a hook, is deleted and created again";
+        return Change::none;
+    }
     if (!before) return Change::create;
     if (dry_run == kube::DryRun::no)
         return before->get_string({"metadata", "resourceVersion"}) == after.get_string({"metadata", "resourceVersion"})

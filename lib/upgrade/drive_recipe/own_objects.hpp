@@ -32,9 +32,11 @@ public:
                std::string recipe, std::vector<upgrade::recipe::Release> others);
 
     /// Applies the object, server-side, with the label where nothing of that name was there before. An object that is
-    /// being deleted is "being deleted" for `wait`, which the caller tries again. Errors: those of Objects::apply,
-    /// "field-conflict" names the other manager; locked "object-shared" for an object of another recipe that has it in
-    /// another form, or whose releases are not among `others`. Forced, an object of the latter becomes this recipe's.
+    /// being deleted is "being deleted" for `wait`, which the caller tries again. So is a Job or Pod of this recipe
+    /// that is a hook of Helm and has a changed field that the API server keeps: it is deleted first. Errors: those of
+    /// Objects::apply, "field-conflict" names the other manager; locked "object-shared" for an object of another recipe
+    /// that has it in another form, or whose releases are not among `others`. Forced, an object of the latter becomes
+    /// this recipe's.
     [[nodiscard]] Change apply(const kube::Resource& resource, const value::Node& object, kube::Force force,
                                kube::DryRun dry_run, std::string& wait);
     /// Deletes those of `objects` that have the label, in that order, with what they own, and waits until they are

@@ -63,8 +63,8 @@ TEST_CASE("objects come in Helm's order, hooks last") {
 }
 
 TEST_CASE("lists that Chart.yaml does not have are null") {
-    CHECK(rendered({{"templates/a.yaml", "a: {{ toYaml .Chart.Maintainers }}\nb: {{ toJson .Chart.Dependencies }}\n"}}) ==
-          "---\n# Source: top/templates/a.yaml\na: null\nb: null\n");
+    const File file{"templates/a.yaml", "a: {{ toYaml .Chart.Maintainers }}\nb: {{ toJson .Chart.Dependencies }}\n"};
+    CHECK(rendered({file}) == "---\n# Source: top/templates/a.yaml\na: null\nb: null\n");
 }
 
 TEST_CASE("null deletes a default, a sub-chart sees its own values and global") {

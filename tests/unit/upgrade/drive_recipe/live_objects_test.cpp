@@ -15,6 +15,8 @@ namespace rc = kmm::upgrade::recipe;
 
 namespace {
 
+constexpr const char* k_fixed = "/apis/batch/v1/namespaces/demo/jobs/fixed";  ///< cannot be changed
+
 /// Answers a request with what its method and path are in `replies` for; anything else does not exist. What is deleted
 /// is gone.
 class ScriptedHttp final : public net::HttpClient {
@@ -29,10 +31,14 @@ public:
         const auto found = replies_.find(path);
         net::Response response;
         response.status = path == forbidden_ ? 403 : found == replies_.end() ? 404 : 200;
+        const bool is_fixed = request.method == "PATCH" && found != replies_.end() && path == k_fixed;
+        if (is_fixed) response.status = 422;
+        if (request.method == "PATCH" && found == replies_.end()) response.status = 201;
         response.headers.emplace_back("content-type", "application/json");
         auto body = fmt::format(R"({{"kind": "Status", "apiVersion": "v1", "code": {}, "reason": "{}"}})",
                                 response.status, response.status == 403 ? "Forbidden" : "NotFound");
-        if (found != replies_.end())
+        if (is_fixed) body = R"({"kind": "Status", "code": 422, "message": "spec.template: field is immutable"})";
+        else if (found != replies_.end())
             body = path.ends_with("/log") ? found->second : value::to_json(json(found->second));
         if (request.method == "DELETE" && found != replies_.end()) replies_.erase(found);
         static_cast<void>(sink(response, body));
@@ -325,6 +331,38 @@ TEST_CASE("a Namespace is not deleted with releases of recipes or with drivers")
     server.replies["/api/v1/namespaces/base/secrets"] = "{kind: SecretList, items: []}";
     CHECK(refused().empty());
     CHECK(server.was_asked("DELETE"));
+}
+
+TEST_CASE("a hook that cannot be changed is deleted and created again, other Jobs are refused") {
+    Server server;
+    const kube::Resource jobs{"batch", "v1", "jobs", "Job", kube::Scope::namespaced};
+    const auto job = [](const std::string& annotations) {
+        return json("{apiVersion: batch/v1, kind: Job, metadata: {name: fixed, namespace: demo, uid: u1, labels: "
+                    "{kmmtools.dev/recipe: demo}, annotations: {" +
+                    annotations + "}}}");
+    };
+    std::string wait;
+    const auto applied = [&](const std::string& annotations, kube::DryRun dry) {
+        server.replies[k_fixed] = value::to_json(job(annotations));
+        server.requests.clear();
+        try {
+            return std::string(to_string(server.own.apply(jobs, job(annotations), kube::Force::no, dry, wait)));
+        } catch (const Error& error) { return error.code(); }
+    };
+    CHECK(applied("", kube::DryRun::no) == "rejected");
+    CHECK(applied("helm.sh/hook: pre-install, helm.sh/hook-delete-policy: hook-failed", kube::DryRun::no) ==
+          "rejected");
+    CHECK_FALSE(server.was_asked("DELETE"));
+    CHECK(applied("helm.sh/hook: pre-install", kube::DryRun::all) == "change");
+    CHECK(wait.empty());
+    CHECK_FALSE(server.was_asked("DELETE"));
+    CHECK(applied("helm.sh/hook: 'pre-install,pre-upgrade', helm.sh/hook-delete-policy: hook-succeeded",
+                  kube::DryRun::no) == "unchanged");
+    CHECK(wait == "Job demo/fixed, a hook, is deleted and created again");
+    CHECK(server.was_asked(std::string("DELETE ") + k_fixed));
+    CHECK(server.own.apply(jobs, job("helm.sh/hook: pre-install"), kube::Force::no, kube::DryRun::no, wait) ==
+          Change::create);
+    CHECK(wait.empty());
 }
 
 TEST_CASE("an object whose version the API server serves no more is removed in another version, and not forgotten") {
