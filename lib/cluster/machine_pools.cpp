@@ -105,6 +105,13 @@ bool MachinePools::unpause(const std::string& name, const std::string& owner) {
     return is_ours;
 }
 
+std::string MachinePools::pending_configuration(const std::string& name) {
+    const auto pool = client_.find(k_pools, {"", name});
+    if (!pool) return "";
+    auto wanted = pool->get_string({"spec", "configuration", "name"});
+    return wanted == pool->get_string({"status", "configuration", "name"}) ? "" : wanted;
+}
+
 std::optional<Signer> MachinePools::signer() {
     try {
         const auto secret = client_.find(kube::resources::k_secrets, {k_signer_space, k_signer_name});

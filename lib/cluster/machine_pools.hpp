@@ -40,6 +40,8 @@ public:
     bool pause(const std::string& name, const std::string& owner);
     /// Ends the pause of `owner`. False, and nothing is written, for a pool that it has not paused, or that is gone.
     bool unpause(const std::string& name, const std::string& owner);
+    /// The configuration that the operator has yet to bring to nodes of the pool: "rendered-worker-2"; "" for none.
+    [[nodiscard]] std::string pending_configuration(const std::string& name);
     /// nullopt where there is none, or it cannot be read.
     [[nodiscard]] std::optional<Signer> signer();
     /// The rights that reading, or pausing, needs.

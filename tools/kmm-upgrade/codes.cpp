@@ -150,9 +150,10 @@ constexpr CodeText k_errors[] = {
      "unload it on the node, or let adopt and apply note it"},
     {"modules-lost", "error", "the kind Module is gone, and nodes still have what Modules loaded", "",
      "bring the definition back (manifests/crd/module.yaml), then the Modules that are to stay"},
-    {"namespace-in-use", "error", "a Namespace of the recipe holds Pods, volumes or Modules of others, or releases",
-     "They would be deleted with it: drivers unloaded, and what a release created known to nobody.",
-     "move or delete them, then kmm-upgrade resume"},
+    {"namespace-in-use", "error", "a Namespace of the recipe holds objects of others",
+     "They would be deleted with it: drivers unloaded, configuration lost, and what a release created known to nobody.",
+     "move or delete them, or keep the Namespace: kubectl annotate namespace NAME helm.sh/resource-policy=keep; then "
+     "kmm-upgrade resume"},
     {"network-canary-failed", "error", "canary Pods do not reach each other, or the DNS of the cluster",
      "They ran after the manifests of networking, on two nodes, and are removed.",
      "look at network add-on, kube-proxy and CoreDNS on the named nodes, then kmm-upgrade resume"},

@@ -37,7 +37,7 @@ struct Metadata {
     tmpl::Value annotations = tmpl::Value::none(tmpl::Type::string_map);
     bool deprecated = false;
     std::vector<Dependency> dependencies;
-    bool lists_dependencies = false;  ///< there is a list, even if it is empty
+    bool lists_maintainers = false, lists_dependencies = false;  ///< there is a list, even if it is empty
     [[nodiscard]] bool is_library() const { return type == "library"; }
 };
 

@@ -236,7 +236,10 @@ void decode_metadata(Metadata& metadata, const ChartText& file) {
         }
         metadata.annotations = Value::map(std::move(texts), Type::string_map);
     }
-    if (fields.find("maintainers") != nullptr) { metadata.maintainers.clear(); }
+    if (const Value* listed = fields.find("maintainers"); listed != nullptr) {
+        metadata.maintainers.clear();
+        metadata.lists_maintainers = listed->is_list();
+    }
     fields.mappings("maintainers", [&](const Fields& one) {
         Maintainer maintainer;
         one.text("name", maintainer.name);
@@ -344,7 +347,8 @@ Value metadata_value(const Metadata& m, bool is_root) {
                        {"URL", "url", true, Value::string(maintainer.url)}};
         maintainers.push_back(Value::record(std::move(one)));
     }
-    field("Maintainers", "maintainers", Value::list(std::move(maintainers)));
+    const bool has_none = maintainers.empty() && !m.lists_maintainers;
+    field("Maintainers", "maintainers", has_none ? Value::none(Type::list) : Value::list(std::move(maintainers)));
     text("Icon", "icon", m.icon);
     text("APIVersion", "apiVersion", m.api_version);
     text("Condition", "condition", m.condition);
@@ -368,7 +372,9 @@ Value metadata_value(const Metadata& m, bool is_root) {
                        {"Alias", "alias", true, Value::string(dependency.alias)}};
         dependencies.push_back(Value::record(std::move(one)));
     }
-    field("Dependencies", "dependencies", Value::list(std::move(dependencies)));
+    // Helm leaves no list without an entry.
+    field("Dependencies", "dependencies",
+          dependencies.empty() ? Value::none(Type::list) : Value::list(std::move(dependencies)));
     text("Type", "type", m.type);
     auto metadata = std::make_shared<tmpl::Record>(*record);
     metadata->type = "chart.Metadata";

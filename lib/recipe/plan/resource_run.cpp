@@ -194,6 +194,7 @@ private:
             }
         }
         put_hooks(step.name, rendered, "post-install");
+        if (!options_.operator_only) { warn_of_hooks(rendered); }
     }
 
     void make_namespace(const Expanded& own) {
@@ -325,6 +326,26 @@ private:
         put(state, "", marker, place_of(hooks.front()));
     }
 
+    /// Hooks of upgrades, rollbacks and removals; tests are run by those who ask for them.
+    void warn_of_hooks(const chart::Rendered& rendered) {
+        for (const auto& hook : rendered.hooks) {
+            std::vector<std::string> left_out;
+            for (const auto each : base::split(hook.hooks, ',')) {
+                auto event = base::to_lower(base::trim(each));
+                if (event == "pre-install" || event == "post-install" || event.starts_with("test")) {
+                    left_out.clear();
+                    break;
+                }
+                left_out.push_back(std::move(event));
+            }
+            if (left_out.empty()) { continue; }
+            warn("hook-not-run",
+                 fmt::format("{} {} is a hook of {} alone, and is left out", hook.kind, hook.name,
+                             base::join(left_out, ", ")),
+                 place_of(hook), "add pre-install or post-install to helm.sh/hook, or do its work by hand");
+        }
+    }
+
     void run_as_operator(const RecipeState& state) {
         const bool is_last = state.name == k_stateless;
         const bool each = state.affine_text && !is_last;
@@ -377,6 +398,7 @@ private:
         put_hooks(state.name, last, "pre-install");
         any_affine ? put_copies(state, by_kernel) : put_once(state, by_kernel);
         put_hooks(state.name, last, "post-install");
+        warn_of_hooks(last);
         if (!any && state.name != k_stateless && last.hooks.empty()) {
             warn("empty-state", fmt::format("{}: state {} renders no object", resource_.name, state.name),
                  Position{fmt::format("{}/templates/{}", whole_.place, state.name), 0, 0},

@@ -228,7 +228,7 @@ private:
 
     Value any(int depth) {
         if (depth > k_json_depth_max) {
-            fault_ = "exceeded max depth";
+            fault_ = fmt::format("values are nested more than {} deep", k_json_depth_max);
             return Value::nil();
         }
         if (at_ >= text_.size()) { return bad(""); }

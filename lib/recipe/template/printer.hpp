@@ -177,12 +177,21 @@ private:
         return s;
     }
 
+    /// strconv.CanBackquote.
+    static bool can_backquote(std::string_view s) {
+        for (std::size_t at = 0; at < s.size();) {
+            const auto one = decode(s, at);
+            at += one.width;
+            const bool is_control = one.rune < ' ' && one.rune != '\t';
+            if (one.width == 1 && (one.rune >= 0x7f || is_control || one.rune == '`')) { return false; }
+            if (one.rune == 0xfeff) { return false; }
+        }
+        return true;
+    }
+
     void quoted(std::string_view given) {
         const std::string_view s = cut(given);
-        const bool raw_fits = s.find('`') == std::string_view::npos && std::all_of(s.begin(), s.end(), [](char c) {
-            return c == '\t' || (static_cast<unsigned char>(c) >= ' ' && c != 0x7f);
-        }) && std::all_of(s.begin(), s.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-        if (flags_.sharp && raw_fits) { return pad('`' + std::string(s) + '`'); }
+        if (flags_.sharp && can_backquote(s)) { return pad('`' + std::string(s) + '`'); }
         pad(quote_text(s, flags_.plus));
     }
 

@@ -169,7 +169,10 @@ private:
     }
 
     Value node(Event& event, int depth) {
-        if (depth > k_read_depth_max) { throw Stop{"yaml: exceeded max depth", event.raw.start_mark.line + 1}; }
+        if (depth > k_read_depth_max) {
+            throw Stop{fmt::format("yaml: values are nested more than {} deep", k_read_depth_max),
+                       event.raw.start_mark.line + 1};
+        }
         count(1, event);
         const std::uint64_t before = nodes_;
         std::string anchor;

@@ -26,8 +26,13 @@ std::string PoolPauses::pause() {
 
 std::string PoolPauses::unpause() {
     std::vector<std::string> ours;
-    for (const auto& name : names_)
-        if (pools_ && pools_->unpause(name, owner_)) ours.push_back(name);
+    for (const auto& name : names_) {
+        if (!pools_ || !pools_->unpause(name, owner_)) continue;
+        const auto pending = pools_->pending_configuration(name);
+        ours.push_back(pending.empty() ? name
+                                       : fmt::format("{} (its nodes are updated to {} now, and may reboot)", name,
+                                                     base::escape(pending)));
+    }
     return ours.empty() ? "nothing was paused by this run" : "unpaused " + base::join(ours, ", ");
 }
 

@@ -18,6 +18,7 @@ using upgrade::recipe::ReleaseObject;
 using value::Node;
 
 const kube::Resource k_builds{"build.openshift.io", "v1", "builds", "Build", kube::Scope::namespaced};
+const kube::Resource k_storage_classes{"storage.k8s.io", "v1", "storageclasses", "StorageClass", kube::Scope::cluster};
 constexpr const char* k_log_lines = "50";
 
 const kube::Resource k_events{"", "v1", "events", "Event", kube::Scope::namespaced};
@@ -77,10 +78,7 @@ std::string Gates::problem(const ReleaseObject& wanted) {
     if (!live) return absence_problem(object);
     // Logs of Pods that are not there yet, or are to be replaced, say nothing.
     if (gated || resource->kind != "Pod") {
-        std::vector<Node> builds;
-        if (resource->kind == "BuildConfig")
-            builds = client_.list_all(k_builds, {object.get_string({"metadata", "namespace"}), "", ""});
-        if (auto found = readiness_problem(*live, builds); !found.empty()) return found + refusal_of_pods(*live);
+        if (auto found = lacks(*live); !found.empty()) return found + refusal_of_pods(*live);
         if (resource->kind == "Job") ended_.insert(upgrade::recipe::id_of(object));
         if (!wanted.kernel.empty() && resource->kind == "DaemonSet") {
             const auto names = nodes_without_kernel_label(*live, wanted.kernel, nodes());
@@ -112,10 +110,21 @@ std::string Gates::readiness(const ReleaseObject& wanted) {
     const auto object = placed(wanted.object, *resource);
     const auto live = objects_.find(*resource, object);
     if (!live) return absence_problem(object);
+    return lacks(*live);
+}
+
+std::string Gates::lacks(const Node& live) {
+    const auto kind = live.get_string({"kind"});
     std::vector<Node> builds;
-    if (resource->kind == "BuildConfig")
-        builds = client_.list_all(k_builds, {object.get_string({"metadata", "namespace"}), "", ""});
-    return readiness_problem(*live, builds);
+    if (kind == "BuildConfig")
+        builds = client_.list_all(k_builds, {live.get_string({"metadata", "namespace"}), "", ""});
+    auto found = readiness_problem(live, builds);
+    if (found.empty() || kind != "PersistentVolumeClaim") return found;
+    // The Pod that makes it bound may come with a later object.
+    const auto name = live.get_string({"spec", "storageClassName"});
+    const auto storage = name.empty() ? std::nullopt : client_.find(k_storage_classes, {"", name});
+    const bool waits_for_pod = storage && storage->get_string({"volumeBindingMode"}) == "WaitForFirstConsumer";
+    return waits_for_pod && live.get_string({"metadata", "deletionTimestamp"}).empty() ? "" : found;
 }
 
 std::vector<std::string> Gates::unwaited_drivers(const upgrade::recipe::Release& release) {

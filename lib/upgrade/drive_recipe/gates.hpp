@@ -43,6 +43,8 @@ public:
 
 private:
     [[nodiscard]] const std::vector<value::Node>& nodes();
+    /// What the live object lacks by its own kind's rule.
+    [[nodiscard]] std::string lacks(const value::Node& live);
     /// Of a workload that has fewer Pods than it wants, why the API server refuses them, as for a quota, to be written
     /// behind a sentence; "" if nothing says so. Events that may not be read say nothing.
     [[nodiscard]] std::string refusal_of_pods(const value::Node& live);

@@ -7,9 +7,11 @@
 
 #include <fmt/format.h>
 
+#include "base/join_some.hpp"
 #include "base/text.hpp"
 #include "cluster/object_facts.hpp"
 #include "upgrade/drive/actor.hpp"
+#include "upgrade/drive_recipe/namespace_use.hpp"
 #include "upgrade/drive_recipe/readiness.hpp"
 #include "upgrade/drive_recipe/release_store.hpp"
 
@@ -21,6 +23,8 @@ using upgrade::recipe::k_label_recipe;
 using upgrade::recipe::Release;
 using upgrade::recipe::ReleaseObject;
 using value::Node;
+
+constexpr std::size_t k_named_users = 20;
 
 std::string owner_recipe(const Node& live) {
     const auto* labels = live.find_path({"metadata", "labels"});
@@ -88,14 +92,20 @@ std::optional<kube::Resource> resource_in_any_version(kube::Client& client, Obje
     return std::nullopt;
 }
 
-/// The first version of a definition that the API server serves, nullptr for none.
-const Node* served_version(const Node& definition) {
-    const auto* versions = definition.find_path({"spec", "versions"});
-    if (versions == nullptr) return nullptr;
-    for (const auto& version : versions->items())
-        if (const auto* served = version.find("served"); served == nullptr || served->as_bool() != false)
-            return &version;
-    return nullptr;
+/// Whether Helm would delete what an earlier release left of this hook: by default, and with the policies
+/// before-hook-creation and hook-succeeded.
+bool is_hook_made_again(const Node& object) {
+    const auto kind = object.get_string({"kind"});
+    if ((kind != "Job" && kind != "Pod") || cluster::annotation_of(object, "helm.sh/hook").empty()) return false;
+    const auto policy = cluster::annotation_of(object, "helm.sh/hook-delete-policy");
+    return policy.empty() || policy.find("before-hook-creation") != std::string::npos ||
+           policy.find("hook-succeeded") != std::string::npos;
+}
+
+/// Whether the API server keeps a field from being changed: in its words of a Job, and of a Pod.
+bool is_about_fixed_field(const Error& error) {
+    return error.code() == "rejected" && (error.message().find("field is immutable") != std::string::npos ||
+                                          error.message().find("may not change fields") != std::string::npos);
 }
 
 kube::Key key_of(const Node& object) {
@@ -160,7 +170,19 @@ Change OwnObjects::apply(const kube::Resource& resource, const Node& object, kub
                 fmt::format("{} belongs to recipe {}, which has it in another form", object_text(object), owner))
                 .hint("give both recipes the same values for what they share; --force-conflicts applies this form");
     }
-    const auto after = objects_.apply(resource, owner.empty() ? object : with_label(object, owner), force, dry_run);
+    Node after;
+    try {
+        after = objects_.apply(resource, owner.empty() ? object : with_label(object, owner), force, dry_run);
+    } catch (const Error& error) {
+        if (!before || owner != recipe_ || !is_hook_made_again(object) || !is_about_fixed_field(error)) throw;
+        if (dry_run == kube::DryRun::all) return Change::change;
+        kube::DeleteOptions options;
+        options.uid = before->get_string({"metadata", "uid"});
+        options.propagation = kube::Propagation::foreground;
+        static_cast<void>(client_.remove(resource, key_of(object), options));
+        wait = object_text(object) + ", a hook, is deleted and created again";
+        return Change::none;
+    }
     if (!before) return Change::create;
     if (dry_run == kube::DryRun::no)
         return before->get_string({"metadata", "resourceVersion"}) == after.get_string({"metadata", "resourceVersion"})
@@ -169,41 +191,37 @@ Change OwnObjects::apply(const kube::Resource& resource, const Node& object, kub
     return comparable(*before).same_value(comparable(after)) ? Change::none : Change::change;
 }
 
-void OwnObjects::require_unused(const kube::Resource& resource, const Node& live) {
-    const auto name = live.get_string({"metadata", "name"});
-    std::vector<std::string> users;
-    const auto note = [&](const kube::Resource& kind, const std::string& space, std::string_view selector = "") {
-        if (!client_.serves(kind)) return;
-        for (const auto& user : client_.list_all(kind, {space, std::string(selector), ""}))
-            if (user.get_string({"metadata", "deletionTimestamp"}).empty())
-                users.push_back(fmt::format("{} {}", kind.kind, key_of(user).to_string()));
-    };
-    if (resource.kind == "Namespace") {
-        note(kube::resources::k_pods, name);
-        note({"", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", kube::Scope::namespaced}, name);
-        // Their drivers would be unloaded.
-        note(kube::resources::k_modules, name);
-        // What a recipe created would be known to nobody.
-        note(kube::resources::k_secrets, name, k_label_release);
-        if (users.empty()) return;
+void OwnObjects::require_unused_namespace(const std::string& name) {
+    const auto use = use_of_namespace(client_, name);
+    if (!use.objects.empty())
         throw Error(Exit::locked, "namespace-in-use",
-                    fmt::format("Namespace {} holds objects of others: {}", name, base::join(users, ", ")))
-            .hint("move or delete them, then kmm-upgrade resume");
-    }
-    const auto* version = served_version(live);
-    if (version == nullptr)
+                    fmt::format("Namespace {} holds objects of others: {}", name,
+                                base::join_some(use.objects, k_named_users)))
+            .hint(fmt::format("move or delete them, or let the Namespace stay: kubectl annotate namespace {} "
+                              "helm.sh/resource-policy=keep; then kmm-upgrade resume",
+                              name));
+    if (!use.hidden.empty())
+        say_(fmt::format("Namespace {} is deleted without a look at kinds that the account may not list: {}", name,
+                         base::join_some(use.hidden, k_named_users)));
+}
+
+void OwnObjects::require_unused_definition(const Node& live) {
+    const auto name = live.get_string({"metadata", "name"});
+    const auto kind = served_kind(live);
+    if (!kind)
         throw Error(Exit::locked, "definition-in-use",
                     fmt::format("CustomResourceDefinition {} serves no version: its objects cannot be seen", name))
             .hint("serve one of its versions, or delete it yourself, then kmm-upgrade resume");
     client_.forget_served();
-    note({live.get_string({"spec", "group"}), version->get_string({"name"}),
-          live.get_string({"spec", "names", "plural"}), live.get_string({"spec", "names", "kind"}),
-          live.get_string({"spec", "scope"}) == "Namespaced" ? kube::Scope::namespaced : kube::Scope::cluster},
-         "");
+    if (!client_.serves(*kind)) return;
+    std::vector<std::string> users;
+    for (const auto& user : client_.list_all(*kind, {}))
+        if (user.get_string({"metadata", "deletionTimestamp"}).empty())
+            users.push_back(fmt::format("{} {}", kind->kind, key_of(user).to_string()));
     if (users.empty()) return;
     throw Error(Exit::locked, "definition-in-use",
                 fmt::format("CustomResourceDefinition {} has objects that would be deleted with it: {}", name,
-                            base::join(users, ", ")))
+                            base::join_some(users, k_named_users)))
         .hint("delete them, then kmm-upgrade resume");
 }
 
@@ -218,7 +236,9 @@ Removed OwnObjects::remove(const std::vector<ReleaseObject>& objects, const Dead
         if (!live) continue;
         const auto stays = [&](const std::string& why) { removed.stays.push_back(object_text(object) + ": " + why); };
         if (const auto owner = owner_recipe(*live); owner != recipe_) {
-            stays(owner.empty() ? "it was there before" : "it belongs to recipe " + owner);
+            stays(owner.empty()
+                      ? fmt::format("no label {}: it was there before, or someone removed the label", k_label_recipe)
+                      : "it belongs to recipe " + owner);
             continue;
         }
         if (const auto other = theirs(object, *resource); other.release != nullptr) {
@@ -232,8 +252,8 @@ Removed OwnObjects::remove(const std::vector<ReleaseObject>& objects, const Dead
             continue;
         }
         const bool is_going = !live->get_string({"metadata", "deletionTimestamp"}).empty();
-        if (!is_going && (resource->kind == "Namespace" || resource->kind == "CustomResourceDefinition"))
-            require_unused(*resource, *live);
+        if (!is_going && resource->kind == "Namespace") require_unused_namespace(key.name);
+        if (!is_going && resource->kind == "CustomResourceDefinition") require_unused_definition(*live);
         kube::DeleteOptions options;
         options.uid = live->get_string({"metadata", "uid"});
         options.propagation = kube::Propagation::foreground;

@@ -21,7 +21,7 @@ enum class Change { create, change, none };
 /// What became of objects that were to be removed, for people.
 struct Removed {
     std::size_t count = 0;           ///< that are gone
-    std::vector<std::string> stays;  ///< "Namespace a: it was there before"
+    std::vector<std::string> stays;  ///< "Namespace a: it belongs to recipe b"
 };
 
 /// The references must outlive it.
@@ -32,9 +32,11 @@ public:
                std::string recipe, std::vector<upgrade::recipe::Release> others);
 
     /// Applies the object, server-side, with the label where nothing of that name was there before. An object that is
-    /// being deleted is "being deleted" for `wait`, which the caller tries again. Errors: those of Objects::apply,
-    /// "field-conflict" names the other manager; locked "object-shared" for an object of another recipe that has it in
-    /// another form, or whose releases are not among `others`. Forced, an object of the latter becomes this recipe's.
+    /// being deleted is "being deleted" for `wait`, which the caller tries again. So is a Job or Pod of this recipe
+    /// that is a hook of Helm and has a changed field that the API server keeps: it is deleted first. Errors: those of
+    /// Objects::apply, "field-conflict" names the other manager; locked "object-shared" for an object of another recipe
+    /// that has it in another form, or whose releases are not among `others`. Forced, an object of the latter becomes
+    /// this recipe's.
     [[nodiscard]] Change apply(const kube::Resource& resource, const value::Node& object, kube::Force force,
                                kube::DryRun dry_run, std::string& wait);
     /// Deletes those of `objects` that have the label, in that order, with what they own, and waits until they are
@@ -52,7 +54,8 @@ private:
         value::Node object;
     };
     [[nodiscard]] Theirs theirs(const value::Node& object, const kube::Resource& resource) const;
-    void require_unused(const kube::Resource& resource, const value::Node& live);
+    void require_unused_namespace(const std::string& name);
+    void require_unused_definition(const value::Node& live);
 
     kube::Client& client_;
     Objects& objects_;

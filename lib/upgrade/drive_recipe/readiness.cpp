@@ -49,6 +49,30 @@ std::int64_t build_number(const Node& build) {
     return number;
 }
 
+/// Whether both have the member and it differs. A Build names more than its BuildConfig: images by digest, proxies.
+bool differs(const Node& config, const Node& build, std::initializer_list<std::string_view> path) {
+    const auto* wanted = config.find_path(path);
+    const auto* built = build.find_path(path);
+    return wanted != nullptr && built != nullptr && !wanted->same_value(*built);
+}
+
+/// What the BuildConfig has now and its Build does not build: OpenShift starts a Build when a BuildConfig is created,
+/// not when it is changed. "" for nothing.
+std::string_view unbuilt_change(const Node& config, const Node& build) {
+    if (differs(config, build, {"spec", "output", "to", "name"})) return "spec.output";
+    const bool is_uploaded = build.find_path({"spec", "source", "binary"}) != nullptr;  // oc start-build --from-dir
+    if (!is_uploaded &&
+        (differs(config, build, {"spec", "source", "dockerfile"}) ||
+         differs(config, build, {"spec", "source", "contextDir"}) ||
+         differs(config, build, {"spec", "source", "git", "uri"}) ||
+         differs(config, build, {"spec", "source", "git", "ref"})))
+        return "spec.source";
+    if (differs(config, build, {"spec", "strategy", "dockerStrategy", "dockerfilePath"}) ||
+        differs(config, build, {"spec", "strategy", "dockerStrategy", "buildArgs"}))
+        return "spec.strategy";
+    return "";
+}
+
 /// An earlier Build says nothing of what the BuildConfig is now.
 std::string build_problem(const Node& config, const std::vector<Node>& builds) {
     const Node* newest = nullptr;
@@ -59,6 +83,10 @@ std::string build_problem(const Node& config, const std::vector<Node>& builds) {
     const auto* last = config.find_path({"status", "lastVersion"});
     if (last != nullptr && build_number(*newest) < last->as_int().value_or(0))
         return object_text(config) + ": its newest Build is not there yet";
+    if (const auto change = unbuilt_change(config, *newest); !change.empty())
+        return fmt::format("{}: {} has changed since Build {} was started: oc start-build {} -n {}",
+                           object_text(config), change, newest->get_string({"metadata", "name"}),
+                           config.get_string({"metadata", "name"}), config.get_string({"metadata", "namespace"}));
     const auto phase = newest->get_string({"status", "phase"});
     if (phase == "Complete") return "";
     if (phase == "Failed" || phase == "Error" || phase == "Cancelled")
@@ -87,6 +115,49 @@ std::string job_problem(const Node& job) {
 std::int64_t generation_in(const Node& object, std::initializer_list<std::string_view> path) {
     const auto* found = object.find_path(path);
     return found == nullptr ? 0 : found->as_int().value_or(0);
+}
+
+std::string claim_problem(const Node& claim) {
+    const auto phase = claim.get_string({"status", "phase"});
+    if (phase == "Bound") return "";
+    if (phase == "Lost") throw gate_failed(claim, "has lost its PersistentVolume");
+    return fmt::format("{} is in phase {}, expected Bound", object_text(claim), phase.empty() ? "Pending" : phase);
+}
+
+std::string service_problem(const Node& service) {
+    const auto has_items = [&](std::initializer_list<std::string_view> path) {
+        const auto* found = service.find_path(path);
+        return found != nullptr && !found->items().empty();
+    };
+    const bool is_balanced = service.get_string({"spec", "type"}) == "LoadBalancer";
+    if (!is_balanced || has_items({"spec", "externalIPs"}) || has_items({"status", "loadBalancer", "ingress"}))
+        return "";
+    return object_text(service) + ": its load balancer has no address yet";
+}
+
+/// Of a ReplicaSet or ReplicationController.
+std::string replicas_problem(const Node& live) {
+    if (generation_in(live, {"status", "observedGeneration"}) < generation_in(live, {"metadata", "generation"}))
+        return object_text(live) + ": its controller has not seen it yet";
+    const auto available = generation_in(live, {"status", "availableReplicas"}), wanted = wanted_pods(live);
+    return available >= wanted
+               ? ""
+               : fmt::format("{}: {} of {} Pods are available", object_text(live), available, wanted);
+}
+
+/// KMM counts the nodes that it selects, and those of them that have what the Module asks for.
+std::string module_problem(const Node& live) {
+    for (const std::string_view part : {"moduleLoader", "devicePlugin"}) {
+        if (live.find_path({"spec", part}) == nullptr) continue;
+        if (live.find_path({"status", part}) == nullptr)
+            return object_text(live) + ": its controller has not seen it yet";
+        const auto count = [&](std::string_view name) { return generation_in(live, {"status", part, name}); };
+        const auto available = count("availableNumber");
+        const auto wanted = std::max(count("nodesMatchingSelectorNumber"), count("desiredNumber"));
+        if (available < wanted)
+            return fmt::format("{}: {} is available on {} of {} nodes", object_text(live), part, available, wanted);
+    }
+    return "";
 }
 
 /// The condition without which an object of this kind is not ready, "" for none: its controller sets it a moment after
@@ -221,6 +292,14 @@ std::string readiness_problem(const Node& live, const std::vector<Node>& builds)
     if (kind == "DaemonSet" || kind == "Deployment" || kind == "StatefulSet") return rollout_problem(live);
     if (kind == "CustomResourceDefinition")
         return condition(live, "Established") == "True" ? "" : object_text(live) + " is not established";
+    if (live.get_string({"apiVersion"}) == "v1") {
+        if (kind == "PersistentVolumeClaim") return claim_problem(live);
+        if (kind == "Service") return service_problem(live);
+        if (kind == "ReplicationController") return replicas_problem(live);
+    }
+    if (kind == "ReplicaSet") return replicas_problem(live);
+    if (kind == "Module" && live.get_string({"apiVersion"}).starts_with("kmm.sigs.x-k8s.io/"))
+        return module_problem(live);
     if (kind == "Namespace") {
         const auto phase = live.get_string({"status", "phase"});
         return phase == "Active" || phase.empty() ? "" : fmt::format("{} is in phase {}", object_text(live), phase);

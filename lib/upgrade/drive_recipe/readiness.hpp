@@ -33,7 +33,9 @@ namespace kmm::drive {
 
 /// What a live object still lacks, "" if it is ready. A Pod is ready when it has succeeded; a Job when it is complete;
 /// DaemonSet, Deployment and StatefulSet when all Pods are updated and available; a BuildConfig when its newest Build,
-/// one of `builds`, is complete; a definition of a kind when it is established; a Namespace when it is active. Other
+/// one of `builds`, is complete; a definition of a kind when it is established; a Namespace when it is active; a
+/// PersistentVolumeClaim when it is bound; a Service when its load balancer has an address; a ReplicaSet when its Pods
+/// are available; a Module when it is on all nodes that it selects. Other
 /// objects are ready when they exist, their controller has seen this generation where it says what it has seen, and no
 /// condition Ready or Available denies it; an APIService, objects of cert-manager and runs of builds need their
 /// condition. Errors: unhealthy "gate-failed" for what will not become ready: a failed Job, Pod, Build or run.

@@ -91,8 +91,8 @@ cli::Verb remove_recipe_verb() {
         "Deletes the objects of the recipe, the last state first, waits until each is gone, removes the labels of its "
         "states from the nodes, and proves by a list "
         "that nothing is left. Objects that were there before the recipe, or that another recipe has, too, stay and "
-        "are named. A Namespace with Pods, volumes or Modules of "
-        "others, or with releases, and a definition with objects of others, stop the removal.\n\n"
+        "are named. A Namespace or a definition with objects of others stops the "
+        "removal.\n\n"
         "What to remove is known from the Secrets of the releases: no chart is needed. abort --rollback all applies "
         "the states again.",
         {{"kmm-upgrade remove recipe simple-kmod", "remove it"},

@@ -62,6 +62,11 @@ TEST_CASE("objects come in Helm's order, hooks last") {
           "annotations: {helm.sh/hook: test}\n");
 }
 
+TEST_CASE("lists that Chart.yaml does not have are null") {
+    const File file{"templates/a.yaml", "a: {{ toYaml .Chart.Maintainers }}\nb: {{ toJson .Chart.Dependencies }}\n"};
+    CHECK(rendered({file}) == "---\n# Source: top/templates/a.yaml\na: null\nb: null\n");
+}
+
 TEST_CASE("null deletes a default, a sub-chart sees its own values and global") {
     const std::vector<File> files{{"values.yaml", "a: 1\nb: {c: 2}\nglobal: {g: x}\nsub: {v: 5}\n"},
                                   {"templates/t.yaml", "v: {{ toJson .Values }}"},

@@ -30,6 +30,21 @@ TEST_CASE("behaviour 14: definitions and hooks") {
     CHECK_FALSE(has(one.text(), "name: h2"));
 }
 
+TEST_CASE("hooks that no rollout runs are named") {
+    Case one;
+    one.facts = one_kernel();
+    one.files = {{"templates/1000-a.yaml",
+                  config_map("h1", "{}", "    helm.sh/hook: pre-upgrade, pre-rollback\n") + "---\n" +
+                      config_map("h2", "{}", "    helm.sh/hook: pre-install,pre-upgrade\n") + "---\n" +
+                      config_map("h3", "{}", "    helm.sh/hook: test\n") + "---\n" + config_map("a")}};
+    const auto findings = one.render().findings;
+    std::vector<std::string> texts;
+    for (const auto& finding : findings)
+        if (finding.code == "hook-not-run") texts.push_back(finding.message);
+    CHECK(texts == std::vector<std::string>{"ConfigMap h1 is a hook of pre-upgrade, pre-rollback alone, and is left "
+                                            "out"});
+}
+
 TEST_CASE("behaviour 14: hooks have no kernel, and a Pod of a hook is made") {
     Case one;
     one.facts = one_kernel();

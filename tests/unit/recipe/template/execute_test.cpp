@@ -54,6 +54,12 @@ TEST_CASE("numbers of values are float64, those of templates are int") {
           "error calling eq: incompatible types for comparison: float64 and int");
 }
 
+TEST_CASE("a raw quoted text has any character that a raw literal may have") {
+    CHECK(rendered(R"({{ printf "%#q" "é\t" }})") == "`é\t`");
+    CHECK(rendered("{{ printf \"%#q\" \"\\xff\" }}") == "\"\\xff\"");
+    CHECK(rendered("{{ printf \"%#q\" \"\\ufeff\" }}") == "\"\\ufeff\"");
+}
+
 TEST_CASE("what is missing prints nothing, and what is below it is an error") {
     CHECK(rendered("[{{ .Values.x }}]") == "[]");
     CHECK(rendered("[{{ (.Values.x).y }}]") == "[]");

@@ -41,6 +41,12 @@ TEST_CASE("floats are written as Go writes them") {
     CHECK(json_number(1e20) == "100000000000000000000");
 }
 
+TEST_CASE("a document that is nested too deep is refused with the limit") {
+    YamlFault fault;
+    static_cast<void>(read_yaml_text(std::string(600, '[') + std::string(600, ']'), fault));
+    CHECK(fault.message.ends_with("values are nested more than 500 deep"));
+}
+
 TEST_CASE("YAML is written as sigs.k8s.io/yaml writes it") {
     const std::vector<std::pair<std::string, std::string>> cases{
         {"{a: 1, b: [x, {c: d}], e: {}}", "a: 1\nb:\n- x\n- c: d\ne: {}\n"},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What gates and removals make of an API server that has more, less or other objects than the recipe brought.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "unit/upgrade/drive_recipe/memory_api.hpp"
@@ -14,22 +15,30 @@ namespace rc = kmm::upgrade::recipe;
 
 namespace {
 
+constexpr const char* k_fixed = "/apis/batch/v1/namespaces/demo/jobs/fixed";  ///< cannot be changed
+
 /// Answers a request with what its method and path are in `replies` for; anything else does not exist. What is deleted
 /// is gone.
 class ScriptedHttp final : public net::HttpClient {
 public:
-    ScriptedHttp(std::map<std::string, std::string>& replies, std::vector<std::string>& requests)
-        : replies_(replies), requests_(requests) {}
+    ScriptedHttp(std::map<std::string, std::string>& replies, std::vector<std::string>& requests,
+                 const std::string& forbidden)
+        : replies_(replies), requests_(requests), forbidden_(forbidden) {}
     [[nodiscard]] net::Response send(const net::Request& request, const net::BodySink& sink) override {
         auto path = request.url.substr(request.url.find('/', 8));
         requests_.push_back(request.method + " " + path);
         path.resize(std::min(path.find('?'), path.size()));
         const auto found = replies_.find(path);
         net::Response response;
-        response.status = found == replies_.end() ? 404 : 200;
+        response.status = path == forbidden_ ? 403 : found == replies_.end() ? 404 : 200;
+        const bool is_fixed = request.method == "PATCH" && found != replies_.end() && path == k_fixed;
+        if (is_fixed) response.status = 422;
+        if (request.method == "PATCH" && found == replies_.end()) response.status = 201;
         response.headers.emplace_back("content-type", "application/json");
-        std::string body = R"({"kind": "Status", "apiVersion": "v1", "code": 404})";
-        if (found != replies_.end())
+        auto body = fmt::format(R"({{"kind": "Status", "apiVersion": "v1", "code": {}, "reason": "{}"}})",
+                                response.status, response.status == 403 ? "Forbidden" : "NotFound");
+        if (is_fixed) body = R"({"kind": "Status", "code": 422, "message": "spec.template: field is immutable"})";
+        else if (found != replies_.end())
             body = path.ends_with("/log") ? found->second : value::to_json(json(found->second));
         if (request.method == "DELETE" && found != replies_.end()) replies_.erase(found);
         static_cast<void>(sink(response, body));
@@ -39,11 +48,13 @@ public:
 private:
     std::map<std::string, std::string>& replies_;
     std::vector<std::string>& requests_;
+    const std::string& forbidden_;
 };
 
 struct Server {
     std::map<std::string, std::string> replies;
-    std::vector<std::string> requests;
+    std::vector<std::string> requests, said;
+    std::string forbidden;  ///< the path that the account may not read
     IdleClock clock;
     FixedRandom random;
     kube::Connection connection = [] {
@@ -51,11 +62,13 @@ struct Server {
         made.server = "http://127.0.0.1:1";
         return made;
     }();
-    kube::Client client{connection, kube::Seams{[this] { return std::make_unique<ScriptedHttp>(replies, requests); },
-                                                clock, random}};
+    kube::Client client{
+        connection,
+        kube::Seams{[this] { return std::make_unique<ScriptedHttp>(replies, requests, forbidden); }, clock, random}};
     Objects objects{client};
     Gates gates{client, objects};
-    OwnObjects own{client, objects, clock, [] { return false; }, [](const std::string&) {}, "demo", {}};
+    OwnObjects own{client, objects, clock, [] { return false; },
+                   [this](const std::string& text) { said.push_back(text); }, "demo", {}};
 
     Server() {
         replies["/apis/apps/v1"] =
@@ -146,6 +159,23 @@ TEST_CASE("a quota that refuses Pods is named") {
           "Deployment demo/d: 0 of 1 Pods are updated and available; Pods are refused: exceeded quota: q");
 }
 
+TEST_CASE("a claim waits for its volume, unless its class waits for a Pod") {
+    Server server;
+    const auto claim = json(std::string("{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c, namespace: "
+                                        "demo, ") +
+                            k_gated + "}, spec: {storageClassName: fast}, status: {phase: Pending}}");
+    server.replies["/api/v1"] =
+        "{resources: [{name: persistentvolumeclaims, kind: PersistentVolumeClaim, namespaced: true}]}";
+    server.replies["/api/v1/namespaces/demo/persistentvolumeclaims/c"] = value::to_json(claim);
+    const std::string pending = "PersistentVolumeClaim demo/c is in phase Pending, expected Bound";
+    const std::string storage = "/apis/storage.k8s.io/v1/storageclasses/fast";
+    CHECK(server.gates.problem({"", claim}) == pending);
+    server.replies[storage] = "{metadata: {name: fast}, volumeBindingMode: Immediate}";
+    CHECK(server.gates.problem({"", claim}) == pending);
+    server.replies[storage] = "{metadata: {name: fast}, volumeBindingMode: WaitForFirstConsumer}";
+    CHECK(server.gates.problem({"", claim}).empty());
+}
+
 TEST_CASE("a Job that was complete, and that Kubernetes has removed since, is still complete") {
     Server server;
     const auto job = json(std::string("{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: demo, ") +
@@ -191,6 +221,81 @@ TEST_CASE("a definition whose first version is not served is not deleted with ob
     CHECK_FALSE(server.was_asked("DELETE"));
 }
 
+TEST_CASE("a Namespace is not deleted with configuration, idle workloads or custom resources of others") {
+    Server server;
+    const auto space = json("{apiVersion: v1, kind: Namespace, metadata: {name: base, uid: u1, labels: "
+                            "{kmmtools.dev/recipe: demo}}}");
+    server.replies["/api/v1"] =
+        "{resources: [{name: namespaces, kind: Namespace, namespaced: false}, {name: configmaps, kind: ConfigMap, "
+        "namespaced: true}, {name: secrets, kind: Secret, namespaced: true}]}";
+    server.replies["/apis/apiextensions.k8s.io/v1"] =
+        "{resources: [{name: customresourcedefinitions, kind: CustomResourceDefinition, namespaced: false}]}";
+    server.replies["/apis/apiextensions.k8s.io/v1/customresourcedefinitions"] =
+        "{kind: CustomResourceDefinitionList, items: [{metadata: {name: parts.x.test}, spec: {group: x.test, scope: "
+        "Namespaced, names: {plural: parts, kind: Part}, versions: [{name: v1, served: true, schema: {}}]}}, "
+        "{metadata: {name: hiddens.y.test}, spec: {group: y.test, scope: Namespaced, names: {plural: hiddens, kind: "
+        "Hidden}, versions: [{name: v1, served: true}]}}]}";
+    server.replies["/apis/x.test/v1"] = "{resources: [{name: parts, kind: Part, namespaced: true}]}";
+    server.replies["/apis/y.test/v1"] = "{resources: [{name: hiddens, kind: Hidden, namespaced: true}]}";
+    const auto list = [&](const std::string& path, const std::string& items) {
+        server.replies[path] = "{kind: List, items: [" + items + "]}";
+    };
+    const auto refused = [&] {
+        server.replies["/api/v1/namespaces/base"] = value::to_json(space);
+        try {
+            static_cast<void>(server.remove(space));
+        } catch (const Error& error) { return error.code() + ": " + error.message(); }
+        return std::string();
+    };
+    const std::string owned = "ownerReferences: [{kind: Build, name: b, uid: u9}]";
+    const std::string maps = "{metadata: {name: kube-root-ca.crt}}, {metadata: {name: openshift-service-ca.crt}}, "
+                             "{metadata: {name: istio-ca-root-cert}}, {metadata: {name: b-ca, " + owned + "}}, "
+                             "{metadata: {name: lock, annotations: {control-plane.alpha.kubernetes.io/leader: '{}'}}}, "
+                             "{metadata: {name: going, deletionTimestamp: '2026-01-01T00:00:00Z'}}";
+    const std::string secrets = "{metadata: {name: default-token-x, annotations: {kubernetes.io/service-account.name: "
+                                "default}}}, {metadata: {name: builder-dockercfg-x, annotations: "
+                                "{openshift.io/internal-registry-auth-token.service-account: builder}}}";
+    const std::string copied = "{metadata: {name: operator.v1, labels: {olm.copiedFrom: operators}}}";
+    const std::string config = "/api/v1/namespaces/base/configmaps", secret = "/api/v1/namespaces/base/secrets",
+                      daemon_sets = "/apis/apps/v1/namespaces/base/daemonsets",
+                      deployments = "/apis/apps/v1/namespaces/base/deployments",
+                      parts = "/apis/x.test/v1/namespaces/base/parts";
+    list(config, maps + ", {metadata: {name: settings}}");
+    list(secret, secrets + ", {metadata: {name: key}}");
+    list(daemon_sets, "");
+    list(deployments, "{metadata: {name: idle}}");
+    list(parts, copied + ", {metadata: {name: p}}");
+    server.forbidden = "/apis/y.test/v1/namespaces/base/hiddens";
+    CHECK(refused() == "namespace-in-use: Namespace base holds objects of others: Deployment base/idle, ConfigMap "
+                       "base/settings, Secret base/key, Part base/p");
+    CHECK_FALSE(server.was_asked("DELETE"));
+    CHECK(server.said.empty());
+    try {
+        static_cast<void>(server.remove(space));
+    } catch (const Error& error) {
+        CHECK(error.hint() == "move or delete them, or let the Namespace stay: kubectl annotate namespace base "
+                              "helm.sh/resource-policy=keep; then kmm-upgrade resume");
+    }
+    list(config, maps);
+    list(secret, secrets);
+    list(deployments, "");
+    list(parts, copied);
+    CHECK(refused().empty());
+    CHECK(server.was_asked("DELETE"));
+    CHECK(server.said == std::vector<std::string>{"Namespace base is deleted without a look at kinds that the account "
+                                                  "may not list: hiddens.y.test"});
+}
+
+TEST_CASE("a Namespace that was deleted and created by someone else stays") {
+    Server server;
+    const auto space = json("{apiVersion: v1, kind: Namespace, metadata: {name: base, uid: u1}}");
+    server.replies["/api/v1"] = "{resources: [{name: namespaces, kind: Namespace, namespaced: false}]}";
+    server.replies["/api/v1/namespaces/base"] = value::to_json(space);
+    CHECK(server.remove(space).stays ==
+          std::vector<std::string>{"Namespace base: no label kmmtools.dev/recipe: it was there before, or someone "
+                                   "removed the label"});
+}
+
 TEST_CASE("a Namespace is not deleted with releases of recipes or with drivers") {
     Server server;
     const auto space = json("{apiVersion: v1, kind: Namespace, metadata: {name: base, uid: u1, labels: "
@@ -204,6 +309,8 @@ TEST_CASE("a Namespace is not deleted with releases of recipes or with drivers")
     };
     for (const auto* kind : {"pods", "persistentvolumeclaims", "secrets"})
         server.replies[std::string("/api/v1/namespaces/base/") + kind] = "{kind: List, items: []}";
+    for (const auto* kind : {"deployments", "daemonsets"})
+        server.replies[std::string("/apis/apps/v1/namespaces/base/") + kind] = "{kind: List, items: []}";
     server.replies["/api/v1"] =
         "{resources: [{name: namespaces, kind: Namespace, namespaced: false}, {name: pods, kind: Pod, namespaced: "
         "true}, {name: persistentvolumeclaims, kind: PersistentVolumeClaim, namespaced: true}, {name: secrets, kind: "
@@ -220,11 +327,42 @@ TEST_CASE("a Namespace is not deleted with releases of recipes or with drivers")
         "{kind: SecretList, items: [{kind: Secret, metadata: {name: kmm-upgrade.recipe.other.v1, namespace: base}}]}";
     CHECK(refused() ==
           "namespace-in-use: Namespace base holds objects of others: Secret base/kmm-upgrade.recipe.other.v1");
-    CHECK(server.was_asked("GET /api/v1/namespaces/base/secrets?limit=500&labelSelector=kmmtools.dev%2Frelease-of"));
     CHECK_FALSE(server.was_asked("DELETE"));
     server.replies["/api/v1/namespaces/base/secrets"] = "{kind: SecretList, items: []}";
     CHECK(refused().empty());
     CHECK(server.was_asked("DELETE"));
+}
+
+TEST_CASE("a hook that cannot be changed is deleted and created again, other Jobs are refused") {
+    Server server;
+    const kube::Resource jobs{"batch", "v1", "jobs", "Job", kube::Scope::namespaced};
+    const auto job = [](const std::string& annotations) {
+        return json("{apiVersion: batch/v1, kind: Job, metadata: {name: fixed, namespace: demo, uid: u1, labels: "
+                    "{kmmtools.dev/recipe: demo}, annotations: {" +
+                    annotations + "}}}");
+    };
+    std::string wait;
+    const auto applied = [&](const std::string& annotations, kube::DryRun dry) {
+        server.replies[k_fixed] = value::to_json(job(annotations));
+        server.requests.clear();
+        try {
+            return std::string(to_string(server.own.apply(jobs, job(annotations), kube::Force::no, dry, wait)));
+        } catch (const Error& error) { return error.code(); }
+    };
+    CHECK(applied("", kube::DryRun::no) == "rejected");
+    CHECK(applied("helm.sh/hook: pre-install, helm.sh/hook-delete-policy: hook-failed", kube::DryRun::no) ==
+          "rejected");
+    CHECK_FALSE(server.was_asked("DELETE"));
+    CHECK(applied("helm.sh/hook: pre-install", kube::DryRun::all) == "change");
+    CHECK(wait.empty());
+    CHECK_FALSE(server.was_asked("DELETE"));
+    CHECK(applied("helm.sh/hook: 'pre-install,pre-upgrade', helm.sh/hook-delete-policy: hook-succeeded",
+                  kube::DryRun::no) == "unchanged");
+    CHECK(wait == "Job demo/fixed, a hook, is deleted and created again");
+    CHECK(server.was_asked(std::string("DELETE ") + k_fixed));
+    CHECK(server.own.apply(jobs, job("helm.sh/hook: pre-install"), kube::Force::no, kube::DryRun::no, wait) ==
+          Change::create);
+    CHECK(wait.empty());
 }
 
 TEST_CASE("an object whose version the API server serves no more is removed in another version, and not forgotten") {

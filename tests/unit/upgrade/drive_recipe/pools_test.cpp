@@ -80,6 +80,22 @@ TEST_CASE("a run pauses its pools and unpauses them, not those of someone else")
     CHECK_FALSE(world.is_paused("master"));
 }
 
+TEST_CASE("a pool that goes to another configuration once it is unpaused is named so") {
+    Pools world;
+    PoolPauses pauses(world.client.get(), {"worker"}, "kmm-upgrade me");
+    static_cast<void>(pauses.act("pause-pools"));
+    auto pool = *world.client->find({"machineconfiguration.openshift.io", "v1", "machineconfigpools",
+                                     "MachineConfigPool", kube::Scope::cluster},
+                                    {"", "worker"});
+    pool.set("status", json("{configuration: {name: rendered-worker-1}}"));
+    auto spec = *pool.find("spec");
+    spec.set("configuration", json("{name: rendered-worker-2}"));
+    pool.set("spec", spec);
+    world.api.put(pool);
+    CHECK(pauses.act("unpause-pools").message ==
+          "unpaused worker (its nodes are updated to rendered-worker-2 now, and may reboot)");
+}
+
 TEST_CASE("after a failure and at the end of an abort pools go on; a walk that goes on pauses them again") {
     Pools world;
     PoolPauses pauses(world.client.get(), {"worker"}, "kmm-upgrade me");

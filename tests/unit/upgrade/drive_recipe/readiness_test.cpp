@@ -61,6 +61,40 @@ TEST_CASE("a DaemonSet is ready when its controller has seen it and every wanted
     CHECK_FALSE(problem("{kind: DaemonSet, metadata: {name: a, generation: 1}}").empty());
 }
 
+TEST_CASE("claims, load balancers, ReplicaSets and Modules are not ready because they exist") {
+    const std::string claim = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c, namespace: ns}";
+    CHECK(problem(claim + ", status: {phase: Bound}}").empty());
+    CHECK(problem(claim + "}") == "PersistentVolumeClaim ns/c is in phase Pending, expected Bound");
+    CHECK_THROWS_WITH_AS(static_cast<void>(problem(claim + ", status: {phase: Lost}}")),
+                         "PersistentVolumeClaim ns/c has lost its PersistentVolume", Error);
+
+    const std::string service = "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {type: ";
+    CHECK(problem(service + "ClusterIP}}").empty());
+    CHECK(problem(service + "LoadBalancer}, status: {loadBalancer: {}}}") ==
+          "Service s: its load balancer has no address yet");
+    CHECK(problem(service + "LoadBalancer}, status: {loadBalancer: {ingress: [{ip: 192.0.2.1}]}}}").empty());
+    CHECK(problem(service + "LoadBalancer, externalIPs: [192.0.2.1]}}").empty());
+    CHECK(problem("{apiVersion: serving.knative.dev/v1, kind: Service, metadata: {name: s}, status: {conditions: "
+                  "[{type: Ready, status: 'True'}]}}")
+              .empty());
+
+    const std::string set = "{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: r, generation: 2}, spec: "
+                            "{replicas: 2}, status: {observedGeneration: ";
+    CHECK(problem(set + "1, availableReplicas: 2}}") == "ReplicaSet r: its controller has not seen it yet");
+    CHECK(problem(set + "2, availableReplicas: 1}}") == "ReplicaSet r: 1 of 2 Pods are available");
+    CHECK(problem(set + "2, availableReplicas: 2}}").empty());
+
+    const std::string module = "{apiVersion: kmm.sigs.x-k8s.io/v1beta1, kind: Module, metadata: {name: m}, spec: ";
+    CHECK(problem(module + "{moduleLoader: {}}}") == "Module m: its controller has not seen it yet");
+    CHECK(problem(module + "{moduleLoader: {}}, status: {moduleLoader: {nodesMatchingSelectorNumber: 3, desiredNumber: "
+                           "2, availableNumber: 2}}}") == "Module m: moduleLoader is available on 2 of 3 nodes");
+    CHECK(problem(module + "{moduleLoader: {}}, status: {moduleLoader: {nodesMatchingSelectorNumber: 3, desiredNumber: "
+                           "3, availableNumber: 3}}}")
+              .empty());
+    CHECK(problem(module + "{devicePlugin: {}}, status: {devicePlugin: {nodesMatchingSelectorNumber: 1}}}") ==
+          "Module m: devicePlugin is available on 0 of 1 nodes");
+}
+
 TEST_CASE("a Deployment is ready when no Pod of before is left: those that are available may be the old ones") {
     const std::string head =
         "{kind: Deployment, metadata: {name: a, generation: 2}, spec: {replicas: 2}, status: {observedGeneration: 2, "
@@ -137,6 +171,34 @@ TEST_CASE("a Pod is ready when it has succeeded, a Job when it is complete; thos
     CHECK_THROWS_AS(static_cast<void>(problem(
                         "{kind: Job, metadata: {name: a}, status: {conditions: [{type: Failed, status: 'True'}]}}")),
                     Error);
+}
+
+TEST_CASE("a Build of what the BuildConfig said before does not count") {
+    const auto config = [](const std::string& spec) {
+        return "{kind: BuildConfig, metadata: {name: c, namespace: ns, uid: u1}, spec: {" + spec + "}}";
+    };
+    const auto built = [](const std::string& phase, const std::string& spec) {
+        auto made = build(1, phase);
+        made.set("spec", yaml("{" + spec + "}"));
+        return std::vector<Node>{made};
+    };
+    const std::string output = "output: {to: {name: 'driver:1'}}, strategy: {dockerStrategy: {buildArgs: "
+                               "[{name: V, value: '1'}], from: {kind: ";
+    const auto old = "source: {git: {uri: u, ref: v1, httpProxy: p}}, " + output + "DockerImage}}}";
+    const auto now = "source: {git: {uri: u, ref: v1}}, " + output + "ImageStreamTag}}}";
+    CHECK(problem(config(now), built("Complete", old)).empty());
+    const auto changed = [&](const std::string& from, const std::string& to) {
+        auto text = now;
+        return config(text.replace(text.find(from), from.size(), to));
+    };
+    const auto hint = [](const char* member) {
+        return std::string("BuildConfig ns/c: ") + member +
+               " has changed since Build b-1 was started: oc start-build c -n ns";
+    };
+    CHECK(problem(changed("driver:1", "driver:2"), built("Complete", old)) == hint("spec.output"));
+    CHECK(problem(changed("ref: v1", "ref: v2"), built("Failed", old)) == hint("spec.source"));
+    CHECK(problem(changed("value: '1'", "value: '2'"), built("Complete", old)) == hint("spec.strategy"));
+    CHECK(problem(config("source: {dockerfile: a}"), built("Complete", "source: {dockerfile: b, binary: {}}")).empty());
 }
 
 TEST_CASE("of a BuildConfig the newest Build counts") {
