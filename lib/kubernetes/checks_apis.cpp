@@ -2,6 +2,8 @@
 // Checks of APIs that the target no longer serves.
 #include <algorithm>
 #include <set>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -87,10 +89,12 @@ Finding removed_api_helm(const CheckInput& input) {
     if (auto reason = input.inventory.releases_unknown_reason(); !reason.empty()) {
         return {Outcome::skip, std::move(reason)};
     }
-    const auto deployed = std::count_if(input.inventory.releases.begin(), input.inventory.releases.end(),
-                                        [](const auto& each) { return each.status == "deployed"; });
+    std::set<std::pair<std::string_view, std::string_view>> names;
+    for (const auto* each : current_revisions(input.inventory.releases)) {
+        names.emplace(each->meta.ns, each->release);
+    }
     return {Outcome::ok,
-            fmt::format("Helm releases with APIs that {} serves: {}", input.target->line().text(), deployed)};
+            fmt::format("Helm releases with APIs that {} serves: {}", input.target->line().text(), names.size())};
 }
 
 constexpr CheckRow k_api_rows[] = {

@@ -231,17 +231,6 @@ DefinitionObject definition_of(ObjectReader& reader, const Node& object, ObjectM
     return made;
 }
 
-/// A revision, and with the one that is deployed what its manifest names.
-void take_release(const Node& object, const ObjectMeta& meta, bool is_secret, Inventory& taken) {
-    auto release = release_of(meta);
-    if (!release) { return; }
-    const Node* text = object.find_path({"data", "release"});
-    if (release->status == "deployed" && text != nullptr && text->is_string()) {
-        read_release_apis(text->text(), is_secret, *release, taken.used_apis, taken.unread_releases);
-    }
-    taken.releases.push_back(std::move(*release));
-}
-
 bool is_list_kind(std::string_view kind) { return kind.ends_with("List"); }
 
 /// `list_kind` "" for an object that stands alone.
@@ -464,6 +453,7 @@ void finish(Inventory& inventory, Diagnostics& diagnostics) {
     report_doubles(inventory.endpoints, "EndpointSlice", diagnostics);
     report_doubles(inventory.api_services, "APIService", diagnostics);
     report_doubles(inventory.definitions, "CustomResourceDefinition", diagnostics);
+    keep_release_apis(inventory);
 }
 
 std::vector<std::string> leave_out(Inventory& inventory, const std::vector<std::string>& names) {

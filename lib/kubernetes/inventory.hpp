@@ -144,15 +144,6 @@ struct DefinitionObject {
     std::vector<std::string> served, stored;
 };
 
-/// A revision of a Helm release, of the Secret or ConfigMap that Helm keeps it in.
-struct ReleaseObject {
-    ObjectMeta meta;
-    std::string release, status;
-    std::int64_t revision = 0;
-};
-/// nullopt if an object with these labels is not one that Helm keeps a revision in.
-[[nodiscard]] std::optional<ReleaseObject> release_of(ObjectMeta meta);
-
 struct RemovedApi;
 /// An API that some release no longer serves, and what names it.
 struct UsedApi {
@@ -164,6 +155,24 @@ struct UsedApi {
     const RemovedApi* removed = nullptr;
     friend bool operator==(const UsedApi&, const UsedApi&) = default;
 };
+
+/// A revision of a Helm release, of the Secret or ConfigMap that Helm keeps it in.
+struct ReleaseObject {
+    ObjectMeta meta;
+    std::string release, status;
+    std::int64_t revision = 0;
+    std::vector<UsedApi> used = {};  ///< by its manifest, until keep_release_apis
+    bool is_unread = false;          ///< its text cannot be read
+
+    /// Whether Helm may read the manifest again, if there is no later revision.
+    [[nodiscard]] bool is_current() const noexcept { return status != "superseded" && status != "uninstalled"; }
+};
+/// nullopt if an object with these labels is not one that Helm keeps a revision in.
+[[nodiscard]] std::optional<ReleaseObject> release_of(ObjectMeta meta);
+/// The revisions that Helm reads for the next upgrade, rollback or removal: the deployed ones, and the last one of each
+/// release that is not uninstalled.
+[[nodiscard]] std::vector<const ReleaseObject*> current_revisions(const std::vector<ReleaseObject>& releases);
+
 /// Appends what `object` names in its annotation last-applied-configuration, its managedFields, the rules of webhooks,
 /// and scaleTargetRef.
 void read_used_apis(const value::Node& object, const std::string& kind, std::vector<UsedApi>& used);
@@ -188,7 +197,7 @@ struct Inventory {
     std::vector<DefinitionObject> definitions;
     std::vector<ReleaseObject> releases;
     std::vector<UsedApi> used_apis;
-    std::vector<std::string> unread_releases;  ///< NAMESPACE/NAME of deployed ones with a text that cannot be read
+    std::vector<std::string> unread_releases;  ///< NAMESPACE/NAME of current ones with a text that cannot be read
     std::vector<CoreDnsObject> core_dns;       ///< at most one
     std::map<std::string, std::size_t, std::less<>> counts;  ///< objects of each kind, of kinds that are not kept, too
     bool is_live = false;                                    ///< from an API server
@@ -225,6 +234,10 @@ private:
 /// Reports objects of a kind and name that are there twice. To be called once all documents are read. Sorts nodes and
 /// Pods.
 void finish(Inventory& inventory, Diagnostics& diagnostics);
+
+/// Appends to `used_apis` and `unread_releases` what current revisions have, and forgets that of others. To be called
+/// once all revisions are read; `finish` does it.
+void keep_release_apis(Inventory& inventory);
 
 /// Moves the Nodes of these names from `nodes` to `left_out`. Returns the names that no Node has. Errors: usage
 /// "bad-value" for a control plane.

@@ -2,6 +2,9 @@
 // What objects say of APIs that go, and of CoreDNS.
 #include <algorithm>
 #include <initializer_list>
+#include <map>
+#include <string_view>
+#include <utility>
 
 #include "base/gzip.hpp"
 #include "kubernetes/object_reader.hpp"
@@ -95,6 +98,40 @@ bool is_default(const Node* in, std::string_view key, std::initializer_list<std:
     });
 }
 
+/// "NAMESPACE/NAME", with the revision if it is not deployed.
+std::string name_of(const ReleaseObject& release) {
+    const auto name = fmt::format("{}/{}", base::escape(release.meta.ns), base::escape(release.release));
+    return release.status == "deployed"
+               ? name
+               : fmt::format("{} (revision {}, {})", name, release.revision,
+                             release.status.empty() ? "of unknown status" : base::escape(release.status));
+}
+
+/// What the manifest of a revision of Helm names of such APIs; `encoded` is the member `release` of the object that
+/// Helm keeps it in, of a Secret or of a ConfigMap. False if it cannot be read.
+bool read_release_apis(const std::string& encoded, bool is_secret, const std::string& name,
+                       std::vector<UsedApi>& used) {
+    const auto text = release_text(encoded, is_secret);
+    Diagnostics faults;
+    const auto documents = text ? value::read_json(*text, name, faults) : std::vector<value::Document>();
+    const auto* manifest = documents.size() == 1 && faults.empty() ? documents.front().root.find("manifest") : nullptr;
+    if (manifest == nullptr || !manifest->is_string()) { return false; }
+    const auto objects = value::read_yaml(manifest->text(), name, faults);
+    if (has_errors(faults)) { return false; }
+    const auto take = [&](const Node& object) {
+        note(used, name, object.get_string({"apiVersion"}), object.get_string({"kind"}), "has",
+             UsedApi::Where::release);
+    };
+    for (const auto& object : objects) {
+        if (!object.root.is_mapping()) { continue; }
+        take(object.root);
+        const auto* items = object.root.find("items");
+        if (items == nullptr) { continue; }
+        for (const auto& item : items->items()) { take(item); }
+    }
+    return true;
+}
+
 }  // namespace
 
 void read_used_apis(const Node& object, const std::string& kind, std::vector<UsedApi>& used) {
@@ -126,32 +163,39 @@ void read_used_apis(const Node& object, const std::string& kind, std::vector<Use
     }
 }
 
-void read_release_apis(const std::string& encoded, bool is_secret, const ReleaseObject& release,
-                       std::vector<UsedApi>& used, std::vector<std::string>& unread) {
-    const auto name = fmt::format("{}/{}", base::escape(release.meta.ns), base::escape(release.release));
-    const auto text = release_text(encoded, is_secret);
-    Diagnostics faults;
-    const auto documents = text ? value::read_json(*text, name, faults) : std::vector<value::Document>();
-    const auto* manifest = documents.size() == 1 && faults.empty() ? documents.front().root.find("manifest") : nullptr;
-    if (manifest == nullptr || !manifest->is_string()) {
-        unread.push_back(name);
-        return;
+void take_release(const Node& object, const ObjectMeta& meta, bool is_secret, Inventory& taken) {
+    auto release = release_of(meta);
+    if (!release) { return; }
+    const Node* text = object.find_path({"data", "release"});
+    if (release->is_current() && text != nullptr && text->is_string()) {
+        release->is_unread = !read_release_apis(text->text(), is_secret, name_of(*release), release->used);
     }
-    const auto objects = value::read_yaml(manifest->text(), name, faults);
-    if (has_errors(faults)) {
-        unread.push_back(name);
-        return;
+    taken.releases.push_back(std::move(*release));
+}
+
+std::vector<const ReleaseObject*> current_revisions(const std::vector<ReleaseObject>& releases) {
+    std::map<std::pair<std::string_view, std::string_view>, const ReleaseObject*> last;
+    for (const auto& each : releases) {
+        auto& place = last[{each.meta.ns, each.release}];
+        if (place == nullptr || place->revision < each.revision) { place = &each; }
     }
-    const auto take = [&](const Node& object) {
-        note(used, name, object.get_string({"apiVersion"}), object.get_string({"kind"}), "has",
-             UsedApi::Where::release);
-    };
-    for (const auto& object : objects) {
-        if (!object.root.is_mapping()) { continue; }
-        take(object.root);
-        const auto* items = object.root.find("items");
-        if (items == nullptr) { continue; }
-        for (const auto& item : items->items()) { take(item); }
+    std::vector<const ReleaseObject*> found;
+    for (const auto& each : releases) {
+        if (each.status == "deployed" || (each.is_current() && last[{each.meta.ns, each.release}] == &each)) {
+            found.push_back(&each);
+        }
+    }
+    return found;
+}
+
+void keep_release_apis(Inventory& inventory) {
+    for (const auto* each : current_revisions(inventory.releases)) {
+        if (each->is_unread) { inventory.unread_releases.push_back(name_of(*each)); }
+        inventory.used_apis.insert(inventory.used_apis.end(), each->used.begin(), each->used.end());
+    }
+    for (auto& each : inventory.releases) {
+        each.used.clear();
+        each.is_unread = false;
     }
 }
 

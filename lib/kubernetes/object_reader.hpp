@@ -102,10 +102,8 @@ private:
     std::string what_;
 };
 
-/// What the manifest of a revision of Helm names of such APIs; `encoded` is the member `release` of the object that
-/// Helm keeps it in, of a Secret or of a ConfigMap. A revision that cannot be read is noted in `unread`.
-void read_release_apis(const std::string& encoded, bool is_secret, const ReleaseObject& release,
-                       std::vector<UsedApi>& used, std::vector<std::string>& unread);
+/// Takes a revision of Helm, with what its manifest names of such APIs if Helm may read that manifest again.
+void take_release(const Node& object, const ObjectMeta& meta, bool is_secret, Inventory& taken);
 /// Deployment kube-system/coredns.
 [[nodiscard]] CoreDnsObject core_dns_of(ObjectReader& reader, const Node& object, ObjectMeta meta);
 

@@ -385,22 +385,51 @@ class Killed(KernelCase):
         faults = every(tried(writes), body)
         self.assertEqual(faults[:3], [], f"{len(faults)} kills end otherwise")
 
-    def test_uncordoned_by_someone_else_before_its_reboot(self):
-        """Pods may have come back since the node was drained: they leave again before it is rebooted."""
+    def left_installed(self, *command):
+        """A copy in which node-a was killed between its installation and its reboot."""
         if not usable():
             raise unittest.SkipTest("processes cannot be traced here")
-        found, done = points(self.fleet, START, only="journal.ndjson")
+        found, done = points(self.fleet, command, only="journal.ndjson")
         self.assertEqual(done.returncode, 0, done.stdout)
         for number, point in enumerate(point for point in found if point[0] == "write"):
             world = self.fleet.copy(self.work / f"killed-{number}")
-            world.run(*START, prefix=inject(point[0], f"signal=KILL:when={point[1]}"))
+            world.run(*command, prefix=inject(point[0], f"signal=KILL:when={point[1]}"))
             if (world.state / "journal.ndjson").exists() and world.events()[-1].get("to") == "installed":
-                break
-        else:
-            self.fail("no kill leaves the node installed")
+                return world
+        return self.fail("no kill leaves the node installed")
+
+    def test_uncordoned_by_someone_else_before_its_reboot(self):
+        """Pods may have come back since the node was drained: they leave again before it is rebooted."""
+        world = self.left_installed(*START)
         path = world.cluster / "nodes/node-a.yaml"
         path.write_text(path.read_text().replace("unschedulable: true", "unschedulable: false"))
         done = world.go_on()
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIn("uncordoned by someone else since it was drained: cordoned and drained again", done.stdout)
         self.require_updated(world, "node-a")
+
+    def test_a_cordon_of_someone_else_that_is_lifted_before_the_reboot(self):
+        """A person, or another run, had cordoned the node: once that is lifted, this run keeps Pods away."""
+        path = self.fleet.cluster / "nodes/node-a.yaml"
+        path.write_text(path.read_text().replace("unschedulable: false", "unschedulable: true"))
+        world = self.left_installed(*START, "--node", "node-a")
+        path = world.cluster / "nodes/node-a.yaml"
+        self.assertIn("unschedulable: true", path.read_text())
+        path.write_text(path.read_text().replace("unschedulable: true", "unschedulable: false"))
+        done = world.go_on()
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("uncordoned by someone else since it was drained: cordoned and drained again", done.stdout)
+        self.require_updated(world, "node-a")
+        self.assertFalse(world.is_cordoned("node-a"))
+
+    def test_a_cordon_of_someone_else_that_is_lifted_before_the_way_back(self):
+        path = self.fleet.cluster / "nodes/node-a.yaml"
+        path.write_text(path.read_text().replace("unschedulable: false", "unschedulable: true"))
+        self.fleet.fault("node-a", "load refused")
+        self.assertEqual(self.fleet.begin_update("--node", "node-a").returncode, 11)
+        path.write_text(path.read_text().replace("unschedulable: true", "unschedulable: false"))
+        done = self.fleet.run("abort", "--rollback", "all")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("uncordoned by someone else since it was drained: cordoned and drained again", done.stdout)
+        self.assertEqual(self.fleet.kernel("node-a"), KERNEL)
+        self.assertFalse(self.fleet.is_cordoned("node-a"))

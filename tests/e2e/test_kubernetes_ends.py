@@ -73,6 +73,15 @@ class Addons(Case):
         self.assertIn("upgrade-complete", shown)
         self.assertIn(f"kube-proxy is older than the control plane on w1 ({FROM}): ", shown)
 
+    def test_a_coredns_that_was_not_upgraded_is_said(self):
+        fleet = self.fleet
+        self.must(*START, "--until", "upgraded-second-master", exit_code=11)
+        pod = next((fleet.cluster / "pods/kube-system").glob("coredns*"))
+        pod.write_text(re.sub(r"(/coredns:)[^\"\n]+", r"\g<1>v1.9.3", pod.read_text()))
+        shown = self.must("resume")
+        self.assertIn("upgrade-complete", shown)
+        self.assertRegex(shown, r"CoreDNS is older than v1\S+, which kubeadm of v\S+ deploys: coredns-\S* \(v1\.9\.3\): ")
+
 
 class Done(Case):
     """Nodes that are done, and what becomes of them before the run is complete."""

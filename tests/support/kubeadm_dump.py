@@ -143,12 +143,12 @@ def core_dns(tag="v1.12.1", **spec):
     }
 
 
-def release(namespace, name, manifest, revision=1):
-    """The Secret that Helm keeps a deployed revision in."""
+def release(namespace, name, manifest, revision=1, status="deployed"):
+    """The Secret that Helm keeps a revision in."""
     text = json.dumps({"name": name, "namespace": namespace, "version": revision, "manifest": manifest}).encode()
     return {"apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1",
             "metadata": {"name": f"sh.helm.release.v1.{name}.v{revision}", "namespace": namespace,
-                         "labels": {"owner": "helm", "name": name, "status": "deployed", "version": str(revision)}},
+                         "labels": {"owner": "helm", "name": name, "status": status, "version": str(revision)}},
             "data": {"release": base64.b64encode(base64.b64encode(gzip.compress(text, mtime=0))).decode()}}
 
 

@@ -339,6 +339,10 @@ class Operator:
 def matches(selector, labels):
     for term in filter(None, selector.split(",")):
         key, equals, value = term.partition("=")
+        if key.endswith("!"):
+            if labels.get(key[:-1]) == value:
+                return False
+            continue
         if key not in labels or (equals and labels[key] != value.lstrip("=")):
             return False
     return True

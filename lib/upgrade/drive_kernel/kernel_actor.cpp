@@ -286,12 +286,20 @@ void KernelActor::await_quorum(const std::string& name, milliseconds patience) {
 
 void KernelActor::empty_again(const std::string& name, const Deadline& deadline) {
     const auto& options = recorder_.header().options;
-    if (!options.drain || !cordons_.is_ours(name)) return;
+    if (!options.drain || recorder_.node(name).cordon.empty()) return;
     const auto snapshot = store_.read_about({name, "", ""});
     const auto* node = plan::find_named(snapshot.objects.nodes, name);
     if (node == nullptr || node->unschedulable) return;
-    tell(name, "uncordoned by someone else since it was drained: cordoned and drained again");
-    static_cast<void>(cordons_.cordon(name));
+    auto word = node_event(recorder_, EventKind::observed, name, "");
+    word.message = "uncordoned by someone else since it was drained: cordoned and drained again";
+    word.facts = Cordons::intent();
+    recorder_.record(word);
+    const auto cordoned = cordons_.cordon(name);
+    if (cordoned.facts.get_string({"cordon"}) != upgrade::k_cordon_ours) {
+        word.message = cordoned.message;
+        word.facts = cordoned.facts;
+        recorder_.record(word);
+    }
     static_cast<void>(drainer_.drain(name, drain_rules_of(options), deadline));
 }
 

@@ -61,8 +61,8 @@ private:
     /// Before a reboot of a control plane: waits until the others serve. Errors: unhealthy "control-plane-unavailable"
     /// once `patience` is over; those of the store. Throws Leave.
     void await_quorum(const std::string& name, std::chrono::milliseconds patience);
-    /// Before a reboot: a node that was uncordoned since its drain is cordoned and drained again. Errors: those of a
-    /// drain.
+    /// Before a reboot: a node that was uncordoned since its drain, whoever had cordoned it, is cordoned and drained
+    /// again. Errors: those of a drain.
     void empty_again(const std::string& name, const Deadline& deadline);
     [[nodiscard]] Done load(const std::string& name, const SystemSight& seen, const Deadline& deadline);
     [[nodiscard]] Done validate(const std::string& name, const SystemSight& seen, const Deadline& deadline);

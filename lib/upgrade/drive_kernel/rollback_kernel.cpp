@@ -43,7 +43,8 @@ Done KernelActor::roll_back(const std::string& name, const SystemSight& seen, co
         static_cast<void>(cordons_.cordon(name));
         static_cast<void>(drainer_.drain(name, drain_rules_of(recorder_.header().options), deadline));
     }
-    if (is_reboot_due && !is_host_alone) empty_again(name, deadline);
+    // One that somebody else had cordoned may have them back, too.
+    if (is_rebooted && seen.boot_id == boot_before(node) && !is_host_alone) empty_again(name, deadline);
     // Its next boot is of what COMMAND has installed last, whatever runs now. A node that has rebooted into another
     // kernel since this step asked for it has its word on what it boots: it is not tried again.
     const bool is_to_be_installed = seen.kernel == node.from_version ? !installed_on(node).empty()

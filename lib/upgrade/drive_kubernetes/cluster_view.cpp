@@ -101,12 +101,13 @@ kubernetes::ObjectMeta meta_of_release(const value::Node& object) {
     return meta;
 }
 
-/// What the deployed revisions of all namespaces are made of. Only what they name stays in memory.
+/// What the current revisions of all namespaces are made of. Only what they name stays in memory.
 void list_release_apis(kube::Client& client, Inventory& inventory, Diagnostics& faults) {
     kube::ListQuery query;
-    query.label_selector = "owner=helm,status=deployed";
+    query.label_selector = "owner=helm,status!=superseded";
     for (const auto* resource : {&kube::resources::k_secrets, &kube::resources::k_config_maps})
         list_if_allowed(client, *resource, query, inventory, faults);
+    kubernetes::keep_release_apis(inventory);
     // Of ConfigMaps the sink takes more than revisions.
     std::erase_if(inventory.config_maps,
                   [](const auto& map) { return map.meta.ns != "kube-system" || kubernetes::release_of(map.meta); });

@@ -17,6 +17,7 @@
 #include "kmm-upgrade/kubernetes/way_back.hpp"
 #include "kmm-upgrade/session/newcomers.hpp"
 #include "kmm-upgrade/session/walk_options.hpp"
+#include "kubernetes/catalogue.hpp"
 #include "sys/random.hpp"
 #include "upgrade/drive_kubernetes/attended_actor.hpp"
 #include "upgrade/drive_kubernetes/kubernetes_actor.hpp"
@@ -61,13 +62,43 @@ std::vector<std::string> newcomers_of(kubernetes::Inventory inventory, const upg
     return names;
 }
 
+/// Whether the user has kubeadm leave the add-on alone: "kube-proxy", "coredns".
+bool is_addon_skipped(const upgrade::Run& run, const std::string& addon) {
+    const auto& options = upgrade::kubernetes::subject_of(run).worker_options;
+    return std::any_of(options.begin(), options.end(), [&](const auto& word) {
+        for (const auto phase : base::split(word, ','))
+            if (phase == "addon" || phase == "addon/all" || phase == "addon/" + addon) return true;
+        return false;
+    });
+}
+
+/// Says where CoreDNS is older than what kubeadm of the target deploys: kubeadm leaves it where it takes control planes
+/// for not upgraded yet, and where it cannot migrate the Corefile.
+void note_old_dns(Call& call, const kubernetes::Inventory& inventory, const upgrade::Run& run) {
+    if (is_addon_skipped(run, "coredns")) return;
+    const auto target = kubernetes::Version::parse(run.to_version);
+    const auto* entry = target ? kubernetes::builtin_catalogue().find(*target) : nullptr;
+    const auto deployed = kubernetes::Version::parse(entry == nullptr ? "" : entry->coredns);
+    std::vector<std::string> old;
+    for (const auto& pod : inventory.pods) {
+        const auto* app = kubernetes::find_label(pod.meta.labels, "k8s-app");
+        if (pod.meta.ns != "kube-system" || app == nullptr || *app != "kube-dns") continue;
+        for (const auto& container : pod.containers) {
+            const auto version = kubernetes::Version::of_image(container.image);
+            if (container.name == "coredns" && deployed && version && *version < *deployed)
+                old.push_back(fmt::format("{} ({})", base::escape(pod.meta.name), version->text()));
+        }
+    }
+    if (!old.empty())
+        call.note(fmt::format("CoreDNS is older than {}, which kubeadm of {} deploys: {}: kubectl rollout status -n "
+                              "kube-system deployment coredns; if that is done, kubeadm has left it as it was",
+                              deployed->text(), run.to_version, kubernetes::name_some(old)));
+}
+
 /// Says where kube-proxy is older than every control plane: kubeadm leaves it where it takes control planes for not
 /// upgraded yet, and its Pods may not have been replaced yet.
 void note_old_proxies(Call& call, const kubernetes::Inventory& inventory, const upgrade::Run& run) {
-    const auto& options = upgrade::kubernetes::subject_of(run).worker_options;
-    const bool is_left_out = std::any_of(options.begin(), options.end(),
-                                         [](const auto& word) { return word.find("addon") != std::string::npos; });
-    if (is_left_out) return;
+    if (is_addon_skipped(run, "kube-proxy")) return;
     std::vector<std::string> old;
     const auto seen = kubernetes::observe(inventory);
     const auto lowest = seen.lowest_control_plane();
@@ -110,7 +141,9 @@ public:
             seen = view_->read(drive::ReadExtent::system);
             return newcomers_of(*seen, run);
         });
-        if (seen) note_old_proxies(access_.call, *seen, run);
+        if (!seen) return;
+        note_old_proxies(access_.call, *seen, run);
+        note_old_dns(access_.call, *seen, run);
     }
 
 private:
