@@ -169,17 +169,23 @@ private:
         const bool free_license = info.gpl_compatible();
         std::vector<std::string> unknown, unimported, reserved;
         for (const auto& symbol : info.undefined) {
-            if (const auto& owner = index_.exporter_of(symbol.name); !owner.empty()) continue;
-            const auto it = interface_->exports.find(symbol.name);
             const std::string shown = base::escape(symbol.name);
-            if (it == interface_->exports.end()) {
-                if (!symbol.weak) unknown.push_back(shown);
+            const auto use = [&](const std::string& symbol_namespace, bool gpl_only) {
+                if (!symbol_namespace.empty() && !info.imports(symbol_namespace))
+                    unimported.push_back(fmt::format("{} ({})", shown, base::escape(symbol_namespace)));
+                if (gpl_only && !free_license && !symbol.weak) reserved.push_back(shown);
+            };
+            if (const auto& owner = index_.exporter_of(symbol.name); !owner.empty()) {
+                const auto& exports = index_.find(owner)->file.exports;
+                if (const auto it = exports.find(symbol.name); it != exports.end())
+                    use(it->second.symbol_namespace, it->second.gpl_only);
                 continue;
             }
-            const Export& entry = it->second;
-            if (!entry.ns.empty() && !info.imports(entry.ns))
-                unimported.push_back(fmt::format("{} ({})", shown, entry.ns));
-            if (entry.gpl_only && !free_license) reserved.push_back(shown);
+            const auto it = interface_->exports.find(symbol.name);
+            if (it != interface_->exports.end())
+                use(it->second.ns, it->second.gpl_only);
+            else if (!symbol.weak)
+                unknown.push_back(shown);
         }
         const std::string rebuild = "rebuild the module against the headers of kernel " + wish_.release;
         if (!unknown.empty())

@@ -97,22 +97,6 @@ bool same_ids(X509* one, X509* other) {
            same_octets(X509_get0_subject_key_id(one), X509_get0_subject_key_id(other));
 }
 
-/// Whether `certificate` names `issuer` in its authority key identifier. Names alone do not count for kernels.
-bool names_issuer(X509* certificate, X509* issuer) {
-    const ASN1_OCTET_STRING* id = X509_get0_authority_key_id(certificate);
-    const ASN1_INTEGER* serial = X509_get0_authority_serial(certificate);
-    const GENERAL_NAMES* names = X509_get0_authority_issuer(certificate);
-    if (id != nullptr && !same_octets(id, X509_get0_subject_key_id(issuer))) return false;
-    if (serial == nullptr || names == nullptr) return id != nullptr;
-    const auto is_its_issuer = [&](const GENERAL_NAME* name) {
-        return name->type == GEN_DIRNAME && X509_NAME_cmp(name->d.directoryName, X509_get_issuer_name(issuer)) == 0;
-    };
-    if (ASN1_INTEGER_cmp(serial, X509_get0_serialNumber(issuer)) != 0) return false;
-    for (int i = 0; i < sk_GENERAL_NAME_num(names); ++i)
-        if (is_its_issuer(sk_GENERAL_NAME_value(names, i))) return true;
-    return false;
-}
-
 bool made_by(X509* certificate, X509* issuer) {
     EVP_PKEY* key = X509_get0_pubkey(issuer);
     return key != nullptr && X509_verify(certificate, key) == 1;
@@ -129,10 +113,11 @@ X509* voucher(X509* certificate, const std::vector<X509Ptr>& trusted, STACK_OF(X
                 return known.get();
         X509* above = nullptr;
         for (int i = 0; i < sk_X509_num(carried) && above == nullptr; ++i)
-            if (names_issuer(certificate, sk_X509_value(carried, i))) above = sk_X509_value(carried, i);
+            if (kmod::names_issuer(certificate, sk_X509_value(carried, i))) above = sk_X509_value(carried, i);
         if (above == nullptr) {
             for (const auto& known : trusted)
-                if (names_issuer(certificate, known.get()) && made_by(certificate, known.get())) return known.get();
+                if (kmod::names_issuer(certificate, known.get()) && made_by(certificate, known.get()))
+                    return known.get();
             return nullptr;
         }
         if (above == certificate || !made_by(certificate, above)) return nullptr;

@@ -102,12 +102,11 @@ std::vector<std::string> authorities_of(CMS_SignerInfo* signer, STACK_OF(X509) *
         const ASN1_OCTET_STRING* own = X509_get0_subject_key_id(last);
         ids.push_back(own != nullptr ? hex_of(own) : hex_of(X509_get0_serialNumber(last)));
         const ASN1_OCTET_STRING* above = X509_get0_authority_key_id(last);
-        if (above == nullptr) break;
-        last = find([&](X509* each) {
-            const ASN1_OCTET_STRING* id = X509_get0_subject_key_id(each);
-            return id != nullptr && ASN1_OCTET_STRING_cmp(id, above) == 0;
-        });
-        if (last == nullptr) ids.push_back(hex_of(above));
+        const ASN1_INTEGER* number = X509_get0_authority_serial(last);
+        if (above == nullptr && number == nullptr) break;
+        X509* below = last;
+        last = find([&](X509* each) { return names_issuer(below, each); });
+        if (last == nullptr) ids.push_back(above != nullptr ? hex_of(above) : hex_of(number));
     }
     return ids;
 }
@@ -276,6 +275,22 @@ std::string name_text(const X509_NAME* name) {
         return result;
     }
     return {};
+}
+
+bool names_issuer(x509_st* certificate, x509_st* issuer) {
+    const ASN1_OCTET_STRING* id = X509_get0_authority_key_id(certificate);
+    const ASN1_OCTET_STRING* own = X509_get0_subject_key_id(issuer);
+    const ASN1_INTEGER* serial = X509_get0_authority_serial(certificate);
+    const GENERAL_NAMES* names = X509_get0_authority_issuer(certificate);
+    if (id != nullptr && (own == nullptr || ASN1_OCTET_STRING_cmp(id, own) != 0)) return false;
+    if (serial == nullptr || names == nullptr) return id != nullptr;
+    const auto is_its_issuer = [&](const GENERAL_NAME* name) {
+        return name->type == GEN_DIRNAME && X509_NAME_cmp(name->d.directoryName, X509_get_issuer_name(issuer)) == 0;
+    };
+    if (ASN1_INTEGER_cmp(serial, X509_get0_serialNumber(issuer)) != 0) return false;
+    for (int i = 0; i < sk_GENERAL_NAME_num(names); ++i)
+        if (is_its_issuer(sk_GENERAL_NAME_value(names, i))) return true;
+    return false;
 }
 
 std::optional<EnrolledCertificate> read_enrolled(std::string_view der) {

@@ -12,6 +12,7 @@
 #include "kmod/host.hpp"
 
 struct X509_name_st;  // OpenSSL's X509_NAME
+struct x509_st;       // OpenSSL's X509
 
 namespace kmm::kmod {
 
@@ -74,6 +75,10 @@ enum class KeyPresence { present, absent, unknown };
 /// The common name of a distinguished name, else its organisation or address, as the kernel names keys; "" if it has
 /// none of them.
 [[nodiscard]] std::string name_text(const X509_name_st* name);
+
+/// Whether `certificate` names `issuer` in its authority key identifier, by key identifier or by issuer and serial
+/// number. Names alone do not count for kernels.
+[[nodiscard]] bool names_issuer(x509_st* certificate, x509_st* issuer);
 
 /// The first digest of the signers that is weak, "" if none is.
 [[nodiscard]] std::string weak_digest_of(const ModuleSignature& signature);

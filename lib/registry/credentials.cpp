@@ -30,25 +30,28 @@ Error bad_file(const std::string& file, const std::string& what) {
         .hint("expected Docker's config.json, a .dockerconfigjson or a .dockercfg");
 }
 
-/// "https://index.docker.io/v1/" -> "index.docker.io", "reg.example.com/team/" -> "reg.example.com/team".
+/// "https://index.docker.io/v1/" -> "index.docker.io", "reg.example.com/v2/team/" -> "reg.example.com/team", but
+/// "reg.example.com/team/v2" is that repository.
 std::string normalise_key(std::string_view key) {
     if (const std::size_t scheme = key.find("://"); scheme != std::string_view::npos) {
         key.remove_prefix(scheme + 3);
     }
-    while (key.ends_with('/')) {
-        key.remove_suffix(1);
-    }
-    for (const std::string_view suffix : {"/v1", "/v2"}) {
-        if (key.ends_with(suffix)) {
-            key.remove_suffix(suffix.size());
+    const std::size_t slash = std::min(key.find('/'), key.size());
+    std::string_view path = key.substr(slash);
+    for (const std::string_view version : {"/v1", "/v2"}) {  // of the API, as Docker and the kubelet write keys
+        if (path == version || (path.starts_with(version) && path[version.size()] == '/')) {
+            path.remove_prefix(version.size());
+            break;
         }
     }
-    const std::size_t slash = std::min(key.find('/'), key.size());
+    while (path.ends_with('/')) {
+        path.remove_suffix(1);
+    }
     std::string host = base::to_lower(key.substr(0, slash));
     if (host == "docker.io" || host == "registry-1.docker.io") {
         host = "index.docker.io";
     }
-    return host + std::string(key.substr(slash));
+    return host + std::string(path);
 }
 
 /// A key as a message names it: nothing before an "@", which would be a user and a password, and no more than a host's

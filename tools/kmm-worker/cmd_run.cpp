@@ -15,6 +15,8 @@
 #include "kmm-worker/node_lock.hpp"
 #include "kmm-worker/result.hpp"
 #include "kmod/identity.hpp"
+#include "kmod/kernel_log.hpp"
+#include "kmod/loader.hpp"
 #include "kmod/steps.hpp"
 #include "sys/clock.hpp"
 #include "sys/process.hpp"
@@ -94,6 +96,7 @@ public:
         WorkerResult result = start("run load");
         require_running_kernel();
         require_capability(host_, "load");
+        const std::uint64_t taint_before = kmod::taint_bits(host_);
         for (const auto& module : config_.modules) {
             try {
                 load_one_of_names(module, result);
@@ -110,6 +113,7 @@ public:
         const bool all_live = std::all_of(result.modules.begin(), result.modules.end(),
                                           [](const auto& m) { return m.action == kmod::Action::already_loaded; });
         result.outcome = all_live ? "already-loaded" : "loaded";
+        result.new_taint = kmod::taint_letters(kmod::taint_bits(host_) & ~taint_before);
         return result;
     }
 
@@ -328,6 +332,19 @@ private:
             .hint(fmt::format("kmm-worker run {} reload", config_.name));
     }
 
+    /// Then looks at the kernel, as `load` does after each module: an oops is worse than what modprobe says of it.
+    void modprobe_with_runtime(const std::string& module, sys::Clock& clock, std::vector<std::string>& warnings) {
+        kmod::LinuxModuleLoader loader;
+        const kmod::Machine machine{host_, loader, clock, {}};
+        const std::uint64_t taint_before = kmod::taint_bits(host_);
+        kmod::KernelLog log(host_.kmsg);
+        const auto loaded =
+            runtime({"run", "--rm", k_local_only, "--privileged", image_, "modprobe", module});
+        kmod::require_healthy(machine, taint_before, {fmt::format("module {} was loaded", module), module}, log);
+        require_success(loaded, "load of module " + module);
+        kmod::warn_of_unwatched(host_, taint_before, warnings);
+    }
+
     void load_with_runtime(const std::string& module, WorkerResult& result) {
         sys::LinuxClock clock;
         const auto timeout = timeout_of(args_);
@@ -341,8 +358,7 @@ private:
         } else {
             report.action = kmod::Action::loaded;
             try {
-                require_success(runtime({"run", "--rm", k_local_only, "--privileged", image_, "modprobe", module}),
-                                "load of module " + module);
+                modprobe_with_runtime(module, clock, result.warnings);
             } catch (const Error&) {
                 if (kmod::live_module(host_, module))
                     result.modules.push_back(std::move(report));  // it went so far, whatever came then

@@ -135,6 +135,16 @@ void run_depmod(const kubeadm::Place& place, WeakKernel& one, cli::Context& cont
     one.depmod = "run";
 }
 
+/// Whether modules.dep of the kernel has links that are gone: modprobe of such a module fails.
+bool names_absent_links(const kubeadm::Place& place, const std::string& release) {
+    const auto own = fmt::format("/lib/modules/{}/", release);
+    const auto text = place.read_if_there(own + "modules.dep").value_or("");
+    for (const auto line : base::split(text, '\n'))
+        if (line.starts_with("weak-updates/") && !place.exists(own + std::string(line.substr(0, line.find(':')))))
+            return true;
+    return false;
+}
+
 value::Node weak_document(const std::vector<WeakKernel>& kernels, bool is_applied) {
     auto list = value::Node::sequence();
     for (const auto& one : kernels) {
@@ -232,11 +242,13 @@ Exit run_weak_updates(const cli::Args& args, cli::Context& context) {
             if (!packed.empty() && context.verbosity >= 0)
                 context.console.err(
                     fmt::format("note: {} is as before: make it again if it has one of these modules\n", packed));
-            // Also without a change: an earlier call may have ended before it.
-            const bool has_links = std::any_of(one.rows.begin(), one.rows.end(), [](const WeakRow& row) {
-                return row.changes() || row.action == "keep";
-            });
-            if (has_links) run_depmod(place, one, context);
+            // Also without a change: an earlier call may have ended before it, or depmod has failed.
+            const bool is_depmod_due =
+                (one.why.empty() && names_absent_links(place, one.release)) ||
+                std::any_of(one.rows.begin(), one.rows.end(), [](const WeakRow& row) {
+                    return row.changes() || row.action == "keep";
+                });
+            if (is_depmod_due) run_depmod(place, one, context);
         }
     print_weak(kernels, is_applied, context);
     return Exit::ok;

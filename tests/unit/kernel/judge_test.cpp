@@ -347,4 +347,40 @@ TEST_CASE("another module of the image may export it, and is judged as well") {
     CHECK(judge(index_of({user, helper}), wish, nullptr).empty());
 }
 
+TEST_CASE("what another module of the image exports with conditions is for those that keep them") {
+    KoSpec user, helper;
+    user.undefined = {"help"};
+    user.modinfo = {"license=Proprietary"};
+    helper.name = "helper";
+    helper.exported = {"help"};
+    const auto kernel = sound_kernel();
+    Wish wish;
+    wish.module = "demo";
+    wish.release = test::k_release;
+    const auto judged = [&](const kmod::Export& facts) {
+        kmod::ModuleIndex index;
+        for (const auto& spec : {user, helper}) {
+            kmod::IndexedModule module;
+            module.image_path = "/opt/" + spec.name + ".ko";
+            module.file = kmod::parse_module(test::make_ko(spec), module.image_path);
+            if (spec.name == "helper") module.file.exports["help"] = facts;
+            index.add(module);
+        }
+        return judge(index, wish, &kernel);
+    };
+    CHECK(codes(judged({false, ""})).empty());
+    CHECK(codes(judged({true, ""})) == "gpl-only");
+    const auto findings = judged({false, "HELP"});
+    REQUIRE(codes(findings) == "namespace-missing");
+    CHECK(findings.front().message == "module demo does not import the namespace of help (HELP)");
+    user.modinfo = {"license=GPL", "import_ns=HELP"};
+    CHECK(codes(judged({true, "HELP"})).empty());
+    user.undefined.clear();
+    user.weak = {"help"};
+    user.crcs["help"] = test::k_crc;
+    user.modinfo = {"license=Proprietary"};
+    CHECK(codes(judged({true, ""})).empty());  // for the kernel it is not there, which a weak one may be
+    CHECK(codes(judged({false, "HELP"})) == "namespace-missing");
+}
+
 }

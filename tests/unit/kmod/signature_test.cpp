@@ -44,7 +44,9 @@ Certificate certificate_of(const char* name, long serial) {
 }
 
 /// Gives `certificate` its own key identifier and that of its issuer, "" for none, and `issuer` as the name.
-void issue(X509* certificate, const char* issuer, const std::string& own_id, const std::string& issuer_id) {
+/// `authority` is named by its issuer and serial number, too.
+void issue(X509* certificate, const char* issuer, const std::string& own_id, const std::string& issuer_id,
+           X509* authority = nullptr) {
     const std::unique_ptr<X509_NAME, decltype(&X509_NAME_free)> name(X509_NAME_new(), X509_NAME_free);
     X509_NAME_add_entry_by_txt(name.get(), "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>(issuer), -1, -1,
                                0);
@@ -59,9 +61,16 @@ void issue(X509* certificate, const char* issuer, const std::string& own_id, con
         REQUIRE(X509_add1_ext_i2d(certificate, NID_subject_key_identifier, id, 0, X509V3_ADD_DEFAULT) == 1);
         ASN1_OCTET_STRING_free(id);
     }
-    if (!issuer_id.empty()) {
+    if (!issuer_id.empty() || authority != nullptr) {
         AUTHORITY_KEYID* id = AUTHORITY_KEYID_new();
-        id->keyid = octets(issuer_id);
+        if (!issuer_id.empty()) id->keyid = octets(issuer_id);
+        if (authority != nullptr) {
+            GENERAL_NAME* of = GENERAL_NAME_new();
+            GENERAL_NAME_set0_value(of, GEN_DIRNAME, X509_NAME_dup(X509_get_issuer_name(authority)));
+            id->issuer = GENERAL_NAMES_new();
+            sk_GENERAL_NAME_push(id->issuer, of);
+            id->serial = ASN1_INTEGER_dup(X509_get0_serialNumber(authority));
+        }
         REQUIRE(X509_add1_ext_i2d(certificate, NID_authority_key_identifier, id, 0, X509V3_ADD_DEFAULT) == 1);
         AUTHORITY_KEYID_free(id);
     }
@@ -206,6 +215,18 @@ TEST_CASE("certificates that the message carries lead to the key that vouches fo
         return kmod::read_signature(
             file_signed_with(good, NID_pkcs7_data, nullptr, EVP_sha256(), copy(own), carried));
     };
+    SUBCASE("authorities that are named by issuer and serial number alone") {
+        Certificate root = certificate_of("root", 0x4713), by_number = certificate_of("leaf", 0x4711),
+                    above = certificate_of("middle", 0x4712);
+        issue(above.get(), "root", "mid-id", "", root.get());
+        issue(by_number.get(), "middle", "leaf-id", "", above.get());
+        const auto signature = read({above.get(), by_number.get()}, by_number);
+        for (const auto& key : {of_leaf, of_middle}) CHECK(presence(signature, key) == present);
+        CHECK(presence(signature, "root: 4713: X509.rsa []") == present);
+        CHECK(presence(signature, "root: 4714: X509.rsa []") == absent);
+        issue(above.get(), "other", "", "");
+        CHECK(presence(read({above.get(), by_number.get()}, by_number), of_middle) == absent);
+    }
     SUBCASE("the whole chain") {
         const auto signature = read({middle.get(), leaf.get()}, leaf);
         for (const auto& key : {of_leaf, of_middle, of_root}) CHECK(presence(signature, key) == present);

@@ -110,6 +110,13 @@ TEST_CASE("M63 credential files") {
     CHECK(parsed[0].password == "p:q");
     CHECK(parsed[1].key == "reg.example.com/team");
     CHECK(parsed[2].identity_token == "id");
+    const auto key_of = [](const std::string& key) {
+        return registry::parse_credentials(R"({"auths":{")" + key + R"(":{"auth":"dTpw"}}})", "config.json").at(0).key;
+    };
+    CHECK(key_of("https://reg.example.com/v2/") == "reg.example.com");
+    CHECK(key_of("https://reg.example.com/v2/team/") == "reg.example.com/team");  // as the kubelet reads it
+    CHECK(key_of("reg.example.com/v1beta/x") == "reg.example.com/v1beta/x");
+    CHECK(key_of("reg.example.com/team/v2") == "reg.example.com/team/v2");  // no credential for all of team
     CHECK(registry::parse_credentials(R"({"reg.example.com":{"auth":"dTpw"}})", ".dockercfg").size() == 1);
     CHECK(registry::parse_credentials(R"({"credsStore":"x"})", "config.json").at(0).helper == "x");
     for (const char* text :
