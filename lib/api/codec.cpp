@@ -230,6 +230,12 @@ void mark_no_object(Diagnostics& diagnostics, std::size_t begin, std::string_vie
     }
 }
 
+/// Whether sops has encrypted the values of a Secret: it adds a member of its own, and takes it away when it decrypts.
+bool is_encrypted_secret(const value::Node& root, const std::string& kind) {
+    const value::Node* sops = kind == "Secret" ? root.find("sops") : nullptr;
+    return sops != nullptr && sops->is_mapping();
+}
+
 void decode_any(Scope& scope, const value::Node& root, const Inherited& inherited, Objects& objects) {
     const std::size_t begin = scope.diagnostics.size();
     Fields fields(scope, root, "");
@@ -277,6 +283,9 @@ void decode_any(Scope& scope, const value::Node& root, const Inherited& inherite
         return;
     }
     if (api_version.empty()) { return; }  // already reported as missing
+    if (is_encrypted_secret(root, kind)) {
+        return find_made_secrets(scope.document, root, scope.given_namespace, objects.wrapped);
+    }
     if (api_version != known->api_version && (known->also.empty() || api_version != known->also)) {
         const std::size_t slash = api_version.find('/');
         const bool own_group = slash != std::string::npos && group_of(api_version) == group_of(known->api_version);

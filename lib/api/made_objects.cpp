@@ -45,6 +45,7 @@ constexpr std::array k_makers{
     SecretMaker{"spv.no", "AzureKeyVaultSecret", {}, {"spec", "output", "secret"}},
     SecretMaker{"isindir.github.com", "SopsSecret", {"spec", "secretTemplates"}, {"name"}},
     SecretMaker{"secrets-store.csi.x-k8s.io", "SecretProviderClass", {"spec", "secretObjects"}, {"secretName"}},
+    SecretMaker{"v1", "Secret", {}, {}},  // encrypted by sops, which leaves the keys as they are
 };
 
 /// nullptr for a path that is empty or leads nowhere.
@@ -97,6 +98,12 @@ void describe_external(const value::Node& object, value::Node& secret, value::No
     }
 }
 
+/// Those of a Secret whose values sops has encrypted.
+void describe_encrypted(const value::Node& object, value::Node& secret, value::Node& data) {
+    secret.set("type", object.get_string({"type"}));
+    for (const char* list : {"data", "stringData"}) { add_keys(data, object.find(list)); }
+}
+
 }  // namespace
 
 void find_made_secrets(const value::Document& document, const value::Node& holder,
@@ -121,12 +128,14 @@ void find_made_secrets(const value::Document& document, const value::Node& holde
         auto data = value::Node::mapping();
         if (kind == "SealedSecret") { describe_sealed(holder, secret, data); }
         if (kind == "ExternalSecret") { describe_external(holder, secret, data); }
+        if (kind == "Secret") { describe_encrypted(holder, secret, data); }
         secret.set("data", std::move(data));
         secret.set_mark(part.mark());
         WrappedObject found;
         found.document = value::Document{document.file, std::move(secret), document.index};
         found.holder = fmt::format("{} {}{}{}", kind, base::escape(own_namespace), own_namespace.empty() ? "" : "/",
                                    base::escape(own_name));
+        if (kind == "Secret") { found.holder = document.file; }
         made.push_back(std::move(found));
     };
     if (maker->list.front().empty()) { return add(holder); }

@@ -193,6 +193,27 @@ bool may_be_meant(std::string_view text) {
     return false;
 }
 
+/// Whether something has neither kind nor apiVersion, whatever stands deeper in it.
+bool is_of_others(const value::Node& node) {
+    return node.find("kind") == nullptr && node.find("apiVersion") == nullptr;
+}
+
+/// Whether each document of a text is so, or is a list of what is so: a dashboard of Grafana names metrics of KMM, and
+/// a catalog of operators its kinds.
+bool is_of_others(std::string_view text, const std::string& file) {
+    Diagnostics faults;
+    const auto documents = value::read_any(text, file, faults);
+    return faults.empty() && !documents.empty() &&
+           std::all_of(documents.begin(), documents.end(), [](const value::Document& document) {
+               const auto& items = document.root.items();
+               return document.root.is_mapping()
+                          ? is_of_others(document.root)
+                          : document.root.is_sequence() && std::all_of(items.begin(), items.end(), [](auto& item) {
+                                return !item.is_mapping() || is_of_others(item);
+                            });
+           });
+}
+
 /// Whether a document of a YAML text has a member kind.
 bool has_kind(std::string_view text) { return text.starts_with("kind:") || text.find("\nkind:") != text.npos; }
 
@@ -276,7 +297,7 @@ private:
         const auto is_either = [&](const Diagnostic& one) { return one.is_of_no_object || is_syntax(one); };
         if (std::none_of(first, diagnostics_.end(), is_either)) { return; }
         const auto text = TextSource(file).whole();
-        if (!text || may_be_meant(*text)) { return; }
+        if (!text || (may_be_meant(*text) && !is_of_others(*text, file))) { return; }
         const bool is_template = text->find("{{") != std::string::npos || text->find("{%") != std::string::npos;
         // Tags and numbers that other programs read stand in no object.
         const bool is_setting = std::any_of(first, diagnostics_.end(), [](auto& one) { return one.is_of_no_object; }) &&
@@ -319,7 +340,11 @@ private:
         if (!chart) {
             Diagnostics faults;
             static_cast<void>(value::read_any(front, file, faults));
-            if (!faults.empty()) { return false; }
+            // Tags of other programs, and comments in JSON: there is no object however the text goes on.
+            const auto is_foreign = [](const Diagnostic& fault) {
+                return fault.code == "bad-tag" || fault.code == "json-syntax";
+            };
+            if (!std::all_of(faults.begin(), faults.end(), is_foreign)) { return false; }
         }
         left_out_[chart.value_or("")].push_back(file);
         return true;

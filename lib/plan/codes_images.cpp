@@ -83,8 +83,9 @@ constexpr std::array k_image_texts{
     CodeText{"odd-parameter", "finding", "the kernel takes a parameter, perhaps otherwise than it is meant",
              "Of a bool it looks at the beginning only: 10 is y, none is n. Before Linux 5.19 it "
              "does not know true and false. Of a parameter that is given twice the last value stays. A blank beside "
-             "the '=' parts it in several, and KMM replaces no variable in it. async_probe and dyndbg are the "
-             "kernel's own.",
+             "the '=' parts it in several. Of an entry such as a=1 b=2 modprobe makes one parameter, a, with the text "
+             "\"1 b=2\", and an entry that begins with - is an option to it. KMM replaces no variable in a parameter. "
+             "async_probe and dyndbg are the kernel's own.",
              "write y or n for a boolean, and each parameter once"},
     CodeText{"parser-crashed", "finding", "the process that parses the image crashed", "",
              "do not use the image, and report it: it may be an attack"},

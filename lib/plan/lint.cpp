@@ -315,8 +315,16 @@ private:
                ((equals > 0 && text[equals - 1] == ' ') || (equals + 1 < text.size() && text[equals + 1] == ' '));
     }
 
+    /// Whether the value after `equals` goes on with another parameter: "1 b=2". modprobe puts a value with blanks
+    /// between quotes, if it has none. Source: kmod tools/modprobe.c, options_from_array.
+    static bool holds_another(const std::string& text, std::size_t equals) {
+        if (equals == std::string::npos || text.find_first_of("\"'", equals) == equals + 1) { return false; }
+        const auto blank = text.find(' ', equals);
+        return blank != std::string::npos && text.find('=', blank) != std::string::npos;
+    }
+
     /// What can be seen of parameters without the module: each text goes to modprobe, and as it is to the kernel, which
-    /// parts it at blanks.
+    /// parts it at blanks outside quotes.
     void parameters() {
         std::map<std::string, std::string> seen;
         const auto& all = container_.modprobe.parameters;
@@ -330,9 +338,18 @@ private:
             const std::string name(base::trim(std::string_view(text).substr(0, equals)));
             if (text.find("${") != std::string::npos || text.find("$KERNEL") != std::string::npos) {
                 odd("has a variable, which KMM replaces in names of images only", "write the value itself");
+            } else if (text.starts_with('-')) {
+                odd("is an option to modprobe, not a parameter of the module",
+                    "remove it, or write it into modprobe.args.load");
             } else if (has_blank(text, equals) && name.find_first_of(" \"") == std::string::npos) {
                 odd("has a blank beside its '=': the kernel takes it for several parameters",
                     fmt::format("write {}={}", name, base::trim(std::string_view(text).substr(equals + 1))));
+            } else if (holds_another(text, equals)) {
+                odd(fmt::format("is one parameter for modprobe: {} gets the text \"{}\"", base::escape(name),
+                                base::escape(std::string_view(text).substr(equals + 1))),
+                    "write each parameter as an entry of its own, or the value between quotes if it is one text");
+            } else if (equals != std::string::npos && text.ends_with(' ')) {
+                odd("ends with a blank, which is part of the value", fmt::format("write {}", base::trim(text)));
             } else if (const auto [before, first] = seen.try_emplace(base::kernel_module_name(name), text);
                        !name.empty() && !first && before->second != text) {
                 odd(fmt::format("comes after \"{}\": the kernel sets both, and the last stays",

@@ -60,7 +60,7 @@ void check_releases(const std::vector<api::ReleaseMark>& marks, const std::optio
         if (mark.what == api::ReleaseMark::What::missing) {
             finding.code = "missing-field";
             finding.message = fmt::format("{}: required field {} is missing in KMM {}", mark.subject, mark.path, name);
-            finding.hint = has_end            ? fmt::format("it is optional since {}", minor_of(end))
+            finding.hint = has_end            ? fmt::format("KMM requires it up to v2.{}", mark.until - 1)
                            : mark.since != 0 ? fmt::format("it is required since {}", minor_of(first))
                                              : "";
         } else if (mark.what == api::ReleaseMark::What::kind) {

@@ -112,8 +112,9 @@ TEST_SUITE("plan::unit") {
             module.module_loader->container.modprobe.parameters = std::move(parameters);
             return lint(module);
         };
-        CHECK(of({"a=1", "b=x y", "c=\"d = e\"", "quiet", "f=", "g=a=b"}).empty());
-        for (const char* odd : {"a = 1", "a =1", "a= 1", "a=${KERNEL_FULL_VERSION}", "a=$KERNEL_VERSION"}) {
+        CHECK(of({"a=1", "b=x y", "c=\"d = e\"", "quiet", "f=", "g=a=b", "h=\"x i=1\"", "j=-1"}).empty());
+        for (const char* odd : {"a = 1", "a =1", "a= 1", "a=${KERNEL_FULL_VERSION}", "a=$KERNEL_VERSION", "a=1 b=2",
+                                "a=1 ", "-f", "--force"}) {
             CAPTURE(odd);
             CHECK(of({odd}) == Codes{"odd-parameter"});
         }

@@ -59,11 +59,13 @@ TEST_SUITE("plan::release") {
         };
         CHECK(codes("v2.0.2") ==
               "unknown-field m.yaml:4:8 (KMM has it since v2.7)\nunknown-field m.yaml:9:2 (KMM has it since v2.1)\n"
-              "missing-field m.yaml:3:1 (it is optional since v2.4)\nunknown-kind m.yaml:20:1 (KMM has it since v2.4)\n"
+              "missing-field m.yaml:3:1 (KMM requires it up to v2.3)\n"
+              "unknown-kind m.yaml:20:1 (KMM has it since v2.4)\n"
               "unknown-field m.yaml:30:1 (KMM has it since v2.4)\n");
         CHECK(codes("v2.3.1") ==
               "unknown-field m.yaml:4:8 (KMM has it since v2.7)\nunknown-field m.yaml:11:1 (KMM has it up to v2.0)\n"
-              "missing-field m.yaml:3:1 (it is optional since v2.4)\nunknown-kind m.yaml:20:1 (KMM has it since v2.4)\n"
+              "missing-field m.yaml:3:1 (KMM requires it up to v2.3)\n"
+              "unknown-kind m.yaml:20:1 (KMM has it since v2.4)\n"
               "unknown-field m.yaml:30:1 (KMM has it since v2.4)\n");
         const std::string removed = "unknown-field m.yaml:11:1 (KMM has it up to v2.0)\n";
         CHECK(codes("v2.6.0") == "unknown-field m.yaml:4:8 (KMM has it since v2.7)\n" + removed +

@@ -109,7 +109,7 @@ Exit run_render(const cli::Args& args, cli::Context& context) {
     }
     Source source = read_valid_source(args, context);
     check_namespace({&source, 1}, args);
-    apply_what_if(args, source);
+    apply_what_if(args, source, context);
     const api::Objects objects = selected_objects(source, args);
     const render::Options options = render_options(args, source);
     render::Rendered rendered =

@@ -338,7 +338,7 @@ Exit run_show(const cli::Args& args, cli::Context& context) {
     std::vector<value::Node> digests;
     for (auto& source : sources) {
         digests.push_back(plan_file ? digests_node(source.objects) : value::Node());
-        apply_what_if(args, source);
+        apply_what_if(args, source, context);
     }
     check_namespace(sources, args);
     auto selected = selections(sources, args);

@@ -89,7 +89,7 @@ std::string upgrade_text(const api::Module& module, const std::string& version, 
 
 Exit run_upgrade_plan(const cli::Args& args, cli::Context& context) {
     Source source = read_valid_source(args, context);
-    apply_what_if(args, source);
+    apply_what_if(args, source, context);
     const api::Module& module = find_module(source, args, args.positional("MODULE"));
     const std::string version = args.get("to").value_or("");
     require_target(module, version);

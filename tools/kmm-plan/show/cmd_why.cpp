@@ -64,7 +64,7 @@ std::string text_of(const plan::Why& why) {
 
 Exit run_why(const cli::Args& args, cli::Context& context) {
     Source source = read_valid_source(args, context);
-    apply_what_if(args, source);
+    apply_what_if(args, source, context);
     const auto nodes = select_nodes(source, args, {args.positional("NODE")});
     const api::Module& module = find_module(source, args, args.positional("MODULE"));
     if (nodes.empty()) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "plan/lint.hpp"
 #include "plan/template.hpp"
 #include "plan/version_labels.hpp"
 #include "plan/what_if.hpp"
@@ -49,7 +50,7 @@ void check_kernel_name(const std::string& kernel) {
         .hint("name it as uname -r prints it");
 }
 
-void apply_what_if(const cli::Args& args, Source& source) {
+void apply_what_if(const cli::Args& args, Source& source, const cli::Context& context) {
     api::Objects& objects = source.objects;
     std::vector<std::string> said;
     const auto each = [&](const char* option, const auto& apply) {
@@ -84,6 +85,14 @@ void apply_what_if(const cli::Args& args, Source& source) {
         plan::check_node_name(objects, change);
         plan::set_label(objects, change);
     });
+    if (!args.all("label").empty() && context.verbosity >= 0) {
+        Diagnostics findings;
+        plan::check_selectors(objects, findings);
+        drop_notes(findings);
+        for (const auto& finding : findings) {
+            context.console.err(cli::diagnostic_text(finding, context.color_err));
+        }
+    }
     if (!said.empty()) { source.description.set("whatIf", value::Node::strings(said)); }
 }
 

@@ -20,8 +20,8 @@ namespace kmm::tool_plan {
 
 /// Makes the imagined changes in `source.objects` and writes them into its description as "whatIf": kernel and reboots,
 /// then taints, then labels. Errors: usage bad-label, bad-taint, bad-kernel; not_found "node-not-found" for a reboot of
-/// no node.
-void apply_what_if(const cli::Args& args, Source& source);
+/// no node. Warnings "selects-no-node" go to standard error: read_valid_source leaves them to it where labels change.
+void apply_what_if(const cli::Args& args, Source& source, const cli::Context& context);
 
 /// Errors: usage "bad-kernel" for a text that no kernel could be called: empty, spaces, control characters.
 void check_kernel_name(const std::string& kernel);

@@ -219,7 +219,7 @@ bool is_ignored(std::string_view path, const std::vector<std::string>& globs) {
     });
 }
 
-void check_source(Source& source, cli::Context& context) {
+void check_source(Source& source, const cli::Args& args, cli::Context& context) {
     // What releases take as a PreflightValidation differs, and no plan depends on it.
     std::erase_if(source.objects.release_marks, [](const api::ReleaseMark& mark) {
         return mark.subject.starts_with("PreflightValidation") && mark.what != api::ReleaseMark::What::kind;
@@ -239,6 +239,10 @@ void check_source(Source& source, cli::Context& context) {
     drop_notes(source.diagnostics);
     // Which KMM the documents are for is what validate is asked.
     std::erase_if(source.diagnostics, [](const Diagnostic& finding) { return finding.code == "newer-field"; });
+    // apply_what_if judges selectors by the labels that are asked for.
+    if (!args.all("label").empty()) {
+        std::erase_if(source.diagnostics, [](const Diagnostic& finding) { return finding.code == "selects-no-node"; });
+    }
     sort_and_merge(source.diagnostics);
     if (has_errors(source.diagnostics)) { throw Error::from_diagnostics(std::move(source.diagnostics)); }
     if (context.verbosity >= 0) {
@@ -339,13 +343,13 @@ std::vector<std::string> read_files(const Source& source) {
 
 Source read_valid_source(const cli::Args& args, cli::Context& context, const IsLeftOut& is_left_out) {
     Source source = read_source(args, context, {}, is_left_out);
-    check_source(source, context);
+    check_source(source, args, context);
     return source;
 }
 
 std::vector<Source> read_valid_sources(const cli::Args& args, cli::Context& context) {
     std::vector<Source> sources = read_sources(args, context);
-    for (auto& source : sources) { check_source(source, context); }
+    for (auto& source : sources) { check_source(source, args, context); }
     return sources;
 }
 
